@@ -1,0 +1,36 @@
+//! Why a command failed: one line for standard error.
+
+use std::io;
+
+/// Any reason for exit code 1.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] nearfield::Error),
+    /// A particle file could not be read or written.
+    #[error(transparent)]
+    File(#[from] nearfield_io::Error),
+    /// The dam break stopped.
+    #[error(transparent)]
+    DamBreak(#[from] nearfield_sph::Error),
+    /// The named cloud does not exist and is no file either.
+    #[error("{0}; a path to a file works too")]
+    Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),
+    /// The kd-tree of the comparison could not be built.
+    #[error("kiddo could not build its tree: {0}")]
+    Compare(String),
+    /// The box of a file or of the command line cannot be used.
+    #[error("{0}")]
+    Domain(String),
+    /// Standard output is gone.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Failure {
+    /// Whether the reader of our output has left, as `head` does; that is no failure.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,23 @@
+//! Flags that several commands share.
+
+use nearfield::{Builder, Device, Engine};
+
+/// Where to run.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct EngineOptions {
+    /// auto, cpu, gpu[:N] or hybrid[:N]
+    #[arg(long, default_value_t = Device::Auto)]
+    pub(crate) device: Device,
+    /// Worker threads on the CPU; 0 for one per core
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) threads: usize,
+}
+
+impl EngineOptions {
+    /// An engine's settings with these options.
+    pub(crate) fn engine(&self, radius: f32) -> Builder {
+        Engine::builder(radius)
+            .device(self.device)
+            .threads(self.threads)
+    }
+}

@@ -1,0 +1,297 @@
+//! The built command, run as a user would run it.
+
+use nearfield_testkit::{
+    cloud::Cloud,
+    conformance::Case,
+    digest,
+    oracle::{ListKind, Pairing, Problem},
+    random::Random,
+};
+use serde_json::Value;
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+struct Workplace(tempfile::TempDir);
+
+impl Workplace {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn points(&self, name: &str, points: &[[f32; 3]]) -> PathBuf {
+        let path = self.0.path().join(name);
+        nearfield_io::write_points(&path, points).unwrap();
+        path
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_nearfield"))
+            .args(args)
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
+    }
+
+    /// The command must fail with exit code 1 and one line that contains `culprit`.
+    fn refuses(&self, culprit: &str, args: &[&str]) {
+        let output = self.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{args:?}: {errors}");
+        assert!(
+            errors.contains(culprit),
+            "{args:?}: \"{culprit}\" is not in {errors}"
+        );
+        assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    }
+}
+
+fn oracle_digest(points: &[[f32; 3]], radius: f32, periodic: [Option<f64>; 3]) -> (u64, String) {
+    let lists = Problem {
+        radius,
+        periodic,
+        targets: points,
+        pairing: Pairing::Within(ListKind::Full),
+    }
+    .index_lists();
+    let pairs = lists.iter().map(|list| list.len() as u64).sum();
+    (pairs, digest::digest(&lists).to_string())
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn neighbors_gives_the_oracles_pairs_and_digest_on_random_clouds() {
+    let place = Workplace::new();
+    let mut random = Random::new(42);
+    for (number, count) in [1, 2, 10, 100, 1_000, 10_000, 100_000]
+        .into_iter()
+        .enumerate()
+    {
+        let side = (count as f64).cbrt();
+        let points: Vec<[f32; 3]> = (0..count)
+            .map(|_| [0; 3].map(|_| random.between(-side, side) as f32 * 0.5))
+            .collect();
+        let file = place.points(&format!("cloud{number}.npy"), &points);
+        let found = place.json(&["neighbors", text(&file), "--radius", "1.1", "--json"]);
+        let (pairs, digest) = oracle_digest(&points, 1.1, [None; 3]);
+        assert_eq!(found["points"], count);
+        assert_eq!(found["pairs"], pairs);
+        assert_eq!(found["digest"], digest, "{count} points");
+        assert!((found["mean"].as_f64().unwrap() - pairs as f64 / f64::from(count)).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn neighbors_honours_a_periodic_box() {
+    let place = Workplace::new();
+    let points = Cloud::Uniform.points(500, 9);
+    let file = place.points("cloud.csv", &points);
+    let args = ["neighbors", text(&file), "--radius", "1.5", "--json"];
+    let boxed = [&args[..], &["--box", "7.9,8,2.5", "--periodic", "xz"]].concat();
+    let (pairs, digest) = oracle_digest(&points, 1.5, [Some(7.9), None, Some(2.5)]);
+    let found = place.json(&boxed);
+    assert_eq!(found["pairs"], pairs);
+    assert_eq!(found["digest"], digest);
+    let mut frame =
+        "500\nLattice=\"7.9 0 0 0 8 0 0 0 2.5\" pbc=\"T F T\" Properties=pos:R:3\n".to_owned();
+    for [x, y, z] in &points {
+        frame += &format!("{x} {y} {z}\n");
+    }
+    let file = place.file("frame.extxyz", frame);
+    let found = place.json(&["neighbors", text(&file), "--radius", "1.5", "--json"]);
+    assert_eq!(found["digest"], digest, "the file's own box");
+}
+
+#[test]
+fn real_frames_have_the_oracles_neighbours() {
+    let place = Workplace::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../io/tests/data/frames");
+    for (name, radius) in [
+        ("double_dam_break_frame_26_4732_particles.vtk", 0.1),
+        ("fluid_250_particles.vtu", 0.5),
+    ] {
+        let path = data.join(name);
+        let points = nearfield_io::read_points(&path).unwrap().positions;
+        let shown = radius.to_string();
+        let found = place.json(&["neighbors", text(&path), "--radius", &shown, "--json"]);
+        let (pairs, digest) = oracle_digest(&points, radius, [None; 3]);
+        assert!(
+            pairs > 10 * points.len() as u64,
+            "{pairs} pairs are no fluid"
+        );
+        assert_eq!(found["pairs"], pairs);
+        assert_eq!(found["digest"], digest);
+    }
+}
+
+#[test]
+fn lists_are_written_as_compressed_sparse_rows() {
+    let place = Workplace::new();
+    let case = Case::new("cloud", 1.2, Cloud::Uniform.points(300, 4));
+    let file = place.points("cloud.npy", case.targets());
+    place.json(&[
+        "neighbors",
+        text(&file),
+        "--radius",
+        "1.2",
+        "--json",
+        "--output",
+        "lists.npz",
+    ]);
+    let archive = std::fs::File::open(place.0.path().join("lists.npz")).unwrap();
+    let mut archive = zip::ZipArchive::new(archive).unwrap();
+    let offsets: Vec<u64> = npyz::NpyFile::new(archive.by_name("offsets.npy").unwrap())
+        .unwrap()
+        .into_vec()
+        .unwrap();
+    let indices: Vec<u32> = npyz::NpyFile::new(archive.by_name("indices.npy").unwrap())
+        .unwrap()
+        .into_vec()
+        .unwrap();
+    let lists: Vec<Vec<u32>> = offsets
+        .windows(2)
+        .map(|row| indices[row[0] as usize..row[1] as usize].to_vec())
+        .collect();
+    assert_eq!(lists, case.expected(), "ascending lists");
+}
+
+#[test]
+fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
+    let place = Workplace::new();
+    let good = "x,y,z\n0,0,0\n1,0,0\n";
+    place.file("good.csv", good);
+    place.file("nan.csv", "0,0,0\n1,nan,0\n");
+    place.file("inf.csv", "0,0,0\n1,2,inf\n");
+    place.file("text.csv", "0,0,0\n1,2,abc\n");
+    place.file("columns.csv", "0,0,0\n1,2,3,4,5\n");
+    place.file("empty.csv", "");
+    place.file("empty.npy", "");
+    place.file("noise.npy", [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0]);
+    place.file("short.xyz", "5\n\nH 0 0 0\nH 1 1 1\n");
+    place.file("good.unknown", good);
+    let whole = std::fs::read(place.points("whole.npy", &[[0.5; 3]; 100])).unwrap();
+    place.file("truncated.npy", &whole[..whole.len() / 2]);
+    let radius = ["--radius", "1"];
+    for (culprit, file) in [
+        ("point 1 has y = NaN", "nan.csv"),
+        ("point 1 has z = inf", "inf.csv"),
+        ("abc", "text.csv"),
+        ("columns.csv", "columns.csv"),
+        ("empty.csv", "empty.csv"),
+        ("empty.npy", "empty.npy"),
+        ("noise.npy", "noise.npy"),
+        ("short.xyz", "short.xyz"),
+        ("truncated.npy", "truncated.npy"),
+        ("missing.csv", "missing.csv"),
+        ("good.unknown", "good.unknown"),
+    ] {
+        place.refuses(culprit, &[&["neighbors", file], &radius[..]].concat());
+    }
+    for (culprit, args) in [
+        ("radius 0 ", &["--radius", "0"][..]),
+        ("radius -1 ", &["--radius", "-1"]),
+        ("radius NaN ", &["--radius", "nan"]),
+        ("radius inf ", &["--radius", "inf"]),
+        (
+            "box length along x is 0",
+            &["--radius", "1", "--box", "0,1,1"],
+        ),
+        ("give --box", &["--radius", "1", "--periodic", "x"]),
+        ("gpu:0", &["--radius", "1", "--device", "gpu"]),
+        ("hybrid:1", &["--radius", "1", "--device", "hybrid:1"]),
+        ("at most 4096", &["--radius", "1", "--threads", "5000"]),
+    ] {
+        place.refuses(culprit, &[&["neighbors", "good.csv"], args].concat());
+    }
+    place.refuses("nowhere", &["bench", "--cloud", "nowhere"]);
+}
+
+#[test]
+fn wrong_usage_gives_exit_code_2() {
+    let place = Workplace::new();
+    place.file("good.csv", "0,0,0\n");
+    for args in [
+        &["neighbors", "good.csv"][..],
+        &["neighbors", "good.csv", "--radius", "one"],
+        &[
+            "neighbors",
+            "good.csv",
+            "--radius",
+            "1",
+            "--device",
+            "quantum",
+        ],
+        &["neighbors", "good.csv", "--radius", "1", "--box", "1,2"],
+        &["bench", "--repetitions", "0"],
+        &["frobnicate"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
+    let place = Workplace::new();
+    for work in ["lists", "density", "count", "force"] {
+        let args = [
+            "bench",
+            "--points",
+            "3000",
+            "--repetitions",
+            "2",
+            "--json",
+            "--work",
+            work,
+        ];
+        let shuffled = place.json(&args);
+        let again = place.json(&args);
+        assert_eq!(shuffled["points"], 2744, "the nearest cube number");
+        assert!(shuffled["milliseconds"]["total"].as_f64().unwrap() > 0.0);
+        assert!(shuffled["pairs"].as_u64().unwrap() > 30_000);
+        assert_eq!(shuffled["checksum"], again["checksum"], "{work}");
+        let sorted = place.json(&[&args[..], &["--order", "sorted"]].concat());
+        assert_eq!(sorted["order"], "sorted");
+    }
+    let args = [
+        "bench",
+        "--points",
+        "1000",
+        "--repetitions",
+        "1",
+        "--json",
+        "--compare",
+    ];
+    let compared = place.json(&[&args[..], &["--save-cloud", "cloud.npy"]].concat());
+    assert_eq!(compared["compare"]["pairs"], compared["pairs"]);
+    let saved = nearfield_io::read_points(&place.0.path().join("cloud.npy")).unwrap();
+    assert_eq!(saved.positions, Cloud::Lattice.points(1000, 1));
+}
+
+#[test]
+fn info_says_what_would_be_used() {
+    let place = Workplace::new();
+    let info = place.json(&["info", "--json"]);
+    assert_eq!(info["auto"], "cpu");
+    assert!(info["cores"].as_u64().unwrap() > 0);
+    let plain = place.run(&["info"]);
+    assert!(String::from_utf8_lossy(&plain.stdout).contains("CPU lane"));
+}

@@ -1,0 +1,68 @@
+//! Arrays that begin on a cache line, so that a vector load never touches two.
+
+use bytemuck::{Pod, Zeroable};
+use std::{
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+};
+
+/// One cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u32; 16]);
+
+// SAFETY: sixteen `u32` fill the line exactly, so there is no padding, and zeros are valid.
+unsafe impl Zeroable for Line {}
+// SAFETY: as above; `u32` is plain data.
+unsafe impl Pod for Line {}
+
+/// A growable array of `f32` or `u32` that begins on a cache line and ends on one.
+#[derive(Debug, Default)]
+pub(crate) struct Aligned<T> {
+    lines: Vec<Line>,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> Aligned<T> {
+    /// Makes the array at least `len` values long; new values are zero.
+    pub(crate) fn grow(&mut self, len: usize) {
+        let lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());
+        if lines > self.lines.len() {
+            self.lines.resize(lines, Line([0; 16]));
+        }
+    }
+}
+
+impl<T: Pod> Deref for Aligned<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.lines)
+    }
+}
+
+impl<T: Pod> DerefMut for Aligned<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(&mut self.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_begins_on_a_cache_line_and_keeps_its_values_when_it_grows() {
+        let mut array = Aligned::<f32>::default();
+        for len in [1, 5, 17, 1000] {
+            array.grow(len);
+            assert!(array.len() >= len && array.len() % 16 == 0);
+            assert_eq!(array.as_ptr() as usize % 64, 0);
+            array[0] += 1.0;
+        }
+        assert_eq!(array[0], 4.0);
+        assert_eq!(array[999], 0.0);
+    }
+}

@@ -1,0 +1,35 @@
+//! The CPU lane: neighbour lists and fused traversal on a pool of worker threads.
+//!
+//! # How it searches
+//!
+//! Work is dealt out as ranges of sorted targets. For each cell of targets the lane copies the
+//! runs of candidates once into a scratch that stays in the first-level cache, keeping only those
+//! within the radius of the **bounding box of the cell's targets**, and then tests every target
+//! against that scratch. The box test is done by vectors, in exactly the arithmetic of the pair
+//! test: each rounded operation is monotone, so a candidate whose box distance exceeds the radius
+//! cannot pass the pair test for any target inside, and pruning needs no safety margin.
+//!
+//! # What others rely on
+//!
+//! The set of neighbours is the contract's, bit for bit, at every [`SimdLevel`]. The order inside
+//! a list and the sums of a traversal depend on the input alone, never on the number of threads or
+//! the SIMD level: tasks are cut by target number, candidates come in the order of the grid's
+//! runs, and sums are kept in sixteen partial sums at every level.
+
+mod aligned;
+mod candidates;
+mod error;
+mod evaluate;
+mod group;
+mod lists;
+mod pool;
+mod search;
+mod simd;
+mod traverse;
+
+pub use error::Error;
+pub use lists::NeighborLists;
+pub use pool::CpuLane;
+pub use search::{ListKind, PairOfSets};
+pub use simd::SimdLevel;
+pub use traverse::{Fields, Output};

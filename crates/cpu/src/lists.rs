@@ -1,0 +1,345 @@
+//! Neighbour lists: start and count per point over one index storage that is reused between steps.
+//!
+//! Workers claim chunks of the storage and write every list once, where it stays. Only when the
+//! storage turns out too small do lists go to overflow blocks, which are moved behind the storage
+//! after it has grown; in the steady state that does not happen.
+
+use crate::Error;
+use nearfield_grid::{Csr, SharedMut};
+use rayon::prelude::*;
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Neighbours of every target, in the caller's order and numbering.
+#[derive(Debug, Default)]
+pub struct NeighborLists {
+    start: Vec<u64>,
+    count: Vec<u32>,
+    indices: Vec<u32>,
+    pairs: u64,
+}
+
+/// Entries a worker claims at a time.
+const CHUNK: u64 = 1 << 15;
+
+/// Marks a start that counts from the beginning of an overflow block: bit 63, then the block's
+/// number, then 40 bits of offset.
+const OVERFLOW: u64 = 1 << 63;
+const OFFSET_BITS: u32 = 40;
+
+impl NeighborLists {
+    /// Number of targets.
+    pub fn len(&self) -> usize {
+        self.count.len()
+    }
+
+    /// Whether there are no targets.
+    pub fn is_empty(&self) -> bool {
+        self.count.is_empty()
+    }
+
+    /// Neighbours of target `i`: indices of sources, one per periodic image within the radius.
+    ///
+    /// # Panics
+    /// When there is no target `i`, as indexing a slice does.
+    #[inline]
+    pub fn of(&self, i: usize) -> &[u32] {
+        let start = self.start[i] as usize;
+        &self.indices[start..start + self.count[i] as usize]
+    }
+
+    /// Number of neighbours of target `i`.
+    ///
+    /// # Panics
+    /// When there is no target `i`, as indexing a slice does.
+    #[inline]
+    pub fn count(&self, i: usize) -> usize {
+        self.count[i] as usize
+    }
+
+    /// All lists in the caller's order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        (0..self.len()).map(|i| self.of(i))
+    }
+
+    /// Number of neighbours together.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// First entry of each list in [`storage`](Self::storage), one value per target.
+    pub fn starts(&self) -> &[u64] {
+        &self.start
+    }
+
+    /// Length of each list, one value per target.
+    pub fn counts(&self) -> &[u32] {
+        &self.count
+    }
+
+    /// The storage the lists lie in; entries that belong to no list are unspecified.
+    pub fn storage(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Bytes held, room kept for the next search included.
+    pub fn bytes(&self) -> usize {
+        size_of::<u64>() * self.start.capacity()
+            + size_of::<u32>() * (self.count.capacity() + self.indices.capacity())
+    }
+
+    /// The lists one after the other, with monotone offsets.
+    pub fn to_csr(&self) -> Csr {
+        let mut offsets = Vec::with_capacity(self.len() + 1);
+        let mut next = 0u64;
+        offsets.push(next);
+        for &count in &self.count {
+            next += u64::from(count);
+            offsets.push(next);
+        }
+        let mut indices = vec![0; next as usize];
+        let place = SharedMut::new(&mut indices);
+        (0..self.len())
+            .into_par_iter()
+            .with_min_len(1 << 10)
+            .for_each(|i| {
+                // SAFETY: offsets are monotone, so rows do not overlap.
+                let row = unsafe { place.slice_mut(offsets[i] as usize, offsets[i + 1] as usize) };
+                row.copy_from_slice(self.of(i));
+            });
+        Csr { offsets, indices }
+    }
+
+    /// The same lists, each ascending.
+    pub fn sort(&mut self) {
+        let storage = SharedMut::new(&mut self.indices);
+        (&self.start, &self.count)
+            .into_par_iter()
+            .with_min_len(1 << 10)
+            .for_each(|(&start, &count)| {
+                let begin = start as usize;
+                // SAFETY: lists do not overlap.
+                unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
+            });
+    }
+
+    /// Room for lists of `targets` points with about `expected` neighbours together.
+    pub(crate) fn prepare(&mut self, targets: usize, expected: u64) -> Result<(), Error> {
+        fill(&mut self.start, targets, "list starts")?;
+        fill(&mut self.count, targets, "list counts")?;
+        if (self.indices.len() as u64) < expected {
+            self.grow(expected, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Fills the lists with `write`, which is handed the shared writer.
+    pub(crate) fn fill(&mut self, write: impl FnOnce(&ListWriter<'_>)) -> Result<(), Error> {
+        let capacity = self.indices.len() as u64;
+        let writer = ListWriter {
+            start: SharedMut::new(&mut self.start),
+            count: SharedMut::new(&mut self.count),
+            storage: SharedMut::new(&mut self.indices),
+            capacity,
+            next: AtomicU64::new(0),
+            overflow: Mutex::default(),
+            failed: AtomicU64::new(0),
+        };
+        write(&writer);
+        let used = writer.next.load(Ordering::Relaxed).min(capacity);
+        let failed = writer.failed.load(Ordering::Relaxed);
+        let overflow = writer
+            .overflow
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if failed > 0 {
+            self.forget();
+            return Err(out_of_memory(failed));
+        }
+        if !overflow.is_empty() {
+            self.take_in(used, overflow)?;
+        }
+        self.pairs = self.count.par_iter().map(|&count| u64::from(count)).sum();
+        Ok(())
+    }
+
+    /// Moves overflow blocks behind the first `used` entries of a grown storage.
+    fn take_in(&mut self, used: u64, overflow: Vec<(u64, Vec<u32>)>) -> Result<(), Error> {
+        let more: u64 = overflow.iter().map(|(_, block)| block.len() as u64).sum();
+        if let Err(error) = self.grow(used + more + (used + more) / 8, used) {
+            self.forget();
+            return Err(error);
+        }
+        let mut base = vec![
+            0u64;
+            overflow
+                .iter()
+                .map(|(id, _)| *id as usize + 1)
+                .max()
+                .unwrap_or(0)
+        ];
+        let mut next = used as usize;
+        for (id, block) in &overflow {
+            base[*id as usize] = next as u64;
+            self.indices[next..next + block.len()].copy_from_slice(block);
+            next += block.len();
+        }
+        for start in self
+            .start
+            .iter_mut()
+            .filter(|start| **start & OVERFLOW != 0)
+        {
+            let id = (*start & !OVERFLOW) >> OFFSET_BITS;
+            *start = base[id as usize] + (*start & ((1 << OFFSET_BITS) - 1));
+        }
+        Ok(())
+    }
+
+    /// Makes the storage `room` entries long, keeping the first `keep`.
+    fn grow(&mut self, room: u64, keep: u64) -> Result<(), Error> {
+        let fresh = zeroed(room)?;
+        let old = std::mem::replace(&mut self.indices, fresh);
+        self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);
+        Ok(())
+    }
+
+    /// Leaves no lists rather than half-written ones.
+    fn forget(&mut self) {
+        self.start.clear();
+        self.count.clear();
+        self.pairs = 0;
+    }
+}
+
+/// `room` zeros, straight from the system so that untouched pages cost nothing.
+fn zeroed(room: u64) -> Result<Vec<u32>, Error> {
+    let mut probe: Vec<u32> = Vec::new();
+    probe
+        .try_reserve_exact(room as usize)
+        .map_err(|_| out_of_memory(room))?;
+    drop(probe);
+    Ok(vec![0; room as usize])
+}
+
+fn out_of_memory(entries: u64) -> Error {
+    Error::OutOfMemory {
+        bytes: (entries as usize).saturating_mul(size_of::<u32>()),
+        what: "neighbour lists",
+    }
+}
+
+fn fill<T: Copy + Default>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), Error> {
+    vec.try_reserve_exact(len.saturating_sub(vec.len()))
+        .map_err(|_| Error::OutOfMemory {
+            bytes: len.saturating_mul(size_of::<T>()),
+            what,
+        })?;
+    vec.resize(len, T::default());
+    Ok(())
+}
+
+/// What all workers share while lists are written.
+pub(crate) struct ListWriter<'a> {
+    start: SharedMut<'a, u64>,
+    count: SharedMut<'a, u32>,
+    storage: SharedMut<'a, u32>,
+    capacity: u64,
+    next: AtomicU64,
+    overflow: Mutex<Vec<(u64, Vec<u32>)>>,
+    /// Entries of an overflow block that could not be allocated.
+    failed: AtomicU64,
+}
+
+/// A worker's current chunk of the storage, or an overflow block.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    next: u64,
+    end: u64,
+    block: Option<(u64, Vec<u32>)>,
+}
+
+impl ListWriter<'_> {
+    /// Makes sure `chunk` has room for one list of `most` entries; false when memory is short.
+    fn ensure(&self, chunk: &mut Chunk, most: u64) -> bool {
+        if chunk.end - chunk.next >= most {
+            return true;
+        }
+        self.retire(chunk);
+        let size = CHUNK.max(4 * most).min(self.capacity / 64).max(most);
+        let begin = self.next.fetch_add(size, Ordering::Relaxed);
+        if begin + size <= self.capacity {
+            (chunk.next, chunk.end) = (begin, begin + size);
+            return true;
+        }
+        // Put the claim back if nobody came after it, so that smaller ones may still fit.
+        let _ =
+            self.next
+                .compare_exchange(begin + size, begin, Ordering::Relaxed, Ordering::Relaxed);
+        let size = CHUNK.max(4 * most);
+        let Ok(block) = zeroed(size) else {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        };
+        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = overflow.len() as u64;
+        overflow.push((id, Vec::new()));
+        (chunk.next, chunk.end) = (0, size);
+        chunk.block = Some((id, block));
+        true
+    }
+
+    /// Hands a full overflow block over.
+    pub(crate) fn retire(&self, chunk: &mut Chunk) {
+        if let Some((id, mut block)) = chunk.block.take() {
+            block.truncate(chunk.next as usize);
+            let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+            overflow[id as usize] = (id, block);
+            *chunk = Chunk::default();
+        }
+    }
+
+    /// Writes the list of `target`, which `write` puts at the pointer it is given; it returns the
+    /// length, and may scribble over `slack` entries behind it.
+    ///
+    /// # Safety
+    /// Each target is written once, by one worker, and `write` touches at most `most + slack`
+    /// entries.
+    #[inline(always)]
+    pub(crate) unsafe fn list(
+        &self,
+        chunk: &mut Chunk,
+        target: usize,
+        most: usize,
+        slack: usize,
+        write: impl FnOnce(*mut u32) -> usize,
+    ) {
+        let room = (most + slack) as u64;
+        if chunk.end - chunk.next < room && !self.ensure(chunk, room) {
+            return;
+        }
+        let begin = chunk.next;
+        let (start, to) = match &mut chunk.block {
+            None => {
+                // SAFETY: claimed chunks are disjoint and inside the storage.
+                let list = unsafe {
+                    self.storage
+                        .slice_mut(begin as usize, (begin + room) as usize)
+                };
+                (begin, list.as_mut_ptr())
+            }
+            Some((id, block)) => (
+                OVERFLOW | *id << OFFSET_BITS | begin,
+                block[begin as usize..(begin + room) as usize].as_mut_ptr(),
+            ),
+        };
+        let count = write(to);
+        chunk.next = begin + count as u64;
+        // SAFETY: each target is written once.
+        unsafe {
+            self.start.write(target, start);
+            self.count.write(target, count as u32);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The worker pool of the CPU lane.
+
+use crate::{Error, SimdLevel, group::Scratch};
+use std::sync::{Mutex, PoisonError};
+
+/// Sorted targets that one task works on: small enough to balance, large enough that the cells cut
+/// at its ends do not matter. Fixed, so that sums do not depend on the number of threads.
+const TASK: usize = 1024;
+
+/// Worker threads a lane may have; far above any machine, far below what would exhaust one.
+const MOST_THREADS: usize = 4096;
+
+/// A pool of worker threads with their scratch, owned by one engine.
+#[derive(Debug)]
+pub struct CpuLane {
+    pool: rayon::ThreadPool,
+    level: SimdLevel,
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+impl CpuLane {
+    /// A lane of `threads` workers (0 for one per core) at the best SIMD level of the processor.
+    ///
+    /// # Errors
+    /// [`Error::Threads`] for more than 4096, or when the system does not start them.
+    pub fn new(threads: usize) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Threads { threads, reason };
+        if threads > MOST_THREADS {
+            return Err(refuse(format!("at most {MOST_THREADS} are supported")));
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|worker| format!("nearfield-{worker}"))
+            .build()
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(Self {
+            pool,
+            level: SimdLevel::detect(),
+            scratch: Mutex::default(),
+        })
+    }
+
+    /// The lane held to `level`, or to the best level there is if the processor lacks it.
+    #[must_use]
+    pub fn with_level(mut self, level: SimdLevel) -> Self {
+        if level.is_available() {
+            self.level = level;
+        }
+        self
+    }
+
+    /// Number of worker threads.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// The SIMD level in use.
+    pub fn level(&self) -> SimdLevel {
+        self.level
+    }
+
+    /// Runs `work` on the pool; parallel iterators inside use its workers.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+
+    /// Calls `task` for consecutive ranges of `0..len` on all workers.
+    pub(crate) fn for_each_task(
+        &self,
+        len: usize,
+        task: impl Fn(std::ops::Range<usize>, &mut Scratch) + Sync + Send,
+    ) {
+        use rayon::prelude::*;
+        self.install(|| {
+            (0..len.div_ceil(TASK)).into_par_iter().for_each(|number| {
+                let mut scratch = self.take_scratch();
+                let begin = number * TASK;
+                task(begin..(begin + TASK).min(len), &mut scratch);
+                self.scratch_pool().push(scratch);
+            });
+        });
+    }
+
+    /// Scratch is taken from a common stack rather than kept per thread, so that a kernel that
+    /// itself waits inside the pool, and so runs another task meanwhile, finds its own.
+    fn take_scratch(&self) -> Scratch {
+        self.scratch_pool().pop().unwrap_or_default()
+    }
+
+    fn scratch_pool(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
+        // A kernel that panicked held no lock and left no half-written scratch behind.
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

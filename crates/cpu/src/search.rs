@@ -1,0 +1,285 @@
+//! Neighbour lists and counts.
+
+use crate::{
+    CpuLane, Error, NeighborLists, SimdLevel,
+    candidates::Candidates,
+    group::{Group, Scratch, Walk},
+    lists::{Chunk, ListWriter},
+    simd::{self, LANES, Select, Simd, Tag, Task, with_level},
+};
+use nearfield_grid::{Grid, SharedMut};
+use nearfield_pairs::Pair;
+use std::{ops::Range, sync::Mutex};
+
+/// Who searches whom.
+#[derive(Debug, Clone, Copy)]
+pub struct PairOfSets<'a> {
+    /// Points that search.
+    pub targets: &'a Grid,
+    /// Points that are found.
+    pub sources: &'a Grid,
+    /// Whether both are the same set, so that a point is not its own neighbour.
+    pub same_set: bool,
+}
+
+/// Which pairs a list holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListKind {
+    /// Every neighbour of every target.
+    #[default]
+    Full,
+    /// Each pair once: j > i, or j = i in a lexicographically positive image. Between different
+    /// sets every pair is found from one side only anyway, and all are kept.
+    Half,
+}
+
+/// Targets whose neighbours are counted to size the storage of a first search.
+const SAMPLE: usize = 512;
+
+impl CpuLane {
+    /// Writes the neighbours of every target into `lists`, reusing its memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the lists are then empty.
+    pub fn search(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        lists: &mut NeighborLists,
+    ) -> Result<(), Error> {
+        let _span =
+            tracing::debug_span!("cpu.search", targets = sets.targets.points().len()).entered();
+        let walk = self.walk(sets, Tag::Index, kind);
+        let targets = sets.targets.points().len();
+        let expected = match lists.storage().is_empty() {
+            true => self.expected_pairs(&walk, targets, kind),
+            false => 0,
+        };
+        lists.prepare(targets, expected)?;
+        lists.fill(|writer| {
+            let chunks: Mutex<Vec<Chunk>> = Mutex::default();
+            let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
+            self.for_each_task(targets, |slots, scratch| {
+                let chunk = stack().pop().unwrap_or_default();
+                let mut sink = Stored { writer, chunk };
+                walk.lists(self.level(), slots, scratch, kind, &mut sink);
+                stack().push(sink.chunk);
+            });
+            for chunk in stack().iter_mut() {
+                writer.retire(chunk);
+            }
+        })
+    }
+
+    /// Number of neighbours of every target, in the caller's order, without storing lists.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] when `counts` does not have one value per target.
+    pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
+        let targets = sets.targets.points().len();
+        if counts.len() != targets {
+            return Err(Error::OutputLength {
+                found: counts.len(),
+                expected: targets,
+            });
+        }
+        let walk = self.walk(sets, Tag::Index, ListKind::Full);
+        let counts = SharedMut::new(counts);
+        self.for_each_task(targets, |slots, scratch| {
+            let mut sink = Counted {
+                room: Vec::new(),
+                put: |target, count| {
+                    // SAFETY: every target lies in one task, and is visited once there.
+                    unsafe { counts.write(target, count) };
+                },
+            };
+            walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
+        });
+        Ok(())
+    }
+
+    pub(crate) fn walk<'a>(&self, sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Walk<'a> {
+        Walk {
+            targets: sets.targets,
+            sources: sets.sources,
+            same_set: sets.same_set,
+            tag,
+            ranked: kind == ListKind::Half && sets.same_set,
+        }
+    }
+
+    /// About how many pairs there are, from a sample of the targets, with some room to spare.
+    fn expected_pairs(&self, walk: &Walk<'_>, targets: usize, kind: ListKind) -> u64 {
+        let mut scratch = Scratch::default();
+        let (mut pairs, mut sampled) = (0u64, 0u64);
+        let mut sink = Counted {
+            room: Vec::new(),
+            put: |_, count| {
+                pairs += u64::from(count);
+                sampled += 1;
+            },
+        };
+        for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
+            walk.lists(
+                self.level(),
+                target..target + 1,
+                &mut scratch,
+                kind,
+                &mut sink,
+            );
+        }
+        let most_candidates = sink.room.len();
+        let mean = pairs as f64 / sampled.max(1) as f64;
+        let slack = (self.threads() * 8 * (most_candidates + LANES)) as u64;
+        (mean * targets as f64 * 1.1) as u64 + slack + (1 << 12)
+    }
+}
+
+/// Where lists go as they are found.
+trait ListSink {
+    /// Takes the list of `target`, which `write` puts at the pointer it is given: at most `most`
+    /// entries, and up to [`LANES`] entries of scribble behind.
+    fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize);
+}
+
+/// Lists written into shared storage.
+struct Stored<'a> {
+    writer: &'a ListWriter<'a>,
+    chunk: Chunk,
+}
+
+impl ListSink for Stored<'_> {
+    #[inline(always)]
+    fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize) {
+        // SAFETY: every target lies in one task, and is visited once there.
+        unsafe {
+            self.writer
+                .list(&mut self.chunk, target, most, LANES, write)
+        }
+    }
+}
+
+/// Lists of which only the lengths are kept.
+struct Counted<F> {
+    room: Vec<u32>,
+    put: F,
+}
+
+impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
+    #[inline(always)]
+    fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize) {
+        if self.room.len() < most + LANES {
+            self.room.resize(most + LANES, 0);
+        }
+        (self.put)(target, write(self.room.as_mut_ptr()) as u32);
+    }
+}
+
+impl Walk<'_> {
+    /// Hands the list of every sorted target in `slots` to `sink`.
+    fn lists(
+        &self,
+        level: SimdLevel,
+        slots: Range<usize>,
+        scratch: &mut Scratch,
+        kind: ListKind,
+        sink: &mut impl ListSink,
+    ) {
+        let half = kind == ListKind::Half && self.same_set;
+        let walk = self;
+        with_level(
+            level,
+            ListTask {
+                walk,
+                slots,
+                scratch,
+                half,
+                sink,
+            },
+        );
+    }
+}
+
+/// Lists of a range of targets.
+struct ListTask<'a, L> {
+    walk: &'a Walk<'a>,
+    slots: Range<usize>,
+    scratch: &'a mut Scratch,
+    half: bool,
+    sink: &'a mut L,
+}
+
+impl<L: ListSink> Task for ListTask<'_, L> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (walk, sink, half) = (self.walk, self.sink, self.half);
+        // SAFETY: the caller's promise; the flags match the candidates.
+        unsafe {
+            walk.for_each_group::<S>(self.slots, self.scratch, |group, candidates| {
+                match (candidates.shifted(), half) {
+                    (false, false) => walk.put::<S, false, false>(group, candidates, sink),
+                    (true, false) => walk.put::<S, true, false>(group, candidates, sink),
+                    (false, true) => walk.put::<S, false, true>(group, candidates, sink),
+                    (true, true) => walk.put::<S, true, true>(group, candidates, sink),
+                }
+            });
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Hands the lists of a group to `sink`.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `SHIFTED` says whether the candidates are.
+    #[inline(always)]
+    unsafe fn put<S: Simd, const SHIFTED: bool, const HALF: bool>(
+        &self,
+        group: &Group,
+        candidates: &Candidates,
+        sink: &mut impl ListSink,
+    ) {
+        let points = self.targets.points();
+        let r2 = self.r2();
+        for (k, slot) in group.slots.clone().enumerate() {
+            let index = points.index()[slot];
+            let args = Select {
+                target: points.position(slot),
+                r2,
+                own_tag: if self.same_set { index } else { u32::MAX },
+                own_place: group.place_of(k),
+            };
+            sink.put(index as usize, candidates.len(), |to| {
+                // SAFETY: the caller's promise; sinks make room for the bound and a vector.
+                unsafe { S::select::<SHIFTED, HALF>(&args, candidates, to) }
+            });
+        }
+    }
+}
+
+impl PairOfSets<'_> {
+    /// Calls `visit` with the caller's index of every neighbour of a sorted target and the geometry
+    /// of the pair; plain scalar code on the calling thread.
+    pub fn for_each_neighbor(&self, slot: usize, mut visit: impl FnMut(u32, Pair)) {
+        let (targets, sources) = (self.targets.points(), self.sources.points());
+        let lattice = self.sources.lattice();
+        let r2 = lattice.radius().squared();
+        let position = targets.position(slot);
+        let wraps = targets.wraps(slot);
+        self.sources.for_each_run(lattice.cell(position), |run| {
+            for source in run.slots {
+                let other = sources.wraps(source);
+                let image: [i32; 3] =
+                    std::array::from_fn(|axis| run.image[axis] + wraps[axis] - other[axis]);
+                let shift = lattice.domain().image_vector(image);
+                let found = sources.position(source);
+                let d = std::array::from_fn(|axis| (found[axis] - position[axis]) + shift[axis]);
+                let d2 = simd::squared(d);
+                let itself = self.same_set && source == slot && image == [0; 3];
+                if d2 <= r2 && !itself {
+                    visit(sources.index()[source], Pair { d, d2 });
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,206 @@
+//! Fused traversal: a pair kernel evaluated for all neighbours, no list stored.
+//!
+//! This module checks what the caller hands in and deals out the work; [`crate::evaluate`] holds the
+//! loops over the candidates.
+
+use crate::{
+    CpuLane, Error, ListKind, PairOfSets,
+    aligned::Aligned,
+    evaluate::{Evaluate, MOST_OUTPUTS, Results},
+    group::{Scratch, Walk},
+    simd::{self, LANES, Simd, Tag, Task, with_level},
+};
+use nearfield_grid::{Grid, PADDING, SharedMut};
+use nearfield_pairs::{Channels, Field, PairKernel};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Per-point values a kernel reads, in the caller's order.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fields<'a> {
+    /// Fields of the target set.
+    pub targets: &'a [Field<'a>],
+    /// Fields of the source set.
+    pub sources: &'a [Field<'a>],
+}
+
+/// Where results go: one value per target in the caller's order.
+#[derive(Debug)]
+pub enum Output<'a, T> {
+    /// Overwrite what is there.
+    Write(&'a mut [T]),
+    /// Combine with what is there, as the kernel's reduction says.
+    Combine(&'a mut [T]),
+}
+
+impl CpuLane {
+    /// Evaluates `kernel` for every target over its neighbours.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`], [`Error::FieldChannels`] or [`Error::OutputLength`] when the
+    /// arrays do not fit the sets and the kernel.
+    pub fn traverse<K: PairKernel>(
+        &self,
+        kernel: &K,
+        sets: PairOfSets<'_>,
+        fields: Fields<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        const {
+            assert!(
+                K::Output::COUNT <= MOST_OUTPUTS,
+                "a kernel has at most 16 outputs"
+            )
+        };
+        let (targets, sources) = (sets.targets.points(), sets.sources.points());
+        check_fields("target", fields.targets, targets.len(), K::Target::COUNT)?;
+        check_fields("source", fields.sources, sources.len(), K::Source::COUNT)?;
+        let (values, combine) = match output {
+            Output::Write(values) => (values, false),
+            Output::Combine(values) => (values, true),
+        };
+        if values.len() != targets.len() {
+            return Err(Error::OutputLength {
+                found: values.len(),
+                expected: targets.len(),
+            });
+        }
+        let _span = tracing::debug_span!("cpu.traverse", targets = targets.len()).entered();
+        let walk = self.walk(sets, Tag::Slot, ListKind::Full);
+        let channels = self.install(|| sorted_channels(sets.sources, fields.sources));
+        let values = SharedMut::new(values);
+        let traversal = Traversal {
+            kernel,
+            walk,
+            fields: fields.targets,
+            channels: &channels,
+            results: Results {
+                values: &values,
+                combine,
+            },
+        };
+        self.for_each_task(targets.len(), |slots, scratch| {
+            let task = TraverseTask {
+                traversal: &traversal,
+                slots,
+                scratch,
+            };
+            with_level(self.level(), task);
+        });
+        Ok(())
+    }
+}
+
+/// What all tasks of a traversal share.
+pub(crate) struct Traversal<'a, K: PairKernel> {
+    pub(crate) kernel: &'a K,
+    pub(crate) walk: Walk<'a>,
+    /// Target fields.
+    pub(crate) fields: &'a [Field<'a>],
+    /// Source channels in the order of the sorted points.
+    pub(crate) channels: &'a [Vec<f32>],
+    pub(crate) results: Results<'a, K::Output>,
+}
+
+/// A range of targets.
+struct TraverseTask<'a, K: PairKernel> {
+    traversal: &'a Traversal<'a, K>,
+    slots: Range<usize>,
+    scratch: &'a mut Scratch,
+}
+
+impl<K: PairKernel> Task for TraverseTask<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let shared = self.traversal;
+        let mut gathered = std::mem::take(&mut self.scratch.gathered);
+        let mut packed = std::mem::take(&mut self.scratch.packed);
+        // SAFETY: the caller's promise.
+        unsafe {
+            shared
+                .walk
+                .for_each_group::<S>(self.slots, self.scratch, |group, candidates| {
+                    let stride = (candidates.len() + LANES).next_multiple_of(LANES);
+                    let room = |array: &mut Aligned<f32>, count| {
+                        array.grow(count * stride);
+                        simd::Channels {
+                            data: array.as_mut_ptr(),
+                            stride,
+                            count,
+                        }
+                    };
+                    S::call(Evaluate {
+                        shared,
+                        group,
+                        candidates,
+                        gathered: room(&mut gathered, K::Source::COUNT),
+                        packed: match K::PACKED {
+                            true => room(&mut packed, 4 + K::Source::COUNT),
+                            false => room(&mut packed, 0),
+                        },
+                    });
+                });
+        }
+        self.scratch.gathered = gathered;
+        self.scratch.packed = packed;
+    }
+}
+
+fn check_fields(
+    role: &'static str,
+    fields: &[Field<'_>],
+    points: usize,
+    channels: usize,
+) -> Result<(), Error> {
+    for (field, values) in fields.iter().enumerate() {
+        if values.len() != points {
+            return Err(Error::FieldLength {
+                role,
+                field,
+                found: values.len(),
+                expected: points,
+            });
+        }
+    }
+    let found = fields.iter().map(Field::channels).sum();
+    if found != channels {
+        return Err(Error::FieldChannels {
+            role,
+            found,
+            expected: channels,
+        });
+    }
+    Ok(())
+}
+
+/// Every channel of the source fields in the order of the sorted points, one array per channel.
+fn sorted_channels(sources: &Grid, fields: &[Field<'_>]) -> Vec<Vec<f32>> {
+    let points = sources.points();
+    let index = &points.index()[..points.len()];
+    fields
+        .iter()
+        .flat_map(|field| (0..field.channels()).map(move |channel| (field, channel)))
+        .map(|(field, channel)| {
+            let mut sorted = Vec::with_capacity(points.len() + PADDING);
+            index
+                .par_iter()
+                .with_min_len(1 << 12)
+                .map(|&i| field.values()[i as usize * field.channels() + channel])
+                .collect_into_vec(&mut sorted);
+            sorted
+        })
+        .collect()
+}
+
+/// One value of the target type, read from the caller's arrays.
+#[inline(always)]
+pub(crate) fn target_value<T: Channels>(fields: &[Field<'_>], index: usize) -> T {
+    let (mut field, mut first) = (0, 0);
+    T::read(|channel| {
+        while channel - first >= fields[field].channels() {
+            first += fields[field].channels();
+            field += 1;
+        }
+        fields[field].values()[index * fields[field].channels() + channel - first]
+    })
+}

@@ -1,0 +1,80 @@
+//! The storage of neighbour lists: reused between searches, grown without losing anything.
+
+use nearfield_cpu::{CpuLane, ListKind, NeighborLists, PairOfSets, SimdLevel};
+use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_testkit::cloud::Cloud;
+
+fn grid(points: &[[f32; 3]], radius: f32) -> Grid {
+    let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
+    let radius = Radius::new(radius).unwrap();
+    let lattice = Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap();
+    let mut grid = Grid::new(lattice.clone());
+    grid.build(points.into(), bounds, &lattice).unwrap();
+    grid
+}
+
+fn search(lane: &CpuLane, grid: &Grid, lists: &mut NeighborLists) {
+    let sets = PairOfSets {
+        targets: grid,
+        sources: grid,
+        same_set: true,
+    };
+    lane.search(sets, ListKind::Full, lists).unwrap();
+}
+
+fn same(a: &NeighborLists, b: &NeighborLists) -> bool {
+    a.iter().eq(b.iter())
+}
+
+#[test]
+fn storage_that_is_too_small_grows_without_losing_a_neighbour() {
+    let points = Cloud::Clusters.points(30_000, 5);
+    for threads in [1, 3] {
+        let lane = CpuLane::new(threads).unwrap();
+        let mut fresh = NeighborLists::default();
+        search(&lane, &grid(&points, 1.0), &mut fresh);
+        let mut grown = NeighborLists::default();
+        search(&lane, &grid(&points, 0.1), &mut grown);
+        let before = grown.storage().len() as u64;
+        search(&lane, &grid(&points, 1.0), &mut grown);
+        assert!(before < fresh.pairs(), "the first storage was too small");
+        assert_eq!(grown.pairs(), fresh.pairs());
+        assert!(same(&grown, &fresh));
+    }
+}
+
+#[test]
+fn the_steady_state_allocates_no_storage() {
+    let lane = CpuLane::new(2).unwrap();
+    let mut points = Cloud::Lattice.points(27_000, 1);
+    let mut lists = NeighborLists::default();
+    search(&lane, &grid(&points, 2.0), &mut lists);
+    search(&lane, &grid(&points, 2.0), &mut lists);
+    let storage = lists.storage().as_ptr();
+    for step in 0..5 {
+        nearfield_testkit::cloud::drift(&mut points, 0.03, step);
+        search(&lane, &grid(&points, 2.0), &mut lists);
+        assert_eq!(lists.storage().as_ptr(), storage, "step {step}");
+    }
+}
+
+#[test]
+fn sorted_lists_are_the_same_lists_in_ascending_order() {
+    let lane = CpuLane::new(2).unwrap();
+    let grid = grid(&Cloud::Uniform.points(5_000, 2), 2.0);
+    let mut lists = NeighborLists::default();
+    search(&lane, &grid, &mut lists);
+    let mut expected: Vec<Vec<u32>> = lists.iter().map(<[u32]>::to_vec).collect();
+    expected.iter_mut().for_each(|list| list.sort_unstable());
+    lists.sort();
+    assert!(lists.iter().eq(expected.iter().map(Vec::as_slice)));
+}
+
+#[test]
+fn a_lane_can_be_held_to_a_level_the_processor_has() {
+    for &level in SimdLevel::available() {
+        let lane = CpuLane::new(1).unwrap().with_level(level);
+        assert_eq!(lane.level(), level);
+    }
+    assert!(CpuLane::new(usize::MAX).is_err());
+}

@@ -1,0 +1,210 @@
+//! The check every set of positions passes before anything is built from it.
+
+use crate::{
+    Domain, Error, Positions,
+    error::axis_name,
+    positions::{Source, Visitor},
+};
+use rayon::prelude::*;
+
+/// Smallest box that holds all points of a set; empty sets have `min > max`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Smallest coordinate per axis.
+    pub min: [f32; 3],
+    /// Largest coordinate per axis.
+    pub max: [f32; 3],
+}
+
+/// Points that one task checks.
+const CHUNK: usize = 1 << 14;
+
+/// Box lengths from the origin beyond which `f32` cannot resolve a box.
+const FARTHEST_BOX: f64 = (1u64 << 30) as f64;
+
+impl Bounds {
+    /// The box of no points.
+    pub const EMPTY: Self = Self {
+        min: [f32::INFINITY; 3],
+        max: [f32::NEG_INFINITY; 3],
+    };
+
+    /// Checks every coordinate and measures the box.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] naming the first NaN or infinite coordinate, [`Error::TooManyPoints`],
+    /// or [`Error::TooFarFromBox`] when a periodic coordinate lies more than 2³⁰ boxes away.
+    pub fn of(positions: Positions<'_>, domain: &Domain) -> Result<Self, Error> {
+        if positions.len() >= u32::MAX as usize {
+            return Err(Error::TooManyPoints(positions.len()));
+        }
+        let len = positions.len();
+        let (bounds, all_finite) = positions.with(Measure { len });
+        if !all_finite {
+            return Err(positions.with(FindBad { len }));
+        }
+        bounds.check_distance_from_box(positions, domain)?;
+        Ok(bounds)
+    }
+
+    /// Length of the box per axis; 0 when it is empty.
+    pub fn extent(&self) -> [f64; 3] {
+        std::array::from_fn(|axis| (f64::from(self.max[axis]) - f64::from(self.min[axis])).max(0.0))
+    }
+
+    /// The smallest box that holds both.
+    pub fn union(&self, other: &Self) -> Self {
+        Self {
+            min: std::array::from_fn(|axis| self.min[axis].min(other.min[axis])),
+            max: std::array::from_fn(|axis| self.max[axis].max(other.max[axis])),
+        }
+    }
+
+    fn check_distance_from_box(
+        &self,
+        positions: Positions<'_>,
+        domain: &Domain,
+    ) -> Result<(), Error> {
+        for (axis, length) in domain.lengths().into_iter().enumerate() {
+            let Some(length) = length else { continue };
+            let limit = FARTHEST_BOX * length;
+            let too_far = |value: f32| f64::from(value).abs() > limit;
+            if self.min[axis] <= self.max[axis]
+                && (too_far(self.min[axis]) || too_far(self.max[axis]))
+            {
+                let (index, value) = (0..positions.len())
+                    .filter_map(|index| Some((index, positions.get(index)?[axis])))
+                    .find(|(_, value)| too_far(*value))
+                    .unwrap_or((0, self.max[axis]));
+                return Err(Error::TooFarFromBox {
+                    index,
+                    axis: axis_name(axis),
+                    value,
+                    length,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Measure {
+    len: usize,
+}
+
+impl Visitor for Measure {
+    type Output = (Bounds, bool);
+
+    fn visit<S: Source>(self, source: S) -> Self::Output {
+        (0..self.len.div_ceil(CHUNK))
+            .into_par_iter()
+            .map(|chunk| measure(source, chunk * CHUNK, ((chunk + 1) * CHUNK).min(self.len)))
+            .reduce(
+                || (Bounds::EMPTY, true),
+                |a, b| (a.0.union(&b.0), a.1 && b.1),
+            )
+    }
+}
+
+/// Bounds of one chunk, and whether all of it is finite. `min` and `max` skip NaN, so finiteness
+/// is found out by a sum of `0·x`, which stays 0 only if every x is finite.
+fn measure<S: Source>(source: S, begin: usize, end: usize) -> (Bounds, bool) {
+    let mut bounds = Bounds::EMPTY;
+    let mut zero = [0.0f32; 3];
+    for index in begin..end {
+        let position = source.position(index);
+        for axis in 0..3 {
+            let value = position[axis];
+            bounds.min[axis] = if value < bounds.min[axis] {
+                value
+            } else {
+                bounds.min[axis]
+            };
+            bounds.max[axis] = if value > bounds.max[axis] {
+                value
+            } else {
+                bounds.max[axis]
+            };
+            zero[axis] += value * 0.0;
+        }
+    }
+    (bounds, zero == [0.0; 3])
+}
+
+struct FindBad {
+    len: usize,
+}
+
+impl Visitor for FindBad {
+    type Output = Error;
+
+    fn visit<S: Source>(self, source: S) -> Error {
+        let bad = |index: &usize| source.position(*index).iter().any(|v| !v.is_finite());
+        let count = (0..self.len).into_par_iter().filter(bad).count();
+        let index = (0..self.len).find(bad).unwrap_or(0);
+        let position = source.position(index);
+        let axis = position.iter().position(|v| !v.is_finite()).unwrap_or(0);
+        Error::NotFinite {
+            index,
+            axis: axis_name(axis),
+            value: position[axis],
+            count,
+            points: self.len,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_every_point() {
+        let points: Vec<[f32; 3]> = (0..100_000)
+            .map(|i| [i as f32, -(i as f32), 0.5 * i as f32])
+            .collect();
+        let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
+        assert_eq!(bounds.min, [0.0, -99_999.0, 0.0]);
+        assert_eq!(bounds.max, [99_999.0, 0.0, 49_999.5]);
+        let none: [[f32; 3]; 0] = [];
+        assert_eq!(
+            Bounds::of((&none).into(), &Domain::OPEN).unwrap(),
+            Bounds::EMPTY
+        );
+        assert_eq!(Bounds::EMPTY.extent(), [0.0; 3]);
+    }
+
+    #[test]
+    fn the_first_bad_coordinate_is_named_and_all_are_counted() {
+        let mut points = vec![[0.0f32; 3]; 50_000];
+        points[40_000][2] = f32::NAN;
+        points[30_000][1] = f32::NEG_INFINITY;
+        let error = Bounds::of((&points).into(), &Domain::OPEN).unwrap_err();
+        assert_eq!(
+            error,
+            Error::NotFinite {
+                index: 30_000,
+                axis: 'y',
+                value: f32::NEG_INFINITY,
+                count: 2,
+                points: 50_000
+            }
+        );
+        assert!(error.to_string().contains("point 30000 has y = -inf"));
+    }
+
+    #[test]
+    fn a_point_billions_of_boxes_away_is_refused() {
+        let domain = Domain::new([None, Some(1e-3), None]).unwrap();
+        let points = [[0.0, 0.0, 0.0], [0.0, 1e7, 0.0f32]];
+        let error = Bounds::of((&points).into(), &domain).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::TooFarFromBox {
+                index: 1,
+                axis: 'y',
+                ..
+            }
+        ));
+    }
+}

@@ -1,0 +1,25 @@
+//! Compressed sparse rows: the plain form of neighbour lists that other libraries take.
+
+/// Neighbour lists with monotone offsets: row `i` is `indices[offsets[i]..offsets[i + 1]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Csr {
+    /// One offset per row and one behind the last: `rows + 1` values, the first is 0.
+    pub offsets: Vec<u64>,
+    /// The rows one after the other.
+    pub indices: Vec<u32>,
+}
+
+impl Csr {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// Row `row`; empty when there is no such row.
+    pub fn row(&self, row: usize) -> &[u32] {
+        match (self.offsets.get(row), self.offsets.get(row + 1)) {
+            (Some(&begin), Some(&end)) => &self.indices[begin as usize..end as usize],
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What can be wrong with a grid's input, with the numbers that say where.
+
+/// Why positions, a radius or a domain were refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A coordinate is NaN or infinite.
+    #[error(
+        "point {index} has {axis} = {value}: coordinates must be finite \
+         ({count} such point(s) among {points}); remove or repair them"
+    )]
+    NotFinite {
+        /// First offending point in the caller's order.
+        index: usize,
+        /// Axis of its first offending coordinate: `x`, `y` or `z`.
+        axis: char,
+        /// The coordinate.
+        value: f32,
+        /// How many points have such a coordinate.
+        count: usize,
+        /// Points in the set.
+        points: usize,
+    },
+    /// The radius is not a positive finite number whose square is a normal `f32`.
+    #[error(
+        "radius {0} cannot be searched: it must be finite, positive and between 2^-50 and 2^63 \
+         (about 8.9e-16 to 9.2e18); rescale the coordinates if it is not"
+    )]
+    Radius(f32),
+    /// A periodic box length is not a positive finite number.
+    #[error("the box length along {axis} is {length}: it must be finite and positive")]
+    BoxLength {
+        /// Axis of the length.
+        axis: char,
+        /// The length given.
+        length: f64,
+    },
+    /// A point lies so many boxes away that `f32` cannot resolve the box there.
+    #[error(
+        "point {index} has {axis} = {value}, more than 2^30 box lengths ({length}) from the \
+         origin: f32 cannot resolve positions there; wrap the coordinates"
+    )]
+    TooFarFromBox {
+        /// First offending point in the caller's order.
+        index: usize,
+        /// Axis of the coordinate.
+        axis: char,
+        /// The coordinate.
+        value: f32,
+        /// Box length along that axis.
+        length: f64,
+    },
+    /// The box is so small compared with the radius that a point has too many images.
+    #[error(
+        "the box length along {axis} is {length}, so a radius of {radius} reaches {images} images \
+         of every point; at most 1000 are searched"
+    )]
+    TooManyImages {
+        /// Axis of the length.
+        axis: char,
+        /// Box length along that axis.
+        length: f64,
+        /// The radius.
+        radius: f32,
+        /// Images within the radius along that axis, on each side.
+        images: u64,
+    },
+    /// More points than 32-bit indices can name.
+    #[error("{0} points in one set: at most 4294967294 can be indexed; split the set")]
+    TooManyPoints(usize),
+    /// A strided view does not fit its bytes.
+    #[error(
+        "{len} points of {size} bytes at offset {offset}, stride {stride} need {needed} bytes, \
+         but the slice holds {bytes}"
+    )]
+    Stride {
+        /// Points asked for.
+        len: usize,
+        /// Bytes of one position.
+        size: usize,
+        /// Bytes before the first position.
+        offset: usize,
+        /// Bytes from one position to the next.
+        stride: usize,
+        /// Bytes that are needed.
+        needed: usize,
+        /// Bytes that are there.
+        bytes: usize,
+    },
+    /// The allocator refused.
+    #[error("out of memory: {bytes} bytes are needed for {what}")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// What they were for.
+        what: &'static str,
+    },
+    /// A permutation and a slice differ in length.
+    #[error("a permutation of {expected} points cannot reorder a slice of {found}")]
+    PermutationLength {
+        /// Points of the permutation.
+        expected: usize,
+        /// Elements of the slice.
+        found: usize,
+    },
+}
+
+/// Name of an axis by number.
+pub(crate) fn axis_name(axis: usize) -> char {
+    ['x', 'y', 'z'][axis]
+}
+
+/// Grows `vec` to hold `len` elements without aborting when memory is short.
+pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), Error> {
+    vec.try_reserve_exact(len.saturating_sub(vec.len()))
+        .map_err(|_| Error::OutOfMemory {
+            bytes: len.saturating_mul(size_of::<T>()),
+            what,
+        })
+}

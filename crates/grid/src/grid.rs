@@ -1,0 +1,435 @@
+//! A point set sorted by cell, and the candidates of every cell.
+
+use crate::{
+    Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
+    error::reserve,
+    positions::{Source, Visitor},
+    sort::{self, SortScratch, Sorted, WideKey},
+    table::{CellBox, CellTable, DenseTable, HashedTable},
+};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A dense cell table may hold this many cells per point…
+const CELLS_PER_POINT: usize = 8;
+/// …and always this many, so that small sets never hash.
+const SMALL_TABLE: usize = 1 << 16;
+
+/// Sorted points of one set and the table of their cells.
+///
+/// Buffers are kept between builds: the steady state allocates nothing.
+#[derive(Debug, Clone)]
+pub struct Grid {
+    lattice: Lattice,
+    bounds: Bounds,
+    points: SortedPoints,
+    table: CellTable,
+    scratch: SortScratch,
+}
+
+/// Points in the order of their cells, as structure of arrays.
+///
+/// The coordinate arrays are [`PADDING`] longer than [`len`](Self::len), filled with infinity.
+#[derive(Debug, Clone, Default)]
+pub struct SortedPoints {
+    len: usize,
+    x: Vec<f32>,
+    y: Vec<f32>,
+    z: Vec<f32>,
+    index: Vec<u32>,
+    wraps: Vec<[i32; 3]>,
+}
+
+/// A contiguous range of sorted points that are candidates of a cell, all in one periodic image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Sorted points.
+    pub slots: Range<usize>,
+    /// Image of the box their cell was found in; zero where the axis is open.
+    pub image: [i32; 3],
+}
+
+impl SortedPoints {
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Coordinates along each axis, `len() + PADDING` values each.
+    pub fn axes(&self) -> [&[f32]; 3] {
+        [&self.x, &self.y, &self.z]
+    }
+
+    /// The caller's index of each sorted point, `len() + PADDING` values.
+    pub fn index(&self) -> &[u32] {
+        &self.index
+    }
+
+    /// Position of a sorted point.
+    #[inline(always)]
+    pub fn position(&self, slot: usize) -> [f32; 3] {
+        [self.x[slot], self.y[slot], self.z[slot]]
+    }
+
+    /// Whole boxes between a sorted point and its image inside the box.
+    #[inline(always)]
+    pub fn wraps(&self, slot: usize) -> [i32; 3] {
+        self.wraps.get(slot).copied().unwrap_or_default()
+    }
+
+    /// Whether any point lies outside the periodic box.
+    pub fn any_wrapped(&self) -> bool {
+        !self.wraps.is_empty()
+    }
+
+    /// Positions in the caller's order.
+    pub fn in_callers_order(&self) -> Vec<[f32; 3]> {
+        let mut positions = vec![[0.0; 3]; self.len];
+        for slot in 0..self.len {
+            positions[self.index[slot] as usize] = self.position(slot);
+        }
+        positions
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        4 * (self.x.capacity() + self.y.capacity() + self.z.capacity() + self.index.capacity())
+            + size_of::<[i32; 3]>() * self.wraps.capacity()
+    }
+
+    fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        for axis in [&mut self.x, &mut self.y, &mut self.z] {
+            reserve(axis, len + PADDING, "sorted coordinates")?;
+        }
+        reserve(&mut self.index, len + PADDING, "sorted indices")
+    }
+
+    fn resize(&mut self, len: usize) {
+        self.len = len;
+        for axis in [&mut self.x, &mut self.y, &mut self.z] {
+            axis.resize(len + PADDING, f32::INFINITY);
+            axis[len..].fill(f32::INFINITY);
+        }
+        self.index.resize(len + PADDING, u32::MAX);
+        self.index[len..].fill(u32::MAX);
+    }
+
+    fn slots(&mut self) -> Sorted<'_> {
+        Sorted {
+            x: &mut self.x[..self.len],
+            y: &mut self.y[..self.len],
+            z: &mut self.z[..self.len],
+            index: &mut self.index[..self.len],
+        }
+    }
+}
+
+impl Grid {
+    /// A grid of no points.
+    pub fn new(lattice: Lattice) -> Self {
+        let mut points = SortedPoints::default();
+        points.resize(0);
+        Self {
+            lattice,
+            bounds: Bounds::EMPTY,
+            points,
+            table: CellTable::Dense(DenseTable::default()),
+            scratch: SortScratch::default(),
+        }
+    }
+
+    /// Sorts `positions`, whose checked bounds are `bounds`, on `lattice`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the grid then holds what it held before.
+    pub fn build(
+        &mut self,
+        positions: Positions<'_>,
+        bounds: Bounds,
+        lattice: &Lattice,
+    ) -> Result<(), Error> {
+        let _span = tracing::debug_span!("grid.sort", points = positions.len()).entered();
+        self.points.reserve(positions.len())?;
+        if positions.is_empty() {
+            self.points.resize(0);
+            self.points.wraps.clear();
+            self.table = CellTable::Dense(DenseTable::default());
+        } else {
+            positions.with(Build {
+                grid: self,
+                len: positions.len(),
+                bounds,
+                lattice,
+            })?;
+        }
+        self.bounds = bounds;
+        self.lattice.clone_from(lattice);
+        Ok(())
+    }
+
+    /// The same points on another lattice.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the grid then holds what it held before.
+    pub fn rebuild(&mut self, lattice: &Lattice) -> Result<(), Error> {
+        let positions = self.points.in_callers_order();
+        self.build((&positions).into(), self.bounds, lattice)
+    }
+
+    /// The lattice the points were sorted on.
+    pub fn lattice(&self) -> &Lattice {
+        &self.lattice
+    }
+
+    /// Bounds of the points.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// The sorted points.
+    pub fn points(&self) -> &SortedPoints {
+        &self.points
+    }
+
+    /// Which table finds the cells.
+    pub fn table_kind(&self) -> TableKind {
+        self.table.kind()
+    }
+
+    /// Cells the table covers.
+    pub fn table_len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes held, scratch for the next build included.
+    pub fn bytes(&self) -> usize {
+        self.points.bytes() + self.table.bytes() + self.scratch.bytes()
+    }
+
+    /// The order of the sorted points, as a permutation of the caller's arrays.
+    pub fn permutation(&self) -> Permutation {
+        Permutation::from_order(self.points.index[..self.points.len].to_vec())
+    }
+
+    /// Occupied cells that hold the sorted points `slots`, each with its share of them.
+    pub fn cells(&self, slots: Range<usize>) -> Cells<'_> {
+        Cells {
+            table: &self.table,
+            place: if slots.is_empty() {
+                0
+            } else {
+                self.table.find(slots.start)
+            },
+            slots,
+        }
+    }
+
+    /// Visits every run of this grid's points that can lie within the radius of a point in `cell`,
+    /// by ascending image and row; no point is visited twice in the same image.
+    #[inline]
+    pub fn for_each_run(&self, cell: Cell, mut visit: impl FnMut(Run)) {
+        let [period_x, period_y, period_z] = self.lattice.periods();
+        for row in self.lattice.rows() {
+            let (y, image_y) = wrap(cell[1] + row.y, period_y);
+            let (z, image_z) = wrap(cell[2] + row.z, period_z);
+            let Some(cells) = self.table.row(y, z) else {
+                continue;
+            };
+            let (mut low, high) = (cell[0] - row.reach, cell[0] + row.reach);
+            while low <= high {
+                let (x, image_x) = wrap(low, period_x);
+                let span = match period_x {
+                    Some(period) => (high - low).min(period - 1 - x),
+                    None => high - low,
+                };
+                let slots = self.table.run(cells, x, x + span);
+                if !slots.is_empty() {
+                    let image = [image_x, image_y, image_z];
+                    visit(Run { slots, image });
+                }
+                low += span + 1;
+            }
+        }
+    }
+
+    fn build_dense<S: Source>(
+        &mut self,
+        source: S,
+        len: usize,
+        cells: CellBox,
+        lattice: &Lattice,
+    ) -> Result<(), Error> {
+        let count = cells.cells().unwrap_or(usize::MAX);
+        self.scratch.reserve(len)?;
+        let mut starts = match &mut self.table {
+            CellTable::Dense(table) => std::mem::take(&mut table.starts),
+            CellTable::Hashed(_) => Vec::new(),
+        };
+        if let Err(error) = reserve(&mut starts, count.saturating_add(1), "the cell table") {
+            if let CellTable::Dense(table) = &mut self.table {
+                table.starts = starts;
+            }
+            return Err(error);
+        }
+        starts.resize(count + 1, 0);
+        self.points.resize(len);
+        sort::by_counting(
+            len,
+            |index| source.position(index),
+            |position| cells.index(lattice.cell(position)) as u32,
+            &mut self.scratch,
+            &mut starts,
+            self.points.slots(),
+        );
+        self.table = CellTable::Dense(DenseTable { cells, starts });
+        Ok(())
+    }
+
+    fn build_hashed<K: WideKey, S: Source>(
+        &mut self,
+        source: S,
+        len: usize,
+        packing: Packing,
+        lattice: &Lattice,
+        pack: fn(u128) -> K,
+    ) -> Result<(), Error> {
+        let mut keys: Vec<K> = Vec::new();
+        reserve(&mut keys, len, "cell keys")?;
+        (0..len)
+            .into_par_iter()
+            .with_min_len(1 << 12)
+            .map(|index| pack(packing.key(lattice.cell(source.position(index)))))
+            .collect_into_vec(&mut keys);
+        let sorted = sort::by_radix(&keys)?;
+        drop(keys);
+        self.points.resize(len);
+        let slots = self.points.slots();
+        (slots.x, slots.y, slots.z, slots.index, &sorted)
+            .into_par_iter()
+            .with_min_len(1 << 12)
+            .for_each(|(x, y, z, index, item)| {
+                [*x, *y, *z] = source.position(item.1 as usize);
+                *index = item.1;
+            });
+        let occupied = (0..len)
+            .filter(|&slot| slot == 0 || sorted[slot].0 != sorted[slot - 1].0)
+            .map(|slot| {
+                let position = source.position(sorted[slot].1 as usize);
+                (lattice.cell(position), slot as u32)
+            });
+        self.table = CellTable::Hashed(HashedTable::new(occupied, len as u32));
+        Ok(())
+    }
+}
+
+struct Build<'a> {
+    grid: &'a mut Grid,
+    len: usize,
+    bounds: Bounds,
+    lattice: &'a Lattice,
+}
+
+impl Visitor for Build<'_> {
+    type Output = Result<(), Error>;
+
+    fn visit<S: Source>(self, source: S) -> Self::Output {
+        let Self {
+            grid,
+            len,
+            bounds,
+            lattice,
+        } = self;
+        let (low, high, inside) = lattice.cells_within(&bounds);
+        let cells = CellBox::new(low, high);
+        let most = (CELLS_PER_POINT.saturating_mul(len)).clamp(SMALL_TABLE, 1 << 31);
+        if cells.cells().is_some_and(|count| count <= most) {
+            grid.build_dense(source, len, cells, lattice)?;
+        } else {
+            let packing = Packing::new(cells);
+            if packing.bits <= 64 {
+                grid.build_hashed(source, len, packing, lattice, |key| key as u64)?;
+            } else {
+                grid.build_hashed(source, len, packing, lattice, |key| key)?;
+            }
+        }
+        grid.points.wraps.clear();
+        if !inside {
+            let points = &grid.points;
+            let wraps: Vec<_> = (0..len)
+                .into_par_iter()
+                .with_min_len(1 << 12)
+                .map(|slot| lattice.wraps(points.position(slot)))
+                .collect();
+            grid.points.wraps = wraps;
+        }
+        Ok(())
+    }
+}
+
+/// Cells of a box packed into one integer that sorts like (z, y, x).
+#[derive(Debug, Clone, Copy)]
+struct Packing {
+    cells: CellBox,
+    shift_y: u32,
+    shift_z: u32,
+    bits: u32,
+}
+
+impl Packing {
+    fn new(cells: CellBox) -> Self {
+        // Coordinates lie within ±2⁴¹, so an axis takes at most 42 bits and all three fit in 128.
+        let [x, y, z] = cells.dims.map(|dim| i64::BITS - dim.leading_zeros());
+        Self {
+            cells,
+            shift_y: x,
+            shift_z: x + y,
+            bits: x + y + z,
+        }
+    }
+
+    fn key(&self, cell: Cell) -> u128 {
+        let [x, y, z] = std::array::from_fn(|axis| (cell[axis] - self.cells.origin[axis]) as u128);
+        z << self.shift_z | y << self.shift_y | x
+    }
+}
+
+/// A cell coordinate inside the box, and the image it came from.
+#[inline(always)]
+fn wrap(cell: i64, period: Option<i64>) -> (i64, i32) {
+    match period {
+        None => (cell, 0),
+        Some(period) => (cell.rem_euclid(period), cell.div_euclid(period) as i32),
+    }
+}
+
+/// Iterator of [`Grid::cells`]: a cell and the sorted points in it.
+#[derive(Debug)]
+pub struct Cells<'a> {
+    table: &'a CellTable,
+    place: usize,
+    slots: Range<usize>,
+}
+
+impl Iterator for Cells<'_> {
+    type Item = (Cell, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.slots.is_empty() {
+            let place = self.place;
+            let points = self.table.points(place)?;
+            self.place += 1;
+            let begin = points.start.max(self.slots.start);
+            let end = points.end.min(self.slots.end);
+            if begin < end {
+                self.slots.start = end;
+                return Some((self.table.cell(place), begin..end));
+            }
+        }
+        None
+    }
+}

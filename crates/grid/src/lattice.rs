@@ -1,0 +1,300 @@
+//! From coordinates to cells so that no pair within the radius is lost.
+//!
+//! **Invariant others rely on:** if the contract's `f32` arithmetic finds two points within the
+//! radius, the offset between their cells (images included) is among [`Lattice::rows`].
+//!
+//! Why it holds. Cells are `floor(x · inverse_edge)` in `f64`, anchored at coordinate 0, not at the
+//! smallest point: an `f32` that is many cells from 0 is itself coarse (beyond 2²⁵ cells two
+//! different coordinates differ by more than a cell), so the relative error of the `f64` product
+//! never amounts to more than 2⁻²⁵ cells where it could matter. The edge is the radius enlarged by
+//! 1 + 2⁻²⁰, and on periodic axes by 2⁻²² of the box length plus coordinate range, which covers the
+//! rounding of `fl(fl(xj − xi) + S)`. Anchoring at 0 also means that an outlier or a moving
+//! bounding box never moves the cells of the other points.
+
+use crate::{Bounds, Domain, Error, Radius, error::axis_name};
+
+/// Coordinates of a cell; wrapped into `0..n` on periodic axes.
+pub type Cell = [i64; 3];
+
+/// One neighbour row of a cell, as offsets: cells `x − reach ..= x + reach` at `(y, z)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Offset along y in cells.
+    pub y: i64,
+    /// Offset along z in cells.
+    pub z: i64,
+    /// Largest offset along x in cells.
+    pub reach: i64,
+}
+
+/// Cell coordinates are clamped to ±2⁴¹ on open axes: so far out every two distinct `f32`
+/// coordinates are more than a cell apart, so clamping adds candidates but loses no pair, and
+/// three coordinates fit a 128-bit key.
+const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
+
+/// Images searched on each side of a periodic axis before the box is refused as absurdly small.
+const MOST_IMAGES: f64 = 1000.0;
+
+/// Cells of edge r/K for one radius and domain, shared by all point sets of an engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lattice {
+    radius: Radius,
+    domain: Domain,
+    axes: [Axis; 3],
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Axis {
+    /// Cells per unit length.
+    inverse_edge: f64,
+    /// Box length and cells in it, on a periodic axis.
+    period: Option<Period>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Period {
+    length: f64,
+    cells: i64,
+}
+
+impl Lattice {
+    /// The lattice of edge r/`subdivision` for points within `bounds`.
+    ///
+    /// Only the extent of `bounds` along periodic axes matters, and it is rounded up to a power of
+    /// two times the box, so a moving cloud keeps its lattice.
+    ///
+    /// # Errors
+    /// [`Error::TooManyImages`] when a box is over a thousand times smaller than the radius.
+    pub fn new(
+        radius: Radius,
+        domain: Domain,
+        subdivision: u32,
+        bounds: &Bounds,
+    ) -> Result<Self, Error> {
+        let reach = enlarged_radius(radius, &domain, bounds);
+        let edge = reach / f64::from(subdivision.max(1));
+        let mut axes = [Axis {
+            inverse_edge: 1.0 / edge,
+            period: None,
+        }; 3];
+        for (axis, length) in domain.lengths().into_iter().enumerate() {
+            let Some(length) = length else { continue };
+            if reach / length > MOST_IMAGES {
+                return Err(Error::TooManyImages {
+                    axis: axis_name(axis),
+                    length,
+                    radius: radius.value(),
+                    images: (reach / length).ceil() as u64,
+                });
+            }
+            let cells = (length / edge).floor().clamp(1.0, FARTHEST_CELL);
+            axes[axis] = Axis {
+                inverse_edge: cells / length,
+                period: Some(Period {
+                    length,
+                    cells: cells as i64,
+                }),
+            };
+        }
+        let rows = stencil(reach, axes.map(|axis| 1.0 / axis.inverse_edge));
+        Ok(Self {
+            radius,
+            domain,
+            axes,
+            rows,
+        })
+    }
+
+    /// The search radius.
+    pub fn radius(&self) -> Radius {
+        self.radius
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Edge of the cells per axis, in units of the coordinates.
+    pub fn edges(&self) -> [f64; 3] {
+        self.axes.map(|axis| 1.0 / axis.inverse_edge)
+    }
+
+    /// The neighbour rows of a cell, by ascending (z, y), the cell's own among them.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Cell of a position, wrapped into the box on periodic axes.
+    #[inline(always)]
+    pub fn cell(&self, position: [f32; 3]) -> Cell {
+        let [x, y, z] = position;
+        [
+            self.axes[0].cell(x).0,
+            self.axes[1].cell(y).0,
+            self.axes[2].cell(z).0,
+        ]
+    }
+
+    /// Whole boxes between a position and its image in the box `[0, length)`, per axis.
+    #[inline]
+    pub fn wraps(&self, position: [f32; 3]) -> [i32; 3] {
+        std::array::from_fn(|axis| self.axes[axis].cell(position[axis]).1)
+    }
+
+    /// Cells per periodic axis, `None` where open.
+    pub(crate) fn periods(&self) -> [Option<i64>; 3] {
+        self.axes.map(|axis| axis.period.map(|period| period.cells))
+    }
+
+    /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
+    /// point is already inside the box. `bounds` must not be empty.
+    pub(crate) fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
+        let (mut low, mut high, mut inside) = ([0; 3], [0; 3], true);
+        for axis in 0..3 {
+            let (min, min_wrap) = self.axes[axis].cell(bounds.min[axis]);
+            let (max, max_wrap) = self.axes[axis].cell(bounds.max[axis]);
+            (low[axis], high[axis]) = match self.axes[axis].period {
+                Some(period) if min_wrap != max_wrap => (0, period.cells - 1),
+                _ => (min, max),
+            };
+            inside &= min_wrap == 0 && max_wrap == 0;
+        }
+        (low, high, inside)
+    }
+}
+
+impl Axis {
+    /// Cell and wrap count of one coordinate.
+    #[inline(always)]
+    fn cell(&self, x: f32) -> (i64, i32) {
+        let x = f64::from(x);
+        match self.period {
+            None => (floor(x * self.inverse_edge), 0),
+            Some(period) => {
+                let wraps = floor(x / period.length);
+                let inside = x - wraps as f64 * period.length;
+                let cell = floor(inside * self.inverse_edge);
+                // The bounds check allows 2³⁰ boxes, so the count fits.
+                (cell.clamp(0, period.cells - 1), wraps as i32)
+            }
+        }
+    }
+}
+
+/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]. Not `f64::floor`, which is a library call on
+/// the baseline x86-64 target.
+#[inline(always)]
+fn floor(x: f64) -> i64 {
+    let x = x.clamp(-FARTHEST_CELL, FARTHEST_CELL);
+    // SAFETY: clamped to ±2⁴¹, and no NaN: coordinates are finite and lengths positive.
+    let truncated: i64 = unsafe { x.to_int_unchecked() };
+    truncated - i64::from(truncated as f64 > x)
+}
+
+/// The radius with everything rounding could add to a distance (see the module's comment).
+fn enlarged_radius(radius: Radius, domain: &Domain, bounds: &Bounds) -> f64 {
+    let extent = bounds.extent();
+    let slack = (0..3)
+        .filter_map(|axis| domain.lengths()[axis].map(|length| (length, extent[axis])))
+        .map(|(length, extent)| {
+            let boxes = (extent / length).max(1.0).log2().ceil().exp2();
+            length + boxes * length
+        })
+        .fold(0.0, f64::max);
+    (f64::from(radius.value()) + slack * 2f64.powi(-22)) * (1.0 + 2f64.powi(-20))
+}
+
+/// Rows within `reach` of a cell, each cut to the chord it leaves along x.
+fn stencil(reach: f64, edges: [f64; 3]) -> Vec<Row> {
+    // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps
+    // reach/edge = K from rounding up to K + 1; it is far inside the enlargement of the radius.
+    let cells = |distance: f64, axis: usize| (distance / edges[axis] - 1e-9).ceil().max(0.0) as i64;
+    let gap = |offset: i64, axis: usize| (offset.abs() - 1).max(0) as f64 * edges[axis];
+    let (ry, rz) = (cells(reach, 1), cells(reach, 2));
+    let mut rows = Vec::new();
+    for z in -rz..=rz {
+        for y in -ry..=ry {
+            let chord = reach * reach - gap(y, 1).powi(2) - gap(z, 2).powi(2);
+            if chord >= 0.0 {
+                let reach = cells(chord.sqrt(), 0);
+                rows.push(Row { y, z, reach });
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lattice(radius: f32, lengths: [Option<f64>; 3], k: u32) -> Lattice {
+        let bounds = Bounds {
+            min: [0.0; 3],
+            max: [1.0; 3],
+        };
+        Lattice::new(
+            Radius::new(radius).unwrap(),
+            Domain::new(lengths).unwrap(),
+            k,
+            &bounds,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn an_open_lattice_has_the_rows_of_its_subdivision() {
+        assert_eq!(lattice(0.1, [None; 3], 1).rows().len(), 9);
+        let rows = lattice(0.1, [None; 3], 3).rows().to_vec();
+        // 7 × 7 rows less the four corners at distance 2·√2 edges > … < 3 edges: none is cut.
+        assert_eq!(rows.len(), 49);
+        let corner = rows.iter().find(|row| row.y == 3 && row.z == 3).unwrap();
+        assert_eq!(corner.reach, 1, "the corner row is cut to its chord");
+    }
+
+    #[test]
+    fn cells_round_down_on_both_sides_of_zero() {
+        let lattice = lattice(1.0, [None; 3], 1);
+        assert_eq!(lattice.cell([0.5, -0.5, -1.5]), [0, -1, -2]);
+        assert_eq!(lattice.cell([-0.0, 1e30, -1e30]), [0, 1 << 41, -(1 << 41)]);
+    }
+
+    #[test]
+    fn neighbours_at_exactly_the_radius_are_at_most_one_cell_apart() {
+        for scale in [1e-12f32, 1e-3, 0.1, 1.0, 3.7, 1e9] {
+            let lattice = lattice(scale, [None; 3], 1);
+            let mut x = -1000.0 * scale;
+            for _ in 0..2000 {
+                let apart = lattice.cell([x + scale, 0.0, 0.0])[0] - lattice.cell([x, 0.0, 0.0])[0];
+                if (x + scale) - x <= scale {
+                    assert!(apart.abs() <= 1, "{x} and {} in units {scale}", x + scale);
+                }
+                x += scale;
+            }
+        }
+    }
+
+    #[test]
+    fn a_box_smaller_than_the_radius_reaches_several_images() {
+        let lattice = lattice(0.6, [Some(0.5), None, None], 1);
+        assert_eq!(lattice.periods()[0], Some(1));
+        assert!(lattice.rows().iter().all(|row| row.reach == 2));
+        assert_eq!(lattice.cell([-0.1, 0.0, 0.0])[0], 0);
+        assert_eq!(lattice.wraps([-0.1, 0.0, 0.0])[0], -1);
+        assert_eq!(lattice.wraps([1.0, 0.0, 0.0])[0], 2);
+    }
+
+    #[test]
+    fn an_absurdly_small_box_is_refused() {
+        let error = Lattice::new(
+            Radius::new(10.0).unwrap(),
+            Domain::new([None, None, Some(1e-3)]).unwrap(),
+            1,
+            &Bounds::EMPTY,
+        )
+        .unwrap_err();
+        assert!(matches!(error, Error::TooManyImages { axis: 'z', .. }));
+    }
+}

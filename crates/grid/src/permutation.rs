@@ -1,0 +1,101 @@
+//! Reordering the caller's arrays so that points that are near in space are near in memory.
+
+use crate::Error;
+use rayon::prelude::*;
+
+/// A reordering of a point set: new place `k` takes old point `order()[k]`.
+///
+/// Apply the same permutation to every array of a set (positions, velocities, masses, …).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Permutation {
+    order: Vec<u32>,
+}
+
+impl Permutation {
+    /// From the old index of each new place; must hold every index once.
+    pub(crate) fn from_order(order: Vec<u32>) -> Self {
+        Self { order }
+    }
+
+    /// Old index of each new place.
+    pub fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// New place of each old index.
+    pub fn inverse(&self) -> Self {
+        let mut order = vec![0; self.order.len()];
+        for (place, &old) in self.order.iter().enumerate() {
+            order[old as usize] = place as u32;
+        }
+        Self { order }
+    }
+
+    /// `slice` in the new order, as a new vector.
+    ///
+    /// # Errors
+    /// [`Error::PermutationLength`] when the lengths differ.
+    pub fn reordered<T: Copy + Send + Sync>(&self, slice: &[T]) -> Result<Vec<T>, Error> {
+        self.check(slice.len())?;
+        Ok(self
+            .order
+            .par_iter()
+            .with_min_len(1 << 13)
+            .map(|&old| slice[old as usize])
+            .collect())
+    }
+
+    /// Brings `slice` into the new order.
+    ///
+    /// # Errors
+    /// [`Error::PermutationLength`] when the lengths differ; the slice is then unchanged.
+    pub fn apply<T: Copy + Send + Sync>(&self, slice: &mut [T]) -> Result<(), Error> {
+        let reordered = self.reordered(slice)?;
+        slice.copy_from_slice(&reordered);
+        Ok(())
+    }
+
+    fn check(&self, found: usize) -> Result<(), Error> {
+        if found == self.order.len() {
+            return Ok(());
+        }
+        Err(Error::PermutationLength {
+            expected: self.order.len(),
+            found,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inverse_undoes_a_permutation() {
+        let permutation = Permutation::from_order(vec![2, 0, 3, 1]);
+        let mut values = ['a', 'b', 'c', 'd'];
+        permutation.apply(&mut values).unwrap();
+        assert_eq!(values, ['c', 'a', 'd', 'b']);
+        permutation.inverse().apply(&mut values).unwrap();
+        assert_eq!(values, ['a', 'b', 'c', 'd']);
+    }
+
+    #[test]
+    fn a_slice_of_another_length_is_refused_and_unchanged() {
+        let permutation = Permutation::from_order(vec![1, 0]);
+        let mut values = [1, 2, 3];
+        let error = permutation.apply(&mut values).unwrap_err();
+        assert!(error.to_string().contains("2 points"), "{error}");
+        assert_eq!(values, [1, 2, 3]);
+    }
+}

@@ -1,0 +1,283 @@
+//! The parallel stable sort by (cell, index).
+//!
+//! Dense tables: one stable bucket pass (a bucket is a range of cells; every chunk of the input
+//! has its own histogram, so chunks scatter without meeting), then a counting sort inside each
+//! bucket, which fits the cache and writes the cell table as it goes. Input that is nearly sorted,
+//! as in the steady state of a simulation, streams through both passes; random input pays for one
+//! scatter into a few hundred open streams, never for a random access per point into memory.
+//!
+//! Hashed tables: the same bucket pass with splitters drawn from a sample of the keys, then
+//! `radsort` inside the buckets.
+//!
+//! Both are stable and both passes are independent of the number of threads, so the order is too.
+
+use crate::{Error, SharedMut, error::reserve};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Buckets of the bucket pass: enough to make a bucket of a million points fit the first-level
+/// cache, few enough that all write streams stay in the second.
+const MOST_BUCKETS: usize = 2048;
+
+/// Points a bucket should hold at least.
+const FULL_BUCKET: usize = 512;
+
+/// One point on its way to its place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Item {
+    key: u32,
+    index: u32,
+    position: [f32; 3],
+}
+
+/// Buffers that are kept between sorts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SortScratch {
+    keys: Vec<u32>,
+    items: Vec<Item>,
+}
+
+impl SortScratch {
+    /// Makes room for `len` points.
+    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        reserve(&mut self.keys, len, "sort keys")?;
+        reserve(&mut self.items, len, "points being sorted")
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<u32>() + self.items.capacity() * size_of::<Item>()
+    }
+}
+
+/// Where sorted points go.
+pub(crate) struct Sorted<'a> {
+    pub(crate) x: &'a mut [f32],
+    pub(crate) y: &'a mut [f32],
+    pub(crate) z: &'a mut [f32],
+    pub(crate) index: &'a mut [u32],
+}
+
+/// Sorts `len` points by `key` (below `starts.len() - 1`) and index; `starts` becomes the first
+/// sorted point of each key and, behind the last, `len`.
+pub(crate) fn by_counting(
+    len: usize,
+    position: impl Fn(usize) -> [f32; 3] + Sync,
+    key: impl Fn([f32; 3]) -> u32 + Sync,
+    scratch: &mut SortScratch,
+    starts: &mut [u32],
+    sorted: Sorted<'_>,
+) {
+    let cells = starts.len() - 1;
+    let buckets = (len / FULL_BUCKET).clamp(1, MOST_BUCKETS);
+    let shift = cells.div_ceil(buckets).next_power_of_two().trailing_zeros();
+    let buckets = ((cells - 1) >> shift) + 1;
+
+    scratch.keys.resize(len, 0);
+    scratch.items.resize(len, Item::default());
+    let keys = SharedMut::new(&mut scratch.keys);
+    let mut plan = BucketPlan::count(len, buckets, |range, histogram| {
+        // SAFETY: chunks are disjoint.
+        let keys = unsafe { keys.slice_mut(range.start, range.end) };
+        for (index, slot) in range.zip(keys) {
+            *slot = key(position(index));
+            histogram[(*slot >> shift) as usize] += 1;
+        }
+    });
+    let keys = &scratch.keys;
+    let items = SharedMut::new(&mut scratch.items);
+    plan.scatter(
+        |index| (keys[index] >> shift) as usize,
+        |index, place| {
+            let item = Item {
+                key: keys[index],
+                index: index as u32,
+                position: position(index),
+            };
+            // SAFETY: the plan gives every point its own place.
+            unsafe { items.write(place, item) };
+        },
+    );
+    starts[cells] = len as u32;
+    sort_buckets(&plan, &scratch.items, &mut starts[..cells], shift, sorted);
+}
+
+/// Counting sort inside each bucket, which also turns `starts` into the cell table.
+fn sort_buckets(
+    plan: &BucketPlan,
+    items: &[Item],
+    starts: &mut [u32],
+    shift: u32,
+    sorted: Sorted<'_>,
+) {
+    let (x, y, z) = (
+        SharedMut::new(sorted.x),
+        SharedMut::new(sorted.y),
+        SharedMut::new(sorted.z),
+    );
+    let indices = SharedMut::new(sorted.index);
+    starts
+        .par_chunks_mut(1 << shift)
+        .with_min_len(4)
+        .enumerate()
+        .for_each(|(bucket, starts)| {
+            let range = plan.bucket(bucket);
+            let items = &items[range.clone()];
+            let first = (bucket << shift) as u32;
+            count_cells(items, first, range.start as u32, starts);
+            for item in items {
+                let cursor = &mut starts[(item.key - first) as usize];
+                let place = *cursor as usize;
+                *cursor += 1;
+                // SAFETY: buckets own disjoint ranges, and the counts give each item its own
+                // place within the bucket's.
+                unsafe {
+                    x.write(place, item.position[0]);
+                    y.write(place, item.position[1]);
+                    z.write(place, item.position[2]);
+                    indices.write(place, item.index);
+                }
+            }
+            // Every cursor now stands at the end of its cell, which is the start of the next.
+            starts.copy_within(..starts.len() - 1, 1);
+            starts[0] = range.start as u32;
+        });
+}
+
+/// Sets `starts` to the first place of each cell of a bucket that begins at `base`.
+fn count_cells(items: &[Item], first: u32, base: u32, starts: &mut [u32]) {
+    starts.fill(0);
+    for item in items {
+        starts[(item.key - first) as usize] += 1;
+    }
+    let mut next = base;
+    for start in starts {
+        let count = *start;
+        *start = next;
+        next += count;
+    }
+}
+
+/// Keys that `radsort` sorts, wide enough for cells far apart.
+pub(crate) trait WideKey: radsort::Key + Copy + Ord + Default + Send + Sync {}
+impl WideKey for u64 {}
+impl WideKey for u128 {}
+
+/// Indices `0..keys.len()` with their keys, stably sorted by key.
+pub(crate) fn by_radix<K: WideKey>(keys: &[K]) -> Result<Vec<(K, u32)>, Error> {
+    let mut sorted: Vec<(K, u32)> = Vec::new();
+    reserve(&mut sorted, keys.len(), "sorted cells")?;
+    sorted.resize(keys.len(), (K::default(), 0));
+    let splitters = splitters(keys);
+    let bucket_of = |key: K| splitters.partition_point(|&splitter| splitter <= key);
+    let mut plan = BucketPlan::count(keys.len(), splitters.len() + 1, |range, histogram| {
+        for &key in &keys[range] {
+            histogram[bucket_of(key)] += 1;
+        }
+    });
+    let places = SharedMut::new(&mut sorted);
+    plan.scatter(
+        |index| bucket_of(keys[index]),
+        // SAFETY: the plan gives every point its own place.
+        |index, place| unsafe { places.write(place, (keys[index], index as u32)) },
+    );
+    let mut rest = sorted.as_mut_slice();
+    let mut slices = Vec::with_capacity(splitters.len() + 1);
+    for bucket in 0..=splitters.len() {
+        let (slice, behind) = rest.split_at_mut(plan.bucket(bucket).len());
+        slices.push(slice);
+        rest = behind;
+    }
+    slices
+        .into_par_iter()
+        .for_each(|slice| radsort::sort_by_key(slice, |&(key, _)| key));
+    Ok(sorted)
+}
+
+/// Keys that cut `keys` into buckets of similar size.
+fn splitters<K: WideKey>(keys: &[K]) -> Vec<K> {
+    let buckets = (keys.len() / (8 * FULL_BUCKET)).min(255);
+    let mut sample: Vec<K> = keys
+        .iter()
+        .step_by((keys.len() / (16 * buckets.max(1))).max(1))
+        .copied()
+        .collect();
+    sample.sort_unstable();
+    let mut splitters: Vec<K> = (1..=buckets)
+        .map(|cut| sample[cut * (sample.len() - 1) / (buckets + 1)])
+        .collect();
+    splitters.dedup();
+    splitters
+}
+
+/// Where each chunk of the input puts the points of each bucket.
+struct BucketPlan {
+    len: usize,
+    chunk: usize,
+    buckets: usize,
+    /// `cursors[chunk * buckets + bucket]`: first place of that chunk's points of that bucket.
+    cursors: Vec<u32>,
+    /// First place of each bucket, and `len` behind the last.
+    bounds: Vec<u32>,
+}
+
+impl BucketPlan {
+    /// Counts with `fill(range, histogram)` for each chunk of `0..len`.
+    fn count(len: usize, buckets: usize, fill: impl Fn(Range<usize>, &mut [u32]) + Sync) -> Self {
+        let chunks = (4 * rayon::current_num_threads())
+            .min(len.div_ceil(1 << 12))
+            .max(1);
+        let chunk = len.div_ceil(chunks).max(1);
+        let mut cursors = vec![0u32; chunks * buckets];
+        cursors
+            .par_chunks_mut(buckets)
+            .enumerate()
+            .for_each(|(number, histogram)| {
+                let begin = (number * chunk).min(len);
+                fill(begin..(begin + chunk).min(len), histogram);
+            });
+        let mut bounds = vec![0u32; buckets + 1];
+        let mut next = 0;
+        for bucket in 0..buckets {
+            bounds[bucket] = next;
+            for number in 0..chunks {
+                let cursor = &mut cursors[number * buckets + bucket];
+                next += std::mem::replace(cursor, next);
+            }
+        }
+        bounds[buckets] = next;
+        Self {
+            len,
+            chunk,
+            buckets,
+            cursors,
+            bounds,
+        }
+    }
+
+    /// Places of a bucket.
+    fn bucket(&self, bucket: usize) -> Range<usize> {
+        self.bounds[bucket] as usize..self.bounds[bucket + 1] as usize
+    }
+
+    /// Calls `put(index, place)` once for every point of `0..len`, where `place` is the next free
+    /// one of its bucket; points of one bucket keep their order.
+    fn scatter(
+        &mut self,
+        bucket_of: impl Fn(usize) -> usize + Sync,
+        put: impl Fn(usize, usize) + Sync,
+    ) {
+        let (len, chunk) = (self.len, self.chunk);
+        self.cursors
+            .par_chunks_mut(self.buckets)
+            .enumerate()
+            .for_each(|(number, cursors)| {
+                let begin = (number * chunk).min(len);
+                for index in begin..(begin + chunk).min(len) {
+                    let cursor = &mut cursors[bucket_of(index)];
+                    put(index, *cursor as usize);
+                    *cursor += 1;
+                }
+            });
+    }
+}

@@ -1,0 +1,202 @@
+//! Where the points of a row of cells lie among the sorted points.
+//!
+//! Sorted points are ordered by cell with x fastest, then y, then z, so the cells of one row
+//! (equal y and z) are contiguous. Two tables answer the same questions: the dense one holds a
+//! start per cell of the bounding box, the hashed one holds the occupied cells only and is used
+//! when the box has many more cells than there are points (an outlier far away, a diagonal line).
+
+use crate::Cell;
+use hashbrown::HashMap;
+use std::ops::Range;
+
+/// Which cell table a grid uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableKind {
+    /// A start for every cell of the bounding box.
+    Dense,
+    /// Occupied cells only, rows found by hash.
+    Hashed,
+}
+
+/// Cells of a bounding box in row order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CellBox {
+    pub(crate) origin: Cell,
+    pub(crate) dims: [i64; 3],
+}
+
+impl CellBox {
+    pub(crate) fn new(low: Cell, high: Cell) -> Self {
+        Self {
+            origin: low,
+            dims: std::array::from_fn(|axis| high[axis] - low[axis] + 1),
+        }
+    }
+
+    /// Number of cells, `None` when it does not fit.
+    pub(crate) fn cells(&self) -> Option<usize> {
+        let [x, y, z] = self.dims.map(|dim| usize::try_from(dim).ok());
+        x?.checked_mul(y?)?.checked_mul(z?)
+    }
+
+    /// Index of a cell of the box in row order.
+    #[inline(always)]
+    pub(crate) fn index(&self, cell: Cell) -> usize {
+        let row = (cell[2] - self.origin[2]) * self.dims[1] + cell[1] - self.origin[1];
+        (row * self.dims[0] + cell[0] - self.origin[0]) as usize
+    }
+
+    fn cell(&self, index: usize) -> Cell {
+        let index = index as i64;
+        let row = index / self.dims[0];
+        [
+            self.origin[0] + index % self.dims[0],
+            self.origin[1] + row % self.dims[1],
+            self.origin[2] + row / self.dims[1],
+        ]
+    }
+
+    /// Whether row (y, z) crosses the box.
+    #[inline(always)]
+    fn has_row(&self, y: i64, z: i64) -> bool {
+        (0..self.dims[1]).contains(&(y - self.origin[1]))
+            && (0..self.dims[2]).contains(&(z - self.origin[2]))
+    }
+}
+
+/// A row of cells in a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowCells {
+    first: usize,
+    len: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum CellTable {
+    Dense(DenseTable),
+    Hashed(HashedTable),
+}
+
+/// `starts[c]..starts[c + 1]` are the points of cell `c` of the box.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DenseTable {
+    pub(crate) cells: CellBox,
+    pub(crate) starts: Vec<u32>,
+}
+
+/// `starts[k]..starts[k + 1]` are the points of occupied cell `k`, `cells[k]`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HashedTable {
+    cells: Vec<Cell>,
+    starts: Vec<u32>,
+    rows: HashMap<[i64; 2], RowCells>,
+}
+
+impl HashedTable {
+    /// From the first point of each occupied cell, in sorted order, and the number of points.
+    pub(crate) fn new(occupied: impl Iterator<Item = (Cell, u32)>, points: u32) -> Self {
+        let mut table = Self::default();
+        for (cell, start) in occupied {
+            let place = table.cells.len();
+            table.cells.push(cell);
+            table.starts.push(start);
+            table
+                .rows
+                .entry([cell[1], cell[2]])
+                .and_modify(|row| row.len += 1)
+                .or_insert(RowCells {
+                    first: place,
+                    len: 1,
+                });
+        }
+        table.starts.push(points);
+        table
+    }
+}
+
+impl CellTable {
+    pub(crate) fn kind(&self) -> TableKind {
+        match self {
+            Self::Dense(_) => TableKind::Dense,
+            Self::Hashed(_) => TableKind::Hashed,
+        }
+    }
+
+    /// Cells the table holds a start for.
+    pub(crate) fn len(&self) -> usize {
+        self.starts().len().saturating_sub(1)
+    }
+
+    /// Bytes the table holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let starts = size_of_val(self.starts());
+        match self {
+            Self::Dense(_) => starts,
+            Self::Hashed(table) => {
+                starts + size_of_val(table.cells.as_slice()) + table.rows.allocation_size()
+            }
+        }
+    }
+
+    /// Row (y, z), if it can hold points.
+    #[inline(always)]
+    pub(crate) fn row(&self, y: i64, z: i64) -> Option<RowCells> {
+        match self {
+            Self::Dense(table) => table.cells.has_row(y, z).then(|| RowCells {
+                first: table.cells.index([table.cells.origin[0], y, z]),
+                len: table.cells.dims[0] as usize,
+            }),
+            Self::Hashed(table) => table.rows.get(&[y, z]).copied(),
+        }
+    }
+
+    /// Sorted points in the cells `low..=high` along x of a row of this table.
+    #[inline(always)]
+    pub(crate) fn run(&self, row: RowCells, low: i64, high: i64) -> Range<usize> {
+        let (begin, end) = match self {
+            Self::Dense(table) => {
+                let origin = table.cells.origin[0];
+                let clip = |x: i64| (x - origin).clamp(0, row.len as i64) as usize;
+                (clip(low), clip(high + 1))
+            }
+            Self::Hashed(table) => {
+                let cells = &table.cells[row.first..row.first + row.len];
+                let before = |x: i64| cells.partition_point(|cell| cell[0] < x);
+                (before(low), before(high + 1))
+            }
+        };
+        let starts = self.starts();
+        starts[row.first + begin] as usize..starts[row.first + end] as usize
+    }
+
+    /// Last cell that starts at or before sorted point `slot` and is not empty.
+    pub(crate) fn find(&self, slot: usize) -> usize {
+        self.starts()
+            .partition_point(|&start| start as usize <= slot)
+            .saturating_sub(1)
+    }
+
+    /// Points of cell number `place`, or `None` behind the last.
+    #[inline(always)]
+    pub(crate) fn points(&self, place: usize) -> Option<Range<usize>> {
+        let starts = self.starts();
+        Some(*starts.get(place)? as usize..*starts.get(place + 1)? as usize)
+    }
+
+    /// Coordinates of cell number `place`.
+    #[inline(always)]
+    pub(crate) fn cell(&self, place: usize) -> Cell {
+        match self {
+            Self::Dense(table) => table.cells.cell(place),
+            Self::Hashed(table) => table.cells[place],
+        }
+    }
+
+    #[inline(always)]
+    fn starts(&self) -> &[u32] {
+        match self {
+            Self::Dense(table) => &table.starts,
+            Self::Hashed(table) => &table.starts,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a particle file holds once it is read.
+//!
+//! **Invariant others rely on:** positions, their double-precision copy, the species and every
+//! quantity of a [`PointCloud`] have the same number of points.
+
+use crate::{
+    number::{Number, Numbers},
+    point_data::PointData,
+};
+
+/// The points of a file and what the file says about them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PointCloud {
+    /// Coordinates, in the file's units: the file's values rounded once to `f32`.
+    ///
+    /// Two-dimensional points have z = 0. NaN and infinite values are passed on as they are, and
+    /// values beyond the range of `f32` become infinite.
+    pub positions: Vec<[f32; 3]>,
+    /// The coordinates in double precision, present only when the file holds at least one that
+    /// `f32` cannot represent.
+    pub positions_f64: Option<Vec<[f64; 3]>>,
+    /// How many coordinates a point has in the file.
+    pub dimensions: Dimensions,
+    /// The simulation box, where the format has one (extended XYZ).
+    pub simulation_box: Option<SimulationBox>,
+    /// The time of the frame, where the file states one (`TimeValue` in VTK, `Time` in extended
+    /// XYZ).
+    pub time: Option<f64>,
+    /// Element symbols or other names of the points' kinds, where the file has them (XYZ).
+    pub species: Option<Species>,
+    /// Further quantities per point (VTK and extended XYZ; other formats' are left out).
+    pub data: Vec<PointData<'static>>,
+}
+
+impl PointCloud {
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Whether there is no point.
+    pub fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
+
+    /// The quantity with this name, if the file has it.
+    pub fn quantity(&self, name: &str) -> Option<&PointData<'static>> {
+        self.data.iter().find(|data| data.name() == name)
+    }
+
+    pub(crate) fn new(positions: Positions, dimensions: Dimensions) -> Self {
+        Self {
+            positions: positions.single,
+            positions_f64: positions.double,
+            dimensions,
+            ..Self::default()
+        }
+    }
+}
+
+/// How many coordinates a point has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dimensions {
+    /// x and y.
+    Two,
+    /// x, y and z.
+    #[default]
+    Three,
+}
+
+impl Dimensions {
+    /// 2 or 3.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Three => 3,
+        }
+    }
+}
+
+/// The box a simulation runs in, spanned by three vectors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulationBox {
+    /// The three vectors, one per row, in the units of the positions.
+    pub vectors: [[f64; 3]; 3],
+    /// Whether the box repeats along each vector.
+    pub periodic: [bool; 3],
+}
+
+impl SimulationBox {
+    /// The lengths along x, y and z when the vectors lie along the positive axes; `None` for
+    /// every other box.
+    pub fn lengths(&self) -> Option<[f64; 3]> {
+        let axes = [0, 1, 2];
+        let straight = axes.iter().all(|&row| {
+            axes.iter().all(|&column| {
+                let value = self.vectors[row][column];
+                if row == column {
+                    value > 0.0
+                } else {
+                    value == 0.0
+                }
+            })
+        });
+        straight.then(|| axes.map(|axis| self.vectors[axis][axis]))
+    }
+}
+
+/// The kinds of points, such as chemical elements.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Species {
+    /// Each name once, in order of first appearance.
+    pub names: Vec<String>,
+    /// For every point the index of its name.
+    pub of_point: Vec<u32>,
+}
+
+/// Positions being collected; the double-precision copy begins with the first value that needs
+/// it.
+#[derive(Debug, Default)]
+pub(crate) struct Positions {
+    single: Vec<[f32; 3]>,
+    double: Option<Vec<[f64; 3]>>,
+}
+
+impl Positions {
+    /// `expected` must be backed by evidence in the file, not only by a declared count.
+    pub(crate) fn with_capacity(expected: usize) -> Self {
+        Self {
+            single: Vec::with_capacity(expected),
+            double: None,
+        }
+    }
+
+    pub(crate) fn push(&mut self, point: [Number; 3]) {
+        if self.double.is_none() && !point.iter().all(|number| number.is_single()) {
+            let so_far = self
+                .single
+                .iter()
+                .map(|point| point.map(f64::from))
+                .collect();
+            self.double = Some(so_far);
+        }
+        self.single.push(point.map(|number| number.single));
+        if let Some(double) = &mut self.double {
+            double.push(point.map(|number| number.double));
+        }
+    }
+
+    /// Appends `points` points whose coordinates lie one after the other in `numbers`.
+    pub(crate) fn extend(&mut self, numbers: &impl Numbers, points: usize) {
+        self.single.reserve(points);
+        for point in 0..points {
+            self.push([0, 1, 2].map(|axis| numbers.number(3 * point + axis)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::point_data::Values;
+
+    #[test]
+    fn the_double_copy_begins_when_a_value_needs_it() {
+        let mut positions = Positions::default();
+        positions.push([1.5_f64, 2.0, f64::NAN].map(Number::from));
+        assert_eq!(positions.double, None);
+        positions.push([0.1_f64, 0.0, 0.0].map(Number::from));
+        let double = positions.double.unwrap();
+        assert_eq!(double[0][..2], [1.5, 2.0]);
+        assert!(double[0][2].is_nan());
+        assert_eq!(double[1], [0.1, 0.0, 0.0]);
+        assert_eq!(positions.single[1], [0.1_f32, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn flat_values_become_points() {
+        let mut positions = Positions::default();
+        positions.extend(&Values::from(vec![1_i32, 2, 3, 4, 5, 6]), 2);
+        assert_eq!(positions.single, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    }
+
+    #[test]
+    fn only_a_box_along_the_axes_has_lengths() {
+        let mut simulation_box = SimulationBox {
+            vectors: [[4.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 6.0]],
+            periodic: [true; 3],
+        };
+        assert_eq!(simulation_box.lengths(), Some([4.0, 5.0, 6.0]));
+        simulation_box.vectors[1][0] = 0.5;
+        assert_eq!(simulation_box.lengths(), None);
+    }
+}

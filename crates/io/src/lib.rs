@@ -1,0 +1,52 @@
+//! Readers and writers of particle files.
+//!
+//! [`read_points`] reads a cloud of points in the format that the file's extension stands for;
+//! [`write_points`] and its siblings write one. What a file says beyond positions (a simulation
+//! box, the time, velocities, identifiers, element symbols) comes along where the format has it.
+//!
+//! ```
+//! use nearfield_io::{read_points, write_points};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("cloud.npy");
+//! write_points(&path, &[[0.0, 0.0, 0.0], [0.5, 0.25, -1.0]])?;
+//! let cloud = read_points(&path)?;
+//! assert_eq!(cloud.len(), 2);
+//! assert_eq!(cloud.positions[1], [0.5, 0.25, -1.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | extension | read | written |
+//! | --- | --- | --- |
+//! | `.npy` | N×3 or N×2 of f2, f4, f8, i1…i8 or u1…u8; either byte order, C or Fortran order | N×3 of f4 |
+//! | `.csv` | columns named x, y and perhaps z, or two or three unnamed ones; separated by comma, semicolon, tab or blanks; `#` begins a comment | `x,y,z` |
+//! | `.xyz`, `.extxyz` | first frame; `Lattice`, `pbc`, `Properties` and `Time` of the comment | – |
+//! | `.vtk` | legacy PolyData and unstructured grids up to version 5.1, text and binary | – |
+//! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no compression | `.vtp`, zlib |
+//! | `.ply` | text and both binary encodings, any scalar type | – |
+//! | `.npz` | – | neighbour lists ([`write_csr_npz`]) |
+//!
+//! # What callers can rely on
+//! - Positions are the file's values rounded once to `f32`; where that loses something,
+//!   [`PointCloud::positions_f64`] has them in double precision. NaN and infinite values are passed
+//!   on: whoever uses the points refuses them by index.
+//! - Readers neither panic nor take memory that a file merely announces: a header with 10¹² points
+//!   before ten bytes of data is refused. A truncated file is refused wherever its format can tell.
+//! - An [`Error`] is one line that names the file, the place and the offending text.
+//! - A file is written beside its target and then renamed, so a failed run leaves no half file.
+
+mod cloud;
+mod cursor;
+mod error;
+mod format;
+mod number;
+mod point_data;
+mod read;
+mod write;
+
+pub use cloud::{Dimensions, PointCloud, SimulationBox, Species};
+pub use error::{Error, ErrorKind, Place};
+pub use format::Format;
+pub use point_data::{PointData, Values};
+pub use read::{parse_points, read_points};
+pub use write::{VtpWriter, write_csr_npz, write_csv, write_npy, write_points, write_vtp};

@@ -1,0 +1,41 @@
+//! The writers. Each file appears complete or not at all.
+
+mod csv;
+mod npy;
+mod output;
+mod vtp;
+
+use std::path::Path;
+
+pub use csv::write_csv;
+pub use npy::{write_csr_npz, write_npy};
+pub use vtp::{VtpWriter, write_vtp};
+
+use crate::{
+    Format,
+    error::{Error, Fault, Place},
+};
+
+/// Writes positions in the format that the extension stands for: `.npy`, `.csv` or `.vtp`.
+///
+/// # Errors
+/// When the extension is another one, or the file cannot be written; what was there before is then
+/// unchanged.
+pub fn write_points(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), Error> {
+    let path = path.as_ref();
+    match Format::from_path(path)? {
+        Format::Npy => write_npy(path, positions),
+        Format::Csv => write_csv(path, positions),
+        Format::XmlVtk
+            if path
+                .extension()
+                .is_some_and(|e| e.eq_ignore_ascii_case("vtp")) =>
+        {
+            write_vtp(path, positions, &[])
+        }
+        _ => {
+            let message = "this format is not written; .npy, .csv and .vtp are";
+            Err(Fault::unsupported(Place::Whole, message).in_file(path))
+        }
+    }
+}

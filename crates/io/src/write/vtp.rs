@@ -1,0 +1,255 @@
+//! VTK PolyData files (`.vtp`) that ParaView opens as points.
+//!
+//! Arrays are appended in raw encoding and compressed with zlib in blocks. **Invariant others rely
+//! on:** every array has one tuple per point, and names are unique within point data and within
+//! field data.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use flate2::{Compression, write::ZlibEncoder};
+use quick_xml::escape::escape;
+
+use crate::{
+    error::{Error, Fault, Parsed, quoted},
+    point_data::{PointData, Values},
+};
+
+use super::output::write_file;
+
+/// Writes positions and quantities per point as a VTK PolyData file.
+///
+/// Short for [`VtpWriter`] without field data.
+///
+/// # Errors
+/// As [`VtpWriter::write`].
+pub fn write_vtp(
+    path: impl AsRef<Path>,
+    positions: &[[f32; 3]],
+    data: &[PointData<'_>],
+) -> Result<(), Error> {
+    let writer = data.iter().fold(VtpWriter::new(positions), |writer, data| {
+        writer.data(data.borrowed())
+    });
+    writer.write(path)
+}
+
+/// A VTK PolyData file about to be written: one vertex per point, quantities per point, and field
+/// data for the whole frame.
+///
+/// ```
+/// use nearfield_io::{PointData, VtpWriter, read_points};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("frame_0007.vtp");
+/// let positions = [[0.0, 0.0, 0.0], [0.1, 0.0, 0.0_f32]];
+/// let density = [1000.0_f32, 1001.5];
+/// VtpWriter::new(&positions)
+///     .time(0.035)
+///     .field("step", vec![7_i32])
+///     .data(PointData::scalars("density", &density))
+///     .write(&path)?;
+///
+/// let frame = read_points(&path)?;
+/// assert_eq!(frame.positions, positions);
+/// assert_eq!(frame.time, Some(0.035));
+/// assert_eq!(frame.quantity("density").and_then(PointData::to_scalars), Some(density.to_vec()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct VtpWriter<'a> {
+    positions: &'a [[f32; 3]],
+    data: Vec<PointData<'a>>,
+    fields: Vec<PointData<'a>>,
+}
+
+impl<'a> VtpWriter<'a> {
+    /// A file of these points.
+    pub fn new(positions: &'a [[f32; 3]]) -> Self {
+        Self {
+            positions,
+            data: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// Adds a quantity per point. The first with one component and the first with three are what
+    /// a viewer shows at first.
+    pub fn data(mut self, data: PointData<'a>) -> Self {
+        self.data.push(data);
+        self
+    }
+
+    /// States the time of the frame, which ParaView shows and uses in animations.
+    pub fn time(self, time: f64) -> Self {
+        self.field("TimeValue", vec![time])
+    }
+
+    /// Adds values that belong to the frame as a whole.
+    pub fn field(mut self, name: &'a str, values: impl Into<Values<'a>>) -> Self {
+        self.fields.push(PointData::scalars(name, values));
+        self
+    }
+
+    /// Writes the file, replacing what was there.
+    ///
+    /// # Errors
+    /// When a quantity has not one tuple per point, a name is empty, occurs twice or has control
+    /// characters, or the file cannot be written; what was there before is then unchanged.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        self.check().map_err(|fault| fault.in_file(path))?;
+        write_file(path, |output| self.write_to(output))
+    }
+
+    fn check(&self) -> Parsed<()> {
+        check_names(&self.data)?;
+        check_names(&self.fields)?;
+        let points = self.positions.len();
+        match self.data.iter().find(|data| data.points() != points) {
+            None => Ok(()),
+            Some(data) => Err(Fault::argument(format!(
+                "the quantity {} has values for {} points, but there are {points} points",
+                quoted(data.name().as_bytes()),
+                data.points()
+            ))),
+        }
+    }
+
+    fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
+        let mut appended = Vec::new();
+        let body = self.body(&mut appended)?;
+        let byte_order = if cfg!(target_endian = "big") {
+            "BigEndian"
+        } else {
+            "LittleEndian"
+        };
+        write!(
+            output,
+            "<?xml version=\"1.0\"?>\n\
+             <VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"{byte_order}\" \
+             header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n\
+             {body}<AppendedData encoding=\"raw\">\n_"
+        )?;
+        output.write_all(&appended)?;
+        output.write_all(b"\n</AppendedData>\n</VTKFile>\n")
+    }
+
+    /// The tags of all arrays, whose data go to `appended`.
+    fn body(&self, appended: &mut Vec<u8>) -> io::Result<String> {
+        let points = self.positions.len();
+        let fields = section("FieldData", "", &self.fields, appended)?;
+        let data = section("PointData", &self.active(), &self.data, appended)?;
+        let positions = PointData::vectors("Points", self.positions);
+        let coordinates = section("Points", "", &[positions], appended)?;
+        let cells = [
+            numbered("connectivity", 0, points),
+            numbered("offsets", 1, points),
+        ];
+        let vertices = section("Verts", "", &cells, appended)?;
+        Ok(format!(
+            "<PolyData>\n{fields}<Piece NumberOfPoints=\"{points}\" NumberOfVerts=\"{points}\" \
+             NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n\
+             {data}{coordinates}{vertices}</Piece>\n</PolyData>\n"
+        ))
+    }
+
+    /// The attributes that say what a viewer shows at first.
+    fn active(&self) -> String {
+        let attribute = |kind: &str, components| {
+            let first = self
+                .data
+                .iter()
+                .find(|data| data.components() == components);
+            first
+                .map(|data| format!(" {kind}=\"{}\"", escape(data.name())))
+                .unwrap_or_default()
+        };
+        attribute("Scalars", 1) + &attribute("Vectors", 3)
+    }
+}
+
+fn check_names(quantities: &[PointData<'_>]) -> Parsed<()> {
+    for (index, name) in quantities.iter().map(PointData::name).enumerate() {
+        let twice = quantities[..index]
+            .iter()
+            .any(|earlier| earlier.name() == name);
+        if twice || name.is_empty() || name.contains(char::is_control) {
+            let reason = if twice {
+                "occurs twice"
+            } else {
+                "is empty or has control characters"
+            };
+            let message = format!("the name {} {reason}", quoted(name.as_bytes()));
+            return Err(Fault::argument(message));
+        }
+    }
+    Ok(())
+}
+
+/// Consecutive numbers: the vertices' points or ends.
+fn numbered(name: &str, first: usize, count: usize) -> PointData<'_> {
+    let numbers = first..first + count;
+    match i32::try_from(numbers.end) {
+        Ok(_) => PointData::scalars(name, numbers.map(|i| i as i32).collect::<Vec<_>>()),
+        Err(_) => PointData::scalars(name, numbers.map(|i| i as i64).collect::<Vec<_>>()),
+    }
+}
+
+fn section(
+    name: &str,
+    attributes: &str,
+    arrays: &[PointData<'_>],
+    appended: &mut Vec<u8>,
+) -> io::Result<String> {
+    let tags: io::Result<String> = arrays.iter().map(|array| append(array, appended)).collect();
+    Ok(format!("<{name}{attributes}>\n{}</{name}>\n", tags?))
+}
+
+/// Appends an array's data and returns its tag.
+fn append(array: &PointData<'_>, appended: &mut Vec<u8>) -> io::Result<String> {
+    let offset = appended.len();
+    append_blocks(array.values().bytes(), appended)?;
+    let kind = match array.values() {
+        Values::F32(_) => "Float32",
+        Values::F64(_) => "Float64",
+        Values::I32(_) => "Int32",
+        Values::U32(_) => "UInt32",
+        Values::I64(_) => "Int64",
+        Values::U64(_) => "UInt64",
+    };
+    Ok(format!(
+        "<DataArray type=\"{kind}\" Name=\"{}\" NumberOfComponents=\"{}\" \
+         NumberOfTuples=\"{}\" format=\"appended\" offset=\"{offset}\"/>\n",
+        escape(array.name()),
+        array.components(),
+        array.points()
+    ))
+}
+
+/// Appends the header and the compressed blocks of an array.
+fn append_blocks(bytes: &[u8], appended: &mut Vec<u8>) -> io::Result<()> {
+    const BLOCK: usize = 1 << 20;
+    let blocks = bytes.len().div_ceil(BLOCK);
+    let last = bytes.len() % BLOCK;
+    let header: Vec<u8> = [blocks, BLOCK, last]
+        .into_iter()
+        .flat_map(|word| (word as u64).to_ne_bytes())
+        .collect();
+    appended.extend(header);
+    let sizes = appended.len();
+    appended.resize(sizes + blocks * size_of::<u64>(), 0);
+    for (index, block) in bytes.chunks(BLOCK).enumerate() {
+        let start = appended.len();
+        // Coordinates hardly compress better with more effort.
+        let mut encoder = ZlibEncoder::new(&mut *appended, Compression::fast());
+        encoder.write_all(block)?;
+        encoder.finish()?;
+        let size = (appended.len() - start) as u64;
+        appended[sizes + index * size_of::<u64>()..][..size_of::<u64>()]
+            .copy_from_slice(&size.to_ne_bytes());
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Nearfield finds, for every point, all points within a radius, and computes pair interactions
+//! over them.
+//!
+//! ```
+//! use nearfield::prelude::*;
+//!
+//! let positions = vec![[0.0f32, 0.0, 0.0], [0.4, 0.0, 0.0], [0.0, 0.9, 0.0]];
+//! let mut engine = Engine::builder(0.5).build()?;
+//! let points = engine.add_point_set(&positions)?;
+//! engine.find_neighbors()?;
+//! let lists = engine.neighbors(points, points)?;
+//! assert_eq!(lists.of(0), &[1]);
+//! assert_eq!(lists.of(2), &[] as &[u32]);
+//! # Ok::<(), nearfield::Error>(())
+//! ```
+//!
+//! # Concepts
+//!
+//! * An [`Engine`] holds one search radius, one domain (open or periodic per axis) and any number
+//!   of **point sets**. Coordinates go in as `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided
+//!   inside your own structs ([`Positions`]); they are copied once, sorted by cell.
+//! * [`Engine::find_neighbors`] writes **neighbour lists** of every active pair of sets;
+//!   [`Engine::traverse`] evaluates a [`PairKernel`] over all pairs **without storing lists**, which
+//!   is faster when neighbours are needed once.
+//! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
+//!   makes your own arrays local in memory, which speeds up everything that follows.
+//!
+//! # What is exact
+//!
+//! A source j in periodic image n is a neighbour of target i when d² ≤ fl(r·r), where per axis
+//! d = fl(fl(xj − xi) + S), S = n·length rounded once from `f64`, and
+//! d² = fma(dz, dz, fma(dy, dy, dx·dx)), all in `f32`. Only a point itself, in the zero image, is
+//! left out; coincident points are neighbours. No list is ever truncated. The same input gives the
+//! same lists in the same order and the same sums, whatever the number of threads or the
+//! processor's vector width.
+//!
+//! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
+//! coordinates as given.
+
+mod device;
+mod engine;
+mod error;
+mod report;
+mod traverse;
+
+pub use device::Device;
+pub use engine::{Builder, Engine, PointSetId};
+pub use error::Error;
+pub use nearfield_cpu::{ListKind, NeighborLists, SimdLevel};
+pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
+pub use nearfield_pairs::{
+    Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
+};
+pub use report::{Report, SetReport, StageTimes};
+pub use traverse::Traversal;
+
+/// What most programs need, for `use nearfield::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        Device, Engine, Error, Field, ListKind, NeighborLists, Pair, PairKernel, Permutation,
+        PointSetId, Positions, Reduce,
+    };
+}

@@ -1,0 +1,105 @@
+//! The trait that a pair interaction implements.
+
+use crate::Channels;
+
+/// Geometry of a pair that is within the radius.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// From the target to the source, x_j − x_i, periodic image included.
+    pub d: [f32; 3],
+    /// Squared length of `d`, at most r²; 0 for coincident points.
+    pub d2: f32,
+}
+
+/// How the contributions of a target's neighbours are combined, channel by channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduce {
+    /// Added up; 0 without neighbours.
+    Sum,
+    /// Smallest; +∞ without neighbours.
+    Min,
+    /// Largest; −∞ without neighbours.
+    Max,
+}
+
+impl Reduce {
+    /// What a target without neighbours gets.
+    #[inline(always)]
+    pub const fn identity(self) -> f32 {
+        match self {
+            Self::Sum => 0.0,
+            Self::Min => f32::INFINITY,
+            Self::Max => f32::NEG_INFINITY,
+        }
+    }
+
+    /// Combines two contributions.
+    #[inline(always)]
+    pub fn combine(self, a: f32, b: f32) -> f32 {
+        match self {
+            Self::Sum => a + b,
+            Self::Min => {
+                if b < a {
+                    b
+                } else {
+                    a
+                }
+            }
+            Self::Max => {
+                if b > a {
+                    b
+                } else {
+                    a
+                }
+            }
+        }
+    }
+}
+
+/// An interaction between a target and the sources within the radius, itself left out.
+///
+/// Fields of the kernel (smoothing length, time step, coefficients) are its uniforms.
+///
+/// ```
+/// use nearfield_pairs::{Pair, PairKernel};
+///
+/// /// Sum of masses weighted by 1 − (d/r)².
+/// struct Crowding { radius: f32 }
+///
+/// impl PairKernel for Crowding {
+///     type Target = ();
+///     type Source = f32; // mass
+///     type Output = f32;
+///
+///     #[inline(always)]
+///     fn pair(&self, pair: Pair, _: (), mass: f32) -> f32 {
+///         mass * (1.0 - pair.d2 / (self.radius * self.radius))
+///     }
+/// }
+/// ```
+pub trait PairKernel: Sync {
+    /// What is read per target, in the order of the target fields.
+    type Target: Channels;
+    /// What is read per source, in the order of the source fields.
+    type Source: Channels;
+    /// What a pair contributes and what a target ends up with.
+    type Output: Channels;
+
+    /// How contributions are combined.
+    const REDUCE: Reduce = Reduce::Sum;
+
+    /// Whether neighbours are packed together before the kernel is evaluated.
+    ///
+    /// Packing costs a little per candidate and channel, and saves evaluating the kernel for the
+    /// two thirds or so of the candidates that turn out not to be neighbours. It pays for kernels
+    /// that divide or take several square roots; the default takes it for those that read more than
+    /// two channels per source. Which one is chosen changes the order of summation.
+    const PACKED: bool = Self::Source::COUNT > 2;
+
+    /// The contribution of one source to one target.
+    ///
+    /// Mark it `#[inline(always)]`, and prefer `max`, `min` and multiplications over branches and
+    /// library functions. It may also be evaluated for candidates beyond the radius, whose results
+    /// are thrown away, so it must not panic; NaN and infinity are harmless there.
+    fn pair(&self, pair: Pair, target: Self::Target, source: Self::Source) -> Self::Output;
+}

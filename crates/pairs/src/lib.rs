@@ -1,0 +1,18 @@
+//! Pair kernels: what is computed for a pair of neighbours.
+//!
+//! A [`PairKernel`] is plain scalar code for one pair. The lanes call it for whole batches of
+//! candidates in structure-of-arrays form, compiled together with the traversal for the widest
+//! vectors the machine has, so branch-free arithmetic runs at full width.
+//!
+//! Per-point values go in as [`Field`]s, borrowed from the caller's arrays, and arrive in the
+//! kernel as its [`Target`](PairKernel::Target) and [`Source`](PairKernel::Source) types.
+
+mod channels;
+mod field;
+mod kernel;
+mod sph;
+
+pub use channels::Channels;
+pub use field::Field;
+pub use kernel::{Pair, PairKernel, Reduce};
+pub use sph::{SphDensity, SphForce, WendlandC2};

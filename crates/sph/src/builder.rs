@@ -1,0 +1,142 @@
+//! Puts a simulation together and refuses what cannot run.
+
+use std::path::PathBuf;
+
+use glam::Vec3;
+use nearfield::prelude::Device;
+
+use crate::search::Search;
+use crate::{Config, Dimensions, Error, Simulation, particles::Particles, walls::Walls};
+
+/// A simulation in the making; see [`Simulation::builder`].
+#[must_use]
+pub struct SimulationBuilder {
+    config: Config,
+    fluid: Vec<Vec3>,
+    velocity: Option<Vec<Vec3>>,
+    walls: Walls,
+    pressure: Box<dyn Fn(Vec3) -> f32>,
+    device: Device,
+    threads: usize,
+    evidence: Option<PathBuf>,
+}
+
+impl SimulationBuilder {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            fluid: Vec::new(),
+            velocity: None,
+            walls: Walls::default(),
+            pressure: Box::new(|_| 0.0),
+            device: Device::Auto,
+            threads: 0,
+            evidence: None,
+        }
+    }
+
+    /// Adds fluid particles at these positions, metres; ids count up in the
+    /// order of the calls.
+    pub fn fluid(mut self, positions: &[Vec3]) -> Self {
+        self.fluid.extend_from_slice(positions);
+        self
+    }
+
+    /// Sets the velocities of all fluid particles, m/s; at rest without.
+    pub fn velocities(mut self, velocities: &[Vec3]) -> Self {
+        self.velocity = Some(velocities.to_vec());
+        self
+    }
+
+    /// Adds resting wall particles at these positions, metres, along which
+    /// the fluid slips freely.
+    pub fn walls(mut self, positions: &[Vec3]) -> Self {
+        self.walls.add(positions, 0.0);
+        self
+    }
+
+    /// Adds resting wall particles at these positions, metres, which hold the
+    /// fluid by [`Config::wall_friction`].
+    pub fn rough_walls(mut self, positions: &[Vec3]) -> Self {
+        self.walls.add(positions, 1.0);
+        self
+    }
+
+    /// Sets the initial pressure, Pa, as a function of position; zero without.
+    pub fn pressure(mut self, pressure: impl Fn(Vec3) -> f32 + 'static) -> Self {
+        self.pressure = Box::new(pressure);
+        self
+    }
+
+    /// Starts in hydrostatic balance under a free surface that holds `surface`.
+    pub fn hydrostatic(self, surface: Vec3) -> Self {
+        let weight = self.config.density * self.config.gravity;
+        self.pressure(move |x| weight.dot(x - surface))
+    }
+
+    /// Where the neighbour engine runs; [`Device::Auto`] without.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// How many threads the neighbour engine may use; 0, the default, is all cores.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Where to write a frame of all particles (VTK PolyData, `.vtp`) when a
+    /// lost particle ends the run; nowhere without.
+    pub fn evidence(mut self, path: impl Into<PathBuf>) -> Self {
+        self.evidence = Some(path.into());
+        self
+    }
+
+    /// Builds the simulation and evaluates the first forces.
+    ///
+    /// # Errors
+    /// When a number of the [`Config`] is out of range, the scene has no fluid
+    /// or holds a coordinate that is not finite, a velocity is missing, or the
+    /// engine refuses the device.
+    pub fn build(self) -> Result<Simulation, Error> {
+        self.config.check()?;
+        if self.fluid.is_empty() {
+            return Err(Error::NoFluid);
+        }
+        let count = self.fluid.len();
+        let at_rest = || vec![Vec3::ZERO; count];
+        let velocity = self.velocity.clone().unwrap_or_else(at_rest);
+        if velocity.len() != count {
+            return Err(Error::VelocityCount { count: velocity.len(), particles: count });
+        }
+        self.check_vectors("fluid", "position", "fluid particle", &self.fluid)?;
+        self.check_vectors("fluid", "velocity", "velocity of fluid particle", &velocity)?;
+        self.check_vectors("wall", "position", "wall particle", &self.walls.position)?;
+        let water = self.config.water_state();
+        let compress = |&x: &Vec3| water.compression((self.pressure)(x) / self.config.density);
+        let compression = self.fluid.iter().map(compress).collect();
+        let request = (self.config.kernel().support(), self.device, self.threads);
+        let search = Search::new(request, &self.fluid, &self.walls.position)?;
+        let fluid = Particles::new(self.fluid, velocity, compression);
+        Simulation::start(self.config, search, (fluid, self.walls), self.evidence)
+    }
+
+    fn check_vectors(
+        &self,
+        set: &'static str,
+        what: &'static str,
+        culprit: &'static str,
+        values: &[Vec3],
+    ) -> Result<(), Error> {
+        for (index, &value) in values.iter().enumerate() {
+            if !value.is_finite() {
+                return Err(Error::NotFinite { what, set, index, value });
+            }
+            if self.config.dimensions == Dimensions::Two && value.z != 0.0 {
+                return Err(Error::OffPlane { what: culprit, index, z: value.z });
+            }
+        }
+        Ok(())
+    }
+}

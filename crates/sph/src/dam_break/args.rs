@@ -1,0 +1,111 @@
+//! The command-line flags of the dam break.
+
+use std::path::PathBuf;
+
+use nearfield::Device;
+
+use crate::Dimensions;
+
+/// Simulates the collapse of a water column and compares its front with
+/// experiments.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// Fluid particles, about: the column takes the nearest whole number of
+    /// particles along each edge [default: 21000 in space, 3200 in the plane]
+    #[arg(long, value_name = "N")]
+    pub particles: Option<usize>,
+
+    /// Simulated time, seconds [default: until t·√(2g/a) = 5]
+    #[arg(long, value_name = "T_END")]
+    pub seconds: Option<f64>,
+
+    /// A small run of a few seconds: fewer particles and frames
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Dimensions, 2 or 3
+    #[arg(long, value_name = "2|3", default_value = "3", value_parser = dimensions)]
+    pub dim: Dimensions,
+
+    /// Where the neighbour engine runs: auto, cpu, gpu[:N] or hybrid[:N]
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: Device,
+
+    /// Threads to use, 0 for all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+
+    /// Directory for frames, pictures and tables; made when missing
+    #[arg(long, value_name = "DIR", default_value = "dam_break")]
+    pub output: PathBuf,
+
+    /// Frames to write, the first and the last moment included
+    /// [default: 48, with --quick 16]
+    #[arg(long, value_name = "N")]
+    pub frames: Option<usize>,
+
+    /// Print the summary as one JSON object and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn dimensions(text: &str) -> Result<Dimensions, String> {
+    match text {
+        "2" => Ok(Dimensions::Two),
+        "3" => Ok(Dimensions::Three),
+        _ => Err("must be 2 or 3".to_owned()),
+    }
+}
+
+impl Args {
+    /// Fluid particles asked for.
+    #[must_use]
+    pub fn particles(&self) -> usize {
+        self.particles.unwrap_or(match (self.dim, self.quick) {
+            (Dimensions::Two, false) => 3200,
+            (Dimensions::Two, true) => 1800,
+            (Dimensions::Three, false) => 21_000,
+            (Dimensions::Three, true) => 8000,
+        })
+    }
+
+    /// Frames asked for.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.frames.unwrap_or(if self.quick { 16 } else { 48 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
+        Cli::try_parse_from(["dam_break"].iter().chain(flags)).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn the_default_is_a_run_in_space() {
+        let args = parse(&[]).unwrap();
+        assert_eq!((args.dim, args.particles(), args.frames()), (Dimensions::Three, 21_000, 48));
+    }
+
+    #[test]
+    fn quick_asks_for_less_but_explicit_numbers_win() {
+        let args = parse(&["--quick", "--dim", "2", "--frames", "3"]).unwrap();
+        assert_eq!((args.particles(), args.frames()), (1800, 3));
+    }
+
+    #[test]
+    fn a_fourth_dimension_is_refused() {
+        assert!(parse(&["--dim", "4"]).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! The scene: a water column in the left end of a closed tank.
+//!
+//! The column is a = 1 m wide, 2a high and, in space, a deep; the tank is 4a
+//! long, 3a high and as deep as the column. Its floor is rough, as floors of
+//! experiments are; along the other walls the water slips.
+
+use std::f64::consts::PI;
+
+use glam::Vec3;
+
+use crate::scene::{self, Top};
+use crate::{Config, Dimensions, Domain, Simulation, SimulationBuilder};
+
+/// Width a of the column, metres.
+pub const WIDTH: f64 = 1.0;
+
+/// Height of the column, metres.
+pub const HEIGHT: f64 = 2.0;
+
+/// Length and height of the tank, metres; in space it is as deep as the column.
+pub const TANK: [f64; 2] = [4.0, 3.0];
+
+/// Friction of the floor, as the α of artificial viscosity.
+const FLOOR_FRICTION: f32 = 0.1;
+
+/// How far particles start from their lattice sites at most, in spacings.
+const STIRRING: f32 = 0.05;
+
+/// The column at one resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Plane or space.
+    pub dimensions: Dimensions,
+    /// Particles along the width of the column.
+    pub cells: i32,
+}
+
+impl Column {
+    /// The column whose number of particles is nearest to `particles`.
+    #[must_use]
+    pub fn with_particles(dimensions: Dimensions, particles: usize) -> Self {
+        let per_square = particles as f64 / 2.0;
+        let cells = match dimensions {
+            Dimensions::Two => per_square.sqrt(),
+            Dimensions::Three => per_square.cbrt(),
+        };
+        Self { dimensions, cells: (cells.round() as i32).max(4) }
+    }
+
+    /// Distance between particles, metres.
+    #[must_use]
+    pub fn spacing(&self) -> f32 {
+        (WIDTH / f64::from(self.cells)) as f32
+    }
+
+    /// Physics and numerics of the run.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        let spacing = self.spacing();
+        let high = self.upright(TANK[0] as f32, WIDTH as f32, TANK[1] as f32);
+        let slack = Vec3::splat(0.5 * spacing);
+        Config {
+            wall_friction: FLOOR_FRICTION,
+            domain: Domain { low: -slack, high: high + slack },
+            ..Config::water(self.dimensions, spacing, HEIGHT as f32)
+        }
+    }
+
+    /// The scene, ready to be built; the water is at rest under the pressure it
+    /// has the moment the dam is gone.
+    pub fn scene(&self) -> SimulationBuilder {
+        let (dimensions, config) = (self.dimensions, self.config());
+        let fluid = self.cell_box(1, 2);
+        let layers = (2.0 * config.smoothing).ceil() as i32;
+        let inside = self.cell_box(TANK[0] as i32, TANK[1] as i32);
+        let walls = scene::tank(dimensions, inside, Top::Closed, (layers, config.spacing));
+        let up = dimensions.up();
+        let (floor, sides): (Vec<Vec3>, Vec<Vec3>) =
+            walls.into_iter().partition(|wall| wall.dot(up) < 0.0);
+        let weight = f64::from(config.density * config.gravity.length());
+        Simulation::builder(config)
+            .fluid(&self.stirred(scene::block(dimensions, [0; 3], fluid, config.spacing)))
+            .rough_walls(&floor)
+            .walls(&sides)
+            .pressure(move |x| {
+                (weight * released_head(f64::from(x.x), f64::from(x.dot(up)))) as f32
+            })
+    }
+
+    /// `length` widths by `height` widths in cells, as deep as the column.
+    fn cell_box(&self, length: i32, height: i32) -> [i32; 3] {
+        match self.dimensions {
+            Dimensions::Two => [length * self.cells, height * self.cells, 0],
+            Dimensions::Three => [length * self.cells, self.cells, height * self.cells],
+        }
+    }
+
+    /// Moves each particle a little off its lattice site, by the same amounts in
+    /// every run, so that rows of particles do not march in step for ever.
+    fn stirred(&self, mut positions: Vec<Vec3>) -> Vec<Vec3> {
+        let reach = STIRRING * self.spacing();
+        let mut state = 0x9E37_79B9_u32;
+        for position in &mut positions {
+            let mut draw = || {
+                // Marsaglia's xorshift, DOI 10.18637/jss.v008.i14.
+                state ^= state << 13;
+                state ^= state >> 17;
+                state ^= state << 5;
+                reach * (state as f32 / u32::MAX as f32 * 2.0 - 1.0)
+            };
+            let off = Vec3::new(draw(), draw(), draw());
+            *position += match self.dimensions {
+                Dimensions::Two => off.with_z(0.0),
+                Dimensions::Three => off,
+            };
+        }
+        positions
+    }
+
+    fn upright(&self, length: f32, depth: f32, height: f32) -> Vec3 {
+        match self.dimensions {
+            Dimensions::Two => Vec3::new(length, height, 0.0),
+            Dimensions::Three => Vec3::new(length, depth, height),
+        }
+    }
+}
+
+/// Pressure head p/(ρg), metres, in the column at distance `x` from the wall
+/// and `height` above the floor, at the moment the dam is gone.
+///
+/// Incompressible water solves ∇²p = 0 with no pressure at its top and at the
+/// face x = a, no flow through the wall x = 0, and ∂p/∂z = −ρg on the floor. By
+/// separation of variables
+/// `p/(ρg) = Σ 2(−1)ᵏ/(a λₖ²) · sinh λₖ(H − z)/cosh λₖH · cos λₖx`,
+/// `λₖ = (k + ½)π/a`. Hydrostatic pressure behind the vanished dam would send
+/// a shock through the column instead.
+fn released_head(x: f64, height: f64) -> f64 {
+    (0..64)
+        .map(|k| {
+            let rate = (f64::from(k) + 0.5) * PI / WIDTH;
+            let sign = if k % 2 == 0 { 2.0 } else { -2.0 };
+            // sinh λ(H − z)/cosh λH without overflow.
+            let decay = ((-rate * height).exp() - (-rate * (2.0 * HEIGHT - height)).exp())
+                / (1.0 + (-2.0 * rate * HEIGHT).exp());
+            sign / (WIDTH * rate * rate) * decay * (rate * x).cos()
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_column_takes_the_nearest_whole_number_of_particles() {
+        assert_eq!(Column::with_particles(Dimensions::Two, 3200).cells, 40);
+        assert_eq!(Column::with_particles(Dimensions::Three, 21_000).cells, 22);
+        assert_eq!(Column::with_particles(Dimensions::Three, 0).cells, 4);
+    }
+
+    #[test]
+    fn the_released_pressure_vanishes_at_the_free_faces() {
+        for k in 0..10 {
+            let part = f64::from(k) / 10.0;
+            assert!(released_head(WIDTH, 0.1 + part).abs() < 1e-6);
+            assert!(released_head(part * WIDTH, HEIGHT).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn the_released_pressure_carries_the_water_above_the_floor() {
+        let step = 1e-3;
+        for x in [0.1, 0.4, 0.7] {
+            let slope = (released_head(x, 0.05 + step) - released_head(x, 0.05 - step)) / (2.0 * step);
+            let laplacian = (released_head(x + step, 0.5) + released_head(x - step, 0.5)
+                + released_head(x, 0.5 + step)
+                + released_head(x, 0.5 - step)
+                - 4.0 * released_head(x, 0.5))
+                / (step * step);
+            assert!((-1.0..-0.8).contains(&slope), "slope at {x}: {slope}");
+            assert!(laplacian.abs() < 1e-4, "Laplacian at {x}: {laplacian}");
+            assert!(released_head(x, 0.0) < HEIGHT);
+        }
+    }
+}

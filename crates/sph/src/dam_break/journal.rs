@@ -1,0 +1,142 @@
+//! What is noted down during a run: the front and the energies, often.
+
+use std::fmt::Write as _;
+
+use super::front::FrontRule;
+use super::reference::Point;
+use super::units::Units;
+use crate::{Energy, Error, Simulation};
+
+/// Notes per run.
+const NOTES: f64 = 240.0;
+
+/// One note.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Note {
+    /// Seconds.
+    time: f64,
+    /// Position of the front, metres; `None` when there is none.
+    front: Option<f64>,
+    energy: Energy,
+}
+
+/// The notes of a run, taken at even intervals.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    units: Units,
+    rule: FrontRule,
+    interval: f64,
+    notes: Vec<Note>,
+}
+
+impl Journal {
+    /// A journal of a run of `simulation` that ends after `seconds`.
+    pub(crate) fn new(simulation: &Simulation, seconds: f64) -> Self {
+        Self {
+            units: Units::of(simulation.config()),
+            rule: FrontRule::new(simulation),
+            interval: seconds / NOTES,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes a note when it is time for the next.
+    pub(crate) fn follow(&mut self, simulation: &Simulation) -> Result<(), Error> {
+        let due = self.notes.last().map_or(0.0, |note| note.time + self.interval);
+        // Steps add up with rounding: a hair early is on time.
+        if simulation.time() < due - 1e-9 * self.interval {
+            return Ok(());
+        }
+        let neighbors = simulation.neighbor_counts()?;
+        let front = self.rule.front(simulation.positions(), &neighbors);
+        self.notes.push(Note {
+            time: simulation.time(),
+            front: front.map(f64::from),
+            energy: simulation.energy(),
+        });
+        Ok(())
+    }
+
+    /// The front in the experiments' units, (T, Z), by growing T.
+    pub(crate) fn front(&self) -> Vec<Point> {
+        let point = |note: &Note| {
+            let z = self.units.scaled_length(note.front?);
+            Some((self.units.scaled_time(note.time), z))
+        };
+        self.notes.iter().filter_map(point).collect()
+    }
+
+    /// The energies at the first and the last note.
+    pub(crate) fn energies(&self) -> Option<(Energy, Energy)> {
+        Some((self.notes.first()?.energy, self.notes.last()?.energy))
+    }
+
+    /// The front as a table.
+    pub(crate) fn front_csv(&self) -> String {
+        let mut table = String::from("time_s,front_m,T,Z\n");
+        for note in &self.notes {
+            let Some(front) = note.front else { continue };
+            let (t, z) = (self.units.scaled_time(note.time), self.units.scaled_length(front));
+            let _ = writeln!(table, "{:.6},{front:.6},{t:.6},{z:.6}", note.time);
+        }
+        table
+    }
+
+    /// The energies as a table, joules (in the plane: per metre of depth).
+    pub(crate) fn energy_csv(&self) -> String {
+        let mut table = String::from(
+            "time_s,T,kinetic_j,potential_j,internal_j,viscous_loss_j,friction_loss_j,\
+             diffusion_loss_j,wall_work_j,total_j\n",
+        );
+        for Note { time, energy, .. } in &self.notes {
+            let columns = [
+                energy.kinetic,
+                energy.potential,
+                energy.internal,
+                energy.viscous_loss,
+                energy.friction_loss,
+                energy.diffusion_loss,
+                energy.wall_work,
+                energy.total(),
+            ]
+            .map(|joules| format!("{joules:.6}"));
+            let t = self.units.scaled_time(*time);
+            let _ = writeln!(table, "{time:.6},{t:.6},{}", columns.join(","));
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::column::Column;
+    use super::*;
+    use crate::Dimensions;
+
+    #[test]
+    fn notes_are_taken_at_even_intervals_from_the_start() {
+        let mut simulation = Column::with_particles(Dimensions::Two, 128).scene().build().unwrap();
+        let mut journal = Journal::new(&simulation, 0.02 * NOTES);
+        journal.follow(&simulation).unwrap();
+        while simulation.time() < 0.05 {
+            simulation.step().unwrap();
+            journal.follow(&simulation).unwrap();
+        }
+        assert_eq!(journal.notes.len(), 3);
+        assert_eq!(journal.notes[0].time, 0.0);
+        assert!(journal.notes.windows(2).all(|w| w[1].time - w[0].time >= 0.02 - 1e-9));
+        assert_eq!(journal.front_csv().lines().count(), 4);
+        let energies = journal.energy_csv();
+        assert!(energies.lines().all(|line| line.split(',').count() == 10), "{energies}");
+    }
+
+    #[test]
+    fn the_front_is_given_in_the_units_of_the_experiments() {
+        let simulation = Column::with_particles(Dimensions::Two, 128).scene().build().unwrap();
+        let mut journal = Journal::new(&simulation, 1.0);
+        journal.follow(&simulation).unwrap();
+        let (t, z) = journal.front()[0];
+        assert_eq!(t, 0.0);
+        assert!((0.8..1.0).contains(&z), "{z}");
+    }
+}

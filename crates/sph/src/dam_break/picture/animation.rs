@@ -1,0 +1,380 @@
+//! A looping animation in one palette.
+//!
+//! Each frame stores only the rectangle that changed, and within it only the
+//! pixels that did; the rest stays as it was. All frames share one palette, so
+//! that a place which looks the same again is stored the same again and nothing
+//! flickers. The palette needs all frames, so they are kept, as changes, until
+//! the file is written at the end.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use gif::{Encoder, EncodingError, Repeat};
+use image::{Rgb, RgbImage};
+
+use super::error::PictureError;
+use super::palette::Palette;
+
+/// Palette entries used for colours; the one left over means "unchanged".
+const COLORS: usize = 255;
+/// The palette entry of unchanged pixels.
+const UNCHANGED: u8 = 255;
+/// Largest change of a channel that is not worth storing. It is measured from
+/// the colour last stored, so that slow changes add up and are not lost.
+const TOLERANCE: u8 = 3;
+
+/// An animation that is to be written to a `.gif` file and repeats for ever.
+#[derive(Debug)]
+pub struct Animation {
+    path: PathBuf,
+    file: File,
+    /// Time per frame, in hundredths of a second.
+    delay: u16,
+    /// The colours as they were when each pixel was last stored, once the first
+    /// frame has set the size.
+    stored: Option<RgbImage>,
+    patches: Vec<Patch>,
+}
+
+/// The changes of one frame: new colours in a rectangle, none for pixels that
+/// stay as they were.
+#[derive(Debug)]
+struct Patch {
+    region: Region,
+    pixels: Vec<Option<Rgb<u8>>>,
+}
+
+impl Animation {
+    /// Creates the file. The format counts hundredths of a second and viewers
+    /// slow down very short frames, so `milliseconds_per_frame` is rounded to
+    /// 10 ms and at least 20 ms.
+    ///
+    /// # Errors
+    /// [`PictureError::Write`] if the file cannot be created.
+    pub fn create(
+        path: impl AsRef<Path>,
+        milliseconds_per_frame: u32,
+    ) -> Result<Self, PictureError> {
+        let path = path.as_ref().to_owned();
+        let file = File::create(&path).map_err(|source| PictureError::write(&path, source))?;
+        let hundredths = milliseconds_per_frame.saturating_add(5) / 10;
+        let delay = hundredths.clamp(2, u32::from(u16::MAX)) as u16;
+        Ok(Self {
+            path,
+            file,
+            delay,
+            stored: None,
+            patches: Vec::new(),
+        })
+    }
+
+    /// Appends a frame; the first one sets the size of all. Its changes stay in
+    /// memory, at most 4 bytes per pixel, until the animation is finished.
+    ///
+    /// # Errors
+    /// [`PictureError::Size`] if the size differs from the first frame's or
+    /// cannot be stored; the frames before it are kept.
+    pub fn push(&mut self, image: &RgbImage) -> Result<(), PictureError> {
+        let dimensions = self
+            .stored
+            .as_ref()
+            .map_or(image.dimensions(), RgbImage::dimensions);
+        let storable = |length: u32| (1..=u32::from(u16::MAX)).contains(&length);
+        if image.dimensions() != dimensions || !storable(dimensions.0) || !storable(dimensions.1) {
+            return Err(self.wrong_size(image, dimensions));
+        }
+        let patch = match &mut self.stored {
+            Some(stored) => Patch::between(stored, image),
+            None => Patch::whole(image),
+        };
+        self.stored.get_or_insert_with(|| image.clone());
+        self.patches.push(patch);
+        Ok(())
+    }
+
+    /// Writes the file and returns the number of frames.
+    ///
+    /// # Errors
+    /// [`PictureError::NoFrames`] if nothing was pushed, else
+    /// [`PictureError::Encode`].
+    pub fn finish(self) -> Result<usize, PictureError> {
+        let Some(Patch { region: whole, .. }) = self.patches.first() else {
+            return Err(PictureError::NoFrames { path: self.path });
+        };
+        let written = write(&self.file, whole.size, &self.patches, self.delay);
+        written.map_err(|(frame, source)| PictureError::Encode {
+            path: self.path,
+            frame,
+            source,
+        })?;
+        Ok(self.patches.len())
+    }
+
+    fn wrong_size(&self, image: &RgbImage, (width, height): (u32, u32)) -> PictureError {
+        let (actual_width, actual_height) = image.dimensions();
+        let (path, frame) = (self.path.clone(), self.patches.len());
+        PictureError::Size {
+            path,
+            frame,
+            actual_width,
+            actual_height,
+            width,
+            height,
+        }
+    }
+}
+
+/// Writes the whole animation; an error comes with the frame it struck.
+fn write(
+    file: &File,
+    size: [u16; 2],
+    patches: &[Patch],
+    delay: u16,
+) -> Result<(), (usize, EncodingError)> {
+    let palette = Palette::new(histogram(patches), COLORS);
+    let mut indices = BTreeMap::new();
+    let at_start = |source| (0, source);
+    let bytes = palette.bytes(COLORS + 1);
+    let mut encoder =
+        Encoder::new(BufWriter::new(file), size[0], size[1], &bytes).map_err(at_start)?;
+    encoder.set_repeat(Repeat::Infinite).map_err(at_start)?;
+    for (frame, patch) in patches.iter().enumerate() {
+        let mut index = |pixel: Rgb<u8>| {
+            *indices
+                .entry(pixel.0)
+                .or_insert_with(|| palette.closest(pixel.0))
+        };
+        let pixels: Vec<u8> = patch
+            .pixels
+            .iter()
+            .map(|pixel| pixel.map_or(UNCHANGED, &mut index))
+            .collect();
+        let [width, height] = patch.region.size;
+        let mut encoded = gif::Frame::from_indexed_pixels(width, height, pixels, Some(UNCHANGED));
+        ([encoded.left, encoded.top], encoded.delay) = (patch.region.corner, delay);
+        encoder
+            .write_frame(&encoded)
+            .map_err(|source| (frame, source))?;
+    }
+    let flushed = encoder.into_inner().and_then(|mut file| Ok(file.flush()?));
+    flushed.map_err(|source| (patches.len(), source))
+}
+
+/// How often each colour is stored.
+fn histogram(patches: &[Patch]) -> BTreeMap<[u8; 3], u32> {
+    let mut counts = BTreeMap::new();
+    for pixel in patches.iter().flat_map(|patch| &patch.pixels).flatten() {
+        *counts.entry(pixel.0).or_default() += 1;
+    }
+    counts
+}
+
+impl Patch {
+    /// All pixels of a picture.
+    fn whole(image: &RgbImage) -> Self {
+        let size = [image.width() as u16, image.height() as u16];
+        Self {
+            region: Region {
+                corner: [0; 2],
+                size,
+            },
+            pixels: image.pixels().copied().map(Some).collect(),
+        }
+    }
+
+    /// The pixels of `image` that differ from `stored`, which takes them over.
+    fn between(stored: &mut RgbImage, image: &RgbImage) -> Self {
+        let changed: Vec<bool> = image
+            .pixels()
+            .zip(stored.pixels())
+            .map(|(&new, &old)| differs(new, old))
+            .collect();
+        let width = image.width() as usize;
+        let region = Region::around(&changed, width);
+        let place = |index: usize| ((index % width) as u32, (index / width) as u32);
+        let mut take = |index: usize| {
+            let (column, row) = place(index);
+            let pixel = *image.get_pixel(column, row);
+            stored.put_pixel(column, row, pixel);
+            pixel
+        };
+        let pixels = region
+            .cells(width)
+            .map(|index| changed[index].then(|| take(index)))
+            .collect();
+        Self { region, pixels }
+    }
+}
+
+/// Whether a pixel is worth storing again.
+fn differs(Rgb(new): Rgb<u8>, Rgb(old): Rgb<u8>) -> bool {
+    new.iter()
+        .zip(old)
+        .any(|(&new, old)| new.abs_diff(old) > TOLERANCE)
+}
+
+/// A rectangle of the picture, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Region {
+    corner: [u16; 2],
+    size: [u16; 2],
+}
+
+impl Region {
+    /// The smallest rectangle around the marked pixels; one pixel if none is.
+    fn around(marked: &[bool], width: usize) -> Self {
+        let places = marked
+            .iter()
+            .enumerate()
+            .filter(|(_, marked)| **marked)
+            .map(|(index, _)| [index % width, index / width]);
+        let start = ([usize::MAX; 2], [0; 2]);
+        let (low, high) = places.fold(start, |(low, high), place| {
+            (
+                std::array::from_fn(|axis| place[axis].min(low[axis])),
+                std::array::from_fn(|axis| place[axis].max(high[axis])),
+            )
+        });
+        let low: [usize; 2] = std::array::from_fn(|axis| low[axis].min(high[axis]));
+        Self {
+            corner: low.map(|start| start as u16),
+            size: std::array::from_fn(|axis| (high[axis] - low[axis] + 1) as u16),
+        }
+    }
+
+    /// Indices of its pixels in a picture `width` pixels wide, row by row.
+    fn cells(self, width: usize) -> impl Iterator<Item = usize> {
+        let [left, top] = self.corner.map(usize::from);
+        let [columns, rows] = self.size.map(usize::from);
+        (top..top + rows)
+            .flat_map(move |row| (left..left + columns).map(move |column| row * width + column))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::AnimationDecoder;
+    use image::codecs::gif::GifDecoder;
+    use std::io::BufReader;
+
+    use super::*;
+
+    /// A gradient of many colours with a block that depends on `step`.
+    fn scene(step: u32) -> RgbImage {
+        RgbImage::from_fn(64, 40, |x, y| {
+            if (x / 8, y / 8) == (step, 2) {
+                Rgb([250, 240, 10])
+            } else {
+                Rgb([x as u8 * 3, y as u8 * 5, 120])
+            }
+        })
+    }
+
+    fn decode(path: &Path) -> Vec<RgbImage> {
+        let file = BufReader::new(File::open(path).expect("the animation exists"));
+        let frames = GifDecoder::new(file)
+            .expect("it is a gif")
+            .into_frames()
+            .collect_frames()
+            .expect("it is whole");
+        frames
+            .into_iter()
+            .map(|frame| image::DynamicImage::from(frame.into_buffer()).into_rgb8())
+            .collect()
+    }
+
+    #[test]
+    fn what_was_pushed_is_what_is_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("moving.gif");
+        let mut animation = Animation::create(&path, 40).expect("it can be created");
+        (0..5).for_each(|step| animation.push(&scene(step)).expect("it fits"));
+        assert_eq!(animation.finish().expect("it can be finished"), 5);
+        for (step, shown) in decode(&path).iter().enumerate() {
+            let error = |(one, other): (&Rgb<u8>, &Rgb<u8>)| {
+                (0..3).map(|c| one.0[c].abs_diff(other.0[c])).max()
+            };
+            let worst = shown
+                .pixels()
+                .zip(scene(step as u32).pixels())
+                .filter_map(error)
+                .max();
+            assert!(worst < Some(24), "frame {step} is off by {worst:?}");
+        }
+    }
+
+    #[test]
+    fn an_unchanged_frame_costs_next_to_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let length = |frames: usize| {
+            let path = folder.path().join(format!("{frames}.gif"));
+            let mut animation = Animation::create(&path, 40).expect("it can be created");
+            (0..frames).for_each(|_| animation.push(&scene(1)).expect("it fits"));
+            animation.finish().expect("it can be finished");
+            assert_eq!(decode(&path).len(), frames);
+            std::fs::metadata(&path).expect("it exists").len()
+        };
+        assert!(length(4) - length(3) < 1000);
+    }
+
+    #[test]
+    fn slow_changes_are_not_lost() {
+        let mut stored = RgbImage::from_pixel(3, 3, Rgb([10; 3]));
+        let changes = |stored: &mut RgbImage, level: u8| {
+            let mut image = RgbImage::from_pixel(3, 3, Rgb([10; 3]));
+            image.put_pixel(2, 1, Rgb([10, 10, level]));
+            Patch::between(stored, &image)
+                .pixels
+                .iter()
+                .flatten()
+                .count()
+        };
+        assert_eq!(changes(&mut stored, 10 + TOLERANCE), 0);
+        assert_eq!(changes(&mut stored, 11 + TOLERANCE), 1);
+        assert_eq!(changes(&mut stored, 12 + TOLERANCE), 0);
+    }
+
+    #[test]
+    fn a_frame_of_another_size_is_refused_by_index_and_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut animation =
+            Animation::create(folder.path().join("a.gif"), 40).expect("it can be created");
+        animation
+            .push(&scene(0))
+            .expect("the first frame sets the size");
+        let message = animation
+            .push(&RgbImage::new(3, 2))
+            .expect_err("it differs")
+            .to_string();
+        assert!(
+            message.contains("frame 1") && message.contains("3×2") && message.contains("64×40"),
+            "{message}"
+        );
+        animation.push(&scene(1)).expect("the animation goes on");
+        let mut empty =
+            Animation::create(folder.path().join("b.gif"), 40).expect("it can be created");
+        assert!(matches!(
+            empty.push(&RgbImage::new(0, 2)),
+            Err(PictureError::Size { .. })
+        ));
+    }
+
+    #[test]
+    fn files_that_cannot_be_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("nowhere/a.gif");
+        let message = Animation::create(&path, 40)
+            .err()
+            .map(|error| error.to_string());
+        assert!(message.is_some_and(|message| message.contains("nowhere/a.gif")));
+        let empty =
+            Animation::create(folder.path().join("empty.gif"), 40).expect("it can be created");
+        assert!(
+            empty
+                .finish()
+                .is_err_and(|error| error.to_string().contains("empty.gif"))
+        );
+    }
+}

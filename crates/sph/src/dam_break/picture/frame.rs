@@ -1,0 +1,245 @@
+//! One picture of the fluid in its tank.
+
+use glam::Vec3;
+use image::RgbImage;
+use rayon::prelude::*;
+
+use super::colors::to_pixel;
+use super::overlay;
+use super::shading::{self, Canvas};
+use super::stage::Stage;
+
+/// Samples per pixel along each axis.
+pub(super) const SAMPLES: usize = 2;
+
+/// Radius, as a share of the tank's length, of particles without a usable one.
+const FALLBACK_RADIUS: f32 = 0.004;
+
+/// From where the tank is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// From the side, without perspective: for two dimensions.
+    Side2d,
+    /// In perspective, from slightly above and the right.
+    Perspective3d,
+}
+
+/// The axis of the positions that points upwards; the third axis is the depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Up {
+    /// y is the height, z the depth.
+    Y,
+    /// z is the height, y the depth.
+    Z,
+}
+
+/// A state of the fluid to be drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Particle positions in metres; the tank's lower corner is the origin.
+    /// Particles that are not at a finite place are left out.
+    pub positions: &'a [[f32; 3]],
+    /// Speeds in m/s, one per position; missing ones count as 0.
+    pub speeds: &'a [f32],
+    /// Radius to draw the particles with, in metres; half their spacing makes
+    /// neighbours touch, a little more closes the gaps.
+    pub particle_radius: f32,
+    /// Inner lengths of the tank in metres: along x, its depth (0 in two
+    /// dimensions) and its height, whatever axis points upwards.
+    pub tank: [f32; 3],
+    /// Which axis of the positions points upwards.
+    pub up: Up,
+    /// From where the tank is seen; the side view ignores the depth.
+    pub view: View,
+    /// Time since the gate was pulled, in seconds.
+    pub time_s: f64,
+    /// The same in units of sqrt(a / 2g), a being the column's width.
+    pub dimensionless_time: f64,
+    /// Speed at the upper end of the colour scale, in m/s.
+    pub top_speed: f32,
+    /// Line of text below the time.
+    pub caption: &'a str,
+}
+
+impl Frame<'_> {
+    /// Draws the frame, `width`×`height` pixels; without particles, the empty
+    /// tank.
+    pub fn render(&self, width: u32, height: u32) -> RgbImage {
+        let stage = Stage::new(self, width as usize * SAMPLES, height as usize * SAMPLES);
+        let mut canvas = shading::shade(&stage);
+        overlay::outline(&stage, &mut canvas);
+        let mut image = develop(&canvas, width, height);
+        overlay::labels(self, &mut image);
+        image
+    }
+
+    /// The tank's length, depth and height as seen.
+    pub(super) fn tank_lengths(&self) -> [f32; 3] {
+        let [length, depth, height] = self.tank;
+        [
+            length,
+            if self.view == View::Side2d {
+                0.0
+            } else {
+                depth
+            },
+            height,
+        ]
+    }
+
+    /// Positions with z upwards and y away from the viewer.
+    pub(super) fn scene_positions(&self) -> Vec<Vec3> {
+        let depth_share = if self.view == View::Side2d { 0.0 } else { 1.0 };
+        let place = |&[x, y, z]: &[f32; 3]| match self.up {
+            Up::Y => Vec3::new(x, z * depth_share, y),
+            Up::Z => Vec3::new(x, y * depth_share, z),
+        };
+        self.positions.iter().map(place).collect()
+    }
+
+    /// The particle radius, or one that suits the tank if it cannot be drawn.
+    pub(super) fn usable_radius(&self) -> f32 {
+        let usable = self.particle_radius.is_finite() && self.particle_radius > 0.0;
+        if usable {
+            self.particle_radius
+        } else {
+            FALLBACK_RADIUS * self.tank[0].abs()
+        }
+    }
+}
+
+/// Averages the samples of each pixel and encodes them.
+fn develop(canvas: &Canvas, width: u32, height: u32) -> RgbImage {
+    let mut image = RgbImage::new(width, height);
+    let row_bytes = 3 * (width as usize).max(1);
+    image
+        .par_chunks_mut(row_bytes)
+        .enumerate()
+        .for_each(|(row, bytes)| {
+            for (column, bytes) in bytes.chunks_exact_mut(3).enumerate() {
+                let first = row * SAMPLES * canvas.width + column * SAMPLES;
+                let sample = |index: usize| {
+                    canvas.colors[first + index / SAMPLES * canvas.width + index % SAMPLES]
+                };
+                let sum: Vec3 = (0..SAMPLES * SAMPLES).map(sample).sum();
+                bytes.copy_from_slice(&to_pixel(sum / (SAMPLES * SAMPLES) as f32).0);
+            }
+        });
+    image
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame<'a>(positions: &'a [[f32; 3]], speeds: &'a [f32], view: View) -> Frame<'a> {
+        Frame {
+            positions,
+            speeds,
+            particle_radius: 0.05,
+            tank: [4.0, 1.0, 2.0],
+            up: Up::Z,
+            view,
+            time_s: 0.42,
+            dimensionless_time: 1.87,
+            top_speed: 4.0,
+            caption: "a caption",
+        }
+    }
+
+    /// Pixels in which two pictures differ.
+    fn changed(one: &RgbImage, other: &RgbImage) -> usize {
+        one.pixels()
+            .zip(other.pixels())
+            .filter(|(one, other)| one != other)
+            .count()
+    }
+
+    #[test]
+    fn no_particles_draw_the_empty_tank() {
+        for view in [View::Side2d, View::Perspective3d] {
+            let empty = frame(&[], &[], view).render(320, 180);
+            assert_eq!(empty.dimensions(), (320, 180));
+            let one = frame(&[[2.0, 0.0, 0.5]], &[1.0], view).render(320, 180);
+            assert!(changed(&empty, &one) > 20);
+        }
+    }
+
+    #[test]
+    fn fast_particles_are_brighter_than_slow_ones() {
+        let brightness = |speed: f32| {
+            let image = frame(&[[2.0, 0.0, 0.5]], &[speed], View::Side2d).render(320, 180);
+            let empty = frame(&[], &[], View::Side2d).render(320, 180);
+            let fluid = image
+                .pixels()
+                .zip(empty.pixels())
+                .filter(|(one, other)| one != other);
+            fluid
+                .map(|(pixel, _)| pixel.0.iter().map(|&c| u32::from(c)).sum::<u32>())
+                .sum::<u32>()
+        };
+        assert!(brightness(4.0) > brightness(2.0) && brightness(2.0) > brightness(0.0));
+    }
+
+    #[test]
+    fn either_axis_may_point_upwards() {
+        let (tall, deep) = ([[1.0, 0.25, 1.5]], [[1.0, 1.5, 0.25]]);
+        let z_up = frame(&tall, &[1.0], View::Perspective3d);
+        let y_up = Frame {
+            positions: &deep,
+            up: Up::Y,
+            ..z_up
+        };
+        assert_eq!(changed(&z_up.render(160, 90), &y_up.render(160, 90)), 0);
+    }
+
+    #[test]
+    fn particles_nowhere_change_nothing() {
+        let lost = [
+            [f32::NAN, 0.0, 0.0],
+            [0.0, f32::INFINITY, 0.0],
+            [1e30, 1e30, 1e30],
+        ];
+        let with = frame(&lost, &[1.0], View::Perspective3d).render(160, 90);
+        assert_eq!(
+            changed(&with, &frame(&[], &[], View::Perspective3d).render(160, 90)),
+            0
+        );
+    }
+
+    #[test]
+    fn unusable_sizes_and_scales_still_give_a_picture() {
+        let odd = Frame {
+            particle_radius: f32::NAN,
+            tank: [0.0; 3],
+            top_speed: 0.0,
+            ..frame(&[[0.5; 3]], &[], View::Perspective3d)
+        };
+        assert_eq!(odd.render(64, 36).dimensions(), (64, 36));
+        for (width, height) in [(0, 0), (0, 5), (5, 0), (1, 1), (3, 200)] {
+            assert_eq!(odd.render(width, height).dimensions(), (width, height));
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_matter() {
+        let positions: Vec<[f32; 3]> = (0..500)
+            .map(|i| {
+                [
+                    (i % 10) as f32 * 0.1,
+                    (i / 100) as f32 * 0.2,
+                    (i / 10 % 10) as f32 * 0.1,
+                ]
+            })
+            .collect();
+        let frame = frame(&positions, &[1.0, 2.0, 3.0], View::Perspective3d);
+        let with_threads = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("a small pool starts");
+            pool.install(|| frame.render(160, 90))
+        };
+        assert_eq!(changed(&with_threads(1), &with_threads(3)), 0);
+    }
+}

@@ -1,0 +1,203 @@
+//! What is drawn over the scene: the tank's outline, labels, the colour bar.
+
+use glam::{Vec2, Vec3};
+use image::RgbImage;
+
+use super::colors::{SpeedColors, from_hex};
+use super::frame::{Frame, SAMPLES, View};
+use super::shading::Canvas;
+use super::stage::Stage;
+use super::text::{self, Anchor, Style};
+
+/// Space between labels and the picture's edge, in design units.
+const MARGIN: f32 = 34.0;
+
+/// A line's width in samples and its opacity.
+#[derive(Clone, Copy)]
+struct Pen {
+    width: f32,
+    opacity: f32,
+}
+
+/// Draws the tank's edges and floor grid where no fluid lies in front.
+pub(super) fn outline(stage: &Stage, canvas: &mut Canvas) {
+    let unit = canvas.height as f32 / 720.0;
+    let grid = Pen {
+        width: (0.9 * unit).max(1.2),
+        opacity: 0.10,
+    };
+    let edge = Pen {
+        width: (1.5 * unit).max(2.2),
+        opacity: 0.62,
+    };
+    stage
+        .tank
+        .floor_grid()
+        .into_iter()
+        .for_each(|line| draw_line(stage, canvas, line, grid));
+    // Seen flat, the outline lies over the particles that touch it.
+    let forward = if stage.view == View::Side2d {
+        Vec3::NEG_Y * 2.0 * stage.radius
+    } else {
+        Vec3::ZERO
+    };
+    for line in stage.tank.edges() {
+        draw_line(stage, canvas, line.map(|end| end + forward), edge);
+    }
+}
+
+/// Draws a smooth scene line, tested against the depth of the fluid.
+fn draw_line(stage: &Stage, canvas: &mut Canvas, line: [Vec3; 2], pen: Pen) {
+    let color = from_hex(0xc9dcf0);
+    let views = line.map(|end| stage.camera.view(end));
+    let [from, to] = views.map(|view| stage.camera.pixel(view));
+    let length = (to - from).length();
+    if !(length > 0.0 && length.is_finite()) {
+        return;
+    }
+    let along = (to - from) / length;
+    // One pass along the steeper axis visits every sample near the line once.
+    let major = if along.x.abs() >= along.y.abs() { 0 } else { 1 };
+    let minor = 1 - major;
+    let limits = [canvas.width as i32, canvas.height as i32];
+    let reach = ((0.5 * pen.width + 1.0) / along[major].abs()).ceil() as i32;
+    let (low, high) = (from[major].min(to[major]), from[major].max(to[major]));
+    for step in (low.floor() as i32).max(0)..=(high.ceil() as i32).min(limits[major] - 1) {
+        let middle = from[minor] + (step as f32 + 0.5 - from[major]) * along[minor] / along[major];
+        for side in (middle as i32 - reach).max(0)..=(middle as i32 + reach).min(limits[minor] - 1)
+        {
+            let (column, row) = if major == 0 {
+                (step, side)
+            } else {
+                (side, step)
+            };
+            let offset = Vec2::new(column as f32 + 0.5, row as f32 + 0.5) - from;
+            let share = offset.dot(along) / length;
+            let overshoot = (-share).max(share - 1.0).max(0.0) * length;
+            let coverage = (0.5 * pen.width + 0.5 - offset.perp_dot(along).abs().max(overshoot))
+                .clamp(0.0, 1.0);
+            let depth = depth_between(views, share.clamp(0.0, 1.0));
+            let hidden = stage
+                .hits
+                .at(column, row)
+                .is_some_and(|hit| hit.depth < depth);
+            if coverage > 0.0 && !hidden {
+                let sample = &mut canvas.colors[row as usize * canvas.width + column as usize];
+                *sample = sample.lerp(color, pen.opacity * coverage);
+            }
+        }
+    }
+}
+
+/// Depth at a share of a line's picture: its inverse is linear there.
+fn depth_between([from, to]: [Vec3; 2], share: f32) -> f32 {
+    1.0 / (1.0 / from.z + (1.0 / to.z - 1.0 / from.z) * share)
+}
+
+/// Size of the labels' design unit for a picture of `size` pixels; small
+/// pictures get relatively larger letters.
+fn label_unit(size: Vec2) -> f32 {
+    (size.y.min(0.75 * size.x) / 720.0).max(0.01).powf(0.7)
+}
+
+/// Height that the labels of a canvas of `size` samples take up, in samples.
+pub(super) fn label_height(size: Vec2) -> f32 {
+    let pixels = size / SAMPLES as f32;
+    (MARGIN + 72.0) * label_unit(pixels) * SAMPLES as f32
+}
+
+/// Draws time, caption and colour bar onto the finished picture.
+pub(super) fn labels(frame: &Frame<'_>, image: &mut RgbImage) {
+    let size = Vec2::new(image.width() as f32, image.height() as f32);
+    let unit = label_unit(size);
+    let strong = Style {
+        size: 31.0 * unit,
+        color: from_hex(0xf2f6fa),
+    };
+    let quiet = Style {
+        size: (20.0 * unit).max(11.5),
+        color: from_hex(0xa9bacb),
+    };
+    let margin = MARGIN * unit;
+    let time = Vec2::new(margin, margin + 0.6 * strong.size);
+    let end = text::draw(
+        image,
+        &format!("t = {:.2} s", frame.time_s),
+        time,
+        Anchor::Left,
+        strong,
+    );
+    let scaled = format!("T = {:.2}", frame.dimensionless_time);
+    let gap = Vec2::X * (end + strong.size);
+    text::draw(
+        image,
+        &scaled,
+        time + gap,
+        Anchor::Left,
+        Style {
+            color: quiet.color,
+            ..strong
+        },
+    );
+    text::draw(
+        image,
+        frame.caption,
+        time + Vec2::Y * 1.55 * quiet.size,
+        Anchor::Left,
+        quiet,
+    );
+    color_bar(
+        image,
+        frame.top_speed,
+        Vec2::new(size.x - margin, margin),
+        unit,
+        quiet,
+    );
+}
+
+/// Draws the speed map with its right top corner at `corner`.
+fn color_bar(image: &mut RgbImage, top_speed: f32, corner: Vec2, unit: f32, style: Style) {
+    let map = SpeedColors::new();
+    let (long, thick) = ((250.0 * unit) as i32, (11.0 * unit).max(4.0) as i32);
+    let (left, top) = (corner.x as i32 - long, corner.y as i32);
+    for column in 0..long {
+        let color = map.at(column as f32 / (long - 1).max(1) as f32);
+        for row in 0..thick {
+            let corner = (column == 0 || column == long - 1) && (row == 0 || row == thick - 1);
+            text::cover(
+                image,
+                left + column,
+                top + row,
+                color,
+                if corner { 0.4 } else { 1.0 },
+            );
+        }
+    }
+    let baseline = (top + thick) as f32 + 1.05 * style.size;
+    let top_label = if top_speed >= 10.0 {
+        format!("{top_speed:.0} m/s")
+    } else {
+        format!("{top_speed:.1} m/s")
+    };
+    text::draw(
+        image,
+        "0",
+        Vec2::new(left as f32, baseline),
+        Anchor::Left,
+        style,
+    );
+    text::draw(
+        image,
+        "speed",
+        Vec2::new(left as f32 + 0.5 * long as f32, baseline),
+        Anchor::Middle,
+        style,
+    );
+    text::draw(
+        image,
+        &top_label,
+        Vec2::new(corner.x, baseline),
+        Anchor::Right,
+        style,
+    );
+}

@@ -1,0 +1,160 @@
+//! A palette that suits given colours: variance-based cuts of colour space.
+//!
+//! Starting from one box around all colours, the box whose colours are spread
+//! most is cut at its mean until there are enough (after Heckbert 1982,
+//! DOI 10.1145/965145.801294, with the variance as the criterion). A few
+//! pixels of a colour that lies far from all others thus get their own entry.
+
+use std::collections::BTreeMap;
+
+/// Colours to choose from, each an sRGB triple.
+#[derive(Debug)]
+pub(super) struct Palette {
+    colors: Vec<[u8; 3]>,
+}
+
+/// A colour with its weight.
+type Weighted = ([f32; 3], f32);
+
+/// Colours that share a palette entry.
+struct Bin {
+    members: Vec<Weighted>,
+    mean: [f32; 3],
+    /// Axis along which the members are spread most, and how much: the weighted
+    /// sum of squared distances from the mean.
+    widest: (usize, f32),
+}
+
+impl Palette {
+    /// At most `size` colours for the counted ones. A colour weighs as the
+    /// square root of its count, so that a large backdrop leaves room for
+    /// small things.
+    pub(super) fn new(counts: BTreeMap<[u8; 3], u32>, size: usize) -> Self {
+        let weighted =
+            |(color, count): ([u8; 3], u32)| (color.map(f32::from), (count as f32).sqrt());
+        let mut bins = vec![Bin::new(counts.into_iter().map(weighted).collect())];
+        while bins.len() < size {
+            let spread = |index: &usize| bins[*index].widest.1;
+            let Some(most) =
+                (0..bins.len()).max_by(|one, other| spread(one).total_cmp(&spread(other)))
+            else {
+                break;
+            };
+            if spread(&most) <= 0.0 {
+                break;
+            }
+            let [low, high] = bins.swap_remove(most).cut();
+            bins.extend([low, high]);
+        }
+        let color = |bin: &Bin| bin.mean.map(|channel| (channel + 0.5) as u8);
+        Self {
+            colors: bins
+                .iter()
+                .filter(|bin| !bin.members.is_empty())
+                .map(color)
+                .collect(),
+        }
+    }
+
+    /// Entry of the colour closest to the given one.
+    pub(super) fn closest(&self, color: [u8; 3]) -> u8 {
+        let distance = |entry: &[u8; 3]| {
+            (0..3)
+                .map(|c| u32::from(entry[c].abs_diff(color[c])).pow(2))
+                .sum::<u32>()
+        };
+        let closest = self
+            .colors
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, entry)| distance(entry));
+        closest.map_or(0, |(index, _)| index as u8)
+    }
+
+    /// The colours as bytes, filled up with black to `entries` entries.
+    pub(super) fn bytes(&self, entries: usize) -> Vec<u8> {
+        let mut bytes = self.colors.concat();
+        bytes.resize(3 * entries, 0);
+        bytes
+    }
+}
+
+impl Bin {
+    fn new(members: Vec<Weighted>) -> Self {
+        let weight: f32 = members.iter().map(|member| member.1).sum();
+        let sum = |of: &dyn Fn(&Weighted) -> f32| {
+            members
+                .iter()
+                .map(|member| of(member) * member.1)
+                .sum::<f32>()
+        };
+        let mean: [f32; 3] = std::array::from_fn(|axis| {
+            sum(&|member| member.0[axis]) / weight.max(f32::MIN_POSITIVE)
+        });
+        let spread = |axis: usize| sum(&|member| (member.0[axis] - mean[axis]).powi(2));
+        let axes = [0, 1, 2].map(|axis| (axis, if members.len() > 1 { spread(axis) } else { 0.0 }));
+        let widest = axes.into_iter().fold(
+            (0, 0.0),
+            |best, axis| if axis.1 > best.1 { axis } else { best },
+        );
+        Self {
+            members,
+            mean,
+            widest,
+        }
+    }
+
+    /// Its members below and above the mean.
+    fn cut(self) -> [Self; 2] {
+        let axis = self.widest.0;
+        let (low, high) = self
+            .members
+            .into_iter()
+            .partition(|member| member.0[axis] < self.mean[axis]);
+        [Self::new(low), Self::new(high)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(colors: impl IntoIterator<Item = ([u8; 3], u32)>) -> BTreeMap<[u8; 3], u32> {
+        colors.into_iter().collect()
+    }
+
+    #[test]
+    fn few_colors_are_kept_exactly() {
+        let colors: Vec<[u8; 3]> = (0..255).map(|i| [i, 3, 255 - i]).collect();
+        let palette = Palette::new(counted(colors.iter().map(|&color| (color, 7))), 255);
+        for color in colors {
+            assert_eq!(palette.colors[usize::from(palette.closest(color))], color);
+        }
+    }
+
+    #[test]
+    fn a_rare_color_is_not_lost_among_many() {
+        let gradient =
+            (0..100_u32).flat_map(|r| (0..100_u32).map(move |b| ([r as u8, 90, b as u8], 500)));
+        let palette = Palette::new(counted(gradient.chain([([250, 240, 10], 30)])), 64);
+        assert_eq!(palette.colors.len(), 64);
+        assert_eq!(
+            palette.colors[usize::from(palette.closest([250, 240, 10]))],
+            [250, 240, 10]
+        );
+        let near = palette.colors[usize::from(palette.closest([50, 90, 50]))];
+        assert!(
+            near.iter()
+                .zip([50, 90, 50])
+                .all(|(&one, other)| one.abs_diff(other) <= 12),
+            "{near:?}"
+        );
+    }
+
+    #[test]
+    fn no_colors_make_an_empty_palette() {
+        let palette = Palette::new(counted([]), 255);
+        assert_eq!(palette.closest([1, 2, 3]), 0);
+        assert_eq!(palette.bytes(256), [0; 768]);
+    }
+}

@@ -1,0 +1,324 @@
+//! The plot of the front: its position against time, with experiments.
+
+use std::path::Path;
+
+use image::{ImageFormat, RgbImage};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+use super::error::PictureError;
+use super::interpolation::{ascending, mean_curve, up_to};
+use super::text::FONT_FILE;
+
+/// Width and height of the plot, in pixels.
+const SIZE: (u32, u32) = (1200, 800);
+/// Everything is drawn this many times larger and averaged, for smooth edges.
+const DETAIL: u32 = 2;
+/// Name under which the embedded font is known to the plotting library.
+const FONT: &str = "nearfield";
+/// Half the width of the band around the experiments, as a share of Z.
+const BAND: f64 = 0.15;
+
+const INK: RGBColor = RGBColor(0x2b, 0x33, 0x3d);
+const FAINT: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
+const BAND_COLOR: RGBColor = RGBColor(0x8a, 0x9b, 0xb0);
+/// Colours of our curves, in turn.
+const OURS: [RGBColor; 4] = [
+    RGBColor(0x1f, 0x6f, 0xc4),
+    RGBColor(0x12, 0x93, 0x7f),
+    RGBColor(0x7a, 0x4f, 0xb5),
+    RGBColor(0x3a, 0x3f, 0x8f),
+];
+/// Colours of the experiments, in turn.
+const THEIRS: [RGBColor; 4] = [
+    RGBColor(0xd4, 0x5a, 0x1c),
+    RGBColor(0xb0, 0x2a, 0x5b),
+    RGBColor(0x8a, 0x6d, 0x00),
+    RGBColor(0x55, 0x55, 0x55),
+];
+
+/// A named curve or set of measurements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Time T = t·sqrt(2g/a) and front position Z = x/a, a being the column's
+    /// width; points that are not finite are left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+type Backend<'a> = BitMapBackend<'a>;
+type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Drawn<'a> = Result<(), DrawingAreaErrorKind<<Backend<'a> as DrawingBackend>::ErrorType>>;
+
+/// Draws the front's position against time to a PNG file of 1200×800 pixels:
+/// `ours` as lines, `references` as markers with a band of ±15 % around the
+/// mean of their interpolations. The time axis reaches a little beyond `ours`,
+/// or to the last measurement if there is no curve of ours.
+///
+/// # Errors
+/// [`PictureError::Plot`] if the plot cannot be drawn or saved.
+pub fn front_plot(
+    path: impl AsRef<Path>,
+    title: &str,
+    ours: &[Series],
+    references: &[Series],
+) -> Result<(), PictureError> {
+    let path = path.as_ref();
+    register_font(FONT, FontStyle::Normal, FONT_FILE)
+        .map_err(|_| PictureError::plot(path, "the embedded font cannot be read"))?;
+    let (width, height) = (SIZE.0 * DETAIL, SIZE.1 * DETAIL);
+    let mut large = RgbImage::new(width, height);
+    draw(
+        large.as_mut(),
+        (width, height),
+        title,
+        &Plan::new(ours, references),
+    )
+    .map_err(|error| PictureError::plot(path, error))?;
+    let plot = image::imageops::thumbnail(&large, SIZE.0, SIZE.1);
+    plot.save_with_format(path, ImageFormat::Png)
+        .map_err(|error| PictureError::plot(path, error))
+}
+
+/// The curves cut to the part that is shown.
+struct Plan<'a> {
+    /// Ends of the axes of T and Z.
+    ends: (f64, f64),
+    ours: Vec<(&'a str, Vec<(f64, f64)>)>,
+    references: Vec<(&'a str, Vec<(f64, f64)>)>,
+    /// Mean of the experiments' interpolations.
+    mean: Vec<(f64, f64)>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(ours: &'a [Series], references: &'a [Series]) -> Self {
+        let named = |series: &'a Series| (series.name.as_str(), ascending(&series.points));
+        let ours: Vec<_> = ours.iter().map(named).collect();
+        let mut references: Vec<_> = references.iter().map(named).collect();
+        let end = last_time(&ours)
+            .map(|time| 1.12 * time)
+            .or(last_time(&references))
+            .filter(|&time| time > 0.0);
+        let end = end.unwrap_or(1.0);
+        let curves: Vec<&[(f64, f64)]> = references
+            .iter()
+            .map(|(_, points)| points.as_slice())
+            .collect();
+        let mean = up_to(&mean_curve(&curves), end);
+        references
+            .iter_mut()
+            .for_each(|(_, points)| points.retain(|point| point.0 <= end));
+        let shown = ours
+            .iter()
+            .chain(&references)
+            .flat_map(|(_, points)| points)
+            .map(|point| point.1);
+        let top = shown
+            .chain(mean.iter().map(|point| point.1 * (1.0 + BAND)))
+            .fold(1.0, f64::max);
+        Self {
+            ends: (end, 1.05 * top),
+            ours,
+            references,
+            mean,
+        }
+    }
+
+    /// The outline of the band, there and back.
+    fn band(&self) -> Vec<(f64, f64)> {
+        let scaled = |factor: f64| move |&(time, position): &(f64, f64)| (time, position * factor);
+        let upper = self.mean.iter().map(scaled(1.0 + BAND));
+        upper
+            .chain(self.mean.iter().rev().map(scaled(1.0 - BAND)))
+            .collect()
+    }
+}
+
+/// Latest time of any of the curves.
+fn last_time(curves: &[(&str, Vec<(f64, f64)>)]) -> Option<f64> {
+    curves
+        .iter()
+        .filter_map(|(_, points)| points.last())
+        .map(|point| point.0)
+        .reduce(f64::max)
+}
+
+/// Draws everything into a buffer of RGB bytes.
+fn draw<'b>(buffer: &'b mut [u8], size: (u32, u32), title: &str, plan: &Plan<'_>) -> Drawn<'b> {
+    let area = BitMapBackend::with_buffer(buffer, size).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, (FONT, 36 * DETAIL).into_font().color(&INK))
+        .margin(26 * DETAIL)
+        .margin_right(48 * DETAIL)
+        .x_label_area_size(78 * DETAIL)
+        .y_label_area_size(92 * DETAIL)
+        .build_cartesian_2d(0.0..plan.ends.0, 0.0..plan.ends.1)?;
+    draw_band(&mut chart, plan)?;
+    draw_axes(&mut chart)?;
+    draw_references(&mut chart, plan)?;
+    draw_ours(&mut chart, plan)?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .margin(20 * DETAIL)
+        .legend_area_size(56 * DETAIL)
+        .label_font((FONT, 25 * DETAIL).into_font().color(&INK))
+        .background_style(WHITE.mix(0.92))
+        .border_style(FAINT)
+        .draw()?;
+    drop(chart);
+    area.present()
+}
+
+fn draw_axes<'b>(chart: &mut Chart<'_, 'b>) -> Drawn<'b> {
+    chart
+        .configure_mesh()
+        .x_desc("T = t · √(2g/a)")
+        .y_desc("Z = x/a")
+        .axis_desc_style((FONT, 29 * DETAIL).into_font().color(&INK))
+        .label_style((FONT, 24 * DETAIL).into_font().color(&INK))
+        .x_labels(9)
+        .y_labels(9)
+        .x_label_formatter(&short)
+        .y_label_formatter(&short)
+        .set_all_tick_mark_size(7 * DETAIL)
+        .axis_style(INK.stroke_width(2 * DETAIL))
+        .bold_line_style(INK.mix(0.13))
+        .light_line_style(TRANSPARENT)
+        .draw()
+}
+
+/// A number without needless zeros.
+fn short(value: &f64) -> String {
+    format!("{}", (value * 1000.0).round() / 1000.0)
+}
+
+fn draw_band<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
+    if plan.mean.len() < 2 {
+        return Ok(());
+    }
+    let style = BAND_COLOR.mix(0.22);
+    let name = format!("experiments’ mean ±{:.0} %", 100.0 * BAND);
+    chart
+        .draw_series([Polygon::new(plan.band(), style)])?
+        .label(name)
+        .legend(move |(x, y)| Rectangle::new([(x, y - 24), (x + 80, y + 12)], style.filled()));
+    Ok(())
+}
+
+fn draw_references<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
+    for (index, (name, points)) in plan.references.iter().enumerate() {
+        let style = THEIRS[index % THEIRS.len()].filled();
+        let outline = marker_outline(index);
+        let marker =
+            |&point: &(f64, f64)| EmptyElement::at(point) + Polygon::new(outline.clone(), style);
+        chart
+            .draw_series(points.iter().map(marker))?
+            .label(*name)
+            .legend(move |(x, y)| {
+                let moved = |&(right, down): &(i32, i32)| (x + 40 + right, y - 6 + down);
+                Polygon::new(
+                    marker_outline(index).iter().map(moved).collect::<Vec<_>>(),
+                    style,
+                )
+            });
+    }
+    Ok(())
+}
+
+fn draw_ours<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
+    for (index, (name, points)) in plan.ours.iter().enumerate() {
+        let style = OURS[index % OURS.len()].stroke_width(4 * DETAIL);
+        chart
+            .draw_series(LineSeries::new(points.iter().copied(), style))?
+            .label(*name)
+            .legend(move |(x, y)| PathElement::new([(x, y - 6), (x + 80, y - 6)], style));
+    }
+    Ok(())
+}
+
+/// Outline of an experiment's marker, in turn a circle, a triangle, a
+/// diamond and a square.
+fn marker_outline(index: usize) -> Vec<(i32, i32)> {
+    let (corners, radius, turn) = [
+        (40, 8.0, 0.0),
+        (3, 11.0, 0.5),
+        (4, 10.5, 0.5),
+        (4, 10.0, 0.0),
+    ][index % 4];
+    let corner = |i: usize| {
+        let angle = std::f64::consts::TAU * (i as f64 + 0.5 - turn) / f64::from(corners);
+        let place = |share: f64| (share * radius * f64::from(DETAIL)).round() as i32;
+        (place(angle.sin()), place(-angle.cos()))
+    };
+    (0..corners as usize).map(corner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(name: &str, points: &[(f64, f64)]) -> Series {
+        Series {
+            name: name.to_owned(),
+            points: points.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_plot_is_a_picture_of_the_promised_size_with_ink_of_every_series() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("front.png");
+        let ours = [series("ours", &[(0.0, 1.0), (1.0, 1.5), (2.0, 2.9)])];
+        let theirs = [
+            series("one", &[(0.5, 1.1), (1.5, 2.0)]),
+            series("two", &[(0.7, 1.2), (1.8, 2.2)]),
+        ];
+        front_plot(&path, "Front", &ours, &theirs).expect("it can be drawn");
+        let image = image::open(&path).expect("it can be read").into_rgb8();
+        assert_eq!(image.dimensions(), SIZE);
+        for color in [OURS[0], THEIRS[0], THEIRS[1]] {
+            let ink = image
+                .pixels()
+                .filter(|pixel| pixel.0 == [color.0, color.1, color.2])
+                .count();
+            assert!(ink > 100, "{ink} pixels of {color:?}");
+        }
+    }
+
+    #[test]
+    fn empty_and_senseless_series_are_drawn_as_empty_axes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("front.png");
+        front_plot(&path, "", &[], &[]).expect("nothing can be drawn");
+        let senseless = [
+            series("odd", &[(f64::NAN, 1.0), (0.0, f64::INFINITY)]),
+            series("none", &[]),
+        ];
+        front_plot(&path, "", &senseless, &senseless).expect("nothing can be drawn");
+    }
+
+    #[test]
+    fn the_axes_reach_beyond_our_curve_and_the_band_stays_inside() {
+        let ours = [series("ours", &[(0.0, 1.0), (2.0, 3.0)])];
+        let theirs = [series("one", &[(0.0, 1.0), (10.0, 15.0)])];
+        let plan = Plan::new(&ours, &theirs);
+        assert!(plan.ends.0 > 2.0 && plan.ends.0 < 3.0);
+        assert!(
+            plan.band()
+                .iter()
+                .all(|&(time, position)| time <= plan.ends.0 && position < plan.ends.1)
+        );
+        assert_eq!(plan.mean.last().map(|point| point.0), Some(plan.ends.0));
+    }
+
+    #[test]
+    fn a_plot_that_cannot_be_saved_names_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = front_plot(folder.path().join("nowhere/front.png"), "", &[], &[]).err();
+        assert!(error.is_some_and(|error| error.to_string().contains("nowhere/front.png")));
+    }
+}

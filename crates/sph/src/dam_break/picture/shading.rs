@@ -1,0 +1,217 @@
+//! From hits to light: the colour of every sample of the picture.
+//!
+//! Fluid is lit by a key light with shadows, a fill light from the other side
+//! and the sky; crevices are darkened by the scalable ambient obscurance of
+//! McGuire, Mara and Luebke (2012, DOI 10.2312/EGGH/HPG12/097-103) at two
+//! reaches, one about the gaps between particles, one about the shape of the
+//! whole. Colours are linear.
+
+use glam::{Vec2, Vec3};
+use rayon::prelude::*;
+
+use super::colors::from_hex;
+use super::frame::View;
+use super::stage::Stage;
+use super::tank::Exit;
+
+/// Probes per reach and sample; the four samples of a pixel turn the pattern.
+const PROBES: usize = 8;
+/// Reaches of the obscurance, in particle radii, with their strengths.
+const REACHES: [(f32, f32); 2] = [(3.0, 0.9), (16.0, 1.5)];
+/// Largest reach in samples, so that close-ups stay cheap and local.
+const LONGEST_REACH: f32 = 90.0;
+/// Turn from one probe to the next: the golden angle, in radians.
+const TURN: f32 = 2.399_963;
+
+/// The picture as linear colours, row by row.
+pub(super) struct Canvas {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) colors: Vec<Vec3>,
+}
+
+/// Colours every sample of the stage.
+pub(super) fn shade(stage: &Stage) -> Canvas {
+    let (width, height) = (stage.hits.width, stage.hits.height);
+    let palette = Palette::new();
+    let mut colors = vec![Vec3::ZERO; width * height];
+    colors
+        .par_chunks_mut(width.max(1))
+        .enumerate()
+        .for_each(|(row, colors)| {
+            for (column, color) in colors.iter_mut().enumerate() {
+                *color = sample(stage, &palette, column, row);
+            }
+        });
+    Canvas {
+        width,
+        height,
+        colors,
+    }
+}
+
+/// The fixed colours of the scene, decoded once.
+struct Palette {
+    backdrop: [Vec3; 2],
+    floor: Vec3,
+    glass: Vec3,
+    key: Vec3,
+    fill: Vec3,
+    sky: Vec3,
+    ground: Vec3,
+}
+
+impl Palette {
+    fn new() -> Self {
+        Self {
+            backdrop: [from_hex(0x1a222e), from_hex(0x2c394a)],
+            floor: from_hex(0x506179),
+            glass: from_hex(0x8fb4d8),
+            key: Vec3::new(1.0, 0.95, 0.87) * 1.10,
+            fill: Vec3::new(0.62, 0.78, 1.0) * 0.22,
+            sky: Vec3::new(0.80, 0.90, 1.0) * 0.42,
+            ground: Vec3::new(0.50, 0.60, 0.78) * 0.22,
+        }
+    }
+}
+
+/// Colour of one sample.
+fn sample(stage: &Stage, palette: &Palette, column: usize, row: usize) -> Vec3 {
+    let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
+    let (origin, per_depth) = stage.camera.ray(pixel);
+    match stage.hits.at(column as i32, row as i32) {
+        Some(hit) => fluid(
+            stage,
+            palette,
+            pixel,
+            origin + per_depth * hit.depth,
+            hit.sphere as usize,
+        ),
+        None => surroundings(stage, palette, pixel, origin, per_depth),
+    }
+}
+
+/// Light leaving a particle's surface at a view point.
+fn fluid(stage: &Stage, palette: &Palette, pixel: Vec2, point: Vec3, sphere: usize) -> Vec3 {
+    let bulge = (point - stage.centers[sphere]) / stage.radius;
+    // Flat discs read better than balls when nothing lies behind them.
+    let normal = if stage.view == View::Side2d {
+        (bulge - 0.9 * Vec3::Z).normalize()
+    } else {
+        bulge
+    };
+    let open = openness(stage, pixel, point, normal);
+    let lit = stage.lit(stage.camera.scene(point));
+    let to_light = stage.camera.view_direction(stage.to_light);
+    let up = stage.camera.view_direction(Vec3::Z);
+    let key = palette.key * normal.dot(to_light).max(0.0) * lit;
+    let fill = palette.fill * normal.dot(Vec3::new(0.75, 0.1, -0.65)).max(0.0);
+    let sky = palette.ground.lerp(palette.sky, 0.5 + 0.5 * normal.dot(up));
+    let glint = highlight(normal, to_light, point) * lit * open;
+    stage.colors[sphere] * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
+}
+
+/// Strength of the key light's reflection (Blinn 1977, DOI 10.1145/563858.563893).
+fn highlight(normal: Vec3, to_light: Vec3, point: Vec3) -> f32 {
+    let halfway = (to_light - point.normalize()).normalize();
+    0.10 * normal.dot(halfway).max(0.0).powi(36)
+}
+
+/// Light of what lies behind the fluid: glass, floor and backdrop.
+fn surroundings(
+    stage: &Stage,
+    palette: &Palette,
+    pixel: Vec2,
+    origin: Vec3,
+    per_depth: Vec3,
+) -> Vec3 {
+    let share = pixel / Vec2::new(stage.hits.width as f32, stage.hits.height as f32);
+    let glow = (1.0 - (share - Vec2::new(0.5, 0.55)).length_squared() * 2.2).clamp(0.0, 1.0);
+    let backdrop = palette.backdrop[0].lerp(palette.backdrop[1], glow);
+    let from = stage.camera.scene(origin);
+    let direction = stage.camera.scene(origin + per_depth) - from;
+    let behind = if direction.z < -1e-3 {
+        floor(stage, palette, backdrop, pixel, from, direction)
+    } else {
+        backdrop
+    };
+    match stage.tank.exit(from, direction) {
+        Exit::Wall(height) => behind.lerp(palette.glass, 0.035 + 0.035 * (1.0 - height)),
+        _ if stage.view == View::Side2d => behind.lerp(palette.glass, in_side_view(stage, from)),
+        _ => behind,
+    }
+}
+
+/// Opacity of the glass in the side view, where the tank has no depth.
+fn in_side_view(stage: &Stage, point: Vec3) -> f32 {
+    let inside = (0.0..=stage.tank.size.x).contains(&point.x)
+        && (0.0..=stage.tank.size.z).contains(&point.z);
+    if inside {
+        0.035 + 0.035 * (1.0 - point.z / stage.tank.size.z)
+    } else {
+        0.0
+    }
+}
+
+/// Light of the floor where a scene ray meets it; it fades into the backdrop
+/// away from the tank.
+fn floor(
+    stage: &Stage,
+    palette: &Palette,
+    backdrop: Vec3,
+    pixel: Vec2,
+    from: Vec3,
+    direction: Vec3,
+) -> Vec3 {
+    let point = from - direction * (from.z / direction.z);
+    let away = stage.tank.distance_on_floor(point) / stage.tank.size.x;
+    let strength = (-(away / 0.16).powi(2)).exp() * 0.75 + if away == 0.0 { 0.25 } else { 0.0 };
+    if strength < 0.004 {
+        return backdrop;
+    }
+    let view = stage.camera.view(point);
+    let open = openness(stage, pixel, view, stage.camera.view_direction(Vec3::Z));
+    let light = (0.35 + 0.65 * stage.lit(point)) * (0.25 + 0.75 * open);
+    backdrop.lerp(palette.floor * light, 0.85 * strength)
+}
+
+/// Share of the surroundings' light that reaches a view point, in [0, 1].
+fn openness(stage: &Stage, pixel: Vec2, point: Vec3, normal: Vec3) -> f32 {
+    let turned = (pixel.x as u32 % 2 + 2 * (pixel.y as u32 % 2)) as f32 * 0.61;
+    REACHES
+        .iter()
+        .map(|&(radii, strength)| {
+            (1.0 - strength * obscurance(stage, pixel, point, normal, radii * stage.radius, turned))
+                .max(0.0)
+        })
+        .product()
+}
+
+/// Obscurance by the spheres within `reach` of a view point, in scene units.
+fn obscurance(
+    stage: &Stage,
+    pixel: Vec2,
+    point: Vec3,
+    normal: Vec3,
+    reach: f32,
+    turned: f32,
+) -> f32 {
+    let scale = stage.camera.pixels_per_unit(point.z);
+    let reach = reach.min(LONGEST_REACH / scale);
+    let squared = reach * reach;
+    let total: f32 = (0..PROBES)
+        .map(|probe| {
+            let angle = probe as f32 * TURN + turned;
+            let distance = ((probe as f32 + 0.5) / PROBES as f32).sqrt() * reach * scale;
+            let at = pixel + Vec2::from_angle(angle) * distance;
+            let Some(hit) = stage.hits.at(at.x.floor() as i32, at.y.floor() as i32) else {
+                return 0.0;
+            };
+            let (origin, per_depth) = stage.camera.ray(at);
+            let to = origin + per_depth * hit.depth - point;
+            let falloff = (1.0 - to.length_squared() / squared).max(0.0);
+            falloff * (to.dot(normal) - 0.02 * reach).max(0.0) / (to.length() + 0.05 * reach)
+        })
+        .sum();
+    2.0 * total / PROBES as f32
+}

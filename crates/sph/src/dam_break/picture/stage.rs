@@ -1,0 +1,164 @@
+//! A frame set up for drawing: cameras, the spheres each one sees, colours.
+//!
+//! The key light is a second camera with parallel rays; what it does not see
+//! lies in shadow (Williams 1978, DOI 10.1145/800248.807402).
+
+use glam::{Vec2, Vec3};
+
+use super::camera::{Camera, Window};
+use super::colors::SpeedColors;
+use super::frame::{Frame, View};
+use super::overlay;
+use super::raster::{Hits, nearest_spheres};
+use super::tank::Tank;
+
+/// Width and height of the light's picture, in pixels.
+const LIGHT_PIXELS: usize = 1400;
+
+/// Points of a disc at which the edge of a shadow is probed.
+const PENUMBRA: [Vec2; 8] = [
+    Vec2::new(0.30, 0.12),
+    Vec2::new(-0.18, 0.38),
+    Vec2::new(-0.42, -0.22),
+    Vec2::new(0.14, -0.56),
+    Vec2::new(0.72, -0.18),
+    Vec2::new(0.46, 0.70),
+    Vec2::new(-0.66, 0.62),
+    Vec2::new(-0.58, -0.76),
+];
+
+/// Everything a pixel's colour depends on.
+pub(super) struct Stage {
+    pub(super) view: View,
+    pub(super) tank: Tank,
+    pub(super) camera: Camera,
+    /// Particle radius in scene units, positive.
+    pub(super) radius: f32,
+    /// View coordinates of the particles.
+    pub(super) centers: Vec<Vec3>,
+    /// Linear colours of the particles.
+    pub(super) colors: Vec<Vec3>,
+    pub(super) hits: Hits,
+    /// Towards the key light, in the scene, of length 1.
+    pub(super) to_light: Vec3,
+    light: Option<Light>,
+}
+
+/// The key light's own camera and what it sees.
+struct Light {
+    camera: Camera,
+    hits: Hits,
+    /// Depth by which a point may lie behind the seen one and still be lit.
+    tolerance: f32,
+    /// Radius of the probed disc, in the light's pixels.
+    softness: f32,
+}
+
+impl Stage {
+    /// Sets up a frame for a picture of `width`×`height` samples.
+    pub(super) fn new(frame: &Frame<'_>, width: usize, height: usize) -> Self {
+        let tank = Tank::new(frame.tank_lengths());
+        let positions = frame.scene_positions();
+        let radius = frame.usable_radius();
+        let camera = main_camera(frame.view, &tank, width, height);
+        let centers: Vec<Vec3> = positions
+            .iter()
+            .map(|&position| camera.view(position))
+            .collect();
+        let hits = nearest_spheres(&camera, &centers, radius, width, height);
+        let to_light = light_direction(frame.view);
+        let light = (frame.view == View::Perspective3d)
+            .then(|| Light::new(to_light, &tank, &positions, radius));
+        Self {
+            view: frame.view,
+            tank,
+            camera,
+            radius,
+            centers,
+            colors: particle_colors(frame),
+            hits,
+            to_light,
+            light,
+        }
+    }
+
+    /// Share of the key light that reaches a scene point, in [0, 1].
+    pub(super) fn lit(&self, point: Vec3) -> f32 {
+        self.light
+            .as_ref()
+            .map_or(1.0, |light| light.reaches(point))
+    }
+}
+
+impl Light {
+    fn new(to_light: Vec3, tank: &Tank, positions: &[Vec3], radius: f32) -> Self {
+        let window = Window {
+            low: Vec2::splat(8.0),
+            high: Vec2::splat(LIGHT_PIXELS as f32 - 8.0),
+        };
+        let camera = Camera::parallel(-to_light, &tank.corners(), window);
+        let centers: Vec<Vec3> = positions
+            .iter()
+            .map(|&position| camera.view(position))
+            .collect();
+        let hits = nearest_spheres(&camera, &centers, radius, LIGHT_PIXELS, LIGHT_PIXELS);
+        let softness = 2.0 * radius * camera.pixels_per_unit(1.0);
+        Self {
+            camera,
+            hits,
+            tolerance: 2.0 * radius,
+            softness,
+        }
+    }
+
+    fn reaches(&self, point: Vec3) -> f32 {
+        let view = self.camera.view(point);
+        let pixel = self.camera.pixel(view);
+        let blocked = |offset: &&Vec2| {
+            let probe = pixel + **offset * self.softness;
+            let hit = self.hits.at(probe.x.floor() as i32, probe.y.floor() as i32);
+            hit.is_some_and(|hit| hit.depth + self.tolerance < view.z)
+        };
+        1.0 - PENUMBRA.iter().filter(blocked).count() as f32 / PENUMBRA.len() as f32
+    }
+}
+
+/// The camera of the picture, with room for the labels at the top.
+fn main_camera(view: View, tank: &Tank, width: usize, height: usize) -> Camera {
+    let size = Vec2::new(width as f32, height as f32);
+    let low = Vec2::new(0.05 * size.x, overlay::label_height(size));
+    let window = Window {
+        low,
+        high: size * Vec2::new(0.95, 0.94),
+    };
+    match view {
+        View::Perspective3d => {
+            Camera::perspective(Vec3::new(-0.34, 0.89, -0.31), &tank.corners(), window)
+        }
+        View::Side2d => Camera::parallel(Vec3::Y, &tank.corners(), window),
+    }
+}
+
+/// Towards the key light: from above and the left, so that the face the front
+/// turns to the viewer lies in soft shade and the shadow falls ahead of it.
+fn light_direction(view: View) -> Vec3 {
+    match view {
+        View::Perspective3d => Vec3::new(-0.40, -0.50, 0.85).normalize(),
+        View::Side2d => Vec3::new(-0.45, -0.75, 0.60).normalize(),
+    }
+}
+
+/// Colours by speed; a particle without a speed counts as resting.
+fn particle_colors(frame: &Frame<'_>) -> Vec<Vec3> {
+    let map = SpeedColors::new();
+    let top = if frame.top_speed > 0.0 {
+        frame.top_speed
+    } else {
+        f32::INFINITY
+    };
+    let speeds = frame.speeds.iter().copied().chain(std::iter::repeat(0.0));
+    speeds
+        .take(frame.positions.len())
+        .map(|speed| map.at(speed / top))
+        .collect()
+}

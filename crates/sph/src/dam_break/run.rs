@@ -1,0 +1,196 @@
+//! The run itself: steps the column, takes notes, writes everything down.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::args::Args;
+use super::column::{Column, TANK};
+use super::frames::Frames;
+use super::group_digits;
+use super::journal::Journal;
+use super::picture::{Series, front_plot};
+use super::reference::{Comparison, Point, experiments};
+use super::summary::{EnergySummary, FrontSummary, Summary};
+use super::units::Units;
+use crate::{Error, Simulation};
+
+/// T at which a run ends when nothing else is asked for: the water has met the
+/// far wall and shoots up.
+const LAST_T: f64 = 5.0;
+
+/// Simulates the dam break that `args` describe and writes all files.
+///
+/// Progress goes to standard error when that is a terminal; nothing is printed
+/// on standard output.
+///
+/// # Errors
+/// When a flag is out of range, the device is not there, a file cannot be
+/// written, or a particle is lost ([`Error::Lost`]; `lost_particle.vtp` in the
+/// output directory shows it).
+pub fn run(args: &Args) -> Result<Summary, Error> {
+    let begin = Instant::now();
+    let column = Column::with_particles(args.dim, args.particles());
+    let units = Units::of(&column.config());
+    let end = args.seconds.unwrap_or_else(|| units.seconds(LAST_T));
+    if !(end.is_finite() && end > 0.0) {
+        return Err(Error::Setting { name: "seconds", value: end, wanted: "finite and positive" });
+    }
+    std::fs::create_dir_all(&args.output).map_err(|error| refused(&args.output, error))?;
+    let mut simulation = column
+        .scene()
+        .device(args.device)
+        .threads(args.threads)
+        .evidence(args.output.join("lost_particle.vtp"))
+        .build()?;
+    simulation.write_walls(&args.output.join("wall.vtp"))?;
+    let mut course = Course {
+        journal: Journal::new(&simulation, end),
+        frames: Frames::create(&args.output, column, args.threads)?,
+        bar: progress_bar(),
+        solving: Duration::ZERO,
+        end,
+    };
+    course.travel(&mut simulation, args.frames())?;
+    course.arrive(&simulation, args, begin)
+}
+
+/// A run under way.
+struct Course {
+    journal: Journal,
+    frames: Frames,
+    bar: ProgressBar,
+    /// Time spent in the solver.
+    solving: Duration,
+    /// Simulated time at which the run ends, seconds.
+    end: f64,
+}
+
+impl Course {
+    /// Steps to the end, writing `frames` frames at even intervals.
+    fn travel(&mut self, simulation: &mut Simulation, frames: usize) -> Result<(), Error> {
+        self.journal.follow(simulation)?;
+        if frames > 0 {
+            self.frames.write(simulation)?;
+        }
+        for frame in 1..frames {
+            let time = self.end * frame as f64 / (frames - 1) as f64;
+            self.advance(simulation, time)?;
+            self.frames.write(simulation)?;
+        }
+        self.advance(simulation, self.end)
+    }
+
+    /// Steps until the time is `until`, seconds.
+    fn advance(&mut self, simulation: &mut Simulation, until: f64) -> Result<(), Error> {
+        // What is left after rounding is no step.
+        while until - simulation.time() > 1e-9 * self.end {
+            let begin = Instant::now();
+            simulation.step_at_most(until - simulation.time())?;
+            self.solving += begin.elapsed();
+            self.journal.follow(simulation)?;
+            let done = simulation.time() / self.end;
+            self.bar.set_position((1000.0 * done) as u64);
+        }
+        Ok(())
+    }
+
+    /// Writes tables, plot and summary.
+    fn arrive(
+        self,
+        simulation: &Simulation,
+        args: &Args,
+        begin: Instant,
+    ) -> Result<Summary, Error> {
+        let write = |name: &str, text: String| {
+            let path = args.output.join(name);
+            std::fs::write(&path, text).map_err(|error| refused(&path, error))
+        };
+        write("front.csv", self.journal.front_csv())?;
+        write("energy.csv", self.journal.energy_csv())?;
+        let front = self.journal.front();
+        plot_front(&args.output.join("front.png"), simulation, &front)?;
+        let frames = self.frames.finish()?;
+        self.bar.finish_and_clear();
+        let report = simulation.engine_report();
+        let momentum = simulation.momentum();
+        let compared: Vec<Comparison> =
+            experiments().iter().filter_map(|one| one.compare(&front)).collect();
+        let solver_seconds = self.solving.as_secs_f64();
+        let summary = Summary {
+            particles: simulation.positions().len(),
+            wall_particles: simulation.wall_positions().len(),
+            dim: simulation.config().dimensions.count(),
+            spacing_m: f64::from(simulation.config().spacing),
+            steps: simulation.steps(),
+            steps_per_second: simulation.steps() as f64 / solver_seconds,
+            simulated_seconds: simulation.time(),
+            scaled_time: Units::of(simulation.config()).scaled_time(simulation.time()),
+            wall_seconds: begin.elapsed().as_secs_f64(),
+            solver_seconds,
+            device: report.device.to_string(),
+            device_reason: report.reason.to_owned(),
+            threads: report.threads,
+            mass_kg: simulation.mass(),
+            energy: energy_summary(&self.journal),
+            momentum_residual: momentum.residual().length() / momentum.gravity.length(),
+            front: FrontSummary::new(front.last().map(|point| point.1), compared),
+            frames,
+            output: args.output.clone(),
+        };
+        write("summary.json", to_json(&summary)?)?;
+        Ok(summary)
+    }
+}
+
+/// The summary as one JSON object.
+///
+/// # Errors
+/// When it cannot be serialised.
+pub fn to_json(summary: &Summary) -> Result<String, Error> {
+    serde_json::to_string_pretty(summary)
+        .map_err(|error| refused(Path::new("summary.json"), error))
+}
+
+fn energy_summary(journal: &Journal) -> EnergySummary {
+    let (first, last) = journal.energies().unwrap_or_default();
+    EnergySummary {
+        initial_j: first.mechanical(),
+        final_j: last.mechanical(),
+        kinetic_j: last.kinetic,
+        potential_j: last.potential,
+        internal_j: last.internal,
+        viscous_loss_j: last.viscous_loss,
+        friction_loss_j: last.friction_loss,
+        diffusion_loss_j: last.diffusion_loss,
+        wall_work_j: last.wall_work,
+        drift: (last.total() - first.total()) / first.mechanical(),
+    }
+}
+
+/// Plots the front up to where it meets the far wall, with the experiments.
+fn plot_front(path: &Path, simulation: &Simulation, front: &[Point]) -> Result<(), Error> {
+    let config = simulation.config();
+    let units = Units::of(config);
+    let wall = units.scaled_length(TANK[0] - 2.0 * f64::from(config.spacing));
+    let free = front.iter().copied().take_while(|point| point.1 < wall).collect();
+    let count = group_digits(simulation.positions().len());
+    let dimensions = config.dimensions.count();
+    let ours = Series { name: format!("Nearfield, {count} particles in {dimensions}D"), points: free };
+    let measured: Vec<Series> = experiments()
+        .into_iter()
+        .map(|one| Series { name: one.name.to_owned(), points: one.points })
+        .collect();
+    Ok(front_plot(path, "Dam break: position of the front", &[ours], &measured)?)
+}
+
+/// A progress bar in thousandths; silent unless standard error is a terminal.
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left");
+    ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn refused(path: &Path, error: impl std::fmt::Display) -> Error {
+    Error::Output { path: path.to_owned(), reason: error.to_string() }
+}

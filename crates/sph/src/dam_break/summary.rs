@@ -1,0 +1,144 @@
+//! What came out of a run, in numbers.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::group_digits;
+use super::reference::{BAND, Comparison};
+
+/// The outcome of a run; serialises to the JSON of `summary.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Fluid particles.
+    pub particles: usize,
+    /// Wall particles.
+    pub wall_particles: usize,
+    /// Dimensions, 2 or 3.
+    pub dim: u32,
+    /// Distance of particles at rest, metres.
+    pub spacing_m: f64,
+    /// Time steps.
+    pub steps: u64,
+    /// Time steps per second of the solver.
+    pub steps_per_second: f64,
+    /// Simulated time, seconds.
+    pub simulated_seconds: f64,
+    /// The same as T = t·√(2g/a).
+    #[serde(rename = "T")]
+    pub scaled_time: f64,
+    /// Time the whole run took, seconds.
+    pub wall_seconds: f64,
+    /// Time the solver took of that, seconds; the rest is output.
+    pub solver_seconds: f64,
+    /// Where the neighbour engine ran.
+    pub device: String,
+    /// Why there.
+    pub device_reason: String,
+    /// Threads of the neighbour engine.
+    pub threads: usize,
+    /// Mass of the fluid, kg (in the plane: per metre of depth); exact, as
+    /// particles neither change nor get lost.
+    pub mass_kg: f64,
+    /// Where the energy went.
+    pub energy: EnergySummary,
+    /// Momentum that is not accounted for, as a share of the impulse of
+    /// gravity.
+    pub momentum_residual: f64,
+    /// How the front compares with experiments.
+    pub front: FrontSummary,
+    /// Frames written.
+    pub frames: usize,
+    /// The directory with all files of the run.
+    pub output: PathBuf,
+}
+
+/// Energies, joules (in the plane: per metre of depth).
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct EnergySummary {
+    /// Mechanical energy at the start.
+    pub initial_j: f64,
+    /// Mechanical energy at the end.
+    pub final_j: f64,
+    /// Kinetic energy at the end.
+    pub kinetic_j: f64,
+    /// Potential energy at the end.
+    pub potential_j: f64,
+    /// Energy of compression at the end.
+    pub internal_j: f64,
+    /// Lost to viscosity.
+    pub viscous_loss_j: f64,
+    /// Lost to friction at the floor.
+    pub friction_loss_j: f64,
+    /// Lost to density diffusion.
+    pub diffusion_loss_j: f64,
+    /// Given by the pressure of the walls.
+    pub wall_work_j: f64,
+    /// What is not accounted for, as a share of the initial energy.
+    pub drift: f64,
+}
+
+/// The front against experiments.
+#[derive(Clone, Debug, Serialize)]
+pub struct FrontSummary {
+    /// Z at the end.
+    #[serde(rename = "final_Z")]
+    pub final_z: Option<f64>,
+    /// The deviation that passes, as a share of Z at equal T.
+    pub band: f64,
+    /// Whether the front is inside the band of every experiment it was
+    /// compared with; `null` when the run is too short to compare.
+    pub inside: Option<bool>,
+    /// The experiments.
+    pub series: Vec<Comparison>,
+}
+
+impl FrontSummary {
+    /// The summary of a front that ends at `final_z`.
+    pub(crate) fn new(final_z: Option<f64>, series: Vec<Comparison>) -> Self {
+        let inside = (!series.is_empty()).then(|| series.iter().all(|one| one.inside));
+        Self { final_z, band: BAND, inside, series }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} particles and {} wall particles in {}D, {} steps to t = {:.3} s (T = {:.2})",
+            group_digits(self.particles),
+            group_digits(self.wall_particles),
+            self.dim,
+            group_digits(self.steps as usize),
+            self.simulated_seconds,
+            self.scaled_time,
+        )?;
+        writeln!(
+            f,
+            "{:.1} s, {:.1} s of it solving: {:.1} steps/s on {} with {} threads",
+            self.wall_seconds,
+            self.solver_seconds,
+            self.steps_per_second,
+            self.device,
+            self.threads,
+        )?;
+        writeln!(
+            f,
+            "energy drift {:+.1e}, momentum residual {:.1e}",
+            self.energy.drift, self.momentum_residual,
+        )?;
+        for one in &self.front.series {
+            let verdict = if one.inside { "inside" } else { "outside" };
+            writeln!(
+                f,
+                "front against {}: at most {:+.1} % (T = {:.2}), {verdict} ±{:.0} %",
+                one.series,
+                100.0 * one.max_deviation,
+                one.at_t,
+                100.0 * self.front.band,
+            )?;
+        }
+        write!(f, "{} frames and more in {}", self.frames, self.output.display())
+    }
+}

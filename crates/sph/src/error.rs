@@ -1,0 +1,145 @@
+//! What can go wrong, with the numbers, the culprit and the remedy.
+
+use std::path::PathBuf;
+
+use glam::Vec3;
+
+/// Why a simulation could not be built or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is out of range.
+    #[error("{name} is {value}, but must be {wanted}")]
+    Setting {
+        /// Name of the setting.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        wanted: &'static str,
+    },
+    /// The scene holds no fluid.
+    #[error("the scene holds no fluid particle: add some with SimulationBuilder::fluid")]
+    NoFluid,
+    /// Two arrays of the scene belong together and differ in length.
+    #[error("{count} velocities were given for {particles} fluid particles: give one for each")]
+    VelocityCount {
+        /// Velocities given.
+        count: usize,
+        /// Fluid particles given.
+        particles: usize,
+    },
+    /// A velocity or position of the scene is NaN or infinite.
+    #[error("{what} of {set} particle {index} is {value}: every component must be finite")]
+    NotFinite {
+        /// "position" or "velocity".
+        what: &'static str,
+        /// "fluid" or "wall".
+        set: &'static str,
+        /// Index in the array given.
+        index: usize,
+        /// What was given.
+        value: Vec3,
+    },
+    /// A two-dimensional scene has something off the plane z = 0.
+    #[error("{what} {index} has z = {z}, but a two-dimensional scene lies in the plane z = 0")]
+    OffPlane {
+        /// What is off the plane.
+        what: &'static str,
+        /// Its index in the array given.
+        index: usize,
+        /// Its z component.
+        z: f32,
+    },
+    /// No particle has the id asked for.
+    #[error("there is no particle {id}: ids run from 0 to {last}")]
+    NoSuchParticle {
+        /// The id asked for.
+        id: u32,
+        /// The largest id there is.
+        last: u32,
+    },
+    /// A particle left the domain or its state is no longer a number; the run
+    /// cannot go on.
+    #[error(transparent)]
+    Lost(Box<LostParticle>),
+    /// The neighbour engine refused.
+    #[error("neighbour engine: {0}")]
+    Engine(#[from] nearfield::Error),
+    /// A frame could not be written.
+    #[error(transparent)]
+    Write(#[from] nearfield_io::Error),
+    /// A picture, the animation or the plot could not be made.
+    #[cfg(feature = "dam-break")]
+    #[error(transparent)]
+    Picture(#[from] crate::dam_break::picture::PictureError),
+    /// A file or directory of the output could not be written.
+    #[error("cannot write {path}: {reason}; check that the directory is writable and has space")]
+    Output {
+        /// What was to be written.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The worker threads that draw could not be started.
+    #[error("cannot start {threads} worker threads (0 is one per core): {reason}")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// The particle that ended a run, as it was when it was found.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "particle {id} {reason} at step {step}, t = {time:.6} s (position {position}, velocity \
+     {velocity}; {count} such particles{}): use a smaller Courant number or a larger domain",
+    evidence_note(.evidence)
+)]
+pub struct LostParticle {
+    /// Id of the particle: its index in the fluid positions given at first.
+    pub id: u32,
+    /// What happened to it.
+    pub reason: Loss,
+    /// Where it is, metres.
+    pub position: Vec3,
+    /// Its velocity, m/s.
+    pub velocity: Vec3,
+    /// How many particles are lost in the same step, this one included.
+    pub count: usize,
+    /// The step in which it was found.
+    pub step: u64,
+    /// Simulated time of that step, seconds.
+    pub time: f64,
+    /// The frame that shows all particles at that moment, or why it could not
+    /// be written; `None` when the simulation was not given a path for it.
+    pub evidence: Option<Result<PathBuf, String>>,
+}
+
+/// What happened to a lost particle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Its position, velocity or compression is NaN or infinite.
+    NotANumber,
+    /// It is outside the domain.
+    LeftDomain,
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NotANumber => "is no longer a number",
+            Self::LeftDomain => "left the domain",
+        })
+    }
+}
+
+fn evidence_note(evidence: &Option<Result<PathBuf, String>>) -> String {
+    match evidence {
+        None => String::new(),
+        Some(Ok(path)) => format!("; see {}", path.display()),
+        Some(Err(reason)) => format!("; its frame could not be written: {reason}"),
+    }
+}

@@ -1,0 +1,54 @@
+//! The particle arrays: one entry per fluid particle, all in the same order.
+//!
+//! The order changes when the arrays are sorted in space; `id` says which
+//! particle an entry is, counted as the fluid was given at first.
+
+use glam::Vec3;
+use nearfield::prelude::{Field, Permutation};
+
+use crate::Error;
+
+/// The state of the fluid.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Particles {
+    /// Metres.
+    pub(crate) position: Vec<Vec3>,
+    /// m/s.
+    pub(crate) velocity: Vec<Vec3>,
+    /// ρ/ρ₀ − 1.
+    pub(crate) compression: Vec<f32>,
+    /// Index in the order of construction.
+    pub(crate) id: Vec<u32>,
+}
+
+impl Particles {
+    pub(crate) fn new(position: Vec<Vec3>, velocity: Vec<Vec3>, compression: Vec<f32>) -> Self {
+        let id = (0..position.len() as u32).collect();
+        Self { position, velocity, compression, id }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.id.len()
+    }
+
+    /// Brings all arrays into the order of `permutation`.
+    pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
+        let refused = nearfield::Error::Permutation;
+        permutation.apply(&mut self.position).map_err(refused)?;
+        permutation.apply(&mut self.velocity).map_err(refused)?;
+        permutation.apply(&mut self.compression).map_err(refused)?;
+        Ok(permutation.apply(&mut self.id).map_err(refused)?)
+    }
+
+    /// The fields of [`Moving`](crate::passes::Moving).
+    pub(crate) fn moving(&self) -> [Field<'_>; 2] {
+        [Field::from(&self.velocity), Field::from(&self.compression)]
+    }
+
+    /// Whether every number of entry `index` is finite.
+    pub(crate) fn is_finite(&self, index: usize) -> bool {
+        self.position[index].is_finite()
+            && self.velocity[index].is_finite()
+            && self.compression[index].is_finite()
+    }
+}

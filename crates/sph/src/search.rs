@@ -1,0 +1,123 @@
+//! Everything the solver asks of the neighbour engine.
+//!
+//! Two point sets, fluid and walls. The walls are handed over once; the fluid
+//! after every drift. No neighbour list is stored: each method is one fused
+//! traversal whose results arrive in the order of the particle arrays. Walls
+//! never look at walls.
+
+use glam::Vec3;
+use nearfield::prelude::{Device, Engine, Field, Permutation, PointSetId};
+
+use crate::passes::{Continuity, Extrapolation, Forces, WallContinuity, WallForces};
+use crate::{Error, particles::Particles, walls::Walls};
+
+/// The engine with the two point sets of a simulation.
+pub(crate) struct Search {
+    engine: Engine,
+    fluid: PointSetId,
+    wall: PointSetId,
+}
+
+impl Search {
+    /// An engine of the given radius over the two sets.
+    pub(crate) fn new(
+        (radius, device, threads): (f32, Device, usize),
+        fluid: &[Vec3],
+        walls: &[Vec3],
+    ) -> Result<Self, Error> {
+        let mut engine = Engine::builder(radius).device(device).threads(threads).build()?;
+        let fluid = engine.add_point_set(fluid)?;
+        let wall = engine.add_point_set(walls)?;
+        Ok(Self { engine, fluid, wall })
+    }
+
+    /// Takes over the positions of the fluid after a drift.
+    pub(crate) fn update(&mut self, positions: &[Vec3]) -> Result<(), Error> {
+        Ok(self.engine.update(self.fluid, positions)?)
+    }
+
+    /// Takes over the positions of the walls.
+    pub(crate) fn update_walls(&mut self, positions: &[Vec3]) -> Result<(), Error> {
+        Ok(self.engine.update(self.wall, positions)?)
+    }
+
+    /// The permutation that brings the fluid into spatial order.
+    pub(crate) fn fluid_order(&self) -> Result<Permutation, Error> {
+        Ok(self.engine.z_sort(self.fluid)?)
+    }
+
+    /// The permutation that brings the walls into spatial order.
+    pub(crate) fn wall_order(&self) -> Result<Permutation, Error> {
+        Ok(self.engine.z_sort(self.wall)?)
+    }
+
+    /// Rates of compression among the fluid.
+    pub(crate) fn continuity(
+        &self,
+        kernel: &Continuity,
+        fluid: &Particles,
+        out: &mut [(f32, f32)],
+    ) -> Result<(), Error> {
+        let fields = fluid.moving();
+        let traversal = self.engine.traverse(kernel, self.fluid, self.fluid);
+        Ok(traversal.target_fields(&fields).source_fields(&fields).run_into(out)?)
+    }
+
+    /// Rates of compression of the fluid by the walls.
+    pub(crate) fn wall_continuity(
+        &self,
+        kernel: &WallContinuity,
+        (fluid, walls): (&Particles, &Walls),
+        out: &mut [f32],
+    ) -> Result<(), Error> {
+        let (target, source) = ([Field::from(&fluid.velocity)], [Field::from(&walls.compression)]);
+        let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
+        Ok(traversal.target_fields(&target).source_fields(&source).run_into(out)?)
+    }
+
+    /// Sums for the pressure of the walls.
+    pub(crate) fn extrapolation(
+        &self,
+        kernel: &Extrapolation,
+        fluid: &Particles,
+        out: &mut [(f32, f32)],
+    ) -> Result<(), Error> {
+        let source = [Field::from(&fluid.compression)];
+        let traversal = self.engine.traverse(kernel, self.wall, self.fluid);
+        Ok(traversal.source_fields(&source).run_into(out)?)
+    }
+
+    /// Accelerations and heating among the fluid.
+    pub(crate) fn forces(
+        &self,
+        kernel: &Forces,
+        fluid: &Particles,
+        out: &mut [(Vec3, f32)],
+    ) -> Result<(), Error> {
+        let fields = fluid.moving();
+        let traversal = self.engine.traverse(kernel, self.fluid, self.fluid);
+        Ok(traversal.target_fields(&fields).source_fields(&fields).run_into(out)?)
+    }
+
+    /// Accelerations and heating of the fluid by the walls.
+    pub(crate) fn wall_forces(
+        &self,
+        kernel: &WallForces,
+        (fluid, walls): (&Particles, &Walls),
+        out: &mut [(Vec3, f32)],
+    ) -> Result<(), Error> {
+        let (target, source) = (fluid.moving(), walls.still());
+        let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
+        Ok(traversal.target_fields(&target).source_fields(&source).run_into(out)?)
+    }
+
+    /// Number of fluid neighbours of every fluid particle.
+    pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        Ok(self.engine.count_neighbors(self.fluid, self.fluid)?)
+    }
+
+    /// What the engine runs on.
+    pub(crate) fn report(&self) -> nearfield::Report {
+        self.engine.report()
+    }
+}

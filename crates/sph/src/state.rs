@@ -1,0 +1,103 @@
+//! The equation of state: pressure, compression and internal energy of water.
+//!
+//! The solver carries the *compression* s = ρ/ρ₀ − 1 instead of the density:
+//! weakly compressible water stays within a percent of ρ₀, and the difference
+//! keeps the digits that a single-precision density would lose. Pressures
+//! below zero are cut off, because free water does not pull; the internal
+//! energy is the integral of exactly that pressure, so the budget closes.
+
+/// Exponent of Tait's equation for water.
+const GAMMA: f32 = 7.0;
+
+/// Tait's equation `p = ρ₀c₀²/γ ((ρ/ρ₀)^γ − 1)`, γ = 7, cut off at p = 0.
+///
+/// J. J. Monaghan 1994, DOI 10.1006/jcph.1994.1034.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tait {
+    density: f32,
+    /// c₀²/γ: pressure over ρ₀ is this times ((1 + s)⁷ − 1).
+    stiffness: f32,
+}
+
+impl Tait {
+    /// Water of rest density `density` (kg/m³) and sound speed `sound_speed` (m/s).
+    #[must_use]
+    pub fn new(density: f32, sound_speed: f32) -> Self {
+        Self { density, stiffness: sound_speed * sound_speed / GAMMA }
+    }
+
+    /// Pressure over rest density, m²/s²; never negative.
+    #[inline(always)]
+    #[must_use]
+    pub fn specific_pressure(&self, compression: f32) -> f32 {
+        // (1 + s)⁷ − 1 multiplied out, so that small s keep their digits.
+        let s = compression.max(0.0);
+        let tail = 7.0 + s * (21.0 + s * (35.0 + s * (35.0 + s * (21.0 + s * (7.0 + s)))));
+        self.stiffness * s * tail
+    }
+
+    /// Pressure, Pa; never negative.
+    #[must_use]
+    pub fn pressure(&self, compression: f32) -> f32 {
+        self.density * self.specific_pressure(compression)
+    }
+
+    /// The compression at which [`specific_pressure`](Self::specific_pressure)
+    /// takes the given value (m²/s²); zero for values below zero.
+    #[must_use]
+    pub fn compression(&self, specific_pressure: f32) -> f32 {
+        let x = f64::from(specific_pressure.max(0.0) / self.stiffness);
+        (x.ln_1p() / f64::from(GAMMA)).exp_m1() as f32
+    }
+
+    /// Internal energy per unit mass, J/kg: ∫ p/ρ² dρ from rest to `compression`.
+    #[must_use]
+    pub fn internal_energy(&self, compression: f32) -> f64 {
+        let s = f64::from(compression.max(0.0));
+        let power = (6.0 * s.ln_1p()).exp_m1() / 6.0;
+        f64::from(self.stiffness) * (power - s / (1.0 + s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn water() -> Tait {
+        Tait::new(1000.0, 40.0)
+    }
+
+    #[test]
+    fn pressure_and_compression_are_inverse() {
+        for p in [0.0, 1e-3, 1.0, 20.0, 400.0] {
+            let back = water().specific_pressure(water().compression(p));
+            assert!((back - p).abs() <= 1e-5 * p, "{p} became {back}");
+        }
+    }
+
+    #[test]
+    fn small_compressions_follow_the_sound_speed() {
+        let s = 1e-5;
+        let linear = 1600.0 * s;
+        assert!((water().specific_pressure(s) / linear - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn stretched_water_does_not_pull() {
+        assert_eq!(water().pressure(-0.02), 0.0);
+        assert_eq!(water().internal_energy(-0.02), 0.0);
+    }
+
+    #[test]
+    fn internal_energy_is_the_integral_of_pressure() {
+        let end = 0.02_f64;
+        let steps = 4000;
+        let ds = end / f64::from(steps);
+        let sum: f64 = (0..steps)
+            .map(|k| (f64::from(k) + 0.5) * ds)
+            .map(|s| f64::from(water().specific_pressure(s as f32)) / (1.0 + s).powi(2) * ds)
+            .sum();
+        let exact = water().internal_energy(end as f32);
+        assert!((sum / exact - 1.0).abs() < 1e-4, "{sum} against {exact}");
+    }
+}

@@ -1,0 +1,43 @@
+//! The wall particles: they rest, and take their pressure from the fluid.
+
+use glam::Vec3;
+use nearfield::prelude::{Field, Permutation};
+
+use crate::Error;
+
+/// All wall particles, in one order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walls {
+    /// Metres.
+    pub(crate) position: Vec<Vec3>,
+    /// 0 where the fluid slips freely, 1 where friction holds it.
+    pub(crate) roughness: Vec<f32>,
+    /// ρ/ρ₀ − 1, extrapolated from the fluid.
+    pub(crate) compression: Vec<f32>,
+}
+
+impl Walls {
+    /// Adds wall particles of one roughness.
+    pub(crate) fn add(&mut self, positions: &[Vec3], roughness: f32) {
+        self.position.extend_from_slice(positions);
+        self.roughness.resize(self.position.len(), roughness);
+        self.compression.resize(self.position.len(), 0.0);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.position.len()
+    }
+
+    /// Brings all arrays into the order of `permutation`.
+    pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
+        let refused = nearfield::Error::Permutation;
+        permutation.apply(&mut self.position).map_err(refused)?;
+        permutation.apply(&mut self.roughness).map_err(refused)?;
+        Ok(permutation.apply(&mut self.compression).map_err(refused)?)
+    }
+
+    /// The fields of [`Still`](crate::passes::Still).
+    pub(crate) fn still(&self) -> [Field<'_>; 2] {
+        [Field::from(&self.compression), Field::from(&self.roughness)]
+    }
+}

@@ -1,0 +1,124 @@
+//! One search to run: what goes into the engine and what must come out.
+
+use super::report::{Mismatch, compare};
+use crate::oracle::{ListKind, Pairing, Problem};
+
+/// Per target, the indices of its neighbours, one entry per image.
+pub type Lists = Vec<Vec<u32>>;
+
+/// What somebody else asserts about the answer, independently of the oracle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Known {
+    /// Each of these targets has this many neighbours.
+    PerTarget {
+        /// How many neighbours each has.
+        count: u64,
+        /// Which targets.
+        targets: Vec<u32>,
+    },
+    /// All lists together hold this many entries.
+    Total(u64),
+}
+
+/// A search over one or two of several point sets.
+///
+/// An engine is expected to hold all `sets` and to return the lists of the
+/// points of set `target` with neighbours out of set `source`. Both must be
+/// indices into `sets`; the methods panic where they are not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// What is searched, unique among the cases of a runner.
+    pub name: String,
+    /// The search radius.
+    pub radius: f32,
+    /// The box length of each periodic axis, `None` for open axes.
+    pub periodic: [Option<f64>; 3],
+    /// All point sets.
+    pub sets: Vec<Vec<[f32; 3]>>,
+    /// Which set searches.
+    pub target: usize,
+    /// Which set is found.
+    pub source: usize,
+    /// Full or half lists; half only where `target` and `source` are the
+    /// same set.
+    pub list: ListKind,
+    /// A published count, where there is one.
+    pub known: Option<Known>,
+}
+
+impl Case {
+    /// Full lists of one set in an open domain.
+    pub fn new(name: impl Into<String>, radius: f32, points: Vec<[f32; 3]>) -> Self {
+        Self {
+            name: name.into(),
+            radius,
+            periodic: [None; 3],
+            sets: vec![points],
+            target: 0,
+            source: 0,
+            list: ListKind::Full,
+            known: None,
+        }
+    }
+
+    /// The same case in this domain.
+    pub fn periodic(self, periodic: [Option<f64>; 3]) -> Self {
+        Self { periodic, ..self }
+    }
+
+    /// The same case with a published count.
+    pub fn known(self, known: Known) -> Self {
+        let known = Some(known);
+        Self { known, ..self }
+    }
+
+    /// The same case with half lists, and " half" added to its name. A count
+    /// per target no longer applies and is dropped.
+    pub fn half(self) -> Self {
+        let known = self.known.filter(|known| matches!(known, Known::Total(_)));
+        Self {
+            name: format!("{} half", self.name),
+            list: ListKind::Half,
+            known,
+            ..self
+        }
+    }
+
+    /// The points that search.
+    pub fn targets(&self) -> &[[f32; 3]] {
+        &self.sets[self.target]
+    }
+
+    /// The points that are found.
+    pub fn sources(&self) -> &[[f32; 3]] {
+        &self.sets[self.source]
+    }
+
+    /// The same search for the oracle.
+    pub fn problem(&self) -> Problem<'_> {
+        let pairing = match self.target == self.source {
+            true => Pairing::Within(self.list),
+            false => Pairing::With(self.sources()),
+        };
+        Problem {
+            radius: self.radius,
+            periodic: self.periodic,
+            targets: self.targets(),
+            pairing,
+        }
+    }
+
+    /// The oracle's answer: lists ascending.
+    pub fn expected(&self) -> Lists {
+        self.problem().index_lists()
+    }
+
+    /// Compares lists in any order with the oracle.
+    ///
+    /// # Errors
+    /// [`Mismatch`] when a list is missing, or a pair is missing, doubled or
+    /// extra.
+    pub fn check(&self, found: Lists) -> Result<(), Mismatch> {
+        compare(self, &self.expected(), found)
+    }
+}

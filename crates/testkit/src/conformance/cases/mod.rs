@@ -1,0 +1,66 @@
+//! The cases of the runner, by what is hard about them.
+
+mod periodic;
+mod published;
+mod random;
+mod sets;
+mod shapes;
+
+use super::case::Case;
+use super::runner::Level;
+
+/// Every case of a level; names are unique.
+pub(super) fn all(level: Level) -> Vec<Case> {
+    let mut cases = shapes::cases();
+    cases.extend(random::cases(level));
+    cases.extend(periodic::cases(level));
+    cases.extend(sets::cases());
+    cases.extend(published::cases(level));
+    cases
+}
+
+/// The case with full and with half lists.
+fn full_and_half(case: Case) -> [Case; 2] {
+    [case.clone(), case.half()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::oracle::ListKind;
+
+    #[test]
+    fn names_are_unique() {
+        for level in [Level::Quick, Level::Full] {
+            let cases = all(level);
+            let names: HashSet<_> = cases.iter().map(|case| &case.name).collect();
+            assert_eq!(names.len(), cases.len());
+        }
+    }
+
+    #[test]
+    fn the_quick_cases_are_among_the_full_ones() {
+        let full = all(Level::Full);
+        for case in all(Level::Quick) {
+            assert!(full.contains(&case), "{} is not", case.name);
+        }
+    }
+
+    #[test]
+    fn every_case_is_within_the_contract() {
+        for case in all(Level::Full) {
+            let r2 = case.radius * case.radius;
+            assert!(
+                (2.0_f32.powi(-50)..=2.0_f32.powi(63)).contains(&r2),
+                "{}",
+                case.name
+            );
+            assert!(case.periodic.iter().flatten().all(|&length| length > 0.0));
+            let mut coordinates = case.sets.iter().flat_map(|set| set.as_flattened());
+            assert!(coordinates.all(|at| at.is_finite()), "{}", case.name);
+            assert!(case.list == ListKind::Full || case.target == case.source);
+        }
+    }
+}

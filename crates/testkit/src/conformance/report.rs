@@ -1,0 +1,171 @@
+//! What differs between the lists of an engine and the oracle's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use thiserror::Error;
+
+use super::case::{Case, Known, Lists};
+
+/// How many differing pairs a report shows at most.
+pub(super) const SHOWN: usize = 20;
+
+/// How an engine's lists differ from what they must be.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Mismatch {
+    /// The number of lists is not the number of targets.
+    #[error("{found} lists were returned for {expected} targets")]
+    Lengths {
+        /// How many targets there are.
+        expected: usize,
+        /// How many lists came.
+        found: usize,
+    },
+    /// Pairs are missing, doubled, or extra.
+    #[error("{missing} pairs missing, {extra} extra; {}{}", first_of(differences, *missing + *extra), lines(differences))]
+    Pairs {
+        /// How many pairs are missing.
+        missing: usize,
+        /// How many pairs are in a list that do not belong there, or too often.
+        extra: usize,
+        /// The first pairs that differ, by target and source.
+        differences: Vec<PairDifference>,
+    },
+    /// Oracle and engine agree, but a published count says otherwise.
+    #[error("{who} has {found} neighbors where {expected} are published")]
+    Published {
+        /// Whose count differs.
+        who: String,
+        /// The count published.
+        expected: u64,
+        /// The count found.
+        found: u64,
+    },
+}
+
+/// A pair that an engine has too often or not often enough.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairDifference {
+    /// The target and its position.
+    pub target: (u32, [f32; 3]),
+    /// The source and its position, `None` when there is no such point.
+    pub source: (u32, Option<[f32; 3]>),
+    /// How often it must be in the list: once per image.
+    pub expected: usize,
+    /// How often it is.
+    pub found: usize,
+    /// Its distance as a share of the radius, through its nearest image.
+    pub share: Option<f64>,
+}
+
+impl fmt::Display for PairDifference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.found < self.expected {
+            true => "missing",
+            false => "extra",
+        };
+        let (target, at) = self.target;
+        write!(formatter, "{what} ({target}, {})", self.source.0)?;
+        let (expected, found) = (self.expected, self.found);
+        write!(formatter, ": {found} of {expected} images, {at:?} to ")?;
+        match (self.source.1, self.share) {
+            (Some(source), Some(share)) => {
+                write!(formatter, "{source:?}, nearest image at {share:.9} r")
+            }
+            _ => write!(formatter, "no such point"),
+        }
+    }
+}
+
+fn first_of(shown: &[PairDifference], all: usize) -> String {
+    format!("the first {} of {all}:", shown.len().min(all))
+}
+
+fn lines(differences: &[PairDifference]) -> String {
+    let line = |difference| format!("\n    {difference}");
+    differences.iter().map(line).collect()
+}
+
+/// Compares `found`, in any order, with `expected`, ascending.
+pub(super) fn compare(case: &Case, expected: &Lists, mut found: Lists) -> Result<(), Mismatch> {
+    if found.len() != expected.len() {
+        let (expected, found) = (expected.len(), found.len());
+        return Err(Mismatch::Lengths { expected, found });
+    }
+    found.iter_mut().for_each(|list| list.sort_unstable());
+    if found == *expected {
+        return check_known(case, &found);
+    }
+    let (mut missing, mut extra, mut differences) = (0, 0, Vec::new());
+    for (target, (expected, found)) in (0..).zip(expected.iter().zip(&found)) {
+        for (source, [expected, found]) in tally(expected, found) {
+            missing += expected.saturating_sub(found);
+            extra += found.saturating_sub(expected);
+            if expected != found && differences.len() < SHOWN {
+                differences.push(difference(case, [target, source], [expected, found]));
+            }
+        }
+    }
+    Err(Mismatch::Pairs {
+        missing,
+        extra,
+        differences,
+    })
+}
+
+/// How often each source is in either list.
+fn tally(expected: &[u32], found: &[u32]) -> BTreeMap<u32, [usize; 2]> {
+    let mut tally: BTreeMap<u32, [usize; 2]> = BTreeMap::new();
+    for (side, list) in [expected, found].into_iter().enumerate() {
+        for &source in list {
+            tally.entry(source).or_default()[side] += 1;
+        }
+    }
+    tally
+}
+
+fn difference(
+    case: &Case,
+    [target, source]: [u32; 2],
+    [expected, found]: [usize; 2],
+) -> PairDifference {
+    let from = case.targets()[target as usize];
+    let to = case.sources().get(source as usize).copied();
+    PairDifference {
+        target: (target, from),
+        source: (source, to),
+        expected,
+        found,
+        share: to.map(|to| nearest_share(case, from, to)),
+    }
+}
+
+fn nearest_share(case: &Case, from: [f32; 3], to: [f32; 3]) -> f64 {
+    let problem = case.problem();
+    let image = problem.nearest_image(from, to);
+    f64::from(problem.distance_squared(from, to, image)).sqrt() / f64::from(case.radius)
+}
+
+fn check_known(case: &Case, lists: &Lists) -> Result<(), Mismatch> {
+    let differing = |who: String, expected, found| match expected == found {
+        true => Ok(()),
+        false => Err(Mismatch::Published {
+            who,
+            expected,
+            found,
+        }),
+    };
+    match &case.known {
+        None => Ok(()),
+        Some(Known::Total(count)) => {
+            let found = lists.iter().map(|list| list.len() as u64).sum();
+            differing("the whole set".to_owned(), *count, found)
+        }
+        Some(Known::PerTarget { count, targets }) => targets.iter().try_for_each(|&target| {
+            let found = lists
+                .get(target as usize)
+                .map_or(0, |list| list.len() as u64);
+            differing(format!("point {target}"), *count, found)
+        }),
+    }
+}

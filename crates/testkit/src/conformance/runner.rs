@@ -1,0 +1,164 @@
+//! Runs an engine through every case and gathers what went wrong.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+use super::case::{Case, Lists};
+use super::cases;
+use super::report::{Mismatch, SHOWN, compare};
+
+/// How thorough a [`Runner`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// Every shape and domain, few sizes: seconds in a debug build.
+    Quick,
+    /// More sizes, radii and seeds.
+    Full,
+}
+
+/// The cases of one level with the oracle's answers, which are computed when
+/// first needed and kept.
+#[derive(Debug)]
+pub struct Runner {
+    cases: Vec<Prepared>,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    case: Case,
+    expected: OnceLock<Lists>,
+}
+
+/// What a run without a failure went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// How many cases were run.
+    pub cases: usize,
+    /// How many list entries were compared.
+    pub pairs: u64,
+}
+
+/// Why a case failed.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum CaseFailure {
+    /// The engine returned an error.
+    #[error("the engine refused: {0}")]
+    Engine(String),
+    /// The engine's lists are wrong.
+    #[error(transparent)]
+    Lists(#[from] Mismatch),
+}
+
+/// What an engine failed at. Its `Debug` form is the readable one, so that
+/// `unwrap` in a test prints every differing pair.
+#[derive(Clone, PartialEq, Error)]
+pub enum Failure {
+    /// A filter left no case, so nothing was tested.
+    #[error("no case was left to run: the filters keep none of them")]
+    NoCase,
+    /// Some cases failed.
+    #[error("{} of {cases} cases failed{}", failed.len(), describe(failed))]
+    Cases {
+        /// How many cases were run.
+        cases: usize,
+        /// The names of those that failed, and why.
+        failed: Vec<(String, CaseFailure)>,
+    },
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// One line per failed case and the differing pairs of the first ones, 20
+/// lines of each at most.
+fn describe(failed: &[(String, CaseFailure)]) -> String {
+    let mut shown = 0;
+    let line = |(name, failure): &(String, CaseFailure)| {
+        let text = failure.to_string();
+        let lines: Vec<&str> = text.lines().take(1 + SHOWN - shown).collect();
+        shown += lines.len() - 1;
+        format!("\n  {name}: {}", lines.join("\n"))
+    };
+    let mut text: String = failed.iter().take(SHOWN).map(line).collect();
+    if failed.len() > SHOWN {
+        text += &format!("\n  and {} more", failed.len() - SHOWN);
+    }
+    text
+}
+
+impl Runner {
+    /// All cases of a level.
+    pub fn new(level: Level) -> Self {
+        Self::of(cases::all(level))
+    }
+
+    /// Cases of the caller's own.
+    pub fn of(cases: Vec<Case>) -> Self {
+        let prepared = |case| Prepared {
+            case,
+            expected: OnceLock::new(),
+        };
+        Self {
+            cases: cases.into_iter().map(prepared).collect(),
+        }
+    }
+
+    /// Keeps the cases that an engine is meant to handle.
+    pub fn keep(mut self, wanted: impl Fn(&Case) -> bool) -> Self {
+        self.cases.retain(|prepared| wanted(&prepared.case));
+        self
+    }
+
+    /// The cases in the order they run.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().map(|prepared| &prepared.case)
+    }
+
+    /// Runs `engine` on every case. It returns one list per target, in any
+    /// order inside the list, or says why it cannot.
+    ///
+    /// # Errors
+    /// [`Failure::Cases`] when the engine fails or differs in some cases (all
+    /// cases are run all the same), [`Failure::NoCase`] when there are none.
+    pub fn run(
+        &self,
+        mut engine: impl FnMut(&Case) -> Result<Lists, String>,
+    ) -> Result<Summary, Failure> {
+        if self.cases.is_empty() {
+            return Err(Failure::NoCase);
+        }
+        let (mut summary, mut failed) = (Summary::default(), Vec::new());
+        for prepared in &self.cases {
+            summary.cases += 1;
+            match prepared.run(&mut engine) {
+                Ok(pairs) => summary.pairs += pairs,
+                Err(failure) => failed.push((prepared.case.name.clone(), failure)),
+            }
+        }
+        match failed.is_empty() {
+            true => Ok(summary),
+            false => Err(Failure::Cases {
+                cases: summary.cases,
+                failed,
+            }),
+        }
+    }
+}
+
+impl Prepared {
+    /// The number of list entries compared.
+    fn run(
+        &self,
+        engine: &mut impl FnMut(&Case) -> Result<Lists, String>,
+    ) -> Result<u64, CaseFailure> {
+        let found = engine(&self.case).map_err(CaseFailure::Engine)?;
+        let expected = self.expected.get_or_init(|| self.case.expected());
+        compare(&self.case, expected, found)?;
+        Ok(expected.iter().map(|list| list.len() as u64).sum())
+    }
+}

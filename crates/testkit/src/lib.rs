@@ -1,0 +1,30 @@
+//! What the tests and benches of Nearfield measure engines against: named
+//! point clouds, a brute-force oracle, digests of neighbour lists, and a
+//! conformance runner.
+//!
+//! Nothing here depends on an engine: an engine comes in as a closure. What
+//! others rely on: the same name, number of points and seed give the same
+//! bits on every platform ([`cloud`]), and the oracle returns exactly the
+//! set that the contract of a neighbour defines ([`oracle`]).
+//!
+//! ```
+//! use nearfield_testkit::{Cloud, digest::digest, oracle::{ListKind, Pairing, Problem}};
+//!
+//! let points = Cloud::by_name("lattice", 1000, 1)?;
+//! let problem = Problem::open(2.0, &points, Pairing::Within(ListKind::Full));
+//! let lists = problem.index_lists();
+//! assert_eq!(lists.len(), 1000);
+//! println!("{}", digest(&lists));
+//! # Ok::<(), nearfield_testkit::UnknownCloud>(())
+//! ```
+
+pub mod cloud;
+pub mod conformance;
+pub mod digest;
+pub mod oracle;
+pub mod published;
+pub mod random;
+pub mod shapes;
+pub mod strategy;
+
+pub use cloud::{Cloud, UnknownCloud};

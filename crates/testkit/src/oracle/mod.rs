@@ -1,0 +1,173 @@
+//! The neighbours of every point by definition: slow, plain, and right.
+//!
+//! A source j seen through the image n is a neighbour of target i when
+//! d² ≤ r2, all in f32: per axis d = fl(fl(xj − xi) + S) with S = n·L computed
+//! in f64 and rounded once (zero on open axes), d² = fma(dz, dz, fma(dy, dy,
+//! dx·dx)), r2 = fl(r·r). Within one set, only the point itself in its own
+//! image is left out; coincident points are in. Coordinates are taken as they
+//! are, never wrapped.
+//!
+//! [`Problem::brute_force`] tests every pair in every image that could matter
+//! and is the definition. [`Problem::neighbors`] returns the same from a sweep
+//! that passes over pairs whose distance along a single axis already decides,
+//! and is usable for a million points. Both return each list sorted.
+
+mod metric;
+mod sweep;
+
+use rayon::prelude::*;
+
+use metric::Metric;
+
+/// A source within the radius of a target, seen through one periodic image.
+/// Ordered by index, then by image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Neighbor {
+    /// Which source, in the caller's numbering.
+    pub index: u32,
+    /// By how many box lengths the source is moved along each axis; zero on
+    /// open axes.
+    pub image: [i32; 3],
+}
+
+/// Which pairs of one set a list holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    /// Every pair from both ends.
+    Full,
+    /// Every pair once: (i, j) with i < j, or i = j in a lexicographically
+    /// positive image.
+    Half,
+}
+
+/// Which points are searched for the targets' neighbours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pairing<'a> {
+    /// The targets themselves.
+    Within(ListKind),
+    /// Another set of points, each of which counts.
+    With(&'a [[f32; 3]]),
+}
+
+/// One search: points, radius and domain.
+///
+/// Points with a coordinate that is not finite have no neighbours; a box
+/// length that is not positive and finite counts as open. Images more than
+/// 2³¹ boxes away are not considered. There are at most 2³² points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Problem<'a> {
+    /// The search radius r.
+    pub radius: f32,
+    /// The box length of each periodic axis, `None` for open axes.
+    pub periodic: [Option<f64>; 3],
+    /// The points that search.
+    pub targets: &'a [[f32; 3]],
+    /// The points that are found.
+    pub pairing: Pairing<'a>,
+}
+
+impl<'a> Problem<'a> {
+    /// A search in an open domain.
+    pub fn open(radius: f32, targets: &'a [[f32; 3]], pairing: Pairing<'a>) -> Self {
+        Self {
+            radius,
+            periodic: [None; 3],
+            targets,
+            pairing,
+        }
+    }
+
+    /// The neighbours of every target, each list ascending.
+    pub fn neighbors(&self) -> Vec<Vec<Neighbor>> {
+        match sweep::Sweep::new(self.metric(), self.sources()) {
+            Some(sweep) => self.lists(|at, found| sweep.visit(at, found)),
+            None => self.brute_force(),
+        }
+    }
+
+    /// The same as [`Problem::neighbors`] by testing every pair: time grows
+    /// with targets × sources.
+    pub fn brute_force(&self) -> Vec<Vec<Neighbor>> {
+        let (metric, sources) = (self.metric(), self.sources());
+        self.lists(|at, found| {
+            for (index, &source) in (0..).zip(sources) {
+                metric.images_within(at, source, |image| found(Neighbor { index, image }));
+            }
+        })
+    }
+
+    /// The indices alone: per target ascending, one entry per image.
+    pub fn index_lists(&self) -> Vec<Vec<u32>> {
+        let lists = self.neighbors().into_iter();
+        lists
+            .map(|list| list.into_iter().map(|neighbor| neighbor.index).collect())
+            .collect()
+    }
+
+    /// How many neighbours each target has, without storing them.
+    pub fn counts(&self) -> Vec<u64> {
+        let Some(sweep) = sweep::Sweep::new(self.metric(), self.sources()) else {
+            let lists = self.brute_force();
+            return lists.iter().map(|list| list.len() as u64).collect();
+        };
+        let count = |(index, &at): (usize, &[f32; 3])| {
+            let mut count = 0;
+            sweep.visit(at, &mut |neighbor| {
+                count += u64::from(self.lists_pair(index, neighbor));
+            });
+            count
+        };
+        self.targets.par_iter().enumerate().map(count).collect()
+    }
+
+    /// The squared distance from target to source through `image`, as the
+    /// contract computes it.
+    pub fn distance_squared(&self, target: [f32; 3], source: [f32; 3], image: [i32; 3]) -> f32 {
+        self.metric().squared(target, source, image)
+    }
+
+    /// The image through which `source` is nearest to `target`.
+    pub fn nearest_image(&self, target: [f32; 3], source: [f32; 3]) -> [i32; 3] {
+        self.metric().nearest_image(target, source)
+    }
+
+    /// The points that are found.
+    pub fn sources(&self) -> &'a [[f32; 3]] {
+        match self.pairing {
+            Pairing::Within(_) => self.targets,
+            Pairing::With(sources) => sources,
+        }
+    }
+
+    fn metric(&self) -> Metric {
+        Metric::new(self.radius, self.periodic)
+    }
+
+    /// Runs `visit` for every target and keeps what belongs in its list.
+    fn lists(
+        &self,
+        visit: impl Fn([f32; 3], &mut dyn FnMut(Neighbor)) + Sync,
+    ) -> Vec<Vec<Neighbor>> {
+        let list = |(index, &at): (usize, &[f32; 3])| {
+            let mut list = Vec::new();
+            visit(at, &mut |neighbor| {
+                if self.lists_pair(index, neighbor) {
+                    list.push(neighbor);
+                }
+            });
+            list.sort_unstable();
+            list
+        };
+        self.targets.par_iter().enumerate().map(list).collect()
+    }
+
+    /// Whether a source within the radius of target `index` is in its list.
+    fn lists_pair(&self, index: usize, neighbor: Neighbor) -> bool {
+        let place = (neighbor.index as usize, neighbor.image);
+        match self.pairing {
+            Pairing::Within(ListKind::Full) => place != (index, [0; 3]),
+            Pairing::Within(ListKind::Half) => place > (index, [0; 3]),
+            Pairing::With(_) => true,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Property-test strategies: searches over arbitrary points with nasty
+//! coordinates, to be compared with the oracle through [`Case::check`].
+//!
+//! All of them stay within the contract: finite coordinates, radii whose
+//! square is a normal f32, positive box lengths. Boxes are at least 0.3 radii
+//! long, so that a case has at most a few hundred images per pair.
+//!
+//! ```
+//! use nearfield_testkit::{conformance::Case, strategy};
+//! use proptest::prelude::*;
+//!
+//! proptest!(|(case in strategy::case(40))| {
+//!     let found = case.problem().brute_force(); // an engine's lists go here
+//!     let indices = |list: Vec<_>| list.iter().map(|n: &nearfield_testkit::oracle::Neighbor| n.index).collect();
+//!     case.check(found.into_iter().map(indices).collect())?;
+//! });
+//! ```
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::conformance::{Case, ListKind};
+use crate::shapes::translated;
+
+/// Search radii: common ones, ones with many digits, very small, very large.
+pub fn radius() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        4 => prop::sample::select(vec![1.0_f32, 0.1, 0.3, 2.0, 3.0, 1.0 / 3.0]),
+        4 => 0.05_f32..20.0,
+        1 => prop::sample::select(vec![1e-7_f32, 1e-3, 1e4, 1e9]),
+    ]
+}
+
+/// Domains for a radius: each axis open or periodic, with lengths around the
+/// radius, twice the radius, and larger.
+pub fn periodic(radius: f32) -> impl Strategy<Value = [Option<f64>; 3]> {
+    let radius = f64::from(radius);
+    let shares = prop_oneof![
+        3 => prop::sample::select(vec![0.5, 1.0, 2.0, 3.0, 4.0]),
+        2 => 0.3_f64..2.5,
+        2 => 2.0_f64..12.0,
+    ];
+    let axis = shares.prop_map(move |share| share * radius);
+    [
+        prop::option::of(axis.clone()),
+        prop::option::of(axis.clone()),
+        prop::option::of(axis),
+    ]
+}
+
+/// A coordinate of the scale of `radius`: anywhere within a few radii, on a
+/// cell face or at whole radii, one float beside such a place, zero of either
+/// sign, or subnormal.
+pub fn coordinate(radius: f32) -> impl Strategy<Value = f32> {
+    let on_grid = (-12_i8..=12, 1_u8..=4)
+        .prop_map(move |(steps, cells)| f32::from(steps) * (radius / f32::from(cells)));
+    prop_oneof![
+        6 => (-4.0_f32..4.0).prop_map(move |share| share * radius),
+        4 => on_grid.clone(),
+        1 => on_grid.clone().prop_map(f32::next_up),
+        1 => on_grid.prop_map(f32::next_down),
+        1 => prop::sample::select(vec![0.0_f32, -0.0, f32::from_bits(1), -f32::MIN_POSITIVE]),
+    ]
+}
+
+/// Up to `most` points of [`coordinate`]s, some of them coincident, as a whole
+/// moved by zero or by up to a million radii, and at times with an outlier.
+pub fn positions(radius: f32, most: usize) -> impl Strategy<Value = Vec<[f32; 3]>> {
+    let place = || coordinate(radius);
+    let points = vec([place(), place(), place()], 0..=most);
+    let copies = vec(any::<[Index; 2]>(), 0..4);
+    let parts = (points, copies, offset(radius), outlier(radius));
+    parts.prop_map(|(points, copies, offset, outlier)| {
+        let mut points = translated(points, offset);
+        let len = points.len();
+        for [from, to] in copies.iter().filter(|_| len > 0) {
+            points[to.index(len)] = points[from.index(len)];
+        }
+        if let (Some(outlier), Some(last)) = (outlier, points.last_mut()) {
+            *last = outlier;
+        }
+        points
+    })
+}
+
+fn offset(radius: f32) -> impl Strategy<Value = [f32; 3]> {
+    let shares = prop::sample::select(vec![0.0_f32, 0.5, -7.0, 1e4, -1e4, 1e6]);
+    prop_oneof![
+        3 => Just([0.0; 3]),
+        1 => [shares.clone(), shares.clone(), shares].prop_map(move |by| by.map(|by| by * radius)),
+    ]
+}
+
+fn outlier(radius: f32) -> impl Strategy<Value = Option<[f32; 3]>> {
+    let far = prop::sample::select(vec![0.0_f32, 1e3, -1e5, 1e7]);
+    let at = [far.clone(), far.clone(), far].prop_map(move |at| at.map(|at| at * radius));
+    prop::option::weighted(0.1, at)
+}
+
+/// A whole search: radius, domain, one or two sets of up to `most` points,
+/// full or half lists.
+pub fn case(most: usize) -> impl Strategy<Value = Case> {
+    let domain = radius().prop_flat_map(move |radius| {
+        let sets = vec(positions(radius, most), 1..=2);
+        (Just(radius), periodic(radius), sets)
+    });
+    let choice = (any::<Index>(), any::<Index>(), any::<bool>());
+    (domain, choice).prop_map(|((radius, periodic, sets), (target, source, half))| {
+        let [target, source] = [target, source].map(|set| set.index(sets.len()));
+        let list = match half && target == source {
+            true => ListKind::Half,
+            false => ListKind::Full,
+        };
+        Case {
+            sets,
+            target,
+            source,
+            list,
+            ..Case::new("arbitrary", radius, vec![]).periodic(periodic)
+        }
+    })
+}

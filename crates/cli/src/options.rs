@@ -5,7 +5,7 @@ use nearfield::{Builder, Device, Engine};
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EngineOptions {
-    /// auto, cpu, gpu[:N] or hybrid[:N]
+    /// Where to run: auto, cpu, gpu, gpu:N, hybrid or hybrid:N
     #[arg(long, default_value_t = Device::Auto)]
     pub(crate) device: Device,
     /// Worker threads on the CPU; 0 for one per core

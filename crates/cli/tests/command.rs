@@ -282,7 +282,7 @@ fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
     ];
     let compared = place.json(&[&args[..], &["--save-cloud", "cloud.npy"]].concat());
     assert_eq!(compared["compare"]["pairs"], compared["pairs"]);
-    let saved = nearfield_io::read_points(&place.0.path().join("cloud.npy")).unwrap();
+    let saved = nearfield_io::read_points(place.0.path().join("cloud.npy")).unwrap();
     assert_eq!(saved.positions, Cloud::Lattice.points(1000, 1));
 }
 

@@ -85,7 +85,10 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// The ledger of a fluid at its start.
     pub(crate) fn open(config: &Config, particles: &Particles) -> Self {
-        Self { initial_momentum: momentum(config, &particles.velocity), ..Self::default() }
+        Self {
+            initial_momentum: momentum(config, &particles.velocity),
+            ..Self::default()
+        }
     }
 
     /// The energies now.
@@ -93,9 +96,21 @@ impl Ledger {
         let water = config.water_state();
         let mass = config.particle_mass();
         let gravity = config.gravity.as_dvec3();
-        let squares: f64 = particles.velocity.iter().map(|v| v.as_dvec3().length_squared()).sum();
-        let heights: f64 = particles.position.iter().map(|x| gravity.dot(x.as_dvec3())).sum();
-        let internal: f64 = particles.compression.iter().map(|&s| water.internal_energy(s)).sum();
+        let squares: f64 = particles
+            .velocity
+            .iter()
+            .map(|v| v.as_dvec3().length_squared())
+            .sum();
+        let heights: f64 = particles
+            .position
+            .iter()
+            .map(|x| gravity.dot(x.as_dvec3()))
+            .sum();
+        let internal: f64 = particles
+            .compression
+            .iter()
+            .map(|&s| water.internal_energy(s))
+            .sum();
         Energy {
             kinetic: 0.5 * mass * squares,
             potential: -mass * heights,

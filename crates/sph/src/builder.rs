@@ -108,7 +108,10 @@ impl SimulationBuilder {
         let at_rest = || vec![Vec3::ZERO; count];
         let velocity = self.velocity.clone().unwrap_or_else(at_rest);
         if velocity.len() != count {
-            return Err(Error::VelocityCount { count: velocity.len(), particles: count });
+            return Err(Error::VelocityCount {
+                count: velocity.len(),
+                particles: count,
+            });
         }
         self.check_vectors("fluid", "position", "fluid particle", &self.fluid)?;
         self.check_vectors("fluid", "velocity", "velocity of fluid particle", &velocity)?;
@@ -131,10 +134,19 @@ impl SimulationBuilder {
     ) -> Result<(), Error> {
         for (index, &value) in values.iter().enumerate() {
             if !value.is_finite() {
-                return Err(Error::NotFinite { what, set, index, value });
+                return Err(Error::NotFinite {
+                    what,
+                    set,
+                    index,
+                    value,
+                });
             }
             if self.config.dimensions == Dimensions::Two && value.z != 0.0 {
-                return Err(Error::OffPlane { what: culprit, index, z: value.z });
+                return Err(Error::OffPlane {
+                    what: culprit,
+                    index,
+                    z: value.z,
+                });
             }
         }
         Ok(())

@@ -44,7 +44,10 @@ pub struct Domain {
 
 impl Domain {
     /// All of space.
-    pub const UNBOUNDED: Self = Self { low: Vec3::NEG_INFINITY, high: Vec3::INFINITY };
+    pub const UNBOUNDED: Self = Self {
+        low: Vec3::NEG_INFINITY,
+        high: Vec3::INFINITY,
+    };
 
     /// Whether the box holds `point`; a NaN is nowhere.
     #[must_use]
@@ -178,14 +181,21 @@ impl Config {
             require(name, value, value >= 0.0, "finite and not negative")?;
         }
         let smoothing = self.smoothing;
-        require("smoothing", smoothing, (1.0..=3.0).contains(&smoothing), "between 1 and 3")?;
+        require(
+            "smoothing",
+            smoothing,
+            (1.0..=3.0).contains(&smoothing),
+            "between 1 and 3",
+        )?;
         for value in self.gravity.to_array() {
             require("gravity", value, true, "finite")?;
         }
         match self.dimensions {
-            Dimensions::Two if self.gravity.z != 0.0 => {
-                Err(Error::OffPlane { what: "gravity component", index: 2, z: self.gravity.z })
-            }
+            Dimensions::Two if self.gravity.z != 0.0 => Err(Error::OffPlane {
+                what: "gravity component",
+                index: 2,
+                z: self.gravity.z,
+            }),
             _ => Ok(()),
         }
     }
@@ -195,7 +205,11 @@ fn require(name: &'static str, value: f32, holds: bool, wanted: &'static str) ->
     if holds && value.is_finite() {
         return Ok(());
     }
-    Err(Error::Setting { name, value: f64::from(value), wanted })
+    Err(Error::Setting {
+        name,
+        value: f64::from(value),
+        wanted,
+    })
 }
 
 #[cfg(test)]
@@ -214,17 +228,38 @@ mod tests {
 
     #[test]
     fn a_bad_number_is_refused_by_name() {
-        let refused = Config { spacing: f32::NAN, ..plane() }.check().unwrap_err().to_string();
+        let refused = Config {
+            spacing: f32::NAN,
+            ..plane()
+        }
+        .check()
+        .unwrap_err()
+        .to_string();
         assert!(refused.contains("spacing is NaN"), "{refused}");
-        let refused = Config { smoothing: 0.4, ..plane() }.check().unwrap_err().to_string();
+        let refused = Config {
+            smoothing: 0.4,
+            ..plane()
+        }
+        .check()
+        .unwrap_err()
+        .to_string();
         assert!(refused.contains("between 1 and 3"), "{refused}");
-        let refused = Config { viscosity: -1.0, ..plane() }.check().unwrap_err().to_string();
+        let refused = Config {
+            viscosity: -1.0,
+            ..plane()
+        }
+        .check()
+        .unwrap_err()
+        .to_string();
         assert!(refused.contains("viscosity is -1"), "{refused}");
     }
 
     #[test]
     fn gravity_out_of_the_plane_is_refused() {
-        let tilted = Config { gravity: Vec3::new(0.0, 0.0, -9.81), ..plane() };
+        let tilted = Config {
+            gravity: Vec3::new(0.0, 0.0, -9.81),
+            ..plane()
+        };
         assert!(matches!(tilted.check(), Err(Error::OffPlane { .. })));
     }
 

@@ -1,7 +1,7 @@
 //! Finds the particle that ends a run.
 //!
 //! Looked for after every drift, before the neighbour engine sees the
-//! positions: whatever went wrong in a step reaches them then.
+//! positions, and at the end of every step.
 
 use crate::{Domain, Loss, LostParticle, particles::Particles};
 
@@ -20,7 +20,11 @@ impl Watch {
         let first = lost.next()?;
         Some(LostParticle {
             id: fluid.id[first],
-            reason: if fluid.is_finite(first) { Loss::LeftDomain } else { Loss::NotANumber },
+            reason: if fluid.is_finite(first) {
+                Loss::LeftDomain
+            } else {
+                Loss::NotANumber
+            },
             position: fluid.position[first],
             velocity: fluid.velocity[first],
             count: 1 + lost.count(),

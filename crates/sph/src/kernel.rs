@@ -107,7 +107,10 @@ mod tests {
                 let (r, dr) = (k as f32 * 0.05 * H, 0.005 * H);
                 let numeric = (at(r + dr) - at(r - dr)) / f64::from(2.0 * dr);
                 let exact = f64::from(kernel.gradient_factor(r * r) * r);
-                assert!((numeric - exact).abs() < 1e-3 * scale, "r = {r}: {numeric} {exact}");
+                assert!(
+                    (numeric - exact).abs() < 1e-3 * scale,
+                    "r = {r}: {numeric} {exact}"
+                );
             }
         }
     }
@@ -116,8 +119,9 @@ mod tests {
     fn the_gradient_moment_is_minus_the_dimension() {
         for (dimensions, count) in [(Dimensions::Two, 2.0), (Dimensions::Three, 3.0)] {
             let kernel = Wendland::new(dimensions, H);
-            let moment =
-                integrate(dimensions, |r| r * r * f64::from(kernel.gradient_factor((r * r) as f32)));
+            let moment = integrate(dimensions, |r| {
+                r * r * f64::from(kernel.gradient_factor((r * r) as f32))
+            });
             assert!((moment + count).abs() < 1e-4, "{dimensions:?}: {moment}");
         }
     }

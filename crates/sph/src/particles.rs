@@ -24,7 +24,12 @@ pub(crate) struct Particles {
 impl Particles {
     pub(crate) fn new(position: Vec<Vec3>, velocity: Vec<Vec3>, compression: Vec<f32>) -> Self {
         let id = (0..position.len() as u32).collect();
-        Self { position, velocity, compression, id }
+        Self {
+            position,
+            velocity,
+            compression,
+            id,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -57,7 +57,10 @@ impl PairKernel for Continuity {
         let volume = self.volume / (1.0 + source.1);
         let weight = volume * self.kernel.gradient_factor(middle.dot(middle));
         let excess = source.1 - target.1 - self.hydrostatic.dot(middle);
-        (weight * relative.dot(middle), -self.diffusion * weight * excess)
+        (
+            weight * relative.dot(middle),
+            -self.diffusion * weight * excess,
+        )
     }
 }
 
@@ -77,8 +80,7 @@ impl PairKernel for WallContinuity {
     #[inline(always)]
     fn pair(&self, pair: Pair, velocity: Vec3, wall: f32) -> f32 {
         let middle = Vec3::from_array(pair.d) + self.half_dt * velocity;
-        let weight =
-            self.volume / (1.0 + wall) * self.kernel.gradient_factor(middle.dot(middle));
+        let weight = self.volume / (1.0 + wall) * self.kernel.gradient_factor(middle.dot(middle));
         -weight * velocity.dot(middle)
     }
 }
@@ -184,6 +186,142 @@ impl PairKernel for WallForces {
         let contact = self.contact_pressure * (1.0 - pair.d2 * self.contact).max(0.0);
         let push = weight * (pressure + contact) / ((1.0 + s) * (1.0 + wall));
         let friction = roughness * weight * self.friction;
-        (push * d + friction * velocity, -friction * velocity.dot(velocity))
+        (
+            push * d + friction * velocity,
+            -friction * velocity.dot(velocity),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dimensions;
+
+    const VOLUME: f32 = 1e-3;
+
+    fn kernel() -> Wendland {
+        Wendland::new(Dimensions::Three, 0.125)
+    }
+
+    fn water() -> Tait {
+        Tait::new(1000.0, 40.0)
+    }
+
+    fn pair(d: Vec3) -> Pair {
+        Pair {
+            d: d.to_array(),
+            d2: d.length_squared(),
+        }
+    }
+
+    fn continuity(half_dt: f32) -> Continuity {
+        let hydrostatic = Vec3::new(0.0, 0.0, -9.81 / 1600.0);
+        Continuity {
+            kernel: kernel(),
+            volume: VOLUME,
+            half_dt,
+            diffusion: 1.0,
+            hydrostatic,
+        }
+    }
+
+    fn forces() -> Forces {
+        Forces {
+            kernel: kernel(),
+            water: water(),
+            volume: VOLUME,
+            viscosity: 0.25,
+            softening: 1e-4,
+        }
+    }
+
+    #[test]
+    fn approaching_water_is_compressed() {
+        let d = Vec3::new(0.1, 0.0, 0.0);
+        let (rate, _) = continuity(0.0).pair(pair(d), (Vec3::X, 0.0), (Vec3::ZERO, 0.0));
+        assert!(rate > 0.0);
+        let (rate, _) = continuity(0.0).pair(pair(d), (-Vec3::X, 0.0), (Vec3::ZERO, 0.0));
+        assert!(rate < 0.0);
+    }
+
+    #[test]
+    fn turning_about_each_other_compresses_nothing() {
+        // At the end of the drift; in its middle the motion is square to the pair.
+        let (half_dt, relative) = (2e-3, Vec3::new(0.0, 3.0, 0.0));
+        let d = Vec3::new(0.1, 0.0, 0.0) + half_dt * relative;
+        let source = (relative, 0.0);
+        let (rate, _) = continuity(half_dt).pair(pair(d), (Vec3::ZERO, 0.0), source);
+        assert!(rate.abs() < 1e-7, "{rate}");
+        let (unmatched, _) = continuity(0.0).pair(pair(d), (Vec3::ZERO, 0.0), source);
+        assert!(unmatched < -1e-3, "{unmatched}");
+    }
+
+    #[test]
+    fn hydrostatic_water_does_not_diffuse() {
+        let d = Vec3::new(0.03, 0.0, -0.1);
+        let (low, high) = ((Vec3::ZERO, 9.81 / 1600.0 * 0.1), (Vec3::ZERO, 0.0));
+        let (_, diffusion) = continuity(0.0).pair(pair(d), high, low);
+        assert!(diffusion.abs() < 1e-7, "{diffusion}");
+    }
+
+    #[test]
+    fn forces_between_two_particles_cancel_in_momentum() {
+        let d = Vec3::new(0.05, -0.08, 0.02);
+        let one = (Vec3::new(1.0, 0.5, 0.0), 0.01);
+        let two = (Vec3::new(-1.0, 2.0, 0.3), 0.002);
+        let (there, heat) = forces().pair(pair(d), one, two);
+        let (back, heat_back) = forces().pair(pair(-d), two, one);
+        assert!((there + back).length() < 1e-5 * there.length());
+        assert!(heat > 0.0 && (heat - heat_back).abs() < 1e-5 * heat);
+    }
+
+    #[test]
+    fn viscous_heat_is_what_the_motion_loses() {
+        let d = Vec3::new(0.05, -0.08, 0.02);
+        let (one, two) = (
+            (Vec3::new(1.0, 0.5, 0.0), 0.0),
+            (Vec3::new(-1.0, 2.0, 0.3), 0.0),
+        );
+        let (there, heat) = forces().pair(pair(d), one, two);
+        let (back, heat_back) = forces().pair(pair(-d), two, one);
+        let power = one.0.dot(there) + two.0.dot(back);
+        assert!(
+            (power + heat + heat_back).abs() < 1e-5 * heat,
+            "{power} {heat}"
+        );
+    }
+
+    #[test]
+    fn smooth_walls_push_square_and_rough_walls_brake() {
+        let walls = WallForces {
+            kernel: kernel(),
+            water: water(),
+            volume: VOLUME,
+            friction: 0.05,
+            contact: 0.0,
+            contact_pressure: 0.0,
+        };
+        let below = pair(Vec3::new(0.0, 0.0, -0.1));
+        let moving = (Vec3::X, 0.01);
+        let (smooth, heat) = walls.pair(below, moving, (0.01, 0.0));
+        assert!(smooth.x == 0.0 && smooth.z > 0.0 && heat == 0.0);
+        let (rough, heat) = walls.pair(below, moving, (0.01, 1.0));
+        assert!(rough.x < 0.0 && rough.z == smooth.z);
+        assert!((heat + rough.x).abs() < 1e-6, "{heat} {rough}");
+    }
+
+    #[test]
+    fn a_wall_below_water_has_the_pressure_of_its_depth() {
+        let gravity = Vec3::new(0.0, 0.0, -9.81);
+        let kernel = Extrapolation {
+            kernel: kernel(),
+            water: water(),
+            gravity,
+        };
+        let fluid = water().compression(9.81);
+        let (weight, sum) = kernel.pair(pair(Vec3::new(0.02, 0.0, 0.1)), (), fluid);
+        let deeper = 9.81 * (1.0 + 0.1 * (1.0 + fluid));
+        assert!((sum / weight - deeper).abs() < 1e-3, "{}", sum / weight);
     }
 }

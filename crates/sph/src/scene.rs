@@ -85,7 +85,10 @@ mod tests {
         let plane = block(Dimensions::Two, [0; 3], [4, 3, 9], 0.5);
         assert_eq!(plane.len(), 12);
         assert_eq!(plane[0], Vec3::new(0.25, 0.25, 0.0));
-        assert_eq!(block(Dimensions::Three, [1, 0, 0], [4, 3, 2], 0.5).len(), 18);
+        assert_eq!(
+            block(Dimensions::Three, [1, 0, 0], [4, 3, 2], 0.5).len(),
+            18
+        );
     }
 
     #[test]

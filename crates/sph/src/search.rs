@@ -25,10 +25,17 @@ impl Search {
         fluid: &[Vec3],
         walls: &[Vec3],
     ) -> Result<Self, Error> {
-        let mut engine = Engine::builder(radius).device(device).threads(threads).build()?;
+        let mut engine = Engine::builder(radius)
+            .device(device)
+            .threads(threads)
+            .build()?;
         let fluid = engine.add_point_set(fluid)?;
         let wall = engine.add_point_set(walls)?;
-        Ok(Self { engine, fluid, wall })
+        Ok(Self {
+            engine,
+            fluid,
+            wall,
+        })
     }
 
     /// Takes over the positions of the fluid after a drift.
@@ -60,7 +67,10 @@ impl Search {
     ) -> Result<(), Error> {
         let fields = fluid.moving();
         let traversal = self.engine.traverse(kernel, self.fluid, self.fluid);
-        Ok(traversal.target_fields(&fields).source_fields(&fields).run_into(out)?)
+        Ok(traversal
+            .target_fields(&fields)
+            .source_fields(&fields)
+            .run_into(out)?)
     }
 
     /// Rates of compression of the fluid by the walls.
@@ -70,9 +80,15 @@ impl Search {
         (fluid, walls): (&Particles, &Walls),
         out: &mut [f32],
     ) -> Result<(), Error> {
-        let (target, source) = ([Field::from(&fluid.velocity)], [Field::from(&walls.compression)]);
+        let (target, source) = (
+            [Field::from(&fluid.velocity)],
+            [Field::from(&walls.compression)],
+        );
         let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
-        Ok(traversal.target_fields(&target).source_fields(&source).run_into(out)?)
+        Ok(traversal
+            .target_fields(&target)
+            .source_fields(&source)
+            .run_into(out)?)
     }
 
     /// Sums for the pressure of the walls.
@@ -96,7 +112,10 @@ impl Search {
     ) -> Result<(), Error> {
         let fields = fluid.moving();
         let traversal = self.engine.traverse(kernel, self.fluid, self.fluid);
-        Ok(traversal.target_fields(&fields).source_fields(&fields).run_into(out)?)
+        Ok(traversal
+            .target_fields(&fields)
+            .source_fields(&fields)
+            .run_into(out)?)
     }
 
     /// Accelerations and heating of the fluid by the walls.
@@ -108,7 +127,10 @@ impl Search {
     ) -> Result<(), Error> {
         let (target, source) = (fluid.moving(), walls.still());
         let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
-        Ok(traversal.target_fields(&target).source_fields(&source).run_into(out)?)
+        Ok(traversal
+            .target_fields(&target)
+            .source_fields(&source)
+            .run_into(out)?)
     }
 
     /// Number of fluid neighbours of every fluid particle.

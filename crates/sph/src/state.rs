@@ -23,7 +23,10 @@ impl Tait {
     /// Water of rest density `density` (kg/m³) and sound speed `sound_speed` (m/s).
     #[must_use]
     pub fn new(density: f32, sound_speed: f32) -> Self {
-        Self { density, stiffness: sound_speed * sound_speed / GAMMA }
+        Self {
+            density,
+            stiffness: sound_speed * sound_speed / GAMMA,
+        }
     }
 
     /// Pressure over rest density, m²/s²; never negative.

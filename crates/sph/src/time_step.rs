@@ -46,7 +46,10 @@ mod tests {
         let rest = stable_step(&config(), 0.0, 9.81);
         assert!(stable_step(&config(), 10.0, 9.81) < rest);
         assert!(stable_step(&config(), 0.0, 1e6) < rest);
-        let honey = Config { viscosity: 100.0, ..config() };
+        let honey = Config {
+            viscosity: 100.0,
+            ..config()
+        };
         assert!(stable_step(&honey, 0.0, 9.81) < rest);
     }
 }

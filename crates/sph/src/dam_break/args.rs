@@ -6,9 +6,12 @@ use nearfield::Device;
 
 use crate::Dimensions;
 
+/// Directory of the output when none is named.
+const OUTPUT: &str = "dam_break";
+
 /// Simulates the collapse of a water column and compares its front with
 /// experiments.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, PartialEq)]
 pub struct Args {
     /// Fluid particles, about: the column takes the nearest whole number of
     /// particles along each edge [default: 21000 in space, 3200 in the plane]
@@ -27,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "2|3", default_value = "3", value_parser = dimensions)]
     pub dim: Dimensions,
 
-    /// Where the neighbour engine runs: auto, cpu, gpu[:N] or hybrid[:N]
+    /// Where the neighbour engine runs: auto, cpu, gpu, gpu:N, hybrid or hybrid:N
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Device,
 
@@ -36,10 +39,10 @@ pub struct Args {
     pub threads: usize,
 
     /// Directory for frames, pictures and tables; made when missing
-    #[arg(long, value_name = "DIR", default_value = "dam_break")]
+    #[arg(long, value_name = "DIR", default_value = OUTPUT)]
     pub output: PathBuf,
 
-    /// Frames to write, the first and the last moment included
+    /// Frames to write, the first and the last moment among them
     /// [default: 48, with --quick 16]
     #[arg(long, value_name = "N")]
     pub frames: Option<usize>,
@@ -57,10 +60,27 @@ fn dimensions(text: &str) -> Result<Dimensions, String> {
     }
 }
 
+impl Default for Args {
+    /// What no flag at all asks for.
+    fn default() -> Self {
+        Self {
+            particles: None,
+            seconds: None,
+            quick: false,
+            dim: Dimensions::Three,
+            device: Device::Auto,
+            threads: 0,
+            output: PathBuf::from(OUTPUT),
+            frames: None,
+            json: false,
+        }
+    }
+}
+
 impl Args {
     /// Fluid particles asked for.
     #[must_use]
-    pub fn particles(&self) -> usize {
+    pub fn particle_count(&self) -> usize {
         self.particles.unwrap_or(match (self.dim, self.quick) {
             (Dimensions::Two, false) => 3200,
             (Dimensions::Two, true) => 1800,
@@ -71,7 +91,7 @@ impl Args {
 
     /// Frames asked for.
     #[must_use]
-    pub fn frames(&self) -> usize {
+    pub fn frame_count(&self) -> usize {
         self.frames.unwrap_or(if self.quick { 16 } else { 48 })
     }
 }
@@ -95,13 +115,21 @@ mod tests {
     #[test]
     fn the_default_is_a_run_in_space() {
         let args = parse(&[]).unwrap();
-        assert_eq!((args.dim, args.particles(), args.frames()), (Dimensions::Three, 21_000, 48));
+        assert_eq!(
+            (args.dim, args.particle_count(), args.frame_count()),
+            (Dimensions::Three, 21_000, 48)
+        );
+    }
+
+    #[test]
+    fn no_flag_is_the_default() {
+        assert_eq!(parse(&[]).unwrap(), Args::default());
     }
 
     #[test]
     fn quick_asks_for_less_but_explicit_numbers_win() {
         let args = parse(&["--quick", "--dim", "2", "--frames", "3"]).unwrap();
-        assert_eq!((args.particles(), args.frames()), (1800, 3));
+        assert_eq!((args.particle_count(), args.frame_count()), (1800, 3));
     }
 
     #[test]

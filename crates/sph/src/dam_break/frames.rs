@@ -32,7 +32,8 @@ const RADIUS: f32 = 0.6;
 pub(crate) struct Frames {
     directory: PathBuf,
     column: Column,
-    animation: Animation,
+    /// Begun with the first frame.
+    animation: Option<Animation>,
     last: Option<RgbImage>,
     count: usize,
     pool: ThreadPool,
@@ -40,19 +41,20 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// Frames of the column, to be drawn by `threads` threads (0: all cores).
-    pub(crate) fn create(
-        directory: &Path,
-        column: Column,
-        threads: usize,
-    ) -> Result<Self, Error> {
+    /// Frames of an earlier run in the directory are removed.
+    pub(crate) fn create(directory: &Path, column: Column, threads: usize) -> Result<Self, Error> {
+        remove_frames(directory)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
-            .map_err(|error| Error::Threads { threads, reason: error.to_string() })?;
+            .map_err(|error| Error::Threads {
+                threads,
+                reason: error.to_string(),
+            })?;
         Ok(Self {
             directory: directory.to_owned(),
             column,
-            animation: Animation::create(directory.join("dam_break.gif"), FRAME_MS)?,
+            animation: None,
             last: None,
             count: 0,
             pool,
@@ -65,24 +67,68 @@ impl Frames {
         simulation.write_frame(&self.directory.join(&name).with_extension("vtp"))?;
         let picture = self.pool.install(|| draw(self.column, simulation));
         let path = self.directory.join(&name).with_extension("png");
-        picture.save(&path).map_err(|error| Error::Output { path, reason: error.to_string() })?;
+        picture.save(&path).map_err(|error| Error::Output {
+            path,
+            reason: error.to_string(),
+        })?;
         let small = resize(&picture, ANIMATION.0, ANIMATION.1, FilterType::CatmullRom);
-        self.animation.push(&small)?;
+        let animation = match &mut self.animation {
+            Some(animation) => animation,
+            none => none.insert(Animation::create(
+                self.directory.join("dam_break.gif"),
+                FRAME_MS,
+            )?),
+        };
+        animation.push(&small)?;
         self.last = Some(small);
         self.count += 1;
         Ok(())
     }
 
     /// Completes the animation and returns the number of frames written.
-    pub(crate) fn finish(mut self) -> Result<usize, Error> {
-        if let Some(last) = &self.last {
+    pub(crate) fn finish(self) -> Result<usize, Error> {
+        if let (Some(mut animation), Some(last)) = (self.animation, self.last) {
             for _ in 0..HOLD {
-                self.animation.push(last)?;
+                animation.push(&last)?;
             }
-            self.animation.finish()?;
+            animation.finish()?;
         }
         Ok(self.count)
     }
+}
+
+/// Removes the frames of an earlier run, which might have had more of them.
+fn remove_frames(directory: &Path) -> Result<(), Error> {
+    let refused = |path: &Path| {
+        let path = path.to_owned();
+        move |error: std::io::Error| Error::Output {
+            path,
+            reason: error.to_string(),
+        }
+    };
+    for entry in std::fs::read_dir(directory).map_err(refused(directory))? {
+        let path = entry.map_err(refused(directory))?.path();
+        if is_frame(&path) {
+            std::fs::remove_file(&path).map_err(refused(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether `path` is named as frames are: `frame_0123.vtp` or `.png`.
+fn is_frame(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let number = name
+        .strip_prefix("frame_")
+        .and_then(|rest| rest.split_once('.'));
+    number.is_some_and(|(digits, extension)| {
+        digits.len() >= 4
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && ["vtp", "png"].contains(&extension)
+    })
 }
 
 /// The picture of the present moment of `simulation`.
@@ -108,4 +154,31 @@ fn draw(column: Column, simulation: &Simulation) -> RgbImage {
         caption: &format!("{count} particles in {place}"),
     }
     .render(PICTURE.0, PICTURE.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_frames_of_an_earlier_run_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = [
+            "frame_12.png",
+            "frame_0001.txt",
+            "my_frame_0001.vtp",
+            "frame_00x1.png",
+        ];
+        let frames = ["frame_0000.vtp", "frame_0047.png", "frame_12345.vtp"];
+        for name in kept.iter().chain(&frames) {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        remove_frames(directory.path()).unwrap();
+        assert!(kept.iter().all(|name| directory.path().join(name).exists()));
+        assert!(
+            !frames
+                .iter()
+                .any(|name| directory.path().join(name).exists())
+        );
+    }
 }

@@ -64,7 +64,11 @@ fn lattice_neighbors(dimensions: Dimensions, radius: f32) -> u32 {
 mod tests {
     use super::*;
 
-    const RULE: FrontRule = FrontRule { up: Vec3::Z, ceiling: 0.2, fewest: 10 };
+    const RULE: FrontRule = FrontRule {
+        up: Vec3::Z,
+        ceiling: 0.2,
+        fewest: 10,
+    };
 
     #[test]
     fn the_front_is_the_foremost_fluid_that_counts() {

@@ -42,7 +42,10 @@ impl Journal {
 
     /// Takes a note when it is time for the next.
     pub(crate) fn follow(&mut self, simulation: &Simulation) -> Result<(), Error> {
-        let due = self.notes.last().map_or(0.0, |note| note.time + self.interval);
+        let due = self
+            .notes
+            .last()
+            .map_or(0.0, |note| note.time + self.interval);
         // Steps add up with rounding: a hair early is on time.
         if simulation.time() < due - 1e-9 * self.interval {
             return Ok(());
@@ -76,7 +79,10 @@ impl Journal {
         let mut table = String::from("time_s,front_m,T,Z\n");
         for note in &self.notes {
             let Some(front) = note.front else { continue };
-            let (t, z) = (self.units.scaled_time(note.time), self.units.scaled_length(front));
+            let (t, z) = (
+                self.units.scaled_time(note.time),
+                self.units.scaled_length(front),
+            );
             let _ = writeln!(table, "{:.6},{front:.6},{t:.6},{z:.6}", note.time);
         }
         table
@@ -115,7 +121,10 @@ mod tests {
 
     #[test]
     fn notes_are_taken_at_even_intervals_from_the_start() {
-        let mut simulation = Column::with_particles(Dimensions::Two, 128).scene().build().unwrap();
+        let mut simulation = Column::with_particles(Dimensions::Two, 128)
+            .scene()
+            .build()
+            .unwrap();
         let mut journal = Journal::new(&simulation, 0.02 * NOTES);
         journal.follow(&simulation).unwrap();
         while simulation.time() < 0.05 {
@@ -124,15 +133,26 @@ mod tests {
         }
         assert_eq!(journal.notes.len(), 3);
         assert_eq!(journal.notes[0].time, 0.0);
-        assert!(journal.notes.windows(2).all(|w| w[1].time - w[0].time >= 0.02 - 1e-9));
+        assert!(
+            journal
+                .notes
+                .windows(2)
+                .all(|w| w[1].time - w[0].time >= 0.02 - 1e-9)
+        );
         assert_eq!(journal.front_csv().lines().count(), 4);
         let energies = journal.energy_csv();
-        assert!(energies.lines().all(|line| line.split(',').count() == 10), "{energies}");
+        assert!(
+            energies.lines().all(|line| line.split(',').count() == 10),
+            "{energies}"
+        );
     }
 
     #[test]
     fn the_front_is_given_in_the_units_of_the_experiments() {
-        let simulation = Column::with_particles(Dimensions::Two, 128).scene().build().unwrap();
+        let simulation = Column::with_particles(Dimensions::Two, 128)
+            .scene()
+            .build()
+            .unwrap();
         let mut journal = Journal::new(&simulation, 1.0);
         journal.follow(&simulation).unwrap();
         let (t, z) = journal.front()[0];

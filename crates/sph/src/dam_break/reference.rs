@@ -55,7 +55,10 @@ pub fn experiments() -> Vec<Experiment> {
             include_str!("../../data/koshizuka_oka_1996_experiment.csv"),
         ),
     ]
-    .map(|(name, text)| Experiment { name, points: parse(text) })
+    .map(|(name, text)| Experiment {
+        name,
+        points: parse(text),
+    })
     .into()
 }
 
@@ -79,7 +82,9 @@ impl Experiment {
             .filter(|(t, z)| *t >= FROM_T && *z <= TO_Z)
             .filter_map(|&(t, z)| Some((t, interpolate(front, t)? / z - 1.0)))
             .collect();
-        let worst = deviations.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+        let worst = deviations
+            .iter()
+            .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
         Some(Comparison {
             series: self.name,
             max_deviation: worst.1,
@@ -106,10 +111,16 @@ mod tests {
 
     #[test]
     fn the_experiments_are_read_whole() {
-        let counts: Vec<usize> = experiments().iter().map(|experiment| experiment.points.len()).collect();
+        let counts: Vec<usize> = experiments()
+            .iter()
+            .map(|experiment| experiment.points.len())
+            .collect();
         assert_eq!(counts, [10, 15, 9]);
         for experiment in experiments() {
-            let sorted = experiment.points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1);
+            let sorted = experiment
+                .points
+                .windows(2)
+                .all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1);
             assert!(sorted, "{}", experiment.name);
         }
     }
@@ -126,7 +137,11 @@ mod tests {
     #[test]
     fn a_front_that_runs_too_far_ahead_is_outside() {
         for experiment in experiments() {
-            let ahead: Vec<Point> = experiment.points.iter().map(|&(t, z)| (t, 1.2 * z)).collect();
+            let ahead: Vec<Point> = experiment
+                .points
+                .iter()
+                .map(|&(t, z)| (t, 1.2 * z))
+                .collect();
             let compared = experiment.compare(&ahead).unwrap();
             assert!(!compared.inside);
             assert!((compared.max_deviation - 0.2).abs() < 1e-12);

@@ -31,11 +31,15 @@ const LAST_T: f64 = 5.0;
 /// output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
     let begin = Instant::now();
-    let column = Column::with_particles(args.dim, args.particles());
+    let column = Column::with_particles(args.dim, args.particle_count());
     let units = Units::of(&column.config());
     let end = args.seconds.unwrap_or_else(|| units.seconds(LAST_T));
     if !(end.is_finite() && end > 0.0) {
-        return Err(Error::Setting { name: "seconds", value: end, wanted: "finite and positive" });
+        return Err(Error::Setting {
+            name: "seconds",
+            value: end,
+            wanted: "finite and positive",
+        });
     }
     std::fs::create_dir_all(&args.output).map_err(|error| refused(&args.output, error))?;
     let mut simulation = column
@@ -52,7 +56,7 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
         solving: Duration::ZERO,
         end,
     };
-    course.travel(&mut simulation, args.frames())?;
+    course.travel(&mut simulation, args.frame_count())?;
     course.arrive(&simulation, args, begin)
 }
 
@@ -115,8 +119,10 @@ impl Course {
         self.bar.finish_and_clear();
         let report = simulation.engine_report();
         let momentum = simulation.momentum();
-        let compared: Vec<Comparison> =
-            experiments().iter().filter_map(|one| one.compare(&front)).collect();
+        let compared: Vec<Comparison> = experiments()
+            .iter()
+            .filter_map(|one| one.compare(&front))
+            .collect();
         let solver_seconds = self.solving.as_secs_f64();
         let summary = Summary {
             particles: simulation.positions().len(),
@@ -149,8 +155,7 @@ impl Course {
 /// # Errors
 /// When it cannot be serialised.
 pub fn to_json(summary: &Summary) -> Result<String, Error> {
-    serde_json::to_string_pretty(summary)
-        .map_err(|error| refused(Path::new("summary.json"), error))
+    serde_json::to_string_pretty(summary).map_err(|error| refused(Path::new("summary.json"), error))
 }
 
 fn energy_summary(journal: &Journal) -> EnergySummary {
@@ -174,15 +179,30 @@ fn plot_front(path: &Path, simulation: &Simulation, front: &[Point]) -> Result<(
     let config = simulation.config();
     let units = Units::of(config);
     let wall = units.scaled_length(TANK[0] - 2.0 * f64::from(config.spacing));
-    let free = front.iter().copied().take_while(|point| point.1 < wall).collect();
+    let free = front
+        .iter()
+        .copied()
+        .take_while(|point| point.1 < wall)
+        .collect();
     let count = group_digits(simulation.positions().len());
     let dimensions = config.dimensions.count();
-    let ours = Series { name: format!("Nearfield, {count} particles in {dimensions}D"), points: free };
+    let ours = Series {
+        name: format!("Nearfield, {count} particles in {dimensions}D"),
+        points: free,
+    };
     let measured: Vec<Series> = experiments()
         .into_iter()
-        .map(|one| Series { name: one.name.to_owned(), points: one.points })
+        .map(|one| Series {
+            name: one.name.to_owned(),
+            points: one.points,
+        })
         .collect();
-    Ok(front_plot(path, "Dam break: position of the front", &[ours], &measured)?)
+    Ok(front_plot(
+        path,
+        "Dam break: position of the front",
+        &[ours],
+        &measured,
+    )?)
 }
 
 /// A progress bar in thousandths; silent unless standard error is a terminal.
@@ -192,5 +212,8 @@ fn progress_bar() -> ProgressBar {
 }
 
 fn refused(path: &Path, error: impl std::fmt::Display) -> Error {
-    Error::Output { path: path.to_owned(), reason: error.to_string() }
+    Error::Output {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
 }

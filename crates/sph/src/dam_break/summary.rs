@@ -98,7 +98,12 @@ impl FrontSummary {
     /// The summary of a front that ends at `final_z`.
     pub(crate) fn new(final_z: Option<f64>, series: Vec<Comparison>) -> Self {
         let inside = (!series.is_empty()).then(|| series.iter().all(|one| one.inside));
-        Self { final_z, band: BAND, inside, series }
+        Self {
+            final_z,
+            band: BAND,
+            inside,
+            series,
+        }
     }
 }
 
@@ -139,6 +144,11 @@ impl fmt::Display for Summary {
                 100.0 * self.front.band,
             )?;
         }
-        write!(f, "{} frames and more in {}", self.frames, self.output.display())
+        write!(
+            f,
+            "{} frames and more in {}",
+            self.frames,
+            self.output.display()
+        )
     }
 }

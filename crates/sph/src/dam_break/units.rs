@@ -13,7 +13,9 @@ pub(crate) struct Units {
 impl Units {
     /// The units under the gravity of `config`.
     pub(crate) fn of(config: &Config) -> Self {
-        Self { rate: (2.0 * f64::from(config.gravity.length()) / WIDTH).sqrt() }
+        Self {
+            rate: (2.0 * f64::from(config.gravity.length()) / WIDTH).sqrt(),
+        }
     }
 
     /// T at time `seconds`.

@@ -134,22 +134,25 @@ fn write(
     delay: u16,
 ) -> Result<(), (usize, EncodingError)> {
     let palette = Palette::new(histogram(patches), COLORS);
-    let mut indices = BTreeMap::new();
+    let mut mixes = BTreeMap::new();
     let at_start = |source| (0, source);
     let bytes = palette.bytes(COLORS + 1);
     let mut encoder =
         Encoder::new(BufWriter::new(file), size[0], size[1], &bytes).map_err(at_start)?;
     encoder.set_repeat(Repeat::Infinite).map_err(at_start)?;
+    let columns = usize::from(size[0]);
     for (frame, patch) in patches.iter().enumerate() {
-        let mut index = |pixel: Rgb<u8>| {
-            *indices
-                .entry(pixel.0)
-                .or_insert_with(|| palette.closest(pixel.0))
-        };
-        let pixels: Vec<u8> = patch
-            .pixels
-            .iter()
-            .map(|pixel| pixel.map_or(UNCHANGED, &mut index))
+        let mut mix =
+            |pixel: Rgb<u8>| *mixes.entry(pixel.0).or_insert_with(|| palette.mix(pixel.0));
+        let places = patch
+            .region
+            .cells(columns)
+            .map(|index| (index % columns, index / columns));
+        let pixels = patch.pixels.iter().zip(places);
+        let pixels: Vec<u8> = pixels
+            .map(|(pixel, (column, row))| {
+                pixel.map_or(UNCHANGED, |pixel| mix(pixel).at(column, row))
+            })
             .collect();
         let [width, height] = patch.region.size;
         let mut encoded = gif::Frame::from_indexed_pixels(width, height, pixels, Some(UNCHANGED));

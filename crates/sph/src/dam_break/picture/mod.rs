@@ -15,6 +15,7 @@ mod colors;
 mod error;
 mod frame;
 mod interpolation;
+mod occlusion;
 mod overlay;
 mod palette;
 mod plot;

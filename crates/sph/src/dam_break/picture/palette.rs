@@ -13,6 +13,40 @@ pub(super) struct Palette {
     colors: Vec<[u8; 3]>,
 }
 
+/// How much the variance of a mix of two entries, which shows as grain, counts
+/// against the error of its mean, which shows as bands.
+const GRAIN: f32 = 0.12;
+
+/// Thresholds of a 4×4 ordered dither (Bayer 1973), in sixteenths.
+const THRESHOLDS: [[u8; 4]; 4] = [[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]];
+
+/// A share of one palette entry within another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mix {
+    main: u8,
+    other: u8,
+    /// Share of `other`, at most a half.
+    share: f32,
+}
+
+impl Mix {
+    /// The entry to show at a place of the picture; it depends on nothing else,
+    /// so that what rests does not flicker.
+    pub(super) fn at(self, column: usize, row: usize) -> u8 {
+        let threshold = (f32::from(THRESHOLDS[row % 4][column % 4]) + 0.5) / 16.0;
+        if threshold < self.share {
+            self.other
+        } else {
+            self.main
+        }
+    }
+}
+
+/// Squared distance of two colours.
+fn squared(one: [f32; 3], other: [f32; 3]) -> f32 {
+    (0..3).map(|c| (one[c] - other[c]).powi(2)).sum()
+}
+
 /// A colour with its weight.
 type Weighted = ([f32; 3], f32);
 
@@ -56,19 +90,52 @@ impl Palette {
         }
     }
 
-    /// Entry of the colour closest to the given one.
-    pub(super) fn closest(&self, color: [u8; 3]) -> u8 {
-        let distance = |entry: &[u8; 3]| {
-            (0..3)
-                .map(|c| u32::from(entry[c].abs_diff(color[c])).pow(2))
-                .sum::<u32>()
+    /// The two entries between which a colour is best mixed.
+    pub(super) fn mix(&self, color: [u8; 3]) -> Mix {
+        let color = color.map(f32::from);
+        let entries = || {
+            self.colors
+                .iter()
+                .map(|entry| entry.map(f32::from))
+                .enumerate()
         };
-        let closest = self
-            .colors
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, entry)| distance(entry));
-        closest.map_or(0, |(index, _)| index as u8)
+        let nearest = entries()
+            .min_by(|one, other| squared(one.1, color).total_cmp(&squared(other.1, color)));
+        let Some((main, base)) = nearest else {
+            return Mix {
+                main: 0,
+                other: 0,
+                share: 0.0,
+            };
+        };
+        let mut best = (
+            squared(base, color),
+            Mix {
+                main: main as u8,
+                other: main as u8,
+                share: 0.0,
+            },
+        );
+        for (other, entry) in entries().filter(|(other, _)| *other != main) {
+            let length = squared(base, entry).max(f32::MIN_POSITIVE);
+            let along: f32 = (0..3)
+                .map(|c| (color[c] - base[c]) * (entry[c] - base[c]))
+                .sum();
+            let share = (along / length).clamp(0.0, 0.5);
+            let mixed = std::array::from_fn(|c| base[c] + (entry[c] - base[c]) * share);
+            let error = squared(mixed, color) + GRAIN * length * share * (1.0 - share);
+            if error < best.0 {
+                best = (
+                    error,
+                    Mix {
+                        main: main as u8,
+                        other: other as u8,
+                        share,
+                    },
+                );
+            }
+        }
+        best.1
     }
 
     /// The colours as bytes, filled up with black to `entries` entries.
@@ -123,12 +190,33 @@ mod tests {
         colors.into_iter().collect()
     }
 
+    /// Mean colour of a patch of one colour, rounded.
+    fn shown(palette: &Palette, color: [u8; 3]) -> [u8; 3] {
+        let mix = palette.mix(color);
+        let entry = |place: usize| palette.colors[usize::from(mix.at(place / 4, place % 4))];
+        std::array::from_fn(|c| {
+            ((0..16).map(|place| u32::from(entry(place)[c])).sum::<u32>() / 16) as u8
+        })
+    }
+
+    #[test]
+    fn a_color_between_two_entries_is_mixed_of_both() {
+        let palette = Palette::new(counted([([100; 3], 1), ([108; 3], 1)]), 2);
+        for level in 100..=108_u8 {
+            let mixed = shown(&palette, [level; 3]);
+            assert!(
+                mixed[0].abs_diff(level) <= 1,
+                "{level} is shown as {mixed:?}"
+            );
+        }
+    }
+
     #[test]
     fn few_colors_are_kept_exactly() {
         let colors: Vec<[u8; 3]> = (0..255).map(|i| [i, 3, 255 - i]).collect();
         let palette = Palette::new(counted(colors.iter().map(|&color| (color, 7))), 255);
         for color in colors {
-            assert_eq!(palette.colors[usize::from(palette.closest(color))], color);
+            assert_eq!(shown(&palette, color), color);
         }
     }
 
@@ -136,13 +224,10 @@ mod tests {
     fn a_rare_color_is_not_lost_among_many() {
         let gradient =
             (0..100_u32).flat_map(|r| (0..100_u32).map(move |b| ([r as u8, 90, b as u8], 500)));
-        let palette = Palette::new(counted(gradient.chain([([250, 240, 10], 30)])), 64);
-        assert_eq!(palette.colors.len(), 64);
-        assert_eq!(
-            palette.colors[usize::from(palette.closest([250, 240, 10]))],
-            [250, 240, 10]
-        );
-        let near = palette.colors[usize::from(palette.closest([50, 90, 50]))];
+        let palette = Palette::new(counted(gradient.chain([([250, 240, 10], 30)])), 96);
+        assert_eq!(palette.colors.len(), 96);
+        assert_eq!(shown(&palette, [250, 240, 10]), [250, 240, 10]);
+        let near = shown(&palette, [50, 90, 50]);
         assert!(
             near.iter()
                 .zip([50, 90, 50])
@@ -154,7 +239,7 @@ mod tests {
     #[test]
     fn no_colors_make_an_empty_palette() {
         let palette = Palette::new(counted([]), 255);
-        assert_eq!(palette.closest([1, 2, 3]), 0);
+        assert_eq!(palette.mix([1, 2, 3]).at(0, 0), 0);
         assert_eq!(palette.bytes(256), [0; 768]);
     }
 }

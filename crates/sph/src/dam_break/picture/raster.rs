@@ -146,10 +146,14 @@ fn draw_sphere(
     width: usize,
     cells: &mut [Hit],
 ) {
+    let nearest = center.z - radius;
     let last = first + (cells.len() / width) as i32;
     for row in footprint.rows[0].max(first)..footprint.rows[1].min(last) {
         for column in footprint.columns[0]..footprint.columns[1] {
             let cell = &mut cells[(row - first) as usize * width + column as usize];
+            if cell.depth <= nearest {
+                continue;
+            }
             let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
             if let Some(depth) = intersect(camera.ray(pixel), center, radius)
                 && depth < cell.depth

@@ -1,27 +1,18 @@
 //! From hits to light: the colour of every sample of the picture.
 //!
 //! Fluid is lit by a key light with shadows, a fill light from the other side
-//! and the sky; crevices are darkened by the scalable ambient obscurance of
-//! McGuire, Mara and Luebke (2012, DOI 10.2312/EGGH/HPG12/097-103) at two
-//! reaches, one about the gaps between particles, one about the shape of the
-//! whole. Colours are linear.
+//! and the sky, each dimmed where neighbours stand in the way. Around it lie a
+//! glass tank, a floor that takes its shadow and a plain backdrop. Colours are
+//! linear.
 
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
 
 use super::colors::from_hex;
 use super::frame::View;
+use super::occlusion::{Probes, Reach};
 use super::stage::Stage;
 use super::tank::Exit;
-
-/// Probes per reach and sample; the four samples of a pixel turn the pattern.
-const PROBES: usize = 8;
-/// Reaches of the obscurance, in particle radii, with their strengths.
-const REACHES: [(f32, f32); 2] = [(3.0, 0.9), (16.0, 1.5)];
-/// Largest reach in samples, so that close-ups stay cheap and local.
-const LONGEST_REACH: f32 = 90.0;
-/// Turn from one probe to the next: the golden angle, in radians.
-const TURN: f32 = 2.399_963;
 
 /// The picture as linear colours, row by row.
 pub(super) struct Canvas {
@@ -50,7 +41,7 @@ pub(super) fn shade(stage: &Stage) -> Canvas {
     }
 }
 
-/// The fixed colours of the scene, decoded once.
+/// What is the same for all samples, worked out once: colours and probes.
 struct Palette {
     backdrop: [Vec3; 2],
     floor: Vec3,
@@ -59,6 +50,7 @@ struct Palette {
     fill: Vec3,
     sky: Vec3,
     ground: Vec3,
+    probes: Probes,
 }
 
 impl Palette {
@@ -71,6 +63,7 @@ impl Palette {
             fill: Vec3::new(0.62, 0.78, 1.0) * 0.22,
             sky: Vec3::new(0.80, 0.90, 1.0) * 0.42,
             ground: Vec3::new(0.50, 0.60, 0.78) * 0.22,
+            probes: Probes::new(),
         }
     }
 }
@@ -100,7 +93,9 @@ fn fluid(stage: &Stage, palette: &Palette, pixel: Vec2, point: Vec3, sphere: usi
     } else {
         bulge
     };
-    let open = openness(stage, pixel, point, normal);
+    let open = palette
+        .probes
+        .openness(stage, Reach::Both, pixel, point, normal);
     let lit = stage.lit(stage.camera.scene(point));
     let to_light = stage.camera.view_direction(stage.to_light);
     let up = stage.camera.view_direction(Vec3::Z);
@@ -170,48 +165,10 @@ fn floor(
         return backdrop;
     }
     let view = stage.camera.view(point);
-    let open = openness(stage, pixel, view, stage.camera.view_direction(Vec3::Z));
+    let up = stage.camera.view_direction(Vec3::Z);
+    let open = palette
+        .probes
+        .openness(stage, Reach::Broad, pixel, view, up);
     let light = (0.35 + 0.65 * stage.lit(point)) * (0.25 + 0.75 * open);
     backdrop.lerp(palette.floor * light, 0.85 * strength)
-}
-
-/// Share of the surroundings' light that reaches a view point, in [0, 1].
-fn openness(stage: &Stage, pixel: Vec2, point: Vec3, normal: Vec3) -> f32 {
-    let turned = (pixel.x as u32 % 2 + 2 * (pixel.y as u32 % 2)) as f32 * 0.61;
-    REACHES
-        .iter()
-        .map(|&(radii, strength)| {
-            (1.0 - strength * obscurance(stage, pixel, point, normal, radii * stage.radius, turned))
-                .max(0.0)
-        })
-        .product()
-}
-
-/// Obscurance by the spheres within `reach` of a view point, in scene units.
-fn obscurance(
-    stage: &Stage,
-    pixel: Vec2,
-    point: Vec3,
-    normal: Vec3,
-    reach: f32,
-    turned: f32,
-) -> f32 {
-    let scale = stage.camera.pixels_per_unit(point.z);
-    let reach = reach.min(LONGEST_REACH / scale);
-    let squared = reach * reach;
-    let total: f32 = (0..PROBES)
-        .map(|probe| {
-            let angle = probe as f32 * TURN + turned;
-            let distance = ((probe as f32 + 0.5) / PROBES as f32).sqrt() * reach * scale;
-            let at = pixel + Vec2::from_angle(angle) * distance;
-            let Some(hit) = stage.hits.at(at.x.floor() as i32, at.y.floor() as i32) else {
-                return 0.0;
-            };
-            let (origin, per_depth) = stage.camera.ray(at);
-            let to = origin + per_depth * hit.depth - point;
-            let falloff = (1.0 - to.length_squared() / squared).max(0.0);
-            falloff * (to.dot(normal) - 0.02 * reach).max(0.0) / (to.length() + 0.05 * reach)
-        })
-        .sum();
-    2.0 * total / PROBES as f32
 }

@@ -12,8 +12,10 @@ use super::overlay;
 use super::raster::{Hits, nearest_spheres};
 use super::tank::Tank;
 
-/// Width and height of the light's picture, in pixels.
-const LIGHT_PIXELS: usize = 1400;
+/// Width and height of the light's picture, as a share of the main one's width.
+const LIGHT_SHARE: f32 = 0.5;
+/// Smallest and largest width and height of the light's picture, in pixels.
+const LIGHT_PIXELS: (usize, usize) = (400, 2400);
 
 /// Points of a disc at which the edge of a shadow is probed.
 const PENUMBRA: [Vec2; 8] = [
@@ -67,8 +69,10 @@ impl Stage {
             .collect();
         let hits = nearest_spheres(&camera, &centers, radius, width, height);
         let to_light = light_direction(frame.view);
+        let light_pixels =
+            ((width as f32 * LIGHT_SHARE) as usize).clamp(LIGHT_PIXELS.0, LIGHT_PIXELS.1);
         let light = (frame.view == View::Perspective3d)
-            .then(|| Light::new(to_light, &tank, &positions, radius));
+            .then(|| Light::new(to_light, &tank, &positions, radius, light_pixels));
         Self {
             view: frame.view,
             tank,
@@ -91,17 +95,17 @@ impl Stage {
 }
 
 impl Light {
-    fn new(to_light: Vec3, tank: &Tank, positions: &[Vec3], radius: f32) -> Self {
+    fn new(to_light: Vec3, tank: &Tank, positions: &[Vec3], radius: f32, pixels: usize) -> Self {
         let window = Window {
             low: Vec2::splat(8.0),
-            high: Vec2::splat(LIGHT_PIXELS as f32 - 8.0),
+            high: Vec2::splat(pixels as f32 - 8.0),
         };
         let camera = Camera::parallel(-to_light, &tank.corners(), window);
         let centers: Vec<Vec3> = positions
             .iter()
             .map(|&position| camera.view(position))
             .collect();
-        let hits = nearest_spheres(&camera, &centers, radius, LIGHT_PIXELS, LIGHT_PIXELS);
+        let hits = nearest_spheres(&camera, &centers, radius, pixels, pixels);
         let softness = 2.0 * radius * camera.pixels_per_unit(1.0);
         Self {
             camera,
@@ -116,7 +120,7 @@ impl Light {
         let pixel = self.camera.pixel(view);
         let blocked = |offset: &&Vec2| {
             let probe = pixel + **offset * self.softness;
-            let hit = self.hits.at(probe.x.floor() as i32, probe.y.floor() as i32);
+            let hit = self.hits.at(probe.x as i32, probe.y as i32);
             hit.is_some_and(|hit| hit.depth + self.tolerance < view.z)
         };
         1.0 - PENUMBRA.iter().filter(blocked).count() as f32 / PENUMBRA.len() as f32

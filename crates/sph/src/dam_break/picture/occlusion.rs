@@ -1,0 +1,142 @@
+//! How much of the surroundings' light reaches a point between the spheres.
+//!
+//! A screen-space estimate after the scalable ambient obscurance of McGuire,
+//! Mara and Luebke (2012, DOI 10.2312/EGGH/HPG12/097-103): probes around a
+//! sample look up the depth buffer, and what rises above the point's tangent
+//! plane dims it. There are two reaches, one about the gaps between particles
+//! and one about the shape of the whole.
+
+use glam::{Vec2, Vec3};
+
+use super::stage::Stage;
+
+/// Probes per reach and sample.
+const PROBES: usize = 8;
+/// Turn from one probe to the next: the golden angle, in radians.
+const TURN: f32 = 2.399_963;
+/// The gaps between particles: reach in particle radii, strength.
+const FINE: (f32, f32) = (3.0, 0.9);
+/// The shape of the whole: reach in particle radii, strength.
+const BROAD: (f32, f32) = (16.0, 1.5);
+/// Largest reach in samples, so that close-ups stay cheap and local.
+const LONGEST_REACH: f32 = 90.0;
+
+/// Which neighbours count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Reach {
+    /// Those that shape the whole.
+    Broad,
+    /// Those and the closest ones.
+    Both,
+}
+
+/// Places of the probes in a disc of radius 1, in four differently turned
+/// patterns, one for each sample of a pixel.
+pub(super) struct Probes {
+    patterns: [[Vec2; PROBES]; 4],
+}
+
+impl Probes {
+    pub(super) fn new() -> Self {
+        let place = |pattern: usize, probe: usize| {
+            let distance = ((probe as f32 + 0.5) / PROBES as f32).sqrt();
+            Vec2::from_angle(probe as f32 * TURN + pattern as f32 * 0.61) * distance
+        };
+        let pattern = |pattern: usize| std::array::from_fn(|probe| place(pattern, probe));
+        Self {
+            patterns: std::array::from_fn(pattern),
+        }
+    }
+
+    /// Share of the light that reaches a view point with the given normal, seen
+    /// at `pixel`; in [0, 1].
+    pub(super) fn openness(
+        &self,
+        stage: &Stage,
+        reach: Reach,
+        pixel: Vec2,
+        point: Vec3,
+        normal: Vec3,
+    ) -> f32 {
+        let (column, row) = (pixel.x as usize, pixel.y as usize);
+        let pattern = &self.patterns[column % 2 + 2 * (row % 2)];
+        let open = |(radii, strength): (f32, f32)| {
+            let blocked = obscurance(stage, pattern, pixel, point, normal, radii * stage.radius);
+            (1.0 - strength * blocked).max(0.0)
+        };
+        match reach {
+            Reach::Broad => open(BROAD),
+            Reach::Both => open(BROAD) * open(FINE),
+        }
+    }
+}
+
+/// Obscurance by the spheres within `reach` of a view point, in scene units.
+fn obscurance(
+    stage: &Stage,
+    pattern: &[Vec2],
+    pixel: Vec2,
+    point: Vec3,
+    normal: Vec3,
+    reach: f32,
+) -> f32 {
+    let scale = stage.camera.pixels_per_unit(point.z);
+    let reach = reach.min(LONGEST_REACH / scale);
+    let blocked = |offset: &Vec2| {
+        let at = pixel + *offset * (reach * scale);
+        let hit = stage.hits.at(at.x as i32, at.y as i32)?;
+        let (origin, per_depth) = stage.camera.ray(at);
+        let to = origin + per_depth * hit.depth - point;
+        let falloff = (1.0 - to.length_squared() / (reach * reach)).max(0.0);
+        let rise = (to.dot(normal) - 0.02 * reach).max(0.0);
+        Some(falloff * rise / (to.length() + 0.05 * reach))
+    };
+    2.0 * pattern.iter().filter_map(blocked).sum::<f32>() / pattern.len() as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{Frame, Up, View};
+    use super::*;
+
+    /// Openness at the middle of a picture of one sphere with others around it,
+    /// all in one plane facing the viewer.
+    fn openness_of_the_middle(others: &[[f32; 3]], reach: Reach) -> f32 {
+        let mut positions = others.to_vec();
+        positions.push([2.0, 0.0, 1.0]);
+        let frame = Frame {
+            positions: &positions,
+            speeds: &[],
+            particle_radius: 0.2,
+            tank: [4.0, 0.0, 2.0],
+            up: Up::Z,
+            view: View::Side2d,
+            time_s: 0.0,
+            dimensionless_time: 0.0,
+            top_speed: 1.0,
+            caption: "",
+        };
+        let stage = Stage::new(&frame, 400, 240);
+        let beside = stage.camera.view(Vec3::new(2.19, 0.0, 1.0));
+        let normal = Vec3::new(0.6, 0.0, -0.8);
+        Probes::new().openness(&stage, reach, stage.camera.pixel(beside), beside, normal)
+    }
+
+    #[test]
+    fn neighbors_darken_a_gap_and_a_lonely_sphere_stays_bright() {
+        let alone = openness_of_the_middle(&[], Reach::Both);
+        let beside = openness_of_the_middle(&[[2.4, 0.0, 1.0]], Reach::Both);
+        assert!(alone > 0.8, "{alone}");
+        assert!(
+            beside < alone - 0.05,
+            "{beside} beside a neighbour, {alone} alone"
+        );
+    }
+
+    #[test]
+    fn more_reaches_never_brighten() {
+        let broad = openness_of_the_middle(&[[2.4, 0.0, 1.0]], Reach::Broad);
+        let both = openness_of_the_middle(&[[2.4, 0.0, 1.0]], Reach::Both);
+        assert!(both <= broad && (0.0..=1.0).contains(&both));
+    }
+}

@@ -1,0 +1,160 @@
+//! The dam break from its flags to its files.
+
+use std::path::Path;
+
+use nearfield_sph::dam_break::{Args, Summary, run, to_json};
+use nearfield_sph::{Dimensions, Error};
+
+fn small(output: &Path) -> Args {
+    Args {
+        particles: Some(600),
+        dim: Dimensions::Two,
+        frames: Some(3),
+        output: output.to_owned(),
+        ..Args::default()
+    }
+}
+
+fn deviations(summary: &Summary) -> Vec<f64> {
+    summary
+        .front
+        .series
+        .iter()
+        .map(|one| one.max_deviation.abs())
+        .collect()
+}
+
+#[test]
+fn a_small_run_writes_all_its_files_and_its_front_is_near_the_experiments() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("out");
+    let summary = run(&small(&output)).unwrap();
+
+    assert_eq!(
+        (summary.particles, summary.dim, summary.frames),
+        (578, 2, 3)
+    );
+    assert!((summary.mass_kg - 2000.0).abs() < 0.01);
+    assert!(summary.energy.drift.abs() < 5e-3, "{:?}", summary.energy);
+    assert!(summary.momentum_residual < 1e-6);
+    assert_eq!(summary.front.series.len(), 3);
+    assert!(
+        deviations(&summary).iter().all(|&share| share < 0.2),
+        "{:?}",
+        summary.front
+    );
+
+    for name in ["wall.vtp", "energy.csv", "dam_break.gif", "front.png"] {
+        let bytes = std::fs::metadata(output.join(name)).unwrap().len();
+        assert!(bytes > 1000, "{name}: {bytes} bytes");
+    }
+    let front = std::fs::read_to_string(output.join("front.csv")).unwrap();
+    assert!(front.starts_with("time_s,front_m,T,Z\n") && front.lines().count() > 200);
+    let written = std::fs::read_to_string(output.join("summary.json")).unwrap();
+    assert_eq!(written, to_json(&summary).unwrap());
+    let json: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(json["particles"], 578);
+    assert!(json["front"]["series"][2]["at_T"].is_f64() && json["T"].as_f64() > Some(3.5));
+}
+
+#[test]
+fn frames_hold_every_particle_and_show_water() {
+    let directory = tempfile::tempdir().unwrap();
+    run(&Args {
+        seconds: Some(0.05),
+        ..small(directory.path())
+    })
+    .unwrap();
+    let frame = nearfield_io::read_points(directory.path().join("frame_0002.vtp")).unwrap();
+    assert_eq!(frame.len(), 578);
+    assert!((frame.time.unwrap() - 0.05).abs() < 1e-9);
+    for name in ["velocity", "density", "pressure", "id"] {
+        assert!(frame.quantity(name).is_some(), "{name} is missing");
+    }
+    let open = |name: &str| {
+        image::open(directory.path().join(name))
+            .unwrap()
+            .into_rgb8()
+    };
+    let (first, last) = (open("frame_0000.png"), open("frame_0002.png"));
+    let blue = first
+        .pixels()
+        .filter(|p| p.0[2] > 120 && p.0[0] < 80)
+        .count();
+    assert!(blue > 20_000, "{blue} pixels of water");
+    assert!(first != last, "nothing moved");
+}
+
+#[test]
+fn the_same_flags_give_the_same_front() {
+    let fronts = [1, 2].map(|threads| {
+        let directory = tempfile::tempdir().unwrap();
+        let args = small(directory.path());
+        run(&Args {
+            threads,
+            seconds: Some(0.2),
+            frames: Some(0),
+            ..args
+        })
+        .unwrap();
+        std::fs::read_to_string(directory.path().join("front.csv")).unwrap()
+    });
+    assert_eq!(fronts[0], fronts[1]);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let endless = Args {
+        seconds: Some(f64::INFINITY),
+        ..small(directory.path())
+    };
+    assert!(matches!(
+        run(&endless),
+        Err(Error::Setting {
+            name: "seconds",
+            ..
+        })
+    ));
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = run(&small(&file.join("out"))).unwrap_err().to_string();
+    assert!(error.contains("file/out"), "{error}");
+    let device = nearfield::Device::Gpu(7);
+    let error = run(&Args {
+        device,
+        ..small(directory.path())
+    })
+    .unwrap_err()
+    .to_string();
+    assert!(error.contains("gpu:7"), "{error}");
+}
+
+/// The full comparison takes minutes without optimisation:
+/// `cargo test --release -p nearfield-sph -- --ignored`.
+#[test]
+#[ignore = "takes minutes without optimisation"]
+fn the_front_stays_inside_the_band_in_the_plane_and_in_space() {
+    for dim in [Dimensions::Two, Dimensions::Three] {
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().to_owned();
+        let summary = run(&Args {
+            dim,
+            frames: Some(0),
+            output,
+            ..Args::default()
+        })
+        .unwrap();
+        assert_eq!(
+            summary.front.inside,
+            Some(true),
+            "{dim:?}: {:?}",
+            summary.front
+        );
+        assert!(
+            summary.energy.drift.abs() < 1e-3,
+            "{dim:?}: {:?}",
+            summary.energy
+        );
+    }
+}

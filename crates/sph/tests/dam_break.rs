@@ -116,6 +116,23 @@ fn what_cannot_be_done_is_refused_by_name() {
             ..
         })
     ));
+    for particles in [Some(0), Some(usize::MAX)] {
+        let error = run(&Args {
+            particles,
+            ..small(directory.path())
+        })
+        .unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::Setting {
+                    name: "particles",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
     let error = run(&small(&file.join("out"))).unwrap_err().to_string();

@@ -42,7 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = OUTPUT)]
     pub output: PathBuf,
 
-    /// Frames to write, the first and the last moment among them
+    /// Frames to write, the first and the last moment among them; 1 writes the
+    /// first alone
     /// [default: 48, with --quick 16]
     #[arg(long, value_name = "N")]
     pub frames: Option<usize>,

@@ -20,6 +20,10 @@ use crate::{Error, Simulation};
 /// far wall and shoots up.
 const LAST_T: f64 = 5.0;
 
+/// Most fluid particles of a run; with their walls they take some tens of
+/// gigabytes.
+const MOST_PARTICLES: usize = 50_000_000;
+
 /// Simulates the dam break that `args` describe and writes all files.
 ///
 /// Progress goes to standard error when that is a terminal; nothing is printed
@@ -31,7 +35,15 @@ const LAST_T: f64 = 5.0;
 /// output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
     let begin = Instant::now();
-    let column = Column::with_particles(args.dim, args.particle_count());
+    let particles = args.particle_count();
+    if !(1..=MOST_PARTICLES).contains(&particles) {
+        return Err(Error::Setting {
+            name: "particles",
+            value: particles as f64,
+            wanted: "between 1 and 50 million",
+        });
+    }
+    let column = Column::with_particles(args.dim, particles);
     let units = Units::of(&column.config());
     let end = args.seconds.unwrap_or_else(|| units.seconds(LAST_T));
     if !(end.is_finite() && end > 0.0) {

@@ -4,7 +4,10 @@ use glam::{Vec2, Vec3};
 
 /// A value that is a fixed number of `f32` channels: `()`, `f32`, `[f32; N]`, `glam` vectors and
 /// tuples of those.
-pub trait Channels: Copy + Send + Sync + 'static {
+///
+/// The lanes rely on every implementation asking for and giving exactly its `COUNT` channels, so
+/// no further types can implement it.
+pub trait Channels: sealed::Sealed + Copy + Send + Sync + 'static {
     /// Number of channels.
     const COUNT: usize;
 
@@ -15,6 +18,13 @@ pub trait Channels: Copy + Send + Sync + 'static {
     fn write(self, channel: impl FnMut(usize, f32));
 }
 
+mod sealed {
+    /// Keeps other crates from implementing [`super::Channels`].
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for () {}
+
 impl Channels for () {
     const COUNT: usize = 0;
 
@@ -24,6 +34,8 @@ impl Channels for () {
     #[inline(always)]
     fn write(self, _: impl FnMut(usize, f32)) {}
 }
+
+impl sealed::Sealed for f32 {}
 
 impl Channels for f32 {
     const COUNT: usize = 1;
@@ -38,6 +50,8 @@ impl Channels for f32 {
         channel(0, self);
     }
 }
+
+impl<const N: usize> sealed::Sealed for [f32; N] {}
 
 impl<const N: usize> Channels for [f32; N] {
     const COUNT: usize = N;
@@ -63,6 +77,8 @@ impl<const N: usize> Channels for [f32; N] {
 
 macro_rules! glam_channels {
     ($($vector:ty: $count:literal),*) => {$(
+        impl sealed::Sealed for $vector {}
+
         impl Channels for $vector {
             const COUNT: usize = $count;
 
@@ -82,6 +98,8 @@ glam_channels!(Vec2: 2, Vec3: 3);
 
 macro_rules! tuple_channels {
     ($($part:ident $at:tt),*) => {
+        impl<$($part: Channels),*> sealed::Sealed for ($($part,)*) {}
+
         impl<$($part: Channels),*> Channels for ($($part,)*) {
             const COUNT: usize = 0 $(+ $part::COUNT)*;
 

@@ -5,14 +5,11 @@
 //! fresh memory, is not counted.
 
 use crate::{
-    compare,
-    domain::DomainOptions,
-    failure::Failure,
-    neighbors::milliseconds,
-    options::EngineOptions,
-    output::{self, grouped},
+    compare, domain::DomainOptions, failure::Failure, neighbors::milliseconds,
+    options::EngineOptions, output,
 };
 use clap::ValueEnum;
+use indicatif::HumanCount;
 use nearfield::{Engine, PointSetId, SphDensity, SphForce, WendlandC2, prelude::*};
 use nearfield_testkit::{
     cloud::{self, Cloud},
@@ -313,7 +310,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
         format!(
             "{} of {} points, radius {}, {:?}, {:?}",
             summary.cloud,
-            grouped(summary.points as u64),
+            HumanCount(summary.points as u64),
             summary.radius,
             summary.work,
             summary.order
@@ -323,7 +320,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
             "device      {} ({} threads, {})",
             summary.device, summary.threads, summary.simd
         ),
-        format!("pairs       {}", grouped(summary.pairs)),
+        format!("pairs       {}", HumanCount(summary.pairs)),
         format!(
             "build       {:.2} ms, search {:.2} ms, total {:.2} ms (medians of {})",
             times.build, times.search, times.total, summary.repetitions
@@ -335,7 +332,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
             kiddo.milliseconds.build,
             kiddo.milliseconds.search,
             kiddo.milliseconds.total,
-            grouped(kiddo.pairs),
+            HumanCount(kiddo.pairs),
             kiddo.milliseconds.total / times.total
         ));
     }

@@ -1,11 +1,7 @@
 //! `nearfield neighbors`: the lists of a file's points.
 
-use crate::{
-    domain::DomainOptions,
-    failure::Failure,
-    options::EngineOptions,
-    output::{self, grouped},
-};
+use crate::{domain::DomainOptions, failure::Failure, options::EngineOptions, output};
+use indicatif::HumanCount;
 use nearfield::NeighborLists;
 use nearfield_testkit::digest;
 use serde::Serialize;
@@ -91,10 +87,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return output::print_json(&summary);
     }
     output::print_lines([
-        format!("points      {}", grouped(summary.points as u64)),
+        format!("points      {}", HumanCount(summary.points as u64)),
         format!(
             "pairs       {} (directed, self excluded)",
-            grouped(summary.pairs)
+            HumanCount(summary.pairs)
         ),
         format!(
             "neighbours  {} to {} per point, {:.2} on average",

@@ -1,5 +1,6 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 
+use indicatif::HumanCount;
 use std::path::{Path, PathBuf};
 
 use image::RgbImage;
@@ -7,7 +8,6 @@ use image::imageops::{FilterType, resize};
 use rayon::ThreadPool;
 
 use super::column::{Column, HEIGHT, TANK, WIDTH};
-use super::group_digits;
 use super::picture::{Animation, Frame, Up, View};
 use super::units::Units;
 use crate::{Dimensions, Error, Simulation};
@@ -139,7 +139,7 @@ fn draw(column: Column, simulation: &Simulation) -> RgbImage {
         Dimensions::Three => (Up::Z, View::Perspective3d, "space", WIDTH as f32),
     };
     let speeds: Vec<f32> = simulation.velocities().iter().map(|v| v.length()).collect();
-    let count = group_digits(speeds.len());
+    let count = HumanCount(speeds.len() as u64);
     let fall = (2.0 * f64::from(config.gravity.length()) * HEIGHT).sqrt();
     Frame {
         positions: bytemuck::cast_slice(simulation.positions()),

@@ -51,27 +51,3 @@ pub fn execute(args: &Args) -> Result<(), Error> {
         reason: error.to_string(),
     })
 }
-
-/// A count with a comma between groups of three digits.
-fn group_digits(count: usize) -> String {
-    let digits = count.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped_in_threes() {
-        let grouped = [0, 999, 1000, 21_296, 1_234_567].map(group_digits);
-        assert_eq!(grouped, ["0", "999", "1,000", "21,296", "1,234,567"]);
-    }
-}

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::args::Args;
 use super::column::{Column, TANK};
 use super::frames::Frames;
-use super::group_digits;
 use super::journal::Journal;
 use super::picture::{Series, front_plot};
 use super::reference::{Comparison, Point, experiments};
@@ -196,7 +195,7 @@ fn plot_front(path: &Path, simulation: &Simulation, front: &[Point]) -> Result<(
         .copied()
         .take_while(|point| point.1 < wall)
         .collect();
-    let count = group_digits(simulation.positions().len());
+    let count = HumanCount(simulation.positions().len() as u64);
     let dimensions = config.dimensions.count();
     let ours = Series {
         name: format!("Nearfield, {count} particles in {dimensions}D"),

@@ -1,11 +1,11 @@
 //! What came out of a run, in numbers.
 
+use indicatif::HumanCount;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::group_digits;
 use super::reference::{BAND, Comparison};
 
 /// The outcome of a run; serialises to the JSON of `summary.json`.
@@ -112,10 +112,10 @@ impl fmt::Display for Summary {
         writeln!(
             f,
             "{} particles and {} wall particles in {}D, {} steps to t = {:.3} s (T = {:.2})",
-            group_digits(self.particles),
-            group_digits(self.wall_particles),
+            HumanCount(self.particles as u64),
+            HumanCount(self.wall_particles as u64),
             self.dim,
-            group_digits(self.steps as usize),
+            HumanCount(self.steps),
             self.simulated_seconds,
             self.scaled_time,
         )?;

@@ -1,65 +1,85 @@
 //! The scratch that candidates are gathered into: small, contiguous, reused for every cell.
 
 use crate::{aligned::Aligned, simd::LANES};
+use std::ops::Range;
 
 /// Candidates of one group of targets, as structure of arrays.
 ///
 /// Every array is at least [`LANES`] longer than the candidates, and [`seal`](Self::seal) fills
 /// that tail with positions that are no neighbours, so vector loops need no remainder.
+///
+/// The arrays lie one behind the other in one allocation, [`SKEW`] apart from a power of two: were
+/// their beginnings a multiple of the page size apart, equal places in them would compete for the
+/// same few lines of the first-level cache.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     len: usize,
     shifted: bool,
-    x: Aligned<f32>,
-    y: Aligned<f32>,
-    z: Aligned<f32>,
-    /// Image vector per candidate; meaningful when `shifted`.
-    shift: [Aligned<f32>; 3],
-    tag: Aligned<u32>,
-    /// Tag plus one where the image is lexicographically positive; meaningful when `shifted`.
-    rank: Aligned<u32>,
+    /// Values per array.
+    stride: usize,
+    data: Aligned<u32>,
 }
 
+/// Numbers of the arrays.
+const POSITION: usize = 0;
+const TAG: usize = 3;
+/// Image vector per candidate; meaningful when shifted.
+const SHIFT: usize = 4;
+/// Tag plus one where the image is lexicographically positive; meaningful when shifted.
+const RANK: usize = 7;
+/// Squared radius of the candidate's own; meaningful when sources have radii.
+const R2: usize = 8;
+const ARRAYS: usize = 9;
+
+/// Values added to a power of two to make the stride: five cache lines.
+const SKEW: usize = 5 * LANES;
+
 /// Raw view of all arrays for vector code.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrays {
     pub(crate) position: [*mut f32; 3],
     pub(crate) shift: [*mut f32; 3],
     pub(crate) tag: *mut u32,
+    pub(crate) r2: *mut f32,
+    rank: *mut u32,
+}
+
+impl Arrays {
+    /// Ranks candidates: their tag, plus one in positive images.
+    ///
+    /// # Safety
+    /// The candidates have been written.
+    pub(crate) unsafe fn rank(&self, candidates: Range<usize>, positive_image: bool) {
+        let more = u32::from(positive_image);
+        for k in candidates {
+            // SAFETY: the caller's promise.
+            unsafe { self.rank.add(k).write(*self.tag.add(k) + more) };
+        }
+    }
 }
 
 impl Candidates {
-    /// Forgets all candidates; `shifted` says whether the next ones carry image vectors.
-    pub(crate) fn clear(&mut self, shifted: bool) {
+    /// Forgets all candidates and makes room for `most` new ones and a vector behind them;
+    /// `shifted` says whether they carry image vectors.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, shifted: bool, most: usize) {
         self.len = 0;
         self.shifted = shifted;
-    }
-
-    /// Makes room for `more` candidates and a vector behind them.
-    #[inline(always)]
-    pub(crate) fn reserve(&mut self, more: usize) {
-        let needed = self.len + more + LANES;
-        if needed > self.x.len() {
-            self.grow(needed);
+        if most + 2 * LANES > self.stride {
+            self.grow(most + 2 * LANES);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self, needed: usize) {
-        let room = needed.next_power_of_two();
-        let [sx, sy, sz] = &mut self.shift;
-        for array in [&mut self.x, &mut self.y, &mut self.z, sx, sy, sz] {
-            array.grow(room);
-        }
-        self.tag.grow(room);
-        self.rank.grow(room);
+        self.stride = needed.next_power_of_two().max(1 << 10) + SKEW;
+        self.data.grow(ARRAYS * self.stride);
     }
 
+    #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    pub(crate) fn shifted(&self) -> bool {
-        self.shifted
     }
 
     /// Sets the number of candidates after vector code has written them.
@@ -68,93 +88,83 @@ impl Candidates {
     /// All candidates below `len` have been written and `len + LANES` elements are there.
     #[inline(always)]
     pub(crate) unsafe fn set_len(&mut self, len: usize) {
-        debug_assert!(len + LANES <= self.x.len());
+        debug_assert!(len + LANES <= self.stride);
         self.len = len;
     }
 
     /// The arrays, for writing behind the candidates.
     #[inline(always)]
     pub(crate) fn arrays_mut(&mut self) -> Arrays {
-        let [sx, sy, sz] = &mut self.shift;
+        let data = self.data.as_mut_ptr();
+        let at = |array: usize| data.wrapping_add(array * self.stride);
+        let axes = |first: usize| [at(first).cast(), at(first + 1).cast(), at(first + 2).cast()];
         Arrays {
-            position: [
-                self.x.as_mut_ptr(),
-                self.y.as_mut_ptr(),
-                self.z.as_mut_ptr(),
-            ],
-            shift: [sx.as_mut_ptr(), sy.as_mut_ptr(), sz.as_mut_ptr()],
-            tag: self.tag.as_mut_ptr(),
-        }
-    }
-
-    pub(crate) fn push(&mut self, position: [f32; 3], tag: u32) {
-        self.reserve(1);
-        let at = self.len;
-        [self.x[at], self.y[at], self.z[at]] = position;
-        self.tag[at] = tag;
-        self.len += 1;
-    }
-
-    pub(crate) fn set_last_shift(&mut self, shift: [f32; 3]) {
-        for (array, value) in self.shift.iter_mut().zip(shift) {
-            array[self.len - 1] = value;
-        }
-    }
-
-    /// Ranks of the candidates from `begin` on: their tag, plus one in positive images.
-    pub(crate) fn rank_from(&mut self, begin: usize, positive_image: bool) {
-        let more = u32::from(positive_image);
-        for k in begin..self.len {
-            self.rank[k] = self.tag[k] + more;
+            position: axes(POSITION),
+            shift: axes(SHIFT),
+            tag: at(TAG),
+            r2: at(R2).cast(),
+            rank: at(RANK),
         }
     }
 
     /// Fills the vector behind the last candidate with points infinitely far away.
+    #[inline(always)]
     pub(crate) fn seal(&mut self) {
-        self.reserve(0);
         let tail = self.len..self.len + LANES;
-        for array in [&mut self.x, &mut self.y, &mut self.z] {
-            array[tail.clone()].fill(f32::INFINITY);
+        for axis in 0..3 {
+            self.floats_mut(POSITION + axis)[tail.clone()].fill(f32::INFINITY);
         }
-        for array in &mut self.shift {
-            array[tail.clone()].fill(0.0);
+        if self.shifted {
+            for axis in 0..3 {
+                self.floats_mut(SHIFT + axis)[tail.clone()].fill(0.0);
+            }
         }
     }
 
     #[inline(always)]
     pub(crate) fn axes(&self) -> [&[f32]; 3] {
-        [&self.x, &self.y, &self.z]
+        [0, 1, 2].map(|axis| self.floats(POSITION + axis))
     }
 
     #[inline(always)]
     pub(crate) fn shifts(&self) -> [&[f32]; 3] {
-        [&self.shift[0], &self.shift[1], &self.shift[2]]
+        [0, 1, 2].map(|axis| self.floats(SHIFT + axis))
     }
 
     #[inline(always)]
     pub(crate) fn tags(&self) -> &[u32] {
-        &self.tag
+        self.array(TAG)
+    }
+
+    /// Squared radii of the candidates' own.
+    #[inline(always)]
+    pub(crate) fn r2s(&self) -> &[f32] {
+        self.floats(R2)
     }
 
     /// What half lists compare with the target's index.
     #[inline(always)]
     pub(crate) fn ranks(&self) -> &[u32] {
-        if self.shifted { &self.rank } else { &self.tag }
+        self.array(if self.shifted { RANK } else { TAG })
     }
 
-    pub(crate) fn position(&self, k: usize) -> [f32; 3] {
-        [self.x[k], self.y[k], self.z[k]]
+    #[inline(always)]
+    fn array(&self, array: usize) -> &[u32] {
+        &self.data[array * self.stride..][..self.stride]
     }
 
-    pub(crate) fn shift(&self, k: usize) -> [f32; 3] {
-        [self.shift[0][k], self.shift[1][k], self.shift[2][k]]
+    #[inline(always)]
+    fn array_mut(&mut self, array: usize) -> &mut [u32] {
+        &mut self.data[array * self.stride..][..self.stride]
     }
 
-    pub(crate) fn tag(&self, k: usize) -> u32 {
-        self.tag[k]
+    #[inline(always)]
+    fn floats(&self, array: usize) -> &[f32] {
+        bytemuck::cast_slice(self.array(array))
     }
 
-    pub(crate) fn rank(&self, k: usize) -> u32 {
-        self.ranks()[k]
+    #[inline(always)]
+    fn floats_mut(&mut self, array: usize) -> &mut [f32] {
+        bytemuck::cast_slice_mut(self.array_mut(array))
     }
 }

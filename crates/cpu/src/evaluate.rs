@@ -12,7 +12,7 @@
 use crate::{
     candidates::Candidates,
     group::Group,
-    simd::{self, LANES, Select, Simd, Task, squared},
+    simd::{self, LANES, Mode, RADII, SHIFTED, Select, Simd, Task, has, squared, with_mode},
     traverse::{Traversal, target_value},
 };
 use nearfield_grid::SharedMut;
@@ -37,6 +37,7 @@ pub(crate) struct Evaluate<'a, K: PairKernel> {
     pub(crate) shared: &'a Traversal<'a, K>,
     pub(crate) group: &'a Group,
     pub(crate) candidates: &'a Candidates,
+    pub(crate) mode: Mode,
     /// Source channels of the candidates.
     pub(crate) gathered: simd::Channels,
     /// Displacement, its square and source channels of the neighbours of one target.
@@ -49,23 +50,20 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
         self.gather_channels();
         let walk = &self.shared.walk;
         let points = walk.targets.points();
-        let r2 = walk.r2();
         for (k, slot) in self.group.slots.clone().enumerate() {
             let index = points.index()[slot] as usize;
             let value = target_value::<K::Target>(self.shared.fields, index);
             let target = Select {
                 target: points.position(slot),
-                r2,
+                r2: walk.r2(slot),
                 own_tag: if walk.same_set { slot as u32 } else { u32::MAX },
                 own_place: self.group.place_of(k),
             };
-            // SAFETY: the caller's promise; the flag matches the candidates.
+            // SAFETY: the caller's promise; the mode matches the candidates.
             let sums = unsafe {
-                match (K::PACKED, self.candidates.shifted()) {
-                    (true, false) => self.packed::<S, false>(&target, value),
-                    (true, true) => self.packed::<S, true>(&target, value),
-                    (false, false) => self.masked::<false>(&target, value),
-                    (false, true) => self.masked::<true>(&target, value),
+                match K::PACKED {
+                    true => with_mode!(self.mode, MODE => self.packed::<S, MODE>(&target, value)),
+                    false => with_mode!(self.mode, MODE => self.masked::<MODE>(&target, value)),
                 }
             };
             self.put(index, sums);
@@ -95,14 +93,14 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// # Safety
     /// The processor has the level `S`, and `SHIFTED` says whether the candidates are.
     #[inline(always)]
-    unsafe fn packed<S: Simd, const SHIFTED: bool>(
+    unsafe fn packed<S: Simd, const MODE: Mode>(
         &self,
         target: &Select,
         value: K::Target,
     ) -> [f32; MOST_OUTPUTS] {
         let (gathered, packed) = (self.gathered, self.packed);
         // SAFETY: the caller's promises; there is room for all candidates and a vector.
-        let count = unsafe { S::pack::<SHIFTED>(target, self.candidates, gathered, packed) };
+        let count = unsafe { S::pack::<MODE>(target, self.candidates, gathered, packed) };
         for tail in count..count + LANES {
             // SAFETY: there is room for a vector behind the last neighbour.
             unsafe { packed.at(3, tail).write(f32::INFINITY) };
@@ -117,7 +115,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
                 (Pair { d, d2 }, source)
             };
             Masked {
-                near: pair.d2 <= target.r2,
+                near: pair.d2 < f32::INFINITY,
                 value: self.shared.kernel.pair(pair, value, source),
             }
         })
@@ -128,7 +126,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// # Safety
     /// `SHIFTED` says whether the candidates are.
     #[inline(always)]
-    unsafe fn masked<const SHIFTED: bool>(
+    unsafe fn masked<const MODE: Mode>(
         &self,
         target: &Select,
         value: K::Target,
@@ -136,6 +134,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
         let [x, y, z] = self.candidates.axes();
         let [sx, sy, sz] = self.candidates.shifts();
         let tags = self.candidates.tags();
+        let source_r2 = self.candidates.r2s();
         let itself = target.own_place as u32;
         Self::reduce(self.candidates.len(), |k| {
             // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
@@ -146,7 +145,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
                     *y.get_unchecked(k) - target.target[1],
                     *z.get_unchecked(k) - target.target[2],
                 ];
-                if SHIFTED {
+                if has(MODE, SHIFTED) {
                     d[0] += *sx.get_unchecked(k);
                     d[1] += *sy.get_unchecked(k);
                     d[2] += *sz.get_unchecked(k);
@@ -154,13 +153,18 @@ impl<K: PairKernel> Evaluate<'_, K> {
                 (d, K::Source::read(|channel| *self.gathered.at(channel, k)))
             };
             let d2 = squared(d);
-            let other = match SHIFTED {
+            let other = match has(MODE, SHIFTED) {
                 true => k as u32 != itself,
                 // SAFETY: as above.
                 false => unsafe { *tags.get_unchecked(k) != target.own_tag },
             };
+            let r2 = match has(MODE, RADII) {
+                // SAFETY: as above.
+                true => target.r2.max(unsafe { *source_r2.get_unchecked(k) }),
+                false => target.r2,
+            };
             Masked {
-                near: (d2 <= target.r2) & other,
+                near: (d2 <= r2) & other,
                 value: self.shared.kernel.pair(Pair { d, d2 }, value, source),
             }
         })

@@ -6,9 +6,9 @@
 use crate::{
     aligned::Aligned,
     candidates::Candidates,
-    simd::{Gather, Simd, Tag},
+    simd::{Gather, Mode, RADII, SHIFTED, Simd, Tag, has, with_mode},
 };
-use nearfield_grid::{Cell, Grid};
+use nearfield_grid::{Cell, Cells, Grid, Sweep};
 use std::ops::Range;
 
 /// Buffers of one worker, reused for every group.
@@ -41,6 +41,16 @@ pub(crate) struct Walk<'a> {
     pub(crate) tag: Tag,
     /// Whether candidates need ranks, for half lists.
     pub(crate) ranked: bool,
+    pub(crate) radii: Radii<'a>,
+}
+
+/// Squared radii per sorted point, where they are not all the lattice's.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Radii<'a> {
+    /// Of the targets.
+    pub(crate) targets: Option<&'a [f32]>,
+    /// Of the sources, padded as the coordinates are.
+    pub(crate) sources: Option<&'a [f32]>,
 }
 
 /// Targets of one cell.
@@ -61,31 +71,105 @@ impl Group {
     }
 }
 
-impl Walk<'_> {
-    /// Squared radius by the contract.
-    pub(crate) fn r2(&self) -> f32 {
-        self.sources.lattice().radius().squared()
-    }
+/// Group after group of a range of sorted targets.
+pub(crate) struct Groups<'a> {
+    walk: &'a Walk<'a>,
+    cells: Cells<'a>,
+    sweep: Sweep<'a>,
+    /// Targets left of a cell whose targets are of several wraps.
+    rest: Option<(Cell, Range<usize>)>,
+}
 
-    /// Gathers for every group of the sorted targets `slots` and hands it to `visit`.
+impl Groups<'_> {
+    /// Gathers the candidates of the next group into `scratch`; returns the group and what its
+    /// candidates carry.
+    ///
+    /// Not an iterator, and nothing here takes a closure: code is compiled for a level only where
+    /// it is inlined into [`Simd::call`], which closures cannot be relied on to be.
     ///
     /// # Safety
     /// The processor has the level `S`.
     #[inline(always)]
-    pub(crate) unsafe fn for_each_group<S: Simd>(
-        &self,
-        slots: Range<usize>,
-        scratch: &mut Scratch,
-        mut visit: impl FnMut(&Group, &Candidates),
-    ) {
-        for (cell, mut slots) in self.targets.cells(slots) {
-            while !slots.is_empty() {
-                let end = self.same_wrap_until(&slots);
-                // SAFETY: the caller's promise.
-                let group = unsafe { self.gather::<S>(cell, slots.start..end, scratch) };
-                visit(&group, &scratch.candidates);
-                slots.start = end;
+    pub(crate) unsafe fn next<S: Simd>(&mut self, scratch: &mut Scratch) -> Option<(Group, Mode)> {
+        let walk = self.walk;
+        if walk.sources.lattice().domain().is_periodic() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.next_periodic::<S>(scratch) };
+        }
+        let (cell, slots) = self.cells.next()?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match walk.radii.sources {
+                None => walk.gather_open::<S, 0>(cell, &slots, &mut self.sweep, scratch),
+                Some(_) => walk.gather_open::<S, RADII>(cell, &slots, &mut self.sweep, scratch),
             }
+        };
+        let itself = None;
+        Some((Group { slots, itself }, walk.common_mode()))
+    }
+
+    /// [`next`](Self::next) where the domain is periodic.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn next_periodic<S: Simd>(&mut self, scratch: &mut Scratch) -> Option<(Group, Mode)> {
+        let walk = self.walk;
+        let (cell, slots) = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.cells.next()?,
+        };
+        let end = walk.same_wrap_until(&slots);
+        if end < slots.end {
+            self.rest = Some((cell, end..slots.end));
+        }
+        let group = slots.start..end;
+        let shifted = walk.collect_pieces(cell, &group, &mut self.sweep, &mut scratch.pieces);
+        let mode = walk.common_mode() | if shifted { SHIFTED } else { 0 };
+        // SAFETY: the caller's promise.
+        let group = with_mode!(mode, MODE => unsafe {
+            walk.gather_pieces::<S, MODE>(group, scratch)
+        });
+        Some((group, mode))
+    }
+}
+
+impl Walk<'_> {
+    /// Squared radius of sorted target `slot`; what candidates bring themselves comes on top.
+    #[inline(always)]
+    pub(crate) fn r2(&self, slot: usize) -> f32 {
+        match (self.radii.targets, self.radii.sources) {
+            (None, None) => self.sources.lattice().radius().squared(),
+            (Some(r2), _) => r2[slot],
+            // Only the sources' radii count: below any square.
+            (None, Some(_)) => -1.0,
+        }
+    }
+
+    /// Largest squared radius of the targets `slots`.
+    #[inline(always)]
+    fn largest_r2(&self, slots: &Range<usize>) -> f32 {
+        match self.radii.targets {
+            None => self.r2(slots.start),
+            Some(r2) => r2[slots.clone()].iter().fold(0.0, |most, &r2| most.max(r2)),
+        }
+    }
+
+    /// What the inner loops must do whatever the group.
+    fn common_mode(&self) -> Mode {
+        match self.radii.sources {
+            Some(_) => RADII,
+            None => 0,
+        }
+    }
+
+    /// The groups of the sorted targets `slots`.
+    pub(crate) fn groups(&self, slots: Range<usize>) -> Groups<'_> {
+        Groups {
+            walk: self,
+            cells: self.targets.cells(slots),
+            sweep: self.sources.sweep(),
+            rest: None,
         }
     }
 
@@ -102,75 +186,106 @@ impl Walk<'_> {
             .unwrap_or(slots.end)
     }
 
-    /// Gathers the candidates of the targets `slots`, all in `cell` and of the same wrap.
+    /// What gathering for the targets `slots` starts from.
+    #[inline(always)]
+    fn gather_args(&self, slots: &Range<usize>) -> Gather<'_> {
+        let (low, high) = self.bounds(slots);
+        Gather {
+            points: self.sources.points(),
+            source_r2: self.radii.sources.unwrap_or_default(),
+            tag: self.tag,
+            shift: [0.0; 3],
+            low,
+            high,
+            r2: self.largest_r2(slots),
+        }
+    }
+
+    /// Gathers the candidates of the targets `slots` of `cell` in an open domain.
     ///
     /// # Safety
-    /// The processor has the level `S`.
+    /// The processor has the level `S`, and `MODE` says whether sources have radii.
     #[inline(always)]
-    unsafe fn gather<S: Simd>(
+    unsafe fn gather_open<S: Simd, const MODE: Mode>(
         &self,
         cell: Cell,
+        slots: &Range<usize>,
+        sweep: &mut Sweep<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let args = self.gather_args(slots);
+        let runs = sweep.runs(cell);
+        let candidates = &mut scratch.candidates;
+        candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum());
+        let to = candidates.arrays_mut();
+        let mut len = 0;
+        for run in runs {
+            // SAFETY: the caller's promise; room for all runs was made.
+            len = unsafe { S::gather::<MODE>(&args, run.slots.clone(), &to, len) };
+        }
+        // SAFETY: all of them were written.
+        unsafe { candidates.set_len(len) };
+        candidates.seal();
+    }
+
+    /// Gathers the candidates of the targets `slots`, all of the same wrap, from the pieces
+    /// collected for them.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what the candidates carry.
+    #[inline(always)]
+    unsafe fn gather_pieces<S: Simd, const MODE: Mode>(
+        &self,
         slots: Range<usize>,
         scratch: &mut Scratch,
     ) -> Group {
-        let shifted = self.collect_pieces(cell, &slots, &mut scratch.pieces);
-        let (low, high) = self.bounds(&slots);
+        let mut args = self.gather_args(&slots);
         let candidates = &mut scratch.candidates;
-        candidates.clear(shifted);
-        candidates.reserve(scratch.pieces.iter().map(|piece| piece.slots.len()).sum());
-        let mut itself = None;
-        let mut args = Gather {
-            points: self.sources.points(),
-            slots: 0..0,
-            tag: self.tag,
-            shift: [0.0; 3],
-            shifted,
-            low,
-            high,
-            r2: self.r2(),
-        };
+        let most = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
+        candidates.clear(has(MODE, SHIFTED), most);
+        let to = candidates.arrays_mut();
+        let (mut len, mut itself) = (0, None);
         for piece in &scratch.pieces {
-            let begin = candidates.len();
-            args.slots = piece.slots.clone();
+            let begin = len;
             args.shift = piece.shift;
+            let mut rest = piece.slots.clone();
             let central = piece.image == [0; 3];
-            if self.same_set && central && piece.slots.contains(&slots.start) {
-                // All targets survive the box test, so they stay next to each other.
-                args.slots.end = slots.start;
-                // SAFETY: the caller's promise; room for all pieces was made above.
-                unsafe { S::gather(&args, candidates) };
-                itself = Some(candidates.len());
-                args.slots = slots.start..piece.slots.end;
-            }
-            // SAFETY: as above.
-            unsafe { S::gather(&args, candidates) };
-            if self.ranked && shifted {
-                candidates.rank_from(begin, piece.image > [0; 3]);
+            // SAFETY: the caller's promise; room for all pieces was made, and what is ranked was
+            // written.
+            unsafe {
+                if self.same_set && central && rest.contains(&slots.start) {
+                    // All targets survive the box test, so they stay next to each other.
+                    len = S::gather::<MODE>(&args, rest.start..slots.start, &to, len);
+                    itself = Some(len);
+                    rest.start = slots.start;
+                }
+                len = S::gather::<MODE>(&args, rest, &to, len);
+                if self.ranked && has(MODE, SHIFTED) {
+                    to.rank(begin..len, piece.image > [0; 3]);
+                }
             }
         }
+        // SAFETY: all of them were written.
+        unsafe { candidates.set_len(len) };
         candidates.seal();
         Group { slots, itself }
     }
 
     /// Collects the runs of a cell, cut by image; true when any image is not the central one.
     #[inline(always)]
-    fn collect_pieces(&self, cell: Cell, targets: &Range<usize>, pieces: &mut Vec<Piece>) -> bool {
+    fn collect_pieces(
+        &self,
+        cell: Cell,
+        targets: &Range<usize>,
+        sweep: &mut Sweep<'_>,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
         pieces.clear();
-        if !self.sources.lattice().domain().is_periodic() {
-            self.sources.for_each_run(cell, |run| {
-                pieces.push(Piece {
-                    slots: run.slots,
-                    image: [0; 3],
-                    shift: [0.0; 3],
-                });
-            });
-            return false;
-        }
         let wraps = self.targets.points().wraps(targets.start);
-        self.sources.for_each_run(cell, |run| {
+        for run in sweep.runs(cell) {
             let image = std::array::from_fn(|axis| run.image[axis] + wraps[axis]);
-            self.split(run.slots, image, pieces);
-        });
+            self.split(run.slots.clone(), image, pieces);
+        }
         pieces.iter().any(|piece| piece.image != [0; 3])
     }
 

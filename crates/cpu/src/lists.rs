@@ -240,6 +240,26 @@ fn fill<T: Copy + Default>(vec: &mut Vec<T>, len: usize, what: &'static str) -> 
     Ok(())
 }
 
+/// Entries ahead of the last list that are fetched before they are written: far enough for memory
+/// to answer, near enough to stay in the first-level cache.
+const AHEAD: usize = 256;
+
+/// Entries per cache line.
+const LINE: usize = 16;
+
+/// Asks for the cache line at `at`, which need not be memory of ours, to be fetched for writing.
+#[inline(always)]
+fn prefetch_for_writing(at: *const u32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// What all workers share while lists are written.
 pub(crate) struct ListWriter<'a> {
     start: SharedMut<'a, u64>,
@@ -253,24 +273,47 @@ pub(crate) struct ListWriter<'a> {
 }
 
 /// A worker's current chunk of the storage, or an overflow block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Chunk {
-    next: u64,
-    end: u64,
+    /// Where the next list goes; `left` entries from there on are the worker's.
+    to: *mut u32,
+    left: usize,
+    /// What `start` says about the next list.
+    start: u64,
+    /// The overflow block that `to` points into, and its number.
     block: Option<(u64, Vec<u32>)>,
 }
 
-impl ListWriter<'_> {
-    /// Makes sure `chunk` has room for one list of `most` entries; false when memory is short.
-    fn ensure(&self, chunk: &mut Chunk, most: u64) -> bool {
-        if chunk.end - chunk.next >= most {
-            return true;
+// SAFETY: `to` points into a part of the storage, or of `block`, that this chunk alone uses.
+unsafe impl Send for Chunk {}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        Self {
+            to: std::ptr::null_mut(),
+            left: 0,
+            start: 0,
+            block: None,
         }
+    }
+}
+
+impl ListWriter<'_> {
+    /// Gives `chunk` room for one list of `most` entries; false when memory is short.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, chunk: &mut Chunk, most: usize) -> bool {
         self.retire(chunk);
+        let most = most as u64;
         let size = CHUNK.max(4 * most).min(self.capacity / 64).max(most);
         let begin = self.next.fetch_add(size, Ordering::Relaxed);
         if begin + size <= self.capacity {
-            (chunk.next, chunk.end) = (begin, begin + size);
+            // SAFETY: claimed chunks are disjoint and inside the storage.
+            let room = unsafe {
+                self.storage
+                    .slice_mut(begin as usize, (begin + size) as usize)
+            };
+            (chunk.to, chunk.left, chunk.start) = (room.as_mut_ptr(), room.len(), begin);
             return true;
         }
         // Put the claim back if nobody came after it, so that smaller ones may still fit.
@@ -278,14 +321,15 @@ impl ListWriter<'_> {
             self.next
                 .compare_exchange(begin + size, begin, Ordering::Relaxed, Ordering::Relaxed);
         let size = CHUNK.max(4 * most);
-        let Ok(block) = zeroed(size) else {
+        let Ok(mut block) = zeroed(size) else {
             self.failed.fetch_max(size, Ordering::Relaxed);
             return false;
         };
         let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
         let id = overflow.len() as u64;
         overflow.push((id, Vec::new()));
-        (chunk.next, chunk.end) = (0, size);
+        (chunk.to, chunk.left) = (block.as_mut_ptr(), block.len());
+        chunk.start = OVERFLOW | id << OFFSET_BITS;
         chunk.block = Some((id, block));
         true
     }
@@ -293,53 +337,41 @@ impl ListWriter<'_> {
     /// Hands a full overflow block over.
     pub(crate) fn retire(&self, chunk: &mut Chunk) {
         if let Some((id, mut block)) = chunk.block.take() {
-            block.truncate(chunk.next as usize);
+            block.truncate(block.len() - chunk.left);
             let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
             overflow[id as usize] = (id, block);
-            *chunk = Chunk::default();
         }
+        *chunk = Chunk::default();
     }
 
-    /// Writes the list of `target`, which `write` puts at the pointer it is given; it returns the
-    /// length, and may scribble over `slack` entries behind it.
+    /// Room for one list and its scribble, `most` entries together; null when memory is short.
+    #[inline(always)]
+    pub(crate) fn room(&self, chunk: &mut Chunk, most: usize) -> *mut u32 {
+        if chunk.left < most && !self.refill(chunk, most) {
+            return std::ptr::null_mut();
+        }
+        chunk.to
+    }
+
+    /// Takes the list of `target`, the `count` entries at [`room`](Self::room).
     ///
     /// # Safety
-    /// Each target is written once, by one worker, and `write` touches at most `most + slack`
-    /// entries.
+    /// The room was asked for with at least `count`, there is such a target, and each target is
+    /// put once, by one worker.
     #[inline(always)]
-    pub(crate) unsafe fn list(
-        &self,
-        chunk: &mut Chunk,
-        target: usize,
-        most: usize,
-        slack: usize,
-        write: impl FnOnce(*mut u32) -> usize,
-    ) {
-        let room = (most + slack) as u64;
-        if chunk.end - chunk.next < room && !self.ensure(chunk, room) {
-            return;
-        }
-        let begin = chunk.next;
-        let (start, to) = match &mut chunk.block {
-            None => {
-                // SAFETY: claimed chunks are disjoint and inside the storage.
-                let list = unsafe {
-                    self.storage
-                        .slice_mut(begin as usize, (begin + room) as usize)
-                };
-                (begin, list.as_mut_ptr())
-            }
-            Some((id, block)) => (
-                OVERFLOW | *id << OFFSET_BITS | begin,
-                block[begin as usize..(begin + room) as usize].as_mut_ptr(),
-            ),
-        };
-        let count = write(to);
-        chunk.next = begin + count as u64;
+    pub(crate) unsafe fn put(&self, chunk: &mut Chunk, target: usize, count: usize) {
         // SAFETY: each target is written once.
         unsafe {
-            self.start.write(target, start);
+            self.start.write(target, chunk.start);
             self.count.write(target, count as u32);
+        }
+        chunk.to = chunk.to.wrapping_add(count);
+        chunk.left -= count;
+        chunk.start += count as u64;
+        let mut line = 0;
+        while line < count {
+            prefetch_for_writing(chunk.to.wrapping_add(AHEAD + line));
+            line += LINE;
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::{
     CpuLane, Error, NeighborLists, SimdLevel,
     candidates::Candidates,
-    group::{Group, Scratch, Walk},
+    group::{Group, Radii, Scratch, Walk},
     lists::{Chunk, ListWriter},
-    simd::{self, LANES, Select, Simd, Tag, Task, with_level},
+    simd::{self, HALF, LANES, Mode, STREAMS, Select, Simd, Tag, Task, with_level, with_mode},
 };
 use nearfield_grid::{Grid, SharedMut};
 use nearfield_pairs::Pair;
@@ -57,15 +57,15 @@ impl CpuLane {
         };
         lists.prepare(targets, expected)?;
         lists.fill(|writer| {
-            let chunks: Mutex<Vec<Chunk>> = Mutex::default();
+            let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
             let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
             self.for_each_task(targets, |slots, scratch| {
-                let chunk = stack().pop().unwrap_or_default();
-                let mut sink = Stored { writer, chunk };
+                let chunks = stack().pop().unwrap_or_default();
+                let mut sink = Stored { writer, chunks };
                 walk.lists(self.level(), slots, scratch, kind, &mut sink);
-                stack().push(sink.chunk);
+                stack().push(sink.chunks);
             });
-            for chunk in stack().iter_mut() {
+            for chunk in stack().iter_mut().flatten() {
                 writer.retire(chunk);
             }
         })
@@ -86,13 +86,10 @@ impl CpuLane {
         let walk = self.walk(sets, Tag::Index, ListKind::Full);
         let counts = SharedMut::new(counts);
         self.for_each_task(targets, |slots, scratch| {
-            let mut sink = Counted {
-                room: Vec::new(),
-                put: |target, count| {
+            let mut sink = Counted::new(|target, count| {
                     // SAFETY: every target lies in one task, and is visited once there.
                     unsafe { counts.write(target, count) };
-                },
-            };
+                });
             walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
         });
         Ok(())
@@ -105,6 +102,7 @@ impl CpuLane {
             same_set: sets.same_set,
             tag,
             ranked: kind == ListKind::Half && sets.same_set,
+            radii: Radii::default(),
         }
     }
 
@@ -112,13 +110,10 @@ impl CpuLane {
     fn expected_pairs(&self, walk: &Walk<'_>, targets: usize, kind: ListKind) -> u64 {
         let mut scratch = Scratch::default();
         let (mut pairs, mut sampled) = (0u64, 0u64);
-        let mut sink = Counted {
-            room: Vec::new(),
-            put: |_, count| {
+        let mut sink = Counted::new(|_, count| {
                 pairs += u64::from(count);
                 sampled += 1;
-            },
-        };
+            });
         for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
             walk.lists(
                 self.level(),
@@ -128,50 +123,74 @@ impl CpuLane {
                 &mut sink,
             );
         }
-        let most_candidates = sink.room.len();
+        let most_candidates = sink.room[0].len();
         let mean = pairs as f64 / sampled.max(1) as f64;
-        let slack = (self.threads() * 8 * (most_candidates + LANES)) as u64;
+        let slack = (self.threads() * STREAMS * 8 * (most_candidates + LANES)) as u64;
         (mean * targets as f64 * 1.1) as u64 + slack + (1 << 12)
     }
 }
 
-/// Where lists go as they are found.
+/// Where lists go as they are found, in [`STREAMS`] streams.
 trait ListSink {
-    /// Takes the list of `target`, which `write` puts at the pointer it is given: at most `most`
-    /// entries, and up to [`LANES`] entries of scribble behind.
-    fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize);
+    /// Room in a stream for a list of at most `most` entries and [`LANES`] entries of scribble
+    /// behind, or null when memory is short.
+    fn room(&mut self, stream: usize, most: usize) -> *mut u32;
+
+    /// Takes the list of `target`, `count` entries where [`room`](Self::room) of the stream was
+    /// last.
+    ///
+    /// # Safety
+    /// `count` is at most what was asked for, and every target is put once, by one worker.
+    unsafe fn put(&mut self, stream: usize, target: usize, count: usize);
 }
 
 /// Lists written into shared storage.
 struct Stored<'a> {
     writer: &'a ListWriter<'a>,
-    chunk: Chunk,
+    chunks: [Chunk; STREAMS],
 }
 
 impl ListSink for Stored<'_> {
     #[inline(always)]
-    fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize) {
-        // SAFETY: every target lies in one task, and is visited once there.
-        unsafe {
-            self.writer
-                .list(&mut self.chunk, target, most, LANES, write)
-        }
+    fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
+        self.writer.room(&mut self.chunks[stream], most + LANES)
+    }
+
+    #[inline(always)]
+    unsafe fn put(&mut self, stream: usize, target: usize, count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.writer.put(&mut self.chunks[stream], target, count) }
     }
 }
 
 /// Lists of which only the lengths are kept.
 struct Counted<F> {
-    room: Vec<u32>,
+    room: [Vec<u32>; STREAMS],
     put: F,
+}
+
+impl<F> Counted<F> {
+    fn new(put: F) -> Self {
+        Self {
+            room: Default::default(),
+            put,
+        }
+    }
 }
 
 impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
     #[inline(always)]
-    fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize) {
-        if self.room.len() < most + LANES {
-            self.room.resize(most + LANES, 0);
+    fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
+        let room = &mut self.room[stream];
+        if room.len() < most + LANES {
+            room.resize(most + LANES, 0);
         }
-        (self.put)(target, write(self.room.as_mut_ptr()) as u32);
+        room.as_mut_ptr()
+    }
+
+    #[inline(always)]
+    unsafe fn put(&mut self, _: usize, target: usize, count: usize) {
+        (self.put)(target, count as u32);
     }
 }
 
@@ -213,46 +232,123 @@ impl<L: ListSink> Task for ListTask<'_, L> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let (walk, sink, half) = (self.walk, self.sink, self.half);
-        // SAFETY: the caller's promise; the flags match the candidates.
+        let mut groups = walk.groups(self.slots);
+        // SAFETY: the caller's promise; the modes are what the candidates carry.
         unsafe {
-            walk.for_each_group::<S>(self.slots, self.scratch, |group, candidates| {
-                match (candidates.shifted(), half) {
-                    (false, false) => walk.put::<S, false, false>(group, candidates, sink),
-                    (true, false) => walk.put::<S, true, false>(group, candidates, sink),
-                    (false, true) => walk.put::<S, false, true>(group, candidates, sink),
-                    (true, true) => walk.put::<S, true, true>(group, candidates, sink),
+            while let Some((group, mode)) = groups.next::<S>(self.scratch) {
+                let candidates = &self.scratch.candidates;
+                if mode == 0 && !half {
+                    walk.put_plain::<S>(&group, candidates, sink);
+                } else {
+                    let mode = mode | if half { HALF } else { 0 };
+                    with_mode!(mode, MODE => walk.put::<S, MODE, 0>(&group, candidates, sink));
                 }
-            });
+            }
         }
     }
 }
 
 impl Walk<'_> {
-    /// Hands the lists of a group to `sink`.
+    /// The lists of a group of the most common mode, with the loops over few candidates unrolled.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `SHIFTED` says whether the candidates are.
+    /// The processor has the level `S`, and candidates carry nothing.
     #[inline(always)]
-    unsafe fn put<S: Simd, const SHIFTED: bool, const HALF: bool>(
+    unsafe fn put_plain<S: Simd>(
         &self,
         group: &Group,
         candidates: &Candidates,
         sink: &mut impl ListSink,
     ) {
+        // SAFETY: the caller's promise; the numbers of blocks are right.
+        unsafe {
+            match candidates.len().div_ceil(LANES) {
+                1 => self.put::<S, 0, 1>(group, candidates, sink),
+                2 => self.put::<S, 0, 2>(group, candidates, sink),
+                3 => self.put::<S, 0, 3>(group, candidates, sink),
+                4 => self.put::<S, 0, 4>(group, candidates, sink),
+                5 => self.put::<S, 0, 5>(group, candidates, sink),
+                6 => self.put::<S, 0, 6>(group, candidates, sink),
+                7 => self.put::<S, 0, 7>(group, candidates, sink),
+                8 => self.put::<S, 0, 8>(group, candidates, sink),
+                _ => self.put::<S, 0, 0>(group, candidates, sink),
+            }
+        }
+    }
+
+    /// Selects the neighbours of every target of a group.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, `MODE` says what candidates carry, and `BLOCKS` is the
+    /// number of vectors they fill or 0.
+    #[inline(always)]
+    unsafe fn put<S: Simd, const MODE: Mode, const BLOCKS: usize>(
+        &self,
+        group: &Group,
+        candidates: &Candidates,
+        sink: &mut impl ListSink,
+    ) {
+        let mut k = 0;
+        // SAFETY: the caller's promise.
+        unsafe {
+            while BLOCKS == 0 && k + STREAMS <= group.slots.len() {
+                self.put_some::<S, MODE, BLOCKS, STREAMS>(group, k, candidates, sink);
+                k += STREAMS;
+            }
+            while k < group.slots.len() {
+                self.put_some::<S, MODE, BLOCKS, 1>(group, k, candidates, sink);
+                k += 1;
+            }
+        }
+    }
+
+    /// Selects the neighbours of `TARGETS` targets of a group from number `first` on.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put); the group has as many.
+    #[inline(always)]
+    unsafe fn put_some<
+        S: Simd,
+        const MODE: Mode,
+        const BLOCKS: usize,
+        const TARGETS: usize,
+    >(
+        &self,
+        group: &Group,
+        first: usize,
+        candidates: &Candidates,
+        sink: &mut impl ListSink,
+    ) {
+        let mut args = [self.select_args(group, first); TARGETS];
+        let mut lists = [std::ptr::null_mut(); TARGETS];
+        for t in 0..TARGETS {
+            args[t] = self.select_args(group, first + t);
+            lists[t] = sink.room(t, candidates.len());
+            if lists[t].is_null() {
+                return;
+            }
+        }
+        // SAFETY: the caller's promise; sinks make room for the bound and a vector, and every
+        // target lies in one task and is visited once there.
+        unsafe {
+            let counts = S::select::<MODE, BLOCKS, TARGETS>(&args, candidates, lists);
+            for t in 0..TARGETS {
+                let slot = group.slots.start + first + t;
+                sink.put(t, self.targets.points().index()[slot] as usize, counts[t]);
+            }
+        }
+    }
+
+    /// What selecting for target number `k` of a group starts from.
+    #[inline(always)]
+    fn select_args(&self, group: &Group, k: usize) -> Select {
         let points = self.targets.points();
-        let r2 = self.r2();
-        for (k, slot) in group.slots.clone().enumerate() {
-            let index = points.index()[slot];
-            let args = Select {
-                target: points.position(slot),
-                r2,
-                own_tag: if self.same_set { index } else { u32::MAX },
-                own_place: group.place_of(k),
-            };
-            sink.put(index as usize, candidates.len(), |to| {
-                // SAFETY: the caller's promise; sinks make room for the bound and a vector.
-                unsafe { S::select::<SHIFTED, HALF>(&args, candidates, to) }
-            });
+        let slot = group.slots.start + k;
+        Select {
+            target: points.position(slot),
+            r2: self.r2(slot),
+            own_tag: if self.same_set { points.index()[slot] } else { u32::MAX },
+            own_place: group.place_of(k),
         }
     }
 }
@@ -266,8 +362,8 @@ impl PairOfSets<'_> {
         let r2 = lattice.radius().squared();
         let position = targets.position(slot);
         let wraps = targets.wraps(slot);
-        self.sources.for_each_run(lattice.cell(position), |run| {
-            for source in run.slots {
+        for run in self.sources.sweep().runs(lattice.cell(position)) {
+            for source in run.slots.clone() {
                 let other = sources.wraps(source);
                 let image: [i32; 3] =
                     std::array::from_fn(|axis| run.image[axis] + wraps[axis] - other[axis]);
@@ -280,6 +376,6 @@ impl PairOfSets<'_> {
                     visit(sources.index()[source], Pair { d, d2 });
                 }
             }
-        });
+        }
     }
 }

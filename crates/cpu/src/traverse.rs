@@ -109,37 +109,41 @@ struct TraverseTask<'a, K: PairKernel> {
     scratch: &'a mut Scratch,
 }
 
+/// Room for `count` channels of `stride` values in `array`.
+#[inline(always)]
+fn room(array: &mut Aligned<f32>, count: usize, stride: usize) -> simd::Channels {
+    array.grow(count * stride);
+    simd::Channels {
+        data: array.as_mut_ptr(),
+        stride,
+        count,
+    }
+}
+
 impl<K: PairKernel> Task for TraverseTask<'_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let shared = self.traversal;
         let mut gathered = std::mem::take(&mut self.scratch.gathered);
         let mut packed = std::mem::take(&mut self.scratch.packed);
+        let mut groups = shared.walk.groups(self.slots);
         // SAFETY: the caller's promise.
-        unsafe {
-            shared
-                .walk
-                .for_each_group::<S>(self.slots, self.scratch, |group, candidates| {
-                    let stride = (candidates.len() + LANES).next_multiple_of(LANES);
-                    let room = |array: &mut Aligned<f32>, count| {
-                        array.grow(count * stride);
-                        simd::Channels {
-                            data: array.as_mut_ptr(),
-                            stride,
-                            count,
-                        }
-                    };
-                    S::call(Evaluate {
-                        shared,
-                        group,
-                        candidates,
-                        gathered: room(&mut gathered, K::Source::COUNT),
-                        packed: match K::PACKED {
-                            true => room(&mut packed, 4 + K::Source::COUNT),
-                            false => room(&mut packed, 0),
-                        },
-                    });
-                });
+        while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
+            let candidates = &self.scratch.candidates;
+            let stride = (candidates.len() + LANES).next_multiple_of(LANES);
+            let evaluate = Evaluate {
+                shared,
+                group: &group,
+                candidates,
+                mode,
+                gathered: room(&mut gathered, K::Source::COUNT, stride),
+                packed: match K::PACKED {
+                    true => room(&mut packed, 4 + K::Source::COUNT, stride),
+                    false => room(&mut packed, 0, stride),
+                },
+            };
+            // SAFETY: the caller's promise.
+            unsafe { S::call(evaluate) };
         }
         self.scratch.gathered = gathered;
         self.scratch.packed = packed;

@@ -201,6 +201,12 @@ impl Grid {
         self.table.kind()
     }
 
+    /// The table itself.
+    #[inline(always)]
+    pub(crate) fn table(&self) -> &CellTable {
+        &self.table
+    }
+
     /// Cells the table covers.
     pub fn table_len(&self) -> usize {
         self.table.len()
@@ -226,34 +232,6 @@ impl Grid {
                 self.table.find(slots.start)
             },
             slots,
-        }
-    }
-
-    /// Visits every run of this grid's points that can lie within the radius of a point in `cell`,
-    /// by ascending image and row; no point is visited twice in the same image.
-    #[inline]
-    pub fn for_each_run(&self, cell: Cell, mut visit: impl FnMut(Run)) {
-        let [period_x, period_y, period_z] = self.lattice.periods();
-        for row in self.lattice.rows() {
-            let (y, image_y) = wrap(cell[1] + row.y, period_y);
-            let (z, image_z) = wrap(cell[2] + row.z, period_z);
-            let Some(cells) = self.table.row(y, z) else {
-                continue;
-            };
-            let (mut low, high) = (cell[0] - row.reach, cell[0] + row.reach);
-            while low <= high {
-                let (x, image_x) = wrap(low, period_x);
-                let span = match period_x {
-                    Some(period) => (high - low).min(period - 1 - x),
-                    None => high - low,
-                };
-                let slots = self.table.run(cells, x, x + span);
-                if !slots.is_empty() {
-                    let image = [image_x, image_y, image_z];
-                    visit(Run { slots, image });
-                }
-                low += span + 1;
-            }
         }
     }
 
@@ -395,15 +373,6 @@ impl Packing {
     fn key(&self, cell: Cell) -> u128 {
         let [x, y, z] = std::array::from_fn(|axis| (cell[axis] - self.cells.origin[axis]) as u128);
         z << self.shift_z | y << self.shift_y | x
-    }
-}
-
-/// A cell coordinate inside the box, and the image it came from.
-#[inline(always)]
-fn wrap(cell: i64, period: Option<i64>) -> (i64, i32) {
-    match period {
-        None => (cell, 0),
-        Some(period) => (cell.rem_euclid(period), cell.div_euclid(period) as i32),
     }
 }
 

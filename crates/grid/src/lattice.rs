@@ -3,10 +3,10 @@
 //! **Invariant others rely on:** if the contract's `f32` arithmetic finds two points within the
 //! radius, the offset between their cells (images included) is among [`Lattice::rows`].
 //!
-//! Why it holds. Cells are `floor(x · inverse_edge)` in `f64`, anchored at coordinate 0, not at the
-//! smallest point: an `f32` that is many cells from 0 is itself coarse (beyond 2²⁵ cells two
-//! different coordinates differ by more than a cell), so the relative error of the `f64` product
-//! never amounts to more than 2⁻²⁵ cells where it could matter. The edge is the radius enlarged by
+//! Why it holds. Cells are `floor(x · inverse_edge + phase)` in `f64`, anchored near coordinate 0,
+//! not at the smallest point: an `f32` that is many cells from 0 is itself coarse (beyond 2²⁵ cells
+//! two different coordinates differ by more than a cell), so the relative error of the two `f64`
+//! operations never amounts to more than 2⁻²⁵ cells where it could matter. The edge is the radius enlarged by
 //! 1 + 2⁻²⁰, and on periodic axes by 2⁻²² of the box length plus coordinate range, which covers the
 //! rounding of `fl(fl(xj − xi) + S)`. Anchoring at 0 also means that an outlier or a moving
 //! bounding box never moves the cells of the other points.
@@ -31,6 +31,13 @@ pub struct Row {
 /// coordinates are more than a cell apart, so clamping adds candidates but loses no pair, and
 /// three coordinates fit a 128-bit key.
 const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
+
+/// Where cell 0 begins on open axes, in cells before coordinate 0. Particle codes start from points
+/// at whole or half multiples of a spacing that goes into the radius a few times; were cells to
+/// begin there too, noise would spread every such layer over two cells, and the boxes that
+/// candidates are pruned by would be as large as the cells. A twelfth keeps the borders between
+/// such layers for two to five layers per cell.
+const PHASE: f64 = 1.0 / 12.0;
 
 /// Images searched on each side of a periodic axis before the box is refused as absurdly small.
 const MOST_IMAGES: f64 = 1000.0;
@@ -144,6 +151,7 @@ impl Lattice {
     }
 
     /// Cells per periodic axis, `None` where open.
+    #[inline(always)]
     pub(crate) fn periods(&self) -> [Option<i64>; 3] {
         self.axes.map(|axis| axis.period.map(|period| period.cells))
     }
@@ -171,7 +179,7 @@ impl Axis {
     fn cell(&self, x: f32) -> (i64, i32) {
         let x = f64::from(x);
         match self.period {
-            None => (floor(x * self.inverse_edge), 0),
+            None => (floor(x * self.inverse_edge + PHASE), 0),
             Some(period) => {
                 let wraps = floor(x / period.length);
                 let inside = x - wraps as f64 * period.length;

@@ -10,8 +10,8 @@
 //! 2. [`Lattice`] turns a radius and a [`Domain`] into cells such that **no pair within the radius
 //!    lies farther apart than the lattice's stencil reaches**, whatever floating point does.
 //! 3. [`Grid::build`] sorts the points stably by cell (dense or hashed table, by memory).
-//! 4. [`Grid::for_each_run`] visits the candidates of a cell: one contiguous range of sorted points
-//!    per neighbour row (and periodic image).
+//! 4. [`Grid::sweep`] visits the candidates of cell after cell: one contiguous range of sorted
+//!    points per neighbour row (and periodic image).
 //!
 //! The order of the sorted points depends on the input alone, never on the number of threads.
 
@@ -26,6 +26,7 @@ mod positions;
 mod radius;
 mod shared;
 mod sort;
+mod sweep;
 mod table;
 
 pub use bounds::Bounds;
@@ -38,6 +39,7 @@ pub use permutation::Permutation;
 pub use positions::Positions;
 pub use radius::Radius;
 pub use shared::SharedMut;
+pub use sweep::Sweep;
 pub use table::TableKind;
 
 /// Lanes of padding behind every sorted array, so that a vector load that starts at the last

@@ -123,7 +123,7 @@ fn no_points_make_an_empty_grid_and_points_can_come_later() {
     let mut grid = build(&[], 1.0, Domain::OPEN);
     assert!(grid.points().is_empty());
     assert_eq!(grid.cells(0..0).count(), 0);
-    grid.for_each_run([0, 0, 0], |run| panic!("{run:?} in an empty grid"));
+    assert_eq!(grid.sweep().runs([0, 0, 0]), [], "an empty grid");
     let points = scatter(100, 3.0);
     let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
     let lattice = grid.lattice().clone();
@@ -141,13 +141,13 @@ proptest! {
         let domain = Domain::new([box_length, None, None]).unwrap();
         let grid = check(&points, radius, domain);
         let sorted = grid.points();
+        let mut sweep = grid.sweep();
         for target in 0..points.len() {
             let mut reached = vec![0; points.len()];
-            grid.for_each_run(grid.lattice().cell(sorted.position(target)), |run| {
-                if run.image == [0; 3] {
-                    run.slots.for_each(|slot| reached[slot] += 1);
-                }
-            });
+            let cell = grid.lattice().cell(sorted.position(target));
+            for run in sweep.runs(cell).iter().filter(|run| run.image == [0; 3]) {
+                run.slots.clone().for_each(|slot| reached[slot] += 1);
+            }
             for source in 0..points.len() {
                 let (a, b) = (sorted.position(target), sorted.position(source));
                 let d2: f32 = (0..3).map(|axis| (b[axis] - a[axis]).powi(2)).sum();

@@ -1,23 +1,34 @@
-//! The two inner loops, once per instruction set, and the choice between them at run time.
+//! The inner loops, and the choice of an instruction set at run time.
 //!
 //! * `gather` copies the candidates of a run that can be within the radius of any target in a box;
 //! * `select` writes the indices of the candidates within the radius of one target;
-//! * everything around them is generic Rust, compiled once per level by [`with_level`].
+//! * `pack` does the same with the geometry and the source channels of the neighbours.
 //!
+//! [`loops`] holds them, written once over [`Vector`]; one module per instruction set says what a
+//! vector is; everything around them is generic Rust, compiled once per level by [`with_level`].
 //! All levels evaluate the contract's arithmetic, so they give the same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod loops;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
+mod vector;
 
-use crate::candidates::Candidates;
+use crate::candidates::{Arrays, Candidates};
 use nearfield_grid::SortedPoints;
 use std::ops::Range;
+pub(crate) use vector::Vector;
 
 /// Widest vectors of any level; scratch arrays are padded by this many elements.
 pub(crate) const LANES: usize = 16;
+
+/// Targets that are searched together where there are many candidates, each writing its list to a
+/// stream of its own: a store that follows one to the same cache line waits for it.
+pub(crate) const STREAMS: usize = 4;
 
 /// Instruction sets the inner loops are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +40,8 @@ pub enum SimdLevel {
     Avx2,
     /// Sixteen lanes with compression: the above and AVX-512 F, VL and DQ.
     Avx512,
+    /// Four lanes: 64-bit ARM.
+    Neon,
 }
 
 impl SimdLevel {
@@ -55,7 +68,10 @@ impl SimdLevel {
                 return &[Self::Scalar, Self::Avx2];
             }
         }
-        &[Self::Scalar]
+        match cfg!(target_arch = "aarch64") {
+            true => &[Self::Scalar, Self::Neon],
+            false => &[Self::Scalar],
+        }
     }
 
     /// Whether this processor has the level.
@@ -69,6 +85,7 @@ impl SimdLevel {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Neon => "neon",
         }
     }
 }
@@ -82,22 +99,63 @@ pub(crate) enum Tag {
     Slot,
 }
 
+/// What the inner loops must do beyond the plain search; a set of bits, so that it can be a
+/// constant parameter of the loops.
+pub(crate) type Mode = u8;
+/// Candidates carry image vectors.
+pub(crate) const SHIFTED: Mode = 1;
+/// Only candidates whose rank is above the target's tag are neighbours.
+pub(crate) const HALF: Mode = 2;
+/// Candidates carry squared radii of their own.
+pub(crate) const RADII: Mode = 4;
+
+/// Whether `mode` has the bits `what`.
+#[inline(always)]
+pub(crate) const fn has(mode: Mode, what: Mode) -> bool {
+    mode & what != 0
+}
+
+/// Calls `$run::<MODE>()`-like expressions with the mode as a constant: `$mode` must be a value,
+/// `$constant` names the constant in `$body`.
+macro_rules! with_mode {
+    ($mode:expr, $constant:ident => $body:expr) => {
+        match $mode {
+            0 => with_mode!(@ 0, $constant, $body),
+            1 => with_mode!(@ 1, $constant, $body),
+            2 => with_mode!(@ 2, $constant, $body),
+            3 => with_mode!(@ 3, $constant, $body),
+            4 => with_mode!(@ 4, $constant, $body),
+            5 => with_mode!(@ 5, $constant, $body),
+            6 => with_mode!(@ 6, $constant, $body),
+            _ => with_mode!(@ 7, $constant, $body),
+        }
+    };
+    (@ $value:literal, $constant:ident, $body:expr) => {{
+        const $constant: $crate::simd::Mode = $value;
+        $body
+    }};
+}
+pub(crate) use with_mode;
+
 /// One run of candidates and the box of the targets they are for.
 pub(crate) struct Gather<'a> {
     pub(crate) points: &'a SortedPoints,
-    pub(crate) slots: Range<usize>,
+    /// Squared radius of every sorted point, for [`RADII`]; as long as the points' padded arrays.
+    pub(crate) source_r2: &'a [f32],
     pub(crate) tag: Tag,
-    /// Image vector added to every difference; stored per candidate when `shifted`.
+    /// Image vector added to every difference; stored per candidate for [`SHIFTED`].
     pub(crate) shift: [f32; 3],
-    pub(crate) shifted: bool,
     pub(crate) low: [f32; 3],
     pub(crate) high: [f32; 3],
+    /// Largest squared radius of any target in the box.
     pub(crate) r2: f32,
 }
 
 /// One target and what keeps a candidate out of its list besides the distance.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Select {
     pub(crate) target: [f32; 3],
+    /// Squared radius; for [`RADII`] the larger of this and the candidate's own counts.
     pub(crate) r2: f32,
     /// Tag that the target itself has among the candidates, or `u32::MAX`, which no point has.
     pub(crate) own_tag: u32,
@@ -138,35 +196,8 @@ pub(crate) fn squared(d: [f32; 3]) -> f32 {
 /// The methods are inlined into tasks that [`with_level`] compiles for the level, so that nothing
 /// is passed through memory between the loops of a group.
 pub(crate) trait Simd {
-    /// Appends the candidates of a run to `out`.
-    ///
-    /// # Safety
-    /// The processor has the level, and `out` has room for the run and a vector.
-    unsafe fn gather(args: &Gather<'_>, out: &mut Candidates);
-
-    /// Writes the tags of the candidates that are neighbours to `list` and returns how many.
-    ///
-    /// # Safety
-    /// The processor has the level, `list` has room for `candidates.len() + LANES` tags, and
-    /// `SHIFTED` says whether the candidates are.
-    unsafe fn select<const SHIFTED: bool, const HALF: bool>(
-        args: &Select,
-        candidates: &Candidates,
-        list: *mut u32,
-    ) -> usize;
-
-    /// Packs the candidates that are neighbours next to each other in `packed` and returns how
-    /// many: the displacement and its square as channels 0 to 3, then the `channels`.
-    ///
-    /// # Safety
-    /// As for [`select`](Self::select); every channel of `channels` has a value per candidate and
-    /// a vector more, every channel of `packed` has room for as many.
-    unsafe fn pack<const SHIFTED: bool>(
-        args: &Select,
-        candidates: &Candidates,
-        channels: Channels,
-        packed: Channels,
-    ) -> usize;
+    /// What the loops work on.
+    type Vector: Vector;
 
     /// Runs `task` as a function of its own: loops that the compiler must vectorise come out
     /// better when they are not part of a larger function.
@@ -174,14 +205,91 @@ pub(crate) trait Simd {
     /// # Safety
     /// The processor has the level.
     unsafe fn call<T: Task>(task: T);
+
+    /// Copies the candidates among the sorted points `slots` to the arrays `to`, behind the `len`
+    /// that are there; returns how many there are then.
+    ///
+    /// # Safety
+    /// The processor has the level, the points are there, the arrays have room for the run and
+    /// [`LANES`] more, and `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn gather<const MODE: Mode>(
+        args: &Gather<'_>,
+        slots: Range<usize>,
+        to: &Arrays,
+        len: usize,
+    ) -> usize {
+        // SAFETY: the caller's promises.
+        unsafe { loops::gather::<Self::Vector, MODE>(args, slots, to, len) }
+    }
+
+    /// Writes the tags of the candidates that are neighbours of each target to its list and
+    /// returns how many.
+    ///
+    /// `BLOCKS` is the number of [`LANES`] that hold the candidates, so that the loop is unrolled,
+    /// or 0.
+    ///
+    /// # Safety
+    /// The processor has the level, the lists have room for `candidates.len() + LANES` tags,
+    /// `MODE` says what candidates carry, and `BLOCKS` is 0 or right.
+    #[inline(always)]
+    unsafe fn select<const MODE: Mode, const BLOCKS: usize, const TARGETS: usize>(
+        args: &[Select; TARGETS],
+        candidates: &Candidates,
+        lists: [*mut u32; TARGETS],
+    ) -> [usize; TARGETS] {
+        // SAFETY: the caller's promises.
+        unsafe { loops::select::<Self::Vector, MODE, BLOCKS, TARGETS>(args, candidates, lists) }
+    }
+
+    /// Packs the candidates that are neighbours next to each other in `packed` and returns how
+    /// many: the displacement and its square as channels 0 to 3, then the `channels`.
+    ///
+    /// # Safety
+    /// As for [`select`](Self::select); every channel of `channels` has a value per candidate and
+    /// a vector more, every channel of `packed` has room for as many.
+    #[inline(always)]
+    unsafe fn pack<const MODE: Mode>(
+        args: &Select,
+        candidates: &Candidates,
+        channels: Channels,
+        packed: Channels,
+    ) -> usize {
+        // SAFETY: the caller's promises.
+        unsafe { loops::pack::<Self::Vector, MODE>(args, candidates, channels, packed) }
+    }
 }
 
-/// Work that is compiled for every level; `run` must be `#[inline(always)]`.
+/// Work that is compiled for every level; `run` must be `#[inline(always)]`, and so must all it
+/// calls that comes down to vectors.
 pub(crate) trait Task {
     /// # Safety
     /// The processor has the level.
     unsafe fn run<S: Simd>(self);
 }
+
+/// Implements [`Simd`] for a level by its vector and the function that compiles tasks for it.
+macro_rules! level {
+    ($(#[$attribute:meta])* $level:ident, $vector:ty, $call:path) => {
+        $(#[$attribute])*
+        pub(crate) struct $level;
+
+        $(#[$attribute])*
+        impl Simd for $level {
+            type Vector = $vector;
+
+            #[inline(always)]
+            unsafe fn call<T: Task>(task: T) {
+                // SAFETY: the caller's promise.
+                unsafe { $call(task) }
+            }
+        }
+    };
+}
+level!(Scalar, f32, scalar::call);
+level!(#[cfg(target_arch = "x86_64")] Avx2, std::arch::x86_64::__m256, avx2::call);
+level!(#[cfg(target_arch = "x86_64")] Avx512, std::arch::x86_64::__m512, avx512::call);
+level!(#[cfg(target_arch = "aarch64")] Neon, std::arch::aarch64::float32x4_t, neon::call);
 
 /// Runs `task` compiled for `level`, which the processor must have (see [`crate::CpuLane`]).
 pub(crate) fn with_level<T: Task>(level: SimdLevel, task: T) {
@@ -189,10 +297,12 @@ pub(crate) fn with_level<T: Task>(level: SimdLevel, task: T) {
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx512 => avx512::Avx512::call(task),
+            SimdLevel::Avx512 => Avx512::call(task),
             #[cfg(target_arch = "x86_64")]
-            SimdLevel::Avx2 => avx2::Avx2::call(task),
-            _ => scalar::Scalar::call(task),
+            SimdLevel::Avx2 => Avx2::call(task),
+            #[cfg(target_arch = "aarch64")]
+            SimdLevel::Neon => Neon::call(task),
+            _ => Scalar::call(task),
         }
     }
 }

@@ -1,111 +1,105 @@
-//! The inner loops in plain Rust: the definition the vector versions are tested against.
+//! One lane: plain Rust, for processors without a level of their own.
 
-use super::{Channels, Gather, Select, Simd, Tag, Task, squared};
-use crate::candidates::Candidates;
+// Unsafe only because the trait is; pointers are the callers' promise.
+#![allow(unsafe_op_in_unsafe_fn)]
 
-/// Plain Rust.
-pub(super) struct Scalar;
+use super::{Scalar, Task, Vector};
 
-impl Simd for Scalar {
+impl Vector for f32 {
+    const LANES: usize = 1;
+    type Ints = u32;
+    /// Storing one lane needs no order: what is not kept is overwritten by the next.
+    type Order = ();
+
     #[inline(always)]
-    unsafe fn gather(args: &Gather<'_>, out: &mut Candidates) {
-        for slot in args.slots.clone() {
-            let position = args.points.position(slot);
-            if box_distance2(position, args) <= args.r2 {
-                let tag = match args.tag {
-                    Tag::Index => args.points.index()[slot],
-                    Tag::Slot => slot as u32,
-                };
-                out.push(position, tag);
-                if args.shifted {
-                    out.set_last_shift(args.shift);
-                }
-            }
-        }
+    unsafe fn splat(value: f32) -> Self {
+        value
     }
 
     #[inline(always)]
-    unsafe fn select<const SHIFTED: bool, const HALF: bool>(
-        args: &Select,
-        candidates: &Candidates,
-        list: *mut u32,
-    ) -> usize {
-        let mut found = 0;
-        for k in 0..candidates.len() {
-            let d = difference::<SHIFTED>(args, candidates, k);
-            let tag = candidates.tag(k);
-            let wanted = match (HALF, SHIFTED) {
-                (true, _) => candidates.rank(k) > args.own_tag,
-                (false, true) => k != args.own_place,
-                (false, false) => tag != args.own_tag,
-            };
-            if wanted && squared(d) <= args.r2 {
-                // SAFETY: `found` never exceeds the number of candidates.
-                unsafe { list.add(found).write(tag) };
-                found += 1;
-            }
-        }
-        found
+    unsafe fn load(from: *const f32) -> Self {
+        from.read()
     }
 
     #[inline(always)]
-    unsafe fn pack<const SHIFTED: bool>(
-        args: &Select,
-        candidates: &Candidates,
-        channels: Channels,
-        packed: Channels,
-    ) -> usize {
-        let mut found = 0;
-        for k in 0..candidates.len() {
-            let d = difference::<SHIFTED>(args, candidates, k);
-            let d2 = squared(d);
-            let itself = match SHIFTED {
-                true => k == args.own_place,
-                false => candidates.tag(k) == args.own_tag,
-            };
-            if d2 <= args.r2 && !itself {
-                for (channel, value) in [d[0], d[1], d[2], d2].into_iter().enumerate() {
-                    // SAFETY: the caller's promise.
-                    unsafe { packed.at(channel, found).write(value) };
-                }
-                for channel in 0..channels.count {
-                    // SAFETY: the caller's promise.
-                    unsafe { *packed.at(4 + channel, found) = *channels.at(channel, k) };
-                }
-                found += 1;
-            }
-        }
-        found
+    unsafe fn store(self, to: *mut f32) {
+        to.write(self)
     }
 
-    unsafe fn call<T: Task>(task: T) {
-        // SAFETY: every processor has this level.
-        unsafe { task.run::<Self>() }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self + other
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self - other
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self * other
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+        f32::mul_add(self, a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn min(self, other: Self) -> Self {
+        f32::min(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        f32::max(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn le(self, other: Self) -> u32 {
+        u32::from(self <= other)
+    }
+
+    #[inline(always)]
+    unsafe fn load_u32(from: *const u32) -> u32 {
+        from.read()
+    }
+
+    #[inline(always)]
+    unsafe fn count_from(first: u32) -> u32 {
+        first
+    }
+
+    #[inline(always)]
+    unsafe fn unequal(lanes: u32, value: u32) -> u32 {
+        u32::from(lanes != value)
+    }
+
+    #[inline(always)]
+    unsafe fn above(lanes: u32, value: u32) -> u32 {
+        u32::from(lanes > value)
+    }
+
+    #[inline(always)]
+    unsafe fn order(_: u32) {}
+
+    #[inline(always)]
+    unsafe fn compress(self, _: (), to: *mut f32) {
+        to.write(self)
+    }
+
+    #[inline(always)]
+    unsafe fn compress_u32(lanes: u32, _: (), to: *mut u32) {
+        to.write(lanes)
     }
 }
 
-/// Displacement from the target to candidate `k`.
-#[inline(always)]
-fn difference<const SHIFTED: bool>(args: &Select, candidates: &Candidates, k: usize) -> [f32; 3] {
-    let mut d = candidates.position(k);
-    for axis in 0..3 {
-        d[axis] -= args.target[axis];
-        if SHIFTED {
-            d[axis] += candidates.shift(k)[axis];
-        }
-    }
-    d
-}
-
-/// Squared distance between a position and the box of the targets, as the pair test would round
-/// it for the nearest target the box could hold.
-#[inline(always)]
-fn box_distance2(position: [f32; 3], args: &Gather<'_>) -> f32 {
-    let mut d = [0.0; 3];
-    for axis in 0..3 {
-        let below = (position[axis] - args.high[axis]) + args.shift[axis];
-        let above = (position[axis] - args.low[axis]) + args.shift[axis];
-        d[axis] = below.max(-above).max(0.0);
-    }
-    squared(d)
+/// Compiles `task` for this level.
+///
+/// # Safety
+/// Every processor has it.
+#[inline(never)]
+pub(super) unsafe fn call<T: Task>(task: T) {
+    task.run::<Scalar>()
 }

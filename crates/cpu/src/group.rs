@@ -1,14 +1,14 @@
 //! From a range of sorted targets to groups of targets with their gathered candidates.
 //!
-//! A group is the targets of one cell (all of the same periodic wrap). Its candidates are a
+//! A group is the targets of one cell, or of a few nearly empty ones (all of the same periodic wrap). Its candidates are a
 //! superset of the neighbours of each of its targets, in the order of the grid's runs.
 
 use crate::{
     aligned::Aligned,
     candidates::Candidates,
-    simd::{Gather, Mode, RADII, SHIFTED, Simd, Tag, has, with_mode},
+    simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
 };
-use nearfield_grid::{Cell, Cells, Grid, Sweep};
+use nearfield_grid::{Cell, Cells, Grid, Run, Sweep};
 use std::ops::Range;
 
 /// Buffers of one worker, reused for every group.
@@ -53,7 +53,7 @@ pub(crate) struct Radii<'a> {
     pub(crate) sources: Option<&'a [f32]>,
 }
 
-/// Targets of one cell.
+/// Targets that are searched together.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     /// Sorted targets.
@@ -71,12 +71,19 @@ impl Group {
     }
 }
 
+/// Cells with fewer targets than this are searched together with the next ones along x: what a
+/// group costs whatever its size is shared, while their candidates still fill few vectors.
+const FEW_TARGETS: usize = STREAMS;
+
+/// Cells that a group spans at most.
+const LONGEST_GROUP: i64 = 8;
+
 /// Group after group of a range of sorted targets.
 pub(crate) struct Groups<'a> {
     walk: &'a Walk<'a>,
     cells: Cells<'a>,
     sweep: Sweep<'a>,
-    /// Targets left of a cell whose targets are of several wraps.
+    /// A cell taken from `cells` whose targets, or the last of them, are yet to come.
     rest: Option<(Cell, Range<usize>)>,
 }
 
@@ -96,16 +103,42 @@ impl Groups<'_> {
             // SAFETY: the caller's promise.
             return unsafe { self.next_periodic::<S>(scratch) };
         }
-        let (cell, slots) = self.cells.next()?;
+        let (cell, more, slots) = self.next_cells()?;
+        let runs = self.sweep.runs(cell, more);
         // SAFETY: the caller's promise.
         unsafe {
             match walk.radii.sources {
-                None => walk.gather_open::<S, 0>(cell, &slots, &mut self.sweep, scratch),
-                Some(_) => walk.gather_open::<S, RADII>(cell, &slots, &mut self.sweep, scratch),
+                None => walk.gather_open::<S, 0>(runs, &slots, scratch),
+                Some(_) => walk.gather_open::<S, RADII>(runs, &slots, scratch),
             }
         };
         let itself = None;
         Some((Group { slots, itself }, walk.common_mode()))
+    }
+
+    /// The next cell, together with those that follow it along x as long as all of them hold few
+    /// targets; how many follow; and their targets.
+    #[inline(always)]
+    fn next_cells(&mut self) -> Option<(Cell, i64, Range<usize>)> {
+        let (cell, mut slots) = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.cells.next()?,
+        };
+        let mut more = 0;
+        while slots.len() < FEW_TARGETS {
+            let Some((next, more_slots)) = self.cells.next() else {
+                break;
+            };
+            let apart = next[0] - cell[0];
+            let same_row = next[1..] == cell[1..] && apart < LONGEST_GROUP;
+            if !same_row || slots.len() + more_slots.len() > 2 * FEW_TARGETS {
+                self.rest = Some((next, more_slots));
+                break;
+            }
+            slots.end = more_slots.end;
+            more = apart;
+        }
+        Some((cell, more, slots))
     }
 
     /// [`next`](Self::next) where the domain is periodic.
@@ -201,20 +234,18 @@ impl Walk<'_> {
         }
     }
 
-    /// Gathers the candidates of the targets `slots` of `cell` in an open domain.
+    /// Gathers the candidates of the targets `slots` from `runs`, in an open domain.
     ///
     /// # Safety
     /// The processor has the level `S`, and `MODE` says whether sources have radii.
     #[inline(always)]
     unsafe fn gather_open<S: Simd, const MODE: Mode>(
         &self,
-        cell: Cell,
+        runs: &[Run],
         slots: &Range<usize>,
-        sweep: &mut Sweep<'_>,
         scratch: &mut Scratch,
     ) {
         let args = self.gather_args(slots);
-        let runs = sweep.runs(cell);
         let candidates = &mut scratch.candidates;
         candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum());
         let to = candidates.arrays_mut();
@@ -282,7 +313,7 @@ impl Walk<'_> {
     ) -> bool {
         pieces.clear();
         let wraps = self.targets.points().wraps(targets.start);
-        for run in sweep.runs(cell) {
+        for run in sweep.runs(cell, 0) {
             let image = std::array::from_fn(|axis| run.image[axis] + wraps[axis]);
             self.split(run.slots.clone(), image, pieces);
         }

@@ -237,52 +237,20 @@ impl<L: ListSink> Task for ListTask<'_, L> {
         unsafe {
             while let Some((group, mode)) = groups.next::<S>(self.scratch) {
                 let candidates = &self.scratch.candidates;
-                if mode == 0 && !half {
-                    walk.put_plain::<S>(&group, candidates, sink);
-                } else {
-                    let mode = mode | if half { HALF } else { 0 };
-                    with_mode!(mode, MODE => walk.put::<S, MODE, 0>(&group, candidates, sink));
-                }
+                let mode = mode | if half { HALF } else { 0 };
+                with_mode!(mode, MODE => walk.put::<S, MODE>(&group, candidates, sink));
             }
         }
     }
 }
 
 impl Walk<'_> {
-    /// The lists of a group of the most common mode, with the loops over few candidates unrolled.
-    ///
-    /// # Safety
-    /// The processor has the level `S`, and candidates carry nothing.
-    #[inline(always)]
-    unsafe fn put_plain<S: Simd>(
-        &self,
-        group: &Group,
-        candidates: &Candidates,
-        sink: &mut impl ListSink,
-    ) {
-        // SAFETY: the caller's promise; the numbers of blocks are right.
-        unsafe {
-            match candidates.len().div_ceil(LANES) {
-                1 => self.put::<S, 0, 1>(group, candidates, sink),
-                2 => self.put::<S, 0, 2>(group, candidates, sink),
-                3 => self.put::<S, 0, 3>(group, candidates, sink),
-                4 => self.put::<S, 0, 4>(group, candidates, sink),
-                5 => self.put::<S, 0, 5>(group, candidates, sink),
-                6 => self.put::<S, 0, 6>(group, candidates, sink),
-                7 => self.put::<S, 0, 7>(group, candidates, sink),
-                8 => self.put::<S, 0, 8>(group, candidates, sink),
-                _ => self.put::<S, 0, 0>(group, candidates, sink),
-            }
-        }
-    }
-
     /// Selects the neighbours of every target of a group.
     ///
     /// # Safety
-    /// The processor has the level `S`, `MODE` says what candidates carry, and `BLOCKS` is the
-    /// number of vectors they fill or 0.
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
-    unsafe fn put<S: Simd, const MODE: Mode, const BLOCKS: usize>(
+    unsafe fn put<S: Simd, const MODE: Mode>(
         &self,
         group: &Group,
         candidates: &Candidates,
@@ -291,12 +259,12 @@ impl Walk<'_> {
         let mut k = 0;
         // SAFETY: the caller's promise.
         unsafe {
-            while BLOCKS == 0 && k + STREAMS <= group.slots.len() {
-                self.put_some::<S, MODE, BLOCKS, STREAMS>(group, k, candidates, sink);
+            while k + STREAMS <= group.slots.len() {
+                self.put_some::<S, MODE, STREAMS>(group, k, candidates, sink);
                 k += STREAMS;
             }
             while k < group.slots.len() {
-                self.put_some::<S, MODE, BLOCKS, 1>(group, k, candidates, sink);
+                self.put_some::<S, MODE, 1>(group, k, candidates, sink);
                 k += 1;
             }
         }
@@ -310,7 +278,6 @@ impl Walk<'_> {
     unsafe fn put_some<
         S: Simd,
         const MODE: Mode,
-        const BLOCKS: usize,
         const TARGETS: usize,
     >(
         &self,
@@ -331,7 +298,7 @@ impl Walk<'_> {
         // SAFETY: the caller's promise; sinks make room for the bound and a vector, and every
         // target lies in one task and is visited once there.
         unsafe {
-            let counts = S::select::<MODE, BLOCKS, TARGETS>(&args, candidates, lists);
+            let counts = S::select::<MODE, TARGETS>(&args, candidates, lists);
             for t in 0..TARGETS {
                 let slot = group.slots.start + first + t;
                 sink.put(t, self.targets.points().index()[slot] as usize, counts[t]);
@@ -362,7 +329,7 @@ impl PairOfSets<'_> {
         let r2 = lattice.radius().squared();
         let position = targets.position(slot);
         let wraps = targets.wraps(slot);
-        for run in self.sources.sweep().runs(lattice.cell(position)) {
+        for run in self.sources.sweep().runs(lattice.cell(position), 0) {
             for source in run.slots.clone() {
                 let other = sources.wraps(source);
                 let image: [i32; 3] =

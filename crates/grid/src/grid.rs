@@ -5,7 +5,7 @@ use crate::{
     error::reserve,
     positions::{Source, Visitor},
     sort::{self, SortScratch, Sorted, WideKey},
-    table::{CellBox, CellTable, DenseTable, HashedTable},
+    table::{CellBox, CellTable, DenseTable, HashedTable, RowOfCells},
 };
 use rayon::prelude::*;
 use std::ops::Range;
@@ -226,6 +226,7 @@ impl Grid {
     pub fn cells(&self, slots: Range<usize>) -> Cells<'_> {
         Cells {
             table: &self.table,
+            row: RowOfCells::default(),
             place: if slots.is_empty() {
                 0
             } else {
@@ -377,26 +378,33 @@ impl Packing {
 }
 
 /// Iterator of [`Grid::cells`]: a cell and the sorted points in it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cells<'a> {
     table: &'a CellTable,
+    /// Number of the next cell of the table.
     place: usize,
+    /// The row it lies in, looked up once for all cells of the row.
+    row: RowOfCells,
     slots: Range<usize>,
 }
 
 impl Iterator for Cells<'_> {
     type Item = (Cell, Range<usize>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         while !self.slots.is_empty() {
             let place = self.place;
             let points = self.table.points(place)?;
             self.place += 1;
+            if points.is_empty() {
+                continue;
+            }
             let begin = points.start.max(self.slots.start);
             let end = points.end.min(self.slots.end);
             if begin < end {
                 self.slots.start = end;
-                return Some((self.table.cell(place), begin..end));
+                return Some((self.table.cell(place, &mut self.row), begin..end));
             }
         }
         None

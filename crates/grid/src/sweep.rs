@@ -37,27 +37,28 @@ impl Grid {
 }
 
 impl Sweep<'_> {
-    /// Every run of the grid's points that can lie within the radius of a point in `cell`, by
-    /// ascending image and row; no point stands in two runs of the same image.
+    /// Every run of the grid's points that can lie within the radius of a point in `cell` or the
+    /// `more` cells that follow it along x, by ascending image and row; no point stands in two runs
+    /// of the same image.
     #[inline(always)]
-    pub fn runs(&mut self, cell: Cell) -> &[Run] {
+    pub fn runs(&mut self, cell: Cell, more: i64) -> &[Run] {
         let [x, y, z] = cell;
         if self.of != Some([y, z]) {
             self.find_rows(y, z);
         }
         self.runs.clear();
         match self.grid.lattice().periods()[0] {
-            None => self.collect_open(x),
-            Some(period) => self.collect_periodic(x, period),
+            None => self.collect_open(x, more),
+            Some(period) => self.collect_periodic(x, more, period),
         }
         &self.runs
     }
 
     #[inline(always)]
-    fn collect_open(&mut self, x: i64) {
+    fn collect_open(&mut self, x: i64, more: i64) {
         let table = self.grid.table();
         for row in &self.rows {
-            let slots = table.run(row.cells, x - row.reach, x + row.reach);
+            let slots = table.run(row.cells, x - row.reach, x + more + row.reach);
             if !slots.is_empty() {
                 let image = [0, row.image_y, row.image_z];
                 self.runs.push(Run { slots, image });
@@ -65,10 +66,10 @@ impl Sweep<'_> {
         }
     }
 
-    fn collect_periodic(&mut self, x: i64, period: i64) {
+    fn collect_periodic(&mut self, x: i64, more: i64, period: i64) {
         let table = self.grid.table();
         for row in &self.rows {
-            let (mut low, high) = (x - row.reach, x + row.reach);
+            let (mut low, high) = (x - row.reach, x + more + row.reach);
             while low <= high {
                 let (begin, image_x) = (low.rem_euclid(period), low.div_euclid(period) as i32);
                 let span = (high - low).min(period - 1 - begin);

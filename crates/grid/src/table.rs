@@ -46,14 +46,16 @@ impl CellBox {
         (row * self.dims[0] + cell[0] - self.origin[0]) as usize
     }
 
-    fn cell(&self, index: usize) -> Cell {
-        let index = index as i64;
-        let row = index / self.dims[0];
-        [
-            self.origin[0] + index % self.dims[0],
-            self.origin[1] + row % self.dims[1],
-            self.origin[2] + row / self.dims[1],
-        ]
+    /// The row that cell number `place` lies in.
+    fn row_of(&self, place: usize) -> RowOfCells {
+        let width = self.dims[0] as usize;
+        let row = (place / width) as i64;
+        let first = place - place % width;
+        RowOfCells {
+            places: first..first + width,
+            y: self.origin[1] + row % self.dims[1],
+            z: self.origin[2] + row / self.dims[1],
+        }
     }
 
     /// Whether row (y, z) crosses the box.
@@ -62,6 +64,14 @@ impl CellBox {
         (0..self.dims[1]).contains(&(y - self.origin[1]))
             && (0..self.dims[2]).contains(&(z - self.origin[2]))
     }
+}
+
+/// A row of a dense table, remembered between cells so that none needs a division.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowOfCells {
+    places: Range<usize>,
+    y: i64,
+    z: i64,
 }
 
 /// A row of cells in a table.
@@ -183,11 +193,17 @@ impl CellTable {
         Some(*starts.get(place)? as usize..*starts.get(place + 1)? as usize)
     }
 
-    /// Coordinates of cell number `place`.
+    /// Coordinates of cell number `place`; `row` is the row of the last call and becomes its row.
     #[inline(always)]
-    pub(crate) fn cell(&self, place: usize) -> Cell {
+    pub(crate) fn cell(&self, place: usize, row: &mut RowOfCells) -> Cell {
         match self {
-            Self::Dense(table) => table.cells.cell(place),
+            Self::Dense(table) => {
+                if !row.places.contains(&place) {
+                    *row = table.cells.row_of(place);
+                }
+                let x = (place - row.places.start) as i64;
+                [table.cells.origin[0] + x, row.y, row.z]
+            }
             Self::Hashed(table) => table.cells[place],
         }
     }

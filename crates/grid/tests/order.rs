@@ -123,7 +123,7 @@ fn no_points_make_an_empty_grid_and_points_can_come_later() {
     let mut grid = build(&[], 1.0, Domain::OPEN);
     assert!(grid.points().is_empty());
     assert_eq!(grid.cells(0..0).count(), 0);
-    assert_eq!(grid.sweep().runs([0, 0, 0]), [], "an empty grid");
+    assert_eq!(grid.sweep().runs([0, 0, 0], 0), [], "an empty grid");
     let points = scatter(100, 3.0);
     let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
     let lattice = grid.lattice().clone();
@@ -145,7 +145,7 @@ proptest! {
         for target in 0..points.len() {
             let mut reached = vec![0; points.len()];
             let cell = grid.lattice().cell(sorted.position(target));
-            for run in sweep.runs(cell).iter().filter(|run| run.image == [0; 3]) {
+            for run in sweep.runs(cell, 0).iter().filter(|run| run.image == [0; 3]) {
                 run.slots.clone().for_each(|slot| reached[slot] += 1);
             }
             for source in 0..points.len() {

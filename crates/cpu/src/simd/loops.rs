@@ -3,7 +3,7 @@
 //! Everything is `#[inline(always)]`, so that it becomes part of the function that
 //! [`Simd::call`](super::Simd::call) compiles for a level; no closures, which would not.
 
-use super::{Channels, Gather, HALF, LANES, Mode, RADII, SHIFTED, Select, Tag, Vector, has};
+use super::{Channels, Gather, HALF, Mode, RADII, SHIFTED, Select, Tag, Vector, has};
 use crate::candidates::{Arrays, Candidates};
 use std::ops::Range;
 
@@ -105,7 +105,6 @@ pub(super) unsafe fn gather<V: Vector, const MODE: Mode>(
 pub(super) unsafe fn select<
     V: Vector,
     const MODE: Mode,
-    const BLOCKS: usize,
     const TARGETS: usize,
 >(
     args: &[Select; TARGETS],
@@ -122,9 +121,8 @@ pub(super) unsafe fn select<
         for t in 1..TARGETS {
             targets[t] = Target::new(&args[t]);
         }
-        let end = if BLOCKS > 0 { BLOCKS * LANES } else { candidates.len() };
         let mut k = 0;
-        while k < end {
+        while k < candidates.len() {
             let block = sources.load::<V, MODE>(k);
             for t in 0..TARGETS {
                 let d2 = squared(targets[t].difference::<MODE>(&block));

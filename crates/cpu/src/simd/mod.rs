@@ -26,8 +26,8 @@ pub(crate) use vector::Vector;
 /// Widest vectors of any level; scratch arrays are padded by this many elements.
 pub(crate) const LANES: usize = 16;
 
-/// Targets that are searched together where there are many candidates, each writing its list to a
-/// stream of its own: a store that follows one to the same cache line waits for it.
+/// Targets that are searched together, each writing its list to a stream of its own: a store that
+/// follows one to the same cache line waits for it.
 pub(crate) const STREAMS: usize = 4;
 
 /// Instruction sets the inner loops are written for.
@@ -226,20 +226,17 @@ pub(crate) trait Simd {
     /// Writes the tags of the candidates that are neighbours of each target to its list and
     /// returns how many.
     ///
-    /// `BLOCKS` is the number of [`LANES`] that hold the candidates, so that the loop is unrolled,
-    /// or 0.
-    ///
     /// # Safety
-    /// The processor has the level, the lists have room for `candidates.len() + LANES` tags,
-    /// `MODE` says what candidates carry, and `BLOCKS` is 0 or right.
+    /// The processor has the level, the lists have room for `candidates.len() + LANES` tags, and
+    /// `MODE` says what candidates carry.
     #[inline(always)]
-    unsafe fn select<const MODE: Mode, const BLOCKS: usize, const TARGETS: usize>(
+    unsafe fn select<const MODE: Mode, const TARGETS: usize>(
         args: &[Select; TARGETS],
         candidates: &Candidates,
         lists: [*mut u32; TARGETS],
     ) -> [usize; TARGETS] {
         // SAFETY: the caller's promises.
-        unsafe { loops::select::<Self::Vector, MODE, BLOCKS, TARGETS>(args, candidates, lists) }
+        unsafe { loops::select::<Self::Vector, MODE, TARGETS>(args, candidates, lists) }
     }
 
     /// Packs the candidates that are neighbours next to each other in `packed` and returns how

@@ -123,12 +123,20 @@ impl Candidates {
 
     #[inline(always)]
     pub(crate) fn axes(&self) -> [&[f32]; 3] {
-        [0, 1, 2].map(|axis| self.floats(POSITION + axis))
+        [
+            self.floats(POSITION),
+            self.floats(POSITION + 1),
+            self.floats(POSITION + 2),
+        ]
     }
 
     #[inline(always)]
     pub(crate) fn shifts(&self) -> [&[f32]; 3] {
-        [0, 1, 2].map(|axis| self.floats(SHIFT + axis))
+        [
+            self.floats(SHIFT),
+            self.floats(SHIFT + 1),
+            self.floats(SHIFT + 2),
+        ]
     }
 
     #[inline(always)]

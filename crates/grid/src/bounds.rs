@@ -4,8 +4,10 @@ use crate::{
     Domain, Error, Positions,
     error::axis_name,
     positions::{Source, Visitor},
+    widest::{Loops, widest},
 };
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Smallest box that holds all points of a set; empty sets have `min > max`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,7 +100,10 @@ impl Visitor for Measure {
     fn visit<S: Source>(self, source: S) -> Self::Output {
         (0..self.len.div_ceil(CHUNK))
             .into_par_iter()
-            .map(|chunk| measure(source, chunk * CHUNK, ((chunk + 1) * CHUNK).min(self.len)))
+            .map(|chunk| {
+                let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.len);
+                widest(MeasureChunk { source, range })
+            })
             .reduce(
                 || (Bounds::EMPTY, true),
                 |a, b| (a.0.union(&b.0), a.1 && b.1),
@@ -108,27 +113,37 @@ impl Visitor for Measure {
 
 /// Bounds of one chunk, and whether all of it is finite. `min` and `max` skip NaN, so finiteness
 /// is found out by a sum of `0·x`, which stays 0 only if every x is finite.
-fn measure<S: Source>(source: S, begin: usize, end: usize) -> (Bounds, bool) {
-    let mut bounds = Bounds::EMPTY;
-    let mut zero = [0.0f32; 3];
-    for index in begin..end {
-        let position = source.position(index);
-        for axis in 0..3 {
-            let value = position[axis];
-            bounds.min[axis] = if value < bounds.min[axis] {
-                value
-            } else {
-                bounds.min[axis]
-            };
-            bounds.max[axis] = if value > bounds.max[axis] {
-                value
-            } else {
-                bounds.max[axis]
-            };
-            zero[axis] += value * 0.0;
+struct MeasureChunk<S> {
+    source: S,
+    range: Range<usize>,
+}
+
+impl<S: Source> Loops for MeasureChunk<S> {
+    type Output = (Bounds, bool);
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let mut bounds = Bounds::EMPTY;
+        let mut zero = [0.0f32; 3];
+        for index in self.range {
+            let position = self.source.position(index);
+            for axis in 0..3 {
+                let value = position[axis];
+                bounds.min[axis] = if value < bounds.min[axis] {
+                    value
+                } else {
+                    bounds.min[axis]
+                };
+                bounds.max[axis] = if value > bounds.max[axis] {
+                    value
+                } else {
+                    bounds.max[axis]
+                };
+                zero[axis] += value * 0.0;
+            }
         }
+        (bounds, zero == [0.0; 3])
     }
-    (bounds, zero == [0.0; 3])
 }
 
 struct FindBad {

@@ -3,9 +3,11 @@
 use crate::{
     Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
     error::reserve,
+    keys::FillKeys,
     positions::{Source, Visitor},
     sort::{self, SortScratch, Sorted, WideKey},
     table::{CellBox, CellTable, DenseTable, HashedTable, RowOfCells},
+    widest::widest,
 };
 use rayon::prelude::*;
 use std::ops::Range;
@@ -260,7 +262,15 @@ impl Grid {
         sort::by_counting(
             len,
             |index| source.position(index),
-            |position| cells.index(lattice.cell(position)) as u32,
+            |range, keys| {
+                widest(FillKeys {
+                    source,
+                    range,
+                    keys,
+                    lattice,
+                    cells,
+                });
+            },
             &mut self.scratch,
             &mut starts,
             self.points.slots(),

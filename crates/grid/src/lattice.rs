@@ -30,7 +30,7 @@ pub struct Row {
 /// Cell coordinates are clamped to ±2⁴¹ on open axes: so far out every two distinct `f32`
 /// coordinates are more than a cell apart, so clamping adds candidates but loses no pair, and
 /// three coordinates fit a 128-bit key.
-const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
+pub(crate) const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
 
 /// Where cell 0 begins on open axes, in cells before coordinate 0. Particle codes start from points
 /// at whole or half multiples of a spacing that goes into the radius a few times; were cells to
@@ -57,6 +57,25 @@ struct Axis {
     inverse_edge: f64,
     /// Box length and cells in it, on a periodic axis.
     period: Option<Period>,
+}
+
+/// Cells of an open axis, all of which have the same edge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenScale {
+    inverse_edge: f64,
+}
+
+impl OpenScale {
+    /// The cell of a coordinate that is not so far out that it would be clamped: the same as
+    /// [`Axis::cell`], but as a whole floating-point number and in few operations.
+    #[inline(always)]
+    pub(crate) fn cell(self, x: f32) -> f64 {
+        let x = f64::from(x) * self.inverse_edge + PHASE;
+        // Rounded by an addition, which vectorises everywhere; below 2³¹ it leaves whole numbers.
+        const WHOLE: f64 = (1u64 << 52) as f64 * 1.5;
+        let rounded = (x + WHOLE) - WHOLE;
+        rounded - if rounded > x { 1.0 } else { 0.0 }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,16 +163,26 @@ impl Lattice {
         ]
     }
 
+    /// What [`cell`](Self::cell) does with each coordinate where all axes are open.
+    pub(crate) fn open_scale(&self) -> Option<OpenScale> {
+        (!self.domain.is_periodic()).then_some(OpenScale {
+            inverse_edge: self.axes[0].inverse_edge,
+        })
+    }
+
     /// Whole boxes between a position and its image in the box `[0, length)`, per axis.
     #[inline]
     pub fn wraps(&self, position: [f32; 3]) -> [i32; 3] {
         std::array::from_fn(|axis| self.axes[axis].cell(position[axis]).1)
     }
 
-    /// Cells per periodic axis, `None` where open.
+    /// Cells along `axis`, `None` where it is open.
     #[inline(always)]
-    pub(crate) fn periods(&self) -> [Option<i64>; 3] {
-        self.axes.map(|axis| axis.period.map(|period| period.cells))
+    pub(crate) fn period(&self, axis: usize) -> Option<i64> {
+        match &self.axes[axis].period {
+            Some(period) => Some(period.cells),
+            None => None,
+        }
     }
 
     /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
@@ -287,7 +316,7 @@ mod tests {
     #[test]
     fn a_box_smaller_than_the_radius_reaches_several_images() {
         let lattice = lattice(0.6, [Some(0.5), None, None], 1);
-        assert_eq!(lattice.periods()[0], Some(1));
+        assert_eq!(lattice.period(0), Some(1));
         assert!(lattice.rows().iter().all(|row| row.reach == 2));
         assert_eq!(lattice.cell([-0.1, 0.0, 0.0])[0], 0);
         assert_eq!(lattice.wraps([-0.1, 0.0, 0.0])[0], -1);

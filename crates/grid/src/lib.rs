@@ -20,6 +20,7 @@ mod csr;
 mod domain;
 mod error;
 mod grid;
+mod keys;
 mod lattice;
 mod permutation;
 mod positions;
@@ -28,6 +29,7 @@ mod shared;
 mod sort;
 mod sweep;
 mod table;
+mod widest;
 
 pub use bounds::Bounds;
 pub use csr::Csr;

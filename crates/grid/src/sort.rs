@@ -58,12 +58,13 @@ pub(crate) struct Sorted<'a> {
     pub(crate) index: &'a mut [u32],
 }
 
-/// Sorts `len` points by `key` (below `starts.len() - 1`) and index; `starts` becomes the first
+/// Sorts `len` points by the keys that `fill_keys` finds for a range of them (below
+/// `starts.len() - 1`) and by index; `starts` becomes the first
 /// sorted point of each key and, behind the last, `len`.
 pub(crate) fn by_counting(
     len: usize,
     position: impl Fn(usize) -> [f32; 3] + Sync,
-    key: impl Fn([f32; 3]) -> u32 + Sync,
+    fill_keys: impl Fn(Range<usize>, &mut [u32]) + Sync,
     scratch: &mut SortScratch,
     starts: &mut [u32],
     sorted: Sorted<'_>,
@@ -79,9 +80,9 @@ pub(crate) fn by_counting(
     let mut plan = BucketPlan::count(len, buckets, |range, histogram| {
         // SAFETY: chunks are disjoint.
         let keys = unsafe { keys.slice_mut(range.start, range.end) };
-        for (index, slot) in range.zip(keys) {
-            *slot = key(position(index));
-            histogram[(*slot >> shift) as usize] += 1;
+        fill_keys(range, keys);
+        for key in keys {
+            histogram[(*key >> shift) as usize] += 1;
         }
     });
     let keys = &scratch.keys;

@@ -47,7 +47,7 @@ impl Sweep<'_> {
             self.find_rows(y, z);
         }
         self.runs.clear();
-        match self.grid.lattice().periods()[0] {
+        match self.grid.lattice().period(0) {
             None => self.collect_open(x, more),
             Some(period) => self.collect_periodic(x, more, period),
         }
@@ -88,7 +88,7 @@ impl Sweep<'_> {
     #[inline(never)]
     fn find_rows(&mut self, y: i64, z: i64) {
         let lattice = self.grid.lattice();
-        let [_, period_y, period_z] = lattice.periods();
+        let (period_y, period_z) = (lattice.period(1), lattice.period(2));
         self.of = Some([y, z]);
         self.rows.clear();
         for row in lattice.rows() {

@@ -5,7 +5,7 @@
 //! start per cell of the bounding box, the hashed one holds the occupied cells only and is used
 //! when the box has many more cells than there are points (an outlier far away, a diagonal line).
 
-use crate::Cell;
+use crate::{Cell, lattice::FARTHEST_CELL};
 use hashbrown::HashMap;
 use std::ops::Range;
 
@@ -37,6 +37,14 @@ impl CellBox {
     pub(crate) fn cells(&self) -> Option<usize> {
         let [x, y, z] = self.dims.map(|dim| usize::try_from(dim).ok());
         x?.checked_mul(y?)?.checked_mul(z?)
+    }
+
+    /// Whether no cell of the box is so far out that coordinates were clamped to it.
+    pub(crate) fn is_near(&self) -> bool {
+        (0..3).all(|axis| {
+            let last = self.origin[axis] + self.dims[axis] - 1;
+            (self.origin[axis] as f64) > -FARTHEST_CELL && (last as f64) < FARTHEST_CELL
+        })
     }
 
     /// Index of a cell of the box in row order.

@@ -12,15 +12,12 @@
 use crate::{
     candidates::Candidates,
     group::Group,
-    simd::{self, LANES, Mode, RADII, SHIFTED, Select, Simd, Task, has, squared, with_mode},
+    simd::{self, LANES, Mode, RADII, SHIFTED, Select, Simd, Task, Vector, has, squared, with_mode},
     traverse::{Traversal, target_value},
 };
 use nearfield_grid::SharedMut;
-use nearfield_pairs::{Channels, Pair, PairKernel};
+use nearfield_pairs::{Channels, Pair, PairKernel, Reduce};
 use std::mem::MaybeUninit;
-
-/// Contributions computed before they are added up.
-const BLOCK: usize = 4 * LANES;
 
 /// Output channels a kernel may have.
 pub(crate) const MOST_OUTPUTS: usize = 16;
@@ -63,7 +60,7 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
             let sums = unsafe {
                 match K::PACKED {
                     true => with_mode!(self.mode, MODE => self.packed::<S, MODE>(&target, value)),
-                    false => with_mode!(self.mode, MODE => self.masked::<MODE>(&target, value)),
+                    false => with_mode!(self.mode, MODE => self.masked::<S, MODE>(&target, value)),
                 }
             };
             self.put(index, sums);
@@ -91,7 +88,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
     /// Evaluates the kernel for the neighbours of a target, packed together.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `SHIFTED` says whether the candidates are.
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
     unsafe fn packed<S: Simd, const MODE: Mode>(
         &self,
@@ -99,13 +96,16 @@ impl<K: PairKernel> Evaluate<'_, K> {
         value: K::Target,
     ) -> [f32; MOST_OUTPUTS] {
         let (gathered, packed) = (self.gathered, self.packed);
-        // SAFETY: the caller's promises; there is room for all candidates and a vector.
-        let count = unsafe { S::pack::<MODE>(target, self.candidates, gathered, packed) };
-        for tail in count..count + LANES {
-            // SAFETY: there is room for a vector behind the last neighbour.
-            unsafe { packed.at(3, tail).write(f32::INFINITY) };
-        }
-        Self::reduce(count, |k| {
+        // SAFETY: the caller's promises; there is room for all candidates and LANES more.
+        let count = unsafe {
+            let count = S::pack::<MODE>(target, self.candidates, gathered, packed);
+            for part in 0..LANES / <S::Vector as Vector>::LANES {
+                let tail = count + part * <S::Vector as Vector>::LANES;
+                S::Vector::splat(f32::INFINITY).store(packed.at(3, tail));
+            }
+            count
+        };
+        let contribution = |k: usize| {
             // SAFETY: `k` is below the count rounded up to whole vectors, which there is room for;
             // what lies behind the count is infinitely far away.
             let (pair, source) = unsafe {
@@ -118,15 +118,17 @@ impl<K: PairKernel> Evaluate<'_, K> {
                 near: pair.d2 < f32::INFINITY,
                 value: self.shared.kernel.pair(pair, value, source),
             }
-        })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { Self::reduce::<S>(count, contribution) }
     }
 
     /// Evaluates the kernel for all candidates and drops those that are no neighbours.
     ///
     /// # Safety
-    /// `SHIFTED` says whether the candidates are.
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
     #[inline(always)]
-    unsafe fn masked<const MODE: Mode>(
+    unsafe fn masked<S: Simd, const MODE: Mode>(
         &self,
         target: &Select,
         value: K::Target,
@@ -136,7 +138,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
         let tags = self.candidates.tags();
         let source_r2 = self.candidates.r2s();
         let itself = target.own_place as u32;
-        Self::reduce(self.candidates.len(), |k| {
+        let contribution = |k: usize| {
             // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
             // arrays of the candidates, and the gathered channels, are padded by a vector.
             let (d, source) = unsafe {
@@ -167,41 +169,58 @@ impl<K: PairKernel> Evaluate<'_, K> {
                 near: (d2 <= r2) & other,
                 value: self.shared.kernel.pair(Pair { d, d2 }, value, source),
             }
-        })
+        };
+        // SAFETY: the caller's promise.
+        unsafe { Self::reduce::<S>(self.candidates.len(), contribution) }
     }
 
     /// Combines `contribution(k)` for all k below `count` rounded up to whole vectors.
+    ///
+    /// The contributions of a block of candidates go to a local array, which the compiler keeps in
+    /// vector registers, and from there to partial results that are vectors themselves: left to
+    /// the compiler, adding sixteen numbers to sixteen others came out in pairs.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
     #[inline(always)]
-    fn reduce(count: usize, contribution: impl Fn(usize) -> Masked<K>) -> [f32; MOST_OUTPUTS] {
-        let mut partial = [[0.0f32; LANES]; MOST_OUTPUTS];
-        for lanes in &mut partial[..K::Output::COUNT] {
-            *lanes = [K::REDUCE.identity(); LANES];
-        }
-        let vectors = count.div_ceil(LANES);
-        for first in (0..vectors).step_by(BLOCK / LANES) {
-            let len = (vectors - first).min(BLOCK / LANES) * LANES;
-            let mut block = [MaybeUninit::<f32>::uninit(); BLOCK * MOST_OUTPUTS];
-            for lane in 0..len {
-                contribution(first * LANES + lane).write(|channel, value| {
-                    // SAFETY: a kernel has at most MOST_OUTPUTS channels, and `lane` is below
-                    // BLOCK.
-                    unsafe { block.get_unchecked_mut(channel * BLOCK + lane) }.write(value);
-                });
-            }
-            for channel in 0..K::Output::COUNT {
-                let sums = &mut partial[channel];
-                for begin in (0..len).step_by(LANES) {
-                    for lane in 0..LANES {
-                        // SAFETY: the loop above wrote `len` lanes, a multiple of LANES.
-                        let value = unsafe { block[channel * BLOCK + begin + lane].assume_init() };
-                        sums[lane] = K::REDUCE.combine(sums[lane], value);
+    unsafe fn reduce<S: Simd>(
+        count: usize,
+        contribution: impl Fn(usize) -> Masked<K>,
+    ) -> [f32; MOST_OUTPUTS] {
+        let width = <S::Vector as Vector>::LANES;
+        let mut sums = [0.0; MOST_OUTPUTS];
+        // SAFETY: the caller's promise; a kernel has at most MOST_OUTPUTS channels, so every value
+        // has a place in the block, all LANES of its channels are written before they are read,
+        // and a block holds a whole number of vectors.
+        unsafe {
+            let mut partial = [[S::Vector::splat(K::REDUCE.identity()); LANES]; MOST_OUTPUTS];
+            for first in 0..count.div_ceil(LANES) {
+                let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
+                for lane in 0..LANES {
+                    contribution(first * LANES + lane).write(|channel, value| {
+                        block.get_unchecked_mut(channel)[lane].write(value);
+                    });
+                }
+                for channel in 0..K::Output::COUNT {
+                    for part in 0..LANES / width {
+                        let values = block[channel].as_ptr().add(part * width);
+                        let values = S::Vector::load(values.cast());
+                        let sum = &mut partial[channel][part];
+                        *sum = match K::REDUCE {
+                            Reduce::Sum => sum.add(values),
+                            Reduce::Min => values.min(*sum),
+                            Reduce::Max => values.max(*sum),
+                        };
                     }
                 }
             }
-        }
-        let mut sums = [0.0; MOST_OUTPUTS];
-        for channel in 0..K::Output::COUNT {
-            sums[channel] = fold_lanes::<K>(partial[channel]);
+            for channel in 0..K::Output::COUNT {
+                let mut lanes = [0.0; LANES];
+                for part in 0..LANES / width {
+                    partial[channel][part].store(lanes.as_mut_ptr().add(part * width));
+                }
+                sums[channel] = fold_lanes::<K>(lanes);
+            }
         }
         sums
     }

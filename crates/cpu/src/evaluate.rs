@@ -12,7 +12,9 @@
 use crate::{
     candidates::Candidates,
     group::Group,
-    simd::{self, LANES, Mode, RADII, SHIFTED, Select, Simd, Task, Vector, has, squared, with_mode},
+    simd::{
+        self, LANES, Mode, RADII, SHIFTED, Select, Simd, Task, Vector, has, squared, with_mode,
+    },
     traverse::{Traversal, target_value},
 };
 use nearfield_grid::SharedMut;
@@ -27,6 +29,28 @@ pub(crate) struct Results<'a, T> {
     pub(crate) values: &'a SharedMut<'a, T>,
     /// Whether to combine with what is there instead of overwriting it.
     pub(crate) combine: bool,
+}
+
+impl<T: Channels> Results<'_, T> {
+    /// Takes the value of target `index`.
+    ///
+    /// # Safety
+    /// There is such a target, and nobody else puts its value meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn put<K: PairKernel<Output = T>>(&self, index: usize, value: T) {
+        let mut sums = [0.0; MOST_OUTPUTS];
+        value.write(|channel, value| sums[channel] = value);
+        if self.combine {
+            // SAFETY: the caller's promise.
+            let old = unsafe { self.values.slice_mut(index, index + 1) }[0];
+            old.write(|channel, value| {
+                sums[channel] = K::REDUCE.combine(value, sums[channel]);
+            });
+        }
+        let value = T::read(|channel| sums[channel]);
+        // SAFETY: the caller's promise.
+        unsafe { self.values.write(index, value) };
+    }
 }
 
 /// A group to be evaluated, with room for the channels of its candidates.
@@ -44,7 +68,8 @@ pub(crate) struct Evaluate<'a, K: PairKernel> {
 impl<K: PairKernel> Task for Evaluate<'_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        self.gather_channels();
+        // SAFETY: tags are sorted points of the source set; there is room for all candidates.
+        unsafe { simd::gather_channels(self.shared.channels, self.candidates, self.gathered) };
         let walk = &self.shared.walk;
         let points = walk.targets.points();
         for (k, slot) in self.group.slots.clone().enumerate() {
@@ -63,28 +88,14 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
                     false => with_mode!(self.mode, MODE => self.masked::<S, MODE>(&target, value)),
                 }
             };
-            self.put(index, sums);
+            let value = K::Output::read(|channel| sums[channel]);
+            // SAFETY: every target lies in one task, and is visited once there.
+            unsafe { self.shared.results.put::<K>(index, value) };
         }
     }
 }
 
 impl<K: PairKernel> Evaluate<'_, K> {
-    /// Copies the source channels of the candidates next to each other.
-    #[inline(always)]
-    fn gather_channels(&self) {
-        let tags = &self.candidates.tags()[..self.candidates.len()];
-        for (channel, sorted) in self.shared.channels.iter().enumerate() {
-            for (k, &slot) in tags.iter().enumerate() {
-                // SAFETY: tags are sorted points of the source set, and `sorted` has them all;
-                // there is room for the channels of all candidates.
-                unsafe {
-                    let value = *sorted.get_unchecked(slot as usize);
-                    self.gathered.at(channel, k).write(value);
-                }
-            }
-        }
-    }
-
     /// Evaluates the kernel for the neighbours of a target, packed together.
     ///
     /// # Safety
@@ -206,11 +217,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
                         let values = block[channel].as_ptr().add(part * width);
                         let values = S::Vector::load(values.cast());
                         let sum = &mut partial[channel][part];
-                        *sum = match K::REDUCE {
-                            Reduce::Sum => sum.add(values),
-                            Reduce::Min => values.min(*sum),
-                            Reduce::Max => values.max(*sum),
-                        };
+                        *sum = combine_lanes::<K, _>(*sum, values);
                     }
                 }
             }
@@ -223,22 +230,6 @@ impl<K: PairKernel> Evaluate<'_, K> {
             }
         }
         sums
-    }
-
-    /// Stores the result of the target with the caller's number `index`.
-    #[inline(always)]
-    fn put(&self, index: usize, mut sums: [f32; MOST_OUTPUTS]) {
-        let results = &self.shared.results;
-        if results.combine {
-            // SAFETY: every target lies in one task, and is visited once there.
-            let old = unsafe { results.values.slice_mut(index, index + 1) }[0];
-            old.write(|channel, value| {
-                sums[channel] = K::REDUCE.combine(value, sums[channel]);
-            });
-        }
-        let value = K::Output::read(|channel| sums[channel]);
-        // SAFETY: as above.
-        unsafe { results.values.write(index, value) };
     }
 }
 
@@ -264,9 +255,25 @@ impl<K: PairKernel> Masked<K> {
     }
 }
 
+/// Combines sums with values, lane by lane, as [`Reduce::combine`] does.
+///
+/// # Safety
+/// The processor has the vector's level.
+#[inline(always)]
+pub(crate) unsafe fn combine_lanes<K: PairKernel, V: Vector>(sums: V, values: V) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match K::REDUCE {
+            Reduce::Sum => sums.add(values),
+            Reduce::Min => values.min(sums),
+            Reduce::Max => values.max(sums),
+        }
+    }
+}
+
 /// Combines the partial results of one channel, always in the same order.
 #[inline(always)]
-fn fold_lanes<K: PairKernel>(mut lanes: [f32; LANES]) -> f32 {
+pub(crate) fn fold_lanes<K: PairKernel>(mut lanes: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {

@@ -19,6 +19,8 @@ pub(crate) struct Scratch {
     pub(crate) gathered: Aligned<f32>,
     /// Geometry and source channels of the neighbours of one target, for traversals.
     pub(crate) packed: Aligned<f32>,
+    /// Sums of a task, for traversals that evaluate pairs once.
+    pub(crate) buffer: Vec<f32>,
     pieces: Vec<Piece>,
 }
 
@@ -42,6 +44,9 @@ pub(crate) struct Walk<'a> {
     /// Whether candidates need ranks, for half lists.
     pub(crate) ranked: bool,
     pub(crate) radii: Radii<'a>,
+    /// Whether only the targets themselves and what comes after them are candidates, so that every
+    /// pair of a set is met once; for open domains.
+    pub(crate) ahead: bool,
 }
 
 /// Squared radii per sorted point, where they are not all the lattice's.
@@ -51,6 +56,13 @@ pub(crate) struct Radii<'a> {
     pub(crate) targets: Option<&'a [f32]>,
     /// Of the sources, padded as the coordinates are.
     pub(crate) sources: Option<&'a [f32]>,
+}
+
+impl Radii<'_> {
+    /// Whether j is a neighbour of i whenever i is one of j.
+    pub(crate) fn are_mutual(&self) -> bool {
+        self.targets.is_some() == self.sources.is_some()
+    }
 }
 
 /// Targets that are searched together.
@@ -104,7 +116,11 @@ impl Groups<'_> {
             return unsafe { self.next_periodic::<S>(scratch) };
         }
         let (cell, more, slots) = self.next_cells()?;
-        let runs = self.sweep.runs(cell, more);
+        let (runs, itself) = match walk.ahead {
+            false => (self.sweep.runs(cell, more), None),
+            // The targets come first, and all of them survive the box test.
+            true => (self.sweep.runs_ahead(cell, more, slots.start), Some(0)),
+        };
         // SAFETY: the caller's promise.
         unsafe {
             match walk.radii.sources {
@@ -112,7 +128,6 @@ impl Groups<'_> {
                 Some(_) => walk.gather_open::<S, RADII>(runs, &slots, scratch),
             }
         };
-        let itself = None;
         Some((Group { slots, itself }, walk.common_mode()))
     }
 

@@ -22,6 +22,7 @@ mod error;
 mod evaluate;
 mod group;
 mod lists;
+mod mutual;
 mod pool;
 mod search;
 mod simd;

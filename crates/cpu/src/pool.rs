@@ -81,6 +81,30 @@ impl CpuLane {
         });
     }
 
+    /// Results of `task` for consecutive ranges of `len` of `size` targets, worked on by all
+    /// workers.
+    pub(crate) fn map_tasks<R: Send>(
+        &self,
+        len: usize,
+        size: usize,
+        task: impl Fn(std::ops::Range<usize>, &mut Scratch) -> R + Sync + Send,
+    ) -> Vec<R> {
+        use rayon::prelude::*;
+        self.install(|| {
+            (0..len.div_ceil(size))
+                .into_par_iter()
+                .with_max_len(1)
+                .map(|number| {
+                    let mut scratch = self.take_scratch();
+                    let begin = number * size;
+                    let result = task(begin..(begin + size).min(len), &mut scratch);
+                    self.scratch_pool().push(scratch);
+                    result
+                })
+                .collect()
+        })
+    }
+
     /// Scratch is taken from a common stack rather than kept per thread, so that a kernel that
     /// itself waits inside the pool, and so runs another task meanwhile, finds its own.
     fn take_scratch(&self) -> Scratch {

@@ -87,9 +87,9 @@ impl CpuLane {
         let counts = SharedMut::new(counts);
         self.for_each_task(targets, |slots, scratch| {
             let mut sink = Counted::new(|target, count| {
-                    // SAFETY: every target lies in one task, and is visited once there.
-                    unsafe { counts.write(target, count) };
-                });
+                // SAFETY: every target lies in one task, and is visited once there.
+                unsafe { counts.write(target, count) };
+            });
             walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
         });
         Ok(())
@@ -103,6 +103,7 @@ impl CpuLane {
             tag,
             ranked: kind == ListKind::Half && sets.same_set,
             radii: Radii::default(),
+            ahead: false,
         }
     }
 
@@ -111,9 +112,9 @@ impl CpuLane {
         let mut scratch = Scratch::default();
         let (mut pairs, mut sampled) = (0u64, 0u64);
         let mut sink = Counted::new(|_, count| {
-                pairs += u64::from(count);
-                sampled += 1;
-            });
+            pairs += u64::from(count);
+            sampled += 1;
+        });
         for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
             walk.lists(
                 self.level(),
@@ -275,11 +276,7 @@ impl Walk<'_> {
     /// # Safety
     /// As for [`put`](Self::put); the group has as many.
     #[inline(always)]
-    unsafe fn put_some<
-        S: Simd,
-        const MODE: Mode,
-        const TARGETS: usize,
-    >(
+    unsafe fn put_some<S: Simd, const MODE: Mode, const TARGETS: usize>(
         &self,
         group: &Group,
         first: usize,
@@ -314,7 +311,11 @@ impl Walk<'_> {
         Select {
             target: points.position(slot),
             r2: self.r2(slot),
-            own_tag: if self.same_set { points.index()[slot] } else { u32::MAX },
+            own_tag: if self.same_set {
+                points.index()[slot]
+            } else {
+                u32::MAX
+            },
             own_place: group.place_of(k),
         }
     }

@@ -8,6 +8,7 @@ use crate::{
     aligned::Aligned,
     evaluate::{Evaluate, MOST_OUTPUTS, Results},
     group::{Scratch, Walk},
+    mutual::{self, Mutual},
     simd::{self, LANES, Simd, Tag, Task, with_level},
 };
 use nearfield_grid::{Grid, PADDING, SharedMut};
@@ -66,18 +67,31 @@ impl CpuLane {
             });
         }
         let _span = tracing::debug_span!("cpu.traverse", targets = targets.len()).entered();
-        let walk = self.walk(sets, Tag::Slot, ListKind::Full);
-        let channels = self.install(|| sorted_channels(sets.sources, fields.sources));
+        let mut walk = self.walk(sets, Tag::Slot, ListKind::Full);
+        let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));
         let values = SharedMut::new(values);
+        let results = Results {
+            values: &values,
+            combine,
+        };
+        if let Some(spill) = mutual_spill::<K>(&walk) {
+            walk.ahead = true;
+            channels.extend(self.install(|| sorted_channels(sets.targets, fields.targets)));
+            let mutual = Mutual {
+                kernel,
+                walk,
+                channels: &channels,
+                results,
+            };
+            mutual.run(self, spill);
+            return Ok(());
+        }
         let traversal = Traversal {
             kernel,
             walk,
             fields: fields.targets,
             channels: &channels,
-            results: Results {
-                values: &values,
-                combine,
-            },
+            results,
         };
         self.for_each_task(targets.len(), |slots, scratch| {
             let task = TraverseTask {
@@ -88,6 +102,15 @@ impl CpuLane {
             with_level(self.level(), task);
         });
         Ok(())
+    }
+}
+
+/// How far candidates reach, when the kernel and the sets let pairs be evaluated once.
+fn mutual_spill<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
+    let open = !walk.sources.lattice().domain().is_periodic();
+    match K::MUTUAL && walk.same_set && open && walk.radii.are_mutual() {
+        true => mutual::spill(walk),
+        false => None,
     }
 }
 
@@ -111,7 +134,7 @@ struct TraverseTask<'a, K: PairKernel> {
 
 /// Room for `count` channels of `stride` values in `array`.
 #[inline(always)]
-fn room(array: &mut Aligned<f32>, count: usize, stride: usize) -> simd::Channels {
+pub(crate) fn room(array: &mut Aligned<f32>, count: usize, stride: usize) -> simd::Channels {
     array.grow(count * stride);
     simd::Channels {
         data: array.as_mut_ptr(),

@@ -18,6 +18,8 @@ pub struct Sweep<'a> {
 #[derive(Debug, Clone, Copy)]
 struct FoundRow {
     cells: RowCells,
+    /// Whether the row comes after, or is, the one it was found for.
+    ahead: bool,
     reach: i64,
     image_y: i32,
     image_z: i32,
@@ -50,6 +52,32 @@ impl Sweep<'_> {
         match self.grid.lattice().period(0) {
             None => self.collect_open(x, more),
             Some(period) => self.collect_periodic(x, more, period),
+        }
+        &self.runs
+    }
+
+    /// Those of the [`runs`](Self::runs) that are not before sorted point `from`, which must lie in
+    /// `cell`: its own row's from there on, then the rows that follow. Of two points in reach of
+    /// each other exactly one finds the other here; both find themselves.
+    ///
+    /// For open domains; in a periodic one images are missing.
+    #[inline(always)]
+    pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> &[Run] {
+        let [x, y, z] = cell;
+        if self.of != Some([y, z]) {
+            self.find_rows(y, z);
+        }
+        self.runs.clear();
+        let table = self.grid.table();
+        for row in &self.rows {
+            if row.ahead {
+                let mut slots = table.run(row.cells, x - row.reach, x + more + row.reach);
+                slots.start = slots.start.max(from);
+                if !slots.is_empty() {
+                    let image = [0; 3];
+                    self.runs.push(Run { slots, image });
+                }
+            }
         }
         &self.runs
     }
@@ -92,11 +120,13 @@ impl Sweep<'_> {
         self.of = Some([y, z]);
         self.rows.clear();
         for row in lattice.rows() {
+            let ahead = [row.z, row.y] >= [0, 0];
             let (y, image_y) = wrap(y + row.y, period_y);
             let (z, image_z) = wrap(z + row.z, period_z);
             if let Some(cells) = self.grid.table().row(y, z) {
                 self.rows.push(FoundRow {
                     cells,
+                    ahead,
                     reach: row.reach,
                     image_y,
                     image_z,

@@ -133,7 +133,11 @@ fn no_points_make_an_empty_grid_and_points_can_come_later() {
 
 #[test]
 fn points_all_so_far_out_that_their_cells_are_clamped_are_sorted() {
-    check(&[[1e30, -1e30, 0.0], [2e30, -2e30, 0.1], [1e30, -3e30, 0.0]], 0.5, Domain::OPEN);
+    check(
+        &[[1e30, -1e30, 0.0], [2e30, -2e30, 0.1], [1e30, -3e30, 0.0]],
+        0.5,
+        Domain::OPEN,
+    );
     check(&[[1e30; 3], [1e30; 3]], 1e-3, Domain::OPEN);
 }
 

@@ -11,6 +11,18 @@ pub struct Pair {
     pub d2: f32,
 }
 
+impl Pair {
+    /// The pair as the source sees it.
+    #[inline(always)]
+    pub fn reversed(self) -> Self {
+        let [x, y, z] = self.d;
+        Self {
+            d: [-x, -y, -z],
+            d2: self.d2,
+        }
+    }
+}
+
 /// How the contributions of a target's neighbours are combined, channel by channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduce {
@@ -102,4 +114,27 @@ pub trait PairKernel: Sync {
     /// library functions. It may also be evaluated for candidates beyond the radius, whose results
     /// are thrown away, so it must not panic; NaN and infinity are harmless there.
     fn pair(&self, pair: Pair, target: Self::Target, source: Self::Source) -> Self::Output;
+
+    /// Whether [`mutual`](Self::mutual) costs less than two calls of [`pair`](Self::pair). Pairs of
+    /// points of one set may then be evaluated once for both points (Newton's third law), which
+    /// changes the order of summation.
+    const MUTUAL: bool = false;
+
+    /// The contributions of both points of a pair to each other: of j to i, as
+    /// [`pair`](Self::pair) gives it for `pair`, and of i to j, for the pair
+    /// [`reversed`](Pair::reversed).
+    ///
+    /// Kernels that set [`MUTUAL`](Self::MUTUAL) share the work between the two here.
+    #[inline(always)]
+    fn mutual(
+        &self,
+        pair: Pair,
+        i: (Self::Target, Self::Source),
+        j: (Self::Target, Self::Source),
+    ) -> (Self::Output, Self::Output) {
+        (
+            self.pair(pair, i.0, j.1),
+            self.pair(pair.reversed(), j.0, i.1),
+        )
+    }
 }

@@ -57,6 +57,14 @@ impl PairKernel for SphDensity {
     fn pair(&self, pair: Pair, _: (), mass: f32) -> f32 {
         mass * self.kernel.value(pair.d2)
     }
+
+    const MUTUAL: bool = true;
+
+    #[inline(always)]
+    fn mutual(&self, pair: Pair, (_, mi): ((), f32), (_, mj): ((), f32)) -> (f32, f32) {
+        let value = self.kernel.value(pair.d2);
+        (mj * value, mi * value)
+    }
 }
 
 /// Acceleration by pressure and artificial viscosity (Monaghan 1992,
@@ -81,16 +89,47 @@ impl PairKernel for SphForce {
 
     #[inline(always)]
     fn pair(&self, pair: Pair, target: Self::Target, source: Self::Source) -> [f32; 3] {
-        let (vi, rho_i, p_i) = target;
         let (vj, rho_j, p_j, mass) = source;
+        let factor = mass * self.magnitude(pair, target, (vj, rho_j, p_j));
+        let [dx, dy, dz] = pair.d;
+        [factor * dx, factor * dy, factor * dz]
+    }
+
+    const MUTUAL: bool = true;
+
+    #[inline(always)]
+    fn mutual(
+        &self,
+        pair: Pair,
+        (target, (_, _, _, mi)): (Self::Target, Self::Source),
+        (other, (_, _, _, mj)): (Self::Target, Self::Source),
+    ) -> ([f32; 3], [f32; 3]) {
+        let magnitude = self.magnitude(pair, target, other);
+        let [dx, dy, dz] = pair.d;
+        let (on_i, on_j) = (mj * magnitude, -mi * magnitude);
+        (
+            [on_i * dx, on_i * dy, on_i * dz],
+            [on_j * dx, on_j * dy, on_j * dz],
+        )
+    }
+}
+
+impl SphForce {
+    /// The acceleration along x_j − x_i, per mass and distance: the same for both points.
+    #[inline(always)]
+    fn magnitude(
+        &self,
+        pair: Pair,
+        (vi, rho_i, p_i): ([f32; 3], f32, f32),
+        (vj, rho_j, p_j): ([f32; 3], f32, f32),
+    ) -> f32 {
         // With d = x_j − x_i, both v_ij · x_ij and ∇_i W change sign twice.
         let [dx, dy, dz] = pair.d;
         let approach = (vj[0] - vi[0]) * dx + (vj[1] - vi[1]) * dy + (vj[2] - vi[2]) * dz;
         let mu = self.h * approach.min(0.0) / (pair.d2 + 0.01 * self.h * self.h);
         let viscosity = -self.alpha_c * mu / (0.5 * (rho_i + rho_j));
         let pressure = p_i / (rho_i * rho_i) + p_j / (rho_j * rho_j);
-        let factor = mass * (pressure + viscosity) * self.kernel.gradient_over_distance(pair.d2);
-        [factor * dx, factor * dy, factor * dz]
+        (pressure + viscosity) * self.kernel.gradient_over_distance(pair.d2)
     }
 }
 

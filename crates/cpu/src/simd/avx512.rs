@@ -75,12 +75,18 @@ impl Vector for __m512 {
 
     #[inline(always)]
     unsafe fn unequal(lanes: __m512i, value: u32) -> u32 {
-        u32::from(_mm512_cmpneq_epi32_mask(lanes, _mm512_set1_epi32(value as i32)))
+        u32::from(_mm512_cmpneq_epi32_mask(
+            lanes,
+            _mm512_set1_epi32(value as i32),
+        ))
     }
 
     #[inline(always)]
     unsafe fn above(lanes: __m512i, value: u32) -> u32 {
-        u32::from(_mm512_cmpgt_epu32_mask(lanes, _mm512_set1_epi32(value as i32)))
+        u32::from(_mm512_cmpgt_epu32_mask(
+            lanes,
+            _mm512_set1_epi32(value as i32),
+        ))
     }
 
     #[inline(always)]

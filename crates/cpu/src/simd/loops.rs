@@ -102,11 +102,7 @@ pub(super) unsafe fn gather<V: Vector, const MODE: Mode>(
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn select<
-    V: Vector,
-    const MODE: Mode,
-    const TARGETS: usize,
->(
+pub(super) unsafe fn select<V: Vector, const MODE: Mode, const TARGETS: usize>(
     args: &[Select; TARGETS],
     candidates: &Candidates,
     lists: [*mut u32; TARGETS],
@@ -202,7 +198,11 @@ impl Sources {
     fn new(candidates: &Candidates) -> Self {
         let (position, shift) = (candidates.axes(), candidates.shifts());
         Self {
-            position: [position[0].as_ptr(), position[1].as_ptr(), position[2].as_ptr()],
+            position: [
+                position[0].as_ptr(),
+                position[1].as_ptr(),
+                position[2].as_ptr(),
+            ],
             shift: [shift[0].as_ptr(), shift[1].as_ptr(), shift[2].as_ptr()],
             r2: candidates.r2s().as_ptr(),
             tag: candidates.tags().as_ptr(),
@@ -223,10 +223,22 @@ impl Sources {
             Block {
                 k,
                 position,
-                shift: if has(MODE, SHIFTED) { load3(self.shift, k) } else { position },
-                r2: if has(MODE, RADII) { V::load(self.r2.add(k)) } else { position[0] },
+                shift: if has(MODE, SHIFTED) {
+                    load3(self.shift, k)
+                } else {
+                    position
+                },
+                r2: if has(MODE, RADII) {
+                    V::load(self.r2.add(k))
+                } else {
+                    position[0]
+                },
                 tags,
-                ranks: if has(MODE, HALF) { V::load_u32(self.rank.add(k)) } else { tags },
+                ranks: if has(MODE, HALF) {
+                    V::load_u32(self.rank.add(k))
+                } else {
+                    tags
+                },
             }
         }
     }
@@ -239,7 +251,13 @@ impl Sources {
 #[inline(always)]
 unsafe fn load3<V: Vector>(from: [*const f32; 3], k: usize) -> [V; 3] {
     // SAFETY: the caller's promise.
-    unsafe { [V::load(from[0].add(k)), V::load(from[1].add(k)), V::load(from[2].add(k))] }
+    unsafe {
+        [
+            V::load(from[0].add(k)),
+            V::load(from[1].add(k)),
+            V::load(from[2].add(k)),
+        ]
+    }
 }
 
 /// One target in every lane.
@@ -293,7 +311,11 @@ impl<V: Vector> Target<V> {
     unsafe fn near<const MODE: Mode>(&self, block: &Block<V>, d2: V) -> u32 {
         // SAFETY: the caller's promise.
         unsafe {
-            let r2 = if has(MODE, RADII) { self.r2.max(block.r2) } else { self.r2 };
+            let r2 = if has(MODE, RADII) {
+                self.r2.max(block.r2)
+            } else {
+                self.r2
+            };
             let near = d2.le(r2);
             if has(MODE, HALF) {
                 near & V::above(block.ranks, self.own_tag)

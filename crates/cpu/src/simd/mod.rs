@@ -185,6 +185,25 @@ impl Channels {
     }
 }
 
+/// Gathers channels of the candidates, which are tagged by slot, from arrays in the order of the
+/// sorted points.
+///
+/// # Safety
+/// Every array has a value for every tag, and `to` has room for the channels of all candidates.
+#[inline(always)]
+pub(crate) unsafe fn gather_channels(from: &[Vec<f32>], candidates: &Candidates, to: Channels) {
+    let tags = &candidates.tags()[..candidates.len()];
+    for (channel, sorted) in from.iter().enumerate() {
+        for (k, &slot) in tags.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                to.at(channel, k)
+                    .write(*sorted.get_unchecked(slot as usize))
+            };
+        }
+    }
+}
+
 /// Squared distance by the contract: one rounding per operation, fused multiply-add.
 #[inline(always)]
 pub(crate) fn squared(d: [f32; 3]) -> f32 {
@@ -284,9 +303,24 @@ macro_rules! level {
     };
 }
 level!(Scalar, f32, scalar::call);
-level!(#[cfg(target_arch = "x86_64")] Avx2, std::arch::x86_64::__m256, avx2::call);
-level!(#[cfg(target_arch = "x86_64")] Avx512, std::arch::x86_64::__m512, avx512::call);
-level!(#[cfg(target_arch = "aarch64")] Neon, std::arch::aarch64::float32x4_t, neon::call);
+level!(
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    std::arch::x86_64::__m256,
+    avx2::call
+);
+level!(
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    std::arch::x86_64::__m512,
+    avx512::call
+);
+level!(
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    std::arch::aarch64::float32x4_t,
+    neon::call
+);
 
 /// Runs `task` compiled for `level`, which the processor must have (see [`crate::CpuLane`]).
 pub(crate) fn with_level<T: Task>(level: SimdLevel, task: T) {

@@ -179,10 +179,7 @@ impl Lattice {
     /// Cells along `axis`, `None` where it is open.
     #[inline(always)]
     pub(crate) fn period(&self, axis: usize) -> Option<i64> {
-        match &self.axes[axis].period {
-            Some(period) => Some(period.cells),
-            None => None,
-        }
+        self.axes[axis].period.as_ref().map(|period| period.cells)
     }
 
     /// Smallest and largest cell that points within `bounds` can lie in, and whether every such

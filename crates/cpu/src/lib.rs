@@ -28,7 +28,7 @@ mod simd;
 mod traverse;
 
 pub use error::Error;
-pub use lists::NeighborLists;
+pub use lists::{ListOrder, NeighborLists};
 pub use pool::CpuLane;
 pub use search::{ListKind, PairOfSets};
 pub use simd::SimdLevel;

@@ -21,6 +21,17 @@ pub struct NeighborLists {
     pairs: u64,
 }
 
+/// Order of the neighbours inside a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ListOrder {
+    /// As they were found: the same for every number of threads and every SIMD level, but not for
+    /// another cell size or lane.
+    #[default]
+    Unspecified,
+    /// By the caller's index: every list is the same, byte for byte, however it was found.
+    Ascending,
+}
+
 /// Entries a worker claims at a time.
 const CHUNK: u64 = 1 << 15;
 
@@ -112,7 +123,7 @@ impl NeighborLists {
         Csr { offsets, indices }
     }
 
-    /// The same lists, each ascending.
+    /// Brings every list into [`ListOrder::Ascending`].
     pub fn sort(&mut self) {
         let storage = SharedMut::new(&mut self.indices);
         (&self.start, &self.count)

@@ -1,58 +1,14 @@
 //! Every way of asking the engine gives the contract's neighbours, bit for bit.
 
-use nearfield::{
-    Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, SimdLevel, prelude::*,
-};
+mod common;
+
+use common::{Settings, as_vectors, engine_for};
+use nearfield::{Pair, PairKernel, SimdLevel, prelude::*};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
     oracle,
 };
 use proptest::prelude::*;
-
-/// What a run of a case is tried with.
-#[derive(Clone, Copy)]
-struct Settings {
-    simd: SimdLevel,
-    threads: usize,
-    subdivision: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            simd: SimdLevel::detect(),
-            threads: 2,
-            subdivision: 1,
-        }
-    }
-}
-
-fn engine_for(
-    case: &Case,
-    settings: Settings,
-) -> Result<(Engine, Vec<PointSetId>), nearfield::Error> {
-    let kind = match case.list {
-        oracle::ListKind::Full => ListKind::Full,
-        oracle::ListKind::Half => ListKind::Half,
-    };
-    let mut engine = Engine::builder(case.radius)
-        .periodic(case.periodic)
-        .threads(settings.threads)
-        .simd(settings.simd)
-        .subdivision(settings.subdivision)
-        .lists(kind)
-        .build()?;
-    let sets = case
-        .sets
-        .iter()
-        .map(|set| engine.add_point_set(set))
-        .collect::<Result<_, _>>()?;
-    Ok((engine, sets))
-}
-
-fn as_vectors(lists: &NeighborLists) -> Lists {
-    lists.iter().map(<[u32]>::to_vec).collect()
-}
 
 fn lists(case: &Case, settings: Settings) -> Result<Lists, String> {
     let run = || {

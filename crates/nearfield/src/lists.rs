@@ -1,0 +1,116 @@
+//! Neighbour lists of an engine: written, handed out, asked for free positions.
+
+use crate::{Engine, Error, ListOrder, NeighborLists, PointSetId, Positions, sets::pair_of_sets};
+use nearfield_cpu::{CpuLane, ListKind, PairOfSets};
+use nearfield_grid::{Bounds, Grid};
+use std::time::Instant;
+
+impl Engine {
+    /// Writes the neighbour lists of every active pair of sets.
+    ///
+    /// # Errors
+    /// [`Error::Cpu`] when memory is short; lists finished before are kept.
+    pub fn find_neighbors(&mut self) -> Result<(), Error> {
+        let begin = Instant::now();
+        let sets = self.sets.len();
+        for (at, pair) in self.pairs.iter_mut().enumerate() {
+            if pair.active && !pair.current {
+                let of = pair_of_sets(&self.sets, at / sets, at % sets);
+                let (kind, order) = (self.settings.lists, self.settings.order);
+                write_lists(&self.lane, of, kind, order, &mut pair.lists)?;
+                pair.current = true;
+            }
+        }
+        self.record(|times| times.search = begin.elapsed());
+        Ok(())
+    }
+
+    /// Lists written by the last [`find_neighbors`](Self::find_neighbors): for every point of
+    /// `targets`, the indices of its neighbours in `sources`.
+    ///
+    /// # Errors
+    /// [`Error::NoLists`] when the pair is inactive or a set was updated since, and
+    /// [`Error::UnknownPointSet`].
+    pub fn neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<&NeighborLists, Error> {
+        let pair = &self.pairs[self.pair_index(targets, sources)?];
+        if !pair.current {
+            return Err(Error::NoLists { targets, sources });
+        }
+        Ok(&pair.lists)
+    }
+
+    /// Neighbours in `sources` of positions that are no points of any set.
+    ///
+    /// # Errors
+    /// [`Error::Query`] naming a position that cannot be used, and [`Error::UnknownPointSet`].
+    pub fn query<'a>(
+        &mut self,
+        positions: impl Into<Positions<'a>>,
+        sources: PointSetId,
+    ) -> Result<NeighborLists, Error> {
+        self.grid(sources)?;
+        let positions = positions.into();
+        let domain = *self.lattice.domain();
+        let bounds = self
+            .lane
+            .install(|| Bounds::of(positions, &domain))
+            .map_err(Error::Query)?;
+        self.fit_lattice(sources, &bounds.union(self.sets[sources.0].grid.bounds()))?;
+        let mut targets = Grid::new(self.lattice.clone());
+        let lattice = &self.lattice;
+        self.lane
+            .install(|| targets.build(positions, bounds, lattice))
+            .map_err(Error::Query)?;
+        let mut lists = NeighborLists::default();
+        let of = PairOfSets {
+            targets: &targets,
+            sources: &self.sets[sources.0].grid,
+            same_set: false,
+        };
+        write_lists(
+            &self.lane,
+            of,
+            ListKind::Full,
+            self.settings.order,
+            &mut lists,
+        )?;
+        Ok(lists)
+    }
+
+    /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn count_neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<Vec<u32>, Error> {
+        self.pair_index(targets, sources)?;
+        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let mut counts = vec![0; of.targets.points().len()];
+        let begin = Instant::now();
+        self.lane.count(of, &mut counts)?;
+        self.record(|times| times.traverse = begin.elapsed());
+        Ok(counts)
+    }
+}
+
+/// Writes the lists of a pair of sets in the order asked for.
+fn write_lists(
+    lane: &CpuLane,
+    of: PairOfSets<'_>,
+    kind: ListKind,
+    order: ListOrder,
+    lists: &mut NeighborLists,
+) -> Result<(), Error> {
+    lane.search(of, kind, lists)?;
+    if order == ListOrder::Ascending {
+        lane.install(|| lists.sort());
+    }
+    Ok(())
+}

@@ -22,6 +22,7 @@ mod error;
 mod evaluate;
 mod group;
 mod lists;
+mod measured;
 mod pool;
 mod search;
 mod simd;
@@ -29,6 +30,7 @@ mod traverse;
 
 pub use error::Error;
 pub use lists::{ListOrder, NeighborLists};
+pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;
 pub use search::{ListKind, PairOfSets};
 pub use simd::SimdLevel;

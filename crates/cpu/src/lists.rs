@@ -136,6 +136,54 @@ impl NeighborLists {
             });
     }
 
+    /// Bytes held after a search that finds `pairs` neighbours of `targets` points and writes them
+    /// without gaps: what is needed, or what is held already where that is more.
+    pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
+        let most = |held: usize, needed: u64| needed.max(held as u64);
+        size_of::<u64>() as u64 * most(self.start.capacity(), targets as u64)
+            + size_of::<u32>() as u64 * most(self.count.capacity(), targets as u64)
+            + size_of::<u32>() as u64 * most(self.indices.capacity(), pairs)
+    }
+
+    /// Gives back the room behind the last list.
+    pub fn shrink(&mut self) {
+        let ends = self.start.iter().zip(&self.count);
+        let end = ends.map(|(&start, &count)| start + u64::from(count)).max();
+        self.indices.truncate(end.unwrap_or(0) as usize);
+        self.start.shrink_to_fit();
+        self.count.shrink_to_fit();
+        self.indices.shrink_to_fit();
+    }
+
+    /// Gives back all memory; no lists are left.
+    pub fn release(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Gives every target, taken as (its index, its number of neighbours), room for exactly its
+    /// list, one list after the other.
+    pub(crate) fn lay_out(
+        &mut self,
+        targets: impl ExactSizeIterator<Item = (u32, u32)>,
+        pairs: u64,
+    ) -> Result<(), Error> {
+        self.pairs = 0;
+        self.prepare(targets.len(), pairs)?;
+        let mut next = 0;
+        for (target, count) in targets {
+            self.start[target as usize] = next;
+            self.count[target as usize] = count;
+            next += u64::from(count);
+        }
+        self.pairs = pairs;
+        Ok(())
+    }
+
+    /// Starts, counts and the storage, for writing lists that were laid out.
+    pub(crate) fn laid_out(&mut self) -> (&[u64], &[u32], &mut [u32]) {
+        (&self.start, &self.count, &mut self.indices)
+    }
+
     /// Room for lists of `targets` points with about `expected` neighbours together.
     pub(crate) fn prepare(&mut self, targets: usize, expected: u64) -> Result<(), Error> {
         fill(&mut self.start, targets, "list starts")?;
@@ -210,6 +258,10 @@ impl NeighborLists {
 
     /// Makes the storage `room` entries long, keeping the first `keep`.
     fn grow(&mut self, room: u64, keep: u64) -> Result<(), Error> {
+        if keep == 0 {
+            // Nothing is kept, so old and new need not be held at once.
+            self.indices = Vec::new();
+        }
         let fresh = zeroed(room)?;
         let old = std::mem::replace(&mut self.indices, fresh);
         self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);

@@ -88,9 +88,9 @@ impl CpuLane {
         self.for_each_task(targets, |slots, scratch| {
             let mut sink = Counted {
                 room: Vec::new(),
-                put: |target, count| {
+                put: |target, list: &[u32]| {
                     // SAFETY: every target lies in one task, and is visited once there.
-                    unsafe { counts.write(target, count) };
+                    unsafe { counts.write(target, list.len() as u32) };
                 },
             };
             walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
@@ -114,8 +114,8 @@ impl CpuLane {
         let (mut pairs, mut sampled) = (0u64, 0u64);
         let mut sink = Counted {
             room: Vec::new(),
-            put: |_, count| {
-                pairs += u64::from(count);
+            put: |_, list: &[u32]| {
+                pairs += list.len() as u64;
                 sampled += 1;
             },
         };
@@ -136,7 +136,7 @@ impl CpuLane {
 }
 
 /// Where lists go as they are found.
-trait ListSink {
+pub(crate) trait ListSink {
     /// Takes the list of `target`, which `write` puts at the pointer it is given: at most `most`
     /// entries, and up to [`LANES`] entries of scribble behind.
     fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize);
@@ -159,25 +159,26 @@ impl ListSink for Stored<'_> {
     }
 }
 
-/// Lists of which only the lengths are kept.
-struct Counted<F> {
-    room: Vec<u32>,
-    put: F,
+/// Lists that are shown to `put` and not kept.
+pub(crate) struct Counted<F> {
+    pub(crate) room: Vec<u32>,
+    pub(crate) put: F,
 }
 
-impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
+impl<F: FnMut(usize, &[u32])> ListSink for Counted<F> {
     #[inline(always)]
     fn put(&mut self, target: usize, most: usize, write: impl FnOnce(*mut u32) -> usize) {
         if self.room.len() < most + LANES {
             self.room.resize(most + LANES, 0);
         }
-        (self.put)(target, write(self.room.as_mut_ptr()) as u32);
+        let count = write(self.room.as_mut_ptr());
+        (self.put)(target, &self.room[..count]);
     }
 }
 
 impl Walk<'_> {
     /// Hands the list of every sorted target in `slots` to `sink`.
-    fn lists(
+    pub(crate) fn lists(
         &self,
         level: SimdLevel,
         slots: Range<usize>,

@@ -16,6 +16,7 @@ pub struct Builder {
     pub(crate) subdivision: u32,
     pub(crate) lists: ListKind,
     pub(crate) order: ListOrder,
+    pub(crate) memory_limit: Option<u64>,
 }
 
 impl Builder {
@@ -64,6 +65,17 @@ impl Builder {
         self
     }
 
+    /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
+    /// and every chunk of [`Engine::list_chunks`]. No limit by default.
+    ///
+    /// With a limit neighbours are counted before lists are allocated, so a search takes about
+    /// twice as long, and lists that do not fit are refused with the number of bytes needed
+    /// ([`Error::MemoryLimit`]) instead of being attempted.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// Starts the engine.
     ///
     /// # Errors
@@ -108,6 +120,7 @@ impl Engine {
             subdivision: 1,
             lists: ListKind::Full,
             order: ListOrder::Unspecified,
+            memory_limit: None,
         }
     }
 }

@@ -52,6 +52,37 @@ pub enum Error {
         /// Number of points.
         points: usize,
     },
+    /// Lists would not fit into the memory limit; nothing was allocated for them.
+    #[error(
+        "{what} need {needed} bytes, but the memory limit is {limit}: raise it, or take the lists \
+         in chunks with list_chunks"
+    )]
+    MemoryLimit {
+        /// What was to be stored.
+        what: &'static str,
+        /// Bytes needed.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The list of a single point would not fit into the memory limit.
+    #[error(
+        "point {point} of set {set} has {neighbors} neighbours, whose list needs {needed} bytes, \
+         but the memory limit is {limit}: raise it, or visit the neighbours without a list \
+         (traverse, for_each_neighbor)"
+    )]
+    ListTooLong {
+        /// The set that searches.
+        set: PointSetId,
+        /// The point with the longest list.
+        point: u32,
+        /// Its neighbours.
+        neighbors: u32,
+        /// Bytes needed.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// There are no current lists for a pair of sets.
     #[error(
         "no neighbour lists of targets {targets} among sources {sources}: \

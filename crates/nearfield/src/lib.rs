@@ -39,6 +39,7 @@
 //! coordinates as given.
 
 mod builder;
+mod chunks;
 mod device;
 mod engine;
 mod error;
@@ -48,6 +49,7 @@ mod sets;
 mod traverse;
 
 pub use builder::Builder;
+pub use chunks::{ListChunk, ListChunks};
 pub use device::Device;
 pub use engine::Engine;
 pub use error::Error;

@@ -9,19 +9,66 @@ impl Engine {
     /// Writes the neighbour lists of every active pair of sets.
     ///
     /// # Errors
-    /// [`Error::Cpu`] when memory is short; lists finished before are kept.
+    /// [`Error::MemoryLimit`] before anything is written, and [`Error::Cpu`] when memory is short;
+    /// lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         let begin = Instant::now();
+        match self.settings.memory_limit {
+            None => self.find_unlimited()?,
+            Some(limit) => self.find_within(limit)?,
+        }
+        self.record(|times| times.search = begin.elapsed());
+        Ok(())
+    }
+
+    fn find_unlimited(&mut self) -> Result<(), Error> {
         let sets = self.sets.len();
+        let (kind, order) = (self.settings.lists, self.settings.order);
         for (at, pair) in self.pairs.iter_mut().enumerate() {
             if pair.active && !pair.current {
                 let of = pair_of_sets(&self.sets, at / sets, at % sets);
-                let (kind, order) = (self.settings.lists, self.settings.order);
                 write_lists(&self.lane, of, kind, order, &mut pair.lists)?;
                 pair.current = true;
             }
         }
-        self.record(|times| times.search = begin.elapsed());
+        Ok(())
+    }
+
+    /// Counts all lists that are out of date, and writes them if everything stays within `limit`.
+    fn find_within(&mut self, limit: u64) -> Result<(), Error> {
+        let sets = self.sets.len();
+        let mut measured = Vec::new();
+        let (mut needed, mut held) = (0, 0);
+        for (at, pair) in self.pairs.iter().enumerate() {
+            let (targets, pairs) = match (pair.current, pair.active) {
+                (true, _) => (pair.lists.len(), pair.lists.pairs()),
+                (false, false) => (0, 0),
+                (false, true) => {
+                    let of = pair_of_sets(&self.sets, at / sets, at % sets);
+                    let lists = self.lane.measure(of, self.settings.lists)?;
+                    let size = (lists.lengths().len(), lists.pairs());
+                    measured.push((at, lists));
+                    size
+                }
+            };
+            needed += NeighborLists::default().bytes_after(targets, pairs);
+            held += pair.lists.bytes_after(targets, pairs);
+        }
+        within(limit, needed)?;
+        if held > limit {
+            // Room kept from earlier steps is given back where it is too much altogether.
+            for pair in &mut self.pairs {
+                match pair.current {
+                    true => pair.lists.shrink(),
+                    false => pair.lists.release(),
+                }
+            }
+        }
+        for (at, lists) in measured {
+            let pair = &mut self.pairs[at];
+            lists.write(self.settings.order, &mut pair.lists)?;
+            pair.current = true;
+        }
         Ok(())
     }
 
@@ -46,7 +93,8 @@ impl Engine {
     /// Neighbours in `sources` of positions that are no points of any set.
     ///
     /// # Errors
-    /// [`Error::Query`] naming a position that cannot be used, and [`Error::UnknownPointSet`].
+    /// [`Error::Query`] naming a position that cannot be used, [`Error::MemoryLimit`] and
+    /// [`Error::UnknownPointSet`].
     pub fn query<'a>(
         &mut self,
         positions: impl Into<Positions<'a>>,
@@ -71,13 +119,15 @@ impl Engine {
             sources: &self.sets[sources.0].grid,
             same_set: false,
         };
-        write_lists(
-            &self.lane,
-            of,
-            ListKind::Full,
-            self.settings.order,
-            &mut lists,
-        )?;
+        let (kind, order) = (ListKind::Full, self.settings.order);
+        match self.settings.memory_limit {
+            None => write_lists(&self.lane, of, kind, order, &mut lists)?,
+            Some(limit) => {
+                let measured = self.lane.measure(of, kind)?;
+                within(limit, lists.bytes_after(positions.len(), measured.pairs()))?;
+                measured.write(order, &mut lists)?;
+            }
+        }
         Ok(lists)
     }
 
@@ -111,6 +161,18 @@ fn write_lists(
     lane.search(of, kind, lists)?;
     if order == ListOrder::Ascending {
         lane.install(|| lists.sort());
+    }
+    Ok(())
+}
+
+/// Refuses lists that need more than `limit` bytes.
+fn within(limit: u64, needed: u64) -> Result<(), Error> {
+    if needed > limit {
+        return Err(Error::MemoryLimit {
+            what: "neighbour lists",
+            needed,
+            limit,
+        });
     }
     Ok(())
 }

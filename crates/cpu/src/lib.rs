@@ -20,6 +20,7 @@ mod aligned;
 mod candidates;
 mod error;
 mod evaluate;
+mod geometry;
 mod group;
 mod lists;
 mod measured;
@@ -29,6 +30,7 @@ mod simd;
 mod traverse;
 
 pub use error::Error;
+pub use geometry::{NeighborPair, PairGeometry};
 pub use lists::{ListOrder, NeighborLists};
 pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;

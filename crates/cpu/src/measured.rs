@@ -144,6 +144,11 @@ impl CpuLane {
 }
 
 impl<'a> MeasuredLists<'a> {
+    /// The lane that measured.
+    pub(crate) fn lane(&self) -> &'a CpuLane {
+        self.lane
+    }
+
     /// The sets that were measured.
     pub fn sets(&self) -> PairOfSets<'a> {
         self.sets

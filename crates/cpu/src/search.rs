@@ -259,9 +259,10 @@ impl Walk<'_> {
 }
 
 impl PairOfSets<'_> {
-    /// Calls `visit` with the caller's index of every neighbour of a sorted target and the geometry
-    /// of the pair; plain scalar code on the calling thread.
-    pub fn for_each_neighbor(&self, slot: usize, mut visit: impl FnMut(u32, Pair)) {
+    /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
+    /// geometry of the pair; plain scalar code on the calling thread.
+    #[inline(always)]
+    pub fn for_each_neighbor(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         let lattice = self.sources.lattice();
         let r2 = lattice.radius().squared();
@@ -278,7 +279,7 @@ impl PairOfSets<'_> {
                 let d2 = simd::squared(d);
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
-                    visit(sources.index()[source], Pair { d, d2 });
+                    visit(sources.index()[source], image, Pair { d, d2 });
                 }
             }
         });

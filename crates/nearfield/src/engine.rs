@@ -156,7 +156,7 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
         point: usize,
-        visit: impl FnMut(u32, Pair),
+        mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
         self.pair_index(targets, sources)?;
         let of = pair_of_sets(&self.sets, targets.0, sources.0);
@@ -170,7 +170,7 @@ impl Engine {
             point,
             points: places.len(),
         })?;
-        of.for_each_neighbor(*place as usize, visit);
+        of.for_each_neighbor(*place as usize, |source, _, pair| visit(source, pair));
         Ok(())
     }
 

@@ -54,8 +54,8 @@ pub enum Error {
     },
     /// Lists would not fit into the memory limit; nothing was allocated for them.
     #[error(
-        "{what} need {needed} bytes, but the memory limit is {limit}: raise it, or take the lists \
-         in chunks with list_chunks"
+        "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or take the \
+         lists in chunks with list_chunks"
     )]
     MemoryLimit {
         /// What was to be stored.

@@ -43,6 +43,7 @@ mod chunks;
 mod device;
 mod engine;
 mod error;
+mod geometry;
 mod lists;
 mod report;
 mod sets;
@@ -53,7 +54,9 @@ pub use chunks::{ListChunk, ListChunks};
 pub use device::Device;
 pub use engine::Engine;
 pub use error::Error;
-pub use nearfield_cpu::{ListKind, ListOrder, NeighborLists, SimdLevel};
+pub use nearfield_cpu::{
+    ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, SimdLevel,
+};
 pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
     Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,

@@ -5,6 +5,9 @@ use nearfield_cpu::{CpuLane, ListKind, PairOfSets};
 use nearfield_grid::{Bounds, Grid};
 use std::time::Instant;
 
+/// What a memory limit is exceeded by.
+const LISTS: &str = "neighbour lists";
+
 impl Engine {
     /// Writes the neighbour lists of every active pair of sets.
     ///
@@ -54,7 +57,7 @@ impl Engine {
             needed += NeighborLists::default().bytes_after(targets, pairs);
             held += pair.lists.bytes_after(targets, pairs);
         }
-        within(limit, needed)?;
+        within(limit, LISTS, needed)?;
         if held > limit {
             // Room kept from earlier steps is given back where it is too much altogether.
             for pair in &mut self.pairs {
@@ -124,7 +127,8 @@ impl Engine {
             None => write_lists(&self.lane, of, kind, order, &mut lists)?,
             Some(limit) => {
                 let measured = self.lane.measure(of, kind)?;
-                within(limit, lists.bytes_after(positions.len(), measured.pairs()))?;
+                let needed = lists.bytes_after(positions.len(), measured.pairs());
+                within(limit, LISTS, needed)?;
                 measured.write(order, &mut lists)?;
             }
         }
@@ -165,11 +169,11 @@ fn write_lists(
     Ok(())
 }
 
-/// Refuses lists that need more than `limit` bytes.
-fn within(limit: u64, needed: u64) -> Result<(), Error> {
+/// Refuses what needs more than `limit` bytes.
+pub(crate) fn within(limit: u64, what: &'static str, needed: u64) -> Result<(), Error> {
     if needed > limit {
         return Err(Error::MemoryLimit {
-            what: "neighbour lists",
+            what,
             needed,
             limit,
         });

@@ -243,7 +243,7 @@ impl<K: PairKernel> Masked<K> {
 
 /// Combines the partial results of one channel, always in the same order.
 #[inline(always)]
-fn fold_lanes<K: PairKernel>(mut lanes: [f32; LANES]) -> f32 {
+pub(crate) fn fold_lanes<K: PairKernel>(mut lanes: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {

@@ -24,9 +24,11 @@ mod geometry;
 mod group;
 mod lists;
 mod measured;
+mod over_lists;
 mod pool;
 mod search;
 mod simd;
+mod stored;
 mod traverse;
 
 pub use error::Error;
@@ -36,4 +38,5 @@ pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;
 pub use search::{ListKind, PairOfSets};
 pub use simd::SimdLevel;
+pub use stored::StoredPairs;
 pub use traverse::{Fields, Output};

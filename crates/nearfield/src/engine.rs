@@ -3,8 +3,9 @@
 use crate::{
     Builder, Device, Error, Pair, PairKernel, PointSetId, Positions, Report, StageTimes, Traversal,
     sets::{SearchPair, Set, pair_of_sets},
+    traverse::Over,
 };
-use nearfield_cpu::{CpuLane, Fields, Output};
+use nearfield_cpu::{CpuLane, Fields};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
 use std::{
     sync::{Mutex, OnceLock, PoisonError},
@@ -142,6 +143,7 @@ impl Engine {
             targets,
             sources,
             fields: Fields::default(),
+            over: Over::Grid,
         }
     }
 
@@ -230,22 +232,6 @@ impl Engine {
                 sets: self.sets.len(),
             }),
         }
-    }
-
-    pub(crate) fn run_traversal<K: PairKernel>(
-        &self,
-        kernel: &K,
-        targets: PointSetId,
-        sources: PointSetId,
-        fields: Fields<'_>,
-        output: Output<'_, K::Output>,
-    ) -> Result<(), Error> {
-        self.pair_index(targets, sources)?;
-        let begin = Instant::now();
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
-        self.lane.traverse(kernel, of, fields, output)?;
-        self.record(|times| times.traverse = begin.elapsed());
-        Ok(())
     }
 
     /// Checks positions and sorts them into a set.

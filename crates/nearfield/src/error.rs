@@ -83,6 +83,25 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// A skin is negative or not finite.
+    #[error("the skin is {0}: it must be finite and not negative")]
+    Skin(f32),
+    /// Points have moved so far since lists were built that pairs could be missing from them.
+    #[error(
+        "the lists of targets {targets} among sources {sources} may miss pairs ({}): call refresh",
+        out_of_date(*moved, *allowed)
+    )]
+    NeedsRefresh {
+        /// Set that searches.
+        targets: PointSetId,
+        /// Set that is searched.
+        sources: PointSetId,
+        /// Largest displacements of both sets together; infinite when there are no lists or the
+        /// number of points has changed.
+        moved: f64,
+        /// What the skin allows.
+        allowed: f64,
+    },
     /// There are no current lists for a pair of sets.
     #[error(
         "no neighbour lists of targets {targets} among sources {sources}: \
@@ -94,4 +113,12 @@ pub enum Error {
         /// Set that is searched.
         sources: PointSetId,
     },
+}
+
+/// Why lists with a skin are of no use.
+fn out_of_date(moved: f64, allowed: f64) -> String {
+    match moved.is_finite() {
+        true => format!("points moved by {moved} together, the skin allows {allowed}"),
+        false => "not built since the last change of the sets".to_owned(),
+    }
 }

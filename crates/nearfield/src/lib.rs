@@ -22,6 +22,9 @@
 //! * [`Engine::find_neighbors`] writes **neighbour lists** of every active pair of sets;
 //!   [`Engine::traverse`] evaluates a [`PairKernel`] over all pairs **without storing lists**, which
 //!   is faster when neighbours are needed once.
+//! * [`Engine::pair_geometry`] adds displacement, distance and image to lists,
+//!   [`Engine::list_chunks`] hands lists out in chunks that fit a memory limit, and [`VerletLists`]
+//!   keep lists over many steps of slowly moving points.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
 //!
@@ -48,6 +51,7 @@ mod lists;
 mod report;
 mod sets;
 mod traverse;
+mod verlet;
 
 pub use builder::Builder;
 pub use chunks::{ListChunk, ListChunks};
@@ -64,6 +68,7 @@ pub use nearfield_pairs::{
 pub use report::{Report, SetReport, StageTimes};
 pub use sets::PointSetId;
 pub use traverse::Traversal;
+pub use verlet::{Refresh, VerletLists};
 
 /// What most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {

@@ -1,6 +1,6 @@
 //! A traversal being put together: kernel, sets and fields.
 
-use crate::{Engine, Error, Field, PairKernel, PointSetId, sets::pair_of_sets};
+use crate::{Engine, Error, Field, PairKernel, PointSetId, VerletLists, sets::pair_of_sets};
 use nearfield_cpu::{Fields, Output, StoredPairs};
 use nearfield_pairs::Channels;
 use std::time::Instant;
@@ -14,16 +14,18 @@ pub struct Traversal<'a, K> {
     pub(crate) targets: PointSetId,
     pub(crate) sources: PointSetId,
     pub(crate) fields: Fields<'a>,
-    pub(crate) over: Over,
+    pub(crate) over: Over<'a>,
 }
 
 /// Where a traversal takes its pairs from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Over {
+pub(crate) enum Over<'a> {
     /// The cells, as it goes.
     Grid,
     /// The lists that `find_neighbors` wrote.
     Lists,
+    /// Lists with a skin, which hold more than the pairs within the radius.
+    Skin(&'a VerletLists),
 }
 
 impl<'a, K: PairKernel> Traversal<'a, K> {
@@ -46,9 +48,12 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Results differ from those without lists by the order of summation only.
     ///
     /// Running it is refused with [`Error::NoLists`] when the lists are out of date, and with
-    /// [`Error::Cpu`] when they are half lists of one set.
+    /// [`Error::Cpu`] when they are half lists of one set. Traversals of [`VerletLists`] run over
+    /// lists anyway.
     pub fn over_lists(mut self) -> Self {
-        self.over = Over::Lists;
+        if let Over::Grid = self.over {
+            self.over = Over::Lists;
+        }
         self
     }
 
@@ -87,6 +92,10 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         match self.over {
             Over::Grid => self.run_over_grid(output)?,
             Over::Lists => self.run_over_lists(output)?,
+            Over::Skin(lists) => {
+                let pairs = lists.stored(self.targets, self.sources)?;
+                self.run_over(&pairs, output)?;
+            }
         }
         self.engine.record(|times| times.traverse = begin.elapsed());
         Ok(())
@@ -116,7 +125,15 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             same_set,
             radius: engine.lattice.radius(),
         };
-        let lane = &engine.lane;
-        Ok(lane.traverse_lists(self.kernel, &pairs, self.fields, output)?)
+        self.run_over(&pairs, output)
+    }
+
+    fn run_over(
+        &self,
+        pairs: &StoredPairs<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        let lane = &self.engine.lane;
+        Ok(lane.traverse_lists(self.kernel, pairs, self.fields, output)?)
     }
 }

@@ -54,6 +54,13 @@ impl Candidates {
         self.rank.grow(room);
     }
 
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        let [sx, sy, sz] = &self.shift;
+        let floats = [&self.x, &self.y, &self.z, sx, sy, sz].map(Aligned::bytes);
+        floats.iter().sum::<usize>() + self.tag.bytes() + self.rank.bytes()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

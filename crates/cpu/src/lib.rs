@@ -9,6 +9,13 @@
 //! test: each rounded operation is monotone, so a candidate whose box distance exceeds the radius
 //! cannot pass the pair test for any target inside, and pruning needs no safety margin.
 //!
+//! # Besides searching
+//!
+//! [`CpuLane::measure`] counts first, for lists whose memory must be known before it is taken, for
+//! lists of a range of targets at a time, and for lists with [the geometry](PairGeometry) of every
+//! pair. [`CpuLane::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that were found
+//! earlier, at positions of now.
+//!
 //! # What others rely on
 //!
 //! The set of neighbours is the contract's, bit for bit, at every [`SimdLevel`]. The order inside

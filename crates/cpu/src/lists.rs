@@ -97,8 +97,17 @@ impl NeighborLists {
 
     /// Bytes held, room kept for the next search included.
     pub fn bytes(&self) -> usize {
-        size_of::<u64>() * self.start.capacity()
-            + size_of::<u32>() * (self.count.capacity() + self.indices.capacity())
+        self.bookkeeping_bytes() + self.entry_bytes()
+    }
+
+    /// Bytes of the starts and counts.
+    pub fn bookkeeping_bytes(&self) -> usize {
+        size_of::<u64>() * self.start.capacity() + size_of::<u32>() * self.count.capacity()
+    }
+
+    /// Bytes of the storage the lists lie in, room kept for the next search included.
+    pub fn entry_bytes(&self) -> usize {
+        size_of::<u32>() * self.indices.capacity()
     }
 
     /// The lists one after the other, with monotone offsets.

@@ -1,7 +1,8 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
 
 use crate::{
-    Builder, Device, Error, Pair, PairKernel, PointSetId, Positions, Report, StageTimes, Traversal,
+    Builder, Device, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Report,
+    StageTimes, Traversal,
     sets::{SearchPair, Set, pair_of_sets},
     traverse::Over,
 };
@@ -221,6 +222,22 @@ impl Engine {
                 .map(|pair| pair.lists.pairs())
                 .sum(),
             list_bytes: self.pairs.iter().map(|pair| pair.lists.bytes()).sum(),
+            memory: self.memory(),
+        }
+    }
+
+    fn memory(&self) -> MemoryReport {
+        let sets = |bytes: fn(&Set) -> usize| self.sets.iter().map(bytes).sum();
+        let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.iter().map(bytes).sum();
+        MemoryReport {
+            sorted_points: sets(|set| set.grid.points().bytes()),
+            tables: sets(|set| set.grid.table_bytes()),
+            sort_scratch: sets(|set| set.grid.scratch_bytes()),
+            places: sets(Set::places_bytes),
+            positions: 0,
+            lane_scratch: self.lane.scratch_bytes(),
+            list_entries: lists(|pair| pair.lists.entry_bytes()),
+            list_bookkeeping: lists(|pair| pair.lists.bookkeeping_bytes()),
         }
     }
 

@@ -65,7 +65,7 @@ pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
     Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };
-pub use report::{Report, SetReport, StageTimes};
+pub use report::{MemoryReport, Report, SetReport, StageTimes};
 pub use sets::PointSetId;
 pub use traverse::Traversal;
 pub use verlet::{Refresh, VerletLists};

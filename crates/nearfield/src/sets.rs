@@ -55,8 +55,14 @@ impl Set {
             points: self.grid.points().len(),
             cells: self.grid.table_len(),
             table: self.grid.table_kind(),
-            bytes: self.grid.bytes() + self.places.get().map_or(0, |places| 4 * places.len()),
+            bytes: self.grid.bytes() + self.places_bytes(),
         }
+    }
+
+    /// Bytes of the sorted places.
+    pub(crate) fn places_bytes(&self) -> usize {
+        let places = self.places.get();
+        places.map_or(0, |places| size_of::<u32>() * places.capacity())
     }
 }
 

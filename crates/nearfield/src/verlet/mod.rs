@@ -302,7 +302,9 @@ impl VerletLists {
 
     /// What ran where and why, how long it took and what is held.
     pub fn report(&self) -> Report {
-        self.engine.report()
+        let mut report = self.engine.report();
+        report.memory.positions = self.sets.iter().map(Tracked::bytes).sum();
+        report
     }
 
     /// The lists of a pair of sets with the positions of now.

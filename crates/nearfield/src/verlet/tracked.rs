@@ -94,6 +94,11 @@ impl Tracked {
     pub(super) fn reached(&self) -> Bounds {
         self.now_bounds.union(&self.built_bounds)
     }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<[f32; 3]>() * (self.now.capacity() + self.built.capacity())
+    }
 }
 
 /// How far a point has come.

@@ -24,6 +24,11 @@ pub(crate) struct Aligned<T> {
 }
 
 impl<T: Pod> Aligned<T> {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Line>() * self.lines.capacity()
+    }
+
     /// Makes the array at least `len` values long; new values are zero.
     pub(crate) fn grow(&mut self, len: usize) {
         let lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());

@@ -77,6 +77,11 @@ impl Candidates {
         self.data.grow(ARRAYS * self.stride);
     }
 
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.bytes()
+    }
+
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len

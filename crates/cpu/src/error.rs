@@ -34,6 +34,20 @@ pub enum Error {
         /// Points of the target set.
         expected: usize,
     },
+    /// Lists were found for another number of targets.
+    #[error("the lists are those of {found} targets, but the target set has {expected}")]
+    ListsLength {
+        /// Targets of the lists.
+        found: usize,
+        /// Points of the target set.
+        expected: usize,
+    },
+    /// A kernel was to be evaluated over half lists of one set, which hold only one side of a pair.
+    #[error(
+        "half lists hold every pair of a set from one side only, so a kernel cannot be evaluated \
+         over them; build full lists, or traverse without lists"
+    )]
+    HalfLists,
     /// The allocator refused.
     #[error("out of memory: {bytes} bytes are needed for {what}")]
     OutOfMemory {

@@ -24,6 +24,17 @@ pub(crate) struct Scratch {
     pieces: Vec<Piece>,
 }
 
+impl Scratch {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.candidates.bytes()
+            + self.gathered.bytes()
+            + self.packed.bytes()
+            + size_of::<f32>() * self.buffer.capacity()
+            + size_of::<Piece>() * self.pieces.capacity()
+    }
+}
+
 /// Part of a run whose points all take part in the same image.
 #[derive(Debug, Clone)]
 struct Piece {

@@ -9,6 +9,13 @@
 //! test: each rounded operation is monotone, so a candidate whose box distance exceeds the radius
 //! cannot pass the pair test for any target inside, and pruning needs no safety margin.
 //!
+//! # Besides searching
+//!
+//! [`CpuLane::measure`] counts first, for lists whose memory must be known before it is taken, for
+//! lists of a range of targets at a time, and for lists with [the geometry](PairGeometry) of every
+//! pair. [`CpuLane::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that were found
+//! earlier, at positions of now.
+//!
 //! # What others rely on
 //!
 //! The set of neighbours is the contract's, bit for bit, at every [`SimdLevel`]. The order inside
@@ -20,17 +27,24 @@ mod aligned;
 mod candidates;
 mod error;
 mod evaluate;
+mod geometry;
 mod group;
 mod lists;
+mod measured;
 mod mutual;
+mod over_lists;
 mod pool;
 mod search;
 mod simd;
+mod stored;
 mod traverse;
 
 pub use error::Error;
-pub use lists::NeighborLists;
+pub use geometry::{NeighborPair, PairGeometry};
+pub use lists::{ListOrder, NeighborLists};
+pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;
 pub use search::{ListKind, PairOfSets};
 pub use simd::SimdLevel;
+pub use stored::StoredPairs;
 pub use traverse::{Fields, Output};

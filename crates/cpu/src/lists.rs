@@ -21,6 +21,17 @@ pub struct NeighborLists {
     pairs: u64,
 }
 
+/// Order of the neighbours inside a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ListOrder {
+    /// As they were found: the same for every number of threads and every SIMD level, but not for
+    /// another cell size or lane.
+    #[default]
+    Unspecified,
+    /// By the caller's index: every list is the same, byte for byte, however it was found.
+    Ascending,
+}
+
 /// Entries a worker claims at a time.
 const CHUNK: u64 = 1 << 15;
 
@@ -86,8 +97,17 @@ impl NeighborLists {
 
     /// Bytes held, room kept for the next search included.
     pub fn bytes(&self) -> usize {
-        size_of::<u64>() * self.start.capacity()
-            + size_of::<u32>() * (self.count.capacity() + self.indices.capacity())
+        self.bookkeeping_bytes() + self.entry_bytes()
+    }
+
+    /// Bytes of the starts and counts.
+    pub fn bookkeeping_bytes(&self) -> usize {
+        size_of::<u64>() * self.start.capacity() + size_of::<u32>() * self.count.capacity()
+    }
+
+    /// Bytes of the storage the lists lie in, room kept for the next search included.
+    pub fn entry_bytes(&self) -> usize {
+        size_of::<u32>() * self.indices.capacity()
     }
 
     /// The lists one after the other, with monotone offsets.
@@ -112,7 +132,7 @@ impl NeighborLists {
         Csr { offsets, indices }
     }
 
-    /// The same lists, each ascending.
+    /// Brings every list into [`ListOrder::Ascending`].
     pub fn sort(&mut self) {
         let storage = SharedMut::new(&mut self.indices);
         (&self.start, &self.count)
@@ -123,6 +143,54 @@ impl NeighborLists {
                 // SAFETY: lists do not overlap.
                 unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
             });
+    }
+
+    /// Bytes held after a search that finds `pairs` neighbours of `targets` points and writes them
+    /// without gaps: what is needed, or what is held already where that is more.
+    pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
+        let most = |held: usize, needed: u64| needed.max(held as u64);
+        size_of::<u64>() as u64 * most(self.start.capacity(), targets as u64)
+            + size_of::<u32>() as u64 * most(self.count.capacity(), targets as u64)
+            + size_of::<u32>() as u64 * most(self.indices.capacity(), pairs)
+    }
+
+    /// Gives back the room behind the last list.
+    pub fn shrink(&mut self) {
+        let ends = self.start.iter().zip(&self.count);
+        let end = ends.map(|(&start, &count)| start + u64::from(count)).max();
+        self.indices.truncate(end.unwrap_or(0) as usize);
+        self.start.shrink_to_fit();
+        self.count.shrink_to_fit();
+        self.indices.shrink_to_fit();
+    }
+
+    /// Gives back all memory; no lists are left.
+    pub fn release(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Gives every target, taken as (its index, its number of neighbours), room for exactly its
+    /// list, one list after the other.
+    pub(crate) fn lay_out(
+        &mut self,
+        targets: impl ExactSizeIterator<Item = (u32, u32)>,
+        pairs: u64,
+    ) -> Result<(), Error> {
+        self.pairs = 0;
+        self.prepare(targets.len(), pairs)?;
+        let mut next = 0;
+        for (target, count) in targets {
+            self.start[target as usize] = next;
+            self.count[target as usize] = count;
+            next += u64::from(count);
+        }
+        self.pairs = pairs;
+        Ok(())
+    }
+
+    /// Starts, counts and the storage, for writing lists that were laid out.
+    pub(crate) fn laid_out(&mut self) -> (&[u64], &[u32], &mut [u32]) {
+        (&self.start, &self.count, &mut self.indices)
     }
 
     /// Room for lists of `targets` points with about `expected` neighbours together.
@@ -199,6 +267,10 @@ impl NeighborLists {
 
     /// Makes the storage `room` entries long, keeping the first `keep`.
     fn grow(&mut self, room: u64, keep: u64) -> Result<(), Error> {
+        if keep == 0 {
+            // Nothing is kept, so old and new need not be held at once.
+            self.indices = Vec::new();
+        }
         let fresh = zeroed(room)?;
         let old = std::mem::replace(&mut self.indices, fresh);
         self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);

@@ -59,6 +59,11 @@ impl CpuLane {
         self.level
     }
 
+    /// Bytes of scratch that workers keep for the next search or traversal.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_pool().iter().map(Scratch::bytes).sum()
+    }
+
     /// Runs `work` on the pool; parallel iterators inside use its workers.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)

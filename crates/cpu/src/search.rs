@@ -86,9 +86,9 @@ impl CpuLane {
         let walk = self.walk(sets, Tag::Index, ListKind::Full);
         let counts = SharedMut::new(counts);
         self.for_each_task(targets, |slots, scratch| {
-            let mut sink = Counted::new(|target, count| {
+            let mut sink = Counted::new(|target, list: &[u32]| {
                 // SAFETY: every target lies in one task, and is visited once there.
-                unsafe { counts.write(target, count) };
+                unsafe { counts.write(target, list.len() as u32) };
             });
             walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
         });
@@ -111,8 +111,8 @@ impl CpuLane {
     fn expected_pairs(&self, walk: &Walk<'_>, targets: usize, kind: ListKind) -> u64 {
         let mut scratch = Scratch::default();
         let (mut pairs, mut sampled) = (0u64, 0u64);
-        let mut sink = Counted::new(|_, count| {
-            pairs += u64::from(count);
+        let mut sink = Counted::new(|_, list: &[u32]| {
+            pairs += list.len() as u64;
             sampled += 1;
         });
         for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
@@ -132,7 +132,7 @@ impl CpuLane {
 }
 
 /// Where lists go as they are found, in [`STREAMS`] streams.
-trait ListSink {
+pub(crate) trait ListSink {
     /// Room in a stream for a list of at most `most` entries and [`LANES`] entries of scribble
     /// behind, or null when memory is short.
     fn room(&mut self, stream: usize, most: usize) -> *mut u32;
@@ -164,14 +164,14 @@ impl ListSink for Stored<'_> {
     }
 }
 
-/// Lists of which only the lengths are kept.
-struct Counted<F> {
-    room: [Vec<u32>; STREAMS],
+/// Lists that are shown to `put` and not kept.
+pub(crate) struct Counted<F> {
+    pub(crate) room: [Vec<u32>; STREAMS],
     put: F,
 }
 
-impl<F> Counted<F> {
-    fn new(put: F) -> Self {
+impl<F: FnMut(usize, &[u32])> Counted<F> {
+    pub(crate) fn new(put: F) -> Self {
         Self {
             room: Default::default(),
             put,
@@ -179,7 +179,7 @@ impl<F> Counted<F> {
     }
 }
 
-impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
+impl<F: FnMut(usize, &[u32])> ListSink for Counted<F> {
     #[inline(always)]
     fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
         let room = &mut self.room[stream];
@@ -190,14 +190,14 @@ impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
     }
 
     #[inline(always)]
-    unsafe fn put(&mut self, _: usize, target: usize, count: usize) {
-        (self.put)(target, count as u32);
+    unsafe fn put(&mut self, stream: usize, target: usize, count: usize) {
+        (self.put)(target, &self.room[stream][..count]);
     }
 }
 
 impl Walk<'_> {
     /// Hands the list of every sorted target in `slots` to `sink`.
-    fn lists(
+    pub(crate) fn lists(
         &self,
         level: SimdLevel,
         slots: Range<usize>,
@@ -322,9 +322,10 @@ impl Walk<'_> {
 }
 
 impl PairOfSets<'_> {
-    /// Calls `visit` with the caller's index of every neighbour of a sorted target and the geometry
-    /// of the pair; plain scalar code on the calling thread.
-    pub fn for_each_neighbor(&self, slot: usize, mut visit: impl FnMut(u32, Pair)) {
+    /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
+    /// geometry of the pair; plain scalar code on the calling thread.
+    #[inline(always)]
+    pub fn for_each_neighbor(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         let lattice = self.sources.lattice();
         let r2 = lattice.radius().squared();
@@ -341,7 +342,7 @@ impl PairOfSets<'_> {
                 let d2 = simd::squared(d);
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
-                    visit(sources.index()[source], Pair { d, d2 });
+                    visit(sources.index()[source], image, Pair { d, d2 });
                 }
             }
         }

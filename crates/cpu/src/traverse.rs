@@ -173,7 +173,7 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
     }
 }
 
-fn check_fields(
+pub(crate) fn check_fields(
     role: &'static str,
     fields: &[Field<'_>],
     points: usize,

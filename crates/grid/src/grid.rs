@@ -219,6 +219,16 @@ impl Grid {
         self.points.bytes() + self.table.bytes() + self.scratch.bytes()
     }
 
+    /// Bytes of the cell table.
+    pub fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Bytes of scratch for the next build.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch.bytes()
+    }
+
     /// The order of the sorted points, as a permutation of the caller's arrays.
     pub fn permutation(&self) -> Permutation {
         Permutation::from_order(self.points.index[..self.points.len].to_vec())

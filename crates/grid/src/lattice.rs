@@ -152,6 +152,20 @@ impl Lattice {
         &self.rows
     }
 
+    /// Whether a point may lie within the radius through several images of a periodic axis, so that
+    /// it may stand in a list several times.
+    pub fn repeats(&self) -> bool {
+        let most = |offset: fn(&Row) -> i64| self.rows.iter().map(offset).max().unwrap_or(0);
+        let reach = [most(|row| row.reach), most(|row| row.y), most(|row| row.z)];
+        // Neighbour cells of which none is visited twice show every point once.
+        let twice = |(cells, reach): (Option<i64>, i64)| cells.is_some_and(|n| n < 2 * reach + 1);
+        [0, 1, 2]
+            .map(|axis| self.period(axis))
+            .into_iter()
+            .zip(reach)
+            .any(twice)
+    }
+
     /// Cell of a position, wrapped into the box on periodic axes.
     #[inline(always)]
     pub fn cell(&self, position: [f32; 3]) -> Cell {
@@ -318,6 +332,24 @@ mod tests {
         assert_eq!(lattice.cell([-0.1, 0.0, 0.0])[0], 0);
         assert_eq!(lattice.wraps([-0.1, 0.0, 0.0])[0], -1);
         assert_eq!(lattice.wraps([1.0, 0.0, 0.0])[0], 2);
+    }
+
+    #[test]
+    fn points_repeat_only_where_the_box_is_small() {
+        assert!(!lattice(1.0, [None; 3], 1).repeats());
+        for axis in 0..3 {
+            for (length, repeats) in [(0.5, true), (1.9, true), (2.0, true), (3.1, false)] {
+                let mut lengths = [None; 3];
+                lengths[axis] = Some(length);
+                for k in 1..4 {
+                    assert_eq!(
+                        lattice(1.0, lengths, k).repeats(),
+                        repeats,
+                        "{length} by {k}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

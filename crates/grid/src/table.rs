@@ -147,11 +147,12 @@ impl CellTable {
 
     /// Bytes the table holds.
     pub(crate) fn bytes(&self) -> usize {
-        let starts = size_of_val(self.starts());
         match self {
-            Self::Dense(_) => starts,
+            Self::Dense(table) => size_of::<u32>() * table.starts.capacity(),
             Self::Hashed(table) => {
-                starts + size_of_val(table.cells.as_slice()) + table.rows.allocation_size()
+                size_of::<u32>() * table.starts.capacity()
+                    + size_of::<Cell>() * table.cells.capacity()
+                    + table.rows.allocation_size()
             }
         }
     }

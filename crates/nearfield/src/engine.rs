@@ -1,172 +1,47 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
 
-use crate::{Device, Error, Pair, PairKernel, Positions, Report, SetReport, StageTimes, Traversal};
-use nearfield_cpu::{CpuLane, Fields, ListKind, NeighborLists, Output, PairOfSets, SimdLevel};
-use nearfield_grid::{Bounds, Domain, Grid, Lattice, Permutation, Radius};
+use crate::{
+    Builder, Device, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Report,
+    StageTimes, Traversal,
+    sets::{SearchPair, Set, pair_of_sets},
+    traverse::Over,
+};
+use nearfield_cpu::{CpuLane, Fields};
+use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
 use std::{
-    fmt,
     sync::{Mutex, OnceLock, PoisonError},
     time::Instant,
 };
 
-/// Names a point set of an engine; sets are numbered from 0 in the order added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PointSetId(usize);
-
-impl PointSetId {
-    /// The set's number.
-    pub fn index(self) -> usize {
-        self.0
-    }
+/// A fixed-radius neighbour engine; see the [crate's documentation](crate).
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) settings: Builder,
+    pub(crate) lattice: Lattice,
+    pub(crate) lane: CpuLane,
+    pub(crate) reason: &'static str,
+    pub(crate) sets: Vec<Set>,
+    /// Row by row: entry `targets * sets + sources`.
+    pub(crate) pairs: Vec<SearchPair>,
+    pub(crate) times: Mutex<StageTimes>,
 }
 
-impl fmt::Display for PointSetId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Settings of an engine, made by [`Engine::builder`].
-#[derive(Debug, Clone)]
-#[must_use = "settings do nothing until build() is called"]
-pub struct Builder {
-    radius: f32,
-    periodic: [Option<f64>; 3],
-    device: Device,
-    threads: usize,
-    simd: Option<SimdLevel>,
-    subdivision: u32,
-    lists: ListKind,
-}
-
-impl Builder {
-    /// Box length per axis where the domain is periodic, `None` where it is open (the default).
-    /// All images within the radius are found, also when the box is smaller than the radius.
-    pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
-        self.periodic = lengths;
-        self
-    }
-
-    /// Hardware to use; [`Device::Auto`] by default.
-    pub fn device(mut self, device: Device) -> Self {
-        self.device = device;
-        self
-    }
-
-    /// Worker threads of the CPU lane; 0, the default, for one per core.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Holds the CPU lane to an instruction set, for tests and measurements; by default the best
-    /// one the processor has. A level that the processor lacks is ignored.
-    pub fn simd(mut self, level: SimdLevel) -> Self {
-        self.simd = Some(level);
-        self
-    }
-
-    /// Cells per radius along each axis (K), 1 by default, at most 8. Results are the same for
-    /// every K, only the order inside lists and the time differ.
-    pub fn subdivision(mut self, cells: u32) -> Self {
-        self.subdivision = cells.clamp(1, 8);
-        self
-    }
-
-    /// Full lists (the default) or half lists, in which each pair of a set stands once.
-    pub fn lists(mut self, kind: ListKind) -> Self {
-        self.lists = kind;
-        self
-    }
-
-    /// Starts the engine.
-    ///
-    /// # Errors
-    /// [`Error::Setup`] for a radius or box length that cannot be used,
-    /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started.
-    pub fn build(self) -> Result<Engine, Error> {
-        let radius = Radius::new(self.radius).map_err(Error::Setup)?;
-        let domain = Domain::new(self.periodic).map_err(Error::Setup)?;
-        let lattice =
-            Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
-        let reason = choose(self.device)?;
-        let lane = CpuLane::new(self.threads)?;
-        let lane = match self.simd {
-            Some(level) => lane.with_level(level),
-            None => lane,
-        };
-        Ok(Engine {
-            settings: self,
+impl Engine {
+    /// An engine without point sets; `settings` have been checked.
+    pub(crate) fn new(
+        settings: Builder,
+        lattice: Lattice,
+        lane: CpuLane,
+        reason: &'static str,
+    ) -> Self {
+        Self {
+            settings,
             lattice,
             lane,
             reason,
             sets: Vec::new(),
             pairs: Vec::new(),
             times: Mutex::default(),
-        })
-    }
-}
-
-/// Whether this build can serve a device, and why it runs where it runs.
-fn choose(device: Device) -> Result<&'static str, Error> {
-    match device {
-        Device::Cpu => Ok("asked for"),
-        Device::Auto => Ok("this build has no GPU lane"),
-        Device::Gpu(_) | Device::Hybrid(_) => Err(Error::DeviceUnavailable {
-            device,
-            missing: "this build has no GPU lane; use cpu or auto",
-        }),
-    }
-}
-
-/// A fixed-radius neighbour engine; see the [crate's documentation](crate).
-#[derive(Debug)]
-pub struct Engine {
-    settings: Builder,
-    lattice: Lattice,
-    lane: CpuLane,
-    reason: &'static str,
-    sets: Vec<Set>,
-    /// Row by row: entry `targets * sets + sources`.
-    pairs: Vec<SearchPair>,
-    times: Mutex<StageTimes>,
-}
-
-#[derive(Debug)]
-struct Set {
-    grid: Grid,
-    /// Sorted place of every point, made when first asked for.
-    places: OnceLock<Vec<u32>>,
-}
-
-#[derive(Debug)]
-struct SearchPair {
-    active: bool,
-    current: bool,
-    lists: NeighborLists,
-}
-
-impl SearchPair {
-    fn active() -> Self {
-        Self {
-            active: true,
-            current: false,
-            lists: NeighborLists::default(),
-        }
-    }
-}
-
-impl Engine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates.
-    pub fn builder(radius: f32) -> Builder {
-        Builder {
-            radius,
-            periodic: [None; 3],
-            device: Device::Auto,
-            threads: 0,
-            simd: None,
-            subdivision: 1,
-            lists: ListKind::Full,
         }
     }
 
@@ -242,92 +117,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the neighbour lists of every active pair of sets.
-    ///
-    /// # Errors
-    /// [`Error::Cpu`] when memory is short; lists finished before are kept.
-    pub fn find_neighbors(&mut self) -> Result<(), Error> {
-        let begin = Instant::now();
-        let sets = self.sets.len();
-        for (at, pair) in self.pairs.iter_mut().enumerate() {
-            if pair.active && !pair.current {
-                let of = pair_of_sets(&self.sets, at / sets, at % sets);
-                self.lane.search(of, self.settings.lists, &mut pair.lists)?;
-                pair.current = true;
-            }
-        }
-        self.record(|times| times.search = begin.elapsed());
-        Ok(())
-    }
-
-    /// Lists written by the last [`find_neighbors`](Self::find_neighbors): for every point of
-    /// `targets`, the indices of its neighbours in `sources`.
-    ///
-    /// # Errors
-    /// [`Error::NoLists`] when the pair is inactive or a set was updated since, and
-    /// [`Error::UnknownPointSet`].
-    pub fn neighbors(
-        &self,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Result<&NeighborLists, Error> {
-        let pair = &self.pairs[self.pair_index(targets, sources)?];
-        if !pair.current {
-            return Err(Error::NoLists { targets, sources });
-        }
-        Ok(&pair.lists)
-    }
-
-    /// Neighbours in `sources` of positions that are no points of any set.
-    ///
-    /// # Errors
-    /// [`Error::Query`] naming a position that cannot be used, and [`Error::UnknownPointSet`].
-    pub fn query<'a>(
-        &mut self,
-        positions: impl Into<Positions<'a>>,
-        sources: PointSetId,
-    ) -> Result<NeighborLists, Error> {
-        self.grid(sources)?;
-        let positions = positions.into();
-        let domain = *self.lattice.domain();
-        let bounds = self
-            .lane
-            .install(|| Bounds::of(positions, &domain))
-            .map_err(Error::Query)?;
-        self.fit_lattice(sources, &bounds.union(self.sets[sources.0].grid.bounds()))?;
-        let mut targets = Grid::new(self.lattice.clone());
-        let lattice = &self.lattice;
-        self.lane
-            .install(|| targets.build(positions, bounds, lattice))
-            .map_err(Error::Query)?;
-        let mut lists = NeighborLists::default();
-        let of = PairOfSets {
-            targets: &targets,
-            sources: &self.sets[sources.0].grid,
-            same_set: false,
-        };
-        self.lane.search(of, ListKind::Full, &mut lists)?;
-        Ok(lists)
-    }
-
-    /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
-    ///
-    /// # Errors
-    /// [`Error::UnknownPointSet`].
-    pub fn count_neighbors(
-        &self,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> Result<Vec<u32>, Error> {
-        self.pair_index(targets, sources)?;
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
-        let mut counts = vec![0; of.targets.points().len()];
-        let begin = Instant::now();
-        self.lane.count(of, &mut counts)?;
-        self.record(|times| times.traverse = begin.elapsed());
-        Ok(counts)
-    }
-
     /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored:
     ///
     /// ```
@@ -355,6 +144,7 @@ impl Engine {
             targets,
             sources,
             fields: Fields::default(),
+            over: Over::Grid,
         }
     }
 
@@ -369,7 +159,7 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
         point: usize,
-        visit: impl FnMut(u32, Pair),
+        mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
         self.pair_index(targets, sources)?;
         let of = pair_of_sets(&self.sets, targets.0, sources.0);
@@ -383,7 +173,7 @@ impl Engine {
             point,
             points: places.len(),
         })?;
-        of.for_each_neighbor(*place as usize, visit);
+        of.for_each_neighbor(*place as usize, |source, _, pair| visit(source, pair));
         Ok(())
     }
 
@@ -432,6 +222,22 @@ impl Engine {
                 .map(|pair| pair.lists.pairs())
                 .sum(),
             list_bytes: self.pairs.iter().map(|pair| pair.lists.bytes()).sum(),
+            memory: self.memory(),
+        }
+    }
+
+    fn memory(&self) -> MemoryReport {
+        let sets = |bytes: fn(&Set) -> usize| self.sets.iter().map(bytes).sum();
+        let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.iter().map(bytes).sum();
+        MemoryReport {
+            sorted_points: sets(|set| set.grid.points().bytes()),
+            tables: sets(|set| set.grid.table_bytes()),
+            sort_scratch: sets(|set| set.grid.scratch_bytes()),
+            places: sets(Set::places_bytes),
+            positions: 0,
+            lane_scratch: self.lane.scratch_bytes(),
+            list_entries: lists(|pair| pair.lists.entry_bytes()),
+            list_bookkeeping: lists(|pair| pair.lists.bookkeeping_bytes()),
         }
     }
 
@@ -443,22 +249,6 @@ impl Engine {
                 sets: self.sets.len(),
             }),
         }
-    }
-
-    pub(crate) fn run_traversal<K: PairKernel>(
-        &self,
-        kernel: &K,
-        targets: PointSetId,
-        sources: PointSetId,
-        fields: Fields<'_>,
-        output: Output<'_, K::Output>,
-    ) -> Result<(), Error> {
-        self.pair_index(targets, sources)?;
-        let begin = Instant::now();
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
-        self.lane.traverse(kernel, of, fields, output)?;
-        self.record(|times| times.traverse = begin.elapsed());
-        Ok(())
     }
 
     /// Checks positions and sorts them into a set.
@@ -489,7 +279,7 @@ impl Engine {
 
     /// Moves all sets to a lattice that also holds a set with new `bounds`, if it must change:
     /// only the extent of the points along periodic axes matters.
-    fn fit_lattice(&mut self, set: PointSetId, bounds: &Bounds) -> Result<(), Error> {
+    pub(crate) fn fit_lattice(&mut self, set: PointSetId, bounds: &Bounds) -> Result<(), Error> {
         if !self.lattice.domain().is_periodic() {
             return Ok(());
         }
@@ -531,32 +321,17 @@ impl Engine {
         }
     }
 
-    fn pair_index(&self, targets: PointSetId, sources: PointSetId) -> Result<usize, Error> {
+    pub(crate) fn pair_index(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<usize, Error> {
         self.grid(targets)?;
         self.grid(sources)?;
         Ok(targets.0 * self.sets.len() + sources.0)
     }
 
-    fn record(&self, change: impl FnOnce(&mut StageTimes)) {
+    pub(crate) fn record(&self, change: impl FnOnce(&mut StageTimes)) {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-impl Set {
-    fn report(&self) -> SetReport {
-        SetReport {
-            points: self.grid.points().len(),
-            cells: self.grid.table_len(),
-            table: self.grid.table_kind(),
-            bytes: self.grid.bytes() + self.places.get().map_or(0, |places| 4 * places.len()),
-        }
-    }
-}
-
-fn pair_of_sets(sets: &[Set], targets: usize, sources: usize) -> PairOfSets<'_> {
-    PairOfSets {
-        targets: &sets[targets].grid,
-        sources: &sets[sources].grid,
-        same_set: targets == sources,
     }
 }

@@ -52,6 +52,56 @@ pub enum Error {
         /// Number of points.
         points: usize,
     },
+    /// Lists would not fit into the memory limit; nothing was allocated for them.
+    #[error(
+        "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or take the \
+         lists in chunks with list_chunks"
+    )]
+    MemoryLimit {
+        /// What was to be stored.
+        what: &'static str,
+        /// Bytes needed.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The list of a single point would not fit into the memory limit.
+    #[error(
+        "point {point} of set {set} has {neighbors} neighbours, whose list needs {needed} bytes, \
+         but the memory limit is {limit}: raise it, or visit the neighbours without a list \
+         (traverse, for_each_neighbor)"
+    )]
+    ListTooLong {
+        /// The set that searches.
+        set: PointSetId,
+        /// The point with the longest list.
+        point: u32,
+        /// Its neighbours.
+        neighbors: u32,
+        /// Bytes needed.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A skin is negative or not finite.
+    #[error("the skin is {0}: it must be finite and not negative")]
+    Skin(f32),
+    /// Points have moved so far since lists were built that pairs could be missing from them.
+    #[error(
+        "the lists of targets {targets} among sources {sources} may miss pairs ({}): call refresh",
+        out_of_date(*moved, *allowed)
+    )]
+    NeedsRefresh {
+        /// Set that searches.
+        targets: PointSetId,
+        /// Set that is searched.
+        sources: PointSetId,
+        /// Largest displacements of both sets together; infinite when there are no lists or the
+        /// number of points has changed.
+        moved: f64,
+        /// What the skin allows.
+        allowed: f64,
+    },
     /// There are no current lists for a pair of sets.
     #[error(
         "no neighbour lists of targets {targets} among sources {sources}: \
@@ -63,4 +113,12 @@ pub enum Error {
         /// Set that is searched.
         sources: PointSetId,
     },
+}
+
+/// Why lists with a skin are of no use.
+fn out_of_date(moved: f64, allowed: f64) -> String {
+    match moved.is_finite() {
+        true => format!("points moved by {moved} together, the skin allows {allowed}"),
+        false => "not built since the last change of the sets".to_owned(),
+    }
 }

@@ -22,6 +22,9 @@
 //! * [`Engine::find_neighbors`] writes **neighbour lists** of every active pair of sets;
 //!   [`Engine::traverse`] evaluates a [`PairKernel`] over all pairs **without storing lists**, which
 //!   is faster when neighbours are needed once.
+//! * [`Engine::pair_geometry`] adds displacement, distance and image to lists,
+//!   [`Engine::list_chunks`] hands lists out in chunks that fit a memory limit, and [`VerletLists`]
+//!   keep lists over many steps of slowly moving points.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
 //!
@@ -32,32 +35,45 @@
 //! d² = fma(dz, dz, fma(dy, dy, dx·dx)), all in `f32`. Only a point itself, in the zero image, is
 //! left out; coincident points are neighbours. No list is ever truncated. The same input gives the
 //! same lists in the same order and the same sums, whatever the number of threads or the
-//! processor's vector width.
+//! processor's vector width; [`ListOrder::Ascending`] makes the order independent of the cell size
+//! too.
 //!
 //! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
 //! coordinates as given.
 
+mod builder;
+mod chunks;
 mod device;
 mod engine;
 mod error;
+mod geometry;
+mod lists;
 mod report;
+mod sets;
 mod traverse;
+mod verlet;
 
+pub use builder::Builder;
+pub use chunks::{ListChunk, ListChunks};
 pub use device::Device;
-pub use engine::{Builder, Engine, PointSetId};
+pub use engine::Engine;
 pub use error::Error;
-pub use nearfield_cpu::{ListKind, NeighborLists, SimdLevel};
+pub use nearfield_cpu::{
+    ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, SimdLevel,
+};
 pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
     Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };
-pub use report::{Report, SetReport, StageTimes};
+pub use report::{MemoryReport, Report, SetReport, StageTimes};
+pub use sets::PointSetId;
 pub use traverse::Traversal;
+pub use verlet::{Refresh, VerletLists};
 
 /// What most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Device, Engine, Error, Field, ListKind, NeighborLists, Pair, PairKernel, Permutation,
-        PointSetId, Positions, Reduce,
+        Device, Engine, Error, Field, ListKind, ListOrder, NeighborLists, Pair, PairKernel,
+        Permutation, PointSetId, Positions, Reduce,
     };
 }

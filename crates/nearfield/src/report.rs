@@ -25,6 +25,76 @@ pub struct Report {
     pub pairs: u64,
     /// Bytes of all lists, room kept for the next search included.
     pub list_bytes: usize,
+    /// Bytes of everything, by structure.
+    pub memory: MemoryReport,
+}
+
+impl Report {
+    /// Points of all sets.
+    pub fn points(&self) -> usize {
+        self.sets.iter().map(|set| set.points).sum()
+    }
+
+    /// Bytes held per point, the entries of lists left out; 0 without points.
+    pub fn bytes_per_point(&self) -> f64 {
+        let beside_entries = self.memory.total() - self.memory.list_entries;
+        beside_entries as f64 / self.points().max(1) as f64
+    }
+}
+
+/// Bytes an engine holds by structure, room kept for the next step included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemoryReport {
+    /// Coordinates, indices and image counts of the sorted points.
+    pub sorted_points: usize,
+    /// Cell tables.
+    pub tables: usize,
+    /// Scratch for sorting at the next update.
+    pub sort_scratch: usize,
+    /// Sorted place of every point, kept once [`Engine::for_each_neighbor`] has been called.
+    ///
+    /// [`Engine::for_each_neighbor`]: crate::Engine::for_each_neighbor
+    pub places: usize,
+    /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) alone.
+    pub positions: usize,
+    /// Scratch of the CPU lane's workers: candidates and their fields.
+    pub lane_scratch: usize,
+    /// Entries of lists.
+    pub list_entries: usize,
+    /// Start and count of every list.
+    pub list_bookkeeping: usize,
+}
+
+impl MemoryReport {
+    /// All structures together.
+    pub fn total(&self) -> usize {
+        self.parts().iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Every structure by name, as the fields are called.
+    pub fn parts(&self) -> [(&'static str, usize); 8] {
+        let Self {
+            sorted_points,
+            tables,
+            sort_scratch,
+            places,
+            positions,
+            lane_scratch,
+            list_entries,
+            list_bookkeeping,
+        } = *self;
+        [
+            ("sorted_points", sorted_points),
+            ("tables", tables),
+            ("sort_scratch", sort_scratch),
+            ("places", places),
+            ("positions", positions),
+            ("lane_scratch", lane_scratch),
+            ("list_entries", list_entries),
+            ("list_bookkeeping", list_bookkeeping),
+        ]
+    }
 }
 
 /// One point set.
@@ -37,7 +107,7 @@ pub struct SetReport {
     pub cells: usize,
     /// How cells are looked up.
     pub table: TableKind,
-    /// Bytes of the sorted points, the table and the scratch for the next update.
+    /// Bytes of the sorted points, their places, the table and the scratch for the next update.
     pub bytes: usize,
 }
 

@@ -1,10 +1,11 @@
 //! A traversal being put together: kernel, sets and fields.
 
-use crate::{Engine, Error, Field, PairKernel, PointSetId};
-use nearfield_cpu::{Fields, Output};
+use crate::{Engine, Error, Field, PairKernel, PointSetId, VerletLists, sets::pair_of_sets};
+use nearfield_cpu::{Fields, Output, StoredPairs};
 use nearfield_pairs::Channels;
+use std::time::Instant;
 
-/// A fused traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
+/// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
 #[derive(Debug)]
 #[must_use = "a traversal does nothing until it is run"]
 pub struct Traversal<'a, K> {
@@ -13,6 +14,18 @@ pub struct Traversal<'a, K> {
     pub(crate) targets: PointSetId,
     pub(crate) sources: PointSetId,
     pub(crate) fields: Fields<'a>,
+    pub(crate) over: Over<'a>,
+}
+
+/// Where a traversal takes its pairs from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Over<'a> {
+    /// The cells, as it goes.
+    Grid,
+    /// The lists that `find_neighbors` wrote.
+    Lists,
+    /// Lists with a skin, which hold more than the pairs within the radius.
+    Skin(&'a VerletLists),
 }
 
 impl<'a, K: PairKernel> Traversal<'a, K> {
@@ -27,6 +40,20 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// [`PairKernel::Source`].
     pub fn source_fields(mut self, fields: &'a [Field<'a>]) -> Self {
         self.fields.sources = fields;
+        self
+    }
+
+    /// Takes the pairs from the lists that [`Engine::find_neighbors`] wrote instead of searching
+    /// again: worth it when several kernels, or many iterations of one, run over the same pairs.
+    /// Results differ from those without lists by the order of summation only.
+    ///
+    /// Running it is refused with [`Error::NoLists`] when the lists are out of date, and with
+    /// [`Error::Cpu`] when they are half lists of one set. Traversals of [`VerletLists`] run over
+    /// lists anyway.
+    pub fn over_lists(mut self) -> Self {
+        if let Over::Grid = self.over {
+            self.over = Over::Lists;
+        }
         self
     }
 
@@ -61,7 +88,52 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn finish(self, output: Output<'_, K::Output>) -> Result<(), Error> {
-        self.engine
-            .run_traversal(self.kernel, self.targets, self.sources, self.fields, output)
+        let begin = Instant::now();
+        match self.over {
+            Over::Grid => self.run_over_grid(output)?,
+            Over::Lists => self.run_over_lists(output)?,
+            Over::Skin(lists) => {
+                let pairs = lists.stored(self.targets, self.sources)?;
+                self.run_over(&pairs, output)?;
+            }
+        }
+        self.engine.record(|times| times.traverse = begin.elapsed());
+        Ok(())
+    }
+
+    fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
+        self.engine.pair_index(self.targets, self.sources)?;
+        let of = pair_of_sets(&self.engine.sets, self.targets.0, self.sources.0);
+        let lane = &self.engine.lane;
+        Ok(lane.traverse(self.kernel, of, self.fields, output)?)
+    }
+
+    fn run_over_lists(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
+        let (engine, same_set) = (self.engine, self.targets == self.sources);
+        let lists = engine.neighbors(self.targets, self.sources)?;
+        let targets = engine.lane.positions(engine.grid(self.targets)?)?;
+        let others = match same_set {
+            true => None,
+            false => Some(engine.lane.positions(engine.grid(self.sources)?)?),
+        };
+        let pairs = StoredPairs {
+            lists,
+            kind: engine.settings.lists,
+            lattice: &engine.lattice,
+            targets: &targets,
+            sources: others.as_ref().unwrap_or(&targets),
+            same_set,
+            radius: engine.lattice.radius(),
+        };
+        self.run_over(&pairs, output)
+    }
+
+    fn run_over(
+        &self,
+        pairs: &StoredPairs<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        let lane = &self.engine.lane;
+        Ok(lane.traverse_lists(self.kernel, pairs, self.fields, output)?)
     }
 }

@@ -1,58 +1,14 @@
 //! Every way of asking the engine gives the contract's neighbours, bit for bit.
 
-use nearfield::{
-    Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, SimdLevel, prelude::*,
-};
+mod common;
+
+use common::{Fingerprint, Settings, as_vectors, engine_for, fingerprints, labels};
+use nearfield::{SimdLevel, prelude::*};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
     oracle,
 };
 use proptest::prelude::*;
-
-/// What a run of a case is tried with.
-#[derive(Clone, Copy)]
-struct Settings {
-    simd: SimdLevel,
-    threads: usize,
-    subdivision: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            simd: SimdLevel::detect(),
-            threads: 2,
-            subdivision: 1,
-        }
-    }
-}
-
-fn engine_for(
-    case: &Case,
-    settings: Settings,
-) -> Result<(Engine, Vec<PointSetId>), nearfield::Error> {
-    let kind = match case.list {
-        oracle::ListKind::Full => ListKind::Full,
-        oracle::ListKind::Half => ListKind::Half,
-    };
-    let mut engine = Engine::builder(case.radius)
-        .periodic(case.periodic)
-        .threads(settings.threads)
-        .simd(settings.simd)
-        .subdivision(settings.subdivision)
-        .lists(kind)
-        .build()?;
-    let sets = case
-        .sets
-        .iter()
-        .map(|set| engine.add_point_set(set))
-        .collect::<Result<_, _>>()?;
-    Ok((engine, sets))
-}
-
-fn as_vectors(lists: &NeighborLists) -> Lists {
-    lists.iter().map(<[u32]>::to_vec).collect()
-}
 
 fn lists(case: &Case, settings: Settings) -> Result<Lists, String> {
     let run = || {
@@ -131,67 +87,18 @@ fn queries_of_free_positions_are_the_contracts() {
         .unwrap();
 }
 
-/// Counts neighbours and sums the source's index and the displacement, so that a traversal that
-/// visits a wrong pair, or the right pair with a wrong source or image, is found out.
-struct Fingerprint;
-
-impl PairKernel for Fingerprint {
-    type Target = f32;
-    type Source = f32;
-    type Output = [f32; 3];
-
-    #[inline(always)]
-    fn pair(&self, pair: Pair, target: f32, source: f32) -> [f32; 3] {
-        let sign = if pair.d[0] + pair.d[1] > pair.d[2] {
-            1.0
-        } else {
-            0.0
-        };
-        [1.0, source + 2.0 * target, sign]
-    }
-}
-
-/// Small whole numbers, whose sums are exact in any order.
-fn label(index: usize) -> f32 {
-    (index % 61) as f32
-}
-
 #[test]
 fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
     let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
     for case in runner.cases() {
-        let expected: Vec<[f32; 3]> = case
-            .problem()
-            .neighbors()
-            .iter()
-            .enumerate()
-            .map(|(i, list)| {
-                let mut sum = [0.0; 3];
-                for neighbor in list {
-                    let (target, source) =
-                        (case.targets()[i], case.sources()[neighbor.index as usize]);
-                    let d: [f32; 3] = std::array::from_fn(|axis| {
-                        let length = case.periodic[axis].unwrap_or(0.0);
-                        (source[axis] - target[axis])
-                            + (f64::from(neighbor.image[axis]) * length) as f32
-                    });
-                    let pair = Pair { d, d2: 0.0 };
-                    let (i, j) = (label(i), label(neighbor.index as usize));
-                    for (sum, value) in sum.iter_mut().zip(Fingerprint.pair(pair, i, j)) {
-                        *sum += value;
-                    }
-                }
-                sum
-            })
-            .collect();
+        let expected = fingerprints(case);
         for &simd in SimdLevel::available() {
             let settings = Settings {
                 simd,
                 ..Settings::default()
             };
             let (engine, sets) = engine_for(case, settings).unwrap();
-            let labels = |set: usize| (0..case.sets[set].len()).map(label).collect::<Vec<_>>();
-            let (targets, sources) = (labels(case.target), labels(case.source));
+            let (targets, sources) = (labels(case.targets()), labels(case.sources()));
             let found = engine
                 .traverse(&Fingerprint, sets[case.target], sets[case.source])
                 .target_fields(&[Field::from(&targets)])

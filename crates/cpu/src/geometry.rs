@@ -1,0 +1,216 @@
+//! Neighbour lists with the geometry of every pair.
+//!
+//! Lists alone do not say through which image a neighbour was found, and where a box is smaller
+//! than twice the radius the same source stands in a list once per image. So geometry is written
+//! together with its own lists, target by target, by walking the runs of the grid again.
+
+use crate::{
+    CpuLane, Error, ListKind, ListOrder, MeasuredLists, NeighborLists, PairOfSets,
+    simd::{Simd, Task, with_level},
+};
+use nearfield_grid::SharedMut;
+use nearfield_pairs::Pair;
+use std::ops::Range;
+
+/// Neighbour lists and, in arrays parallel to their storage, the geometry of every pair.
+///
+/// The lists' `starts` and `counts` apply to all arrays: value `starts[i] + k` of each belongs to
+/// neighbour `k` of target `i`.
+#[derive(Debug, Default)]
+pub struct PairGeometry {
+    lists: NeighborLists,
+    displacement: Vec<[f32; 3]>,
+    distance_squared: Vec<f32>,
+    image: Vec<[i32; 3]>,
+}
+
+/// A neighbour and where it was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NeighborPair {
+    /// Index of the source.
+    pub index: u32,
+    /// By how many box lengths the source is moved along each axis; zero on open axes.
+    pub image: [i32; 3],
+    /// Displacement from the target to that image of the source, and its square.
+    pub pair: Pair,
+}
+
+impl NeighborPair {
+    /// Distance between target and source, in the unit of the coordinates.
+    pub fn distance(&self) -> f32 {
+        self.pair.d2.sqrt()
+    }
+}
+
+impl PairGeometry {
+    /// The lists that the geometry belongs to.
+    pub fn lists(&self) -> &NeighborLists {
+        &self.lists
+    }
+
+    /// Displacement from target to source, fl(fl(x_j − x_i) + S) per axis, in the unit of the
+    /// coordinates; parallel to the lists' storage.
+    pub fn displacements(&self) -> &[[f32; 3]] {
+        &self.displacement
+    }
+
+    /// Squared distance, at most fl(r·r); parallel to the lists' storage.
+    pub fn distances_squared(&self) -> &[f32] {
+        &self.distance_squared
+    }
+
+    /// Image of the source: by how many box lengths it is moved along each axis, zero on open axes;
+    /// parallel to the lists' storage.
+    pub fn images(&self) -> &[[i32; 3]] {
+        &self.image
+    }
+
+    /// Neighbours of target `i` with their geometry.
+    ///
+    /// # Panics
+    /// When there is no target `i`, as indexing a slice does.
+    pub fn of(&self, i: usize) -> impl ExactSizeIterator<Item = NeighborPair> {
+        let begin = self.lists.starts()[i] as usize;
+        (begin..begin + self.lists.count(i)).map(|at| NeighborPair {
+            index: self.lists.storage()[at],
+            image: self.image[at],
+            pair: Pair {
+                d: self.displacement[at],
+                d2: self.distance_squared[at],
+            },
+        })
+    }
+
+    /// Bytes held, room kept for the next time included.
+    pub fn bytes(&self) -> usize {
+        self.lists.bytes()
+            + size_of::<[f32; 3]>() * self.displacement.capacity()
+            + size_of::<f32>() * self.distance_squared.capacity()
+            + size_of::<[i32; 3]>() * self.image.capacity()
+    }
+
+    /// Bytes held after geometry of `pairs` neighbours of `targets` points was written: what is
+    /// needed, or what is held already where that is more.
+    pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
+        let most = |held: usize| pairs.max(held as u64);
+        self.lists.bytes_after(targets, pairs)
+            + size_of::<[f32; 3]>() as u64 * most(self.displacement.capacity())
+            + size_of::<f32>() as u64 * most(self.distance_squared.capacity())
+            + size_of::<[i32; 3]>() as u64 * most(self.image.capacity())
+    }
+
+    /// Makes every array as long as the lists' storage.
+    fn resize(&mut self) -> Result<(), Error> {
+        let len = self.lists.storage().len();
+        resize(&mut self.displacement, len)?;
+        resize(&mut self.distance_squared, len)?;
+        resize(&mut self.image, len)
+    }
+}
+
+fn resize<T: Clone + Default>(array: &mut Vec<T>, len: usize) -> Result<(), Error> {
+    let more = len.saturating_sub(array.len());
+    array
+        .try_reserve_exact(more)
+        .map_err(|_| Error::OutOfMemory {
+            bytes: len.saturating_mul(size_of::<T>()),
+            what: "the geometry of pairs",
+        })?;
+    array.resize(len, T::default());
+    Ok(())
+}
+
+impl MeasuredLists<'_> {
+    /// Writes all lists and the geometry of their pairs, reusing the memory of `geometry` where it
+    /// is large enough. In [`ListOrder::Ascending`], images of one source ascend too.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the geometry is then of no use.
+    pub fn write_geometry(
+        &self,
+        order: ListOrder,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), Error> {
+        self.lay_out(&mut geometry.lists)?;
+        geometry.resize()?;
+        let (starts, counts, indices) = geometry.lists.laid_out();
+        let shared = Shared {
+            sets: self.sets(),
+            half: self.kind() == ListKind::Half && self.sets().same_set,
+            order,
+            starts,
+            counts,
+            indices: SharedMut::new(indices),
+            displacement: SharedMut::new(&mut geometry.displacement),
+            distance_squared: SharedMut::new(&mut geometry.distance_squared),
+            image: SharedMut::new(&mut geometry.image),
+        };
+        let lane: &CpuLane = self.lane();
+        lane.for_each_task(self.lengths().len(), |slots, _| {
+            let shared = &shared;
+            with_level(lane.level(), GeometryTask { shared, slots });
+        });
+        Ok(())
+    }
+}
+
+/// What all tasks share.
+struct Shared<'a> {
+    sets: PairOfSets<'a>,
+    /// Whether each pair of the set stands once.
+    half: bool,
+    order: ListOrder,
+    starts: &'a [u64],
+    counts: &'a [u32],
+    indices: SharedMut<'a, u32>,
+    displacement: SharedMut<'a, [f32; 3]>,
+    distance_squared: SharedMut<'a, f32>,
+    image: SharedMut<'a, [i32; 3]>,
+}
+
+/// A range of sorted targets; a [`Task`] so that fused multiply-adds are instructions, not calls.
+struct GeometryTask<'a> {
+    shared: &'a Shared<'a>,
+    slots: Range<usize>,
+}
+
+impl Task for GeometryTask<'_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let shared = self.shared;
+        let index = shared.sets.targets.points().index();
+        let mut found: Vec<NeighborPair> = Vec::new();
+        for slot in self.slots {
+            let target = index[slot];
+            found.clear();
+            shared.sets.for_each_neighbor(slot, |index, image, pair| {
+                if !shared.half || (index, image) > (target, [0; 3]) {
+                    found.push(NeighborPair { index, image, pair });
+                }
+            });
+            if shared.order == ListOrder::Ascending {
+                found.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+            }
+            shared.put(target as usize, &found);
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// Writes the list of one target to its place.
+    fn put(&self, target: usize, found: &[NeighborPair]) {
+        let len = self.counts[target] as usize;
+        debug_assert_eq!(len, found.len(), "both passes find the same neighbours");
+        let begin = self.starts[target] as usize;
+        for (at, neighbor) in (begin..begin + len).zip(found) {
+            // SAFETY: places were laid out one behind the other within the storage, which all
+            // arrays are as long as, and every sorted target is visited once.
+            unsafe {
+                self.indices.write(at, neighbor.index);
+                self.displacement.write(at, neighbor.pair.d);
+                self.distance_squared.write(at, neighbor.pair.d2);
+                self.image.write(at, neighbor.image);
+            }
+        }
+    }
+}

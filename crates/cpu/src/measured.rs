@@ -1,0 +1,253 @@
+//! Lists whose lengths are counted before anything is allocated.
+//!
+//! [`CpuLane::search`] finds all lists in one pass and leaves gaps between the chunks that its
+//! workers claim. Where memory is limited, two passes are taken instead: the first counts, so that
+//! the bytes needed are known exactly and nothing has been allocated for entries yet, and the
+//! second writes every list to the place it then has. The second pass may also be done for a range
+//! of targets at a time, into storage that is used again for the next range.
+
+use crate::{
+    CpuLane, Error, ListKind, ListOrder, NeighborLists, PairOfSets, search::Counted, simd::Tag,
+};
+use nearfield_grid::SharedMut;
+use std::ops::Range;
+
+/// Lists of a pair of sets of which the lengths are known, made by [`CpuLane::measure`].
+#[derive(Debug)]
+pub struct MeasuredLists<'a> {
+    lane: &'a CpuLane,
+    sets: PairOfSets<'a>,
+    kind: ListKind,
+    /// Length of the list of each sorted target.
+    lengths: Vec<u32>,
+    pairs: u64,
+}
+
+/// Lists of a range of sorted targets, one after the other; written by
+/// [`MeasuredLists::write_range`] and reused for the next range.
+#[derive(Debug, Default)]
+pub struct ListRows {
+    /// One offset per target and one behind the last.
+    offsets: Vec<u64>,
+    indices: Vec<u32>,
+}
+
+impl ListRows {
+    /// First entry of every list and one offset behind the last.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The lists, one after the other; there may be room for longer ones behind the last offset.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of::<u64>() * self.offsets.capacity() + size_of::<u32>() * self.indices.capacity()
+    }
+
+    /// Bytes that lists of `targets` with `pairs` neighbours together take.
+    pub fn bytes_for(targets: usize, pairs: u64) -> u64 {
+        size_of::<u64>() as u64 * (targets as u64 + 1) + size_of::<u32>() as u64 * pairs
+    }
+
+    /// Makes room for ranges of up to `targets` with up to `pairs` neighbours together, so that
+    /// [`MeasuredLists::write_range`] need not.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn reserve(&mut self, targets: usize, pairs: u64) -> Result<(), Error> {
+        let room = usize::try_from(pairs).unwrap_or(usize::MAX);
+        let refuse = |_| Error::OutOfMemory {
+            bytes: Self::bytes_for(targets, pairs) as usize,
+            what: "a chunk of neighbour lists",
+        };
+        // What was written before is of no use, so old and new need not be held at once.
+        if self.offsets.capacity() <= targets {
+            self.offsets = Vec::new();
+            self.offsets
+                .try_reserve_exact(targets + 1)
+                .map_err(refuse)?;
+        }
+        if self.indices.capacity() < room {
+            self.indices = Vec::new();
+            self.indices.try_reserve_exact(room).map_err(refuse)?;
+        }
+        Ok(())
+    }
+}
+
+impl CpuLane {
+    /// Counts the neighbours of every target, so that the bytes of the lists are known before
+    /// any are written. Holds four bytes per target.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn measure<'a>(
+        &'a self,
+        sets: PairOfSets<'a>,
+        kind: ListKind,
+    ) -> Result<MeasuredLists<'a>, Error> {
+        let targets = sets.targets.points().len();
+        let mut lengths = Vec::new();
+        lengths
+            .try_reserve_exact(targets)
+            .map_err(|_| Error::OutOfMemory {
+                bytes: targets.saturating_mul(size_of::<u32>()),
+                what: "the lengths of neighbour lists",
+            })?;
+        lengths.resize(targets, 0);
+        let shared = SharedMut::new(&mut lengths);
+        self.for_each_list(sets, kind, 0..targets, |slot, list| {
+            // SAFETY: every sorted target is visited once.
+            unsafe { shared.write(slot, list.len() as u32) };
+        });
+        let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
+        Ok(MeasuredLists {
+            lane: self,
+            sets,
+            kind,
+            lengths,
+            pairs,
+        })
+    }
+
+    /// Finds the list of every sorted target in `slots` once and calls `put` with both.
+    fn for_each_list(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        slots: Range<usize>,
+        put: impl Fn(usize, &[u32]) + Sync + Send,
+    ) {
+        let walk = self.walk(sets, Tag::Index, kind);
+        let index = sets.targets.points().index();
+        self.for_each_task(slots.len(), |task, scratch| {
+            let task = slots.start + task.start..slots.start + task.end;
+            let mut next = task.start;
+            let mut sink = Counted::new(|target: usize, list: &[u32]| {
+                // Targets come in sorted order, but nothing here depends on it.
+                let is_here = |&slot: &usize| index[slot] as usize == target;
+                let slot = (next..task.end).chain(task.start..next).find(is_here);
+                let Some(slot) = slot else { return };
+                next = slot + 1;
+                put(slot, list);
+            });
+            walk.lists(self.level(), task.clone(), scratch, kind, &mut sink);
+        });
+    }
+}
+
+impl<'a> MeasuredLists<'a> {
+    /// The lane that measured.
+    pub(crate) fn lane(&self) -> &'a CpuLane {
+        self.lane
+    }
+
+    /// The sets that were measured.
+    pub fn sets(&self) -> PairOfSets<'a> {
+        self.sets
+    }
+
+    /// Which pairs the lists hold.
+    pub fn kind(&self) -> ListKind {
+        self.kind
+    }
+
+    /// Length of the list of each target, in sorted order.
+    pub fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// All lengths together.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// The caller's index of each target, in sorted order.
+    pub fn targets(&self) -> &'a [u32] {
+        let points = self.sets.targets.points();
+        &points.index()[..points.len()]
+    }
+
+    /// Writes all lists without gaps, reusing the memory of `lists` where it is large enough.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the lists are then of no use.
+    pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
+        self.lay_out(lists)?;
+        let index = self.targets();
+        let (starts, _, storage) = lists.laid_out();
+        let storage = SharedMut::new(storage);
+        let slots = 0..self.lengths.len();
+        self.lane
+            .for_each_list(self.sets, self.kind, slots, |slot, list| {
+                let begin = starts[index[slot] as usize] as usize;
+                // SAFETY: places were laid out one behind the other, as long as the lists were
+                // measured, and every sorted target is visited once.
+                let place =
+                    unsafe { storage.slice_mut(begin, begin + self.lengths[slot] as usize) };
+                fill(place, list, order);
+            });
+        Ok(())
+    }
+
+    /// Gives every target room for exactly its list.
+    pub(crate) fn lay_out(&self, lists: &mut NeighborLists) -> Result<(), Error> {
+        let lengths = self.lengths.iter().copied();
+        lists.lay_out(self.targets().iter().copied().zip(lengths), self.pairs)
+    }
+
+    /// Writes the lists of the sorted targets `slots`, cut to those there are, into `rows`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; `rows` are then of no use.
+    pub fn write_range(
+        &self,
+        slots: Range<usize>,
+        order: ListOrder,
+        rows: &mut ListRows,
+    ) -> Result<(), Error> {
+        let end = slots.end.min(self.lengths.len());
+        let slots = slots.start.min(end)..end;
+        let lengths = &self.lengths[slots.clone()];
+        let pairs: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+        rows.reserve(slots.len(), pairs)?;
+        rows.offsets.clear();
+        rows.offsets.push(0);
+        rows.offsets
+            .extend(lengths.iter().scan(0u64, |next, &length| {
+                *next += u64::from(length);
+                Some(*next)
+            }));
+        let room = rows.indices.len().max(pairs as usize);
+        rows.indices.resize(room, 0);
+        let offsets = &rows.offsets;
+        let storage = SharedMut::new(&mut rows.indices);
+        self.lane
+            .for_each_list(self.sets, self.kind, slots.clone(), |slot, list| {
+                let row = slot - slots.start;
+                let (begin, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+                // SAFETY: offsets are monotone and end within the storage, and every sorted
+                // target is visited once.
+                fill(unsafe { storage.slice_mut(begin, end) }, list, order);
+            });
+        Ok(())
+    }
+}
+
+/// Puts a list in its place, which is as long as the list was when it was measured.
+fn fill(place: &mut [u32], list: &[u32], order: ListOrder) {
+    debug_assert_eq!(
+        place.len(),
+        list.len(),
+        "the sets are borrowed, so nothing changed"
+    );
+    let len = place.len().min(list.len());
+    place[..len].copy_from_slice(&list[..len]);
+    if order == ListOrder::Ascending {
+        place[..len].sort_unstable();
+    }
+}

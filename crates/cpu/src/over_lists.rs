@@ -1,0 +1,192 @@
+//! A pair kernel evaluated over stored lists.
+//!
+//! The pairs within the radius are gathered [`LANES`] at a time and evaluated together. As in fused
+//! traversals, contributions are kept in that many partial results and folded in a fixed order, so a
+//! sum depends on the lists alone, not on threads or the SIMD level.
+
+use crate::{
+    CpuLane, Error, ListKind, StoredPairs,
+    evaluate::{MOST_OUTPUTS, Results, fold_lanes},
+    simd::{LANES, Simd, Task, with_level},
+    stored::ListWalk,
+    traverse::{Fields, Output, check_fields, target_value},
+};
+use nearfield_grid::SharedMut;
+use nearfield_pairs::{Channels, Pair, PairKernel};
+use std::ops::Range;
+
+impl CpuLane {
+    /// Evaluates `kernel` for every target over the neighbours that its stored list names.
+    ///
+    /// # Errors
+    /// [`Error::ListsLength`], [`Error::FieldLength`], [`Error::FieldChannels`] or
+    /// [`Error::OutputLength`] when the arrays do not fit the sets and the kernel, and
+    /// [`Error::HalfLists`] for half lists of one set.
+    pub fn traverse_lists<K: PairKernel>(
+        &self,
+        kernel: &K,
+        pairs: &StoredPairs<'_>,
+        fields: Fields<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        const {
+            assert!(
+                K::Output::COUNT <= MOST_OUTPUTS,
+                "a kernel has at most 16 outputs"
+            )
+        };
+        let (targets, sources) = (pairs.targets.len(), pairs.sources.len());
+        if pairs.kind == ListKind::Half && pairs.same_set {
+            return Err(Error::HalfLists);
+        }
+        check_fields("target", fields.targets, targets, K::Target::COUNT)?;
+        check_fields("source", fields.sources, sources, K::Source::COUNT)?;
+        let (values, combine) = match output {
+            Output::Write(values) => (values, false),
+            Output::Combine(values) => (values, true),
+        };
+        let (expected, found) = (targets, pairs.lists.len());
+        if found != expected {
+            return Err(Error::ListsLength { found, expected });
+        }
+        let found = values.len();
+        if found != expected {
+            return Err(Error::OutputLength { found, expected });
+        }
+        let _span = tracing::debug_span!("cpu.traverse_lists", targets).entered();
+        let values = SharedMut::new(values);
+        let shared = Shared {
+            kernel,
+            walk: pairs.walk(),
+            fields,
+            results: Results {
+                values: &values,
+                combine,
+            },
+        };
+        self.for_each_task(targets, |targets, _| {
+            let shared = &shared;
+            with_level(self.level(), ListsTask { shared, targets });
+        });
+        Ok(())
+    }
+}
+
+/// What all tasks share.
+struct Shared<'a, K: PairKernel> {
+    kernel: &'a K,
+    walk: ListWalk<'a>,
+    fields: Fields<'a>,
+    results: Results<'a, K::Output>,
+}
+
+/// A range of targets.
+struct ListsTask<'a, K: PairKernel> {
+    shared: &'a Shared<'a, K>,
+    targets: Range<usize>,
+}
+
+impl<K: PairKernel> Task for ListsTask<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let shared = self.shared;
+        let mut seen = Vec::new();
+        for target in self.targets {
+            let value = target_value::<K::Target>(shared.fields.targets, target);
+            let mut sums = Sums::<K>::new(shared.kernel, value);
+            shared.walk.visit(target, &mut seen, &mut |index, pair| {
+                let source = target_value::<K::Source>(shared.fields.sources, index as usize);
+                sums.push(pair, source);
+            });
+            shared.put(target, sums.finish());
+        }
+    }
+}
+
+impl<K: PairKernel> Shared<'_, K> {
+    /// Stores the result of a target.
+    #[inline(always)]
+    fn put(&self, target: usize, mut sums: [f32; MOST_OUTPUTS]) {
+        if self.results.combine {
+            // SAFETY: every target lies in one task, and is visited once there.
+            let old = unsafe { self.results.values.slice_mut(target, target + 1) }[0];
+            old.write(|channel, value| {
+                sums[channel] = K::REDUCE.combine(value, sums[channel]);
+            });
+        }
+        let value = K::Output::read(|channel| sums[channel]);
+        // SAFETY: as above.
+        unsafe { self.results.values.write(target, value) };
+    }
+}
+
+/// Neighbours of one target that wait to be evaluated, and what those before added up to.
+struct Sums<'a, K: PairKernel> {
+    kernel: &'a K,
+    target: K::Target,
+    waiting: usize,
+    d: [[f32; LANES]; 3],
+    d2: [f32; LANES],
+    sources: [K::Source; LANES],
+    partial: [[f32; LANES]; MOST_OUTPUTS],
+}
+
+impl<'a, K: PairKernel> Sums<'a, K> {
+    #[inline(always)]
+    fn new(kernel: &'a K, target: K::Target) -> Self {
+        Self {
+            kernel,
+            target,
+            waiting: 0,
+            d: [[0.0; LANES]; 3],
+            d2: [0.0; LANES],
+            sources: [K::Source::read(|_| 0.0); LANES],
+            partial: [[K::REDUCE.identity(); LANES]; MOST_OUTPUTS],
+        }
+    }
+
+    /// Adds a neighbour.
+    #[inline(always)]
+    fn push(&mut self, pair: Pair, source: K::Source) {
+        let lane = self.waiting;
+        for axis in 0..3 {
+            self.d[axis][lane] = pair.d[axis];
+        }
+        self.d2[lane] = pair.d2;
+        self.sources[lane] = source;
+        self.waiting += 1;
+        if self.waiting == LANES {
+            for lane in 0..LANES {
+                self.evaluate(lane);
+            }
+            self.waiting = 0;
+        }
+    }
+
+    /// Adds the contribution of a lane to the partial results.
+    #[inline(always)]
+    fn evaluate(&mut self, lane: usize) {
+        let pair = Pair {
+            d: [self.d[0][lane], self.d[1][lane], self.d[2][lane]],
+            d2: self.d2[lane],
+        };
+        let value = self.kernel.pair(pair, self.target, self.sources[lane]);
+        value.write(|channel, value| {
+            let partial = &mut self.partial[channel][lane];
+            *partial = K::REDUCE.combine(*partial, value);
+        });
+    }
+
+    /// Evaluates what still waits and folds the partial results.
+    #[inline(always)]
+    fn finish(mut self) -> [f32; MOST_OUTPUTS] {
+        for lane in 0..self.waiting {
+            self.evaluate(lane);
+        }
+        let mut sums = [0.0; MOST_OUTPUTS];
+        for channel in 0..K::Output::COUNT {
+            sums[channel] = fold_lanes::<K>(self.partial[channel]);
+        }
+        sums
+    }
+}

@@ -1,0 +1,194 @@
+//! The pairs of lists that were found earlier, at the positions the points have now.
+//!
+//! Lists name sources, not images. A source is therefore looked at through every image that could
+//! be within the radius, once however often it stands in the list, and the contract decides anew:
+//! lists of a larger radius, or of positions that have moved a little since, give exactly the pairs
+//! within the radius, as long as they hold every such source at least once.
+
+use crate::{CpuLane, Error, ListKind, NeighborLists, simd::squared};
+use nearfield_grid::{Grid, Lattice, Radius, SharedMut};
+use nearfield_pairs::Pair;
+use rayon::prelude::*;
+use std::ops::RangeInclusive;
+
+/// Far above the rounding of a difference and of an image vector, at most 2⁻²² of the numbers
+/// involved: images are only left out where no rounding could bring them within the radius.
+const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
+
+/// Lists and what they are evaluated with.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredPairs<'a> {
+    /// For every target, every source within the radius, and possibly others.
+    pub lists: &'a NeighborLists,
+    /// Which pairs the lists hold.
+    pub kind: ListKind,
+    /// The lattice on which the lists were found.
+    pub lattice: &'a Lattice,
+    /// Positions of the targets, in the caller's order.
+    pub targets: &'a [[f32; 3]],
+    /// Positions of the sources, in the caller's order.
+    pub sources: &'a [[f32; 3]],
+    /// Whether both are the same set, so that a point is not its own neighbour.
+    pub same_set: bool,
+    /// Pairs beyond this radius are passed over.
+    pub radius: Radius,
+}
+
+impl StoredPairs<'_> {
+    /// Calls `visit` with the index of every source within the radius of `target` that its list
+    /// names, and the geometry of the pair; nothing for a target that has no list.
+    pub fn for_each_neighbor(&self, target: usize, mut visit: impl FnMut(u32, Pair)) {
+        let mut seen = Vec::new();
+        self.walk().visit(target, &mut seen, &mut visit);
+    }
+
+    /// What all targets have in common.
+    pub(crate) fn walk(&self) -> ListWalk<'_> {
+        ListWalk {
+            pairs: self,
+            r2: self.radius.squared(),
+            reach: f64::from(self.radius.value()) * (1.0 + SLACK),
+            periodic: self.lattice.domain().is_periodic(),
+            lengths: self.lattice.domain().lengths(),
+            repeats: self.lattice.repeats(),
+        }
+    }
+}
+
+/// Stored pairs with what is worked out once for all targets.
+pub(crate) struct ListWalk<'a> {
+    pairs: &'a StoredPairs<'a>,
+    r2: f32,
+    reach: f64,
+    periodic: bool,
+    lengths: [Option<f64>; 3],
+    /// Whether a source may stand in a list several times.
+    repeats: bool,
+}
+
+impl ListWalk<'_> {
+    /// Visits the neighbours of one target in the order of its list, or by index where sources
+    /// repeat; `seen` is scratch.
+    #[inline(always)]
+    pub(crate) fn visit(
+        &self,
+        target: usize,
+        seen: &mut Vec<u32>,
+        visit: &mut impl FnMut(u32, Pair),
+    ) {
+        let pairs = self.pairs;
+        let (Some(&from), true) = (pairs.targets.get(target), target < pairs.lists.len()) else {
+            return;
+        };
+        let list = pairs.lists.of(target);
+        if !self.periodic {
+            self.visit_open(from, list, visit);
+        } else if self.repeats {
+            seen.clear();
+            seen.extend_from_slice(list);
+            seen.sort_unstable();
+            seen.dedup();
+            self.visit_images(target, from, seen, visit);
+        } else {
+            self.visit_images(target, from, list, visit);
+        }
+    }
+
+    /// In an open domain, where no point stands in its own list.
+    #[inline(always)]
+    fn visit_open(&self, from: [f32; 3], list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+        for &index in list {
+            let Some(to) = self.pairs.sources.get(index as usize) else {
+                continue;
+            };
+            let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
+            let d2 = squared(d);
+            if d2 <= self.r2 {
+                visit(index, Pair { d, d2 });
+            }
+        }
+    }
+
+    /// Through all images, for a list in which every source stands once.
+    #[inline(always)]
+    fn visit_images(
+        &self,
+        target: usize,
+        from: [f32; 3],
+        list: &[u32],
+        visit: &mut impl FnMut(u32, Pair),
+    ) {
+        let half = self.pairs.kind == ListKind::Half;
+        for &index in list {
+            let Some(to) = self.pairs.sources.get(index as usize) else {
+                continue;
+            };
+            let itself = self.pairs.same_set && index as usize == target;
+            let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
+            for x in self.images(0, d[0]) {
+                for y in self.images(1, d[1]) {
+                    for z in self.images(2, d[2]) {
+                        let image = [x, y, z];
+                        let left_out = match half {
+                            false => image == [0; 3],
+                            true => image <= [0; 3],
+                        };
+                        let shift = self.pairs.lattice.domain().image_vector(image);
+                        let d = [d[0] + shift[0], d[1] + shift[1], d[2] + shift[2]];
+                        let d2 = squared(d);
+                        if d2 <= self.r2 && !(itself && left_out) {
+                            visit(index, Pair { d, d2 });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Images that can bring a difference `d` along an axis within the radius.
+    #[inline(always)]
+    fn images(&self, axis: usize, d: f32) -> RangeInclusive<i32> {
+        let Some(length) = self.lengths[axis] else {
+            return 0..=0;
+        };
+        let d = f64::from(d);
+        let reach = self.reach + SLACK * d.abs();
+        if reach.is_infinite() {
+            // The difference overflowed, so it is beyond the radius by the contract too. (The
+            // empty range; its ends are such that no image lies between.)
+            return RangeInclusive::new(1, 0);
+        }
+        ((-reach - d) / length).ceil() as i32..=((reach - d) / length).floor() as i32
+    }
+}
+
+impl CpuLane {
+    /// Positions of a grid's points in the caller's order.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn positions(&self, grid: &Grid) -> Result<Vec<[f32; 3]>, Error> {
+        let points = grid.points();
+        let mut positions = Vec::new();
+        positions
+            .try_reserve_exact(points.len())
+            .map_err(|_| Error::OutOfMemory {
+                bytes: size_of::<[f32; 3]>().saturating_mul(points.len()),
+                what: "positions in the caller's order",
+            })?;
+        positions.resize(points.len(), [0.0; 3]);
+        let place = SharedMut::new(&mut positions);
+        self.install(|| {
+            (0..points.len())
+                .into_par_iter()
+                .with_min_len(1 << 12)
+                .for_each(|slot| {
+                    let index = points.index()[slot] as usize;
+                    // SAFETY: every index stands once among the sorted points, and all are below
+                    // their number.
+                    unsafe { place.write(index, points.position(slot)) };
+                });
+        });
+        Ok(positions)
+    }
+}

@@ -1,0 +1,126 @@
+//! The settings of an engine.
+
+use crate::{Device, Engine, Error};
+use nearfield_cpu::{CpuLane, ListKind, ListOrder, SimdLevel};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+
+/// Settings of an engine, made by [`Engine::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "settings do nothing until build() is called"]
+pub struct Builder {
+    pub(crate) radius: f32,
+    pub(crate) periodic: [Option<f64>; 3],
+    pub(crate) device: Device,
+    pub(crate) threads: usize,
+    pub(crate) simd: Option<SimdLevel>,
+    pub(crate) subdivision: u32,
+    pub(crate) lists: ListKind,
+    pub(crate) order: ListOrder,
+    pub(crate) memory_limit: Option<u64>,
+}
+
+impl Builder {
+    /// Box length per axis where the domain is periodic, `None` where it is open (the default).
+    /// All images within the radius are found, also when the box is smaller than the radius.
+    pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
+        self.periodic = lengths;
+        self
+    }
+
+    /// Hardware to use; [`Device::Auto`] by default.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Worker threads of the CPU lane; 0, the default, for one per core.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Holds the CPU lane to an instruction set, for tests and measurements; by default the best
+    /// one the processor has. A level that the processor lacks is ignored.
+    pub fn simd(mut self, level: SimdLevel) -> Self {
+        self.simd = Some(level);
+        self
+    }
+
+    /// Cells per radius along each axis (K), 1 by default, at most 8. Results are the same for
+    /// every K, only the order inside lists and the time differ.
+    pub fn subdivision(mut self, cells: u32) -> Self {
+        self.subdivision = cells.clamp(1, 8);
+        self
+    }
+
+    /// Full lists (the default) or half lists, in which each pair of a set stands once.
+    pub fn lists(mut self, kind: ListKind) -> Self {
+        self.lists = kind;
+        self
+    }
+
+    /// Order of the neighbours inside a list; [`ListOrder::Unspecified`], the fastest, by default.
+    pub fn list_order(mut self, order: ListOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
+    /// and every chunk of [`Engine::list_chunks`]. No limit by default.
+    ///
+    /// With a limit neighbours are counted before lists are allocated, so a search takes about
+    /// twice as long, and lists that do not fit are refused with the number of bytes needed
+    /// ([`Error::MemoryLimit`]) instead of being attempted.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] for a radius or box length that cannot be used,
+    /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started.
+    pub fn build(self) -> Result<Engine, Error> {
+        let radius = Radius::new(self.radius).map_err(Error::Setup)?;
+        let domain = Domain::new(self.periodic).map_err(Error::Setup)?;
+        let lattice =
+            Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
+        let reason = choose(self.device)?;
+        let lane = CpuLane::new(self.threads)?;
+        let lane = match self.simd {
+            Some(level) => lane.with_level(level),
+            None => lane,
+        };
+        Ok(Engine::new(self, lattice, lane, reason))
+    }
+}
+
+/// Whether this build can serve a device, and why it runs where it runs.
+fn choose(device: Device) -> Result<&'static str, Error> {
+    match device {
+        Device::Cpu => Ok("asked for"),
+        Device::Auto => Ok("this build has no GPU lane"),
+        Device::Gpu(_) | Device::Hybrid(_) => Err(Error::DeviceUnavailable {
+            device,
+            missing: "this build has no GPU lane; use cpu or auto",
+        }),
+    }
+}
+
+impl Engine {
+    /// Settings for an engine with this search radius, in the unit of the coordinates.
+    pub fn builder(radius: f32) -> Builder {
+        Builder {
+            radius,
+            periodic: [None; 3],
+            device: Device::Auto,
+            threads: 0,
+            simd: None,
+            subdivision: 1,
+            lists: ListKind::Full,
+            order: ListOrder::Unspecified,
+            memory_limit: None,
+        }
+    }
+}

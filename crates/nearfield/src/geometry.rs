@@ -1,0 +1,54 @@
+//! The geometry of pairs, on request.
+
+use crate::{Engine, Error, PairGeometry, PointSetId, lists::within, sets::pair_of_sets};
+
+impl Engine {
+    /// Writes the neighbours of every point of `targets` among `sources` together with the
+    /// displacement, the squared distance and the periodic image of each pair.
+    ///
+    /// Lists are full or half and in the order that the engine was built with. They are written
+    /// anew and kept in `geometry` alone, whose memory is reused; the pair of sets need not be
+    /// active. A pair takes 32 bytes, which
+    /// [`Builder::memory_limit`](crate::Builder::memory_limit) bounds too.
+    ///
+    /// ```
+    /// use nearfield::{PairGeometry, prelude::*};
+    /// let mut engine = Engine::builder(1.0).periodic([Some(4.0), None, None]).build()?;
+    /// let atoms = engine.add_point_set(&[[0.25f32, 0.0, 0.0], [3.75, 0.0, 0.0]])?;
+    /// let mut geometry = PairGeometry::default();
+    /// engine.pair_geometry(atoms, atoms, &mut geometry)?;
+    /// let neighbor = geometry.of(0).next().expect("the other atom is near across the face");
+    /// assert_eq!((neighbor.index, neighbor.image), (1, [-1, 0, 0]));
+    /// assert_eq!(neighbor.pair.d, [-0.5, 0.0, 0.0]);
+    /// assert_eq!(neighbor.distance(), 0.5);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`]; [`Error::MemoryLimit`], which leaves `geometry` as it was; and
+    /// [`Error::Cpu`] when memory is short, after which `geometry` is of no use until it is written
+    /// again.
+    pub fn pair_geometry(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), Error> {
+        self.pair_index(targets, sources)?;
+        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let lists = self.lane.measure(of, self.settings.lists)?;
+        if let Some(limit) = self.settings.memory_limit {
+            let (points, pairs) = (lists.lengths().len(), lists.pairs());
+            within(
+                limit,
+                "the geometry of pairs",
+                PairGeometry::default().bytes_after(points, pairs),
+            )?;
+            if geometry.bytes_after(points, pairs) > limit {
+                *geometry = PairGeometry::default();
+            }
+        }
+        lists.write_geometry(self.settings.order, geometry)?;
+        Ok(())
+    }
+}

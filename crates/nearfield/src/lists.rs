@@ -1,0 +1,182 @@
+//! Neighbour lists of an engine: written, handed out, asked for free positions.
+
+use crate::{Engine, Error, ListOrder, NeighborLists, PointSetId, Positions, sets::pair_of_sets};
+use nearfield_cpu::{CpuLane, ListKind, PairOfSets};
+use nearfield_grid::{Bounds, Grid};
+use std::time::Instant;
+
+/// What a memory limit is exceeded by.
+const LISTS: &str = "neighbour lists";
+
+impl Engine {
+    /// Writes the neighbour lists of every active pair of sets.
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`] before anything is written, and [`Error::Cpu`] when memory is short;
+    /// lists finished before are kept.
+    pub fn find_neighbors(&mut self) -> Result<(), Error> {
+        let begin = Instant::now();
+        match self.settings.memory_limit {
+            None => self.find_unlimited()?,
+            Some(limit) => self.find_within(limit)?,
+        }
+        self.record(|times| times.search = begin.elapsed());
+        Ok(())
+    }
+
+    fn find_unlimited(&mut self) -> Result<(), Error> {
+        let sets = self.sets.len();
+        let (kind, order) = (self.settings.lists, self.settings.order);
+        for (at, pair) in self.pairs.iter_mut().enumerate() {
+            if pair.active && !pair.current {
+                let of = pair_of_sets(&self.sets, at / sets, at % sets);
+                write_lists(&self.lane, of, kind, order, &mut pair.lists)?;
+                pair.current = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts all lists that are out of date, and writes them if everything stays within `limit`.
+    fn find_within(&mut self, limit: u64) -> Result<(), Error> {
+        let sets = self.sets.len();
+        let mut measured = Vec::new();
+        let (mut needed, mut held) = (0, 0);
+        for (at, pair) in self.pairs.iter().enumerate() {
+            let (targets, pairs) = match (pair.current, pair.active) {
+                (true, _) => (pair.lists.len(), pair.lists.pairs()),
+                (false, false) => (0, 0),
+                (false, true) => {
+                    let of = pair_of_sets(&self.sets, at / sets, at % sets);
+                    let lists = self.lane.measure(of, self.settings.lists)?;
+                    let size = (lists.lengths().len(), lists.pairs());
+                    measured.push((at, lists));
+                    size
+                }
+            };
+            needed += NeighborLists::default().bytes_after(targets, pairs);
+            held += pair.lists.bytes_after(targets, pairs);
+        }
+        within(limit, LISTS, needed)?;
+        if held > limit {
+            // Room kept from earlier steps is given back where it is too much altogether.
+            for pair in &mut self.pairs {
+                match pair.current {
+                    true => pair.lists.shrink(),
+                    false => pair.lists.release(),
+                }
+            }
+        }
+        for (at, lists) in measured {
+            let pair = &mut self.pairs[at];
+            lists.write(self.settings.order, &mut pair.lists)?;
+            pair.current = true;
+        }
+        Ok(())
+    }
+
+    /// Lists written by the last [`find_neighbors`](Self::find_neighbors): for every point of
+    /// `targets`, the indices of its neighbours in `sources`.
+    ///
+    /// # Errors
+    /// [`Error::NoLists`] when the pair is inactive or a set was updated since, and
+    /// [`Error::UnknownPointSet`].
+    pub fn neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<&NeighborLists, Error> {
+        let pair = &self.pairs[self.pair_index(targets, sources)?];
+        if !pair.current {
+            return Err(Error::NoLists { targets, sources });
+        }
+        Ok(&pair.lists)
+    }
+
+    /// Neighbours in `sources` of positions that are no points of any set.
+    ///
+    /// # Errors
+    /// [`Error::Query`] naming a position that cannot be used, [`Error::MemoryLimit`] and
+    /// [`Error::UnknownPointSet`].
+    pub fn query<'a>(
+        &mut self,
+        positions: impl Into<Positions<'a>>,
+        sources: PointSetId,
+    ) -> Result<NeighborLists, Error> {
+        self.grid(sources)?;
+        let positions = positions.into();
+        let domain = *self.lattice.domain();
+        let bounds = self
+            .lane
+            .install(|| Bounds::of(positions, &domain))
+            .map_err(Error::Query)?;
+        self.fit_lattice(sources, &bounds.union(self.sets[sources.0].grid.bounds()))?;
+        let mut targets = Grid::new(self.lattice.clone());
+        let lattice = &self.lattice;
+        self.lane
+            .install(|| targets.build(positions, bounds, lattice))
+            .map_err(Error::Query)?;
+        let mut lists = NeighborLists::default();
+        let of = PairOfSets {
+            targets: &targets,
+            sources: &self.sets[sources.0].grid,
+            same_set: false,
+        };
+        let (kind, order) = (ListKind::Full, self.settings.order);
+        match self.settings.memory_limit {
+            None => write_lists(&self.lane, of, kind, order, &mut lists)?,
+            Some(limit) => {
+                let measured = self.lane.measure(of, kind)?;
+                let needed = lists.bytes_after(positions.len(), measured.pairs());
+                within(limit, LISTS, needed)?;
+                measured.write(order, &mut lists)?;
+            }
+        }
+        Ok(lists)
+    }
+
+    /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn count_neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<Vec<u32>, Error> {
+        self.pair_index(targets, sources)?;
+        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let mut counts = vec![0; of.targets.points().len()];
+        let begin = Instant::now();
+        self.lane.count(of, &mut counts)?;
+        self.record(|times| times.traverse = begin.elapsed());
+        Ok(counts)
+    }
+}
+
+/// Writes the lists of a pair of sets in the order asked for.
+fn write_lists(
+    lane: &CpuLane,
+    of: PairOfSets<'_>,
+    kind: ListKind,
+    order: ListOrder,
+    lists: &mut NeighborLists,
+) -> Result<(), Error> {
+    lane.search(of, kind, lists)?;
+    if order == ListOrder::Ascending {
+        lane.install(|| lists.sort());
+    }
+    Ok(())
+}
+
+/// Refuses what needs more than `limit` bytes.
+pub(crate) fn within(limit: u64, what: &'static str, needed: u64) -> Result<(), Error> {
+    if needed > limit {
+        return Err(Error::MemoryLimit {
+            what,
+            needed,
+            limit,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,360 @@
+//! Neighbour lists with a skin, which stay good while points move little.
+//!
+//! Lists of radius R = r + skin hold every pair within r for as long as no two points can have come
+//! closer by more than the skin (Verlet 1967, DOI 10.1103/PhysRev.159.98). [`tracked`] measures how
+//! far points have moved; this module decides from that whether lists may still be used.
+//!
+//! # Why no pair is lost to rounding
+//!
+//! Let δ be the displacements of two points since the build, u = 2⁻²⁴, and E the extent of all
+//! coordinates, then and now, along the periodic axes. A pair that the contract finds within r now
+//! has a true distance of at most r + u·(4E + 7R): the difference, the image vector and their sum
+//! are each rounded once per axis, the square three times and r² once. So its true distance at the
+//! build was at most that plus δ_i + δ_j, and the contract, which errs as much once more, found it
+//! within R if r + δ_i + δ_j + u·(8E + 14R) ≤ R. The margin taken is 32u·(E + R).
+//!
+//! Displacements along periodic axes are taken modulo the box: stored pairs are looked at through
+//! every image anyway, so coordinates may be wrapped into the box at any time.
+
+mod tracked;
+
+use crate::{
+    Builder, Engine, Error, NeighborLists, Pair, PairKernel, PointSetId, Positions, Report,
+    Traversal, traverse::Over,
+};
+use nearfield_cpu::{Fields, StoredPairs};
+use nearfield_grid::{Bounds, Radius};
+use tracked::Tracked;
+
+/// Share of E + R kept free for rounding, 32u (see the module's comment).
+const MARGIN: f64 = 1.0 / (1u64 << 19) as f64;
+
+/// Neighbour lists with a skin: built with a radius r + skin, kept over many steps, and rebuilt
+/// when points have moved so far that a pair within r could be missing.
+///
+/// ```
+/// use nearfield::{Refresh, VerletLists, prelude::*};
+/// let mut positions = vec![[0.0f32; 3], [0.9, 0.0, 0.0], [1.15, 0.0, 0.0]];
+/// let mut lists = VerletLists::new(Engine::builder(1.0), 0.3)?;
+/// let atoms = lists.add_point_set(&positions)?;
+/// assert_eq!(lists.refresh()?, Refresh::Rebuilt);
+///
+/// positions[2][0] = 1.05; // moved by less than half the skin
+/// lists.update(atoms, &positions)?;
+/// assert_eq!(lists.refresh()?, Refresh::Kept);
+/// let mut pairs = Vec::new();
+/// lists.for_each_pair(atoms, atoms, |i, j, pair: Pair| pairs.push((i, j)))?;
+/// pairs.sort();
+/// assert_eq!(pairs, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+///
+/// positions[2][0] = 0.5;
+/// lists.update(atoms, &positions)?;
+/// assert_eq!(lists.refresh()?, Refresh::Rebuilt);
+/// # Ok::<(), nearfield::Error>(())
+/// ```
+///
+/// Whatever is asked for gives exactly the pairs within r at the positions of the last
+/// [`update`](Self::update), as an [`Engine`] of radius r would; lists that can no longer do so are
+/// refused with [`Error::NeedsRefresh`].
+#[derive(Debug)]
+pub struct VerletLists {
+    /// Holds the sets as they were when the lists were built, with the radius r + skin.
+    engine: Engine,
+    radius: Radius,
+    /// R − r as the two were rounded.
+    gap: f64,
+    sets: Vec<Tracked>,
+    builds: u64,
+}
+
+/// What [`VerletLists::refresh`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refresh {
+    /// The lists still hold every pair within the radius and were kept.
+    Kept,
+    /// The lists were built anew.
+    Rebuilt,
+}
+
+impl VerletLists {
+    /// Lists for an engine of these settings, whose radius is the true one, with a skin in the unit
+    /// of the coordinates. A wide skin means fewer rebuilds and longer lists; a fifth of the radius
+    /// is a good start.
+    ///
+    /// # Errors
+    /// [`Error::Skin`] when the skin is negative or not finite, and what [`Builder::build`] says.
+    pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
+        let radius = Radius::new(settings.radius).map_err(Error::Setup)?;
+        if !(skin.is_finite() && skin >= 0.0) {
+            return Err(Error::Skin(skin));
+        }
+        let wide = Builder {
+            radius: settings.radius + skin,
+            ..settings
+        };
+        let engine = wide.build()?;
+        Ok(Self {
+            gap: f64::from(engine.radius()) - f64::from(radius.value()),
+            engine,
+            radius,
+            sets: Vec::new(),
+            builds: 0,
+        })
+    }
+
+    /// Adds a point set, as [`Engine::add_point_set`] does.
+    ///
+    /// # Errors
+    /// [`Error::Positions`] naming the point that cannot be used; nothing is added then.
+    pub fn add_point_set<'a>(
+        &mut self,
+        positions: impl Into<Positions<'a>>,
+    ) -> Result<PointSetId, Error> {
+        let positions = positions.into();
+        let mut set = Tracked::default();
+        self.take(PointSetId(self.sets.len()), &mut set, positions)?;
+        set.was_built()?;
+        let id = self.engine.add_point_set(positions)?;
+        self.sets.push(set);
+        Ok(id)
+    }
+
+    /// Gives a set new positions; their number may differ from before. The lists stay as they are
+    /// until [`refresh`](Self::refresh).
+    ///
+    /// # Errors
+    /// [`Error::Positions`] naming the point that cannot be used; the set then keeps its old ones.
+    pub fn update<'a>(
+        &mut self,
+        set: PointSetId,
+        positions: impl Into<Positions<'a>>,
+    ) -> Result<(), Error> {
+        self.engine.grid(set)?;
+        // Left empty for the moment; nothing below can get lost on the way.
+        let mut tracked = std::mem::take(&mut self.sets[set.0]);
+        let taken = self.take(set, &mut tracked, positions.into());
+        self.sets[set.0] = tracked;
+        taken
+    }
+
+    /// Whether `targets` search among `sources`; every pair of sets does by default.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn set_active(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+        active: bool,
+    ) -> Result<(), Error> {
+        self.engine.set_active(targets, sources, active)
+    }
+
+    /// Rebuilds the lists if [`needs_rebuild`](Self::needs_rebuild) says so; call it after the
+    /// updates of every step.
+    ///
+    /// # Errors
+    /// What [`Engine::update`] and [`Engine::find_neighbors`] say; the lists then still need to be
+    /// rebuilt.
+    pub fn refresh(&mut self) -> Result<Refresh, Error> {
+        if !self.needs_rebuild() {
+            return Ok(Refresh::Kept);
+        }
+        for (number, set) in self.sets.iter_mut().enumerate() {
+            if set.is_changed() {
+                self.engine.update(PointSetId(number), set.now())?;
+                set.was_built()?;
+            }
+        }
+        self.engine.find_neighbors()?;
+        self.builds += 1;
+        Ok(Refresh::Rebuilt)
+    }
+
+    /// Whether a pair within the radius could be missing from the lists of an active pair of sets:
+    /// when the largest displacements of both sets since the build exceed the skin together (for
+    /// one set: when the largest exceeds half of it), when a number of points has changed, and
+    /// before the first build.
+    pub fn needs_rebuild(&self) -> bool {
+        let sets = self.sets.len();
+        (self.engine.pairs.iter().enumerate())
+            .any(|(at, pair)| pair.active && !(pair.current && self.holds(at / sets, at % sets)))
+    }
+
+    /// How often the lists were built, the first time included.
+    pub fn builds(&self) -> u64 {
+        self.builds
+    }
+
+    /// The largest displacement of a point of `set` since its lists were built, modulo the box along
+    /// periodic axes; infinite when the number of points has changed.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn displacement(&self, set: PointSetId) -> Result<f64, Error> {
+        self.engine.grid(set)?;
+        Ok(self.sets[set.0].moved())
+    }
+
+    /// The radius r within which pairs are found.
+    pub fn radius(&self) -> f32 {
+        self.radius.value()
+    }
+
+    /// The radius r + skin of the lists.
+    pub fn list_radius(&self) -> f32 {
+        self.engine.radius()
+    }
+
+    /// The lists as they were built: every source that was within r + skin then, and so every one
+    /// within r now, among others.
+    ///
+    /// # Errors
+    /// [`Error::NeedsRefresh`], [`Error::NoLists`] for an inactive pair, and
+    /// [`Error::UnknownPointSet`].
+    pub fn candidates(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<&NeighborLists, Error> {
+        let at = self.engine.pair_index(targets, sources)?;
+        let pair = &self.engine.pairs[at];
+        if !pair.active {
+            return Err(Error::NoLists { targets, sources });
+        }
+        let (a, b) = (targets.0, sources.0);
+        if !pair.current || !self.holds(a, b) {
+            return Err(Error::NeedsRefresh {
+                targets,
+                sources,
+                moved: match pair.current {
+                    true => self.sets[a].moved() + self.sets[b].moved(),
+                    false => f64::INFINITY,
+                },
+                allowed: self.room(a, b).max(0.0),
+            });
+        }
+        Ok(&pair.lists)
+    }
+
+    /// Calls `visit` with target, source and geometry of every pair within the radius, on the
+    /// calling thread; for work on many threads, [`traverse`](Self::traverse). Half lists give
+    /// every pair of a set once.
+    ///
+    /// # Errors
+    /// As [`candidates`](Self::candidates).
+    pub fn for_each_pair(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        mut visit: impl FnMut(u32, u32, Pair),
+    ) -> Result<(), Error> {
+        let pairs = self.stored(targets, sources)?;
+        for target in 0..pairs.targets.len() {
+            pairs.for_each_neighbor(target, |source, pair| visit(target as u32, source, pair));
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with every neighbour of one point of `targets` within the radius and the
+    /// geometry of the pair, on the calling thread.
+    ///
+    /// # Errors
+    /// As [`candidates`](Self::candidates), and [`Error::UnknownPoint`].
+    pub fn for_each_neighbor(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        point: usize,
+        visit: impl FnMut(u32, Pair),
+    ) -> Result<(), Error> {
+        let pairs = self.stored(targets, sources)?;
+        let points = pairs.targets.len();
+        if point >= points {
+            return Err(Error::UnknownPoint {
+                set: targets,
+                point,
+                points,
+            });
+        }
+        pairs.for_each_neighbor(point, visit);
+        Ok(())
+    }
+
+    /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
+    /// refused as [`candidates`](Self::candidates) is, and with [`Error::Cpu`] for half lists of
+    /// one set.
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Traversal<'a, K> {
+        Traversal {
+            engine: &self.engine,
+            kernel,
+            targets,
+            sources,
+            fields: Fields::default(),
+            over: Over::Skin(self),
+        }
+    }
+
+    /// What ran where and why, how long it took and what is held.
+    pub fn report(&self) -> Report {
+        let mut report = self.engine.report();
+        report.memory.positions = self.sets.iter().map(Tracked::bytes).sum();
+        report
+    }
+
+    /// The lists of a pair of sets with the positions of now.
+    pub(crate) fn stored(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<StoredPairs<'_>, Error> {
+        Ok(StoredPairs {
+            lists: self.candidates(targets, sources)?,
+            kind: self.engine.settings.lists,
+            lattice: &self.engine.lattice,
+            targets: self.sets[targets.0].now(),
+            sources: self.sets[sources.0].now(),
+            same_set: targets == sources,
+            radius: self.radius,
+        })
+    }
+
+    /// Checks the new positions of a set and measures how far its points have come.
+    fn take(
+        &self,
+        id: PointSetId,
+        set: &mut Tracked,
+        positions: Positions<'_>,
+    ) -> Result<(), Error> {
+        let domain = self.engine.lattice.domain();
+        self.engine.lane.install(|| {
+            let bounds = Bounds::of(positions, domain)
+                .map_err(|source| Error::Positions { set: id, source })?;
+            set.take(positions, bounds, domain)
+        })
+    }
+
+    /// Whether the lists of two sets, built from where they were, hold every pair within the
+    /// radius.
+    fn holds(&self, targets: usize, sources: usize) -> bool {
+        let (a, b) = (&self.sets[targets], &self.sets[sources]);
+        let unchanged = !a.is_changed() && !b.is_changed();
+        unchanged || a.moved() + b.moved() <= self.room(targets, sources)
+    }
+
+    /// How far the points of two sets may have moved together.
+    fn room(&self, targets: usize, sources: usize) -> f64 {
+        let extent = (self.sets[targets].reached())
+            .union(&self.sets[sources].reached())
+            .extent();
+        let lengths = self.engine.lattice.domain().lengths();
+        let periodic = (0..3).filter(|&axis| lengths[axis].is_some());
+        let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
+        self.gap - MARGIN * (widest + f64::from(self.engine.radius()))
+    }
+}

@@ -1,0 +1,124 @@
+//! What the tests that run the conformance cases share.
+#![allow(dead_code, reason = "every test binary uses another part")]
+
+use nearfield::{
+    Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, SimdLevel,
+};
+use nearfield_testkit::{
+    conformance::{Case, Lists},
+    oracle,
+};
+
+/// What a run of a case is tried with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) simd: SimdLevel,
+    pub(crate) threads: usize,
+    pub(crate) subdivision: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            simd: SimdLevel::detect(),
+            threads: 2,
+            subdivision: 1,
+        }
+    }
+}
+
+/// An engine's settings for a case.
+pub(crate) fn builder_for(case: &Case, settings: Settings) -> Builder {
+    let kind = match case.list {
+        oracle::ListKind::Full => ListKind::Full,
+        oracle::ListKind::Half => ListKind::Half,
+    };
+    Engine::builder(case.radius)
+        .periodic(case.periodic)
+        .threads(settings.threads)
+        .simd(settings.simd)
+        .subdivision(settings.subdivision)
+        .lists(kind)
+}
+
+/// An engine that holds the sets of a case.
+pub(crate) fn engine_for(
+    case: &Case,
+    settings: Settings,
+) -> Result<(Engine, Vec<PointSetId>), nearfield::Error> {
+    fill(builder_for(case, settings).build()?, case)
+}
+
+/// `engine` with the sets of a case added.
+pub(crate) fn fill(
+    mut engine: Engine,
+    case: &Case,
+) -> Result<(Engine, Vec<PointSetId>), nearfield::Error> {
+    let sets = case
+        .sets
+        .iter()
+        .map(|set| engine.add_point_set(set))
+        .collect::<Result<_, _>>()?;
+    Ok((engine, sets))
+}
+
+/// Lists as the conformance runner compares them.
+pub(crate) fn as_vectors(lists: &NeighborLists) -> Lists {
+    lists.iter().map(<[u32]>::to_vec).collect()
+}
+
+/// Counts neighbours and sums the source's index and the displacement, so that a traversal that
+/// visits a wrong pair, or the right pair with a wrong source or image, is found out.
+pub(crate) struct Fingerprint;
+
+impl PairKernel for Fingerprint {
+    type Target = f32;
+    type Source = f32;
+    type Output = [f32; 3];
+
+    #[inline(always)]
+    fn pair(&self, pair: Pair, target: f32, source: f32) -> [f32; 3] {
+        let sign = if pair.d[0] + pair.d[1] > pair.d[2] {
+            1.0
+        } else {
+            0.0
+        };
+        [1.0, source + 2.0 * target, sign]
+    }
+}
+
+/// Small whole numbers, whose sums are exact in any order.
+fn label(index: usize) -> f32 {
+    (index % 61) as f32
+}
+
+/// A label for every point.
+pub(crate) fn labels(points: &[[f32; 3]]) -> Vec<f32> {
+    (0..points.len()).map(label).collect()
+}
+
+/// What a traversal of a case with [`Fingerprint`] must return.
+pub(crate) fn fingerprints(case: &Case) -> Vec<[f32; 3]> {
+    case.problem()
+        .neighbors()
+        .iter()
+        .enumerate()
+        .map(|(i, list)| {
+            let mut sum = [0.0; 3];
+            for neighbor in list {
+                let (target, source) = (case.targets()[i], case.sources()[neighbor.index as usize]);
+                let d: [f32; 3] = std::array::from_fn(|axis| {
+                    let length = case.periodic[axis].unwrap_or(0.0);
+                    (source[axis] - target[axis])
+                        + (f64::from(neighbor.image[axis]) * length) as f32
+                });
+                let pair = Pair { d, d2: 0.0 };
+                let (i, j) = (label(i), label(neighbor.index as usize));
+                for (sum, value) in sum.iter_mut().zip(Fingerprint.pair(pair, i, j)) {
+                    *sum += value;
+                }
+            }
+            sum
+        })
+        .collect()
+}

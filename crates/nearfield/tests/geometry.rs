@@ -1,0 +1,177 @@
+//! The geometry of pairs is the contract's, images included.
+
+mod common;
+
+use common::{Settings, builder_for, fill};
+use nearfield::{Engine, Error, ListOrder, NeighborPair, PairGeometry, SimdLevel};
+use nearfield_testkit::{
+    conformance::{Case, Level, Runner},
+    oracle, strategy,
+};
+use proptest::prelude::*;
+
+/// The geometry of a case, found once over leftovers of a larger one.
+fn geometry(case: &Case, settings: Settings, order: ListOrder) -> Result<PairGeometry, Error> {
+    let builder = builder_for(case, settings).list_order(order);
+    let (engine, sets) = fill(builder.build()?, case)?;
+    let mut geometry = PairGeometry::default();
+    for _ in 0..2 {
+        engine.pair_geometry(sets[case.target], sets[case.source], &mut geometry)?;
+    }
+    Ok(geometry)
+}
+
+/// What the contract says of a pair.
+fn by_definition(case: &Case, target: usize, neighbor: &oracle::Neighbor) -> NeighborPair {
+    let from = case.targets()[target];
+    let to = case.sources()[neighbor.index as usize];
+    let d: [f32; 3] = std::array::from_fn(|axis| {
+        let shift = case.periodic[axis].map_or(0.0, |length| {
+            (f64::from(neighbor.image[axis]) * length) as f32
+        });
+        (to[axis] - from[axis]) + shift
+    });
+    let d2 = case.problem().distance_squared(from, to, neighbor.image);
+    NeighborPair {
+        index: neighbor.index,
+        image: neighbor.image,
+        pair: nearfield::Pair { d, d2 },
+    }
+}
+
+fn check(case: &Case, settings: Settings, order: ListOrder) {
+    let found = geometry(case, settings, order).unwrap();
+    let expected = case.problem().neighbors();
+    assert_eq!(found.lists().len(), expected.len(), "{}", case.name);
+    for (target, expected) in expected.iter().enumerate() {
+        let mut found: Vec<_> = found.of(target).collect();
+        if order == ListOrder::Unspecified {
+            found.sort_by_key(|neighbor| (neighbor.index, neighbor.image));
+        }
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|neighbor| by_definition(case, target, neighbor))
+            .collect();
+        assert!(
+            found == expected,
+            "{}, target {target}: {found:?} instead of {expected:?}",
+            case.name
+        );
+    }
+}
+
+#[test]
+fn geometry_is_the_contracts_at_every_simd_level_and_cell_size() {
+    for case in Runner::new(Level::Quick).cases() {
+        for &simd in SimdLevel::available() {
+            let settings = Settings {
+                simd,
+                ..Settings::default()
+            };
+            check(case, settings, ListOrder::Unspecified);
+        }
+        let settings = Settings {
+            subdivision: 2,
+            threads: 3,
+            ..Settings::default()
+        };
+        check(case, settings, ListOrder::Ascending);
+    }
+}
+
+#[test]
+fn a_source_stands_once_per_image_in_a_box_smaller_than_the_radius() {
+    let mut engine = Engine::builder(1.0)
+        .periodic([Some(0.75), None, None])
+        .list_order(ListOrder::Ascending)
+        .build()
+        .unwrap();
+    let set = engine
+        .add_point_set(&[[0.5f32, 0.0, 0.0], [0.5, 0.25, 0.0]])
+        .unwrap();
+    let mut geometry = PairGeometry::default();
+    engine.pair_geometry(set, set, &mut geometry).unwrap();
+    let of_first: Vec<_> = geometry
+        .of(0)
+        .map(|n| (n.index, n.image[0], n.pair.d))
+        .collect();
+    let expected = [
+        (0, -1, [-0.75, 0.0, 0.0]),
+        (0, 1, [0.75, 0.0, 0.0]),
+        (1, -1, [-0.75, 0.25, 0.0]),
+        (1, 0, [0.0, 0.25, 0.0]),
+        (1, 1, [0.75, 0.25, 0.0]),
+    ];
+    assert_eq!(of_first, expected);
+}
+
+#[test]
+fn the_arrays_are_parallel_to_the_lists() {
+    let case = Case::new(
+        "cube",
+        1.0,
+        nearfield_testkit::shapes::uniform_box(500, [[0.0; 3], [4.0; 3]], 1),
+    );
+    let found = geometry(&case, Settings::default(), ListOrder::Unspecified).unwrap();
+    let lists = found.lists();
+    let storage = lists.storage().len();
+    assert_eq!(found.displacements().len(), storage);
+    assert_eq!(found.distances_squared().len(), storage);
+    assert_eq!(found.images().len(), storage);
+    for i in 0..lists.len() {
+        let begin = lists.starts()[i] as usize;
+        for (k, (neighbor, &index)) in found.of(i).zip(lists.of(i)).enumerate() {
+            assert_eq!(neighbor.index, index);
+            assert_eq!(neighbor.pair.d, found.displacements()[begin + k]);
+            assert_eq!(neighbor.pair.d2, found.distances_squared()[begin + k]);
+            assert_eq!(neighbor.image, found.images()[begin + k]);
+            assert_eq!(neighbor.distance(), neighbor.pair.d2.sqrt());
+        }
+    }
+}
+
+#[test]
+fn geometry_stays_within_the_memory_limit_or_is_refused() {
+    let row =
+        |count: usize| -> Vec<[f32; 3]> { (0..count).map(|i| [i as f32, 0.0, 0.0]).collect() };
+    let needed = 12 * 100 + 32 * 198;
+    let run = |limit, geometry: &mut PairGeometry| {
+        let mut engine = Engine::builder(1.0).memory_limit(limit).build().unwrap();
+        let set = engine.add_point_set(&row(100)).unwrap();
+        engine.pair_geometry(set, set, geometry)
+    };
+    let mut geometry = PairGeometry::default();
+    run(needed, &mut geometry).unwrap();
+    assert_eq!(geometry.bytes() as u64, needed);
+    let error = run(needed - 1, &mut geometry).unwrap_err();
+    assert!(matches!(error, Error::MemoryLimit { needed: told, .. } if told == needed));
+    assert_eq!(
+        geometry.lists().pairs(),
+        198,
+        "a refused request changes nothing"
+    );
+
+    let mut large = PairGeometry::default();
+    let mut engine = Engine::builder(1.0).build().unwrap();
+    let set = engine.add_point_set(&row(1000)).unwrap();
+    engine.pair_geometry(set, set, &mut large).unwrap();
+    run(needed, &mut large).unwrap();
+    assert_eq!(
+        large.bytes() as u64,
+        needed,
+        "room beyond the limit is given back"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_points_in_any_domain_get_the_contracts_geometry(
+        case in strategy::case(50),
+        subdivision in 1u32..4,
+    ) {
+        let settings = Settings { subdivision, ..Settings::default() };
+        check(&case, settings, ListOrder::Ascending);
+    }
+}

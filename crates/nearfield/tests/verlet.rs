@@ -1,0 +1,361 @@
+//! Lists with a skin give exactly the pairs within the radius, step after step.
+
+mod common;
+
+use common::{Fingerprint, Settings, builder_for, fingerprints, labels};
+use nearfield::{Engine, Error, ListKind, Refresh, VerletLists, prelude::*};
+use nearfield_testkit::{
+    cloud::Cloud,
+    conformance::{Case, Level, Lists, Runner},
+    oracle,
+    random::Random,
+    shapes, strategy,
+};
+use proptest::prelude::*;
+
+/// Lists with a skin that hold the sets of a case.
+fn verlet(case: &Case, skin: f32) -> Result<(VerletLists, Vec<PointSetId>), Error> {
+    let mut lists = VerletLists::new(builder_for(case, Settings::default()), skin)?;
+    let sets = case.sets.iter().map(|set| lists.add_point_set(set));
+    let sets = sets.collect::<Result<_, _>>()?;
+    Ok((lists, sets))
+}
+
+/// The pairs of a case that the lists give.
+fn pairs(lists: &VerletLists, case: &Case, sets: &[PointSetId]) -> Result<Lists, Error> {
+    let mut found = vec![Vec::new(); case.targets().len()];
+    lists.for_each_pair(sets[case.target], sets[case.source], |i, j, _| {
+        found[i as usize].push(j);
+    })?;
+    Ok(found)
+}
+
+/// A displacement of length `length` in a random direction.
+fn shift(random: &mut Random, length: f64) -> [f32; 3] {
+    random.direction().map(|d| (d * length) as f32)
+}
+
+fn moved(at: [f32; 3], by: [f32; 3]) -> [f32; 3] {
+    std::array::from_fn(|axis| at[axis] + by[axis])
+}
+
+/// Walks all sets of a case and compares every step with the oracle; returns the rebuilds.
+fn walk(mut case: Case, skin: f32, stride: f64, steps: usize) -> u64 {
+    let mut random = Random::new(9);
+    let (mut lists, sets) = verlet(&case, skin).unwrap();
+    for step in 0..steps {
+        for (set, id) in case.sets.iter_mut().zip(&sets) {
+            for at in set.iter_mut() {
+                *at = moved(*at, shift(&mut random, stride));
+            }
+            lists.update(*id, &*set).unwrap();
+        }
+        let needed = lists.needs_rebuild();
+        let done = lists.refresh().unwrap();
+        assert_eq!(done == Refresh::Rebuilt, needed);
+        assert!(!lists.needs_rebuild());
+        case.check(pairs(&lists, &case, &sets).unwrap())
+            .unwrap_or_else(|error| panic!("{} at step {step}: {error}", case.name));
+    }
+    assert!(lists.builds() > 1, "{}: never rebuilt", case.name);
+    assert!(lists.builds() < steps as u64, "{}: never kept", case.name);
+    lists.builds()
+}
+
+fn cube(points: usize, side: f32, seed: u64) -> Vec<[f32; 3]> {
+    shapes::uniform_box(points, [[0.0; 3], [side; 3]], seed)
+}
+
+#[test]
+fn random_walks_lose_no_pair() {
+    let one = |name: &str| Case::new(name, 1.0, cube(400, 5.0, 1));
+    walk(one("open"), 0.3, 0.02, 60);
+    walk(one("open half").half(), 0.3, 0.02, 60);
+    let box_of = |length| [Some(length), None, Some(length)];
+    walk(one("periodic").periodic(box_of(5.0)), 0.3, 0.02, 60);
+    walk(one("small box").periodic(box_of(1.7)), 0.3, 0.02, 40);
+    walk(
+        one("small box half").periodic(box_of(1.7)).half(),
+        0.3,
+        0.02,
+        40,
+    );
+    let few = Case::new("tiny box", 1.0, cube(12, 0.6, 2)).periodic([Some(0.6); 3]);
+    walk(few.clone(), 0.2, 0.03, 40);
+    walk(few.half(), 0.2, 0.03, 40);
+    let pair = Case {
+        sets: vec![cube(300, 5.0, 3), cube(200, 5.0, 4)],
+        source: 1,
+        ..Case::new("two sets", 1.0, Vec::new())
+    };
+    walk(pair.clone(), 0.3, 0.02, 60);
+    walk(pair.periodic([Some(5.0); 3]), 0.3, 0.02, 60);
+}
+
+#[test]
+fn every_conformance_case_is_found_through_lists_of_other_positions() {
+    let (mut kept, mut rebuilt) = (0, 0);
+    Runner::new(Level::Quick)
+        .run(|case| {
+            let mut random = Random::new(5);
+            let skin = 0.25 * case.radius;
+            // Lists are built a little off, by just under half the skin and its margin.
+            let mut off = case.clone();
+            for at in off.sets.iter_mut().flatten() {
+                *at = moved(*at, shift(&mut random, 0.499 * f64::from(skin)));
+            }
+            let mut run = || {
+                let (mut lists, sets) = verlet(&off, skin)?;
+                lists.refresh()?;
+                for (set, id) in case.sets.iter().zip(&sets) {
+                    lists.update(*id, set)?;
+                }
+                match lists.refresh()? {
+                    Refresh::Kept => kept += 1,
+                    Refresh::Rebuilt => rebuilt += 1,
+                }
+                pairs(&lists, case, &sets)
+            };
+            run().map_err(|error: Error| error.to_string())
+        })
+        .unwrap();
+    // Far from the origin coordinates are too coarse for so small a step: those are rebuilt.
+    assert!(kept > 4 * rebuilt, "{kept} kept, {rebuilt} rebuilt");
+}
+
+#[test]
+fn kernels_run_over_the_lists_at_the_positions_of_now() {
+    let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
+    for case in runner.cases() {
+        let mut random = Random::new(6);
+        let skin = 0.25 * case.radius;
+        let mut off = case.clone();
+        for at in off.sets.iter_mut().flatten() {
+            *at = moved(*at, shift(&mut random, 0.49 * f64::from(skin)));
+        }
+        let (mut lists, sets) = verlet(&off, skin).unwrap();
+        lists.refresh().unwrap();
+        for (set, id) in case.sets.iter().zip(&sets) {
+            lists.update(*id, set).unwrap();
+        }
+        lists.refresh().unwrap();
+        let found = lists
+            .traverse(&Fingerprint, sets[case.target], sets[case.source])
+            .target_fields(&[Field::from(&labels(case.targets()))])
+            .source_fields(&[Field::from(&labels(case.sources()))])
+            .over_lists()
+            .run()
+            .unwrap();
+        assert!(found == fingerprints(case), "case {}", case.name);
+    }
+}
+
+/// Two points that approach each other to exactly the radius from just outside the list radius.
+#[test]
+fn no_approach_can_slip_through_the_skin() {
+    let mut random = Random::new(11);
+    let (mut kept, mut found) = (0, 0);
+    for trial in 0..4000 {
+        let far = [0.0f32, 100.0, -3000.0][trial % 3];
+        let periodic = [None, Some(7.3)][trial % 2];
+        let skin = 0.1f32;
+        let direction = random.direction();
+        let at = |distance: f64| -> [f32; 3] {
+            std::array::from_fn(|axis| far + (direction[axis] * distance) as f32)
+        };
+        // Around the bound: together they come closer by a hair more or less than the skin.
+        let start = 1.1 + random.between(-3e-7, 3e-7);
+        let end = 1.0 + random.between(-3e-7, 3e-7);
+        let half = 0.5 * (start - end);
+        let builder = Engine::builder(1.0).periodic([periodic; 3]).threads(1);
+        let mut lists = VerletLists::new(builder, skin).unwrap();
+        let set = lists.add_point_set(&[at(0.0), at(start)]).unwrap();
+        lists.refresh().unwrap();
+        let now = vec![at(half), at(half + end)];
+        lists.update(set, &now).unwrap();
+        if lists.needs_rebuild() {
+            continue;
+        }
+        kept += 1;
+        let case = Case::new("approach", 1.0, now).periodic([periodic; 3]);
+        let pairs = pairs(&lists, &case, &[set]).unwrap();
+        found += pairs[0].len();
+        case.check(pairs).unwrap();
+    }
+    assert!(kept > 100 && found > 20, "{kept} kept, {found} pairs");
+}
+
+#[test]
+fn only_what_moved_too_far_needs_a_rebuild() {
+    let points = cube(500, 6.0, 1);
+    let mut lists = VerletLists::new(Engine::builder(1.0), 0.2).unwrap();
+    let fluid = lists.add_point_set(&points).unwrap();
+    assert!(lists.needs_rebuild(), "there are no lists yet");
+    let error = lists.candidates(fluid, fluid).unwrap_err().to_string();
+    assert!(error.contains("call refresh"), "{error}");
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
+    assert_eq!((lists.radius(), lists.list_radius()), (1.0, 1.2));
+
+    // One point moves by just less, then by just more than half the skin.
+    let mut now = points.clone();
+    now[77][1] += 0.0999;
+    lists.update(fluid, &now).unwrap();
+    let moved = lists.displacement(fluid).unwrap();
+    assert!((moved - 0.0999).abs() < 1e-5, "{moved}");
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
+    now[77][1] = points[77][1] + 0.1001;
+    lists.update(fluid, &now).unwrap();
+    let error = lists.candidates(fluid, fluid).unwrap_err();
+    assert!(
+        matches!(error, Error::NeedsRefresh { moved, .. } if moved > 0.2),
+        "{error}"
+    );
+    // It need not be used, it may also come back.
+    lists.update(fluid, &points).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
+    // A jump.
+    now[77] = [40.0, -3.0, 2.0];
+    lists.update(fluid, &now).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    // Another number of points, and as many as before again.
+    now.pop();
+    lists.update(fluid, &now).unwrap();
+    assert_eq!(lists.displacement(fluid).unwrap(), f64::INFINITY);
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    assert_eq!(lists.candidates(fluid, fluid).unwrap().len(), 499);
+    assert_eq!(lists.builds(), 3);
+}
+
+#[test]
+fn beside_a_set_at_rest_the_other_may_use_up_the_whole_skin() {
+    let mut lists = VerletLists::new(Engine::builder(1.0), 0.2).unwrap();
+    let mut fluid = cube(200, 4.0, 1);
+    let a = lists.add_point_set(&fluid).unwrap();
+    let b = lists.add_point_set(&cube(100, 4.0, 2)).unwrap();
+    lists.refresh().unwrap();
+    fluid.iter_mut().for_each(|at| at[2] += 0.15);
+    lists.update(a, &fluid).unwrap();
+    assert!(lists.candidates(a, b).is_ok() && lists.candidates(b, b).is_ok());
+    assert!(lists.candidates(a, a).is_err() && lists.needs_rebuild());
+    lists.set_active(a, a, false).unwrap();
+    assert_eq!(
+        lists.refresh().unwrap(),
+        Refresh::Kept,
+        "nobody asks for the others"
+    );
+    assert!(matches!(lists.candidates(a, a), Err(Error::NoLists { .. })));
+    lists.set_active(a, a, true).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    assert!(lists.candidates(a, a).is_ok());
+}
+
+#[test]
+fn coordinates_may_be_wrapped_into_the_box_without_a_rebuild() {
+    let periodic = [Some(5.0), Some(5.0), None];
+    let mut case = Case::new("wrapped", 1.0, cube(300, 5.0, 8)).periodic(periodic);
+    let (mut lists, sets) = verlet(&case, 0.2).unwrap();
+    lists.refresh().unwrap();
+    let mut wrapped = 0;
+    for at in &mut case.sets[0] {
+        for axis in 0..2 {
+            at[axis] += 0.04;
+            wrapped += usize::from(at[axis] >= 5.0);
+            at[axis] = at[axis].rem_euclid(5.0);
+        }
+        at[0] += 15.0;
+    }
+    assert!(
+        wrapped > 0,
+        "no point crossed a face, so this test says nothing"
+    );
+    lists.update(sets[0], &case.sets[0]).unwrap();
+    let moved = lists.displacement(sets[0]).unwrap();
+    assert!((moved - 0.04 * 2f64.sqrt()).abs() < 1e-5, "{moved}");
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
+    case.check(pairs(&lists, &case, &sets).unwrap()).unwrap();
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_and_changes_nothing() {
+    for skin in [-0.1, f32::NAN, f32::INFINITY] {
+        let error = VerletLists::new(Engine::builder(1.0), skin).unwrap_err();
+        assert!(matches!(error, Error::Skin(_)), "{error}");
+    }
+    assert!(VerletLists::new(Engine::builder(-1.0), 0.1).is_err());
+    let points = cube(50, 2.0, 1);
+    let mut lists = VerletLists::new(Engine::builder(1.0).lists(ListKind::Half), 0.1).unwrap();
+    let set = lists.add_point_set(&points).unwrap();
+    lists.refresh().unwrap();
+    let mut bad = points.clone();
+    bad[7][0] = f32::NAN;
+    let error = lists.update(set, &bad).unwrap_err().to_string();
+    assert!(
+        error.contains("point set 0: point 7 has x = NaN"),
+        "{error}"
+    );
+    let error = lists.add_point_set(&bad).unwrap_err().to_string();
+    assert!(error.contains("point set 1: point 7"), "{error}");
+    let mut visited = 0;
+    lists
+        .for_each_neighbor(set, set, 3, |_, _| visited += 1)
+        .unwrap();
+    assert!(visited > 0);
+    let error = lists
+        .for_each_neighbor(set, set, 50, |_, _| ())
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        Error::UnknownPoint {
+            point: 50,
+            points: 50,
+            ..
+        }
+    ));
+    let error = lists
+        .traverse(&Fingerprint, set, set)
+        .target_fields(&[Field::from(&labels(&points))])
+        .source_fields(&[Field::from(&labels(&points))])
+        .run()
+        .unwrap_err();
+    assert!(error.to_string().contains("build full lists"), "{error}");
+}
+
+#[test]
+fn without_a_skin_every_move_is_a_rebuild() {
+    let mut case = Case::new("no skin", 2.0, Cloud::Lattice.points(1_000, 1));
+    let (mut lists, sets) = verlet(&case, 0.0).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    lists.update(sets[0], &case.sets[0]).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept, "nothing moved");
+    case.sets[0][500][0] += 0.01;
+    lists.update(sets[0], &case.sets[0]).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    case.check(pairs(&lists, &case, &sets).unwrap()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_points_that_moved_within_the_skin_lose_no_pair(
+        case in strategy::case(40),
+        skin in 0.0f32..0.5,
+        share in 0.3f64..0.5,
+        seed in 0u64..1000,
+    ) {
+        let skin = skin * case.radius;
+        let mut random = Random::new(seed);
+        let mut off = case.clone();
+        for at in off.sets.iter_mut().flatten() {
+            *at = moved(*at, shift(&mut random, share * f64::from(skin)));
+        }
+        let (mut lists, sets) = verlet(&off, skin).unwrap();
+        lists.refresh().unwrap();
+        for (set, id) in case.sets.iter().zip(&sets) {
+            lists.update(*id, set).unwrap();
+        }
+        lists.refresh().unwrap();
+        case.check(pairs(&lists, &case, &sets).unwrap()).unwrap();
+    }
+}

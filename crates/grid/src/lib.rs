@@ -27,6 +27,7 @@ mod radius;
 mod shared;
 mod sort;
 mod table;
+mod tilt;
 
 pub use bounds::Bounds;
 pub use csr::Csr;

@@ -141,6 +141,40 @@ pub fn unwrapped(
     points
 }
 
+/// Independent points in the box that three vectors span from the origin, and
+/// up to `margin` of a box beyond each face.
+pub fn uniform_cell(
+    points: usize,
+    vectors: [[f64; 3]; 3],
+    margin: f64,
+    seed: u64,
+) -> Vec<[f32; 3]> {
+    let mut random = Random::new(seed);
+    let mut point = |_| {
+        let share = [0; 3].map(|_| random.between(-margin, 1.0 + margin));
+        [0, 1, 2].map(|axis| (0..3).map(|k| share[k] * vectors[k][axis]).sum::<f64>() as f32)
+    };
+    (0..points).map(&mut point).collect()
+}
+
+/// The points moved by a random whole number of these vectors, up to `boxes`
+/// of each to either side, with the rounding of f32.
+pub fn unwrapped_cell(
+    mut points: Vec<[f32; 3]>,
+    vectors: [Option<[f64; 3]>; 3],
+    boxes: u8,
+    seed: u64,
+) -> Vec<[f32; 3]> {
+    let mut random = Random::new(seed);
+    for point in &mut points {
+        for vector in vectors.iter().flatten() {
+            let away = random.below(2 * u64::from(boxes) + 1) as f64 - f64::from(boxes);
+            *point = [0, 1, 2].map(|axis| (f64::from(point[axis]) + away * vector[axis]) as f32);
+        }
+    }
+    points
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,8 +35,12 @@ fn engine_for(
         oracle::ListKind::Full => ListKind::Full,
         oracle::ListKind::Half => ListKind::Half,
     };
-    let mut engine = Engine::builder(case.radius)
-        .periodic(case.periodic)
+    let builder = Engine::builder(case.radius);
+    let builder = match case.vectors {
+        Some(vectors) => builder.box_vectors(vectors),
+        None => builder.periodic(case.periodic),
+    };
+    let mut engine = builder
         .threads(settings.threads)
         .simd(settings.simd)
         .subdivision(settings.subdivision)
@@ -170,11 +174,7 @@ fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
                 for neighbor in list {
                     let (target, source) =
                         (case.targets()[i], case.sources()[neighbor.index as usize]);
-                    let d: [f32; 3] = std::array::from_fn(|axis| {
-                        let length = case.periodic[axis].unwrap_or(0.0);
-                        (source[axis] - target[axis])
-                            + (f64::from(neighbor.image[axis]) * length) as f32
-                    });
+                    let d = case.problem().displacement(target, source, neighbor.image);
                     let pair = Pair { d, d2: 0.0 };
                     let (i, j) = (label(i), label(neighbor.index as usize));
                     for (sum, value) in sum.iter_mut().zip(Fingerprint.pair(pair, i, j)) {
@@ -256,6 +256,15 @@ proptest! {
     #[test]
     fn any_points_in_any_domain_get_the_contracts_lists(
         case in nearfield_testkit::strategy::case(60),
+        subdivision in 1u32..4,
+    ) {
+        let settings = Settings { subdivision, ..Settings::default() };
+        case.check(lists(&case, settings).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn any_points_in_any_tilted_box_get_the_contracts_lists(
+        case in nearfield_testkit::strategy::tilted_case(40),
         subdivision in 1u32..4,
     ) {
         let settings = Settings { subdivision, ..Settings::default() };

@@ -162,7 +162,7 @@ pub fn uniform_cell(
 pub fn unwrapped_cell(
     mut points: Vec<[f32; 3]>,
     vectors: [Option<[f64; 3]>; 3],
-    boxes: u8,
+    boxes: u32,
     seed: u64,
 ) -> Vec<[f32; 3]> {
     let mut random = Random::new(seed);
@@ -209,6 +209,27 @@ mod tests {
         assert_eq!(points.len(), 5 * 5 * 5 * 3);
         assert!(points.contains(&[2.0 * (0.3 / 3.0), 0.0, -(0.3 / 3.0)]));
         assert!(points.contains(&[0.0_f32.next_up(); 3]));
+    }
+
+    #[test]
+    fn points_of_a_cell_are_shares_of_its_vectors() {
+        let vectors = [[4.0, 0.0, 0.0], [3.0, 2.0, 0.0], [-9.0, 1.0, 0.5]];
+        let points = uniform_cell(300, vectors, 0.1, 1);
+        let moved = unwrapped_cell(points.clone(), vectors.map(Some), 2, 1);
+        let shares = |[x, y, z]: [f32; 3]| {
+            let c = z / 0.5;
+            let b = (y - c) / 2.0;
+            [(x - 3.0 * b + 9.0 * c) / 4.0, b, c]
+        };
+        let all = points.iter().flat_map(|&point| shares(point));
+        assert!(all.clone().all(|share| (-0.101..1.101).contains(&share)));
+        assert!(all.clone().any(|share| share < 0.0) && all.clone().any(|share| share > 1.0));
+        for (&before, &after) in points.iter().zip(&moved) {
+            for (before, after) in shares(before).into_iter().zip(shares(after)) {
+                let boxes = after - before;
+                assert!((boxes - boxes.round()).abs() < 1e-4 && boxes.abs() < 2.5);
+            }
+        }
     }
 
     #[test]

@@ -258,3 +258,110 @@ fn rotated(vectors: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
     let third = unit(without(without(c, first), second));
     vectors.map(|v| [dot(v, first), dot(v, second), dot(v, third)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lattice, tilt::dot};
+
+    const BOXES: [[[f64; 3]; 3]; 8] = [
+        [[6.0, 0.0, 0.0], [3.0, 5.0, 0.0], [-3.0, 2.5, 4.0]],
+        [[5.0, 0.0, 0.0], [-5.0, 5.0, 0.0], [5.0, 5.0, 5.0]],
+        [[4.0, 0.0, 0.0], [23.0, 4.5, 0.0], [-9.0, 11.0, 5.0]],
+        [[0.9, 0.0, 0.0], [0.4, 1.1, 0.0], [-0.3, 0.5, 1.05]],
+        [[0.3, 0.0, 0.0], [0.6, 7.0, 0.0], [1.3, 4.0, 0.5]],
+        [[0.0, 1.5, 1.5], [1.5, 0.0, 1.5], [1.5, 1.5, 0.0]],
+        [[0.0, 0.0, -2.4], [3.1, 0.1, 0.0], [0.2, 9.0, 1.0]],
+        [[1.02, 0.0, 0.0], [0.5, 3.03, 0.0], [0.0, 0.0, 2.01]],
+    ];
+
+    fn lattice(vectors: [[f64; 3]; 3], subdivision: u32) -> Lattice {
+        let domain = Domain::from_vectors(vectors.map(Some)).unwrap();
+        let bounds = Bounds {
+            min: [0.0; 3],
+            max: [1.0; 3],
+        };
+        Lattice::new(Radius::new(1.0).unwrap(), domain, subdivision, &bounds).unwrap()
+    }
+
+    /// Directions of all kinds, those across the faces of the box among them.
+    fn directions(tilt: &Tilt) -> Vec<[f64; 3]> {
+        let mut all: Vec<[f64; 3]> = tilt.inverse.to_vec();
+        for i in 0..4000 {
+            let turn = |step: f64| (f64::from(i) * step).fract() * 2.0 - 1.0;
+            all.push([0.618_034, 0.414_214, 0.732_051].map(turn));
+        }
+        all.extend(all.clone().into_iter().map(|v| v.map(|part| -part)));
+        all.into_iter()
+            .map(|v| v.map(|part| part / norm(v)))
+            .collect()
+    }
+
+    #[test]
+    fn every_displacement_of_one_radius_is_in_the_stencil() {
+        for vectors in BOXES {
+            for subdivision in [1, 2, 3, 5] {
+                let lattice = lattice(vectors, subdivision);
+                let tilt = *lattice.domain().tilt().unwrap();
+                let cells = lattice.periods().map(|cells| cells.unwrap() as f64);
+                for (i, direction) in directions(&tilt).into_iter().enumerate() {
+                    let apart: [f64; 3] =
+                        std::array::from_fn(|k| dot(tilt.inverse[k], direction) * cells[k]);
+                    // The cells farthest apart belong to points that start at the near face.
+                    let place = [1e-9, 1.0 - 1e-9, (i as f64 * 0.3247).fract()][i % 3];
+                    let offset = apart.map(|by| {
+                        let start = if by > 0.0 { 1.0 - place } else { place };
+                        (start + by).floor() as i64
+                    });
+                    let row = (lattice.rows().iter())
+                        .find(|row| row.y == offset[1] && row.z == offset[2]);
+                    assert!(
+                        row.is_some_and(|row| offset[0].abs() <= row.reach),
+                        "{direction:?} leads {offset:?} cells away in {vectors:?}, K {subdivision}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_axis_reaches_farther_than_its_subdivision_where_the_box_is_wide() {
+        for subdivision in [1, 2, 4] {
+            let lattice = lattice(BOXES[0], subdivision);
+            let k = i64::from(subdivision);
+            let rows = lattice.rows();
+            assert!(rows.iter().all(|row| row.y.abs() <= k && row.z.abs() <= k));
+            assert!(rows.iter().all(|row| row.reach <= k));
+            assert!(lattice.edges().iter().all(|edge| *edge >= 1.0 / k as f64));
+        }
+    }
+
+    #[test]
+    fn a_position_is_in_the_cell_of_its_fractions() {
+        let lattice = lattice(BOXES[0], 1);
+        let cells = lattice.periods().map(Option::unwrap);
+        assert_eq!(cells, [3, 4, 3]);
+        let [a, b, c] = BOXES[0];
+        let place = |n: [f64; 3]| {
+            std::array::from_fn(|axis| (n[0] * a[axis] + n[1] * b[axis] + n[2] * c[axis]) as f32)
+        };
+        assert_eq!(lattice.cell(place([0.8, 0.55, 0.4])), [2, 2, 1]);
+        assert_eq!(lattice.wraps(place([0.8, 0.55, 0.4])), [0; 3]);
+        assert_eq!(lattice.cell(place([2.8, -0.45, 7.4])), [2, 2, 1]);
+        assert_eq!(lattice.wraps(place([2.8, -0.45, 7.4])), [2, -1, 7]);
+    }
+
+    #[test]
+    fn a_tilted_box_with_more_than_a_thousand_images_is_refused() {
+        let domain = Domain::triclinic([Some(1.0); 3], [0.0, 0.0, 500.0]).unwrap();
+        let radius = Radius::new(3.0).unwrap();
+        let error = Lattice::new(radius, domain, 1, &Bounds::EMPTY).unwrap_err();
+        let Error::TooManyImages {
+            axis: 'y', images, ..
+        } = error
+        else {
+            panic!("{error}");
+        };
+        assert!((1500..1502).contains(&images), "{images}");
+    }
+}

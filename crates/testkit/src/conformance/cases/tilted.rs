@@ -20,6 +20,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
         cases.extend(rotated(seed));
         cases.extend(unwrapped(seed));
         cases.extend(at_the_radius(seed));
+        cases.push(layers(seed));
     }
     let mut cases: Vec<Case> = cases.into_iter().flat_map(full_and_half).collect();
     cases.extend(several_sets());
@@ -195,6 +196,17 @@ fn at_the_radius(seed: u64) -> Vec<Case> {
             Case::new(name, 1.0, points).tilted(vectors)
         })
         .to_vec()
+}
+
+/// Layers a radius apart in a box that is barely six radii high, so far out
+/// that distances are coarse: some points that f32 finds within the radius are
+/// farther apart than it, and more than a cell of this size.
+fn layers(seed: u64) -> Case {
+    let vectors = vectors([7.0, 6.0, 6.0001], [3.0, -2.5, 2.0]).map(Some);
+    let layer = |k: usize| [1.0, 2.0, (k / 40) as f32 * (6.0001 / 6.0)];
+    let points = shapes::unwrapped_cell((0..240).map(layer).collect(), vectors, 50_000, seed);
+    let name = format!("layers of a tilted box up to 50000 boxes away, seed {seed}");
+    Case::new(name, 1.0, points).tilted(vectors)
 }
 
 /// Points on the faces and corners of cells and boxes, and few points.

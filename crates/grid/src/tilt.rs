@@ -42,8 +42,8 @@ impl Tilt {
         let volume = dot(units[0], normals[0]);
         let stretch = normals.map(|normal| norm(normal) / volume.abs());
         for k in 0..3 {
-            // Written so that NaN is refused too.
-            if !(stretch[k] <= MOST_STRETCH) {
+            // NaN and infinity, from a volume of zero, lie in no range.
+            if !(0.0..=MOST_STRETCH).contains(&stretch[k]) {
                 return Err(Error::FlatBox {
                     vector: VECTOR_NAMES[k],
                     length: lengths[k],

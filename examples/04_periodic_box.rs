@@ -56,5 +56,19 @@ fn main() -> Result<(), nearfield::Error> {
             energy(&engine, set, atoms.len())?
         );
     }
+
+    // A box need not be rectangular: three slanted vectors describe the crystal by one atom.
+    let vectors = [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]];
+    let mut engine = Engine::builder(4.0)
+        .box_vectors(vectors.map(|v: [f64; 3]| Some(v.map(|part| a * part))))
+        .lists(ListKind::Half)
+        .build()?;
+    let set = engine.add_point_set(&[[0.0f32; 3]])?;
+    engine.find_neighbors()?;
+    println!(
+        "one primitive cell: 1 atom, {} pairs, energy {:.5} per atom",
+        engine.neighbors(set, set)?.pairs(),
+        energy(&engine, set, 1)?
+    );
     Ok(())
 }

@@ -127,8 +127,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.save_cloud {
         nearfield_io::write_npy(path, &positions)?;
     }
-    let periodic = args.domain.periodic(file_box.as_ref())?;
-    let mut engine = args.engine.engine(radius).periodic(periodic).build()?;
+    let builder = args.engine.engine(radius);
+    let mut engine = match args.domain.boundaries(file_box.as_ref())? {
+        Some(boundaries) => boundaries.set(builder).build()?,
+        None => builder.build()?,
+    };
     let set = engine.add_point_set(&positions)?;
     if args.order == Order::Sorted {
         positions = engine

@@ -1,23 +1,33 @@
 //! The box a cloud lives in: from the command line, or from the file where it states one.
 
 use crate::failure::Failure;
+use nearfield::Builder;
 use nearfield_io::SimulationBox;
 use std::str::FromStr;
 
 /// Flags that make axes periodic.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DomainOptions {
-    /// Box lengths; axes not named by --periodic stay open
-    #[arg(long = "box", value_name = "LX,LY,LZ")]
-    lengths: Option<Lengths>,
+    /// Box lengths and perhaps tilts; axes not named by --periodic stay open
+    #[arg(long = "box", value_name = "LX,LY,LZ[,XY,XZ,YZ]")]
+    cell: Option<Lengths>,
     /// Periodic axes, any of x, y and z [default: all axes of --box, or what the file says]
     #[arg(long, value_name = "AXES")]
     periodic: Option<Axes>,
 }
 
-/// Three box lengths.
+/// Which axes are periodic, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Lengths([f64; 3]);
+pub(crate) enum Boundaries {
+    /// Lengths of the periodic axes and the tilts xy, xz and yz.
+    Lengths([Option<f64>; 3], [f64; 3]),
+    /// Box vectors of the periodic axes.
+    Vectors([Option<[f64; 3]>; 3]),
+}
+
+/// Three box lengths and the tilts xy, xz and yz.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Lengths([f64; 3], [f64; 3]);
 
 /// A subset of the axes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +37,7 @@ impl FromStr for Lengths {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let lengths: Vec<f64> = text
+        let numbers: Vec<f64> = text
             .split(',')
             .map(|part| {
                 part.trim()
@@ -35,9 +45,14 @@ impl FromStr for Lengths {
                     .map_err(|_| format!("\"{part}\" is no number"))
             })
             .collect::<Result<_, _>>()?;
-        <[f64; 3]>::try_from(lengths)
-            .map(Self)
-            .map_err(|lengths| format!("{} lengths instead of three", lengths.len()))
+        match numbers[..] {
+            [lx, ly, lz] => Ok(Self([lx, ly, lz], [0.0; 3])),
+            [lx, ly, lz, xy, xz, yz] => Ok(Self([lx, ly, lz], [xy, xz, yz])),
+            _ => Err(format!(
+                "{} numbers instead of three lengths, or three lengths and three tilts",
+                numbers.len()
+            )),
+        }
     }
 }
 
@@ -56,91 +71,109 @@ impl FromStr for Axes {
     }
 }
 
+impl Boundaries {
+    /// The engine's settings with these boundaries.
+    pub(crate) fn set(self, builder: Builder) -> Builder {
+        match self {
+            Self::Lengths(lengths, tilts) => builder.triclinic(lengths, tilts),
+            Self::Vectors(vectors) => builder.box_vectors(vectors),
+        }
+    }
+}
+
 impl DomainOptions {
-    /// Box length of every periodic axis.
+    /// The boundaries asked for, or else those of the file; `None` when everything is open.
     ///
     /// # Errors
-    /// When axes are to be periodic but no length is known, or the file's box is not orthogonal.
-    pub(crate) fn periodic(
+    /// When axes are to be periodic but no box is known.
+    pub(crate) fn boundaries(
         &self,
         file: Option<&SimulationBox>,
-    ) -> Result<[Option<f64>; 3], Failure> {
-        let (lengths, axes) = match (self.lengths, file) {
-            (Some(Lengths(lengths)), _) => (lengths, [true; 3]),
-            (None, Some(cell)) if cell.periodic != [false; 3] || self.periodic.is_some() => {
-                let lengths = cell.lengths().ok_or_else(|| {
-                    Failure::Domain(format!(
-                        "the file's box {:?} is not orthogonal, which is not supported yet; \
-                         use an orthogonal cell or --periodic \"\" to ignore it",
-                        cell.vectors
-                    ))
-                });
-                match self.periodic {
-                    Some(Axes(axes)) if axes == [false; 3] => return Ok([None; 3]),
-                    _ => (lengths?, cell.periodic),
-                }
+    ) -> Result<Option<Boundaries>, Failure> {
+        let asked = self.periodic.map(|Axes(axes)| axes);
+        if asked == Some([false; 3]) {
+            return Ok(None);
+        }
+        if let Some(Lengths(lengths, tilts)) = self.cell {
+            let lengths = only(asked.unwrap_or([true; 3]), lengths);
+            return Ok(Some(Boundaries::Lengths(lengths, tilts)));
+        }
+        match (file, asked) {
+            (Some(cell), _) => {
+                let axes = asked.unwrap_or(cell.periodic);
+                let vectors = only(axes, cell.vectors);
+                Ok((axes != [false; 3]).then_some(Boundaries::Vectors(vectors)))
             }
-            (None, _) if self.periodic.is_some_and(|axes| axes.0 != [false; 3]) => {
-                return Err(Failure::Domain(
-                    "--periodic needs box lengths: the file states none, give --box LX,LY,LZ"
-                        .into(),
-                ));
-            }
-            (None, _) => return Ok([None; 3]),
-        };
-        let axes = self.periodic.map_or(axes, |axes| axes.0);
-        Ok(std::array::from_fn(|axis| {
-            axes[axis].then_some(lengths[axis])
-        }))
+            (None, Some(_)) => Err(Failure::Domain(
+                "--periodic needs box lengths: the file states none, give --box LX,LY,LZ".into(),
+            )),
+            (None, None) => Ok(None),
+        }
     }
+}
+
+/// What belongs to the axes that are chosen.
+fn only<T: Copy>(axes: [bool; 3], all: [T; 3]) -> [Option<T>; 3] {
+    std::array::from_fn(|axis| axes[axis].then_some(all[axis]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(lengths: Option<[f64; 3]>, axes: Option<&str>) -> DomainOptions {
+    fn options(cell: Option<&str>, axes: Option<&str>) -> DomainOptions {
         DomainOptions {
-            lengths: lengths.map(Lengths),
+            cell: cell.map(|text| text.parse().unwrap()),
             periodic: axes.map(|text| text.parse().unwrap()),
         }
     }
 
     const SLAB: SimulationBox = SimulationBox {
-        vectors: [[4.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 6.0]],
+        vectors: [[4.0, 0.0, 0.0], [1.0, 5.0, 0.0], [0.0, 0.0, 6.0]],
         periodic: [true, true, false],
     };
 
     #[test]
     fn the_command_line_overrides_the_file() {
-        let none = options(None, None);
-        assert_eq!(none.periodic(None).unwrap(), [None; 3]);
+        let of = |cell, axes, file| options(cell, axes).boundaries(file).unwrap();
+        let [a, b, _] = SLAB.vectors.map(Some);
+        let vectors = |vectors| Some(Boundaries::Vectors(vectors));
+        assert_eq!(of(None, None, None), None);
+        assert_eq!(of(None, None, Some(&SLAB)), vectors([a, b, None]));
+        assert_eq!(of(None, Some("x"), Some(&SLAB)), vectors([a, None, None]));
+        let lengths = [None, Some(2.0), Some(3.0)];
         assert_eq!(
-            none.periodic(Some(&SLAB)).unwrap(),
-            [Some(4.0), Some(5.0), None]
+            of(Some("1,2,3"), Some("zy"), Some(&SLAB)),
+            Some(Boundaries::Lengths(lengths, [0.0; 3]))
         );
-        let x = options(None, Some("x"));
-        assert_eq!(x.periodic(Some(&SLAB)).unwrap(), [Some(4.0), None, None]);
-        let boxed = options(Some([1.0, 2.0, 3.0]), Some("zy"));
-        assert_eq!(
-            boxed.periodic(Some(&SLAB)).unwrap(),
-            [None, Some(2.0), Some(3.0)]
-        );
-        assert_eq!(
-            options(None, Some("")).periodic(Some(&SLAB)).unwrap(),
-            [None; 3]
-        );
+        assert_eq!(of(None, Some(""), Some(&SLAB)), None);
+        assert_eq!(of(Some("1,2,3"), Some(""), None), None);
+        let open = SimulationBox {
+            periodic: [false; 3],
+            ..SLAB
+        };
+        assert_eq!(of(None, None, Some(&open)), None);
+    }
+
+    #[test]
+    fn a_box_has_three_lengths_and_perhaps_three_tilts() {
+        assert_eq!("1, 2,3".parse(), Ok(Lengths([1.0, 2.0, 3.0], [0.0; 3])));
+        let tilted = "1,2,3,0.5,-4,0".parse();
+        assert_eq!(tilted, Ok(Lengths([1.0, 2.0, 3.0], [0.5, -4.0, 0.0])));
+        for text in ["1,2", "1,2,3,4", "1,2,3,4,5", "1,2,3,4,5,6,7"] {
+            let error = text.parse::<Lengths>().unwrap_err();
+            assert!(
+                error.contains("numbers instead of three lengths"),
+                "{error}"
+            );
+        }
+        assert!("1,2,z".parse::<Lengths>().unwrap_err().contains("\"z\""));
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let error = options(None, Some("x")).periodic(None).unwrap_err();
+        let error = options(None, Some("x")).boundaries(None).unwrap_err();
         assert!(error.to_string().contains("--box"));
-        let mut tilted = SLAB;
-        tilted.vectors[0][1] = 0.5;
-        let error = options(None, None).periodic(Some(&tilted)).unwrap_err();
-        assert!(error.to_string().contains("not orthogonal"));
-        assert!("1,2".parse::<Lengths>().unwrap_err().contains("2 lengths"));
         assert!("xw".parse::<Axes>().unwrap_err().contains("\"w\""));
     }
 }

@@ -60,9 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
     let mut engine = args.engine.engine(args.radius).build()?;
     let cloud = nearfield_io::read_points(&args.file)?;
-    let periodic = args.domain.periodic(cloud.simulation_box.as_ref())?;
-    if periodic != [None; 3] {
-        engine = args.engine.engine(args.radius).periodic(periodic).build()?;
+    if let Some(boundaries) = args.domain.boundaries(cloud.simulation_box.as_ref())? {
+        engine = boundaries.set(args.engine.engine(args.radius)).build()?;
     }
     let read = milliseconds(begin);
     let points = engine.add_point_set(&cloud.positions)?;

@@ -62,13 +62,15 @@ impl Workplace {
 }
 
 fn oracle_digest(points: &[[f32; 3]], radius: f32, periodic: [Option<f64>; 3]) -> (u64, String) {
-    let lists = Problem {
-        radius,
+    digest_of(&Problem {
         periodic,
-        targets: points,
-        pairing: Pairing::Within(ListKind::Full),
-    }
-    .index_lists();
+        ..Problem::open(radius, points, Pairing::Within(ListKind::Full))
+    })
+}
+
+/// Number of pairs and digest of the oracle's lists.
+fn digest_of(problem: &Problem) -> (u64, String) {
+    let lists = problem.index_lists();
     let pairs = lists.iter().map(|list| list.len() as u64).sum();
     (pairs, digest::digest(&lists).to_string())
 }
@@ -118,6 +120,48 @@ fn neighbors_honours_a_periodic_box() {
     let file = place.file("frame.extxyz", frame);
     let found = place.json(&["neighbors", text(&file), "--radius", "1.5", "--json"]);
     assert_eq!(found["digest"], digest, "the file's own box");
+}
+
+#[test]
+fn neighbors_honours_a_tilted_box() {
+    let place = Workplace::new();
+    let points = Cloud::Uniform.points(500, 9);
+    let search = |vectors| Problem {
+        vectors: Some(vectors),
+        ..Problem::open(1.5, &points, Pairing::Within(ListKind::Full))
+    };
+    let file = place.points("cloud.csv", &points);
+    let args = ["neighbors", text(&file), "--radius", "1.5", "--json"];
+    let vectors = [[7.9, 0.0, 0.0], [-9.5, 8.0, 0.0], [2.25, -1.0, 2.5]];
+    let (pairs, digest) = digest_of(&search(vectors.map(Some)));
+    let found = place.json(&[&args[..], &["--box", "7.9,8,2.5,-9.5,2.25,-1"]].concat());
+    assert_eq!(found["pairs"], pairs);
+    assert_eq!(found["digest"], digest);
+    let lattices = [
+        ("7.9 0 0 -9.5 8 0 2.25 -1 2.5", "T T T", vectors.map(Some)),
+        // The open vector leans, which makes no difference.
+        (
+            "7.9 0 0 3 8 0 2.25 -1 2.5",
+            "T T F",
+            [Some(vectors[0]), Some([3.0, 8.0, 0.0]), None],
+        ),
+        // No triangular matrix.
+        (
+            "0 4 4 4 0 4 4 4 0",
+            "T T T",
+            [[0.0, 4.0, 4.0], [4.0, 0.0, 4.0], [4.0, 4.0, 0.0]].map(Some),
+        ),
+    ];
+    for (lattice, pbc, vectors) in lattices {
+        let comment = format!("Lattice=\"{lattice}\" pbc=\"{pbc}\" Properties=pos:R:3");
+        let lines: String = points
+            .iter()
+            .map(|[x, y, z]| format!("{x} {y} {z}\n"))
+            .collect();
+        let file = place.file("frame.extxyz", format!("500\n{comment}\n{lines}"));
+        let found = place.json(&["neighbors", text(&file), "--radius", "1.5", "--json"]);
+        assert_eq!(found["digest"], digest_of(&search(vectors)).1, "{lattice}");
+    }
 }
 
 #[test]
@@ -215,6 +259,18 @@ fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
             &["--radius", "1", "--box", "0,1,1"],
         ),
         ("give --box", &["--radius", "1", "--periodic", "x"]),
+        (
+            "(tilt xy), but the y axis is open",
+            &["--radius", "1", "--box", "4,4,4,1,0,0", "--periodic", "xz"],
+        ),
+        (
+            "nearly lie in one plane",
+            &["--radius", "1", "--box", "1,1,1,5000,0,0"],
+        ),
+        (
+            "across its x faces",
+            &["--radius", "1e3", "--box", "1,1,1,2,0,0"],
+        ),
         ("gpu:0", &["--radius", "1", "--device", "gpu"]),
         ("hybrid:1", &["--radius", "1", "--device", "hybrid:1"]),
         ("at most 4096", &["--radius", "1", "--threads", "5000"]),

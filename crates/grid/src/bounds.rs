@@ -4,6 +4,7 @@ use crate::{
     Domain, Error, Positions,
     error::axis_name,
     positions::{Source, Visitor},
+    tilt::{Tilt, VECTOR_NAMES},
     widest::{Loops, widest},
 };
 use rayon::prelude::*;
@@ -35,7 +36,8 @@ impl Bounds {
     ///
     /// # Errors
     /// [`Error::NotFinite`] naming the first NaN or infinite coordinate, [`Error::TooManyPoints`],
-    /// or [`Error::TooFarFromBox`] when a periodic coordinate lies more than 2³⁰ boxes away.
+    /// or [`Error::TooFarFromBox`] ([`Error::TooFarFromTiltedBox`] in a tilted box) when a point
+    /// lies more than 2³⁰ boxes away along a periodic axis.
     pub fn of(positions: Positions<'_>, domain: &Domain) -> Result<Self, Error> {
         if positions.len() >= u32::MAX as usize {
             return Err(Error::TooManyPoints(positions.len()));
@@ -45,7 +47,10 @@ impl Bounds {
         if !all_finite {
             return Err(positions.with(FindBad { len }));
         }
-        bounds.check_distance_from_box(positions, domain)?;
+        match domain.tilt() {
+            None => bounds.check_distance_from_box(positions, domain)?,
+            Some(tilt) => bounds.check_distance_from_tilted_box(positions, domain, tilt)?,
+        }
         Ok(bounds)
     }
 
@@ -84,6 +89,49 @@ impl Bounds {
                     value,
                     length,
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Largest distance from 0 of any coordinate along an axis; 0 when there is no point.
+    pub(crate) fn magnitude(&self, axis: usize) -> f64 {
+        match self.min[axis] <= self.max[axis] {
+            true => f64::from(self.min[axis].abs().max(self.max[axis].abs())),
+            false => 0.0,
+        }
+    }
+
+    /// Points are looked at one by one only when the corners of their bounding box, which may lie
+    /// much farther out than any of them, are too far.
+    fn check_distance_from_tilted_box(
+        &self,
+        positions: Positions<'_>,
+        domain: &Domain,
+        tilt: &Tilt,
+    ) -> Result<(), Error> {
+        let periodic = |k: &usize| domain.lengths()[*k].is_some();
+        let magnitudes = std::array::from_fn(|axis| self.magnitude(axis));
+        if (0..3)
+            .filter(periodic)
+            .all(|k| tilt.farthest_fraction(k, magnitudes) <= FARTHEST_BOX)
+        {
+            return Ok(());
+        }
+        for index in 0..positions.len() {
+            let Some(position) = positions.get(index) else {
+                continue;
+            };
+            for k in (0..3).filter(periodic) {
+                let boxes = tilt.fraction(k, position.map(f64::from));
+                if boxes.abs() > FARTHEST_BOX {
+                    return Err(Error::TooFarFromTiltedBox {
+                        index,
+                        position,
+                        vector: VECTOR_NAMES[k],
+                        boxes: boxes.abs(),
+                    });
+                }
             }
         }
         Ok(())
@@ -221,5 +269,32 @@ mod tests {
                 ..
             }
         ));
+    }
+
+    #[test]
+    fn a_point_billions_of_tilted_boxes_away_is_refused() {
+        let domain = Domain::triclinic([Some(1.0), Some(1.0), None], [2.0, 0.0, 0.0]).unwrap();
+        let near = [0.5, 0.25, 1e30];
+        let along_a = [
+            [near, near, [3e9, 1.5e9, 0.0f32]],
+            [near, near, [0.0, 8e8, 0.0]],
+        ];
+        for (points, vector, boxes) in [(along_a[0], 'b', 1.5e9), (along_a[1], 'a', 1.6e9)] {
+            let error = Bounds::of((&points).into(), &domain).unwrap_err();
+            let Error::TooFarFromTiltedBox {
+                index: 2,
+                vector: found,
+                boxes: far,
+                ..
+            } = error
+            else {
+                panic!("{error}");
+            };
+            assert_eq!(found, vector);
+            assert!((far / boxes - 1.0).abs() < 1e-6, "{far}");
+        }
+        // The corners of these points' bounding box are too far away, the points are not.
+        let points = [[1.2e9, 6e8, 0.0f32], [-1.2e9, -6e8, 0.0]];
+        assert!(Bounds::of((&points).into(), &domain).is_ok());
     }
 }

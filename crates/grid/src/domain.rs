@@ -1,19 +1,29 @@
 //! The space the points live in: open or periodic along each axis.
 
-use crate::{Error, error::axis_name};
+use crate::{
+    Error,
+    error::axis_name,
+    tilt::{Tilt, VECTOR_NAMES, norm},
+};
 
-/// Open or periodic along each axis; a periodic axis has a box length.
+/// Open or periodic along each axis; a periodic axis has a box vector, which lies along the axis
+/// in a straight box and leans away from it in a tilted (triclinic) one.
 ///
 /// Coordinates need not lie inside the box: they are used unwrapped, and the image vector of a
-/// pair is `n·length` computed in `f64` and rounded once to `f32`.
+/// pair is computed in `f64` and rounded once to `f32` ([`image_vector`](Self::image_vector)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Domain {
     lengths: [Option<f64>; 3],
+    /// Present when some box vector does not point along its own axis.
+    tilt: Option<Tilt>,
 }
 
 impl Domain {
     /// All of space: any finite coordinate, no images.
-    pub const OPEN: Self = Self { lengths: [None; 3] };
+    pub const OPEN: Self = Self {
+        lengths: [None; 3],
+        tilt: None,
+    };
 
     /// A domain that is periodic with the given length where there is one, open elsewhere.
     ///
@@ -30,12 +40,85 @@ impl Domain {
                 });
             }
         }
-        Ok(Self { lengths })
+        Ok(Self {
+            lengths,
+            tilt: None,
+        })
     }
 
-    /// Box length per axis, `None` where the axis is open.
+    /// A box in the form that LAMMPS and GROMACS use: vectors a = (lx, 0, 0), b = (xy, ly, 0) and
+    /// c = (xz, yz, lz), from the lengths along the periodic axes and the tilts `[xy, xz, yz]`.
+    /// A tilt may be larger than the box.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
+    /// [`Error::OpenTilt`] also when the axis that is tilted is the open one.
+    pub fn triclinic(lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Result<Self, Error> {
+        Self::new(lengths)?;
+        let [xy, xz, yz] = tilts;
+        for (tilted, along, value) in [(1, 0, xy), (2, 0, xz), (2, 1, yz)] {
+            let open = [along, tilted]
+                .into_iter()
+                .find(|&axis| lengths[axis].is_none());
+            if let Some(open) = open
+                && value != 0.0
+            {
+                return Err(open_tilt(tilted, along, value, open));
+            }
+        }
+        let [lx, ly, lz] = lengths;
+        Self::from_vectors([
+            lx.map(|lx| [lx, 0.0, 0.0]),
+            ly.map(|ly| [xy, ly, 0.0]),
+            lz.map(|lz| [xz, yz, lz]),
+        ])
+    }
+
+    /// A box spanned by any vectors a, b and c, one for each periodic axis, `None` where the axis
+    /// is open. They need not form a triangular matrix nor a right-handed system.
+    ///
+    /// # Errors
+    /// [`Error::BoxVector`] when a vector is zero or not finite, [`Error::OpenTilt`] when one
+    /// leans along an open axis, and [`Error::FlatBox`] when they nearly lie in one plane.
+    pub fn from_vectors(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
+        let points_along = |k: usize, v: [f64; 3]| v[k] > 0.0 && v == along(k, v[k]);
+        if (0..3).all(|k| vectors[k].is_none_or(|v| points_along(k, v))) {
+            return Self::new(std::array::from_fn(|k| vectors[k].map(|v| v[k])));
+        }
+        for (k, vector) in vectors.into_iter().enumerate() {
+            let Some(vector) = vector else { continue };
+            if !norm(vector).is_normal() {
+                return Err(Error::BoxVector {
+                    name: VECTOR_NAMES[k],
+                    vector,
+                });
+            }
+            let leaning = (0..3).find(|&axis| vectors[axis].is_none() && vector[axis] != 0.0);
+            if let Some(axis) = leaning {
+                return Err(open_tilt(k, axis, vector[axis], axis));
+            }
+        }
+        let filled = std::array::from_fn(|k| vectors[k].unwrap_or(along(k, 1.0)));
+        Ok(Self {
+            lengths: vectors.map(|vector| vector.map(norm)),
+            tilt: Some(Tilt::new(filled)?),
+        })
+    }
+
+    /// Length of the box vector of every periodic axis, `None` where the axis is open.
     pub fn lengths(&self) -> [Option<f64>; 3] {
         self.lengths
+    }
+
+    /// Box vector of every periodic axis, `None` where the axis is open.
+    pub fn vectors(&self) -> [Option<[f64; 3]>; 3] {
+        std::array::from_fn(|k| {
+            let straight = self.lengths[k].map(|length| along(k, length));
+            match &self.tilt {
+                Some(tilt) => straight.map(|_| tilt.vectors[k]),
+                None => straight,
+            }
+        })
     }
 
     /// Whether any axis is periodic.
@@ -43,18 +126,139 @@ impl Domain {
         self.lengths.iter().any(Option::is_some)
     }
 
-    /// The image vector of image `n`: `n·length` per axis in `f64`, rounded once; zero where open.
+    /// Whether some box vector does not point along its own axis.
+    pub fn is_tilted(&self) -> bool {
+        self.tilt.is_some()
+    }
+
+    /// The image vector of image `n`, computed in `f64` and rounded once per component; zero along
+    /// open axes.
+    ///
+    /// In a straight box that is `n·length` per axis. In a tilted one every component is
+    /// `(n_a·a + n_b·b) + n_c·c`, with each of these operations rounded to `f64` in this order
+    /// and none of them fused.
     #[inline]
     pub fn image_vector(&self, n: [i32; 3]) -> [f32; 3] {
-        std::array::from_fn(|axis| match self.lengths[axis] {
-            Some(length) => (f64::from(n[axis]) * length) as f32,
+        let boxes = |axis: usize| match self.lengths[axis] {
+            Some(_) => f64::from(n[axis]),
             None => 0.0,
-        })
+        };
+        match &self.tilt {
+            None => std::array::from_fn(|axis| match self.lengths[axis] {
+                Some(length) => (f64::from(n[axis]) * length) as f32,
+                None => 0.0,
+            }),
+            Some(tilt) => tilt
+                .sum([boxes(0), boxes(1), boxes(2)])
+                .map(|component| component as f32),
+        }
+    }
+
+    /// The vectors and their inverse, when the box is tilted.
+    #[inline(always)]
+    pub(crate) fn tilt(&self) -> Option<&Tilt> {
+        self.tilt.as_ref()
     }
 }
 
 impl Default for Domain {
     fn default() -> Self {
         Self::OPEN
+    }
+}
+
+/// The vector of this length along an axis.
+fn along(axis: usize, length: f64) -> [f64; 3] {
+    std::array::from_fn(|other| if other == axis { length } else { 0.0 })
+}
+
+fn open_tilt(tilted: usize, along: usize, value: f64, open: usize) -> Error {
+    Error::OpenTilt {
+        vector: VECTOR_NAMES[tilted],
+        along: axis_name(along),
+        tilted: axis_name(tilted),
+        value,
+        open: axis_name(open),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_without_tilt_is_straight_whatever_it_was_made_from() {
+        let lengths = [Some(4.0), None, Some(0.1)];
+        let straight = Domain::new(lengths).unwrap();
+        assert_eq!(Domain::triclinic(lengths, [0.0; 3]).unwrap(), straight);
+        let vectors = [Some([4.0, 0.0, 0.0]), None, Some([0.0, -0.0, 0.1])];
+        assert_eq!(Domain::from_vectors(vectors).unwrap(), straight);
+        assert_eq!(straight.vectors(), vectors);
+        assert!(straight.is_periodic() && !straight.is_tilted());
+        assert!(!Domain::OPEN.is_periodic());
+    }
+
+    #[test]
+    fn image_vectors_are_rounded_once() {
+        let lengths = [Some(0.1), Some(0.3), Some(0.7)];
+        let tilted = Domain::triclinic(lengths, [0.05, -0.2, 0.01]).unwrap();
+        assert!(tilted.is_tilted());
+        let [x, y, z] = tilted.image_vector([3, -7, 9]);
+        assert_eq!(x, ((3.0 * 0.1 - 7.0 * 0.05) - 9.0 * 0.2) as f32);
+        assert_eq!(y, ((0.0 - 7.0 * 0.3) + 9.0 * 0.01) as f32);
+        assert_eq!(z, (9.0 * 0.7) as f32);
+        let opposite = tilted.image_vector([-3, 7, -9]);
+        assert_eq!(opposite, [-x, -y, -z], "images come in pairs");
+    }
+
+    #[test]
+    fn a_tilt_that_involves_an_open_axis_is_refused_by_name() {
+        let cases = [
+            ([None, Some(2.0), Some(3.0)], [0.5, 0.0, 0.0], "xy", "x"),
+            ([Some(1.0), None, Some(3.0)], [-0.5, 0.0, 0.0], "xy", "y"),
+            ([Some(1.0), Some(2.0), None], [0.0, 0.5, 0.0], "xz", "z"),
+            ([Some(1.0), None, Some(3.0)], [0.0, 0.0, 0.5], "yz", "y"),
+            ([None; 3], [0.0, f64::NAN, 0.0], "xz", "x"),
+        ];
+        for (lengths, tilts, name, open) in cases {
+            let message = Domain::triclinic(lengths, tilts).unwrap_err().to_string();
+            assert!(message.contains(&format!("(tilt {name})")), "{message}");
+            assert!(
+                message.contains(&format!("{open} axis is open")),
+                "{message}"
+            );
+        }
+        let vectors = [Some([1.0, 0.0, 0.25]), Some([0.0, 1.0, 0.0]), None];
+        let message = Domain::from_vectors(vectors).unwrap_err().to_string();
+        assert!(
+            message.contains("(tilt zx)") && message.contains("0.25"),
+            "{message}"
+        );
+        let fine = [Some([1.0, 0.0, 0.0]), Some([0.5, 1.0, 0.0]), None];
+        assert!(Domain::from_vectors(fine).unwrap().is_tilted());
+    }
+
+    #[test]
+    fn bad_vectors_are_refused_by_name() {
+        for bad in [
+            [0.0; 3],
+            [f64::NAN, 1.0, 0.0],
+            [1e300, 0.0, 0.0],
+            [f64::INFINITY; 3],
+        ] {
+            let vectors = [Some([1.0, 0.0, 0.0]), Some(bad), Some([0.0, 0.0, 1.0])];
+            let error = Domain::from_vectors(vectors).unwrap_err();
+            assert!(
+                matches!(error, Error::BoxVector { name: 'b', .. }),
+                "{error}"
+            );
+        }
+        let nan = Domain::triclinic([Some(1.0); 3], [0.0, f64::NAN, 0.0]).unwrap_err();
+        assert!(matches!(nan, Error::BoxVector { name: 'c', .. }), "{nan}");
+        let length = Domain::triclinic([Some(1.0), Some(-1.0), None], [0.0; 3]).unwrap_err();
+        assert!(matches!(length, Error::BoxLength { axis: 'y', .. }));
+        let flat = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [2.0, 3.0, 0.0]].map(Some);
+        let message = Domain::from_vectors(flat).unwrap_err().to_string();
+        assert!(message.contains("nearly lie in one plane"), "{message}");
     }
 }

@@ -35,6 +35,45 @@ pub enum Error {
         /// The length given.
         length: f64,
     },
+    /// A box vector is zero, or so long or short that it has no length in `f64`.
+    #[error("box vector {name} is {vector:?}: its length must be finite and not zero")]
+    BoxVector {
+        /// Name of the vector: `a`, `b` or `c`.
+        name: char,
+        /// Its components.
+        vector: [f64; 3],
+    },
+    /// The box leans along an axis that is open, or the vector that leans is that of an open axis.
+    #[error(
+        "box vector {vector} leans by {value} along {along} (tilt {along}{tilted}), but the {open} \
+         axis is open: make both axes periodic, or the tilt zero"
+    )]
+    OpenTilt {
+        /// The vector that leans: `a`, `b` or `c`.
+        vector: char,
+        /// Axis along which it leans.
+        along: char,
+        /// Axis whose vector it is.
+        tilted: char,
+        /// Its component along the former.
+        value: f64,
+        /// Which of the two axes is open.
+        open: char,
+    },
+    /// The box vectors nearly lie in one plane.
+    #[error(
+        "box vector {vector} is {length} long, but the box is only {width} wide in its direction: \
+         the vectors nearly lie in one plane; describe the box by shorter vectors, multiples of \
+         the others taken off"
+    )]
+    FlatBox {
+        /// The vector: `a`, `b` or `c`.
+        vector: char,
+        /// Its length.
+        length: f64,
+        /// Distance between the two faces of the box that it connects.
+        width: f64,
+    },
     /// A point lies so many boxes away that `f32` cannot resolve the box there.
     #[error(
         "point {index} has {axis} = {value}, more than 2^30 box lengths ({length}) from the \
@@ -50,15 +89,31 @@ pub enum Error {
         /// Box length along that axis.
         length: f64,
     },
+    /// The same in a tilted box, where several coordinates say how far away a point is.
+    #[error(
+        "point {index} at {position:?} is {boxes:e} box vectors {vector} from the origin, more \
+         than 2^30: f32 cannot resolve positions there; wrap the coordinates"
+    )]
+    TooFarFromTiltedBox {
+        /// First offending point in the caller's order.
+        index: usize,
+        /// Its coordinates.
+        position: [f32; 3],
+        /// The box vector: `a`, `b` or `c`.
+        vector: char,
+        /// How many of them lead to the point.
+        boxes: f64,
+    },
     /// The box is so small compared with the radius that a point has too many images.
     #[error(
-        "the box length along {axis} is {length}, so a radius of {radius} reaches {images} images \
-         of every point; at most 1000 are searched"
+        "the box measures {length} across its {axis} faces, so a radius of {radius} reaches \
+         {images} images of every point; at most 1000 are searched"
     )]
     TooManyImages {
-        /// Axis of the length.
+        /// Axis of the box.
         axis: char,
-        /// Box length along that axis.
+        /// Distance between the two faces of the box along that axis; the box length, unless the
+        /// box is tilted.
         length: f64,
         /// The radius.
         radius: f32,

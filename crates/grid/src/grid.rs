@@ -364,7 +364,10 @@ impl Visitor for Build<'_> {
                 .with_min_len(1 << 12)
                 .map(|slot| lattice.wraps(points.position(slot)))
                 .collect();
-            grid.points.wraps = wraps;
+            // The corners of the bounds may lie outside a tilted box that holds all points.
+            if wraps.iter().any(|wraps| *wraps != [0; 3]) {
+                grid.points.wraps = wraps;
+            }
         }
         Ok(())
     }

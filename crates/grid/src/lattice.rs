@@ -10,6 +10,11 @@
 //! 1 + 2⁻²⁰, and on periodic axes by 2⁻²² of the box length plus coordinate range, which covers the
 //! rounding of `fl(fl(xj − xi) + S)`. Anchoring at 0 also means that an outlier or a moving
 //! bounding box never moves the cells of the other points.
+//!
+//! In a tilted box cells are shares of the box vectors; the submodule `tilted` has the same
+//! argument for them. "x", "y" and "z" of a cell or a row then stand for the vectors a, b and c.
+
+mod tilted;
 
 use crate::{Bounds, Domain, Error, Radius, error::axis_name};
 
@@ -98,6 +103,15 @@ impl Lattice {
         subdivision: u32,
         bounds: &Bounds,
     ) -> Result<Self, Error> {
+        if let Some(tilt) = domain.tilt() {
+            let (axes, rows) = tilted::axes_and_rows(radius, &domain, tilt, subdivision, bounds)?;
+            return Ok(Self {
+                radius,
+                domain,
+                axes,
+                rows,
+            });
+        }
         let reach = enlarged_radius(radius, &domain, bounds);
         let edge = reach / f64::from(subdivision.max(1));
         let mut axes = [Axis {
@@ -142,7 +156,8 @@ impl Lattice {
         &self.domain
     }
 
-    /// Edge of the cells per axis, in units of the coordinates.
+    /// Edge of the cells per axis, in units of the coordinates; in a tilted box the distance
+    /// between the faces of a cell.
     pub fn edges(&self) -> [f64; 3] {
         self.axes.map(|axis| 1.0 / axis.inverse_edge)
     }
@@ -169,6 +184,9 @@ impl Lattice {
     /// Cell of a position, wrapped into the box on periodic axes.
     #[inline(always)]
     pub fn cell(&self, position: [f32; 3]) -> Cell {
+        if self.domain.is_tilted() {
+            return self.tilted_places(position).map(|(cell, _)| cell);
+        }
         let [x, y, z] = position;
         [
             self.axes[0].cell(x).0,
@@ -184,9 +202,14 @@ impl Lattice {
         })
     }
 
-    /// Whole boxes between a position and its image in the box `[0, length)`, per axis.
+    /// Whole boxes between a position and its image in the box `[0, length)`, per axis; in a tilted
+    /// box, whole box vectors between it and its image in the box that the vectors span.
     #[inline]
     pub fn wraps(&self, position: [f32; 3]) -> [i32; 3] {
+        if self.domain.is_tilted() {
+            // The bounds check allows 2³⁰ boxes, so the counts fit.
+            return self.tilted_places(position).map(|(_, wraps)| wraps as i32);
+        }
         std::array::from_fn(|axis| self.axes[axis].cell(position[axis]).1)
     }
 
@@ -196,13 +219,29 @@ impl Lattice {
         self.axes[axis].period.as_ref().map(|period| period.cells)
     }
 
+    /// Cell and wrap count per axis in a tilted box. Not inlined, so that it costs the straight
+    /// path no more than a branch.
+    #[inline(never)]
+    fn tilted_places(&self, position: [f32; 3]) -> [(i64, i64); 3] {
+        let position = position.map(f64::from);
+        std::array::from_fn(|k| match self.domain.tilt() {
+            Some(tilt) => tilted::place(&self.axes[k], tilt, k, position),
+            None => (0, 0),
+        })
+    }
+
     /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
     /// point is already inside the box. `bounds` must not be empty.
     pub(crate) fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
         let (mut low, mut high, mut inside) = ([0; 3], [0; 3], true);
         for axis in 0..3 {
-            let (min, min_wrap) = self.axes[axis].cell(bounds.min[axis]);
-            let (max, max_wrap) = self.axes[axis].cell(bounds.max[axis]);
+            let [(min, min_wrap), (max, max_wrap)] = match self.domain.tilt() {
+                Some(tilt) => tilted::places_within(&self.axes[axis], tilt, axis, bounds),
+                None => [bounds.min, bounds.max].map(|corner| {
+                    let (cell, wraps) = self.axes[axis].cell(corner[axis]);
+                    (cell, i64::from(wraps))
+                }),
+            };
             (low[axis], high[axis]) = match self.axes[axis].period {
                 Some(period) if min_wrap != max_wrap => (0, period.cells - 1),
                 _ => (min, max),
@@ -254,11 +293,17 @@ fn enlarged_radius(radius: Radius, domain: &Domain, bounds: &Bounds) -> f64 {
     (f64::from(radius.value()) + slack * 2f64.powi(-22)) * (1.0 + 2f64.powi(-20))
 }
 
+/// Largest offset between the cells of points whose cell coordinates differ by up to `difference`,
+/// from which a tiny `nudge` may be taken off.
+fn cells_reached(difference: f64, nudge: f64) -> i64 {
+    (difference - nudge).ceil().max(0.0) as i64
+}
+
 /// Rows within `reach` of a cell, each cut to the chord it leaves along x.
 fn stencil(reach: f64, edges: [f64; 3]) -> Vec<Row> {
     // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps
     // reach/edge = K from rounding up to K + 1; it is far inside the enlargement of the radius.
-    let cells = |distance: f64, axis: usize| (distance / edges[axis] - 1e-9).ceil().max(0.0) as i64;
+    let cells = |distance: f64, axis: usize| cells_reached(distance / edges[axis], 1e-9);
     let gap = |offset: i64, axis: usize| (offset.abs() - 1).max(0) as f64 * edges[axis];
     let (ry, rz) = (cells(reach, 1), cells(reach, 2));
     let mut rows = Vec::new();

@@ -29,6 +29,7 @@ mod shared;
 mod sort;
 mod sweep;
 mod table;
+mod tilt;
 mod widest;
 
 pub use bounds::Bounds;

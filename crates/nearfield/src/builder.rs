@@ -9,7 +9,7 @@ use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 #[must_use = "settings do nothing until build() is called"]
 pub struct Builder {
     pub(crate) radius: f32,
-    pub(crate) periodic: [Option<f64>; 3],
+    pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) device: Device,
     pub(crate) threads: usize,
     pub(crate) simd: Option<SimdLevel>,
@@ -22,8 +22,40 @@ pub struct Builder {
 impl Builder {
     /// Box length per axis where the domain is periodic, `None` where it is open (the default).
     /// All images within the radius are found, also when the box is smaller than the radius.
+    ///
+    /// This, [`triclinic`](Self::triclinic) and [`box_vectors`](Self::box_vectors) replace each
+    /// other. What is wrong with a box is said by [`build`](Self::build).
     pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
-        self.periodic = lengths;
+        self.domain = Domain::new(lengths);
+        self
+    }
+
+    /// A tilted box in the form of LAMMPS and GROMACS: box length per axis, `None` where it is
+    /// open, and the tilts `[xy, xz, yz]`, of which only those between periodic axes may differ
+    /// from 0. The box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
+    ///
+    /// Everything is found whatever the tilts are, but a box tilted by several of its lengths is
+    /// searched in slanted cells, which takes longer: prefer tilts of up to half a length.
+    pub fn triclinic(mut self, lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Self {
+        self.domain = Domain::triclinic(lengths, tilts);
+        self
+    }
+
+    /// A box that repeats along any three vectors, `None` where the axis is open; they need not be
+    /// lower triangular. A vector must have no component along an open axis.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// // A face-centred cubic crystal by the cell of a single atom: twelve nearest neighbours.
+    /// let cell = [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]];
+    /// let mut engine = Engine::builder(0.8).box_vectors(cell.map(Some)).build()?;
+    /// let atoms = engine.add_point_set(&[[0.0f32; 3]])?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(atoms, atoms)?.of(0), &[0; 12]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
+        self.domain = Domain::from_vectors(vectors);
         self
     }
 
@@ -79,11 +111,11 @@ impl Builder {
     /// Starts the engine.
     ///
     /// # Errors
-    /// [`Error::Setup`] for a radius or box length that cannot be used,
+    /// [`Error::Setup`] for a radius or box that cannot be used,
     /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started.
     pub fn build(self) -> Result<Engine, Error> {
         let radius = Radius::new(self.radius).map_err(Error::Setup)?;
-        let domain = Domain::new(self.periodic).map_err(Error::Setup)?;
+        let domain = self.domain.clone().map_err(Error::Setup)?;
         let lattice =
             Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
         let reason = choose(self.device)?;
@@ -113,7 +145,7 @@ impl Engine {
     pub fn builder(radius: f32) -> Builder {
         Builder {
             radius,
-            periodic: [None; 3],
+            domain: Ok(Domain::OPEN),
             device: Device::Auto,
             threads: 0,
             simd: None,

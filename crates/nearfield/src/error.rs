@@ -6,7 +6,7 @@ use crate::{Device, PointSetId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The radius, a box length or the combination of both cannot be used.
+    /// The radius, the box or the combination of both cannot be used.
     #[error(transparent)]
     Setup(nearfield_grid::Error),
     /// Positions were refused.

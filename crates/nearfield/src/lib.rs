@@ -16,8 +16,8 @@
 //!
 //! # Concepts
 //!
-//! * An [`Engine`] holds one search radius, one domain (open or periodic per axis) and any number
-//!   of **point sets**. Coordinates go in as `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided
+//! * An [`Engine`] holds one search radius, one domain (open or periodic per axis, the box
+//!   straight or tilted) and any number of **point sets**. Coordinates go in as `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided
 //!   inside your own structs ([`Positions`]); they are copied once, sorted by cell.
 //! * [`Engine::find_neighbors`] writes **neighbour lists** of every active pair of sets;
 //!   [`Engine::traverse`] evaluates a [`PairKernel`] over all pairs **without storing lists**, which
@@ -31,7 +31,8 @@
 //! # What is exact
 //!
 //! A source j in periodic image n is a neighbour of target i when d² ≤ fl(r·r), where per axis
-//! d = fl(fl(xj − xi) + S), S = n·length rounded once from `f64`, and
+//! d = fl(fl(xj − xi) + S), S = n·length rounded once from `f64` (in a tilted box the sum of its
+//! vectors (n_a·a + n_b·b) + n_c·c, rounded once from `f64`), and
 //! d² = fma(dz, dz, fma(dy, dy, dx·dx)), all in `f32`. Only a point itself, in the zero image, is
 //! left out; coincident points are neighbours. No list is ever truncated. The same input gives the
 //! same lists in the same order and the same sums, whatever the number of threads or the

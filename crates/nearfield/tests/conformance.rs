@@ -168,4 +168,13 @@ proptest! {
         let settings = Settings { subdivision, ..Settings::default() };
         case.check(lists(&case, settings).unwrap()).unwrap();
     }
+
+    #[test]
+    fn any_points_in_any_tilted_box_get_the_contracts_lists(
+        case in nearfield_testkit::strategy::tilted_case(40),
+        subdivision in 1u32..4,
+    ) {
+        let settings = Settings { subdivision, ..Settings::default() };
+        case.check(lists(&case, settings).unwrap()).unwrap();
+    }
 }

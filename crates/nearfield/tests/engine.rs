@@ -82,6 +82,21 @@ fn settings_that_cannot_work_are_refused_by_name() {
         let error = builder.build().unwrap_err().to_string();
         assert!(error.contains("box length along y"), "{error}");
     }
+    let open = Engine::builder(1.0).triclinic([Some(4.0), None, None], [1.0, 0.0, 0.0]);
+    let error = open.build().unwrap_err().to_string();
+    assert!(
+        error.contains("tilt xy") && error.contains("y axis is open"),
+        "{error}"
+    );
+    let flat = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 0.0, 1.0]];
+    let error = Engine::builder(1.0)
+        .box_vectors(flat.map(Some))
+        .build()
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("nearly lie in one plane"),
+        "{error}"
+    );
     let error = Engine::builder(1.0)
         .device(Device::Gpu(0))
         .build()
@@ -138,6 +153,57 @@ fn the_radius_can_change() {
     }
     assert!(engine.set_radius(-1.0).is_err());
     assert_eq!(engine.radius(), 10.0);
+}
+
+#[test]
+fn tilts_and_vectors_describe_the_same_box_and_wrapping_changes_nothing() {
+    let (lengths, tilts) = ([Some(5.0), Some(4.0), Some(3.0)], [2.5, -7.0, 1.0]);
+    let vectors = [[5.0, 0.0, 0.0], [2.5, 4.0, 0.0], [-7.0, 1.0, 3.0]];
+    let points = row(40, 0.625);
+    // Whole boxes away, exactly: all numbers are multiples of 1/8.
+    let moved: Vec<[f32; 3]> = (points.iter().enumerate())
+        .map(|(i, p)| {
+            let boxes = [i % 3, i % 5, i % 2].map(|boxes| boxes as f32 - 1.0);
+            [0, 1, 2]
+                .map(|axis| (0..3).fold(p[axis], |at, k| at + boxes[k] * vectors[k][axis] as f32))
+        })
+        .collect();
+    let sorted = |builder: nearfield::Builder, points: &[[f32; 3]]| -> Vec<Vec<u32>> {
+        let mut engine = builder.build().unwrap();
+        let set = engine.add_point_set(points).unwrap();
+        engine.find_neighbors().unwrap();
+        let lists = engine.neighbors(set, set).unwrap();
+        lists
+            .iter()
+            .map(|list| {
+                let mut list = list.to_vec();
+                list.sort_unstable();
+                list
+            })
+            .collect()
+    };
+    let by_tilts = sorted(Engine::builder(2.0).triclinic(lengths, tilts), &points);
+    assert!(by_tilts.iter().all(|list| list.len() > 10));
+    let by_vectors = || Engine::builder(2.0).box_vectors(vectors.map(Some));
+    assert_eq!(sorted(by_vectors(), &points), by_tilts);
+    assert_eq!(sorted(by_vectors(), &moved), by_tilts);
+}
+
+#[test]
+fn a_tilted_set_sorted_by_its_own_permutation_stays_sorted() {
+    let vectors = [[6.0, 0.0, 0.0], [3.0, 5.0, 0.0], [-2.0, 1.0, 4.0]];
+    let points = nearfield_testkit::shapes::uniform_cell(500, vectors, 0.2, 3);
+    let mut engine = Engine::builder(1.0)
+        .box_vectors(vectors.map(Some))
+        .build()
+        .unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    let order = engine.z_sort(set).unwrap();
+    let sorted = order.reordered(&points).unwrap();
+    assert_ne!(sorted, points);
+    engine.update(set, &sorted).unwrap();
+    let identity: Vec<u32> = (0..500).collect();
+    assert_eq!(engine.z_sort(set).unwrap().order(), identity);
 }
 
 #[test]

@@ -25,12 +25,7 @@ fn geometry(case: &Case, settings: Settings, order: ListOrder) -> Result<PairGeo
 fn by_definition(case: &Case, target: usize, neighbor: &oracle::Neighbor) -> NeighborPair {
     let from = case.targets()[target];
     let to = case.sources()[neighbor.index as usize];
-    let d: [f32; 3] = std::array::from_fn(|axis| {
-        let shift = case.periodic[axis].map_or(0.0, |length| {
-            (f64::from(neighbor.image[axis]) * length) as f32
-        });
-        (to[axis] - from[axis]) + shift
-    });
+    let d = case.problem().displacement(from, to, neighbor.image);
     let d2 = case.problem().distance_squared(from, to, neighbor.image);
     NeighborPair {
         index: neighbor.index,

@@ -5,6 +5,8 @@
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
+use crate::oracle::Vectors;
+
 const LATTICE_COUNTS: &str = include_str!("../data/lattice_ball_counts.csv");
 const PUBLISHED_COUNTS: &str = include_str!("../data/published_counts.csv");
 
@@ -52,6 +54,8 @@ pub struct PublishedSystem {
     pub points: Vec<[f32; 3]>,
     /// The box length of each periodic axis.
     pub periodic: [Option<f64>; 3],
+    /// The vectors of a tilted box, which take the place of `periodic`.
+    pub vectors: Option<Vectors>,
     /// The search radius.
     pub radius: f32,
     /// The count asserted.
@@ -77,14 +81,16 @@ pub fn ball_counts(ball: Ball) -> Vec<BallCount> {
     }
 }
 
-/// Every published system but those in triclinic boxes.
+/// Every published system.
 pub fn systems() -> Vec<PublishedSystem> {
-    let rows = rows(PUBLISHED_COUNTS).filter(|row| &row[2] != "triclinic");
-    rows.map(|row| system(&row)).collect()
+    rows(PUBLISHED_COUNTS).map(|row| system(&row)).collect()
 }
 
 /// The columns are id, structure, cell, pbc, cutoff, count, what, source.
 fn system(row: &StringRecord) -> PublishedSystem {
+    if &row[2] == "triclinic" {
+        return tilted_system(row);
+    }
     let lengths = cell(&row[2]);
     let wraps: Vec<bool> = row[3].chars().map(|axis| axis == 'T').collect();
     let count = number(&row[5]);
@@ -92,11 +98,30 @@ fn system(row: &StringRecord) -> PublishedSystem {
         id: row[0].to_owned(),
         points: structure(&row[1]),
         periodic: [0, 1, 2].map(|axis| lengths[axis].filter(|_| wraps[axis])),
+        vectors: None,
         radius: number(&row[4]),
         count: match row[6].starts_with("half") {
             true => PublishedCount::HalfTotal(count),
             false => PublishedCount::FullPerPoint(count),
         },
+    }
+}
+
+/// A system whose structure column is `1 point; box rows (x;y;z)(x;y;z)(x;y;z)`: a point at the
+/// origin. vesin searches below its cutoff, not up to it, and the next shell of this crystal lies
+/// at exactly the cutoff; so the radius is the number before.
+fn tilted_system(row: &StringRecord) -> PublishedSystem {
+    let vectors: Vec<[f64; 3]> = structure(&row[1]);
+    let Ok(vectors) = <[[f64; 3]; 3]>::try_from(vectors) else {
+        panic!("{:?} does not name three vectors", &row[1]);
+    };
+    PublishedSystem {
+        id: row[0].to_owned(),
+        points: vec![[0.0; 3]],
+        periodic: [None; 3],
+        vectors: Some(vectors.map(Some)),
+        radius: number::<f32>(&row[4]).next_down(),
+        count: PublishedCount::HalfTotal(number(&row[5])),
     }
 }
 
@@ -112,9 +137,9 @@ fn cell(text: &str) -> [Option<f64>; 3] {
 }
 
 /// Points out of a text that holds `(x;y;z)` once per point, or `origin`.
-fn structure(text: &str) -> Vec<[f32; 3]> {
+fn structure<T: std::str::FromStr + Default + Copy>(text: &str) -> Vec<[T; 3]> {
     if text.ends_with("origin") {
-        return vec![[0.0; 3]];
+        return vec![[T::default(); 3]];
     }
     let inside = text.split('(').skip(1).map(|rest| rest.split(')').next());
     inside
@@ -167,7 +192,7 @@ mod tests {
         assert_eq!(ball_counts(Ball::CubicBySquare).len(), 51);
         assert_eq!(ball_counts(Ball::SquareByRadius).len(), 41);
         assert_eq!(ball_counts(Ball::FaceCenteredBySquare).len(), 16);
-        assert_eq!(systems().len(), 8);
+        assert_eq!(systems().len(), 9);
     }
 
     #[test]
@@ -200,5 +225,10 @@ mod tests {
         );
         assert_eq!(vesin.count, PublishedCount::HalfTotal(9));
         assert_eq!(find("vesin_bigcutoff").points, [[0.0; 3]]);
+        let crystal = find("vesin_fcc");
+        let [_, b, _] = crystal.vectors.unwrap();
+        assert_eq!((crystal.points.len(), b), (1, Some([1.5, 0.0, 1.5])));
+        assert_eq!(crystal.count, PublishedCount::HalfTotal(6));
+        assert!(crystal.radius < 3.0 && crystal.radius > 2.999);
     }
 }

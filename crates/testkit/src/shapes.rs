@@ -141,6 +141,40 @@ pub fn unwrapped(
     points
 }
 
+/// Independent points in the box that three vectors span from the origin, and
+/// up to `margin` of a box beyond each face.
+pub fn uniform_cell(
+    points: usize,
+    vectors: [[f64; 3]; 3],
+    margin: f64,
+    seed: u64,
+) -> Vec<[f32; 3]> {
+    let mut random = Random::new(seed);
+    let mut point = |_| {
+        let share = [0; 3].map(|_| random.between(-margin, 1.0 + margin));
+        [0, 1, 2].map(|axis| (0..3).map(|k| share[k] * vectors[k][axis]).sum::<f64>() as f32)
+    };
+    (0..points).map(&mut point).collect()
+}
+
+/// The points moved by a random whole number of these vectors, up to `boxes`
+/// of each to either side, with the rounding of f32.
+pub fn unwrapped_cell(
+    mut points: Vec<[f32; 3]>,
+    vectors: [Option<[f64; 3]>; 3],
+    boxes: u32,
+    seed: u64,
+) -> Vec<[f32; 3]> {
+    let mut random = Random::new(seed);
+    for point in &mut points {
+        for vector in vectors.iter().flatten() {
+            let away = random.below(2 * u64::from(boxes) + 1) as f64 - f64::from(boxes);
+            *point = [0, 1, 2].map(|axis| (f64::from(point[axis]) + away * vector[axis]) as f32);
+        }
+    }
+    points
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +209,27 @@ mod tests {
         assert_eq!(points.len(), 5 * 5 * 5 * 3);
         assert!(points.contains(&[2.0 * (0.3 / 3.0), 0.0, -(0.3 / 3.0)]));
         assert!(points.contains(&[0.0_f32.next_up(); 3]));
+    }
+
+    #[test]
+    fn points_of_a_cell_are_shares_of_its_vectors() {
+        let vectors = [[4.0, 0.0, 0.0], [3.0, 2.0, 0.0], [-9.0, 1.0, 0.5]];
+        let points = uniform_cell(300, vectors, 0.1, 1);
+        let moved = unwrapped_cell(points.clone(), vectors.map(Some), 2, 1);
+        let shares = |[x, y, z]: [f32; 3]| {
+            let c = z / 0.5;
+            let b = (y - c) / 2.0;
+            [(x - 3.0 * b + 9.0 * c) / 4.0, b, c]
+        };
+        let all = points.iter().flat_map(|&point| shares(point));
+        assert!(all.clone().all(|share| (-0.101..1.101).contains(&share)));
+        assert!(all.clone().any(|share| share < 0.0) && all.clone().any(|share| share > 1.0));
+        for (&before, &after) in points.iter().zip(&moved) {
+            for (before, after) in shares(before).into_iter().zip(shares(after)) {
+                let boxes = after - before;
+                assert!((boxes - boxes.round()).abs() < 1e-4 && boxes.abs() < 2.5);
+            }
+        }
     }
 
     #[test]

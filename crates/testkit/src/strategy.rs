@@ -21,6 +21,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::conformance::{Case, ListKind};
+use crate::oracle::Vectors;
 use crate::shapes::translated;
 
 /// Search radii: common ones, ones with many digits, very small, very large.
@@ -47,6 +48,46 @@ pub fn periodic(radius: f32) -> impl Strategy<Value = [Option<f64>; 3]> {
         prop::option::of(axis.clone()),
         prop::option::of(axis),
     ]
+}
+
+/// Vectors of a tilted box for a radius: lengths around the radius and larger,
+/// tilts of up to one and a half box lengths, at times an open axis, at times
+/// as a whole turned or with its vectors exchanged.
+pub fn vectors(radius: f32) -> impl Strategy<Value = Vectors> {
+    let radius = f64::from(radius);
+    let length = prop_oneof![
+        2 => prop::sample::select(vec![0.5, 1.0, 2.0, 3.0, 4.0]),
+        2 => 0.5_f64..9.0,
+    ];
+    let tilt = prop_oneof![
+        3 => prop::sample::select(vec![0.0, 0.5, -0.5, 1.0, -1.0]),
+        2 => -1.5_f64..1.5,
+    ];
+    let lengths = [length.clone(), length.clone(), length];
+    let tilts = [tilt.clone(), tilt.clone(), tilt];
+    let open = prop::option::weighted(0.3, 0..3_usize);
+    let parts = (lengths, tilts, open, 0..4_u8);
+    parts.prop_map(move |([lx, ly, lz], [xy, xz, yz], open, turn)| {
+        let [a, b, c] = [[lx, 0.0, 0.0], [xy * lx, ly, 0.0], [xz * lx, yz * ly, lz]]
+            .map(|vector: [f64; 3]| vector.map(|part| part * radius));
+        let turned = |[x, y, z]: [f64; 3]| [0.6 * x - 0.8 * y, 0.8 * x + 0.6 * y, -z];
+        match (open, turn) {
+            (None, 0) => [a, b, c].map(|vector| Some(turned(vector))),
+            (None, 1) => [b, c, a].map(Some),
+            (None, _) => [a, b, c].map(Some),
+            (Some(open), _) => without_axis([a, b, c], open),
+        }
+    })
+}
+
+/// The vectors with one axis open, nothing leaning along it.
+fn without_axis(vectors: [[f64; 3]; 3], open: usize) -> Vectors {
+    let mut vectors = vectors.map(|mut vector| {
+        vector[open] = 0.0;
+        Some(vector)
+    });
+    vectors[open] = None;
+    vectors
 }
 
 /// A coordinate of the scale of `radius`: anywhere within a few radii, on a
@@ -96,6 +137,18 @@ fn outlier(radius: f32) -> impl Strategy<Value = Option<[f32; 3]>> {
     let far = prop::sample::select(vec![0.0_f32, 1e3, -1e5, 1e7]);
     let at = [far.clone(), far.clone(), far].prop_map(move |at| at.map(|at| at * radius));
     prop::option::weighted(0.1, at)
+}
+
+/// [`case`] in a tilted box; half of the time all points are within a few
+/// boxes of the origin.
+pub fn tilted_case(most: usize) -> impl Strategy<Value = Case> {
+    (case(most), any::<bool>()).prop_flat_map(|(mut case, near)| {
+        let radius = case.radius;
+        for at in case.sets.iter_mut().flatten().flatten().filter(|_| near) {
+            *at %= 16.0 * radius;
+        }
+        vectors(radius).prop_map(move |vectors| case.clone().tilted(vectors))
+    })
 }
 
 /// A whole search: radius, domain, one or two sets of up to `most` points,

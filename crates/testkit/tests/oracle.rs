@@ -2,7 +2,7 @@
 //! its sweep against its brute force.
 
 use nearfield_testkit::conformance::{Case, Level, Runner};
-use nearfield_testkit::oracle::{ListKind, Neighbor, Pairing, Problem};
+use nearfield_testkit::oracle::{ListKind, Neighbor, Pairing, Problem, Vectors};
 use nearfield_testkit::published::{Ball, ball_counts, systems};
 use nearfield_testkit::{Cloud, shapes, strategy};
 use proptest::prelude::*;
@@ -72,6 +72,58 @@ fn the_image_moves_the_source_towards_the_target() {
     let squared = problem.distance_squared(points[0], points[1], [-1, 0, -2]);
     assert_eq!(squared, 0.75 * 0.75);
     assert_eq!(problem.nearest_image(points[0], points[1]), [-1, 0, -2]);
+}
+
+fn in_box(radius: f32, points: &[[f32; 3]], vectors: Vectors) -> Problem<'_> {
+    Problem {
+        vectors: Some(vectors),
+        ..Problem::open(radius, points, FULL)
+    }
+}
+
+// The second vector leans by half a box, so images along it alternate.
+#[test]
+fn the_images_of_a_tilted_box_are_those_of_its_vectors() {
+    let vectors = [Some([2.0, 0.0, 0.0]), Some([1.0, 0.75, 0.0]), None];
+    let points = [[0.0; 3], [1.0, 1.0, 0.0]];
+    let lists = in_box(1.25, &points, vectors).neighbors();
+    // Its own images at (±1, ±0.75) lie at exactly 1.25.
+    let own = [[-1, 1, 0], [0, -1, 0], [0, 1, 0], [1, -1, 0]].map(|image| neighbor(0, image));
+    // The other point seen at (-1, -0.5), (0, 0.25), (0, -1.25) and (1, -0.5).
+    let other = [[0, -2, 0], [0, -1, 0], [1, -3, 0], [1, -2, 0]].map(|image| neighbor(1, image));
+    assert_eq!(lists[0], [own, other].concat());
+    let problem = in_box(1.25, &points, vectors);
+    assert_eq!(problem.nearest_image(points[0], points[1]), [0, -1, 0]);
+    let squared = problem.distance_squared(points[0], points[1], [1, -2, 0]);
+    assert_eq!(squared, 1.25);
+}
+
+#[test]
+fn a_box_without_tilt_has_the_same_neighbors_given_by_lengths_or_by_vectors() {
+    let points = shapes::uniform_box(80, [[-4.0; 3], [5.0; 3]], 7);
+    let straight = Problem {
+        periodic: [Some(1.3), None, Some(2.9)],
+        ..Problem::open(1.1, &points, FULL)
+    };
+    let vectors = [Some([1.3, 0.0, 0.0]), None, Some([0.0, 0.0, 2.9])];
+    let tilted = in_box(1.1, &points, vectors);
+    assert_eq!(tilted.neighbors(), straight.brute_force());
+    assert_eq!(tilted.counts(), straight.counts());
+}
+
+// Whole numbers, so every shift is exact and images correspond one to one.
+#[test]
+fn other_vectors_of_the_same_lattice_give_the_same_neighbors() {
+    let points = shapes::uniform_box(60, [[-3.0; 3], [6.0; 3]], 8);
+    let described = |vectors: [[f64; 3]; 3]| in_box(2.2, &points, vectors.map(Some)).index_lists();
+    let straight = described([[3.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 2.0]]);
+    for vectors in [
+        [[3.0, 0.0, 0.0], [-3.0, 4.0, 0.0], [6.0, 4.0, 2.0]],
+        [[3.0, 4.0, 0.0], [3.0, 0.0, 0.0], [3.0, -4.0, -2.0]],
+        [[3.0, 0.0, 0.0], [12.0, 4.0, 0.0], [-9.0, 16.0, 2.0]],
+    ] {
+        assert_eq!(described(vectors), straight, "{vectors:?}");
+    }
 }
 
 #[test]
@@ -186,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn full_lists_are_symmetric(case in strategy::case(40)) {
+    fn full_lists_are_symmetric(case in prop_oneof![strategy::case(40), strategy::tilted_case(25)]) {
         let case = Case { source: case.target, list: ListKind::Full, ..case };
         let lists = case.problem().neighbors();
         for (target, list) in (0..).zip(&lists) {

@@ -33,8 +33,12 @@ pub(crate) fn builder_for(case: &Case, settings: Settings) -> Builder {
         oracle::ListKind::Full => ListKind::Full,
         oracle::ListKind::Half => ListKind::Half,
     };
-    Engine::builder(case.radius)
-        .periodic(case.periodic)
+    let builder = Engine::builder(case.radius);
+    let builder = match case.vectors {
+        Some(vectors) => builder.box_vectors(vectors),
+        None => builder.periodic(case.periodic),
+    };
+    builder
         .threads(settings.threads)
         .simd(settings.simd)
         .subdivision(settings.subdivision)
@@ -107,11 +111,7 @@ pub(crate) fn fingerprints(case: &Case) -> Vec<[f32; 3]> {
             let mut sum = [0.0; 3];
             for neighbor in list {
                 let (target, source) = (case.targets()[i], case.sources()[neighbor.index as usize]);
-                let d: [f32; 3] = std::array::from_fn(|axis| {
-                    let length = case.periodic[axis].unwrap_or(0.0);
-                    (source[axis] - target[axis])
-                        + (f64::from(neighbor.image[axis]) * length) as f32
-                });
+                let d = case.problem().displacement(target, source, neighbor.image);
                 let pair = Pair { d, d2: 0.0 };
                 let (i, j) = (label(i), label(neighbor.index as usize));
                 for (sum, value) in sum.iter_mut().zip(Fingerprint.pair(pair, i, j)) {

@@ -1,7 +1,7 @@
 //! One search to run: what goes into the engine and what must come out.
 
 use super::report::{Mismatch, compare};
-use crate::oracle::{ListKind, Pairing, Problem};
+use crate::oracle::{ListKind, Pairing, Problem, Vectors};
 
 /// Per target, the indices of its neighbours, one entry per image.
 pub type Lists = Vec<Vec<u32>>;
@@ -33,6 +33,9 @@ pub struct Case {
     pub radius: f32,
     /// The box length of each periodic axis, `None` for open axes.
     pub periodic: [Option<f64>; 3],
+    /// The vectors of a tilted box, which take the place of `periodic`: an
+    /// engine that looks at `periodic` alone fails such a case.
+    pub vectors: Option<Vectors>,
     /// All point sets.
     pub sets: Vec<Vec<[f32; 3]>>,
     /// Which set searches.
@@ -53,6 +56,7 @@ impl Case {
             name: name.into(),
             radius,
             periodic: [None; 3],
+            vectors: None,
             sets: vec![points],
             target: 0,
             source: 0,
@@ -64,6 +68,17 @@ impl Case {
     /// The same case in this domain.
     pub fn periodic(self, periodic: [Option<f64>; 3]) -> Self {
         Self { periodic, ..self }
+    }
+
+    /// The same case in the box that these vectors span, one for each periodic
+    /// axis.
+    pub fn tilted(self, vectors: Vectors) -> Self {
+        let vectors = Some(vectors);
+        Self {
+            periodic: [None; 3],
+            vectors,
+            ..self
+        }
     }
 
     /// The same case with a published count.
@@ -103,6 +118,7 @@ impl Case {
         Problem {
             radius: self.radius,
             periodic: self.periodic,
+            vectors: self.vectors,
             targets: self.targets(),
             pairing,
         }

@@ -9,6 +9,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::tilted::{Cell, Vectors};
+
 /// Far above the rounding error of one f32 subtraction and one addition,
 /// which is at most 2⁻²³ of the numbers involved.
 const SLACK: f64 = 1.0 / (1 << 20) as f64;
@@ -60,15 +62,24 @@ impl Axis {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Metric {
     pub(super) axes: [Axis; 3],
+    /// The box, when it is given by its vectors; the axes are not used then.
+    cell: Option<Cell>,
     r2: f32,
 }
 
 impl Metric {
-    pub(super) fn new(radius: f32, periodic: [Option<f64>; 3]) -> Self {
+    pub(super) fn new(radius: f32, periodic: [Option<f64>; 3], vectors: Option<Vectors>) -> Self {
         Self {
             axes: periodic.map(|length| Axis::new(radius, length)),
+            cell: vectors.map(|vectors| Cell::new(radius, vectors)),
             r2: radius * radius,
         }
+    }
+
+    /// Whether distances along one axis say nothing about the images along
+    /// the others.
+    pub(super) fn axes_are_independent(&self) -> bool {
+        self.cell.is_none()
     }
 
     /// Whether a difference along one axis is beyond the radius towards
@@ -87,10 +98,18 @@ impl Metric {
         squared(d) <= self.r2
     }
 
-    /// The squared distance through `image`.
-    pub(super) fn squared(&self, target: [f32; 3], source: [f32; 3], image: [i32; 3]) -> f32 {
-        let shift = |axis: usize| self.axes[axis].shift(image[axis]);
-        squared([0, 1, 2].map(|axis| (source[axis] - target[axis]) + shift(axis)))
+    /// The displacement from target to source through `image`.
+    pub(super) fn displacement(
+        &self,
+        target: [f32; 3],
+        source: [f32; 3],
+        image: [i32; 3],
+    ) -> [f32; 3] {
+        let shift = match &self.cell {
+            Some(cell) => cell.shift(image),
+            None => [0, 1, 2].map(|axis| self.axes[axis].shift(image[axis])),
+        };
+        [0, 1, 2].map(|axis| (source[axis] - target[axis]) + shift[axis])
     }
 
     /// Calls `found` for each image of `source` within the radius.
@@ -101,6 +120,14 @@ impl Metric {
         mut found: impl FnMut([i32; 3]),
     ) {
         let difference = [0, 1, 2].map(|axis| source[axis] - target[axis]);
+        if let Some(cell) = &self.cell {
+            cell.images(difference, |image| {
+                if self.within(self.displacement(target, source, image)) {
+                    found(image);
+                }
+            });
+            return;
+        }
         let images = |axis: usize| self.axes[axis].images(difference[axis], difference[axis]);
         let moved = |axis: usize, image| difference[axis] + self.axes[axis].shift(image);
         for x in images(0) {
@@ -116,6 +143,9 @@ impl Metric {
 
     /// The image whose shift brings `source` closest to `target`.
     pub(super) fn nearest_image(&self, target: [f32; 3], source: [f32; 3]) -> [i32; 3] {
+        if let Some(cell) = &self.cell {
+            return cell.nearest_image([0, 1, 2].map(|axis| source[axis] - target[axis]));
+        }
         [0, 1, 2].map(|axis| {
             let difference = f64::from(target[axis]) - f64::from(source[axis]);
             let length = self.axes[axis].length();
@@ -125,7 +155,7 @@ impl Metric {
 }
 
 /// d² as the contract defines it.
-fn squared([x, y, z]: [f32; 3]) -> f32 {
+pub(super) fn squared([x, y, z]: [f32; 3]) -> f32 {
     z.mul_add(z, y.mul_add(y, x * x))
 }
 
@@ -169,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_difference_that_overflows_has_no_image_within_the_radius() {
-        let metric = Metric::new(1.0, [Some(1e38), None, None]);
+        let metric = Metric::new(1.0, [Some(1e38), None, None], None);
         let mut found = 0;
         metric.images_within([f32::MIN; 3], [f32::MAX; 3], |_| found += 1);
         assert_eq!(found, 0);

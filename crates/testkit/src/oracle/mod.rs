@@ -2,7 +2,8 @@
 //!
 //! A source j seen through the image n is a neighbour of target i when
 //! d² ≤ r2, all in f32: per axis d = fl(fl(xj − xi) + S) with S = n·L computed
-//! in f64 and rounded once (zero on open axes), d² = fma(dz, dz, fma(dy, dy,
+//! in f64 and rounded once (zero on open axes; in a tilted box the sum n₁·v₁ +
+//! n₂·v₂ + n₃·v₃ of its vectors in this order), d² = fma(dz, dz, fma(dy, dy,
 //! dx·dx)), r2 = fl(r·r). Within one set, only the point itself in its own
 //! image is left out; coincident points are in. Coordinates are taken as they
 //! are, never wrapped.
@@ -14,10 +15,12 @@
 
 mod metric;
 mod sweep;
+mod tilted;
 
 use rayon::prelude::*;
 
 use metric::Metric;
+pub use tilted::Vectors;
 
 /// A source within the radius of a target, seen through one periodic image.
 /// Ordered by index, then by image.
@@ -25,8 +28,8 @@ use metric::Metric;
 pub struct Neighbor {
     /// Which source, in the caller's numbering.
     pub index: u32,
-    /// By how many box lengths the source is moved along each axis; zero on
-    /// open axes.
+    /// By how many box lengths the source is moved along each axis, or by how
+    /// many of each box vector; zero on open axes.
     pub image: [i32; 3],
 }
 
@@ -52,14 +55,18 @@ pub enum Pairing<'a> {
 /// One search: points, radius and domain.
 ///
 /// Points with a coordinate that is not finite have no neighbours; a box
-/// length that is not positive and finite counts as open. Images more than
-/// 2³¹ boxes away are not considered. There are at most 2³² points.
+/// length that is not positive and finite counts as open; box vectors must be
+/// finite and span a volume with the open axes, along which they have no
+/// component. Images more than 2³¹ boxes away are not considered. There are
+/// at most 2³² points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem<'a> {
     /// The search radius r.
     pub radius: f32,
     /// The box length of each periodic axis, `None` for open axes.
     pub periodic: [Option<f64>; 3],
+    /// The vectors of a tilted box, which take the place of `periodic`.
+    pub vectors: Option<Vectors>,
     /// The points that search.
     pub targets: &'a [[f32; 3]],
     /// The points that are found.
@@ -72,12 +79,14 @@ impl<'a> Problem<'a> {
         Self {
             radius,
             periodic: [None; 3],
+            vectors: None,
             targets,
             pairing,
         }
     }
 
-    /// The neighbours of every target, each list ascending.
+    /// The neighbours of every target, each list ascending. In a tilted box
+    /// every pair is tested.
     pub fn neighbors(&self) -> Vec<Vec<Neighbor>> {
         match sweep::Sweep::new(self.metric(), self.sources()) {
             Some(sweep) => self.lists(|at, found| sweep.visit(at, found)),
@@ -123,7 +132,13 @@ impl<'a> Problem<'a> {
     /// The squared distance from target to source through `image`, as the
     /// contract computes it.
     pub fn distance_squared(&self, target: [f32; 3], source: [f32; 3], image: [i32; 3]) -> f32 {
-        self.metric().squared(target, source, image)
+        metric::squared(self.displacement(target, source, image))
+    }
+
+    /// The displacement from target to source through `image`, as the contract
+    /// computes it.
+    pub fn displacement(&self, target: [f32; 3], source: [f32; 3], image: [i32; 3]) -> [f32; 3] {
+        self.metric().displacement(target, source, image)
     }
 
     /// The image through which `source` is nearest to `target`.
@@ -140,7 +155,7 @@ impl<'a> Problem<'a> {
     }
 
     fn metric(&self) -> Metric {
-        Metric::new(self.radius, self.periodic)
+        Metric::new(self.radius, self.periodic, self.vectors)
     }
 
     /// Runs `visit` for every target and keeps what belongs in its list.

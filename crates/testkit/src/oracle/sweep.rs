@@ -40,11 +40,11 @@ struct Source {
 
 impl Sweep {
     /// Sorts the sources, or returns `None` when they cannot be swept: some
-    /// coordinate is not finite, or they span very many boxes.
+    /// coordinate is not finite, they span very many boxes, or the box leans.
     pub(super) fn new(metric: Metric, points: &[[f32; 3]]) -> Option<Self> {
         let finite = points.as_flattened().iter().all(|at| at.is_finite());
         let few_boxes = (0..3).all(|axis| spans_few_boxes(&metric, points, axis));
-        (finite && few_boxes).then(|| Self {
+        (finite && few_boxes && metric.axes_are_independent()).then(|| Self {
             metric,
             strips: strips(points),
         })

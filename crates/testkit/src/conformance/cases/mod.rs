@@ -5,6 +5,7 @@ mod published;
 mod random;
 mod sets;
 mod shapes;
+mod tilted;
 
 use super::case::Case;
 use super::runner::Level;
@@ -14,6 +15,7 @@ pub(super) fn all(level: Level) -> Vec<Case> {
     let mut cases = shapes::cases();
     cases.extend(random::cases(level));
     cases.extend(periodic::cases(level));
+    cases.extend(tilted::cases(level));
     cases.extend(sets::cases());
     cases.extend(published::cases(level));
     cases
@@ -58,6 +60,7 @@ mod tests {
                 case.name
             );
             assert!(case.periodic.iter().flatten().all(|&length| length > 0.0));
+            assert!(case.vectors.is_none() || case.periodic == [None; 3]);
             let mut coordinates = case.sets.iter().flat_map(|set| set.as_flattened());
             assert!(coordinates.all(|at| at.is_finite()), "{}", case.name);
             assert!(case.list == ListKind::Full || case.target == case.source);

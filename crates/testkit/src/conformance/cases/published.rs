@@ -26,6 +26,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
             if count.index > 0 && radius.floor() <= largest {
                 cases.push(open_lattice(ball, radius, count));
                 cases.extend(periodic_lattice(ball, radius, count));
+                cases.extend(tilted_lattices(ball, radius, count));
             }
         }
     }
@@ -90,8 +91,52 @@ fn periodic_lattice(ball: Ball, radius: f32, count: BallCount) -> [Case; 2] {
     )
 }
 
+/// The same lattices described by tilted boxes: cubic ones by boxes that lean by whole numbers, up
+/// to several box lengths, face-centred ones also by the cell of a single point.
+fn tilted_lattices(ball: Ball, radius: f32, count: BallCount) -> Vec<Case> {
+    let leaning = |lengths: [f64; 3], [xy, xz, yz]: [f64; 3]| {
+        let [lx, ly, lz] = lengths;
+        [[lx, 0.0, 0.0], [xy, ly, 0.0], [xz, yz, lz]].map(Some)
+    };
+    let mut boxes = match ball {
+        Ball::CubicByRadius | Ball::CubicBySquare => vec![
+            (shapes::lattice([4; 3]), leaning([4.0; 3], [2.0, -1.0, 1.0])),
+            (
+                shapes::lattice([3, 2, 4]),
+                leaning([3.0, 2.0, 4.0], [7.0, -5.0, 3.0]),
+            ),
+        ],
+        Ball::SquareByRadius => {
+            let [a, b, _] = leaning([3.0, 5.0, 1.0], [4.0, 0.0, 0.0]);
+            vec![(shapes::lattice([3, 5, 1]), [a, b, None])]
+        }
+        Ball::FaceCenteredBySquare => vec![
+            (
+                vec![[7.0, -3.0, 0.5]],
+                [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]].map(Some),
+            ),
+            (
+                shapes::face_centered_lattice(4),
+                leaning([4.0; 3], [2.0, -6.0, 2.0]),
+            ),
+        ],
+    };
+    let described = boxes.drain(..).flat_map(|(points, vectors)| {
+        let name = format!("{ball:?} {} in a box of {vectors:?}", count.index);
+        per_point(
+            Case::new(name, radius, points).tilted(vectors),
+            count.points - 1,
+        )
+    });
+    described.collect()
+}
+
 fn system(system: PublishedSystem) -> [Case; 2] {
-    let case = Case::new(system.id, system.radius, system.points).periodic(system.periodic);
+    let case = Case::new(system.id, system.radius, system.points);
+    let case = match system.vectors {
+        Some(vectors) => case.tilted(vectors),
+        None => case.periodic(system.periodic),
+    };
     match system.count {
         PublishedCount::FullPerPoint(count) => per_point(case, count),
         PublishedCount::HalfTotal(pairs) => [

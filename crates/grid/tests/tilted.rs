@@ -72,11 +72,11 @@ proptest! {
         let mut visited = HashSet::new();
         for target in 0..points.len() {
             let cell = grid.lattice().cell(grid.points().position(target));
-            grid.for_each_run(cell, |run| {
-                for slot in run.slots {
+            for run in grid.sweep().runs(cell, 0) {
+                for slot in run.slots.clone() {
                     assert!(visited.insert((target, slot, run.image)), "visited twice");
                 }
-            });
+            }
             prop_assert!(visited.contains(&(target, target, [0; 3])), "its own cell");
         }
         for &(target, source, image) in &visited {

@@ -49,7 +49,7 @@ impl StoredPairs<'_> {
             r2: self.radius.squared(),
             reach: f64::from(self.radius.value()) * (1.0 + SLACK),
             periodic: self.lattice.domain().is_periodic(),
-            lengths: self.lattice.domain().lengths(),
+            inverse: self.lattice.domain().inverse(),
             repeats: self.lattice.repeats(),
         }
     }
@@ -61,7 +61,8 @@ pub(crate) struct ListWalk<'a> {
     r2: f32,
     reach: f64,
     periodic: bool,
-    lengths: [Option<f64>; 3],
+    /// Of the box vectors; `None` on open axes.
+    inverse: [Option<[f64; 3]>; 3],
     /// Whether a source may stand in a list several times.
     repeats: bool,
 }
@@ -125,9 +126,10 @@ impl ListWalk<'_> {
             };
             let itself = self.pairs.same_set && index as usize == target;
             let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
-            for x in self.images(0, d[0]) {
-                for y in self.images(1, d[1]) {
-                    for z in self.images(2, d[2]) {
+            let difference = d.map(f64::from);
+            for x in self.images(0, difference) {
+                for y in self.images(1, difference) {
+                    for z in self.images(2, difference) {
                         let image = [x, y, z];
                         let left_out = match half {
                             false => image == [0; 3],
@@ -145,20 +147,21 @@ impl ListWalk<'_> {
         }
     }
 
-    /// Images that can bring a difference `d` along an axis within the radius.
+    /// Images along an axis that can bring a difference `d` within the radius.
     #[inline(always)]
-    fn images(&self, axis: usize, d: f32) -> RangeInclusive<i32> {
-        let Some(length) = self.lengths[axis] else {
+    fn images(&self, axis: usize, d: [f64; 3]) -> RangeInclusive<i32> {
+        let Some(inverse) = self.inverse[axis] else {
             return 0..=0;
         };
-        let d = f64::from(d);
-        let reach = self.reach + SLACK * d.abs();
-        if reach.is_infinite() {
+        let norm = |v: [f64; 3]| (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]).sqrt();
+        let reach = (self.reach + SLACK * norm(d)) * norm(inverse);
+        let boxes = inverse[0] * d[0] + inverse[1] * d[1] + inverse[2] * d[2];
+        if !reach.is_finite() {
             // The difference overflowed, so it is beyond the radius by the contract too. (The
             // empty range; its ends are such that no image lies between.)
             return RangeInclusive::new(1, 0);
         }
-        ((-reach - d) / length).ceil() as i32..=((reach - d) / length).floor() as i32
+        (-reach - boxes).ceil() as i32..=(reach - boxes).floor() as i32
     }
 }
 

@@ -154,6 +154,18 @@ impl Domain {
         }
     }
 
+    /// Per periodic axis the vector whose dot product with a position is the number of box vectors
+    /// of that axis that lead there; its length is one over the width of the box across that axis.
+    pub fn inverse(&self) -> [Option<[f64; 3]>; 3] {
+        std::array::from_fn(|axis| {
+            let length = self.lengths[axis]?;
+            Some(match &self.tilt {
+                Some(tilt) => tilt.inverse[axis],
+                None => std::array::from_fn(|k| if k == axis { 1.0 / length } else { 0.0 }),
+            })
+        })
+    }
+
     /// The vectors and their inverse, when the box is tilted.
     #[inline(always)]
     pub(crate) fn tilt(&self) -> Option<&Tilt> {

@@ -24,14 +24,14 @@ const FULL_BUCKET: usize = 512;
 
 /// One point on its way to its place.
 #[derive(Debug, Clone, Copy, Default)]
-struct Item<P> {
+pub(crate) struct Item<P> {
     key: u32,
     index: u32,
     position: P,
 }
 
 /// What an item carries of its position.
-trait Carried: Copy + Default + Send + Sync {
+pub(crate) trait Carried: Copy + Default + Send + Sync {
     fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self;
     fn deliver(self, fetch: impl FnOnce() -> [f32; 3]) -> [f32; 3];
 }

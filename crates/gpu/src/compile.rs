@@ -1,0 +1,153 @@
+//! From a program's text to machine code: compiled by NVRTC, and linked with the device runtime
+//! where the program's kernels launch kernels.
+
+use crate::{
+    Arch, Error, Libraries, Program, Search, Version, driver, library::Part, nvjitlink::NvJitLink,
+    nvrtc::Nvrtc, search::Found,
+};
+use cudarc::driver::CudaContext;
+use std::{path::Path, sync::Arc, time::Instant};
+
+/// The compiler and what it needs besides.
+#[derive(Debug)]
+pub struct Compiler {
+    nvrtc: Nvrtc,
+    libraries: Libraries,
+    /// What the driver supports, to name remedies that fit.
+    cuda: Option<Version>,
+    searched: String,
+}
+
+/// Who links.
+#[derive(Debug, Clone)]
+pub enum Linker {
+    /// NVIDIA's library, which needs neither a driver nor a device.
+    NvJitLink(Found),
+    /// The driver, in this context.
+    Driver(Arc<CudaContext>),
+}
+
+impl Linker {
+    /// What messages call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NvJitLink(_) => "nvJitLink",
+            Self::Driver(_) => "driver",
+        }
+    }
+}
+
+impl Compiler {
+    /// Finds and opens the compiler, for a driver that supports `cuda` if there is one.
+    pub fn find(search: &Search, cuda: Option<Version>) -> Result<Self, Error> {
+        let libraries = search.libraries(cuda);
+        let searched = search.description().to_owned();
+        let Some(found) = &libraries.nvrtc else {
+            return Err(Error::NoLibrary {
+                library: Part::Nvrtc.title(),
+                searched,
+                remedy: Part::Nvrtc.remedy(cuda),
+            });
+        };
+        let nvrtc = Nvrtc::open(&found.path)?;
+        tracing::debug!(path = %found.path.display(), version = %nvrtc.version(), "gpu.compiler");
+        Ok(Self {
+            nvrtc,
+            libraries,
+            cuda,
+            searched,
+        })
+    }
+
+    /// The compiler's version.
+    pub fn version(&self) -> Version {
+        self.nvrtc.version()
+    }
+
+    /// What it can compile for, ascending.
+    pub fn archs(&self) -> Vec<Arch> {
+        self.nvrtc.archs()
+    }
+
+    /// What was found.
+    pub fn libraries(&self) -> &Libraries {
+        &self.libraries
+    }
+
+    /// Compiles and, where the program's kernels launch kernels, links: by nvJitLink if it was
+    /// found and works, else by the driver, if there is a context.
+    pub fn build(
+        &self,
+        program: &Program,
+        arch: Arch,
+        context: Option<&Arc<CudaContext>>,
+    ) -> Result<Vec<u8>, Error> {
+        let object = self.compile(program, arch)?;
+        if !program.launches_children() {
+            return Ok(object);
+        }
+        let by_driver = context.cloned().map(Linker::Driver);
+        let Some(found) = self.libraries.nvjitlink.clone() else {
+            let linker = by_driver.ok_or_else(|| self.missing(Part::NvJitLink))?;
+            return self.link(program, arch, &object, &linker);
+        };
+        let linked = self.link(program, arch, &object, &Linker::NvJitLink(found));
+        match (linked, by_driver) {
+            (Err(error @ Error::BadLibrary { .. }), Some(linker)) => {
+                tracing::warn!(%error, "linking by the driver instead");
+                self.link(program, arch, &object, &linker)
+            }
+            (linked, _) => linked,
+        }
+    }
+
+    /// Compiles. The machine code of a program whose kernels launch kernels has still to be linked.
+    pub fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
+        let known = self.archs();
+        if !known.is_empty() && !known.contains(&arch) {
+            return Err(Error::UnknownArch {
+                arch,
+                nvrtc: self.version(),
+                known,
+            });
+        }
+        let start = Instant::now();
+        let code = self.nvrtc.compile(program, arch)?;
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        tracing::debug!(program = program.name(), %arch, milliseconds, bytes = code.len(), "gpu.compile");
+        Ok(code)
+    }
+
+    /// Links with the device runtime.
+    pub fn link(
+        &self,
+        program: &Program,
+        arch: Arch,
+        object: &[u8],
+        linker: &Linker,
+    ) -> Result<Vec<u8>, Error> {
+        let runtime = self.libraries.device_runtime.as_deref();
+        let runtime: &Path = runtime.ok_or_else(|| self.missing(Part::DeviceRuntime))?;
+        let start = Instant::now();
+        let linked = match linker {
+            Linker::NvJitLink(found) => NvJitLink::open(&found.path)?.link(arch, object, runtime),
+            Linker::Driver(context) => driver::link(context, object, runtime),
+        };
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        tracing::debug!(program = program.name(), %arch, milliseconds, linker = linker.name(), "gpu.link");
+        linked.map_err(|log| Error::Link {
+            program: program.name().to_owned(),
+            arch,
+            linker: linker.name(),
+            log,
+        })
+    }
+
+    fn missing(&self, part: Part) -> Error {
+        Error::NoLibrary {
+            library: part.title(),
+            searched: self.searched.clone(),
+            remedy: part.remedy(self.cuda),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Why the GPU lane cannot start or could not finish.
+
+use crate::{Arch, Version};
+use std::path::PathBuf;
+
+/// Errors of the GPU lane.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The driver's library cannot be loaded or does not start.
+    #[error(
+        "no NVIDIA driver: {reason}; install one for CUDA 12.0 or newer (driver 525 or newer), for \
+         example the apt package nvidia-driver-580, or run with `--device cpu`"
+    )]
+    NoDriver {
+        /// What was tried and what came of it.
+        reason: String,
+    },
+    /// The driver lacks calls that the GPU lane needs.
+    #[error(
+        "the NVIDIA driver supports CUDA {found}, but {needed} is needed; install a newer driver"
+    )]
+    DriverTooOld {
+        /// What the driver supports.
+        found: Version,
+        /// The least that will do.
+        needed: Version,
+    },
+    /// There is no GPU of that number.
+    #[error(
+        "there is no GPU {device}: the driver shows {count}, numbered from 0; the environment \
+         variable CUDA_VISIBLE_DEVICES may hide some"
+    )]
+    NoDevice {
+        /// Number asked for.
+        device: u32,
+        /// GPUs there are.
+        count: u32,
+    },
+    /// A library that is needed to compile or to link was not found.
+    #[error("{library} was not found in {searched}; {remedy}")]
+    NoLibrary {
+        /// What is missing.
+        library: &'static str,
+        /// Where it was looked for.
+        searched: String,
+        /// How to get it.
+        remedy: String,
+    },
+    /// A library was found, but cannot be used.
+    #[error("{} cannot be used: {reason}", path.display())]
+    BadLibrary {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The program cannot be handed to the compiler.
+    #[error("the GPU program {program} cannot be compiled: {reason}")]
+    BadProgram {
+        /// Name of the program.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+    /// The compiler found does not know the architecture.
+    #[error("NVRTC {nvrtc} cannot compile for {arch}; it knows {}", list(known))]
+    UnknownArch {
+        /// Asked for.
+        arch: Arch,
+        /// The compiler's version.
+        nvrtc: Version,
+        /// What it can compile for.
+        known: Vec<Arch>,
+    },
+    /// The compiler refused the program's text.
+    #[error("the GPU program {program} does not compile for {arch}:\n{log}")]
+    Compile {
+        /// Name of the program.
+        program: String,
+        /// What it was compiled for.
+        arch: Arch,
+        /// The compiler's messages, with files and lines.
+        log: String,
+    },
+    /// The linker refused the program.
+    #[error("the GPU program {program} does not link for {arch} ({linker}): {log}")]
+    Link {
+        /// Name of the program.
+        program: String,
+        /// What it was compiled for.
+        arch: Arch,
+        /// Which linker.
+        linker: &'static str,
+        /// The linker's messages.
+        log: String,
+    },
+    /// A module has no kernel of that name.
+    #[error("the GPU program {program} has no kernel {kernel}")]
+    NoKernel {
+        /// Name of the program.
+        program: String,
+        /// Asked for.
+        kernel: String,
+    },
+    /// A call to the driver failed; after a kernel's fault every later call does.
+    #[error("{call}: {name} ({code}), {text}")]
+    Driver {
+        /// The call or the kernel.
+        call: String,
+        /// The driver's number.
+        code: u32,
+        /// The driver's name for it, such as `CUDA_ERROR_INVALID_VALUE`.
+        name: String,
+        /// The driver's sentence about it.
+        text: String,
+    },
+    /// The device has no room.
+    #[error("out of GPU memory: {bytes} bytes are needed for {what}")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// What they were for.
+        what: String,
+    },
+}
+
+/// Architectures, as `sm_80, sm_90`.
+fn list(archs: &[Arch]) -> String {
+    let names: Vec<_> = archs.iter().map(Arch::to_string).collect();
+    names.join(", ")
+}

@@ -1,0 +1,186 @@
+//! The files of CUDA that are loaded at run time: what they are called, what holds them, how to
+//! get them, and how they are opened.
+
+use crate::{Error, Version};
+use libloading::Library;
+use std::{fs, path::Path};
+
+/// A file of CUDA that the GPU lane can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The run-time compiler.
+    Nvrtc,
+    /// The linker.
+    NvJitLink,
+    /// The device runtime, which kernels that launch kernels are linked with.
+    DeviceRuntime,
+    /// The host runtime; not used, but its name tells the version of the toolkit around it.
+    HostRuntime,
+}
+
+/// CUDA's version in remedies when no driver says otherwise.
+const USUAL: Version = Version::new(13, 0);
+
+impl Part {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Nvrtc,
+        Self::NvJitLink,
+        Self::DeviceRuntime,
+        Self::HostRuntime,
+    ];
+
+    /// What messages call it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "NVRTC (libnvrtc.so)",
+            Self::NvJitLink => "nvJitLink (libnvJitLink.so)",
+            Self::DeviceRuntime => "the CUDA device runtime (libcudadevrt.a)",
+            Self::HostRuntime => "the CUDA runtime (libcudart.so)",
+        }
+    }
+
+    /// Name of the file without version numbers.
+    fn stem(self) -> &'static str {
+        match self {
+            Self::Nvrtc => "libnvrtc.so",
+            Self::NvJitLink => "libnvJitLink.so",
+            Self::DeviceRuntime => "libcudadevrt.a",
+            Self::HostRuntime => "libcudart.so",
+        }
+    }
+
+    /// Whether `file`, a file's name, is this part, and the version numbers at its end.
+    pub(crate) fn recognise(self, file: &str) -> Option<&str> {
+        let end = file.strip_prefix(self.stem())?;
+        match self {
+            Self::DeviceRuntime => end.is_empty().then_some(end),
+            _ if end.is_empty() => Some(end),
+            _ => end.strip_prefix('.'),
+        }
+    }
+
+    /// How to get it for a driver that supports `cuda`.
+    pub(crate) fn remedy(self, cuda: Option<Version>) -> String {
+        let Version { major, minor } = cuda.unwrap_or(USUAL);
+        let (wheel, deb) = match self {
+            Self::Nvrtc => ("nvidia-cuda-nvrtc", "cuda-nvrtc"),
+            Self::NvJitLink => ("nvidia-nvjitlink", "libnvjitlink"),
+            Self::DeviceRuntime => ("nvidia-cuda-runtime", "cuda-cudart-dev"),
+            Self::HostRuntime => ("nvidia-cuda-runtime", "cuda-cudart"),
+        };
+        let wheel = match major {
+            ..=12 => format!("{wheel}-cu12"),
+            _ => format!("\"{wheel}=={major}.*\""),
+        };
+        format!(
+            "install it by `pip install {wheel}` or, from NVIDIA's repository, `apt install \
+             {deb}-{major}-{minor}`, or let NEARFIELD_CUDA_PATH name the folder that holds it"
+        )
+    }
+}
+
+/// The version in a library's file name, through symbolic links: 12.8 for `libnvrtc.so.12.8.93`.
+///
+/// Libraries that give only a major version get minor 0.
+pub(crate) fn version_of(part: Part, path: &Path) -> Option<Version> {
+    let parse = |path: &Path| {
+        let end = part.recognise(path.file_name()?.to_str()?)?;
+        let mut numbers = end.split('.').map_while(|number| number.parse().ok());
+        let major = numbers.next()?;
+        Some(Version::new(major, numbers.next().unwrap_or(0)))
+    };
+    let real = fs::canonicalize(path).ok();
+    real.as_deref().and_then(parse).or_else(|| parse(path))
+}
+
+/// Opens a library for good: code and data of CUDA's libraries outlive every use of them, so the
+/// functions taken from them stay valid as long as the process lives.
+pub(crate) fn open(path: &Path) -> Result<&'static Library, Error> {
+    // SAFETY: loading runs the library's initialisers. It was found by the name of a library of
+    // CUDA where the user or the system keeps these; those initialisers need nothing from us.
+    match unsafe { Library::new(path) } {
+        Ok(library) => Ok(Box::leak(Box::new(library))),
+        Err(error) => Err(Error::BadLibrary {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// A function of an opened library.
+///
+/// # Safety
+///
+/// `F` must be the function's type as CUDA's header declares it.
+pub(crate) unsafe fn function<F: Copy>(
+    library: &'static Library,
+    path: &Path,
+    name: &str,
+) -> Result<F, Error> {
+    // SAFETY: the caller vouches for the type; the library is never closed.
+    match unsafe { library.get::<F>(name.as_bytes()) } {
+        Ok(function) => Ok(*function),
+        Err(_) => Err(Error::BadLibrary {
+            path: path.to_owned(),
+            reason: format!("it has no function {name}; a newer version is needed"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_their_names() {
+        for (part, file, end) in [
+            (Part::Nvrtc, "libnvrtc.so", Some("")),
+            (Part::Nvrtc, "libnvrtc.so.13", Some("13")),
+            (Part::Nvrtc, "libnvrtc.so.12.8.93", Some("12.8.93")),
+            (Part::Nvrtc, "libnvrtc.alt.so.13", None),
+            (Part::Nvrtc, "libnvrtc-builtins.so.13.0", None),
+            (Part::Nvrtc, "libnvrtc.sock", None),
+            (Part::DeviceRuntime, "libcudadevrt.a", Some("")),
+            (Part::DeviceRuntime, "libcudadevrt.a.old", None),
+        ] {
+            assert_eq!(part.recognise(file), end, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_read_through_links() {
+        let place = tempfile::tempdir().unwrap();
+        let real = place.path().join("libnvrtc.so.12.8.93");
+        fs::write(&real, "").unwrap();
+        assert_eq!(version_of(Part::Nvrtc, &real), Some(Version::new(12, 8)));
+        #[cfg(unix)]
+        {
+            let link = place.path().join("libnvrtc.so");
+            std::os::unix::fs::symlink(&real, &link).unwrap();
+            assert_eq!(version_of(Part::Nvrtc, &link), Some(Version::new(12, 8)));
+        }
+        let bare = place.path().join("libnvJitLink.so");
+        assert_eq!(version_of(Part::NvJitLink, &bare), None);
+    }
+
+    #[test]
+    fn remedies_fit_the_driver() {
+        let remedy = Part::Nvrtc.remedy(Some(Version::new(12, 4)));
+        assert!(
+            remedy.contains("pip install nvidia-cuda-nvrtc-cu12`"),
+            "{remedy}"
+        );
+        assert!(remedy.contains("cuda-nvrtc-12-4"), "{remedy}");
+        let remedy = Part::DeviceRuntime.remedy(None);
+        assert!(remedy.contains("\"nvidia-cuda-runtime==13.*\""), "{remedy}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_library_is_refused_by_name() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("libnvrtc.so.13");
+        fs::write(&path, "no library").unwrap();
+        let error = open(&path).unwrap_err().to_string();
+        assert!(error.contains("libnvrtc.so.13 cannot be used"), "{error}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Programs loaded into a context, each once.
+
+use crate::{Arch, Code, CodeStore, Error, Program, driver, program::Key, store::Origin};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result::DriverError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+/// A program in a context.
+#[derive(Debug)]
+pub struct Module {
+    program: String,
+    module: Arc<CudaModule>,
+    origin: Origin,
+}
+
+impl Module {
+    /// The kernel of that name.
+    pub fn function(&self, name: &str) -> Result<CudaFunction, Error> {
+        let missing = || Error::NoKernel {
+            program: self.program.clone(),
+            kernel: name.to_owned(),
+        };
+        // No kernel's name holds a NUL, and the bindings would panic.
+        if name.contains('\0') {
+            return Err(missing());
+        }
+        self.module
+            .load_function(name)
+            .map_err(|error| match error {
+                DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_NOT_FOUND) => missing(),
+                error => Error::driver(format!("loading kernel {name} of {}", self.program), error),
+            })
+    }
+
+    /// Where its machine code came from.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+}
+
+/// A module, or none yet while it is being loaded.
+type Slot = Arc<Mutex<Option<Arc<Module>>>>;
+
+/// The programs of one context.
+#[derive(Debug)]
+pub struct Modules {
+    context: Arc<CudaContext>,
+    arch: Arch,
+    store: CodeStore,
+    slots: Mutex<HashMap<Key, Slot>>,
+}
+
+impl Modules {
+    /// None loaded yet; code comes from where the environment says.
+    pub fn new(context: &Arc<CudaContext>) -> Result<Self, Error> {
+        Self::with_store(context, CodeStore::from_env())
+    }
+
+    /// None loaded yet; code comes from `store`.
+    pub fn with_store(context: &Arc<CudaContext>, store: CodeStore) -> Result<Self, Error> {
+        let (major, minor) = context
+            .compute_capability()
+            .map_err(|error| Error::driver("cuDeviceGetAttribute", error))?;
+        let number = u32::try_from(10 * major + minor).unwrap_or(0);
+        Ok(Self {
+            context: context.clone(),
+            arch: Arch::new(number),
+            store,
+            slots: Mutex::default(),
+        })
+    }
+
+    /// What programs are compiled for here.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The program's module, loaded when it is first asked for. Threads that ask for the same
+    /// program wait for one of them to load it; different programs load at the same time.
+    pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
+        let slot = locked(&self.slots)
+            .entry(program.key(self.arch))
+            .or_default()
+            .clone();
+        let mut slot = locked(&slot);
+        if let Some(module) = &*slot {
+            return Ok(module.clone());
+        }
+        let start = Instant::now();
+        let module = Arc::new(self.first_load(program)?);
+        tracing::debug!(
+            program = program.name(),
+            arch = %self.arch,
+            milliseconds = start.elapsed().as_secs_f64() * 1e3,
+            origin = ?module.origin,
+            "gpu.load"
+        );
+        *slot = Some(module.clone());
+        Ok(module)
+    }
+
+    fn first_load(&self, program: &Program) -> Result<Module, Error> {
+        let code = self.store.code(program, self.arch, Some(&self.context))?;
+        let origin = code.origin;
+        match self.module(program, code) {
+            // Made by a compiler that this driver is too old for, perhaps; ours may suit it.
+            Err(error) if origin == Origin::Cache => {
+                tracing::warn!(program = program.name(), %error, "the driver refuses cached GPU code");
+                let code = self.store.compile(program, self.arch, Some(&self.context));
+                self.module(program, code.map_err(|_| error)?)
+            }
+            loaded => loaded,
+        }
+    }
+
+    fn module(&self, program: &Program, code: Code) -> Result<Module, Error> {
+        let Code {
+            bytes,
+            origin,
+            compiler,
+        } = code;
+        let loaded = self.context.load_module(driver::image(bytes));
+        let module = loaded.map_err(|error| {
+            let name = program.name();
+            Error::driver(
+                format!("loading {name}, compiled by NVRTC {compiler}"),
+                error,
+            )
+        })?;
+        Ok(Module {
+            program: program.name().to_owned(),
+            module,
+            origin,
+        })
+    }
+}
+
+/// What a panic elsewhere leaves behind is whole: a slot is filled at the end.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,166 @@
+//! What this machine offers to the GPU lane, and how to get what is missing.
+
+use crate::{
+    DeviceInfo, Error, Search, Version,
+    driver::{self, Driver},
+    library::Part,
+    nvjitlink::NvJitLink,
+    nvrtc::Nvrtc,
+};
+use cudarc::driver::CudaContext;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Opens GPU `device`, numbered from 0.
+///
+/// # Errors
+///
+/// [`Error::NoDriver`], [`Error::DriverTooOld`] or [`Error::NoDevice`] where it is not there, and
+/// [`Error::Driver`] where it is but cannot be used.
+pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
+    Driver::open()?.context(device)
+}
+
+/// What is there for the GPU lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// The driver's version, such as 580.95.05, where the system tells it.
+    pub driver: Option<String>,
+    /// The newest CUDA whose programs the driver loads. None where no driver works.
+    pub cuda: Option<Version>,
+    /// The GPUs that the driver shows.
+    pub devices: Vec<DeviceInfo>,
+    /// The compiler, opened to see that it works.
+    pub nvrtc: Option<Tool>,
+    /// The linker, opened to see that it works.
+    pub nvjitlink: Option<Tool>,
+    /// The device runtime.
+    pub device_runtime: Option<PathBuf>,
+    /// What is missing or does not work, most important first.
+    pub missing: Vec<Missing>,
+}
+
+/// A library that works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// The file.
+    pub path: PathBuf,
+    /// Its version.
+    pub version: Option<Version>,
+}
+
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What, in a word: `driver`, `device`, `nvrtc`, `nvjitlink`, `device runtime`.
+    pub what: &'static str,
+    /// Why it is missing and how to get it.
+    pub message: String,
+}
+
+impl GpuInfo {
+    /// Looks for everything. Never fails: what is missing is part of the answer.
+    pub fn probe() -> Self {
+        Self::probe_with(&Search::from_env())
+    }
+
+    /// As [`probe`](Self::probe), with libraries looked for elsewhere.
+    pub fn probe_with(search: &Search) -> Self {
+        let mut info = Self::default();
+        info.find_devices();
+        info.find_libraries(search);
+        info
+    }
+
+    /// Whether programs can be run: there is a driver and a GPU.
+    pub fn can_run(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
+    /// Whether programs can be compiled, those aside whose kernels launch kernels.
+    pub fn can_compile(&self) -> bool {
+        self.nvrtc.is_some()
+    }
+
+    fn lacks(&mut self, what: &'static str, message: impl ToString) {
+        let message = message.to_string();
+        self.missing.push(Missing { what, message });
+    }
+
+    fn find_devices(&mut self) {
+        self.driver = driver::release();
+        let driver = match Driver::open() {
+            Ok(driver) => driver,
+            Err(error) => return self.lacks("driver", error),
+        };
+        self.cuda = Some(driver.cuda());
+        let count = driver.device_count().unwrap_or_else(|error| {
+            self.lacks("device", error);
+            0
+        });
+        for index in 0..count {
+            match driver.device(index) {
+                Ok(device) => self.devices.push(device),
+                Err(error) => self.lacks("device", error),
+            }
+        }
+        if count == 0 {
+            self.lacks("device", Error::NoDevice { device: 0, count });
+        }
+    }
+
+    fn find_libraries(&mut self, search: &Search) {
+        let cuda = self.cuda;
+        let found = search.libraries(cuda);
+        let absent = |part: Part| Error::NoLibrary {
+            library: part.title(),
+            searched: search.description().to_owned(),
+            remedy: part.remedy(cuda),
+        };
+        match found.nvrtc {
+            None => self.lacks("nvrtc", absent(Part::Nvrtc)),
+            Some(found) => match Nvrtc::open(&found.path) {
+                Ok(nvrtc) => self.accept_compiler(&found.path, nvrtc.version()),
+                Err(error) => self.lacks("nvrtc", error),
+            },
+        }
+        match found.device_runtime {
+            None => self.lacks("device runtime", absent(Part::DeviceRuntime)),
+            Some(path) => self.device_runtime = Some(path),
+        }
+        match found
+            .nvjitlink
+            .map(|found| (NvJitLink::open(&found.path), found))
+        {
+            None => {
+                let message = format!("{}; without it the driver links", absent(Part::NvJitLink));
+                self.lacks("nvjitlink", message);
+            }
+            Some((Ok(_), found)) => {
+                let (path, version) = (found.path, found.version);
+                self.nvjitlink = Some(Tool { path, version });
+            }
+            Some((Err(error), _)) => self.lacks("nvjitlink", error),
+        }
+    }
+
+    fn accept_compiler(&mut self, path: &Path, version: Version) {
+        if let Some(cuda) = self.cuda.filter(|cuda| cuda.major < version.major) {
+            self.lacks(
+                "nvrtc",
+                format!(
+                    "{} is of CUDA {version}, and the driver loads no programs newer than {cuda}; \
+                     install a newer driver, or {}",
+                    path.display(),
+                    Part::Nvrtc.remedy(Some(cuda)),
+                ),
+            );
+        }
+        self.nvrtc = Some(Tool {
+            path: path.to_owned(),
+            version: Some(version),
+        });
+    }
+}

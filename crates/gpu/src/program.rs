@@ -1,0 +1,232 @@
+//! What is compiled: a text, what it includes, and how.
+//!
+//! A program may hold a text of the user's, a pair kernel fused into a traversal. The program's
+//! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
+//! the user's own line numbers.
+
+use crate::{Arch, Error};
+use nearfield_kernels::Source;
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// The name under which a program's own text includes the user's.
+pub const USER_HEADER: &str = "nearfield/user.cuh";
+
+/// Options of every program. The arithmetic ones are the contract's: the CPU lane contracts
+/// nothing, keeps subnormals and rounds divisions and roots correctly, so the GPU lane does too.
+/// A function without `__device__` is for the device, as there is nothing else here.
+const OPTIONS: [&str; 6] = [
+    "--std=c++17",
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "--device-as-default-execution-space",
+];
+
+/// CUDA C++ to be compiled for a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    name: String,
+    text: String,
+    headers: Vec<(String, String)>,
+    options: Vec<String>,
+    launches_children: bool,
+    user: Option<(String, String)>,
+}
+
+impl Program {
+    /// A program of one text. The name stands in messages, traces and the cache's file names.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            text: text.into(),
+            headers: Vec::new(),
+            options: Vec::new(),
+            launches_children: false,
+            user: None,
+        }
+    }
+
+    /// Lets the text `#include "name"`.
+    pub fn header(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.headers.push((name.into(), text.into()));
+        self
+    }
+
+    /// Defines a macro, as `#define name value` would.
+    pub fn define(self, name: &str, value: impl fmt::Display) -> Self {
+        self.option(format!("-D{name}={value}"))
+    }
+
+    /// Adds an option of the compiler.
+    pub fn option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+
+    /// Says that the program's kernels launch kernels; it is then linked with the device runtime.
+    pub fn launching_children(mut self) -> Self {
+        self.launches_children = true;
+        self
+    }
+
+    /// The user's text, which the program's own includes as [`USER_HEADER`]. `name` is what the
+    /// compiler's messages call it.
+    pub fn user_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.user = Some((name.into(), text.into()));
+        self
+    }
+
+    /// Name of the program.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the program's kernels launch kernels.
+    pub fn launches_children(&self) -> bool {
+        self.launches_children
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Names and texts of everything that can be included.
+    pub(crate) fn includes(&self) -> Result<Vec<(String, String)>, Error> {
+        let mut includes = self.headers.clone();
+        if let Some((name, text)) = &self.user {
+            includes.push((USER_HEADER.to_owned(), self.numbered(name, text)?));
+        }
+        Ok(includes)
+    }
+
+    /// The user's text with the name and line number that messages are to show.
+    fn numbered(&self, name: &str, text: &str) -> Result<String, Error> {
+        if name.chars().any(|symbol| symbol.is_control()) {
+            return Err(Error::BadProgram {
+                program: self.name.clone(),
+                reason: format!("the name {name:?} of the user's text holds control characters"),
+            });
+        }
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        Ok(format!("#line 1 \"{name}\"\n{text}\n"))
+    }
+
+    /// The compiler's options for `arch`.
+    pub(crate) fn options(&self, arch: Arch) -> Vec<String> {
+        let mut options: Vec<String> = OPTIONS.map(str::to_owned).into();
+        options.push(format!("--gpu-architecture={arch}"));
+        if self.launches_children {
+            options.push("--relocatable-device-code=true".to_owned());
+        }
+        options.extend_from_slice(&self.options);
+        options
+    }
+
+    /// What tells this program's machine code for `arch` from any other.
+    ///
+    /// The compiler's version is no part of it: a node without the compiler has to find what was
+    /// prepared for it.
+    pub fn key(&self, arch: Arch) -> Key {
+        let mut hash = Sha256::new();
+        let mut add = |text: &str| {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        };
+        add(env!("CARGO_PKG_VERSION"));
+        add(&self.name);
+        add(&self.text);
+        let user = self.user.as_ref();
+        let lists = [
+            self.headers.iter().collect::<Vec<_>>(),
+            user.into_iter().collect::<Vec<_>>(),
+        ];
+        for list in lists {
+            add(&list.len().to_string());
+            for (name, text) in list {
+                add(name);
+                add(text);
+            }
+        }
+        for option in self.options(arch) {
+            add(&option);
+        }
+        Key(hash.finalize().into())
+    }
+}
+
+impl From<&Source> for Program {
+    fn from(source: &Source) -> Self {
+        let program = Self::new(source.name, source.text);
+        let program = match source.launches_children {
+            true => program.launching_children(),
+            false => program,
+        };
+        source
+            .headers
+            .iter()
+            .fold(program, |program, (name, text)| {
+                program.header(*name, *text)
+            })
+    }
+}
+
+/// Every program there is, for checks and for caches that are filled in advance.
+pub fn programs() -> Vec<Program> {
+    nearfield_kernels::ALL.iter().map(Program::from).collect()
+}
+
+/// Tells one program's machine code from another's: a SHA-256.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key(pub(crate) [u8; 32]);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_changes_the_code_changes_the_key() {
+        let plain = || Program::new("a", "text").header("h", "one");
+        let arch = Arch::new(90);
+        let programs = [
+            plain(),
+            Program::new("b", "text").header("h", "one"),
+            Program::new("a", "texts").header("h", "one"),
+            Program::new("a", "text").header("h", "two"),
+            Program::new("a", "text").header("ho", "ne"),
+            Program::new("a", "text").user_text("h", "one"),
+            plain().define("K", 2),
+            plain().define("K", 3),
+            plain().launching_children(),
+            plain().user_text("mine.cu", "int a;"),
+            plain().user_text("mine.cu", "int b;"),
+            plain().user_text("yours.cu", "int a;"),
+        ];
+        let mut keys: Vec<_> = programs.iter().map(|program| program.key(arch)).collect();
+        keys.push(plain().key(Arch::new(80)));
+        for (index, key) in keys.iter().enumerate() {
+            assert!(
+                !keys[..index].contains(key),
+                "program {index} has another's key"
+            );
+        }
+        assert_eq!(plain().key(arch), keys[0]);
+        assert_eq!(keys[0].to_string().len(), 64);
+    }
+
+    #[test]
+    fn a_name_cannot_end_the_line_directive() {
+        let named = |name: &str| Program::new("a", "").user_text(name, "int a;").includes();
+        let includes = named("odd \"name\\.cu").unwrap();
+        assert_eq!(includes[0].1, "#line 1 \"odd \\\"name\\\\.cu\"\nint a;\n");
+        let error = named("a\nb").unwrap_err().to_string();
+        assert!(error.contains("a\\nb"), "{error}");
+    }
+}

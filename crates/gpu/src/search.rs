@@ -1,0 +1,317 @@
+//! Where CUDA's compiler, linker and device runtime are looked for.
+//!
+//! In this order: the folders of `NEARFIELD_CUDA_PATH`, and if that is set nowhere else;
+//! `CUDA_HOME` and `CUDA_PATH`; `LD_LIBRARY_PATH`; `/usr/local/cuda` and `/usr/local/cuda-*`, the
+//! newest first; the system's folders; the active environment of Python (`VIRTUAL_ENV`) or conda
+//! (`CONDA_PREFIX`); and, if something is still missing, everywhere that the `python3` on the
+//! path imports from. Of each folder, the usual places of libraries inside are searched, and
+//! Python's `nvidia-*` wheels.
+
+use crate::{
+    Version,
+    library::{Part, version_of},
+};
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// The least version of the compiler and its companions: kernels that launch kernels work
+/// differently before.
+const OLDEST: u32 = 12;
+
+/// Folders of a system's own libraries.
+const SYSTEM: [&str; 8] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+    "/usr/lib/cuda",
+    "/opt/cuda",
+    "/run/opengl-driver/lib",
+];
+
+/// A library that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The file.
+    pub path: PathBuf,
+    /// The version that its name tells, the minor one 0 where the name leaves it out.
+    pub version: Option<Version>,
+}
+
+/// What was found for compiling and linking, of versions that work together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Libraries {
+    /// The run-time compiler.
+    pub nvrtc: Option<Found>,
+    /// The linker. Without it the driver links.
+    pub nvjitlink: Option<Found>,
+    /// The device runtime, for kernels that launch kernels.
+    pub device_runtime: Option<PathBuf>,
+}
+
+impl Libraries {
+    fn complete(&self) -> bool {
+        self.nvrtc.is_some() && self.nvjitlink.is_some() && self.device_runtime.is_some()
+    }
+}
+
+/// Where to look.
+#[derive(Debug, Clone)]
+pub struct Search {
+    places: Vec<PathBuf>,
+    /// Whether the interpreter on the path is asked for its folders.
+    asks_python: bool,
+    /// In words, for messages.
+    description: String,
+}
+
+impl Search {
+    /// Looks where the environment says and where CUDA usually is.
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| env::var_os(name))
+    }
+
+    /// Looks in these folders and nowhere else.
+    pub fn only(places: impl IntoIterator<Item = PathBuf>) -> Self {
+        let places: Vec<_> = places.into_iter().collect();
+        let names: Vec<_> = places
+            .iter()
+            .map(|place| place.display().to_string())
+            .collect();
+        Self {
+            description: names.join(", "),
+            places,
+            asks_python: false,
+        }
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let folders = |name: &str| -> Vec<PathBuf> {
+            let value = variable(name).unwrap_or_default();
+            let folders = env::split_paths(&value);
+            folders
+                .filter(|path| !path.as_os_str().is_empty())
+                .collect()
+        };
+        let named = folders("NEARFIELD_CUDA_PATH");
+        if !named.is_empty() {
+            let only = Self::only(named);
+            return Self {
+                description: format!("NEARFIELD_CUDA_PATH ({})", only.description),
+                ..only
+            };
+        }
+        let mut places = Vec::new();
+        for name in ["CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"] {
+            places.extend(folders(name));
+        }
+        places.extend(installed_toolkits(Path::new("/usr/local")));
+        places.extend(SYSTEM.map(PathBuf::from));
+        for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+            places.extend(folders(name));
+        }
+        Self {
+            places,
+            asks_python: true,
+            description: "CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH, /usr/local/cuda*, the system's \
+                          libraries, VIRTUAL_ENV, CONDA_PREFIX and the packages of python3"
+                .to_owned(),
+        }
+    }
+
+    /// In words, for messages.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Looks for libraries that work together, for a driver that supports `cuda` if there is one.
+    pub fn libraries(&self, cuda: Option<Version>) -> Libraries {
+        let scan = |places: &[PathBuf]| -> Vec<Toolkit> {
+            places.iter().flat_map(|place| toolkits_in(place)).collect()
+        };
+        let mut toolkits = scan(&self.places);
+        let found = choose(&toolkits, cuda);
+        if found.complete() || !self.asks_python {
+            return found;
+        }
+        toolkits.extend(scan(&python_folders()));
+        choose(&toolkits, cuda)
+    }
+}
+
+/// Files that were installed together.
+#[derive(Debug, Default)]
+struct Toolkit {
+    /// Newest first within each part.
+    files: Vec<(Part, Found)>,
+}
+
+impl Toolkit {
+    /// What the folders hold.
+    fn of(folders: &[PathBuf]) -> Self {
+        let mut files: Vec<_> = folders.iter().flat_map(|folder| files_in(folder)).collect();
+        files.sort_by_key(|(_, found)| std::cmp::Reverse(found.version));
+        Self { files }
+    }
+
+    fn all(&self, part: Part) -> impl Iterator<Item = &Found> {
+        let files = self.files.iter();
+        files.filter_map(move |(kind, found)| (*kind == part).then_some(found))
+    }
+
+    /// Whether anything here is of another major version and nothing of this.
+    fn contradicts(&self, major: u32) -> bool {
+        let mut majors = self
+            .files
+            .iter()
+            .filter_map(|(_, found)| Some(found.version?.major))
+            .peekable();
+        majors.peek().is_some() && majors.all(|other| other != major)
+    }
+}
+
+/// The parts of CUDA directly in `folder`.
+fn files_in(folder: &Path) -> Vec<(Part, Found)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files = Vec::new();
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let part = Part::ALL
+            .into_iter()
+            .find(|part| part.recognise(name).is_some());
+        // A dangling link is no library.
+        if let Some(part) = part
+            && entry.path().exists()
+        {
+            let path = entry.path();
+            let version = version_of(part, &path);
+            files.push((part, Found { path, version }));
+        }
+    }
+    files
+}
+
+/// What is installed at `place`: a folder of libraries, a toolkit, an environment of Python or
+/// conda, or a folder that Python imports from.
+fn toolkits_in(place: &Path) -> Vec<Toolkit> {
+    let mut folders = vec![place.to_owned(), place.join("lib64"), place.join("lib")];
+    folders.extend(subfolders(&place.join("targets")).map(|target| target.join("lib")));
+    let mut toolkits = vec![Toolkit::of(&folders)];
+    toolkits.extend(wheels_in(place));
+    for python in subfolders(&place.join("lib")).filter(|path| begins(path, "python3")) {
+        toolkits.extend(wheels_in(&python.join("site-packages")));
+    }
+    toolkits.retain(|toolkit| !toolkit.files.is_empty());
+    toolkits
+}
+
+/// Python's wheels in a folder that it imports from: since CUDA 13 all in `nvidia/cu13/lib`,
+/// before each in `nvidia/NAME/lib`.
+fn wheels_in(packages: &Path) -> Vec<Toolkit> {
+    let (versioned, single): (Vec<_>, Vec<_>) = subfolders(&packages.join("nvidia"))
+        .map(|wheel| wheel.join("lib"))
+        .partition(|lib| lib.parent().is_some_and(is_versioned));
+    let mut toolkits: Vec<_> = versioned
+        .iter()
+        .rev()
+        .map(|lib| Toolkit::of(std::slice::from_ref(lib)))
+        .collect();
+    toolkits.push(Toolkit::of(&single));
+    toolkits
+}
+
+/// Whether a folder is called `cu13` or so.
+fn is_versioned(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.and_then(|name| name.strip_prefix("cu"))
+        .is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+fn begins(path: &Path, start: &str) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(start))
+}
+
+/// What `folder` holds, by name.
+fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.into_iter()
+}
+
+/// `cuda` and then `cuda-13.0` and so on under `root`, the newest first.
+fn installed_toolkits(root: &Path) -> Vec<PathBuf> {
+    let number = |path: &Path| -> Option<Vec<u32>> {
+        let version = path.file_name()?.to_str()?.strip_prefix("cuda-")?;
+        version.split('.').map(|part| part.parse().ok()).collect()
+    };
+    let mut versioned: Vec<_> = subfolders(root)
+        .filter_map(|path| Some((number(&path)?, path)))
+        .collect();
+    versioned.sort_by(|a, b| b.0.cmp(&a.0));
+    let versioned = versioned.into_iter().map(|(_, path)| path);
+    [root.join("cuda")].into_iter().chain(versioned).collect()
+}
+
+/// Where the `python3` on the path imports from. Only the interpreter knows: environments,
+/// version managers and distributions all differ.
+fn python_folders() -> Vec<PathBuf> {
+    let answer = Command::new("python3")
+        .args(["-c", "import sys; print('\\n'.join(sys.path))"])
+        .stdin(Stdio::null())
+        .output();
+    let Ok(answer) = answer else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&answer.stdout);
+    let folders = text.lines().filter(|line| !line.is_empty());
+    folders.map(PathBuf::from).collect()
+}
+
+/// Picks from everything there is: the first compiler that makes code the driver can load, and
+/// the linker and device runtime of the same major version, best from beside it.
+fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
+    let compilers = |fits: &dyn Fn(u32) -> bool| {
+        let all = toolkits.iter().enumerate();
+        let mut all =
+            all.flat_map(|(at, toolkit)| toolkit.all(Part::Nvrtc).map(move |found| (at, found)));
+        all.find(|(_, found)| found.version.is_none_or(|version| fits(version.major)))
+    };
+    let newest = cuda.map_or(u32::MAX, |cuda| cuda.major);
+    let nvrtc = compilers(&|major| (OLDEST..=newest).contains(&major))
+        .or_else(|| compilers(&|major| major >= OLDEST));
+    let (home, nvrtc) = nvrtc.map_or((0, None), |(home, found)| (home, Some(found.clone())));
+    let major = nvrtc.as_ref().and_then(|found| Some(found.version?.major));
+    let others = (0..toolkits.len()).filter(|&at| at != home);
+    let order: Vec<_> = toolkits
+        .get(home)
+        .into_iter()
+        .chain(others.map(|at| &toolkits[at]))
+        .collect();
+    let same = |version: Option<Version>| match (major, version) {
+        (Some(major), Some(version)) => version.major == major,
+        _ => true,
+    };
+    let nvjitlink = order.iter().find_map(|toolkit| {
+        toolkit
+            .all(Part::NvJitLink)
+            .find(|found| same(found.version))
+    });
+    let device_runtime = order
+        .iter()
+        .filter(|toolkit| major.is_none_or(|major| !toolkit.contradicts(major)))
+        .find_map(|toolkit| toolkit.all(Part::DeviceRuntime).next());
+    Libraries {
+        nvrtc,
+        nvjitlink: nvjitlink.cloned(),
+        device_runtime: device_runtime.map(|found| found.path.clone()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Versions of CUDA and architectures of GPUs: two numbers that are written in many ways.
+
+use std::{fmt, str::FromStr};
+
+/// A version of CUDA, of its compiler or of what the driver supports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// 13 of 13.0.
+    pub major: u32,
+    /// 0 of 13.0.
+    pub minor: u32,
+}
+
+impl Version {
+    /// The version `major.minor`.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
+    /// Reads the driver's number: 13000 is 13.0, 12090 is 12.9.
+    pub(crate) fn from_driver(number: u32) -> Self {
+        Self::new(number / 1000, number % 1000 / 10)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// What machine code is made for: a compute capability, 90 for 9.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arch(u32);
+
+impl Arch {
+    /// The architectures that every kernel is checked for.
+    pub const CHECKED: [Self; 7] = [
+        Self(75),
+        Self(80),
+        Self(86),
+        Self(89),
+        Self(90),
+        Self(100),
+        Self(120),
+    ];
+
+    /// Compute capability times ten: 90 for 9.0.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Compute capability times ten: 90 for 9.0.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.0)
+    }
+}
+
+impl FromStr for Arch {
+    type Err = NotAnArch;
+
+    /// Reads `90`, `sm_90` or `9.0`.
+    fn from_str(text: &str) -> Result<Self, NotAnArch> {
+        let refused = || NotAnArch(text.to_owned());
+        let digits = match text.split_once('.') {
+            Some((major, minor)) if minor.len() == 1 => format!("{major}{minor}"),
+            Some(_) => return Err(refused()),
+            None => text.strip_prefix("sm_").unwrap_or(text).to_owned(),
+        };
+        let number = digits.bytes().all(|byte| byte.is_ascii_digit());
+        match digits.parse() {
+            Ok(arch @ 10..1000) if number => Ok(Self(arch)),
+            _ => Err(refused()),
+        }
+    }
+}
+
+/// The text names no architecture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no GPU architecture; write it as 90, sm_90 or 9.0")]
+pub struct NotAnArch(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_architecture_is_read_in_each_of_its_ways_of_writing() {
+        for (text, number) in [
+            ("90", 90),
+            ("sm_90", 90),
+            ("9.0", 90),
+            ("sm_120", 120),
+            ("12.0", 120),
+        ] {
+            assert_eq!(text.parse(), Ok(Arch::new(number)), "{text}");
+        }
+        for text in [
+            "",
+            "sm_",
+            "9",
+            "9.",
+            "9.00",
+            "+90",
+            "-1.0",
+            "90a",
+            "sm_9.0",
+            "1000",
+            "99999999999",
+        ] {
+            assert_eq!(
+                text.parse::<Arch>(),
+                Err(NotAnArch(text.to_owned())),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_drivers_number_is_a_version() {
+        assert_eq!(Version::from_driver(13000).to_string(), "13.0");
+        assert_eq!(Version::from_driver(12090), Version::new(12, 9));
+        assert!(Version::new(12, 9) < Version::new(13, 0));
+    }
+}

@@ -37,8 +37,72 @@ pub const CHILDREN_PROBE: Source = Source {
     kernels: &["launch_children"],
 };
 
-/// All sources.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE];
+const CONTRACT: (&str, &str) = ("contract.cuh", include_str!("../cuda/contract.cuh"));
+const WALK: (&str, &str) = ("walk.cuh", include_str!("../cuda/walk.cuh"));
+const WORK: (&str, &str) = ("work.cuh", include_str!("../cuda/work.cuh"));
+const TILE: (&str, &str) = ("tile.cuh", include_str!("../cuda/tile.cuh"));
+
+/// Points into cells: check, count, scan, place, settle.
+pub const GRID: Source = Source {
+    name: "grid",
+    text: include_str!("../cuda/grid.cu"),
+    headers: &[CONTRACT],
+    launches_children: false,
+    kernels: &[
+        "grid_reset",
+        "grid_bounds",
+        "grid_keys_open",
+        "grid_keys_periodic",
+        "grid_scan",
+        "list_scan",
+        "grid_place",
+        "grid_settle_crowded",
+        "grid_settle_open",
+        "grid_settle_periodic",
+        "counts_in_order",
+    ],
+};
+
+/// Traversal by one thread per target.
+pub const FLAT: Source = Source {
+    name: "flat",
+    text: include_str!("../cuda/flat.cu"),
+    headers: &[CONTRACT, WALK, WORK],
+    launches_children: false,
+    kernels: &["flat", "flat_lists"],
+};
+
+/// Traversal of tiles from a list of cells.
+pub const TASKS: Source = Source {
+    name: "tasks",
+    text: include_str!("../cuda/tasks.cu"),
+    headers: &[CONTRACT, WALK, TILE, WORK],
+    launches_children: false,
+    kernels: &["list_tasks", "cell_tasks"],
+};
+
+/// Traversal of tiles by kernels that kernels launch.
+pub const CHILDREN: Source = Source {
+    name: "children",
+    text: include_str!("../cuda/children.cu"),
+    headers: &[CONTRACT, WALK, TILE, WORK],
+    launches_children: true,
+    kernels: &["child_per_cell", "child_aggregated"],
+};
+
+/// The sources that are programs as they stand.
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID];
+
+/// The sources that become programs with the macros of a traversal.
+pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN];
+
+/// CUDA twins of the named pair kernels of `nearfield-pairs`.
+pub mod pairs {
+    /// Twin of `SphDensity`.
+    pub const SPH_DENSITY: &str = include_str!("../cuda/pairs/sph_density.cuh");
+    /// Twin of `SphForce`.
+    pub const SPH_FORCE: &str = include_str!("../cuda/pairs/sph_force.cuh");
+}
 
 #[cfg(test)]
 mod tests {
@@ -46,14 +110,14 @@ mod tests {
 
     #[test]
     fn every_kernel_named_is_defined_in_its_source() {
-        for source in ALL {
+        for source in ALL.iter().chain(TRAVERSALS) {
             assert!(
                 !source.kernels.is_empty(),
                 "{} names no kernel",
                 source.name
             );
             for kernel in source.kernels {
-                let definition = format!("void {kernel}(");
+                let definition = format!("{kernel}(");
                 assert!(
                     source.text.contains(&definition),
                     "{} has no `{definition}`",

@@ -123,6 +123,62 @@ pub enum Error {
         /// What they were for.
         what: String,
     },
+    /// A set has more points than can be numbered.
+    #[error("{0} points are too many: a set holds fewer than 4294967295")]
+    TooManyPoints(usize),
+    /// The box of cells around the points is too large for a dense table.
+    #[error(
+        "the points lie too far apart for the GPU lane: {points} points in a box of {cells} cells, \
+         at most {most}; use `--device cpu`, whose tables grow with the points alone"
+    )]
+    TooSparse {
+        /// Cells of the box.
+        cells: u64,
+        /// Points in it.
+        points: u32,
+        /// Cells a table may have.
+        most: u64,
+    },
+    /// Kernels could not launch their children.
+    #[error(
+        "{failed} launches from kernels failed (code {error} of the device runtime): raise the \
+         limit of pending launches, or choose the strategy flat or cell-tasks"
+    )]
+    Launches {
+        /// Launches that failed.
+        failed: u32,
+        /// Largest error code among them.
+        error: u32,
+    },
+    /// A pair kernel without CUDA text.
+    #[error(
+        "the pair kernel {kernel} has no CUDA text, so it runs on the CPU alone: implement \
+         PairKernel::cuda, or use the device cpu"
+    )]
+    NoCuda {
+        /// Type of the kernel.
+        kernel: String,
+    },
+    /// A pair kernel has more parameters than a launch carries.
+    #[error("the pair kernel {kernel} has {found} uniforms, at most {most} can be passed")]
+    TooManyUniforms {
+        /// Type of the kernel.
+        kernel: String,
+        /// Uniforms it has.
+        found: usize,
+        /// Uniforms it may have.
+        most: usize,
+    },
+    /// An array does not fit the points and the kernel.
+    #[error("{what}: {found} values, but {expected} are needed")]
+    FieldLength {
+        /// Which array.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// What it should be.
+        expected: usize,
+    },
 }
 
 /// Architectures, as `sm_80, sm_90`.

@@ -23,6 +23,7 @@ mod cache;
 mod compile;
 mod driver;
 mod error;
+mod lane;
 mod library;
 mod modules;
 mod nvjitlink;
@@ -37,6 +38,10 @@ pub use cache::{Cache, Entry};
 pub use compile::{Compiler, Linker};
 pub use driver::DeviceInfo;
 pub use error::Error;
+pub use lane::{
+    DeviceLattice, DeviceLists, DevicePoints, GpuLane, ListKind, Measured, PairFields, PairOfPoints,
+    PairProgram, PairScratch, ParseStrategyError, Strategy,
+};
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, open};
 pub use program::{Key, Program, USER_HEADER, programs};

@@ -47,11 +47,20 @@ impl Bounds {
         if !all_finite {
             return Err(positions.with(FindBad { len }));
         }
-        match domain.tilt() {
-            None => bounds.check_distance_from_box(positions, domain)?,
-            Some(tilt) => bounds.check_distance_from_tilted_box(positions, domain, tilt)?,
-        }
+        bounds.check(positions, domain)?;
         Ok(bounds)
+    }
+
+    /// Checks that no point lies too far away along a periodic axis, for bounds that were measured
+    /// elsewhere; all coordinates are finite.
+    ///
+    /// # Errors
+    /// [`Error::TooFarFromBox`] and [`Error::TooFarFromTiltedBox`], as [`of`](Self::of).
+    pub fn check(&self, positions: Positions<'_>, domain: &Domain) -> Result<(), Error> {
+        match domain.tilt() {
+            None => self.check_distance_from_box(positions, domain),
+            Some(tilt) => self.check_distance_from_tilted_box(positions, domain, tilt),
+        }
     }
 
     /// Length of the box per axis; 0 when it is empty.

@@ -64,6 +64,24 @@ struct Axis {
     period: Option<Period>,
 }
 
+/// How a coordinate x becomes a cell along one axis; all operations in `f64`, none fused.
+///
+/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), clamped to ±2⁴¹. On a periodic
+/// axis of a straight box it is floor((x − w · `length`) · `inverse_edge`) with w = floor(x /
+/// `length`), clamped to `0..cells`; of a tilted one floor((f − floor(f)) · `cells`), with f the
+/// fraction that the row of [`Domain::inverse`] gives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AxisScale {
+    /// Cells per unit length (in a tilted box, of its width).
+    pub inverse_edge: f64,
+    /// Box length; 0 where the axis is open.
+    pub length: f64,
+    /// Cells in the box; 0 where the axis is open.
+    pub cells: i64,
+    /// Where cell 0 begins, in cells before coordinate 0, on an open axis.
+    pub phase: f64,
+}
+
 /// Cells of an open axis, all of which have the same edge.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenScale {
@@ -230,9 +248,24 @@ impl Lattice {
         })
     }
 
+    /// How coordinates become cells along an axis, for lanes that do it themselves: the same
+    /// operations in the same order give the same cells as [`cell`](Self::cell).
+    pub fn scale(&self, axis: usize) -> AxisScale {
+        let Axis {
+            inverse_edge,
+            period,
+        } = self.axes[axis];
+        AxisScale {
+            inverse_edge,
+            length: period.map_or(0.0, |period| period.length),
+            cells: period.map_or(0, |period| period.cells),
+            phase: if self.domain.is_tilted() { 0.0 } else { PHASE },
+        }
+    }
+
     /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
     /// point is already inside the box. `bounds` must not be empty.
-    pub(crate) fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
+    pub fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
         let (mut low, mut high, mut inside) = ([0; 3], [0; 3], true);
         for axis in 0..3 {
             let [(min, min_wrap), (max, max_wrap)] = match self.domain.tilt() {

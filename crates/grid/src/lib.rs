@@ -37,7 +37,7 @@ pub use csr::Csr;
 pub use domain::Domain;
 pub use error::Error;
 pub use grid::{Cells, Grid, Run, SortedPoints};
-pub use lattice::{Cell, Lattice, Row};
+pub use lattice::{AxisScale, Cell, Lattice, Row};
 pub use permutation::Permutation;
 pub use positions::Positions;
 pub use radius::Radius;

@@ -1,6 +1,6 @@
 //! The trait that a pair interaction implements.
 
-use crate::Channels;
+use crate::{Channels, Cuda};
 
 /// Geometry of a pair that is within the radius.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ impl Pair {
 }
 
 /// How the contributions of a target's neighbours are combined, channel by channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduce {
     /// Added up; 0 without neighbours.
     Sum,
@@ -114,6 +114,12 @@ pub trait PairKernel: Sync {
     /// library functions. It may also be evaluated for candidates beyond the radius, whose results
     /// are thrown away, so it must not panic; NaN and infinity are harmless there.
     fn pair(&self, pair: Pair, target: Self::Target, source: Self::Source) -> Self::Output;
+
+    /// The same function as CUDA C++, for the GPU lane; `None`, the default, leaves the kernel to
+    /// the CPU lane.
+    fn cuda(&self) -> Option<Cuda> {
+        None
+    }
 
     /// Whether [`mutual`](Self::mutual) costs less than two calls of [`pair`](Self::pair). Pairs of
     /// points of one set may then be evaluated once for both points (Newton's third law), which

@@ -8,11 +8,13 @@
 //! kernel as its [`Target`](PairKernel::Target) and [`Source`](PairKernel::Source) types.
 
 mod channels;
+mod cuda;
 mod field;
 mod kernel;
 mod sph;
 
 pub use channels::Channels;
+pub use cuda::Cuda;
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};
 pub use sph::{SphDensity, SphForce, WendlandC2};

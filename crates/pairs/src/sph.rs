@@ -1,6 +1,7 @@
 //! Named kernels of smoothed particle hydrodynamics.
 
-use crate::{Pair, PairKernel};
+use crate::{Cuda, Pair, PairKernel};
+use nearfield_kernels::pairs;
 use std::f32::consts::PI;
 
 /// The C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) with compact support `2h` in 3D:
@@ -58,6 +59,12 @@ impl PairKernel for SphDensity {
         mass * self.kernel.value(pair.d2)
     }
 
+    fn cuda(&self) -> Option<Cuda> {
+        let WendlandC2 { inverse_h, scale } = self.kernel;
+        let twin = Cuda::new("sph_density.cuh", pairs::SPH_DENSITY);
+        Some(twin.uniforms([0.5 * inverse_h, scale]))
+    }
+
     const MUTUAL: bool = true;
 
     #[inline(always)]
@@ -93,6 +100,18 @@ impl PairKernel for SphForce {
         let factor = mass * self.magnitude(pair, target, (vj, rho_j, p_j));
         let [dx, dy, dz] = pair.d;
         [factor * dx, factor * dy, factor * dz]
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let WendlandC2 { inverse_h, scale } = self.kernel;
+        let twin = Cuda::new("sph_force.cuh", pairs::SPH_FORCE);
+        Some(twin.uniforms([
+            0.5 * inverse_h,
+            -5.0 * scale * inverse_h * inverse_h,
+            self.alpha_c,
+            self.h,
+            0.01 * self.h * self.h,
+        ]))
     }
 
     const MUTUAL: bool = true;

@@ -1,0 +1,110 @@
+//! Device memory that is kept between steps and grows when it must.
+
+use crate::Error;
+use cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtr, DeviceRepr,
+    sys::{CUdeviceptr, CUresult},
+};
+use std::sync::Arc;
+
+/// An array on the device; its contents are lost when it grows.
+#[derive(Debug)]
+pub(crate) struct Buffer<T> {
+    what: &'static str,
+    slice: Option<CudaSlice<T>>,
+}
+
+impl<T: DeviceRepr> Buffer<T> {
+    /// Nothing yet. Messages call it `what`.
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self { what, slice: None }
+    }
+
+    /// Elements there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.slice.as_ref().map_or(0, CudaSlice::len)
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+
+    /// Makes room for `len` elements; true when the array is new, its contents unspecified.
+    pub(crate) fn reserve(&mut self, stream: &Arc<CudaStream>, len: usize) -> Result<bool, Error> {
+        if len <= self.capacity() && self.slice.is_some() {
+            return Ok(false);
+        }
+        // An eighth more, so that a growing set does not make a new array every step.
+        let wanted = match self.slice.take() {
+            None => len.max(1),
+            Some(_) => len + len / 8,
+        };
+        // SAFETY: every element is written by a kernel or a copy before anything reads it.
+        let slice = unsafe { stream.alloc::<T>(wanted) }.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
+                bytes: wanted.saturating_mul(size_of::<T>()),
+                what: self.what.to_owned(),
+            },
+            _ => Error::driver(format!("allocating {}", self.what), error),
+        })?;
+        self.slice = Some(slice);
+        Ok(true)
+    }
+
+    /// Address of the array, 0 before the first [`reserve`](Self::reserve).
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        let Some(slice) = &self.slice else { return 0 };
+        let (address, _held) = slice.device_ptr(slice.stream());
+        address
+    }
+
+    /// Sets the elements `range` to zero bytes.
+    pub(crate) fn zero(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        range: std::ops::Range<usize>,
+    ) -> Result<(), Error>
+    where
+        T: cudarc::driver::ValidAsZeroBits,
+    {
+        let what = self.what;
+        let Some(mut view) = self.slice.as_mut().and_then(|slice| slice.try_slice_mut(range)) else {
+            return Ok(());
+        };
+        match view.len() {
+            0 => Ok(()),
+            _ => stream
+                .memset_zeros(&mut view)
+                .map_err(|error| Error::driver(format!("clearing {what}"), error)),
+        }
+    }
+
+    /// Copies `values` to the front, making room for them.
+    pub(crate) fn upload(&mut self, stream: &Arc<CudaStream>, values: &[T]) -> Result<(), Error> {
+        self.reserve(stream, values.len())?;
+        let what = self.what;
+        let Some(slice) = self.slice.as_mut().filter(|_| !values.is_empty()) else {
+            return Ok(());
+        };
+        stream
+            .memcpy_htod(values, slice)
+            .map_err(|error| Error::driver(format!("uploading {what}"), error))
+    }
+
+    /// Copies elements from `first` on into `values` and waits until they are there.
+    pub(crate) fn download(
+        &self,
+        stream: &Arc<CudaStream>,
+        first: usize,
+        values: &mut [T],
+    ) -> Result<(), Error> {
+        let failed = |error| Error::driver(format!("downloading {}", self.what), error);
+        let range = first..first + values.len();
+        let view = self.slice.as_ref().and_then(|slice| slice.try_slice(range));
+        if let Some(view) = view.filter(|_| !values.is_empty()) {
+            stream.memcpy_dtoh(&view, values).map_err(failed)?;
+        }
+        stream.synchronize().map_err(failed)
+    }
+}

@@ -1,0 +1,409 @@
+//! Every launch of a kernel: one typed function each, and the only unsafe code of the lane.
+//!
+//! **What the functions rely on:** every address handed over is of a live buffer with as many
+//! elements as the counts beside it say (the buffers' owners see to it), and everything is on the
+//! lane's one stream, so a kernel finds what the one before it wrote.
+
+use super::layout::{Arguments, Lattice, Outlet, Points, Walk};
+use crate::{Error, Module, Modules, Program};
+use cudarc::driver::{
+    CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, sys::CUdeviceptr,
+};
+
+/// Threads of a block in grid.cu.
+const GRID_THREADS: u32 = 256;
+/// Items that a block of a scan takes.
+pub(crate) const SCAN_TILE: usize = 4096;
+/// Threads of a block in flat.cu and tasks.cu.
+const TRAVERSAL_THREADS: u32 = 128;
+/// Threads of a parent block in children.cu.
+const PARENT_THREADS: u32 = 256;
+/// Cells that share a block of `list_tasks`.
+const TASK_THREADS: u32 = 256;
+
+/// Tiles of a scan of `items`.
+pub(crate) fn scan_tiles(items: usize) -> usize {
+    items.div_ceil(SCAN_TILE).max(1)
+}
+
+/// Blocks of `threads` for `items`, one each at least.
+fn blocks(items: usize, threads: u32) -> u32 {
+    u32::try_from(items.div_ceil(threads as usize).max(1)).unwrap_or(u32::MAX)
+}
+
+/// A kernel with its name for messages.
+#[derive(Debug, Clone)]
+struct Kernel {
+    name: &'static str,
+    function: CudaFunction,
+}
+
+impl Kernel {
+    fn of(module: &Module, name: &'static str) -> Result<Self, Error> {
+        let function = module.function(name)?;
+        Ok(Self { name, function })
+    }
+
+    /// Starts `blocks` × `threads`; `arguments` push what the kernel declares.
+    ///
+    /// # Safety
+    /// The arguments are those the kernel declares, and the module's promise holds for them.
+    unsafe fn start(
+        &self,
+        stream: &CudaStream,
+        (blocks, threads): (u32, u32),
+        arguments: &[&dyn Argument],
+    ) -> Result<(), Error> {
+        let mut launch = stream.launch_builder(&self.function);
+        for argument in arguments {
+            argument.push(&mut launch);
+        }
+        let config = LaunchConfig {
+            grid_dim: (blocks, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the caller's promise.
+        match unsafe { launch.launch(config) } {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::driver(format!("starting kernel {}", self.name), error)),
+        }
+    }
+}
+
+/// Something that a kernel takes.
+trait Argument {
+    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>);
+}
+
+impl<T: DeviceRepr> Argument for T {
+    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>) {
+        launch.arg(self);
+    }
+}
+
+/// The kernels of grid.cu.
+#[derive(Debug)]
+pub(crate) struct GridKernels {
+    reset: Kernel,
+    bounds: Kernel,
+    keys: [Kernel; 2],
+    scan: Kernel,
+    list_scan: Kernel,
+    place: Kernel,
+    settle_crowded: Kernel,
+    settle: [Kernel; 2],
+    counts_in_order: Kernel,
+}
+
+/// What sorting a set reads and writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sorting {
+    pub(crate) positions: CUdeviceptr,
+    pub(crate) count: u32,
+    pub(crate) counts: CUdeviceptr,
+    pub(crate) keys: CUdeviceptr,
+    pub(crate) placed: CUdeviceptr,
+    pub(crate) tiles: CUdeviceptr,
+    pub(crate) status: CUdeviceptr,
+    pub(crate) cells: usize,
+}
+
+impl GridKernels {
+    pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
+        let module = modules.load(&Program::from(&nearfield_kernels::GRID))?;
+        let kernel = |name| Kernel::of(&module, name);
+        Ok(Self {
+            reset: kernel("grid_reset")?,
+            bounds: kernel("grid_bounds")?,
+            keys: [kernel("grid_keys_open")?, kernel("grid_keys_periodic")?],
+            scan: kernel("grid_scan")?,
+            list_scan: kernel("list_scan")?,
+            place: kernel("grid_place")?,
+            settle_crowded: kernel("grid_settle_crowded")?,
+            settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
+            counts_in_order: kernel("counts_in_order")?,
+        })
+    }
+
+    pub(crate) fn reset(
+        &self,
+        stream: &CudaStream,
+        status: CUdeviceptr,
+        tiles: CUdeviceptr,
+        tiles_in_all: usize,
+    ) -> Result<(), Error> {
+        let shape = (blocks(tiles_in_all, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.reset.start(stream, shape, &[&status, &tiles, &(tiles_in_all as u32)]) }
+    }
+
+    pub(crate) fn bounds(&self, stream: &CudaStream, sorting: &Sorting) -> Result<(), Error> {
+        let Sorting { positions, count, status, .. } = *sorting;
+        // Enough to fill the largest devices; blocks go on to further points.
+        let shape = (blocks(count as usize, GRID_THREADS).min(1024), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.bounds.start(stream, shape, &[&positions, &count, &status]) }
+    }
+
+    pub(crate) fn keys(
+        &self,
+        stream: &CudaStream,
+        sorting: &Sorting,
+        lattice: &Lattice,
+        points: &Points,
+        periodic: bool,
+    ) -> Result<(), Error> {
+        let Sorting { positions, count, counts, keys, status, .. } = *sorting;
+        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
+        let kernel = &self.keys[usize::from(periodic)];
+        // SAFETY: the module's promise.
+        unsafe {
+            kernel.start(
+                stream,
+                shape,
+                &[&positions, &count, lattice, points, &counts, &keys, &status],
+            )
+        }
+    }
+
+    pub(crate) fn scan(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
+        let Sorting { counts, tiles, status, cells, .. } = *sorting;
+        let tiles_in_all = scan_tiles(cells) as u32;
+        // SAFETY: the module's promise; counts and starts are padded to whole tiles.
+        unsafe {
+            self.scan.start(
+                stream,
+                (tiles_in_all, GRID_THREADS),
+                &[&counts, &starts, &tiles_in_all, &tiles, &status],
+            )
+        }
+    }
+
+    pub(crate) fn list_scan(
+        &self,
+        stream: &CudaStream,
+        counts: CUdeviceptr,
+        starts: CUdeviceptr,
+        items: usize,
+        tiles: CUdeviceptr,
+        status: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let tiles_in_all = scan_tiles(items) as u32;
+        // SAFETY: the module's promise; counts and starts are padded to whole tiles.
+        unsafe {
+            self.list_scan.start(
+                stream,
+                (tiles_in_all, GRID_THREADS),
+                &[&counts, &starts, &tiles_in_all, &tiles, &status],
+            )
+        }
+    }
+
+    pub(crate) fn place(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
+        let Sorting { count, keys, placed, .. } = *sorting;
+        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.place.start(stream, shape, &[&keys, &starts, &count, &placed]) }
+    }
+
+    pub(crate) fn settle_crowded(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
+        let Sorting { placed, cells, .. } = *sorting;
+        let cells = cells as u32;
+        // SAFETY: the module's promise.
+        unsafe { self.settle_crowded.start(stream, (cells.min(1024), 1024), &[&starts, &cells, &placed]) }
+    }
+
+    pub(crate) fn settle(
+        &self,
+        stream: &CudaStream,
+        sorting: &Sorting,
+        lattice: &Lattice,
+        points: &Points,
+        periodic: bool,
+    ) -> Result<(), Error> {
+        let Sorting { positions, count, placed, status, .. } = *sorting;
+        let Points { at, wraps, starts, any_wrapped, .. } = *points;
+        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
+        let kernel = &self.settle[usize::from(periodic)];
+        // SAFETY: the module's promise.
+        unsafe {
+            kernel.start(
+                stream,
+                shape,
+                &[&positions, lattice, &starts, &placed, &count, &at, &wraps, &any_wrapped, &status],
+            )
+        }
+    }
+
+    pub(crate) fn counts_in_order(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        counts: CUdeviceptr,
+        out: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.counts_in_order
+                .start(stream, shape, &[&points.at, &counts, &points.count, &out])
+        }
+    }
+}
+
+/// The kernels of one traversal program.
+#[derive(Debug)]
+pub(crate) enum TraversalKernels {
+    /// flat.cu, and its writer of lists.
+    Flat(Flat),
+    /// tasks.cu.
+    Tasks(Tasks),
+    /// children.cu.
+    Children(Children),
+}
+
+/// Kernels of flat.cu.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    traverse: Kernel,
+    gather: Option<Kernel>,
+}
+
+/// Kernels of tasks.cu.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    list: Kernel,
+    traverse: Kernel,
+    gather: Option<Kernel>,
+}
+
+/// Kernels of children.cu.
+#[derive(Debug)]
+pub(crate) struct Children {
+    parent: Kernel,
+    aggregated: bool,
+    gather: Option<Kernel>,
+}
+
+impl Flat {
+    /// `lists`: the program writes lists; `pairs`: it evaluates a pair kernel.
+    pub(crate) fn load(module: &Module, lists: bool, pairs: bool) -> Result<Self, Error> {
+        let traverse = if lists { "flat_lists" } else { "flat" };
+        Ok(Self {
+            traverse: Kernel::of(module, traverse)?,
+            gather: gather(module, pairs)?,
+        })
+    }
+
+    pub(crate) fn run(&self, stream: &CudaStream, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
+        let shape = (blocks(walk.targets.count as usize, TRAVERSAL_THREADS), TRAVERSAL_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
+    }
+}
+
+impl Tasks {
+    pub(crate) fn load(module: &Module, pairs: bool) -> Result<Self, Error> {
+        Ok(Self {
+            list: Kernel::of(module, "list_tasks")?,
+            traverse: Kernel::of(module, "cell_tasks")?,
+            gather: gather(module, pairs)?,
+        })
+    }
+
+    /// `tasks` has room for two numbers and one per cell, the two being 0.
+    pub(crate) fn run(
+        &self,
+        stream: &CudaStream,
+        walk: &Walk,
+        outlet: &Outlet,
+        tasks: CUdeviceptr,
+        cells: usize,
+        multiprocessors: u32,
+    ) -> Result<(), Error> {
+        let shape = (blocks(cells, TASK_THREADS), TASK_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.list.start(stream, shape, &[walk, &tasks]) }?;
+        // As many warps as the device can hold; they take tasks until none is left.
+        let shape = (16 * multiprocessors.max(1), TRAVERSAL_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.traverse.start(stream, shape, &[walk, outlet, &tasks]) }
+    }
+}
+
+impl Children {
+    pub(crate) fn load(module: &Module, aggregated: bool, pairs: bool) -> Result<Self, Error> {
+        let parent = match aggregated {
+            true => "child_aggregated",
+            false => "child_per_cell",
+        };
+        Ok(Self {
+            parent: Kernel::of(module, parent)?,
+            aggregated,
+            gather: gather(module, pairs)?,
+        })
+    }
+
+    /// `arguments` is one [`Arguments`]; `lists` has room for every cell, rounded up to whole
+    /// parent blocks.
+    pub(crate) fn run(
+        &self,
+        stream: &CudaStream,
+        arguments: CUdeviceptr,
+        lists: CUdeviceptr,
+        launches: CUdeviceptr,
+        cells: usize,
+    ) -> Result<(), Error> {
+        let shape = (blocks(cells, PARENT_THREADS), PARENT_THREADS);
+        match self.aggregated {
+            // SAFETY: the module's promise.
+            true => unsafe { self.parent.start(stream, shape, &[&arguments, &lists, &launches]) },
+            // SAFETY: the module's promise.
+            false => unsafe { self.parent.start(stream, shape, &[&arguments, &launches]) },
+        }
+    }
+
+    /// Grids that a traversal of so many cells can have in flight.
+    pub(crate) fn pending(&self, cells: usize) -> usize {
+        match self.aggregated {
+            true => cells.div_ceil(PARENT_THREADS as usize),
+            false => cells,
+        }
+    }
+
+    /// Cells rounded up to whole parent blocks.
+    pub(crate) fn padded(cells: usize) -> usize {
+        cells.next_multiple_of(PARENT_THREADS as usize)
+    }
+}
+
+fn gather(module: &Module, pairs: bool) -> Result<Option<Kernel>, Error> {
+    match pairs {
+        true => Kernel::of(module, "gather_fields").map(Some),
+        false => Ok(None),
+    }
+}
+
+impl TraversalKernels {
+    /// Brings the channels of the sources into sorted order.
+    pub(crate) fn gather(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        fields: CUdeviceptr,
+        sources: CUdeviceptr,
+        more: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let (Self::Flat(Flat { gather, .. })
+        | Self::Tasks(Tasks { gather, .. })
+        | Self::Children(Children { gather, .. })) = self;
+        let Some(gather) = gather else { return Ok(()) };
+        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { gather.start(stream, shape, &[&points.at, &fields, &points.count, &sources, &more]) }
+    }
+}
+
+/// Size of the arguments of children.cu, for the buffer that holds them.
+pub(crate) type ChildArguments = Arguments;

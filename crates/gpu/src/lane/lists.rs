@@ -1,0 +1,196 @@
+//! Neighbour lists on the device.
+
+use super::{
+    GpuLane,
+    buffer::Buffer,
+    launch::SCAN_TILE,
+    layout::{Outlet, Status},
+    programs::Work,
+    strategy::Strategy,
+    walk::{PairOfPoints, Scratch},
+};
+use crate::Error;
+
+/// Which pairs a list holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ListKind {
+    /// Every neighbour of every target.
+    #[default]
+    Full,
+    /// Each pair of a set once: j > i, or j = i in a lexicographically positive image.
+    Half,
+}
+
+/// Lists of one pair of sets: start and count per target in the caller's order over one storage of
+/// entries, the lists of sorted targets one behind the other.
+#[derive(Debug)]
+pub struct DeviceLists {
+    counts: Buffer<u32>,
+    starts: Buffer<u64>,
+    entries: Buffer<u32>,
+    list_starts: Buffer<u64>,
+    list_counts: Buffer<u32>,
+    tiles: Buffer<u64>,
+    status: Buffer<Status>,
+    scratch: Scratch,
+    /// Targets rounded up to whole tiles of the scan, behind whose starts the total stands.
+    scanned: usize,
+    targets: usize,
+    pairs: u64,
+}
+
+impl Default for DeviceLists {
+    fn default() -> Self {
+        Self {
+            counts: Buffer::new("counts of neighbours"),
+            starts: Buffer::new("starts of lists"),
+            entries: Buffer::new("entries of lists"),
+            list_starts: Buffer::new("starts of lists"),
+            list_counts: Buffer::new("lengths of lists"),
+            tiles: Buffer::new("tiles of a scan"),
+            status: Buffer::new("the status"),
+            scratch: Scratch::default(),
+            scanned: 0,
+            targets: 0,
+            pairs: 0,
+        }
+    }
+}
+
+impl GpuLane {
+    /// Writes the neighbours of every target into `lists`: counts them, adds up where every list
+    /// begins, and writes each entry once.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] with the bytes that the entries take, and those of compiling and
+    /// running programs; the lists are then empty.
+    pub fn search(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+    ) -> Result<(), Error> {
+        let targets = of.targets.len();
+        lists.targets = 0;
+        lists.pairs = 0;
+        lists.reserve(self, targets)?;
+        if of.is_empty() {
+            lists.list_starts.zero(&self.stream, 0..targets)?;
+            lists.list_counts.zero(&self.stream, 0..targets)?;
+            lists.targets = targets;
+            return Ok(());
+        }
+        lists.count(self, of, kind, strategy)?;
+        let pairs = lists.total(self)?;
+        let room = usize::try_from(pairs).map_err(|_| Error::OutOfMemory {
+            bytes: usize::MAX,
+            what: "entries of lists".to_owned(),
+        })?;
+        lists.entries.reserve(&self.stream, room)?;
+        lists.fill(self, of, kind, strategy, pairs)?;
+        lists.targets = targets;
+        lists.pairs = pairs;
+        Ok(())
+    }
+}
+
+impl DeviceLists {
+    /// Number of targets.
+    pub fn len(&self) -> usize {
+        self.targets
+    }
+
+    /// Whether there are no targets.
+    pub fn is_empty(&self) -> bool {
+        self.targets == 0
+    }
+
+    /// Number of neighbours together.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        self.counts.bytes()
+            + self.starts.bytes()
+            + self.entries.bytes()
+            + self.list_starts.bytes()
+            + self.list_counts.bytes()
+    }
+
+    /// Copies the lists to the host: `start` and `count` hold one value per target in the caller's
+    /// order, `entries` the [`pairs`](Self::pairs) entries.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn download(
+        &self,
+        lane: &GpuLane,
+        start: &mut [u64],
+        count: &mut [u32],
+        entries: &mut [u32],
+    ) -> Result<(), Error> {
+        self.list_starts.download(&lane.stream, 0, start)?;
+        self.list_counts.download(&lane.stream, 0, count)?;
+        self.entries.download(&lane.stream, 0, entries)
+    }
+
+    fn reserve(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
+        let stream = &lane.stream;
+        let padded = lane.tiles_for(&mut self.tiles, targets)? * SCAN_TILE;
+        self.scanned = padded;
+        self.counts.reserve(stream, padded)?;
+        self.starts.reserve(stream, padded + 1)?;
+        self.list_starts.reserve(stream, targets)?;
+        self.list_counts.reserve(stream, targets)?;
+        self.status.reserve(stream, 1)?;
+        // What is scanned behind the last target.
+        self.counts.zero(stream, targets..padded)
+    }
+
+    fn count(
+        &mut self,
+        lane: &GpuLane,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+    ) -> Result<(), Error> {
+        lane.count_into(of, kind, strategy, &self.counts, &mut self.scratch)?;
+        let (stream, items) = (&*lane.stream, of.targets.len());
+        let (tiles, status) = (self.tiles.address(), self.status.address());
+        let tiles_in_all = super::launch::scan_tiles(items);
+        lane.grid.reset(stream, status, tiles, tiles_in_all)?;
+        let (counts, starts) = (self.counts.address(), self.starts.address());
+        lane.grid.list_scan(stream, counts, starts, items, tiles, status)
+    }
+
+    /// Neighbours of all targets together.
+    fn total(&self, lane: &GpuLane) -> Result<u64, Error> {
+        let mut total = [0];
+        self.starts.download(&lane.stream, self.scanned, &mut total)?;
+        Ok(total[0])
+    }
+
+    fn fill(
+        &mut self,
+        lane: &GpuLane,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        pairs: u64,
+    ) -> Result<(), Error> {
+        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half);
+        let kernels = lane.traversals.get(&lane.modules, &traversal)?;
+        let outlet = Outlet {
+            starts: self.starts.address(),
+            entries: self.entries.address(),
+            list_starts: self.list_starts.address(),
+            list_counts: self.list_counts.address(),
+            capacity: pairs,
+            ..Outlet::default()
+        };
+        lane.traverse(&kernels, of, &outlet, &mut self.scratch)
+    }
+}

@@ -1,0 +1,112 @@
+//! The traversal programs: which text and which macros make one, and which are loaded already.
+
+use super::{
+    launch::{Children, Flat, Tasks, TraversalKernels},
+    lists::ListKind,
+    pairs::PairProgram,
+    strategy::Strategy,
+};
+use crate::{Error, Modules, Program};
+use nearfield_kernels::Source;
+use nearfield_pairs::Reduce;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// What a traversal does with pairs; the numbers are those of `NF_WORK` in work.cuh.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Work {
+    Count,
+    Lists(ListKind),
+    Pairs(PairProgram),
+}
+
+/// What tells one traversal program from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Traversal {
+    pub(crate) strategy: Strategy,
+    pub(crate) work: Work,
+    /// One set in an open domain: candidates are found without bounds checks.
+    pub(crate) open: bool,
+    /// Cells to a radius; matters only where `open`.
+    pub(crate) subdivision: u32,
+    /// Half lists, also when they are only counted.
+    pub(crate) half: bool,
+}
+
+impl Traversal {
+    /// Its text.
+    pub(crate) fn program(&self) -> Program {
+        let program = Program::from(self.source())
+            .define("NF_OPEN", u32::from(self.open))
+            .define("NF_K", if self.open { self.subdivision } else { 1 })
+            .define("NF_HALF", self.half);
+        let work = match &self.work {
+            Work::Count => 0,
+            Work::Lists(_) => 1,
+            Work::Pairs(_) => 2,
+        };
+        let program = program.define("NF_WORK", work);
+        let Work::Pairs(pairs) = &self.work else {
+            return program;
+        };
+        let reduce = match pairs.reduce {
+            Reduce::Sum => 0,
+            Reduce::Min => 1,
+            Reduce::Max => 2,
+        };
+        program
+            .define("NF_TARGETS", pairs.targets)
+            .define("NF_SOURCES", pairs.sources)
+            .define("NF_OUTPUTS", pairs.outputs)
+            .define("NF_REDUCE", reduce)
+            .user_text(pairs.name.as_ref(), pairs.text.as_ref())
+    }
+
+    fn source(&self) -> &'static Source {
+        match self.strategy {
+            Strategy::Flat => &nearfield_kernels::FLAT,
+            Strategy::CellTasks => &nearfield_kernels::TASKS,
+            Strategy::ChildPerCell | Strategy::ChildAggregated => &nearfield_kernels::CHILDREN,
+        }
+    }
+
+    fn load(&self, modules: &Modules) -> Result<TraversalKernels, Error> {
+        let module = modules.load(&self.program())?;
+        let pairs = matches!(self.work, Work::Pairs(_));
+        Ok(match self.strategy {
+            Strategy::Flat => {
+                let lists = matches!(self.work, Work::Lists(_));
+                TraversalKernels::Flat(Flat::load(&module, lists, pairs)?)
+            }
+            Strategy::CellTasks => TraversalKernels::Tasks(Tasks::load(&module, pairs)?),
+            Strategy::ChildPerCell | Strategy::ChildAggregated => {
+                let aggregated = self.strategy == Strategy::ChildAggregated;
+                TraversalKernels::Children(Children::load(&module, aggregated, pairs)?)
+            }
+        })
+    }
+}
+
+/// The traversal programs of a context that were loaded, so that a step hashes no program text.
+#[derive(Debug, Default)]
+pub(crate) struct Traversals {
+    loaded: Mutex<HashMap<Traversal, Arc<TraversalKernels>>>,
+}
+
+impl Traversals {
+    pub(crate) fn get(
+        &self,
+        modules: &Modules,
+        traversal: &Traversal,
+    ) -> Result<Arc<TraversalKernels>, Error> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernels) = loaded.get(traversal) {
+            return Ok(kernels.clone());
+        }
+        let kernels = Arc::new(traversal.load(modules)?);
+        loaded.insert(traversal.clone(), kernels.clone());
+        Ok(kernels)
+    }
+}

@@ -1,0 +1,82 @@
+//! How the lane maps cells and targets to threads.
+
+use std::{fmt, str::FromStr};
+
+/// A way of traversing; all give the same neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// One thread per target.
+    #[default]
+    Flat,
+    /// A parent kernel with one thread per cell launches a child grid for every cell that holds
+    /// points, sized by their number; the child stages neighbours in shared memory, 32 at a time.
+    ChildPerCell,
+    /// A parent block collects its occupied cells and launches one child grid for all of them.
+    ChildAggregated,
+    /// The same tiles from a list of tasks made on the device, without launches from kernels.
+    CellTasks,
+}
+
+/// A strategy's name that is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown strategy {0:?}: use flat, child-per-cell, child-aggregated or cell-tasks"
+)]
+pub struct ParseStrategyError(String);
+
+impl Strategy {
+    /// Every strategy.
+    pub const ALL: [Self; 4] = [
+        Self::Flat,
+        Self::ChildPerCell,
+        Self::ChildAggregated,
+        Self::CellTasks,
+    ];
+
+    /// Its name, as [`FromStr`] takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::ChildPerCell => "child-per-cell",
+            Self::ChildAggregated => "child-aggregated",
+            Self::CellTasks => "cell-tasks",
+        }
+    }
+
+    /// Whether its kernels launch kernels.
+    pub fn launches_children(self) -> bool {
+        matches!(self, Self::ChildPerCell | Self::ChildAggregated)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = ParseStrategyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == text)
+            .ok_or_else(|| ParseStrategyError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_parsed_and_printed() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.to_string().parse(), Ok(strategy));
+        }
+        let error = "fast".parse::<Strategy>().unwrap_err().to_string();
+        assert!(error.contains("\"fast\"") && error.contains("cell-tasks"), "{error}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Who searches whom on the device, and running a traversal by any strategy.
+
+use super::{
+    GpuLane,
+    buffer::Buffer,
+    grid::{DeviceLattice, DevicePoints},
+    launch::{ChildArguments, Children, TraversalKernels, scan_tiles},
+    layout::{Launches, Outlet, Walk},
+    lists::ListKind,
+    programs::{Traversal, Work},
+    strategy::Strategy,
+};
+use crate::Error;
+use cudarc::driver::sys::CUlimit;
+
+/// A pair of sets on one lattice.
+#[derive(Debug, Clone, Copy)]
+pub struct PairOfPoints<'a> {
+    /// Cells of both sets.
+    pub lattice: &'a DeviceLattice,
+    /// Points that search.
+    pub targets: &'a DevicePoints,
+    /// Points that are found.
+    pub sources: &'a DevicePoints,
+    /// Whether both are the same set, so that a point is not its own neighbour.
+    pub same_set: bool,
+}
+
+/// Scratch of a traversal; kept by whoever runs it again and again.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    tasks: Buffer<u32>,
+    arguments: Buffer<ChildArguments>,
+    launches: Buffer<Launches>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            tasks: Buffer::new("the list of cells"),
+            arguments: Buffer::new("arguments of children"),
+            launches: Buffer::new("the status of launches"),
+        }
+    }
+}
+
+impl PairOfPoints<'_> {
+    /// Whether there is nothing to visit.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.targets.is_empty() || self.sources.is_empty()
+    }
+
+    /// The program that does `work` with these pairs.
+    pub(crate) fn traversal(&self, strategy: Strategy, work: Work, half: bool) -> Traversal {
+        let open = self.same_set && !self.lattice.is_periodic() && strategy == Strategy::Flat;
+        Traversal {
+            strategy,
+            work,
+            open,
+            subdivision: self.lattice.subdivision(),
+            half: half && self.same_set,
+        }
+    }
+
+    fn walk(&self) -> Walk {
+        Walk {
+            lattice: self.lattice.layout,
+            targets: self.targets.layout(),
+            sources: self.sources.layout(),
+            rows: self.lattice.rows.address(),
+            row_count: self.lattice.row_count,
+            same_set: u32::from(self.same_set),
+        }
+    }
+}
+
+impl GpuLane {
+    /// Number of neighbours of every target, in the caller's order.
+    ///
+    /// # Errors
+    /// Those of compiling a program and of running it.
+    pub fn count(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+    ) -> Result<Vec<u32>, Error> {
+        let mut counts = vec![0; of.targets.len()];
+        if of.is_empty() {
+            return Ok(counts);
+        }
+        let mut sorted = Buffer::<u32>::new("counts of neighbours");
+        sorted.reserve(&self.stream, of.targets.len())?;
+        let mut ordered = Buffer::<u32>::new("counts of neighbours");
+        ordered.reserve(&self.stream, of.targets.len())?;
+        self.count_into(of, kind, strategy, &sorted, &mut Scratch::default())?;
+        let points = of.targets.layout();
+        self.grid
+            .counts_in_order(&self.stream, &points, sorted.address(), ordered.address())?;
+        ordered.download(&self.stream, 0, &mut counts)?;
+        Ok(counts)
+    }
+
+    /// Number of neighbours of every sorted target.
+    pub(crate) fn count_into(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        counts: &Buffer<u32>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let traversal = of.traversal(strategy, Work::Count, kind == ListKind::Half);
+        let kernels = self.traversals.get(&self.modules, &traversal)?;
+        let outlet = Outlet {
+            counts: counts.address(),
+            ..Outlet::default()
+        };
+        self.traverse(&kernels, of, &outlet, scratch)
+    }
+
+    /// Runs a traversal; `outlet` holds what its work needs.
+    pub(crate) fn traverse(
+        &self,
+        kernels: &TraversalKernels,
+        of: PairOfPoints<'_>,
+        outlet: &Outlet,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let (walk, stream) = (of.walk(), &self.stream);
+        let cells = of.targets.cells();
+        match kernels {
+            TraversalKernels::Flat(flat) => flat.run(stream, &walk, outlet),
+            TraversalKernels::Tasks(tasks) => {
+                scratch.tasks.reserve(stream, cells + 2)?;
+                scratch.tasks.zero(stream, 0..2)?;
+                let list = scratch.tasks.address();
+                tasks.run(stream, &walk, outlet, list, cells, self.device.multiprocessors)
+            }
+            TraversalKernels::Children(children) => {
+                self.allow_pending(children.pending(cells))?;
+                let arguments = ChildArguments {
+                    walk,
+                    outlet: *outlet,
+                };
+                scratch.arguments.upload(stream, &[arguments])?;
+                scratch.tasks.reserve(stream, Children::padded(cells))?;
+                scratch.launches.reserve(stream, 1)?;
+                scratch.launches.zero(stream, 0..1)?;
+                let (arguments, lists) = (scratch.arguments.address(), scratch.tasks.address());
+                let launches = scratch.launches.address();
+                children.run(stream, arguments, lists, launches, cells)?;
+                let mut status = [Launches::default()];
+                scratch.launches.download(stream, 0, &mut status)?;
+                match status[0] {
+                    Launches { failed: 0, .. } => Ok(()),
+                    Launches { failed, error } => Err(Error::Launches { failed, error }),
+                }
+            }
+        }
+    }
+
+    /// Lets so many grids launched by kernels wait at a time.
+    fn allow_pending(&self, grids: usize) -> Result<(), Error> {
+        let limit = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
+        let failed = |error| Error::driver("setting the limit of pending launches", error);
+        let allowed = self.context.get_limit(limit).map_err(failed)?;
+        if allowed < grids {
+            self.context.set_limit(limit, grids.next_power_of_two()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Tiles of a scan over so many items, and room for them.
+    pub(crate) fn tiles_for(&self, tiles: &mut Buffer<u64>, items: usize) -> Result<usize, Error> {
+        let count = scan_tiles(items);
+        tiles.reserve(&self.stream, count)?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,44 @@
+//! The CUDA twin of a pair kernel.
+
+use std::borrow::Cow;
+
+/// A pair kernel as CUDA C++, compiled into the traversal at run time.
+///
+/// The text defines
+///
+/// ```cuda
+/// void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
+///           float* result);
+/// ```
+///
+/// where `pair.d[3]` and `pair.d2` are those of [`Pair`](crate::Pair), `target` and `source` the
+/// channels that the kernel reads, in order, and `result` the channels it gives. `uniform` holds
+/// [`uniforms`](Self::uniforms). `fast_sqrt` and `fast_rsqrt` are there, off by at most one unit in
+/// the last place. Multiplications and additions are not contracted; write `__fmaf_rn` where that
+/// is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cuda {
+    /// What compile errors call the text, such as a file name.
+    pub name: Cow<'static, str>,
+    /// The text.
+    pub text: Cow<'static, str>,
+    /// Parameters, at most 32: they are arguments of the launch, so changing them compiles nothing.
+    pub uniforms: Vec<f32>,
+}
+
+impl Cuda {
+    /// A text without parameters; `name` is what compile errors call it.
+    pub fn new(name: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            name: name.into(),
+            text: text.into(),
+            uniforms: Vec::new(),
+        }
+    }
+
+    /// The same with these parameters.
+    pub fn uniforms(mut self, uniforms: impl Into<Vec<f32>>) -> Self {
+        self.uniforms = uniforms.into();
+        self
+    }
+}

@@ -1,0 +1,121 @@
+// What all kernels share: cells, sorted points and the arithmetic of the neighbour test.
+//
+// Everything here gives the same bits as the CPU lane: cells as nearfield_grid::Lattice::cell,
+// distances as the contract has them. The structs are filled by crates/gpu/src/layout.rs, which
+// has the same fields in the same order.
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+constexpr u32 NONE = 0xffffffffu;
+
+// Cells of edge r/K of one radius and domain.
+struct Lattice {
+    double inverse_edge[3];  // cells per unit length; in a tilted box per unit of width
+    double length[3];        // box length of a periodic axis, 0 of an open one
+    double vectors[3][3];    // box vectors of a tilted box
+    double inverse[3][3];    // rows of the inverse of their matrix
+    i64 period[3];           // cells in the box on a periodic axis, 0 on an open one
+    double phase[3];         // where cell 0 begins, in cells before coordinate 0
+    float reach;             // K and a little more: the enlarged radius in cells of an open domain
+    float r2;                // squared radius
+    u32 tilted;
+    u32 periodic;            // whether any axis is
+};
+
+// One set sorted by cell. The table has a start for every cell of a box of cells, and one behind
+// the last.
+struct Points {
+    const float4* at;       // x, y, z, and the caller's index as bits
+    const int4* wraps;      // whole boxes between a point and its image in the box; periodic only
+    const u32* starts;
+    const u32* any_wrapped; // 0 when no point lies outside the box; periodic only
+    i64 origin[3];          // first cell of the box along each axis
+    u32 dims[3];            // cells of the box along each axis
+    u32 count;              // points
+};
+
+// A neighbour row: cells x - reach ... x + reach at (y, z), as offsets.
+struct Row {
+    int y, z, reach;
+};
+
+// Cell coordinates are clamped to this on open axes; see nearfield_grid::Lattice.
+constexpr double FARTHEST_CELL = 2199023255552.0;
+
+struct Place {
+    double cell;
+    int wraps;
+    float within;  // where in the cell, from 0 to 1
+};
+
+__device__ __forceinline__ double clamped(double x) {
+    return fmin(fmax(x, -FARTHEST_CELL), FARTHEST_CELL);
+}
+
+// Cell on an open axis.
+__device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, float coordinate) {
+    const double u = clamped(coordinate * lattice.inverse_edge[axis] + lattice.phase[axis]);
+    Place place;
+    place.cell = floor(u);
+    place.wraps = 0;
+    place.within = static_cast<float>(u - place.cell);
+    return place;
+}
+
+// Cell on any axis of any domain. The operations and their order are those of the CPU; products
+// and sums are never contracted (`--fmad=false`).
+__device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, float x, float y, float z) {
+    const float coordinate = axis == 0 ? x : axis == 1 ? y : z;
+    if (lattice.length[axis] == 0.0) return open_place(lattice, axis, coordinate);
+    Place place;
+    double wraps, cell;
+    const double last = static_cast<double>(lattice.period[axis] - 1);
+    if (lattice.tilted) {
+        const double* g = lattice.inverse[axis];
+        const double fraction = (g[0] * x + g[1] * y) + g[2] * z;
+        wraps = floor(clamped(fraction));
+        cell = floor(clamped((fraction - wraps) * static_cast<double>(lattice.period[axis])));
+    } else {
+        wraps = floor(clamped(coordinate / lattice.length[axis]));
+        const double inside = coordinate - wraps * lattice.length[axis];
+        cell = floor(clamped(inside * lattice.inverse_edge[axis]));
+    }
+    place.cell = fmin(fmax(cell, 0.0), last);
+    place.wraps = static_cast<int>(wraps);
+    place.within = 0.0f;
+    return place;
+}
+
+// The image vector of image n, computed in f64 and rounded once.
+__device__ __forceinline__ float3 image_vector(const Lattice& lattice, int a, int b, int c) {
+    const int n[3] = {a, b, c};
+    double boxes[3];
+    float shift[3];
+    for (int k = 0; k < 3; k++) boxes[k] = lattice.length[k] == 0.0 ? 0.0 : static_cast<double>(n[k]);
+    for (int axis = 0; axis < 3; axis++) {
+        const double sum = lattice.tilted
+            ? (boxes[0] * lattice.vectors[0][axis] + boxes[1] * lattice.vectors[1][axis])
+                + boxes[2] * lattice.vectors[2][axis]
+            : boxes[axis] * lattice.length[axis];
+        shift[axis] = static_cast<float>(sum);
+    }
+    return make_float3(shift[0], shift[1], shift[2]);
+}
+
+// d squared, rounded as the contract says.
+__device__ __forceinline__ float squared(float dx, float dy, float dz) {
+    return __fmaf_rn(dz, dz, __fmaf_rn(dy, dy, __fmul_rn(dx, dx)));
+}
+
+// Sum of a value over the lanes before this one and this one.
+__device__ __forceinline__ u32 warp_inclusive_sum(u32 value) {
+    const u32 lane = threadIdx.x & 31;
+    for (int step = 1; step < 32; step *= 2) {
+        const u32 before = __shfl_up_sync(~0u, value, step);
+        if (lane >= step) value += before;
+    }
+    return value;
+}

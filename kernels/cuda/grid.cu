@@ -1,0 +1,305 @@
+// Points into cells, without the host: check, count, scan, place, settle.
+//
+// Counting sort. The order within a cell is arbitrary after `grid_place` (atomics), and
+// `grid_settle` brings every cell into the order of the caller's indices, so that the sorted
+// order is that of the CPU: stable by (cell, index).
+#include "contract.cuh"
+
+// What the host reads after the step.
+struct Status {
+    u32 bad;        // points with a coordinate that is not finite
+    u32 first_bad;  // the first of them
+    u32 outside;    // points outside the box of the table
+    u32 wrapped;    // points outside the periodic box
+    u32 crowded;    // cells with more than CROWD points
+    u32 ticket;     // tiles of the scan begun
+    u32 bounds[6];  // smallest and largest coordinates, as `sortable` integers
+};
+
+// In cells of more points than this, ranks are not found by counting.
+constexpr u32 CROWD = 128;
+
+constexpr u32 THREADS = 256;
+
+// What a step starts from: the status, and tiles of a scan whose sums are not known.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_reset(Status* status, u64* tiles, u32 tiles_in_all) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < tiles_in_all) tiles[i] = 0;
+    if (i > 0) return;
+    const Status before = {0, NONE, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}};
+    *status = before;
+}
+
+// An integer that sorts like the float, so that atomics can find the smallest and the largest.
+__device__ __forceinline__ u32 sortable(float value) {
+    const u32 bits = __float_as_uint(value);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
+    u32 low[3] = {NONE, NONE, NONE}, high[3] = {0, 0, 0};
+    u32 bad = 0, first = NONE;
+    for (u64 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
+        bool finite = true;
+        float at[3];
+        for (int axis = 0; axis < 3; axis++) {
+            at[axis] = positions[3 * i + axis];
+            finite = finite && isfinite(at[axis]);
+        }
+        if (!finite) {
+            bad++;
+            first = min(first, static_cast<u32>(i));
+            continue;
+        }
+        for (int axis = 0; axis < 3; axis++) {
+            low[axis] = min(low[axis], sortable(at[axis]));
+            high[axis] = max(high[axis], sortable(at[axis]));
+        }
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        const u32 lowest = __reduce_min_sync(~0u, low[axis]);
+        const u32 highest = __reduce_max_sync(~0u, high[axis]);
+        if ((threadIdx.x & 31) == 0) {
+            atomicMin(&status->bounds[axis], lowest);
+            atomicMax(&status->bounds[3 + axis], highest);
+        }
+    }
+    if (bad) {
+        atomicAdd(&status->bad, bad);
+        atomicMin(&status->first_bad, first);
+    }
+}
+
+// Cell number and arbitrary rank in the cell of every point; counts the points of every cell.
+template <bool PERIODIC>
+__device__ __forceinline__ void keys(
+    const float* positions, u32 count, const Lattice& lattice, const Points& box, u32* counts,
+    uint2* key_and_rank, Status* status) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const float x = positions[3 * static_cast<u64>(i)];
+    const float y = positions[3 * static_cast<u64>(i) + 1];
+    const float z = positions[3 * static_cast<u64>(i) + 2];
+    key_and_rank[i] = make_uint2(NONE, 0);
+    if (!(isfinite(x) && isfinite(y) && isfinite(z))) {
+        atomicAdd(&status->bad, 1u);
+        atomicMin(&status->first_bad, i);
+        return;
+    }
+    const float at[3] = {x, y, z};
+    u32 cell[3];
+    bool outside = false, wrapped = false;
+    for (int axis = 0; axis < 3; axis++) {
+        const Place place = PERIODIC ? place_of(lattice, axis, x, y, z) : open_place(lattice, axis, at[axis]);
+        const double offset = place.cell - static_cast<double>(box.origin[axis]);
+        outside = outside || !(offset >= 0.0 && offset < static_cast<double>(box.dims[axis]));
+        wrapped = wrapped || place.wraps != 0;
+        cell[axis] = static_cast<u32>(static_cast<int>(offset));
+    }
+    if (outside) {
+        atomicAdd(&status->outside, 1u);
+        return;
+    }
+    if (PERIODIC && wrapped) atomicMax(&status->wrapped, 1u);
+    const u32 key = (cell[2] * box.dims[1] + cell[1]) * box.dims[0] + cell[0];
+    key_and_rank[i] = make_uint2(key, atomicAdd(&counts[key], 1u));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_keys_open(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
+               const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
+    keys<false>(positions, count, lattice, box, counts, key_and_rank, status);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_keys_periodic(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
+                   const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
+    keys<true>(positions, count, lattice, box, counts, key_and_rank, status);
+}
+
+// Exclusive scan in one pass with decoupled look-back (Merrill, Garland 2016, "Single-pass
+// parallel prefix scan with decoupled look-back"). Arrays are padded to whole tiles. Tiles take
+// tickets, so a tile never waits for one that has not begun.
+constexpr u32 SCAN_VECTORS = 4;
+constexpr u32 SCAN_TILE = THREADS * SCAN_VECTORS * 4;
+// States of a tile: its sum is not known, known, known together with all before. Sums take 62 bits.
+constexpr int STATE_SHIFT = 62;
+constexpr u64 SUM_ONLY = 1ull << STATE_SHIFT, SUM_TO_HERE = 2ull << STATE_SHIFT;
+constexpr u64 SUM_MASK = SUM_ONLY - 1;
+
+__device__ __forceinline__ void store4(u32* out, u64 base, u32 a, u32 b, u32 c) {
+    const u32 first = static_cast<u32>(base);
+    *reinterpret_cast<uint4*>(out) = make_uint4(first, first + a, first + b, first + c);
+}
+
+__device__ __forceinline__ void store4(u64* out, u64 base, u32 a, u32 b, u32 c) {
+    reinterpret_cast<ulonglong2*>(out)[0] = make_ulonglong2(base, base + a);
+    reinterpret_cast<ulonglong2*>(out)[1] = make_ulonglong2(base + b, base + c);
+}
+
+// Sum of all tiles before `tile`, whose own sum is `total`; by one warp.
+__device__ __forceinline__ u64 look_back(volatile u64* tiles, u32 tile, u64 total, u32 lane) {
+    if (lane == 0) tiles[tile] = (tile == 0 ? SUM_TO_HERE : SUM_ONLY) | total;
+    u64 before = 0;
+    for (i64 at = static_cast<i64>(tile) - 1; at >= 0; at -= 32) {
+        const i64 look = at - lane;
+        u64 state = SUM_TO_HERE;
+        if (look >= 0) {
+            do {
+                state = tiles[look];
+            } while ((state & ~SUM_MASK) == 0);
+        }
+        const u32 complete = __ballot_sync(~0u, (state & ~SUM_MASK) == SUM_TO_HERE);
+        const int last = complete ? __ffs(complete) - 1 : 31;
+        u64 sum = lane <= last ? state & SUM_MASK : 0;
+        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+        before += sum;
+        if (complete) break;
+    }
+    if (lane == 0 && tile > 0) tiles[tile] = SUM_TO_HERE | (before + total);
+    return before;
+}
+
+template <class Out, bool CELLS>
+__device__ __forceinline__ void scan(u32* counts, Out* starts, u32 tiles_in_all, u64* tiles, Status* status) {
+    __shared__ u32 tile_shared;
+    __shared__ u32 warp_sums[THREADS / 32];
+    __shared__ u64 before_shared;
+    if (threadIdx.x == 0) tile_shared = atomicAdd(&status->ticket, 1u);
+    __syncthreads();
+    const u32 tile = tile_shared, lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const u64 base = static_cast<u64>(tile) * SCAN_TILE + warp * (32 * SCAN_VECTORS * 4) + lane * 4;
+    uint4 found[SCAN_VECTORS];
+    for (u32 k = 0; k < SCAN_VECTORS; k++) {
+        found[k] = *reinterpret_cast<const uint4*>(counts + base + k * 128);
+    }
+    u32 sums[SCAN_VECTORS];
+    u32 carry = 0, most = 0;
+    for (u32 k = 0; k < SCAN_VECTORS; k++) {
+        const uint4 c = found[k];
+        const u32 sum = c.x + c.y + c.z + c.w;
+        if (CELLS) {
+            // The next step counts into cells that are zero.
+            if (sum) *reinterpret_cast<uint4*>(counts + base + k * 128) = make_uint4(0, 0, 0, 0);
+            most = max(most, max(max(c.x, c.y), max(c.z, c.w)));
+        }
+        const u32 inclusive = warp_inclusive_sum(sum);
+        sums[k] = inclusive - sum + carry;
+        carry += __shfl_sync(~0u, inclusive, 31);
+    }
+    if (CELLS && most > CROWD) atomicAdd(&status->crowded, 1u);
+    if (lane == 31) warp_sums[warp] = carry;
+    __syncthreads();
+    u32 before_warp = 0;
+    u64 total = 0;
+    for (u32 w = 0; w < THREADS / 32; w++) {
+        if (w < warp) before_warp += warp_sums[w];
+        total += warp_sums[w];
+    }
+    if (warp == 0) {
+        const u64 before = look_back(tiles, tile, total, lane);
+        if (lane == 0) before_shared = before;
+    }
+    __syncthreads();
+    const u64 before = before_shared + before_warp;
+    for (u32 k = 0; k < SCAN_VECTORS; k++) {
+        const uint4 c = found[k];
+        store4(starts + base + k * 128, before + sums[k], c.x, c.x + c.y, c.x + c.y + c.z);
+    }
+    if (tile == tiles_in_all - 1 && threadIdx.x == 0) {
+        starts[static_cast<u64>(tiles_in_all) * SCAN_TILE] = static_cast<Out>(before_shared + total);
+    }
+}
+
+// Points before every cell; the counts are zero afterwards.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_scan(u32* counts, u32* starts, u32 tiles_in_all, u64* tiles, Status* status) {
+    scan<u32, true>(counts, starts, tiles_in_all, tiles, status);
+}
+
+// Neighbours before every sorted point.
+extern "C" __global__ void __launch_bounds__(THREADS)
+list_scan(u32* counts, u64* starts, u32 tiles_in_all, u64* tiles, Status* status) {
+    scan<u64, false>(counts, starts, tiles_in_all, tiles, status);
+}
+
+// (caller's index, cell) of every point into the points of its cell.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_place(const uint2* __restrict__ key_and_rank, const u32* __restrict__ starts, u32 count,
+           uint2* __restrict__ placed) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const uint2 key = key_and_rank[i];
+    if (key.x == NONE) return;
+    placed[starts[key.x] + key.y] = make_uint2(i, key.x);
+}
+
+// Sorts the points of crowded cells by index, one block a cell: Batcher's odd-even merge sort,
+// which works on any number of items in place.
+extern "C" __global__ void __launch_bounds__(1024)
+grid_settle_crowded(const u32* __restrict__ starts, u32 cells, uint2* placed) {
+    for (u32 cell = blockIdx.x; cell < cells; cell += gridDim.x) {
+        const u32 begin = starts[cell], count = starts[cell + 1] - begin;
+        if (count <= CROWD) continue;
+        uint2* const items = placed + begin;
+        for (u64 p = 1; p < count; p *= 2) {
+            for (u64 k = p; k >= 1; k /= 2) {
+                const u64 shift = k % p;
+                for (u64 at = shift + threadIdx.x; at + k < count; at += blockDim.x) {
+                    const bool paired = (at - shift) % (2 * k) < k && at / (2 * p) == (at + k) / (2 * p);
+                    if (paired && items[at].x > items[at + k].x) {
+                        const uint2 kept = items[at];
+                        items[at] = items[at + k];
+                        items[at + k] = kept;
+                    }
+                }
+                __syncthreads();
+            }
+        }
+    }
+}
+
+// The sorted points: every cell in the order of the caller's indices.
+template <bool PERIODIC>
+__device__ __forceinline__ void settle(
+    const float* positions, const Lattice& lattice, const u32* starts, const uint2* placed,
+    u32 count, float4* at, int4* wraps, u32* any_wrapped, Status* status) {
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    if (slot == 0 && PERIODIC) *any_wrapped = status->wrapped;
+    if (slot >= count || status->bad || status->outside) return;
+    const uint2 mine = placed[slot];
+    const u64 i = mine.x;
+    const float x = positions[3 * i], y = positions[3 * i + 1], z = positions[3 * i + 2];
+    const u32 begin = starts[mine.y], end = starts[mine.y + 1];
+    u32 to = slot;
+    if (end - begin <= CROWD) {
+        to = begin;
+        for (u32 k = begin; k < end; k++) to += placed[k].x < mine.x;
+    }
+    at[to] = make_float4(x, y, z, __uint_as_float(mine.x));
+    if (PERIODIC) {
+        wraps[to] = make_int4(place_of(lattice, 0, x, y, z).wraps, place_of(lattice, 1, x, y, z).wraps,
+                              place_of(lattice, 2, x, y, z).wraps, 0);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_settle_open(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
+                 const uint2* placed, u32 count, float4* at, int4* wraps, u32* any_wrapped, Status* status) {
+    settle<false>(positions, lattice, starts, placed, count, at, wraps, any_wrapped, status);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
+                     const uint2* placed, u32 count, float4* at, int4* wraps, u32* any_wrapped, Status* status) {
+    settle<true>(positions, lattice, starts, placed, count, at, wraps, any_wrapped, status);
+}
+
+// Neighbours of every point, from sorted order to the caller's.
+extern "C" __global__ void __launch_bounds__(THREADS)
+counts_in_order(const float4* __restrict__ at, const u32* __restrict__ counts, u32 count, u32* __restrict__ out) {
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    if (slot < count) out[__float_as_uint(at[slot].w)] = counts[slot];
+}

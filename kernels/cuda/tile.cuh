@@ -1,0 +1,64 @@
+// All targets of a cell against its candidates, which are staged in shared memory W = 32 at a time:
+// the first threads of a group load them next to each other, then every thread of the group goes
+// through them for its own target.
+#pragma once
+#include "walk.cuh"
+
+constexpr u32 W = 32;
+
+// Threads that work on one cell together: a warp.
+struct WarpGroup {
+    static __device__ __forceinline__ u32 size() { return 32; }
+    static __device__ __forceinline__ u32 rank() { return threadIdx.x & 31; }
+    static __device__ __forceinline__ void sync() { __syncwarp(); }
+};
+
+// The same for a whole block.
+struct BlockGroup {
+    static __device__ __forceinline__ u32 size() { return blockDim.x; }
+    static __device__ __forceinline__ u32 rank() { return threadIdx.x; }
+    static __device__ __forceinline__ void sync() { __syncthreads(); }
+};
+
+// Coordinates of cell number `cell` of the targets' table.
+__device__ __forceinline__ Runs runs_of_cell(const Points& points, u32 cell) {
+    const u32 row = cell / points.dims[0];
+    return Runs(points.origin[0] + cell % points.dims[0], points.origin[1] + row % points.dims[1],
+                points.origin[2] + row / points.dims[1]);
+}
+
+// Targets `first` and the `size` that follow it, of cell `cell`; `staged` has room for W.
+template <class Group, bool HALF, class Work, class Outlet>
+__device__ __forceinline__ void visit_tile(const Walk& walk, const Outlet& outlet, u32 cell, u32 first, u32 behind, float4* staged) {
+    const u32 slot = first + Group::rank();
+    const bool real = slot < behind;
+    const Target target = target_at(walk, real ? slot : first);
+    const bool any_wrapped = images_differ(walk);
+    Work work(walk, target, outlet);
+    Runs runs = runs_of_cell(walk.targets, cell);
+    Image image;
+    u32 begin, end;
+    while (runs.next(walk, begin, end, image)) {
+        image.shift = shift_to(walk, image);
+        for (u32 k = begin; k < end; k += W) {
+            const u32 count = min(W, end - k);
+            Group::sync();
+            if (Group::rank() < count) staged[Group::rank()] = work.source(k + Group::rank());
+            Group::sync();
+            for (u32 j = 0; j < count; j++) {
+                const u32 index = HALF ? __float_as_uint(walk.sources.at[k + j].w) : 0;
+                visit_pair<HALF>(walk, target, k + j, staged[j], index, image, real, any_wrapped, work);
+            }
+        }
+    }
+    if (real) work.finish(target);
+}
+
+// All targets of a cell.
+template <class Group, bool HALF, class Work, class Outlet>
+__device__ __forceinline__ void visit_cell(const Walk& walk, const Outlet& outlet, u32 cell, float4* staged) {
+    const u32 begin = walk.targets.starts[cell], end = walk.targets.starts[cell + 1];
+    for (u32 first = begin; first < end; first += Group::size()) {
+        visit_tile<Group, HALF, Work>(walk, outlet, cell, first, end, staged);
+    }
+}

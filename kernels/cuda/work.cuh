@@ -1,0 +1,184 @@
+// What is done with the pairs of a target, chosen by NF_WORK: counting neighbours, writing lists,
+// or evaluating a pair kernel, whose text is then included as nearfield/user.cuh.
+#pragma once
+#include "walk.cuh"
+
+#define NF_COUNT 0
+#define NF_LISTS 1
+#define NF_PAIRS 2
+
+#if NF_WORK == NF_PAIRS
+// A pair as its kernel sees it: from the target to the source, and the squared length of that.
+struct Pair {
+    float d[3];
+    float d2;
+};
+
+// Square roots that flush subnormal numbers and are off by at most one unit in the last place: a
+// few instructions instead of a dozen.
+__device__ __forceinline__ float fast_sqrt(float x) {
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+__device__ __forceinline__ float fast_rsqrt(float x) {
+    float root;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+#include "nearfield/user.cuh"
+#endif
+
+#if NF_WORK == NF_PAIRS
+// Records of four channels behind the first channel of a source.
+constexpr int RECORDS = (NF_SOURCES + 2) / 4;
+// Arrays cannot be empty.
+constexpr int TARGET_ROOM = NF_TARGETS > 0 ? NF_TARGETS : 1;
+constexpr int OUTPUT_ROOM = NF_OUTPUTS > 0 ? NF_OUTPUTS : 1;
+#endif
+
+// What the works read and write; the host fills in what its work needs.
+struct Outlet {
+    u32* counts;           // NF_COUNT: neighbours of every sorted target
+    const u64* starts;     // NF_LISTS: entries before every sorted target…
+    u32* entries;          // …the lists…
+    u64* list_starts;      // …and their starts and lengths in the caller's order
+    u32* list_counts;
+    u64 capacity;          // entries there is room for
+    const float4* sources; // NF_PAIRS: x, y, z and the first channel of every sorted source…
+    const float4* more;    // …further channels, four at a time, record after record
+    const float* target_fields;  // channels of every target in the caller's order
+    float* results;        // in the caller's order
+    u32 combine;           // results are added to (or the smaller or larger taken)
+    float uniforms[32];
+};
+
+#if NF_WORK == NF_COUNT
+
+struct Work {
+    u32 count;
+    const Walk& walk;
+    const Outlet& outlet;
+
+    __device__ __forceinline__ Work(const Walk& walk, const Target&, const Outlet& outlet) : count(0), walk(walk), outlet(outlet) {}
+    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
+        if (hit) count++;
+    }
+    __device__ __forceinline__ void finish(const Target& target) { outlet.counts[target.slot] = count; }
+};
+
+#elif NF_WORK == NF_LISTS
+
+// Writes straight to the list, for strategies whose threads do not go in step.
+struct Work {
+    u64 next;
+    const Walk& walk;
+    const Outlet& outlet;
+
+    __device__ __forceinline__ Work(const Walk& walk, const Target& target, const Outlet& outlet)
+        : next(outlet.starts[target.slot]), walk(walk), outlet(outlet) {}
+    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
+        if (hit) {
+            if (next < outlet.capacity) outlet.entries[next] = __float_as_uint(index);
+            next++;
+        }
+    }
+    __device__ __forceinline__ void finish(const Target& target) {
+        const u64 start = outlet.starts[target.slot];
+        outlet.list_starts[target.index] = start;
+        outlet.list_counts[target.index] = static_cast<u32>(next - start);
+    }
+};
+
+#else
+
+// The kernel is evaluated for candidates that turn out not to be neighbours too where that takes
+// no more than the channel that comes along with the position.
+struct Work {
+    float target[TARGET_ROOM];
+    float sum[OUTPUT_ROOM];
+    const Walk& walk;
+    const Outlet& outlet;
+
+    __device__ __forceinline__ Work(const Walk& walk, const Target& at, const Outlet& outlet) : walk(walk), outlet(outlet) {
+        for (int c = 0; c < NF_TARGETS; c++) {
+            target[c] = outlet.target_fields[static_cast<u64>(at.index) * NF_TARGETS + c];
+        }
+        for (int c = 0; c < NF_OUTPUTS; c++) sum[c] = identity();
+    }
+
+    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(outlet.sources + k); }
+
+    __device__ __forceinline__ void visit(bool hit, u32 k, float dx, float dy, float dz, float d2, float first) {
+        if (NF_SOURCES <= 1) {
+            evaluate(hit, k, dx, dy, dz, d2, first);
+        } else if (hit) {
+            evaluate(true, k, dx, dy, dz, d2, first);
+        }
+    }
+
+    __device__ __forceinline__ void evaluate(bool hit, u32 k, float dx, float dy, float dz, float d2, float first) {
+        float channels[4 * RECORDS + 1];
+        channels[0] = first;
+        for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {
+            const float4 more = __ldg(outlet.more + static_cast<u64>(k) * RECORDS + record);
+            channels[4 * record + 1] = more.x;
+            channels[4 * record + 2] = more.y;
+            channels[4 * record + 3] = more.z;
+            channels[4 * record + 4] = more.w;
+        }
+        const Pair seen = {{dx, dy, dz}, d2};
+        float result[OUTPUT_ROOM];
+        pair(outlet.uniforms, seen, target, channels, result);
+        for (int c = 0; c < NF_OUTPUTS; c++) {
+            const float with = combined(sum[c], result[c]);
+            sum[c] = hit ? with : sum[c];
+        }
+    }
+
+    __device__ __forceinline__ void finish(const Target& at) {
+        for (int c = 0; c < NF_OUTPUTS; c++) {
+            float* const result = outlet.results + static_cast<u64>(at.index) * NF_OUTPUTS + c;
+            *result = outlet.combine ? combined(*result, sum[c]) : sum[c];
+        }
+    }
+
+    static __device__ __forceinline__ float identity() {
+        return NF_REDUCE == 0 ? 0.0f : __uint_as_float(NF_REDUCE == 1 ? 0x7f800000u : 0xff800000u);
+    }
+
+    // As nearfield_pairs::Reduce::combine, NaN included.
+    static __device__ __forceinline__ float combined(float a, float b) {
+        if (NF_REDUCE == 0) return a + b;
+        if (NF_REDUCE == 1) return b < a ? b : a;
+        return b > a ? b : a;
+    }
+};
+
+// x, y, z and the first channel of every sorted source, and the channels that follow.
+extern "C" __global__ void __launch_bounds__(256)
+gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u32 count,
+              float4* __restrict__ sources, float4* __restrict__ more) {
+    const u32 slot = blockIdx.x * 256 + threadIdx.x;
+    if (slot >= count) return;
+    const float4 point = at[slot];
+    const u64 i = __float_as_uint(point.w);
+    float first = 0.0f;
+    if (NF_SOURCES > 0) first = fields[i * NF_SOURCES];
+    sources[slot] = make_float4(point.x, point.y, point.z, first);
+    for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {
+        float channels[4];
+        for (int c = 0; c < 4; c++) {
+            const int channel = 4 * record + 1 + c;
+            channels[c] = channel < NF_SOURCES ? fields[i * NF_SOURCES + channel] : 0.0f;
+        }
+        more[static_cast<u64>(slot) * RECORDS + record] =
+            make_float4(channels[0], channels[1], channels[2], channels[3]);
+    }
+}
+
+#endif

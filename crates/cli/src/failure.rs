@@ -11,6 +11,12 @@ pub(crate) enum Failure {
     /// A particle file could not be read or written.
     #[error(transparent)]
     File(#[from] nearfield_io::Error),
+    /// The GPU, or what compiles for it, is missing or refused.
+    #[error(transparent)]
+    Gpu(#[from] nearfield_gpu::Error),
+    /// Kernels could not be compiled or kept.
+    #[error("{0}")]
+    Kernels(String),
     /// The dam break stopped.
     #[error(transparent)]
     DamBreak(#[from] nearfield_sph::Error),

@@ -8,6 +8,7 @@ mod compare;
 mod domain;
 mod failure;
 mod info;
+mod kernels;
 mod neighbors;
 mod options;
 mod output;
@@ -33,6 +34,9 @@ enum Task {
     Neighbors(neighbors::Args),
     /// Times searches and traversals on a named cloud or a file
     Bench(bench::Args),
+    /// Compiles the GPU's kernels, for a cache or to check them
+    #[command(subcommand)]
+    Kernels(kernels::Task),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),
 }
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Task::Info(args) => info::run(&args),
         Task::Neighbors(args) => neighbors::run(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::Kernels(task) => kernels::run(&task),
         Task::DamBreak(args) => dam_break(&args),
     };
     match done {

@@ -19,7 +19,7 @@ use std::{
 const MAGIC: [u8; 8] = *b"nearfgpu";
 /// Grows when the header changes.
 const FORMAT: u32 = 1;
-/// Magic, format, the compiler's version, key, bytes of code, and their checksum.
+/// Magic, format, the compiler's version, key, bytes of code, checksum of all this and the code.
 const HEADER: usize = 8 + 4 + 8 + 32 + 8 + 32;
 
 /// A folder of machine code.
@@ -120,6 +120,7 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) ->
     Some(base?.join("nearfield").join("kernels"))
 }
 
+/// What stands before the code, its checksum over itself and the code included.
 fn header(key: &Key, entry: &Entry) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER);
     header.extend(MAGIC);
@@ -128,7 +129,8 @@ fn header(key: &Key, entry: &Entry) -> Vec<u8> {
     header.extend(entry.compiler.minor.to_le_bytes());
     header.extend(key.0);
     header.extend((entry.code.len() as u64).to_le_bytes());
-    header.extend(Sha256::digest(&entry.code));
+    let checksum = Sha256::new_with_prefix(&header).chain_update(&entry.code);
+    header.extend(checksum.finalize());
     header
 }
 
@@ -141,4 +143,156 @@ fn decode(bytes: &[u8], key: &Key) -> Option<Entry> {
         compiler: Version::new(number(12)?, number(16)?),
     };
     (head == header(key, &entry)).then_some(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Program;
+    use std::thread;
+
+    const ARCH: Arch = Arch::new(90);
+
+    fn key() -> Key {
+        Program::new("some", "text").key(ARCH)
+    }
+
+    fn entry(code: &[u8]) -> Entry {
+        let compiler = Version::new(13, 0);
+        let code = code.to_vec();
+        Entry { code, compiler }
+    }
+
+    /// A cache with one entry, in a folder that is yet to be made.
+    fn filled(place: &Path) -> (Cache, Entry) {
+        let cache = Cache::at(place.join("some").join("folder"));
+        let entry = entry(b"machine code");
+        assert_eq!(cache.read("some", ARCH, &key()), None);
+        cache.write("some", ARCH, &key(), &entry).unwrap();
+        assert_eq!(cache.read("some", ARCH, &key()), Some(entry.clone()));
+        (cache, entry)
+    }
+
+    #[test]
+    fn damaged_entries_count_as_absent_and_are_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let (cache, entry) = filled(place.path());
+        let path = cache.path("some", ARCH, &key());
+        let whole = fs::read(&path).unwrap();
+        assert_eq!(whole.len(), HEADER + entry.code.len());
+        let absent = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            cache.read("some", ARCH, &key()).is_none()
+        };
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x10;
+            assert!(absent(&changed), "byte {at} changed");
+            assert!(absent(&whole[..at]), "cut to {at} bytes");
+        }
+        assert!(absent(&[&whole[..], b"more"].concat()));
+        cache.write("some", ARCH, &key(), &entry).unwrap();
+        assert_eq!(cache.read("some", ARCH, &key()), Some(entry));
+    }
+
+    #[test]
+    fn an_entry_of_another_format_or_program_is_not_taken() {
+        let place = tempfile::tempdir().unwrap();
+        let (cache, entry) = filled(place.path());
+        let path = cache.path("some", ARCH, &key());
+        let other = Program::new("some", "other text").key(ARCH);
+        fs::copy(&path, cache.path("some", ARCH, &other)).unwrap();
+        assert_eq!(cache.read("some", ARCH, &other), None);
+
+        // What a later version would write, its checksum right.
+        let mut bytes = header(&key(), &entry)[..HEADER - 32].to_vec();
+        bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
+        let checksum = Sha256::new_with_prefix(&bytes).chain_update(&entry.code);
+        bytes.extend(checksum.finalize());
+        bytes.extend(&entry.code);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(cache.read("some", ARCH, &key()), None);
+    }
+
+    #[test]
+    fn writers_at_the_same_time_leave_one_whole_entry_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let sizes = [1000, 300_000];
+        let codes = sizes.map(|size| entry(&vec![size as u8; size]));
+        thread::scope(|scope| {
+            for code in &codes {
+                let cache = Cache::at(place.path());
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        cache.write("some", ARCH, &key(), code).unwrap();
+                        let read = cache.read("some", ARCH, &key()).unwrap();
+                        assert!(codes_hold(&read), "{} bytes", read.code.len());
+                    }
+                });
+            }
+        });
+        let files = fs::read_dir(place.path()).unwrap().count();
+        assert_eq!(files, 1);
+
+        fn codes_hold(read: &Entry) -> bool {
+            let size = read.code.len();
+            read.code.iter().all(|&byte| byte == size as u8)
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error_of_writing_only() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        fs::write(&file, "in the way").unwrap();
+        let cache = Cache::at(file.join("folder"));
+        assert_eq!(cache.read("some", ARCH, &key()), None);
+        assert!(cache.write("some", ARCH, &key(), &entry(b"code")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn entries_can_be_read_by_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        let (cache, _) = filled(place.path());
+        let plain = place.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&cache.path("some", ARCH, &key())), mode(&plain));
+    }
+
+    #[test]
+    fn a_programs_name_stays_inside_the_folder() {
+        let cache = Cache::at("folder");
+        let path = cache.path("../a/b c.cu", ARCH, &key());
+        assert_eq!(path.parent(), Some(Path::new("folder")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_environment_says_where_the_folder_is() {
+        let found = |set: &[(&str, &str)], home: Option<&str>| {
+            let variable = |name: &str| {
+                let entry = set.iter().find(|(known, _)| *known == name)?;
+                Some(OsString::from(entry.1))
+            };
+            folder(variable, home.map(PathBuf::from))
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        let (own, xdg) = ("NEARFIELD_CACHE_DIR", "XDG_CACHE_HOME");
+        assert_eq!(
+            found(&[(own, "/own"), (xdg, "/x")], Some("/home/a")),
+            path("/own")
+        );
+        assert_eq!(found(&[(own, ""), (xdg, "/x")], Some("/home/a")), None);
+        assert_eq!(
+            found(&[(xdg, "/x")], Some("/home/a")),
+            path("/x/nearfield/kernels")
+        );
+        let usual = path("/home/a/.cache/nearfield/kernels");
+        assert_eq!(found(&[(xdg, "relative")], Some("/home/a")), usual);
+        assert_eq!(found(&[], Some("/home/a")), usual);
+        assert_eq!(found(&[], None), None);
+    }
 }

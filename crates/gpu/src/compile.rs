@@ -69,6 +69,17 @@ impl Compiler {
         self.nvrtc.archs()
     }
 
+    /// What to compile for so that the code runs on `arch`: `arch` itself if the compiler knows
+    /// it, else the nearest older of the same major number, which `arch` runs too.
+    pub fn target(&self, arch: Arch) -> Arch {
+        let family = |known: &Arch| known.number() / 10 == arch.number() / 10 && *known <= arch;
+        self.archs()
+            .into_iter()
+            .filter(family)
+            .max()
+            .unwrap_or(arch)
+    }
+
     /// What was found.
     pub fn libraries(&self) -> &Libraries {
         &self.libraries

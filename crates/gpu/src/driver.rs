@@ -6,7 +6,7 @@
 use crate::{Arch, Error, Version};
 use cudarc::{
     driver::{
-        CudaContext,
+        CudaContext, CudaModule,
         result::{self, DriverError},
         sys,
     },
@@ -178,9 +178,14 @@ impl Error {
     }
 }
 
-/// Machine code in the form that cudarc loads.
-pub(crate) fn image(code: Vec<u8>) -> Ptx {
-    Ptx::from_binary(code)
+/// Loads machine code into a context. None if it is no ELF file: the driver would take it for the
+/// text of a program and read on to a NUL, wherever that is.
+pub(crate) fn load(
+    context: &Arc<CudaContext>,
+    code: Vec<u8>,
+) -> Option<Result<Arc<CudaModule>, DriverError>> {
+    let is_elf = code.starts_with(b"\x7fELF");
+    is_elf.then(|| context.load_module(Ptx::from_binary(code)))
 }
 
 /// Links relocatable machine code with a static library in a context. The error is the linker's

@@ -10,7 +10,7 @@ pub enum Error {
     /// The driver's library cannot be loaded or does not start.
     #[error(
         "no NVIDIA driver: {reason}; install one for CUDA 12.0 or newer (driver 525 or newer), for \
-         example the apt package nvidia-driver-580, or run with `--device cpu`"
+         example the apt package nvidia-driver-580"
     )]
     NoDriver {
         /// What was tried and what came of it.
@@ -64,7 +64,10 @@ pub enum Error {
         reason: String,
     },
     /// The compiler found does not know the architecture.
-    #[error("NVRTC {nvrtc} cannot compile for {arch}; it knows {}", list(known))]
+    #[error(
+        "NVRTC {nvrtc} cannot compile for {arch}; it knows {}; a newer one may",
+        list(known)
+    )]
     UnknownArch {
         /// Asked for.
         arch: Arch,

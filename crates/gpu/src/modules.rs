@@ -122,9 +122,14 @@ impl Modules {
             origin,
             compiler,
         } = code;
-        let loaded = self.context.load_module(driver::image(bytes));
+        let name = program.name();
+        let Some(loaded) = driver::load(&self.context, bytes) else {
+            return Err(Error::BadProgram {
+                program: name.to_owned(),
+                reason: format!("what NVRTC {compiler} made of it is no machine code"),
+            });
+        };
         let module = loaded.map_err(|error| {
-            let name = program.name();
             Error::driver(
                 format!("loading {name}, compiled by NVRTC {compiler}"),
                 error,

@@ -315,3 +315,228 @@ fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
         device_runtime: device_runtime.map(|found| found.path.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with these files, given by their paths.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        fn with(files: &[&str]) -> Self {
+            let machine = Self(tempfile::tempdir().unwrap());
+            for file in files {
+                let path = machine.path(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "").unwrap();
+            }
+            machine
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        /// What is found in `places`: compiler, linker, device runtime.
+        fn finds(&self, places: &[&str], cuda: Option<Version>) -> [Option<String>; 3] {
+            let search = Search::only(places.iter().map(|place| self.path(place)));
+            let found = search.libraries(cuda);
+            let name = |path: PathBuf| {
+                let path = path.strip_prefix(self.0.path()).unwrap();
+                path.to_str().unwrap().to_owned()
+            };
+            [
+                found.nvrtc.map(|found| name(found.path)),
+                found.nvjitlink.map(|found| name(found.path)),
+                found.device_runtime.map(name),
+            ]
+        }
+    }
+
+    fn some(names: [&str; 3]) -> [Option<String>; 3] {
+        names.map(|name| (!name.is_empty()).then(|| name.to_owned()))
+    }
+
+    /// The layouts of Python's wheels, of a toolkit, and of a distribution's folder.
+    const SITE: &str = "env/lib/python3.11/site-packages/nvidia";
+
+    fn thirteen() -> Vec<String> {
+        [
+            "libnvrtc.so.13",
+            "libnvrtc.alt.so.13",
+            "libnvJitLink.so.13",
+            "libcudart.so.13",
+            "libcudadevrt.a",
+        ]
+        .map(|file| format!("{SITE}/cu13/lib/{file}"))
+        .into()
+    }
+
+    fn twelve() -> Vec<String> {
+        [
+            "cuda_nvrtc/lib/libnvrtc.so.12",
+            "nvjitlink/lib/libnvJitLink.so.12",
+            "cuda_runtime/lib/libcudart.so.12",
+            "cuda_runtime/lib/libcudadevrt.a",
+        ]
+        .map(|file| format!("{SITE}/{file}"))
+        .into()
+    }
+
+    fn machine(files: &[Vec<String>]) -> Machine {
+        let files = files.concat();
+        let files: Vec<_> = files.iter().map(String::as_str).collect();
+        Machine::with(&files)
+    }
+
+    #[test]
+    fn wheels_are_found_in_an_environment_and_in_its_packages() {
+        let thirteen = machine(&[thirteen()]);
+        let expected = ["libnvrtc.so.13", "libnvJitLink.so.13", "libcudadevrt.a"]
+            .map(|file| Some(format!("{SITE}/cu13/lib/{file}")));
+        for place in [
+            "env",
+            "env/lib/python3.11/site-packages",
+            &format!("{SITE}/cu13"),
+            &format!("{SITE}/cu13/lib"),
+        ] {
+            assert_eq!(thirteen.finds(&[place], None), expected, "{place}");
+        }
+        let twelve = machine(&[twelve()]);
+        let expected = [
+            "cuda_nvrtc/lib/libnvrtc.so.12",
+            "nvjitlink/lib/libnvJitLink.so.12",
+            "cuda_runtime/lib/libcudadevrt.a",
+        ]
+        .map(|file| Some(format!("{SITE}/{file}")));
+        assert_eq!(twelve.finds(&["env"], None), expected);
+    }
+
+    #[test]
+    fn the_drivers_version_decides_between_versions_side_by_side() {
+        let machine = machine(&[thirteen(), twelve()]);
+        for (cuda, version) in [(None, 13), (Some(13), 13), (Some(14), 13), (Some(12), 12)] {
+            let found = machine.finds(&["env"], cuda.map(|major| Version::new(major, 1)));
+            let [nvrtc, nvjitlink, runtime] = found.map(Option::unwrap);
+            assert!(
+                nvrtc.ends_with(&format!("libnvrtc.so.{version}")),
+                "{cuda:?}: {nvrtc}"
+            );
+            assert!(
+                nvjitlink.ends_with(&format!("libnvJitLink.so.{version}")),
+                "{cuda:?}: {nvjitlink}"
+            );
+            let home = if version == 13 {
+                "cu13"
+            } else {
+                "cuda_runtime"
+            };
+            assert!(runtime.contains(home), "{cuda:?}: {runtime}");
+        }
+    }
+
+    #[test]
+    fn a_toolkit_and_a_systems_folder_are_searched() {
+        let machine = Machine::with(&[
+            "cuda/lib64/libnvrtc.so",
+            "cuda/lib64/libcudadevrt.a",
+            "cuda/targets/x86_64-linux/lib/libnvJitLink.so.12",
+            "lib/libnvrtc.so.11.2",
+            "lib/libnvrtc.so.12",
+            "lib/libnvrtc-builtins.so.12.9",
+        ]);
+        let expected = [
+            "cuda/lib64/libnvrtc.so",
+            "cuda/targets/x86_64-linux/lib/libnvJitLink.so.12",
+            "cuda/lib64/libcudadevrt.a",
+        ];
+        assert_eq!(machine.finds(&["cuda"], None), some(expected));
+        assert_eq!(
+            machine.finds(&["lib"], None),
+            some(["lib/libnvrtc.so.12", "", ""])
+        );
+    }
+
+    #[test]
+    fn parts_of_other_versions_are_not_mixed() {
+        let machine = Machine::with(&[
+            "a/libnvrtc.so.12",
+            "b/libnvJitLink.so.13",
+            "b/libcudart.so.13",
+            "b/libcudadevrt.a",
+            "c/libnvJitLink.so.12",
+            "d/libcudadevrt.a",
+        ]);
+        assert_eq!(
+            machine.finds(&["a", "b"], None),
+            some(["a/libnvrtc.so.12", "", ""])
+        );
+        let all = [
+            "a/libnvrtc.so.12",
+            "c/libnvJitLink.so.12",
+            "d/libcudadevrt.a",
+        ];
+        assert_eq!(machine.finds(&["a", "b", "c", "d"], None), some(all));
+    }
+
+    #[test]
+    fn a_compiler_that_is_too_old_is_none_and_one_too_new_is_the_last_resort() {
+        let machine = Machine::with(&["old/libnvrtc.so.11.8", "new/libnvrtc.so.13"]);
+        let driver = Some(Version::new(12, 4));
+        assert_eq!(machine.finds(&["old"], driver), some(["", "", ""]));
+        assert_eq!(
+            machine.finds(&["old", "new"], driver),
+            some(["new/libnvrtc.so.13", "", ""])
+        );
+        assert_eq!(machine.finds(&["absent", ""], None), some(["", "", ""]));
+    }
+
+    #[test]
+    fn variables_come_first_and_our_own_alone() {
+        let variables = |set: &'static [(&str, &str)]| {
+            Search::from_variables(move |name| {
+                let entry = set.iter().find(|(known, _)| *known == name)?;
+                Some(entry.1.into())
+            })
+        };
+        let own = variables(&[
+            ("NEARFIELD_CUDA_PATH", "/own:/other"),
+            ("CUDA_HOME", "/home"),
+        ]);
+        assert_eq!(own.places, ["/own", "/other"].map(PathBuf::from));
+        assert!(!own.asks_python);
+        assert!(
+            own.description()
+                .contains("NEARFIELD_CUDA_PATH (/own, /other)")
+        );
+        let usual = variables(&[
+            ("NEARFIELD_CUDA_PATH", ""),
+            ("LD_LIBRARY_PATH", "/c::/d"),
+            ("CUDA_PATH", "/b"),
+            ("CUDA_HOME", "/a"),
+            ("VIRTUAL_ENV", "/e"),
+        ]);
+        let first: Vec<_> = usual.places.iter().take(5).collect();
+        assert_eq!(
+            first,
+            ["/a", "/b", "/c", "/d", "/usr/local/cuda"].map(Path::new)
+        );
+        assert_eq!(usual.places.last(), Some(&PathBuf::from("/e")));
+        assert!(usual.asks_python);
+    }
+
+    #[test]
+    fn installed_toolkits_come_newest_first() {
+        let machine = Machine::with(&[
+            "cuda-9.2/a",
+            "cuda-12.10/a",
+            "cuda-12.9/a",
+            "cuda-old/a",
+            "cuda/a",
+        ]);
+        let root = machine.path("");
+        let expected = ["cuda", "cuda-12.10", "cuda-12.9", "cuda-9.2"].map(|name| root.join(name));
+        assert_eq!(installed_toolkits(&root), expected);
+    }
+}

@@ -91,7 +91,8 @@ impl CodeStore {
     }
 
     /// Compiles `program`, whatever the cache holds, and keeps the code there. A cache that cannot
-    /// be written is no error.
+    /// be written is no error, and neither is a compiler that only knows older architectures of
+    /// the family of `arch`.
     pub fn compile(
         &self,
         program: &Program,
@@ -100,7 +101,7 @@ impl CodeStore {
     ) -> Result<Code, Error> {
         let compiler = self.compiler()?;
         let entry = Entry {
-            code: compiler.build(program, arch, context)?,
+            code: compiler.build(program, compiler.target(arch), context)?,
             compiler: compiler.version(),
         };
         if let Some(cache) = &self.cache {

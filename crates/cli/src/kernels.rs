@@ -1,0 +1,224 @@
+//! `nearfield kernels`: compiles the GPU's programs, for nodes that have only the driver, or to
+//! see that they compile everywhere.
+
+use crate::{failure::Failure, output};
+use nearfield_gpu::{
+    Arch, Cache, CodeStore, Compiler, Entry, Error, GpuInfo, Program, Search, programs,
+};
+use serde::Serialize;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+/// What to do with the kernels.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Task {
+    /// Compiles all kernels into a cache, also for GPUs that are not here
+    Build(BuildArgs),
+    /// Compiles all kernels for every architecture and keeps nothing
+    Check(CheckArgs),
+}
+
+/// Flags of `nearfield kernels build`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BuildArgs {
+    /// Architectures, as 90, sm_90 or 9.0; those of the GPUs here if not given
+    #[arg(long, value_name = "ARCH", value_delimiter = ',')]
+    arch: Vec<Arch>,
+    /// Folder of the cache; the one that this machine uses if not given
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Flags of `nearfield kernels check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A program that was compiled, or was not.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    program: String,
+    arch: String,
+    bytes: usize,
+    milliseconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Built<'a> {
+    nvrtc: String,
+    folder: &'a Path,
+    programs: Vec<Outcome>,
+}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    nvrtc: String,
+    unknown: Vec<String>,
+    programs: Vec<Outcome>,
+}
+
+pub(crate) fn run(task: &Task) -> Result<(), Failure> {
+    match task {
+        Task::Build(args) => build(args),
+        Task::Check(args) => check(args),
+    }
+}
+
+/// The compiler that is used here.
+fn compiler() -> Result<Arc<Compiler>, Error> {
+    CodeStore::new(None, Search::from_env()).compiler()
+}
+
+fn build(args: &BuildArgs) -> Result<(), Failure> {
+    let mut archs = args.arch.clone();
+    if archs.is_empty() {
+        let devices = GpuInfo::probe().devices;
+        archs = devices.iter().map(|device| device.arch).collect();
+    }
+    archs.sort();
+    archs.dedup();
+    if archs.is_empty() {
+        let text = "there is no GPU here; name architectures, such as --arch 80,90";
+        return Err(Failure::Kernels(text.to_owned()));
+    }
+    let Some(cache) = args.output.as_ref().map(Cache::at).or_else(Cache::from_env) else {
+        let text = "there is no cache here; name a folder by --output";
+        return Err(Failure::Kernels(text.to_owned()));
+    };
+    let compiler = compiler()?;
+    let mut outcomes = Vec::new();
+    for program in programs() {
+        for &arch in &archs {
+            outcomes.push(keep(&compiler, &cache, &program, arch)?);
+        }
+    }
+    let built = Built {
+        nvrtc: compiler.version().to_string(),
+        folder: cache.folder(),
+        programs: outcomes,
+    };
+    if args.json {
+        return output::print_json(&built);
+    }
+    let head = format!("NVRTC {}, into {}", built.nvrtc, cache.folder().display());
+    output::print_lines([head].into_iter().chain(lines(&built.programs)))
+}
+
+/// Compiles one program into the cache.
+fn keep(
+    compiler: &Compiler,
+    cache: &Cache,
+    program: &Program,
+    arch: Arch,
+) -> Result<Outcome, Failure> {
+    let start = Instant::now();
+    let entry = Entry {
+        code: compiler.build(program, arch, None)?,
+        compiler: compiler.version(),
+    };
+    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let (name, key) = (program.name(), program.key(arch));
+    cache.write(name, arch, &key, &entry).map_err(|error| {
+        let folder = cache.folder().display();
+        Failure::Kernels(format!("cannot write into {folder}: {error}"))
+    })?;
+    Ok(Outcome {
+        program: name.to_owned(),
+        arch: arch.to_string(),
+        bytes: entry.code.len(),
+        milliseconds,
+        path: Some(cache.path(name, arch, &key)),
+        error: None,
+    })
+}
+
+fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let compiler = compiler()?;
+    let known = compiler.archs();
+    let (archs, unknown): (Vec<_>, Vec<_>) = Arch::CHECKED
+        .into_iter()
+        .partition(|arch| known.contains(arch));
+    let programs = programs();
+    let outcomes: Vec<_> = programs
+        .iter()
+        .flat_map(|program| archs.iter().map(|&arch| attempt(&compiler, program, arch)))
+        .collect();
+    let checked = Checked {
+        nvrtc: compiler.version().to_string(),
+        unknown: unknown.iter().map(Arch::to_string).collect(),
+        programs: outcomes,
+    };
+    match args.json {
+        true => output::print_json(&checked)?,
+        false => output::print_lines(report(&checked))?,
+    }
+    let failed = checked
+        .programs
+        .iter()
+        .filter(|outcome| outcome.error.is_some())
+        .count();
+    match failed {
+        0 => Ok(()),
+        _ => {
+            let all = checked.programs.len();
+            Err(Failure::Kernels(format!(
+                "{failed} of {all} compilations failed"
+            )))
+        }
+    }
+}
+
+/// Compiles one program and keeps nothing.
+fn attempt(compiler: &Compiler, program: &Program, arch: Arch) -> Outcome {
+    let start = Instant::now();
+    let built = compiler.build(program, arch, None);
+    Outcome {
+        program: program.name().to_owned(),
+        arch: arch.to_string(),
+        milliseconds: start.elapsed().as_secs_f64() * 1e3,
+        bytes: built.as_ref().map_or(0, Vec::len),
+        path: None,
+        error: built.err().map(|error| error.to_string()),
+    }
+}
+
+/// What was checked, for people.
+fn report(checked: &Checked) -> Vec<String> {
+    let mut report = vec![format!("NVRTC {}", checked.nvrtc)];
+    report.extend(lines(&checked.programs));
+    if !checked.unknown.is_empty() {
+        report.push(format!(
+            "not checked, as this NVRTC does not know them: {}",
+            checked.unknown.join(", ")
+        ));
+    }
+    report
+}
+
+/// One line per compilation.
+fn lines(outcomes: &[Outcome]) -> impl Iterator<Item = String> {
+    outcomes.iter().map(|outcome| {
+        let result = match &outcome.error {
+            None => format!(
+                "{:>7.1} KiB {:>6.0} ms",
+                outcome.bytes as f64 / 1024.0,
+                outcome.milliseconds
+            ),
+            Some(error) => format!("failed: {error}"),
+        };
+        format!("{:<24} {:<7} {result}", outcome.program, outcome.arch)
+    })
+}

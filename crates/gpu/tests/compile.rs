@@ -1,0 +1,256 @@
+//! Every program compiles for every architecture, and those whose kernels launch kernels link.
+//! Needs NVRTC, nvJitLink and the device runtime, but neither a driver nor a GPU. Without them
+//! the tests do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
+
+use nearfield_gpu::{
+    Arch, Cache, CodeStore, Compiler, Error, Linker, Origin, Program, Search, USER_HEADER, programs,
+};
+use std::{env, fs, path::Path};
+
+/// The machine's compiler, with linker and device runtime; None where a test is to be skipped.
+fn compiler() -> Option<Compiler> {
+    let required = env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+    let found = Compiler::find(&Search::from_env(), None).and_then(|compiler| {
+        // Links a program, so that a missing part is named here.
+        let program = programs().into_iter().find(Program::launches_children);
+        let arch = *compiler
+            .archs()
+            .first()
+            .expect("NVRTC names what it compiles for");
+        compiler.build(&program.expect("a program launches kernels"), arch, None)?;
+        Ok(compiler)
+    });
+    match found {
+        Ok(compiler) => Some(compiler),
+        Err(error) if required => panic!("NEARFIELD_REQUIRE_NVRTC=1, but {error}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Whether the code is for a GPU (`EM_CUDA` in the header of an ELF file).
+fn is_machine_code(code: &[u8]) -> bool {
+    code.starts_with(b"\x7fELF") && code[18..20] == 190u16.to_le_bytes()
+}
+
+/// Whether the code holds a name.
+fn holds(code: &[u8], name: &str) -> bool {
+    code.windows(name.len())
+        .any(|window| window == name.as_bytes())
+}
+
+#[test]
+fn every_program_is_compiled_and_linked_for_every_architecture() {
+    let Some(compiler) = compiler() else { return };
+    let known = compiler.archs();
+    let archs: Vec<_> = Arch::CHECKED
+        .into_iter()
+        .filter(|arch| known.contains(arch))
+        .collect();
+    assert!(
+        archs.len() >= 5,
+        "NVRTC {} knows only {archs:?}",
+        compiler.version()
+    );
+    for (program, source) in programs().iter().zip(nearfield_kernels::ALL) {
+        for &arch in &archs {
+            let code = compiler.build(program, arch, None).unwrap();
+            assert!(is_machine_code(&code), "{} for {arch}", program.name());
+            for kernel in source.kernels {
+                assert!(
+                    holds(&code, kernel),
+                    "{} for {arch} lacks {kernel}",
+                    program.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_launches_kernels_needs_linking_and_gets_it() {
+    let Some(compiler) = compiler() else { return };
+    let arch = Arch::new(90);
+    let program = Program::from(&nearfield_kernels::CHILDREN_PROBE);
+    let object = compiler.compile(&program, arch).unwrap();
+    let found = compiler.libraries().nvjitlink.clone().unwrap();
+    let linked = compiler
+        .link(&program, arch, &object, &Linker::NvJitLink(found.clone()))
+        .unwrap();
+    // The device runtime has come in.
+    assert!(
+        linked.len() > object.len() + 10_000,
+        "{} and {}",
+        object.len(),
+        linked.len()
+    );
+    let error = compiler
+        .link(
+            &program,
+            arch,
+            b"no machine code",
+            &Linker::NvJitLink(found),
+        )
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Link {
+                linker: "nvJitLink",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn arithmetic_is_not_contracted() {
+    let Some(compiler) = compiler() else { return };
+    let text = "extern \"C\" __global__ void f(float* x) { x[0] = x[1] * x[2] + x[3]; }";
+    let arch = Arch::new(90);
+    let plain = Program::new("contract", text);
+    let contracted = plain.clone().option("--fmad=true");
+    let codes = [plain, contracted].map(|program| compiler.compile(&program, arch).unwrap());
+    assert_ne!(
+        codes[0], codes[1],
+        "the option changes nothing, so this test sees nothing"
+    );
+    let explicit = text.replace(
+        "x[1] * x[2] + x[3]",
+        "__fadd_rn(__fmul_rn(x[1], x[2]), x[3])",
+    );
+    let explicit = compiler
+        .compile(&Program::new("contract", explicit), arch)
+        .unwrap();
+    assert_eq!(codes[0], explicit);
+}
+
+#[test]
+fn a_users_mistake_is_shown_with_the_users_file_and_line() {
+    let Some(compiler) = compiler() else { return };
+    let own = format!(
+        "#include \"shape.cuh\"\n// A line of ours.\n#include \"{USER_HEADER}\"\n\
+         extern \"C\" __global__ void go(float* out) {{ out[0] = weight(SIDE); }}\n"
+    );
+    let program = |text: &str| {
+        Program::new("fused", own.as_str())
+            .header("shape.cuh", "#define SIDE (2.0f * SCALE)\n")
+            .define("SCALE", 3)
+            .user_text("my kernel.cu", text)
+    };
+    let right = "float weight(float q) {\n    return 1.0f - q;\n}\n";
+    let wrong = "float weight(float q) {\n    float a = 1.0f;\n    return a - qq;\n}\n";
+    let arch = Arch::new(80);
+    assert!(is_machine_code(
+        &compiler.compile(&program(right), arch).unwrap()
+    ));
+    let error = compiler.compile(&program(wrong), arch).unwrap_err();
+    let Error::Compile { program, log, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(program, "fused");
+    assert!(log.contains("my kernel.cu(3)"), "{log}");
+    assert!(log.contains("\"qq\""), "{log}");
+}
+
+#[test]
+fn what_cannot_be_compiled_is_refused_by_name() {
+    let Some(compiler) = compiler() else { return };
+    let arch = Arch::new(90);
+    let refused =
+        |program: Program, arch| compiler.compile(&program, arch).unwrap_err().to_string();
+    let nul = refused(Program::new("holed", "int a;\0"), arch);
+    assert!(
+        nul.contains("holed") && nul.contains("NUL character at byte 6"),
+        "{nul}"
+    );
+    let odd = refused(Program::new("odd", "").option("--no-such-option"), arch);
+    assert!(
+        odd.contains("odd") && odd.contains("no-such-option"),
+        "{odd}"
+    );
+    let old = refused(Program::new("old", ""), Arch::new(10));
+    assert!(old.contains("sm_10") && old.contains("sm_90"), "{old}");
+}
+
+#[test]
+fn an_architecture_newer_than_the_compiler_gets_code_of_its_family() {
+    let Some(compiler) = compiler() else { return };
+    assert_eq!(compiler.target(Arch::new(90)), Arch::new(90));
+    // No GPU has 9.9 or 13.7, so no compiler knows them.
+    assert_eq!(compiler.target(Arch::new(99)), Arch::new(90));
+    assert_eq!(compiler.target(Arch::new(137)), Arch::new(137));
+    let store = CodeStore::new(None, Search::from_env());
+    let program = &programs()[0];
+    let code = store.code(program, Arch::new(99), None).unwrap();
+    assert_eq!(
+        code.bytes,
+        compiler.build(program, Arch::new(90), None).unwrap()
+    );
+    let error = store.code(program, Arch::new(137), None).unwrap_err();
+    assert!(matches!(error, Error::UnknownArch { .. }), "{error}");
+}
+
+#[test]
+fn a_filled_cache_needs_no_compiler() {
+    let Some(_) = compiler() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let cache = || Some(Cache::at(place.path()));
+    let nowhere = || Search::only([Path::new("/nowhere").to_owned()]);
+    let arch = Arch::new(90);
+    let here = CodeStore::new(cache(), Search::from_env());
+    let node = CodeStore::new(cache(), nowhere());
+    for program in programs() {
+        assert!(matches!(
+            node.code(&program, arch, None),
+            Err(Error::NoLibrary { .. })
+        ));
+        let made = here.code(&program, arch, None).unwrap();
+        assert_eq!(made.origin, Origin::Compiled);
+        let read = node.code(&program, arch, None).unwrap();
+        assert_eq!(read.origin, Origin::Cache);
+        assert_eq!(read.bytes, made.bytes);
+        assert_eq!(read.compiler, here.compiler().unwrap().version());
+        // Another architecture is another entry.
+        assert!(node.code(&program, Arch::new(80), None).is_err());
+    }
+}
+
+#[test]
+fn a_damaged_entry_is_compiled_anew_and_mended() {
+    let Some(_) = compiler() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let store = CodeStore::new(Some(Cache::at(place.path())), Search::from_env());
+    let (program, arch) = (&programs()[0], Arch::new(90));
+    let made = store.code(program, arch, None).unwrap();
+    let path = store
+        .cache()
+        .unwrap()
+        .path(program.name(), arch, &program.key(arch));
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let again = store.code(program, arch, None).unwrap();
+    assert_eq!(again.origin, Origin::Compiled);
+    assert_eq!(again.bytes, made.bytes);
+    assert_eq!(
+        store.code(program, arch, None).unwrap().origin,
+        Origin::Cache
+    );
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_done_without() {
+    let Some(_) = compiler() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    fs::write(&file, "in the way").unwrap();
+    let store = CodeStore::new(Some(Cache::at(file.join("folder"))), Search::from_env());
+    let program = &programs()[0];
+    for _ in 0..2 {
+        let code = store.code(program, Arch::new(90), None).unwrap();
+        assert_eq!(code.origin, Origin::Compiled);
+    }
+}

@@ -25,23 +25,19 @@ __device__ __forceinline__ void note(Launches* launches) {
     atomicMax(&launches->error, static_cast<u32>(error));
 }
 
-__device__ __forceinline__ u32 cells_of(const Points& points) {
-    return points.dims[0] * points.dims[1] * points.dims[2];
-}
-
 // One cell, a thread per point: threads rounded up to whole warps.
 __global__ void __launch_bounds__(MOST_THREADS) child_of_cell(const Arguments* arguments, u32 cell) {
     __shared__ float4 staged[W];
     visit_cell<BlockGroup, NF_HALF, Work>(arguments->walk, arguments->outlet, cell, staged);
 }
 
-// One thread per cell: it counts the cell's points, finds their range, and launches a child grid
-// of as many threads as there are points.
+// One thread per cell, from cell `first` on: it counts the cell's points, finds their range, and
+// launches a child grid of as many threads as there are points.
 extern "C" __global__ void __launch_bounds__(PARENT_THREADS)
-child_per_cell(const Arguments* arguments, Launches* launches) {
+child_per_cell(const Arguments* arguments, u32 first, Launches* launches) {
     const Points& points = arguments->walk.targets;
-    const u32 cell = blockIdx.x * PARENT_THREADS + threadIdx.x;
-    if (cell >= cells_of(points)) return;
+    const u32 cell = first + blockIdx.x * PARENT_THREADS + threadIdx.x;
+    if (cell >= points.cells) return;
     const u32 occupancy = points.starts[cell + 1] - points.starts[cell];
     if (occupancy == 0) return;
     const u32 threads = min((occupancy + 31) / 32 * 32, MOST_THREADS);
@@ -61,14 +57,14 @@ child_of_block(const Arguments* arguments, const u32* cells, u32 count) {
 // A block of parents collects its occupied cells and launches one child grid for all of them;
 // `lists` has room for every cell.
 extern "C" __global__ void __launch_bounds__(PARENT_THREADS)
-child_aggregated(const Arguments* arguments, u32* lists, Launches* launches) {
+child_aggregated(const Arguments* arguments, u32 first, u32* lists, Launches* launches) {
     __shared__ u32 count;
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     const Points& points = arguments->walk.targets;
-    const u32 cell = blockIdx.x * PARENT_THREADS + threadIdx.x;
+    const u32 cell = first + blockIdx.x * PARENT_THREADS + threadIdx.x;
     u32* const list = lists + blockIdx.x * PARENT_THREADS;
-    if (cell < cells_of(points) && points.starts[cell] < points.starts[cell + 1]) {
+    if (cell < points.cells && points.starts[cell] < points.starts[cell + 1]) {
         list[atomicAdd(&count, 1u)] = cell;
     }
     __threadfence();

@@ -25,17 +25,53 @@ struct Lattice {
     u32 periodic;            // whether any axis is
 };
 
-// One set sorted by cell. The table has a start for every cell of a box of cells, and one behind
-// the last.
+// Where the cells of a brick lie: the first of them divided by BRICK along x, and y and z.
+struct Brick {
+    i64 x, y, z;
+};
+
+// One set sorted by cell. A dense table has a start for every cell of a box of cells, and one
+// behind the last. A sparse one, for points that lie far apart, has them for the cells of bricks
+// that hold points: BRICK cells side by side along x. Bricks are found by hashing.
 struct Points {
     const float4* at;       // x, y, z, and the caller's index as bits
     const int4* wraps;      // whole boxes between a point and its image in the box; periodic only
     const u32* starts;
     const u32* any_wrapped; // 0 when no point lies outside the box; periodic only
-    i64 origin[3];          // first cell of the box along each axis
-    u32 dims[3];            // cells of the box along each axis
+    const u32* ids;         // sparse: number of the brick of every slot of the hash table, or NONE
+    const Brick* bricks;      // sparse: first cell / BRICK along x, y, and z of every brick
+    i64 origin[3];          // dense: first cell of the box along each axis
+    u32 dims[3];            // dense: cells of the box along each axis
+    u32 mask;               // sparse: slots of the hash table, less 1
+    u32 sparse;
+    u32 cells;              // cells of the table
     u32 count;              // points
 };
+
+constexpr int BRICK = 8;
+constexpr int BRICK_SHIFT = 3;
+
+// Where the search for a brick begins in the hash table; the finaliser of MurmurHash3 over a
+// combination of the coordinates.
+__device__ __forceinline__ u32 brick_hash(i64 x, i64 y, i64 z) {
+    u64 h = static_cast<u64>(x) * 0x9e3779b97f4a7c15ull + static_cast<u64>(y) * 0xc2b2ae3d27d4eb4full
+        + static_cast<u64>(z) * 0x165667b19e3779f9ull;
+    h ^= h >> 33;
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 33;
+    return static_cast<u32>(h);
+}
+
+// Number of a brick, NONE where no point lies in it.
+__device__ __forceinline__ u32 find_brick(const Points& points, i64 x, i64 y, i64 z) {
+    // At least half of the slots are empty, so the search ends.
+    for (u32 slot = brick_hash(x, y, z);; slot++) {
+        const u32 id = points.ids[slot & points.mask];
+        if (id == NONE) return NONE;
+        const Brick brick = points.bricks[id];
+        if (brick.x == x && brick.y == y && brick.z == z) return id;
+    }
+}
 
 // A neighbour row: cells x - reach ... x + reach at (y, z), as offsets.
 struct Row {

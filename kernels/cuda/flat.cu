@@ -116,14 +116,15 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
     Pusher pusher{rings, walk};
     const bool any_wrapped = images_differ(walk);
     Runs runs = runs_of(walk, target);
-    Image image;
+    Image image = runs.image;
     u32 k = 0, end = 0;
     bool more = real;
     while (__any_sync(~0u, more)) {
         for (u32 step = 0; more && step < 16; step++) {
             if (k == end) {
-                more = runs.next(walk, k, end, image);
+                more = runs.next(walk, k, end);
                 if (!more) break;
+                image = runs.image;
                 image.shift = shift_to(walk, image);
             }
             const float4 source = pusher.source(k);

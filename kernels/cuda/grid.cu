@@ -13,6 +13,7 @@ struct Status {
     u32 wrapped;    // points outside the periodic box
     u32 crowded;    // cells with more than CROWD points
     u32 ticket;     // tiles of the scan begun
+    u32 bricks;     // bricks of a sparse table
     u32 bounds[6];  // smallest and largest coordinates, as `sortable` integers
 };
 
@@ -27,7 +28,7 @@ grid_reset(Status* status, u64* tiles, u32 tiles_in_all) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i < tiles_in_all) tiles[i] = 0;
     if (i > 0) return;
-    const Status before = {0, NONE, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}};
+    const Status before = {0, NONE, 0, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}};
     *status = before;
 }
 
@@ -59,8 +60,11 @@ grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
         }
     }
     for (int axis = 0; axis < 3; axis++) {
-        const u32 lowest = __reduce_min_sync(~0u, low[axis]);
-        const u32 highest = __reduce_max_sync(~0u, high[axis]);
+        u32 lowest = low[axis], highest = high[axis];
+        for (int step = 16; step > 0; step /= 2) {
+            lowest = min(lowest, __shfl_xor_sync(~0u, lowest, step));
+            highest = max(highest, __shfl_xor_sync(~0u, highest, step));
+        }
         if ((threadIdx.x & 31) == 0) {
             atomicMin(&status->bounds[axis], lowest);
             atomicMax(&status->bounds[3 + axis], highest);
@@ -117,6 +121,60 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 grid_keys_periodic(const float* positions, u32 count, const __grid_constant__ Lattice lattice,
                    const __grid_constant__ Points box, u32* counts, uint2* key_and_rank, Status* status) {
     keys<true>(positions, count, lattice, box, counts, key_and_rank, status);
+}
+
+// Cell of a point of any domain.
+__device__ __forceinline__ longlong3 cell_of(const Lattice& lattice, float x, float y, float z) {
+    return make_longlong3(static_cast<i64>(place_of(lattice, 0, x, y, z).cell),
+                          static_cast<i64>(place_of(lattice, 1, x, y, z).cell),
+                          static_cast<i64>(place_of(lattice, 2, x, y, z).cell));
+}
+
+// Sparse tables, first half: every point finds the slot of its brick, or claims one for it by
+// leaving its index there; others compare their brick with that point's. The claimer numbers the
+// brick. `slots` and `ids` are NONE throughout before.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_claim_bricks(const float* __restrict__ positions, u32 count, const __grid_constant__ Lattice lattice,
+                  u32 mask, u32* slots, u32* ids, Brick* bricks, uint2* key_and_rank, Status* status) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const float* const mine = positions + 3 * static_cast<u64>(i);
+    if (!(isfinite(mine[0]) && isfinite(mine[1]) && isfinite(mine[2]))) {
+        atomicAdd(&status->bad, 1u);
+        atomicMin(&status->first_bad, i);
+        key_and_rank[i] = make_uint2(NONE, 0);
+        return;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        if (place_of(lattice, axis, mine[0], mine[1], mine[2]).wraps != 0) atomicMax(&status->wrapped, 1u);
+    }
+    const longlong3 cell = cell_of(lattice, mine[0], mine[1], mine[2]);
+    const i64 brick = cell.x >> BRICK_SHIFT;
+    for (u32 slot = brick_hash(brick, cell.y, cell.z) & mask;; slot = (slot + 1) & mask) {
+        const u32 holder = atomicCAS(&slots[slot], NONE, i);
+        if (holder == NONE) {
+            const u32 id = atomicAdd(&status->bricks, 1u);
+            bricks[id] = Brick{brick, cell.y, cell.z};
+            ids[slot] = id;
+        } else {
+            const float* const other = positions + 3 * static_cast<u64>(holder);
+            const longlong3 held = cell_of(lattice, other[0], other[1], other[2]);
+            if (held.x >> BRICK_SHIFT != brick || held.y != cell.y || held.z != cell.z) continue;
+        }
+        key_and_rank[i] = make_uint2(slot, static_cast<u32>(cell.x - brick * BRICK));
+        return;
+    }
+}
+
+// Second half: from slots to cell numbers, and arbitrary ranks in the cells.
+extern "C" __global__ void __launch_bounds__(THREADS)
+grid_keys_sparse(u32 count, const u32* __restrict__ ids, u32* counts, uint2* key_and_rank) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const uint2 found = key_and_rank[i];
+    if (found.x == NONE) return;
+    const u32 key = ids[found.x] * BRICK + found.y;
+    key_and_rank[i] = make_uint2(key, atomicAdd(&counts[key], 1u));
 }
 
 // Exclusive scan in one pass with decoupled look-back (Merrill, Garland 2016, "Single-pass

@@ -14,9 +14,8 @@ struct Tasks {
 // Lists the cells that hold points.
 extern "C" __global__ void __launch_bounds__(256)
 list_tasks(const __grid_constant__ Walk walk, Tasks* tasks) {
-    const u32 cells = walk.targets.dims[0] * walk.targets.dims[1] * walk.targets.dims[2];
     const u32 cell = blockIdx.x * 256 + threadIdx.x;
-    const bool occupied = cell < cells && walk.targets.starts[cell] < walk.targets.starts[cell + 1];
+    const bool occupied = cell < walk.targets.cells && walk.targets.starts[cell] < walk.targets.starts[cell + 1];
     const u32 all = __ballot_sync(~0u, occupied);
     const u32 lane = threadIdx.x & 31;
     u32 first = 0;

@@ -22,6 +22,10 @@ struct BlockGroup {
 
 // Coordinates of cell number `cell` of the targets' table.
 __device__ __forceinline__ Runs runs_of_cell(const Points& points, u32 cell) {
+    if (points.sparse) {
+        const Brick brick = points.bricks[cell / BRICK];
+        return Runs(brick.x * BRICK + cell % BRICK, brick.y, brick.z);
+    }
     const u32 row = cell / points.dims[0];
     return Runs(points.origin[0] + cell % points.dims[0], points.origin[1] + row % points.dims[1],
                 points.origin[2] + row / points.dims[1]);
@@ -36,9 +40,9 @@ __device__ __forceinline__ void visit_tile(const Walk& walk, const Outlet& outle
     const bool any_wrapped = images_differ(walk);
     Work work(walk, target, outlet);
     Runs runs = runs_of_cell(walk.targets, cell);
-    Image image;
     u32 begin, end;
-    while (runs.next(walk, begin, end, image)) {
+    while (runs.next(walk, begin, end)) {
+        Image image = runs.image;
         image.shift = shift_to(walk, image);
         for (u32 k = begin; k < end; k += W) {
             const u32 count = min(W, end - k);

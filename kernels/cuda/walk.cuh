@@ -157,52 +157,71 @@ __device__ __forceinline__ i64 into_box(i64 cell, i64 period, int& image) {
 struct Runs {
     i64 x, y, z;         // the cell
     u32 row;             // the next row
-    i64 low, high;       // cells of the present row still to come
-    u64 first;           // table entry of the present row's first cell
-    int image_y, image_z;
+    i64 low, high;       // cells of the present row still to come, as seen from the cell
+    i64 from, to;        // those of one image of them still to come, in the box
+    i64 row_y, row_z;    // the present row, in the box
+    Image image;
 
-    __device__ __forceinline__ Runs(i64 x, i64 y, i64 z) : x(x), y(y), z(z), row(0), low(0), high(-1) {}
+    __device__ __forceinline__ Runs(i64 x, i64 y, i64 z)
+        : x(x), y(y), z(z), row(0), low(0), high(-1), from(0), to(-1), row_y(0), row_z(0), image() {}
 
     // The next run that is not empty; false when there is none.
-    __device__ __forceinline__ bool next(const Walk& walk, u32& begin, u32& end, Image& image) {
-        const Points& points = walk.sources;
+    __device__ __forceinline__ bool next(const Walk& walk, u32& begin, u32& end) {
         while (true) {
-            if (low > high) {
-                if (!next_row(walk)) return false;
-                continue;
+            if (from <= to) {
+                look_up(walk.sources, begin, end);
+                if (begin < end) return true;
+            } else if (low <= high) {
+                next_image(walk);
+            } else if (!next_row(walk)) {
+                return false;
             }
-            i64 from = low, to = high;
-            image.a = 0;
-            const i64 period = walk.lattice.period[0];
-            if (period != 0) {
-                from = into_box(low, period, image.a);
-                to = min(from + (high - low), period - 1);
-                low += to - from + 1;
-            } else {
-                low = high + 1;
-            }
-            from = max(from - points.origin[0], static_cast<i64>(0));
-            to = min(to - points.origin[0], static_cast<i64>(points.dims[0]) - 1);
-            if (from > to) continue;
-            begin = points.starts[first + from];
-            end = points.starts[first + to + 1];
-            if (begin == end) continue;
-            image.b = image_y;
-            image.c = image_z;
-            return true;
         }
+    }
+
+    // Points of the cells from ... to, or of the first of them that lie side by side in the table.
+    __device__ __forceinline__ void look_up(const Points& points, u32& begin, u32& end) {
+        begin = end = 0;
+        if (points.sparse) {
+            const i64 brick = from >> BRICK_SHIFT;
+            const i64 last = min(to, brick * BRICK + BRICK - 1);
+            const u32 id = find_brick(points, brick, row_y, row_z);
+            if (id != NONE) {
+                const u32* starts = points.starts + static_cast<u64>(id) * BRICK;
+                begin = starts[from - brick * BRICK];
+                end = starts[last - brick * BRICK + 1];
+            }
+            from = last + 1;
+            return;
+        }
+        const i64 first = max(from - points.origin[0], static_cast<i64>(0));
+        const i64 last = min(to - points.origin[0], static_cast<i64>(points.dims[0]) - 1);
+        const u64 row = (row_z - points.origin[2]) * points.dims[1] + (row_y - points.origin[1]);
+        if (first <= last) {
+            begin = points.starts[row * points.dims[0] + first];
+            end = points.starts[row * points.dims[0] + last + 1];
+        }
+        from = to + 1;
+    }
+
+    // Those of the cells low ... high that lie in one image of the box.
+    __device__ __forceinline__ void next_image(const Walk& walk) {
+        const i64 period = walk.lattice.period[0];
+        from = into_box(low, period, image.a);
+        to = period == 0 ? high : min(from + (high - low), period - 1);
+        low += to - from + 1;
     }
 
     __device__ __forceinline__ bool next_row(const Walk& walk) {
         const Points& points = walk.sources;
         while (row < walk.row_count) {
             const Row offsets = walk.rows[row++];
-            const i64 in_y = into_box(y + offsets.y, walk.lattice.period[1], image_y) - points.origin[1];
-            const i64 in_z = into_box(z + offsets.z, walk.lattice.period[2], image_z) - points.origin[2];
-            if (in_y < 0 || in_y >= points.dims[1] || in_z < 0 || in_z >= points.dims[2]) continue;
+            row_y = into_box(y + offsets.y, walk.lattice.period[1], image.b);
+            row_z = into_box(z + offsets.z, walk.lattice.period[2], image.c);
+            const i64 in_y = row_y - points.origin[1], in_z = row_z - points.origin[2];
+            if (!points.sparse && (in_y < 0 || in_y >= points.dims[1] || in_z < 0 || in_z >= points.dims[2])) continue;
             low = x - offsets.reach;
             high = x + offsets.reach;
-            first = (static_cast<u64>(in_z) * points.dims[1] + in_y) * points.dims[0];
             return true;
         }
         return false;
@@ -258,9 +277,9 @@ template <bool HALF, class Work>
 __device__ __forceinline__ void visit_general(const Walk& walk, const Target& target, Work& work) {
     const bool any_wrapped = images_differ(walk);
     Runs runs = runs_of(walk, target);
-    Image image;
     u32 begin, end;
-    while (runs.next(walk, begin, end, image)) {
+    while (runs.next(walk, begin, end)) {
+        Image image = runs.image;
         image.shift = shift_to(walk, image);
         for (u32 k = begin; k < end; k++) {
             const float4 source = work.source(k);

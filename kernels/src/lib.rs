@@ -53,6 +53,8 @@ pub const GRID: Source = Source {
         "grid_bounds",
         "grid_keys_open",
         "grid_keys_periodic",
+        "grid_claim_bricks",
+        "grid_keys_sparse",
         "grid_scan",
         "list_scan",
         "grid_place",

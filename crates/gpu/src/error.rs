@@ -129,18 +129,29 @@ pub enum Error {
     /// A set has more points than can be numbered.
     #[error("{0} points are too many: a set holds fewer than 4294967295")]
     TooManyPoints(usize),
-    /// The box of cells around the points is too large for a dense table.
-    #[error(
-        "the points lie too far apart for the GPU lane: {points} points in a box of {cells} cells, \
-         at most {most}; use `--device cpu`, whose tables grow with the points alone"
-    )]
-    TooSparse {
-        /// Cells of the box.
-        cells: u64,
-        /// Points in it.
-        points: u32,
-        /// Cells a table may have.
-        most: u64,
+    /// Coordinates on the device are NaN or infinite.
+    #[error("{count} points have coordinates that are not finite, the first of them point {first}")]
+    NotFinite {
+        /// Index of the first of them.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Points have left the box that their cells cover.
+    #[error("{count} points have left the box of cells around {bounds:?}: sort them anew")]
+    Outside {
+        /// How many.
+        count: u32,
+        /// Bounds that the box was made for.
+        bounds: nearfield_grid::Bounds,
+    },
+    /// Lists on the device did not fit.
+    #[error("lists of {pairs} neighbours do not fit into the room for {room}: search anew")]
+    ListsOverflow {
+        /// Neighbours found.
+        pairs: u64,
+        /// Entries there is room for.
+        room: u64,
     },
     /// Kernels could not launch their children.
     #[error(

@@ -4,7 +4,7 @@
 //! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
 //! the user's own line numbers.
 
-use crate::{Arch, Error};
+use crate::{Arch, Error, lane};
 use nearfield_kernels::Source;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -173,8 +173,12 @@ impl From<&Source> for Program {
 }
 
 /// Every program there is, for checks and for caches that are filled in advance.
+///
+/// Traversals are compiled for what they are asked to do; here are those of counting, of lists and
+/// of the named pair kernels, by every strategy.
 pub fn programs() -> Vec<Program> {
-    nearfield_kernels::ALL.iter().map(Program::from).collect()
+    let whole = nearfield_kernels::ALL.iter().map(Program::from);
+    whole.chain(lane::traversal_programs()).collect()
 }
 
 /// Tells one program's machine code from another's: a SHA-256.

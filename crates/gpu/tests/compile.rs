@@ -54,11 +54,14 @@ fn every_program_is_compiled_and_linked_for_every_architecture() {
         "NVRTC {} knows only {archs:?}",
         compiler.version()
     );
-    for (program, source) in programs().iter().zip(nearfield_kernels::ALL) {
+    for program in &programs() {
+        let source = nearfield_kernels::ALL
+            .iter()
+            .find(|source| source.name == program.name());
         for &arch in &archs {
             let code = compiler.build(program, arch, None).unwrap();
             assert!(is_machine_code(&code), "{} for {arch}", program.name());
-            for kernel in source.kernels {
+            for kernel in source.map_or(&[][..], |source| source.kernels) {
                 assert!(
                     holds(&code, kernel),
                     "{} for {arch} lacks {kernel}",

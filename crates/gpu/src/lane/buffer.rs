@@ -3,6 +3,7 @@
 use crate::Error;
 use cudarc::driver::{
     CudaSlice, CudaStream, DevicePtr, DeviceRepr,
+    result,
     sys::{CUdeviceptr, CUresult},
 };
 use std::sync::Arc;
@@ -78,6 +79,15 @@ impl<T: DeviceRepr> Buffer<T> {
                 .memset_zeros(&mut view)
                 .map_err(|error| Error::driver(format!("clearing {what}"), error)),
         }
+    }
+
+    /// Sets all bits of the array, which is there already.
+    pub(crate) fn fill_ones(&mut self, stream: &Arc<CudaStream>) -> Result<(), Error> {
+        let Some(slice) = &self.slice else { return Ok(()) };
+        let (bytes, address) = (slice.num_bytes(), self.address());
+        // SAFETY: the array has as many bytes, and the stream orders this with its other uses.
+        unsafe { result::memset_d8_async(address, u8::MAX, bytes, stream.cu_stream()) }
+            .map_err(|error| Error::driver(format!("clearing {}", self.what), error))
     }
 
     /// Copies `values` to the front, making room for them.

@@ -12,7 +12,9 @@ use nearfield_grid::{Bounds, Lattice};
 /// A dense table may have this many cells per point…
 const CELLS_PER_POINT: u64 = 32;
 /// …and always this many, so that small sets need no thought.
-const SMALL_TABLE: u64 = 1 << 22;
+const SMALL_TABLE: u64 = 1 << 20;
+/// Cells of a brick of a sparse table, `BRICK` of contract.cuh.
+const BRICK: usize = 8;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
 const MOST_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
 
@@ -39,9 +41,15 @@ pub struct DevicePoints {
     placed: Buffer<[u32; 2]>,
     tiles: Buffer<u64>,
     status: Buffer<Status>,
+    slots: Buffer<u32>,
+    ids: Buffer<u32>,
+    bricks: Buffer<[i64; 3]>,
     count: u32,
     origin: [i64; 3],
     dims: [u32; 3],
+    /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
+    mask: Option<u32>,
+    cells: u32,
     /// Whether the last step found cells with so many points that they are sorted apart.
     crowded: bool,
 }
@@ -89,9 +97,14 @@ impl GpuLane {
             placed: Buffer::new("points of cells"),
             tiles: Buffer::new("tiles of a scan"),
             status: Buffer::new("the status"),
+            slots: Buffer::new("a hash table"),
+            ids: Buffer::new("a hash table"),
+            bricks: Buffer::new("bricks of cells"),
             count: 0,
             origin: [0; 3],
             dims: [0; 3],
+            mask: None,
+            cells: 0,
             crowded: false,
         }
     }
@@ -115,11 +128,11 @@ impl GpuLane {
         points.status.reserve(&self.stream, 1)?;
         points.tiles.reserve(&self.stream, 1)?;
         points.count = count;
-        points.dims = [0; 3];
+        points.cells = 0;
         if count == 0 {
             return Ok(Measured::Bounds(Bounds::EMPTY));
         }
-        let sorting = points.sorting(0);
+        let sorting = points.sorting();
         self.grid.reset(&self.stream, sorting.status, sorting.tiles, 1)?;
         self.grid.bounds(&self.stream, &sorting)?;
         let status = points.read_status(self)?;
@@ -134,8 +147,7 @@ impl GpuLane {
     /// Sorts a set whose positions were [uploaded](Self::upload) and lie within `bounds`.
     ///
     /// # Errors
-    /// [`Error::TooSparse`] when the box of cells around the points has many more cells than there
-    /// are points, [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn sort(
         &self,
         points: &mut DevicePoints,
@@ -143,37 +155,83 @@ impl GpuLane {
         bounds: &Bounds,
     ) -> Result<(), Error> {
         if points.count == 0 {
-            points.dims = [0; 3];
+            points.cells = 0;
             return Ok(());
         }
-        let cells = points.fit(lattice, bounds)?;
-        points.reserve(self, lattice, cells)?;
-        let sorting = points.sorting(cells);
-        self.sort_steps(points, lattice, &sorting)?;
-        let status = points.read_status(self)?;
-        if status.crowded > 0 && !points.crowded {
-            // The first step that meets crowded cells settles them afterwards.
-            points.crowded = true;
-            self.settle(points, lattice, &sorting)?;
-        }
-        points.crowded = status.crowded > 0;
-        Ok(())
+        points.fit(lattice, bounds)?;
+        points.reserve(self, lattice)?;
+        self.sort_again(points, lattice)?;
+        self.finish(points, lattice, bounds)
     }
 
-    fn sort_steps(
+    /// Sorts a set anew whose positions on the device have changed since it was sorted, into the
+    /// same box of cells and without waiting for the device. What it gives is provisional until
+    /// [`finish`](Self::finish) has looked whether the points still fit.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn sort_again(
         &self,
-        points: &DevicePoints,
+        points: &mut DevicePoints,
         lattice: &DeviceLattice,
-        sorting: &Sorting,
     ) -> Result<(), Error> {
+        if points.count == 0 {
+            return Ok(());
+        }
         let (grid, stream) = (&self.grid, &*self.stream);
-        let layout = points.layout();
+        let (layout, sorting) = (points.layout(), points.sorting());
         let periodic = lattice.is_periodic();
         grid.reset(stream, sorting.status, sorting.tiles, scan_tiles(sorting.cells))?;
-        grid.keys(stream, sorting, &lattice.layout, &layout, periodic)?;
-        grid.scan(stream, sorting, layout.starts)?;
-        grid.place(stream, sorting, layout.starts)?;
-        self.settle(points, lattice, sorting)
+        match points.mask {
+            None => grid.keys(stream, &sorting, &lattice.layout, &layout, periodic)?,
+            Some(_) => {
+                points.slots.fill_ones(&self.stream)?;
+                points.ids.fill_ones(&self.stream)?;
+                let slots = points.slots.address();
+                grid.keys_sparse(stream, &sorting, &lattice.layout, &layout, slots)?;
+            }
+        }
+        grid.scan(stream, &sorting, layout.starts)?;
+        grid.place(stream, &sorting, layout.starts)?;
+        self.settle(points, lattice, &sorting)
+    }
+
+    /// Waits for the device and looks how the last sort went.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] and [`Error::Outside`] when points do not fit any more: the set must be
+    /// sorted into new bounds then; and [`Error::Driver`].
+    pub fn finish(
+        &self,
+        points: &mut DevicePoints,
+        lattice: &DeviceLattice,
+        bounds: &Bounds,
+    ) -> Result<(), Error> {
+        if points.count == 0 {
+            return Ok(());
+        }
+        let status = points.read_status(self)?;
+        if status.bad > 0 {
+            return Err(Error::NotFinite {
+                first: status.first_bad,
+                count: status.bad,
+            });
+        }
+        if status.outside > 0 {
+            return Err(Error::Outside {
+                count: status.outside,
+                bounds: *bounds,
+            });
+        }
+        let crowded = status.crowded > 0;
+        if crowded && !points.crowded {
+            // The first step that meets crowded cells settles them afterwards.
+            points.crowded = true;
+            let sorting = points.sorting();
+            self.settle(points, lattice, &sorting)?;
+        }
+        points.crowded = crowded;
+        Ok(())
     }
 
     fn settle(
@@ -220,7 +278,12 @@ impl DevicePoints {
 
     /// Cells of the table.
     pub fn cells(&self) -> usize {
-        self.dims.iter().map(|&dim| dim as usize).product()
+        self.cells as usize
+    }
+
+    /// Whether the table holds only cells around points, because they lie far apart.
+    pub fn is_sparse(&self) -> bool {
+        self.mask.is_some()
     }
 
     /// Bytes held on the device.
@@ -233,6 +296,9 @@ impl DevicePoints {
             + self.keys.bytes()
             + self.placed.bytes()
             + self.tiles.bytes()
+            + self.slots.bytes()
+            + self.ids.bytes()
+            + self.bricks.bytes()
     }
 
     /// The caller's index of every sorted point.
@@ -251,14 +317,20 @@ impl DevicePoints {
             wraps: self.wraps.address(),
             starts: self.starts.address(),
             any_wrapped: self.any_wrapped.address(),
+            ids: self.ids.address(),
+            bricks: self.bricks.address(),
             origin: self.origin,
             dims: self.dims,
+            mask: self.mask.unwrap_or(0),
+            sparse: u32::from(self.mask.is_some()),
+            cells: self.cells,
             count: self.count,
         }
     }
 
-    /// Chooses the box of cells; its number of cells.
-    fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<usize, Error> {
+    /// Chooses the table: the box of cells around the points, or, where that has many more cells
+    /// than there are points, bricks around them.
+    fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         let (low, high, _) = lattice.lattice.cells_within(bounds);
         // Open axes are padded, so that the rows around a point need no bounds check.
         let pad = |axis: usize| match lattice.lattice.domain().lengths()[axis] {
@@ -273,22 +345,20 @@ impl DevicePoints {
             cells = cells.saturating_mul(dim);
         }
         let most = (CELLS_PER_POINT * u64::from(self.count)).clamp(SMALL_TABLE, MOST_CELLS);
-        if cells > most {
-            return Err(Error::TooSparse {
-                cells,
-                points: self.count,
-                most,
-            });
+        if cells <= most {
+            self.cells = cells as u32;
+            self.mask = None;
+            return Ok(());
         }
-        Ok(cells as usize)
+        // Every point may have a brick of its own; half of the slots stay empty.
+        let bricks = u64::from(self.count) * BRICK as u64;
+        let too_many = |_| Error::TooManyPoints(self.count as usize);
+        self.cells = u32::try_from(bricks).map_err(too_many)?;
+        self.mask = Some((2 * u64::from(self.count)).next_power_of_two() as u32 - 1);
+        Ok(())
     }
 
-    fn reserve(
-        &mut self,
-        lane: &GpuLane,
-        lattice: &DeviceLattice,
-        cells: usize,
-    ) -> Result<(), Error> {
+    fn reserve(&mut self, lane: &GpuLane, lattice: &DeviceLattice) -> Result<(), Error> {
         let (stream, count) = (&lane.stream, self.count as usize);
         // Loops over candidates read up to two points behind the last.
         self.at.reserve(stream, count + 2)?;
@@ -298,7 +368,12 @@ impl DevicePoints {
             self.wraps.reserve(stream, count)?;
             self.any_wrapped.reserve(stream, 1)?;
         }
-        let tiles = scan_tiles(cells);
+        if let Some(mask) = self.mask {
+            self.slots.reserve(stream, mask as usize + 1)?;
+            self.ids.reserve(stream, mask as usize + 1)?;
+            self.bricks.reserve(stream, count)?;
+        }
+        let tiles = scan_tiles(self.cells());
         self.tiles.reserve(stream, tiles)?;
         self.starts.reserve(stream, tiles * SCAN_TILE + 1)?;
         if self.counts.reserve(stream, tiles * SCAN_TILE)? {
@@ -309,7 +384,7 @@ impl DevicePoints {
         Ok(())
     }
 
-    fn sorting(&self, cells: usize) -> Sorting {
+    fn sorting(&self) -> Sorting {
         Sorting {
             positions: self.positions.address(),
             count: self.count,
@@ -318,7 +393,7 @@ impl DevicePoints {
             placed: self.placed.address(),
             tiles: self.tiles.address(),
             status: self.status.address(),
-            cells,
+            cells: self.cells(),
         }
     }
 

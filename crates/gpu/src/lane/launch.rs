@@ -18,6 +18,8 @@ pub(crate) const SCAN_TILE: usize = 4096;
 const TRAVERSAL_THREADS: u32 = 128;
 /// Threads of a parent block in children.cu.
 const PARENT_THREADS: u32 = 256;
+/// Cells that one parent kernel goes through.
+const CHILD_BATCH: usize = 1 << 18;
 /// Cells that share a block of `list_tasks`.
 const TASK_THREADS: u32 = 256;
 
@@ -88,6 +90,8 @@ pub(crate) struct GridKernels {
     reset: Kernel,
     bounds: Kernel,
     keys: [Kernel; 2],
+    claim_bricks: Kernel,
+    keys_sparse: Kernel,
     scan: Kernel,
     list_scan: Kernel,
     place: Kernel,
@@ -117,6 +121,8 @@ impl GridKernels {
             reset: kernel("grid_reset")?,
             bounds: kernel("grid_bounds")?,
             keys: [kernel("grid_keys_open")?, kernel("grid_keys_periodic")?],
+            claim_bricks: kernel("grid_claim_bricks")?,
+            keys_sparse: kernel("grid_keys_sparse")?,
             scan: kernel("grid_scan")?,
             list_scan: kernel("list_scan")?,
             place: kernel("grid_place")?,
@@ -165,6 +171,30 @@ impl GridKernels {
                 &[&positions, &count, lattice, points, &counts, &keys, &status],
             )
         }
+    }
+
+    /// The keys of a sparse table; `slots` and the table's ids are `NONE` throughout.
+    pub(crate) fn keys_sparse(
+        &self,
+        stream: &CudaStream,
+        sorting: &Sorting,
+        lattice: &Lattice,
+        points: &Points,
+        slots: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Sorting { positions, count, counts, keys, status, .. } = *sorting;
+        let Points { ids, bricks, mask, .. } = *points;
+        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise; there are more slots than points.
+        unsafe {
+            self.claim_bricks.start(
+                stream,
+                shape,
+                &[&positions, &count, lattice, &mask, &slots, &ids, &bricks, &keys, &status],
+            )
+        }?;
+        // SAFETY: the module's promise.
+        unsafe { self.keys_sparse.start(stream, shape, &[&count, &ids, &counts, &keys]) }
     }
 
     pub(crate) fn scan(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
@@ -345,8 +375,7 @@ impl Children {
         })
     }
 
-    /// `arguments` is one [`Arguments`]; `lists` has room for every cell, rounded up to whole
-    /// parent blocks.
+    /// `arguments` is one [`Arguments`]; `lists` has room for the cells of one batch.
     pub(crate) fn run(
         &self,
         stream: &CudaStream,
@@ -355,26 +384,34 @@ impl Children {
         launches: CUdeviceptr,
         cells: usize,
     ) -> Result<(), Error> {
-        let shape = (blocks(cells, PARENT_THREADS), PARENT_THREADS);
-        match self.aggregated {
-            // SAFETY: the module's promise.
-            true => unsafe { self.parent.start(stream, shape, &[&arguments, &lists, &launches]) },
-            // SAFETY: the module's promise.
-            false => unsafe { self.parent.start(stream, shape, &[&arguments, &launches]) },
+        // A parent is done when its children are, so no more grids wait than one batch launches.
+        for first in (0..cells).step_by(CHILD_BATCH) {
+            let shape = (blocks((cells - first).min(CHILD_BATCH), PARENT_THREADS), PARENT_THREADS);
+            let first = first as u32;
+            match self.aggregated {
+                // SAFETY: the module's promise.
+                true => unsafe {
+                    self.parent.start(stream, shape, &[&arguments, &first, &lists, &launches])
+                },
+                // SAFETY: the module's promise.
+                false => unsafe { self.parent.start(stream, shape, &[&arguments, &first, &launches]) },
+            }?;
         }
+        Ok(())
     }
 
     /// Grids that a traversal of so many cells can have in flight.
     pub(crate) fn pending(&self, cells: usize) -> usize {
+        let cells = cells.min(CHILD_BATCH);
         match self.aggregated {
             true => cells.div_ceil(PARENT_THREADS as usize),
             false => cells,
         }
     }
 
-    /// Cells rounded up to whole parent blocks.
+    /// Cells of a batch, rounded up to whole parent blocks.
     pub(crate) fn padded(cells: usize) -> usize {
-        cells.next_multiple_of(PARENT_THREADS as usize)
+        cells.min(CHILD_BATCH).next_multiple_of(PARENT_THREADS as usize)
     }
 }
 

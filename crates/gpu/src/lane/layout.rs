@@ -33,8 +33,13 @@ pub(crate) struct Points {
     pub(crate) wraps: CUdeviceptr,
     pub(crate) starts: CUdeviceptr,
     pub(crate) any_wrapped: CUdeviceptr,
+    pub(crate) ids: CUdeviceptr,
+    pub(crate) bricks: CUdeviceptr,
     pub(crate) origin: [i64; 3],
     pub(crate) dims: [u32; 3],
+    pub(crate) mask: u32,
+    pub(crate) sparse: u32,
+    pub(crate) cells: u32,
     pub(crate) count: u32,
 }
 
@@ -106,6 +111,7 @@ pub(crate) struct Status {
     pub(crate) wrapped: u32,
     pub(crate) crowded: u32,
     pub(crate) ticket: u32,
+    pub(crate) bricks: u32,
     /// Smallest and largest coordinates per axis, as integers that sort like floats.
     pub(crate) bounds: [u32; 6],
 }
@@ -170,6 +176,7 @@ impl Status {
         wrapped: 0,
         crowded: 0,
         ticket: 0,
+        bricks: 0,
         bounds: [u32::MAX, u32::MAX, u32::MAX, 0, 0, 0],
     };
 

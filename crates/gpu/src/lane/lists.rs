@@ -95,7 +95,54 @@ impl GpuLane {
     }
 }
 
+impl GpuLane {
+    /// As [`search`](Self::search) into the room there is, without waiting for the device. The lists
+    /// are provisional until [`DeviceLists::finish`] has looked whether they fitted.
+    ///
+    /// # Errors
+    /// Those of running programs.
+    pub fn search_again(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+    ) -> Result<(), Error> {
+        let targets = of.targets.len();
+        lists.reserve(self, targets)?;
+        lists.targets = targets;
+        if of.is_empty() {
+            lists.scanned = 0;
+            lists.pairs = 0;
+            lists.list_starts.zero(&self.stream, 0..targets)?;
+            return lists.list_counts.zero(&self.stream, 0..targets);
+        }
+        lists.count(self, of, kind, strategy)?;
+        let room = lists.entries.capacity() as u64;
+        lists.fill(self, of, kind, strategy, room)
+    }
+}
+
 impl DeviceLists {
+    /// Waits for the device and looks how long the lists are that were written last.
+    ///
+    /// # Errors
+    /// [`Error::ListsOverflow`] when they did not fit, and [`Error::Driver`].
+    pub fn finish(&mut self, lane: &GpuLane) -> Result<(), Error> {
+        if self.scanned == 0 {
+            return lane.wait();
+        }
+        self.pairs = self.total(lane)?;
+        let room = self.entries.capacity() as u64;
+        match self.pairs <= room {
+            true => Ok(()),
+            false => Err(Error::ListsOverflow {
+                pairs: self.pairs,
+                room,
+            }),
+        }
+    }
+
     /// Number of targets.
     pub fn len(&self) -> usize {
         self.targets

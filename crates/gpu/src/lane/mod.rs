@@ -18,6 +18,7 @@ mod strategy;
 mod walk;
 
 pub use grid::{DeviceLattice, DevicePoints, Measured};
+pub(crate) use programs::traversal_programs;
 pub use lists::{DeviceLists, ListKind};
 pub use pairs::{PairFields, PairProgram, PairScratch};
 pub use strategy::{ParseStrategyError, Strategy};

@@ -83,6 +83,24 @@ impl Default for PairScratch {
     }
 }
 
+impl PairScratch {
+    /// Copies channels of the sources to the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] and [`Error::Driver`].
+    pub fn upload_source_fields(&mut self, lane: &GpuLane, fields: &[f32]) -> Result<(), Error> {
+        self.source_fields.upload(&lane.stream, fields)
+    }
+
+    /// Copies channels of the targets to the device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] and [`Error::Driver`].
+    pub fn upload_target_fields(&mut self, lane: &GpuLane, fields: &[f32]) -> Result<(), Error> {
+        self.target_fields.upload(&lane.stream, fields)
+    }
+}
+
 impl GpuLane {
     /// Evaluates a pair kernel for every target over its neighbours; `results` has as many channels
     /// per target as the kernel, in the caller's order.
@@ -115,15 +133,21 @@ impl GpuLane {
         scratch.results.download(&self.stream, 0, results)
     }
 
-    /// As [`evaluate`](Self::evaluate), from fields that are on the device already and into results
-    /// that stay there.
-    fn evaluate_resident(
+    /// As [`evaluate`](Self::evaluate), from fields that are in `scratch` already and into results
+    /// that stay there, without waiting for the device.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Self::evaluate).
+    pub fn evaluate_resident(
         &self,
         of: PairOfPoints<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
+        scratch
+            .results
+            .reserve(&self.stream, of.targets.len() * program.outputs)?;
         let count = of.sources.len();
         let records = (program.sources + 2) / 4;
         // Loops over candidates read up to two points behind the last.

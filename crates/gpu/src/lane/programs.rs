@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Error, Modules, Program};
 use nearfield_kernels::Source;
-use nearfield_pairs::Reduce;
+use nearfield_pairs::{Reduce, SphDensity, SphForce, WendlandC2};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -87,6 +87,50 @@ impl Traversal {
             }
         })
     }
+}
+
+/// Programs of traversals for every strategy: counting, lists, named pair kernels.
+pub(crate) fn traversal_programs() -> Vec<Program> {
+    let kernel = WendlandC2::with_support(1.0);
+    let force = SphForce {
+        kernel,
+        h: 0.5,
+        alpha_c: 0.1,
+    };
+    let twins = [PairProgram::of(&SphDensity { kernel }), PairProgram::of(&force)];
+    let pairs = twins.into_iter().flatten().map(|(twin, _)| Work::Pairs(twin));
+    let works: Vec<Work> = [
+        Work::Count,
+        Work::Lists(ListKind::Full),
+        Work::Lists(ListKind::Half),
+    ]
+    .into_iter()
+    .chain(pairs)
+    .collect();
+    let mut programs = Vec::new();
+    for strategy in Strategy::ALL {
+        // Of the two that launch children, one program serves both.
+        let open = [false, true].into_iter();
+        for open in open.filter(|open| !open || strategy == Strategy::Flat) {
+            if strategy == Strategy::ChildAggregated {
+                continue;
+            }
+            for subdivision in if open { 1..=3 } else { 1..=1 } {
+                programs.extend(works.iter().map(|work| {
+                    let half = *work == Work::Lists(ListKind::Half);
+                    let traversal = Traversal {
+                        strategy,
+                        work: work.clone(),
+                        open,
+                        subdivision,
+                        half,
+                    };
+                    traversal.program()
+                }));
+            }
+        }
+    }
+    programs
 }
 
 /// The traversal programs of a context that were loaded, so that a step hashes no program text.

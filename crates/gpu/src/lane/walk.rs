@@ -52,7 +52,8 @@ impl PairOfPoints<'_> {
 
     /// The program that does `work` with these pairs.
     pub(crate) fn traversal(&self, strategy: Strategy, work: Work, half: bool) -> Traversal {
-        let open = self.same_set && !self.lattice.is_periodic() && strategy == Strategy::Flat;
+        let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
+        let open = self.same_set && plain && strategy == Strategy::Flat;
         Traversal {
             strategy,
             work,

@@ -1,0 +1,171 @@
+//! Device-resident steps on named clouds: build, count, density and lists by every strategy,
+//! medians of 20 in milliseconds, by events on the device.
+//!
+//! `cargo bench -p nearfield-gpu [-- CLOUD/POINTS/RADIUS …]`; without arguments the clouds of the
+//! tables in docs/measurements.md.
+
+use nearfield_gpu::{
+    DeviceLattice, DeviceLists, DevicePoints, Error, GpuLane, ListKind, Measured, PairOfPoints,
+    PairProgram, PairScratch, Strategy,
+};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_pairs::{SphDensity, WendlandC2};
+use nearfield_testkit::cloud::{Cloud, drift};
+use std::env;
+
+const REPETITIONS: usize = 20;
+const CLOUDS: [&str; 6] = [
+    "lattice/1e6/2",
+    "lattice/1e6/3",
+    "lattice/8e6/2",
+    "clusters/4.5e5/1",
+    "pool-spray/1e6/2",
+    "lattice/1e6/6",
+];
+
+struct Subject {
+    name: String,
+    points: Vec<[f32; 3]>,
+    bounds: Bounds,
+    radius: f32,
+}
+
+fn main() {
+    let specs: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let specs = match specs.is_empty() {
+        true => CLOUDS.map(str::to_owned).to_vec(),
+        false => specs,
+    };
+    if let Err(error) = run(&specs) {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}
+
+fn run(specs: &[String]) -> Result<(), Error> {
+    let lane = GpuLane::new(0)?;
+    println!("{}", lane.device().name);
+    for spec in specs {
+        let Some(subject) = Subject::parse(spec, &lane)? else {
+            eprintln!("{spec}: expected CLOUD/POINTS/RADIUS");
+            continue;
+        };
+        for subdivision in [1, 2, 3] {
+            measure(&lane, &subject, subdivision)?;
+        }
+    }
+    Ok(())
+}
+
+impl Subject {
+    /// A cloud in sorted order, moved a little since it was sorted.
+    fn parse(spec: &str, lane: &GpuLane) -> Result<Option<Self>, Error> {
+        let parts: Vec<&str> = spec.split('/').collect();
+        let [cloud, points, radius] = parts[..] else { return Ok(None) };
+        let (Ok(cloud), Ok(count), Ok(radius)) =
+            (cloud.parse::<Cloud>(), points.parse::<f64>(), radius.parse::<f32>())
+        else {
+            return Ok(None);
+        };
+        let mut points = cloud.points(count as usize, 1);
+        let (_, set, _) = placed(lane, &points, radius, 1)?;
+        let order = set.order(lane)?;
+        points = order.iter().map(|&i| points[i as usize]).collect();
+        drift(&mut points, 0.015 * radius, 2);
+        let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap_or(Bounds::EMPTY);
+        Ok(Some(Self {
+            name: spec.to_owned(),
+            points,
+            bounds,
+            radius,
+        }))
+    }
+}
+
+fn placed(
+    lane: &GpuLane,
+    points: &[[f32; 3]],
+    radius: f32,
+    subdivision: u32,
+) -> Result<(DeviceLattice, DevicePoints, Bounds), Error> {
+    let mut set = lane.points();
+    let bounds = match lane.upload(&mut set, points)? {
+        Measured::Bounds(bounds) => bounds,
+        Measured::NotFinite { first } => unreachable!("point {first} of a cloud is not finite"),
+    };
+    let radius = Radius::new(radius).expect("a radius");
+    let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).expect("a lattice");
+    let lattice = lane.lattice(&lattice, subdivision)?;
+    lane.sort(&mut set, &lattice, &bounds)?;
+    Ok((lattice, set, bounds))
+}
+
+/// Median of the milliseconds that `work` takes on the device.
+fn median(lane: &GpuLane, mut work: impl FnMut() -> Result<(), Error>) -> Result<f32, Error> {
+    let mut times = Vec::new();
+    for _ in 0..REPETITIONS + 3 {
+        times.push(lane.timed(&mut work)?.1);
+    }
+    let times = &mut times[3..];
+    times.sort_by(f32::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Error> {
+    let (lattice, mut set, _) = match placed(lane, &subject.points, subject.radius, subdivision) {
+        Err(error @ Error::OutOfMemory { .. }) => {
+            println!("{:<18} K={subdivision}  {error}", subject.name);
+            return Ok(());
+        }
+        placed => placed?,
+    };
+    let build = median(lane, || lane.sort_again(&mut set, &lattice))?;
+    lane.finish(&mut set, &lattice, &subject.bounds)?;
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(subject.radius),
+    };
+    let (program, uniforms) = PairProgram::of(&kernel)?;
+    let mut scratch = PairScratch::default();
+    let mass = vec![1.0; subject.points.len()];
+    scratch.upload_source_fields(lane, &mass)?;
+    print!(
+        "{:<18} K={subdivision} cells {:>9}  build {build:.4}",
+        subject.name,
+        set.cells(),
+    );
+    for strategy in Strategy::ALL {
+        if strategy.launches_children() && subdivision > 1 {
+            continue;
+        }
+        let of = itself(&lattice, &set);
+        let run = || lane.evaluate_resident(of, (&program, &uniforms), strategy, &mut scratch);
+        let density = median(lane, run)?;
+        print!("  {strategy} density {density:.4}");
+    }
+    let mut step = || {
+        lane.sort_again(&mut set, &lattice)?;
+        let of = itself(&lattice, &set);
+        lane.evaluate_resident(of, (&program, &uniforms), Strategy::Flat, &mut scratch)
+    };
+    print!("  | build + density {:.4}", median(lane, &mut step)?);
+    let mut lists = DeviceLists::default();
+    lane.search(itself(&lattice, &set), ListKind::Full, Strategy::Flat, &mut lists)?;
+    let pairs = lists.pairs();
+    let mut step = || {
+        lane.sort_again(&mut set, &lattice)?;
+        lane.search_again(itself(&lattice, &set), ListKind::Full, Strategy::Flat, &mut lists)
+    };
+    println!("  build + lists {:.4}  pairs {pairs}", median(lane, &mut step)?);
+    lists.finish(lane)?;
+    Ok(())
+}
+
+/// Every point of a set searching in the set.
+fn itself<'a>(lattice: &'a DeviceLattice, set: &'a DevicePoints) -> PairOfPoints<'a> {
+    PairOfPoints {
+        lattice,
+        targets: set,
+        sources: set,
+        same_set: true,
+    }
+}

@@ -1,0 +1,300 @@
+//! The lane on a GPU against the oracle and the CPU lane. Without a GPU the tests do nothing, or
+//! fail if `NEARFIELD_REQUIRE_GPU=1`.
+
+mod common;
+
+use common::{Scene, lane};
+use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets};
+use nearfield_gpu::{
+    DeviceLists, Error, GpuLane, ListKind, Measured, PairFields, PairProgram, PairScratch, Strategy,
+};
+use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_pairs::{Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2};
+use nearfield_testkit::{
+    cloud::Cloud,
+    conformance::{Case, Level, Lists, Runner},
+    oracle, shapes,
+};
+
+fn kind(case: &Case) -> ListKind {
+    match case.list {
+        oracle::ListKind::Full => ListKind::Full,
+        oracle::ListKind::Half => ListKind::Half,
+    }
+}
+
+fn lists(
+    lane: &GpuLane,
+    case: &Case,
+    subdivision: u32,
+    strategy: Strategy,
+    storage: &mut DeviceLists,
+) -> Result<Lists, Error> {
+    let scene = Scene::of_case(lane, case, subdivision)?;
+    let pair = scene.pair(case.target, case.source);
+    lane.search(pair, kind(case), strategy, storage)?;
+    let targets = case.targets().len();
+    // Poisoned, so that what is not written is not taken for a list.
+    let (mut start, mut count) = (vec![u64::MAX; targets], vec![u32::MAX; targets]);
+    let mut entries = vec![u32::MAX; storage.pairs() as usize];
+    storage.download(lane, &mut start, &mut count, &mut entries)?;
+    let list = |i: usize| {
+        let begin = start[i] as usize;
+        entries[begin..begin + count[i] as usize].to_vec()
+    };
+    let counts = lane.count(pair, kind(case), strategy)?;
+    assert_eq!(counts, count, "counted and listed");
+    Ok((0..targets).map(list).collect())
+}
+
+fn conform(level: Level, strategies: &[Strategy], subdivisions: &[u32]) {
+    let Some(lane) = lane() else { return };
+    let runner = Runner::new(level);
+    let mut storage = DeviceLists::default();
+    for &strategy in strategies {
+        for &subdivision in subdivisions {
+            let run = |case: &Case| {
+                lists(&lane, case, subdivision, strategy, &mut storage)
+                    .map_err(|error| format!("{strategy}, K = {subdivision}: {error}"))
+            };
+            let summary = runner.run(run).unwrap();
+            println!("{strategy}, K = {subdivision}: {summary:?}");
+        }
+    }
+}
+
+#[test]
+fn flat_lists_are_the_contracts() {
+    conform(Level::Quick, &[Strategy::Flat], &[1, 2, 3]);
+}
+
+#[test]
+fn lists_of_cell_tasks_are_the_contracts() {
+    conform(Level::Quick, &[Strategy::CellTasks], &[1, 2]);
+}
+
+#[test]
+fn lists_of_child_kernels_are_the_contracts() {
+    conform(
+        Level::Quick,
+        &[Strategy::ChildPerCell, Strategy::ChildAggregated],
+        &[1],
+    );
+}
+
+#[test]
+#[ignore = "minutes"]
+fn lists_are_the_contracts_in_the_full_conformance_run() {
+    conform(Level::Full, &Strategy::ALL, &[1, 2]);
+}
+
+fn grid(points: &[[f32; 3]], radius: f32, subdivision: u32) -> Grid {
+    let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
+    let radius = Radius::new(radius).unwrap();
+    let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).unwrap();
+    let mut grid = Grid::new(lattice.clone());
+    grid.build(points.into(), bounds, &lattice).unwrap();
+    grid
+}
+
+fn open(lane: &GpuLane, points: &[[f32; 3]], radius: f32, subdivision: u32) -> Scene {
+    Scene::new(lane, (radius, Domain::OPEN, subdivision), &[points.to_vec()]).unwrap()
+}
+
+#[test]
+fn the_sorted_order_is_that_of_the_cpu() {
+    let Some(lane) = lane() else { return };
+    let crowded = [
+        shapes::coincident(3000, [0.5; 3]),
+        shapes::coincident(129, [7.0; 3]),
+        Cloud::Uniform.points(5000, 3),
+    ]
+    .concat();
+    let clouds = [
+        (Cloud::Lattice.points(64_000, 1), 2.0),
+        (Cloud::Clusters.points(200_000, 2), 1.0),
+        (crowded, 1.0),
+        (Cloud::Plummer.points(20_000, 4), 0.1),
+    ];
+    for (points, radius) in clouds {
+        for subdivision in [1, 2, 4] {
+            let scene = open(&lane, &points, radius, subdivision);
+            let found = scene.sets[0].order(&lane).unwrap();
+            let permutation = grid(&points, radius, subdivision).permutation();
+            assert_eq!(found, permutation.order());
+        }
+    }
+}
+
+/// Sums of a kernel by the CPU lane and by the GPU lane with every strategy.
+fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
+    kernel: &K,
+    points: &[[f32; 3]],
+    radius: f32,
+    fields: (&[Field<'_>], &[f32]),
+    sources: (&[Field<'_>], &[f32]),
+    tolerance: f32,
+) {
+    let Some(lane) = lane() else { return };
+    let cpu = CpuLane::new(2).unwrap();
+    let grid = grid(points, radius, 1);
+    let sets = PairOfSets {
+        targets: &grid,
+        sources: &grid,
+        same_set: true,
+    };
+    let mut expected = vec![O::default(); points.len()];
+    let of_cpu = Fields {
+        targets: fields.0,
+        sources: sources.0,
+    };
+    cpu.traverse(kernel, sets, of_cpu, Output::Write(&mut expected)).unwrap();
+    let expected: &[f32] = bytemuck::cast_slice(&expected);
+    let finite = expected.iter().filter(|x| x.is_finite());
+    let scale = finite.map(|x| x.abs()).fold(0.0, f32::max);
+    assert!(scale > 0.0, "nothing to compare");
+    let (program, uniforms) = PairProgram::of(kernel).unwrap();
+    let mut scratch = PairScratch::default();
+    for strategy in Strategy::ALL {
+        for subdivision in [1, 2] {
+            let scene = open(&lane, points, radius, subdivision);
+            let mut found = vec![f32::NAN; expected.len()];
+            let on_device = PairFields {
+                targets: fields.1,
+                sources: sources.1,
+            };
+            let of = scene.pair(0, 0);
+            lane.evaluate(of, (&program, &uniforms), on_device, strategy, &mut found, &mut scratch)
+                .unwrap();
+            for (i, (a, b)) in expected.iter().zip(&found).enumerate() {
+                let error = (a - b).abs() / (a.abs() + 0.01 * scale);
+                assert!(a == b || error <= tolerance, "{strategy}: value {i} is {b}, not {a}");
+            }
+        }
+    }
+}
+
+#[test]
+fn densities_are_those_of_the_cpu() {
+    let points = Cloud::Clusters.points(20_000, 7);
+    let mass: Vec<f32> = (0..points.len()).map(|i| 1.0 + (i % 7) as f32).collect();
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(1.0),
+    };
+    let sources = [Field::from(&mass)];
+    compare(&kernel, &points, 1.0, (&[], &[]), (&sources, &mass), 2e-5);
+}
+
+#[test]
+fn forces_are_those_of_the_cpu() {
+    let points = Cloud::Lattice.points(27_000, 8);
+    let count = points.len();
+    let wave = |i: usize, k: f32| (k * i as f32).sin();
+    let velocity: Vec<[f32; 3]> = (0..count).map(|i| [wave(i, 0.7), wave(i, 1.3), wave(i, 2.1)]).collect();
+    let density: Vec<f32> = (0..count).map(|i| 1.0 + 0.1 * wave(i, 0.3)).collect();
+    let pressure: Vec<f32> = (0..count).map(|i| 5.0 + wave(i, 0.9)).collect();
+    let mass = vec![1.5f32; count];
+    let kernel = SphForce {
+        kernel: WendlandC2::with_support(2.0),
+        h: 1.0,
+        alpha_c: 0.3,
+    };
+    let of_targets: Vec<f32> = (0..count)
+        .flat_map(|i| [velocity[i][0], velocity[i][1], velocity[i][2], density[i], pressure[i]])
+        .collect();
+    let of_sources: Vec<f32> = of_targets
+        .chunks(5)
+        .zip(&mass)
+        .flat_map(|(shared, &mass)| [shared, &[mass]].concat())
+        .collect();
+    let targets = [Field::from(&velocity), Field::from(&density), Field::from(&pressure)];
+    let sources = [targets[0], targets[1], targets[2], Field::from(&mass)];
+    compare(
+        &kernel,
+        &points,
+        2.0,
+        (&targets, &of_targets),
+        (&sources, &of_sources),
+        2e-4,
+    );
+}
+
+/// The distance to the nearest and the farthest neighbour, by either reduction.
+struct Extreme<const FAR: bool>;
+
+impl<const FAR: bool> PairKernel for Extreme<FAR> {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+    const REDUCE: Reduce = if FAR { Reduce::Max } else { Reduce::Min };
+
+    fn pair(&self, pair: Pair, _: (), _: ()) -> f32 {
+        pair.d2
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
+                    r[0] = p.d2; }";
+        Some(Cuda::new("extreme.cuh", text))
+    }
+}
+
+#[test]
+fn smallest_and_largest_are_those_of_the_cpu_to_the_bit() {
+    let points = Cloud::PoolSpray.points(20_000, 9);
+    compare(&Extreme::<false>, &points, 2.0, (&[], &[]), (&[], &[]), 0.0);
+    compare(&Extreme::<true>, &points, 2.0, (&[], &[]), (&[], &[]), 0.0);
+}
+
+struct Broken;
+
+impl PairKernel for Broken {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    fn pair(&self, _: Pair, _: (), _: ()) -> f32 {
+        0.0
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
+                    \n    r[0] = p.distance;\n}";
+        Some(Cuda::new("mine.cu", text))
+    }
+}
+
+#[test]
+fn compile_errors_name_the_users_own_line() {
+    let Some(lane) = lane() else { return };
+    let points = shapes::lattice([3, 3, 3]);
+    let scene = open(&lane, &points, 1.5, 1);
+    let (program, uniforms) = PairProgram::of(&Broken).unwrap();
+    let mut found = vec![0.0; points.len()];
+    let error = lane
+        .evaluate(
+            scene.pair(0, 0),
+            (&program, &uniforms),
+            PairFields::default(),
+            Strategy::Flat,
+            &mut found,
+            &mut PairScratch::default(),
+        )
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("mine.cu(3)") && error.contains("distance"), "{error}");
+}
+
+#[test]
+fn coordinates_that_are_not_finite_are_found() {
+    let Some(lane) = lane() else { return };
+    let mut points = Cloud::Uniform.points(5000, 1);
+    points[4000][1] = f32::NAN;
+    points[3000][2] = f32::NEG_INFINITY;
+    let mut set = lane.points();
+    let measured = lane.upload(&mut set, &points).unwrap();
+    assert_eq!(measured, Measured::NotFinite { first: 3000 });
+    points.truncate(3000);
+    let measured = lane.upload(&mut set, &points).unwrap();
+    assert!(matches!(measured, Measured::Bounds(_)), "usable again");
+}

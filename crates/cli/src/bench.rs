@@ -9,7 +9,7 @@ use crate::{
     options::EngineOptions, output,
 };
 use clap::ValueEnum;
-use indicatif::HumanCount;
+use indicatif::{HumanBytes, HumanCount};
 use nearfield::{Engine, PointSetId, SphDensity, SphForce, WendlandC2, prelude::*};
 use nearfield_testkit::{
     cloud::{self, Cloud},
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     domain: DomainOptions,
     #[command(flatten)]
     engine: EngineOptions,
-    /// Write the cloud to an .npy file
+    /// Write the cloud to an .npy file, in the order that is timed
     #[arg(long, value_name = "PATH")]
     save_cloud: Option<PathBuf>,
     /// Time the kd-tree crate kiddo beside ours in the same run (lists, open domain)
@@ -93,10 +93,19 @@ struct Summary {
     simd: &'static str,
     repetitions: u32,
     milliseconds: Times,
+    memory: Memory,
     pairs: u64,
     checksum: Checksum,
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<compare::Comparison>,
+}
+
+/// What the engine holds, the caller's arrays not included.
+#[derive(Debug, Serialize)]
+struct Memory {
+    bytes: usize,
+    /// Bytes per point beside the entries of lists.
+    per_point: f64,
 }
 
 /// Medians.
@@ -124,9 +133,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Ok(cloud) => cloud.default_radius(args.points),
             Err(_) => 1.0,
         });
-    if let Some(path) = &args.save_cloud {
-        nearfield_io::write_npy(path, &positions)?;
-    }
     let builder = args.engine.engine(radius);
     let mut engine = match args.domain.boundaries(file_box.as_ref())? {
         Some(boundaries) => boundaries.set(builder).build()?,
@@ -138,6 +144,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .z_sort(set)?
             .reordered(&positions)
             .map_err(nearfield::Error::Permutation)?;
+    }
+    if let Some(path) = &args.save_cloud {
+        nearfield_io::write_npy(path, &positions)?;
     }
     let mut subject = Subject::new(args.work, positions.len(), radius);
     let mut comparison = args
@@ -155,6 +164,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let report = engine.report();
+    let memory = Memory {
+        bytes: report.memory.total(),
+        per_point: report.bytes_per_point(),
+    };
     let (pairs, checksum) = subject.result(&engine, set)?;
     let summary = Summary {
         cloud: args.cloud.clone(),
@@ -167,6 +180,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         simd: report.simd.name(),
         repetitions: args.repetitions,
         milliseconds: medians(&samples),
+        memory,
         pairs,
         checksum,
         compare: comparison.map(|kiddo| kiddo.finish()),
@@ -202,17 +216,20 @@ struct Subject {
 impl Subject {
     fn new(work: Work, points: usize, radius: f32) -> Self {
         let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
+        // What the work does not need takes no memory: clouds may fill most of it.
+        let needed_for = |works: &[Work]| if works.contains(&work) { points } else { 0 };
+        let force = needed_for(&[Work::Force]);
         Self {
             work,
             radius,
-            masses: vec![1.0; points],
-            velocities: (0..points)
+            masses: vec![1.0; needed_for(&[Work::Density, Work::Force])],
+            velocities: (0..force)
                 .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
                 .collect(),
-            densities: (0..points).map(|i| 1.0 + 0.01 * wave(i, 17)).collect(),
-            pressures: (0..points).map(|i| wave(i, 19)).collect(),
-            sums: vec![0.0; points],
-            forces: vec![[0.0; 3]; points],
+            densities: (0..force).map(|i| 1.0 + 0.01 * wave(i, 17)).collect(),
+            pressures: (0..force).map(|i| wave(i, 19)).collect(),
+            sums: vec![0.0; needed_for(&[Work::Density])],
+            forces: vec![[0.0; 3]; force],
             counts: Vec::new(),
         }
     }
@@ -329,6 +346,11 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
             times.build, times.search, times.total, summary.repetitions
         ),
     ];
+    lines.push(format!(
+        "memory      {}, {:.1} bytes per point beside the entries of lists",
+        HumanBytes(summary.memory.bytes as u64),
+        summary.memory.per_point
+    ));
     if let Some(kiddo) = &summary.compare {
         lines.push(format!(
             "kiddo       build {:.2} ms, search {:.2} ms, total {:.2} ms, {} pairs: {:.1} times as long",

@@ -416,6 +416,14 @@ impl ListWriter<'_> {
         *chunk = Chunk::default();
     }
 
+    /// Fetches where the start and count of `target` will be written: far from those of the last
+    /// target when the caller's points are in random order.
+    #[inline(always)]
+    pub(crate) fn expect(&self, target: usize) {
+        prefetch_for_writing(self.start.at(target).cast());
+        prefetch_for_writing(self.count.at(target));
+    }
+
     /// Room for one list and its scribble, `most` entries together; null when memory is short.
     #[inline(always)]
     pub(crate) fn room(&self, chunk: &mut Chunk, most: usize) -> *mut u32 {

@@ -154,6 +154,10 @@ impl CpuLane {
 
 /// Where lists go as they are found, in [`STREAMS`] streams.
 pub(crate) trait ListSink {
+    /// Says that the list of `target` comes soon.
+    #[inline(always)]
+    fn expect(&self, _target: usize) {}
+
     /// Room in a stream for a list of at most `most` entries and [`LANES`] entries of scribble
     /// behind, or null when memory is short.
     fn room(&mut self, stream: usize, most: usize) -> *mut u32;
@@ -173,6 +177,11 @@ struct Stored<'a> {
 }
 
 impl ListSink for Stored<'_> {
+    #[inline(always)]
+    fn expect(&self, target: usize) {
+        self.writer.expect(target);
+    }
+
     #[inline(always)]
     fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
         self.writer.room(&mut self.chunks[stream], most + LANES)
@@ -278,6 +287,9 @@ impl Walk<'_> {
         candidates: &Candidates,
         sink: &mut impl ListSink,
     ) {
+        for &target in &self.targets.points().index()[group.slots.clone()] {
+            sink.expect(target as usize);
+        }
         let mut k = 0;
         // SAFETY: the caller's promise.
         unsafe {

@@ -5,7 +5,7 @@ use crate::{
     error::reserve,
     keys::FillKeys,
     positions::{Source, Visitor},
-    sort::{self, SortScratch, Sorted, WideKey},
+    sort::{self, Order, SortScratch, Sorted, WideKey},
     table::{CellBox, CellTable, DenseTable, HashedTable, RowOfCells},
     widest::widest,
 };
@@ -256,7 +256,8 @@ impl Grid {
         lattice: &Lattice,
     ) -> Result<(), Error> {
         let count = cells.cells().unwrap_or(usize::MAX);
-        self.scratch.reserve(len)?;
+        let key = |index| cells.index(lattice.cell(source.position(index))) as u32;
+        self.scratch.reserve(len, Order::of(len, count, key))?;
         let mut starts = match &mut self.table {
             CellTable::Dense(table) => std::mem::take(&mut table.starts),
             CellTable::Hashed(_) => Vec::new(),

@@ -30,6 +30,12 @@ impl<'a, T: Copy> SharedMut<'a, T> {
         }
     }
 
+    /// Where element `index` is, for prefetching; not to be accessed.
+    #[inline(always)]
+    pub fn at(&self, index: usize) -> *const T {
+        self.data.wrapping_add(index)
+    }
+
     /// Writes element `index`.
     ///
     /// # Safety

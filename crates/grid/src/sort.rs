@@ -24,30 +24,116 @@ const FULL_BUCKET: usize = 512;
 
 /// One point on its way to its place.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Item {
+pub(crate) struct Item<P> {
     key: u32,
     index: u32,
-    position: [f32; 3],
+    position: P,
+}
+
+/// What an item carries of its position.
+pub(crate) trait Carried: Copy + Default + Send + Sync {
+    fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self;
+    fn deliver(self, fetch: impl FnOnce() -> [f32; 3]) -> [f32; 3];
+}
+
+/// Nothing: it is fetched from the caller's array at the end, which is the cheapest where that is
+/// nearly sorted, as in the steady state.
+impl Carried for () {
+    #[inline(always)]
+    fn carry(_: impl FnOnce() -> [f32; 3]) -> Self {}
+
+    #[inline(always)]
+    fn deliver(self, fetch: impl FnOnce() -> [f32; 3]) -> [f32; 3] {
+        fetch()
+    }
+}
+
+/// All of it, so that input in random order is read in one stream.
+impl Carried for [f32; 3] {
+    #[inline(always)]
+    fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self {
+        fetch()
+    }
+
+    #[inline(always)]
+    fn deliver(self, _: impl FnOnce() -> [f32; 3]) -> [f32; 3] {
+        self
+    }
 }
 
 /// Buffers that are kept between sorts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SortScratch {
-    keys: Vec<u32>,
-    items: Vec<Item>,
+#[derive(Debug, Clone)]
+pub(crate) enum SortScratch {
+    NearlySorted(Vec<Item<()>>),
+    Shuffled(Vec<Item<[f32; 3]>>),
+}
+
+impl Default for SortScratch {
+    fn default() -> Self {
+        Self::NearlySorted(Vec::new())
+    }
 }
 
 impl SortScratch {
-    /// Makes room for `len` points.
-    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Error> {
-        reserve(&mut self.keys, len, "sort keys")?;
-        reserve(&mut self.items, len, "points being sorted")
+    /// Makes room for `len` points that are, or are not, in random order.
+    pub(crate) fn reserve(&mut self, len: usize, order: Order) -> Result<(), Error> {
+        const WHAT: &str = "points being sorted";
+        match (self, order) {
+            (Self::NearlySorted(items), Order::NearlySorted) => reserve(items, len, WHAT),
+            (Self::Shuffled(items), Order::Shuffled) => reserve(items, len, WHAT),
+            (scratch, Order::NearlySorted) => {
+                let mut items = Vec::new();
+                reserve(&mut items, len, WHAT)?;
+                *scratch = Self::NearlySorted(items);
+                Ok(())
+            }
+            (scratch, Order::Shuffled) => {
+                let mut items = Vec::new();
+                reserve(&mut items, len, WHAT)?;
+                *scratch = Self::Shuffled(items);
+                Ok(())
+            }
+        }
     }
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.keys.capacity() * size_of::<u32>() + self.items.capacity() * size_of::<Item>()
+        match self {
+            Self::NearlySorted(items) => items.capacity() * size_of::<Item<()>>(),
+            Self::Shuffled(items) => items.capacity() * size_of::<Item<[f32; 3]>>(),
+        }
     }
+}
+
+/// How the caller's points follow each other. Only what sorting costs depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    NearlySorted,
+    Shuffled,
+}
+
+/// Points looked at to tell the order.
+const SAMPLE: usize = 1 << 10;
+
+impl Order {
+    /// The order of `len` points by a sample of them: `key` gives the cell number, below `cells`.
+    pub(crate) fn of(len: usize, cells: usize, key: impl Fn(usize) -> u32) -> Self {
+        let step = (len / SAMPLE).max(1);
+        let near = cells.div_ceil(buckets_for(len)) as u32;
+        let sampled = (1..len).step_by(step);
+        let jumps = (sampled.clone())
+            .filter(|&i| key(i).abs_diff(key(i - 1)) > near)
+            .count();
+        match 4 * jumps > sampled.count() {
+            true => Self::Shuffled,
+            false => Self::NearlySorted,
+        }
+    }
+}
+
+/// Buckets of the bucket pass at most.
+fn buckets_for(len: usize) -> usize {
+    (len / FULL_BUCKET).clamp(1, MOST_BUCKETS)
 }
 
 /// Where sorted points go.
@@ -59,8 +145,8 @@ pub(crate) struct Sorted<'a> {
 }
 
 /// Sorts `len` points by the keys that `fill_keys` finds for a range of them (below
-/// `starts.len() - 1`) and by index; `starts` becomes the first
-/// sorted point of each key and, behind the last, `len`.
+/// `starts.len() - 1`) and by index; `starts` becomes the first sorted point of each key and, behind
+/// the last, `len`. `scratch` has room for them.
 pub(crate) fn by_counting(
     len: usize,
     position: impl Fn(usize) -> [f32; 3] + Sync,
@@ -69,14 +155,33 @@ pub(crate) fn by_counting(
     starts: &mut [u32],
     sorted: Sorted<'_>,
 ) {
+    match scratch {
+        SortScratch::NearlySorted(items) => {
+            sort_items(len, position, fill_keys, items, starts, sorted);
+        }
+        SortScratch::Shuffled(items) => {
+            sort_items(len, position, fill_keys, items, starts, sorted);
+        }
+    }
+}
+
+/// [`by_counting`] with items that carry `P`.
+fn sort_items<P: Carried>(
+    len: usize,
+    position: impl Fn(usize) -> [f32; 3] + Sync,
+    fill_keys: impl Fn(Range<usize>, &mut [u32]) + Sync,
+    items: &mut Vec<Item<P>>,
+    starts: &mut [u32],
+    sorted: Sorted<'_>,
+) {
     let cells = starts.len() - 1;
-    let buckets = (len / FULL_BUCKET).clamp(1, MOST_BUCKETS);
-    let shift = cells.div_ceil(buckets).next_power_of_two().trailing_zeros();
+    let width = cells.div_ceil(buckets_for(len)).next_power_of_two();
+    let shift = width.trailing_zeros();
     let buckets = ((cells - 1) >> shift) + 1;
 
-    scratch.keys.resize(len, 0);
-    scratch.items.resize(len, Item::default());
-    let keys = SharedMut::new(&mut scratch.keys);
+    items.resize(len, Item::default());
+    // Until the last pass nobody needs the room for the sorted indices, so it holds the keys.
+    let keys = SharedMut::new(sorted.index);
     let mut plan = BucketPlan::count(len, buckets, |range, histogram| {
         // SAFETY: chunks are disjoint.
         let keys = unsafe { keys.slice_mut(range.start, range.end) };
@@ -85,30 +190,31 @@ pub(crate) fn by_counting(
             histogram[(*key >> shift) as usize] += 1;
         }
     });
-    let keys = &scratch.keys;
-    let items = SharedMut::new(&mut scratch.items);
+    let keys = &*sorted.index;
+    let places = SharedMut::new(items);
     plan.scatter(
         |index| (keys[index] >> shift) as usize,
         |index, place| {
             let item = Item {
                 key: keys[index],
                 index: index as u32,
-                position: position(index),
+                position: P::carry(|| position(index)),
             };
             // SAFETY: the plan gives every point its own place.
-            unsafe { items.write(place, item) };
+            unsafe { places.write(place, item) };
         },
     );
     starts[cells] = len as u32;
-    sort_buckets(&plan, &scratch.items, &mut starts[..cells], shift, sorted);
+    sort_buckets(&plan, items, &mut starts[..cells], shift, position, sorted);
 }
 
 /// Counting sort inside each bucket, which also turns `starts` into the cell table.
-fn sort_buckets(
+fn sort_buckets<P: Carried>(
     plan: &BucketPlan,
-    items: &[Item],
+    items: &[Item<P>],
     starts: &mut [u32],
     shift: u32,
+    position: impl Fn(usize) -> [f32; 3] + Sync,
     sorted: Sorted<'_>,
 ) {
     let (x, y, z) = (
@@ -130,12 +236,13 @@ fn sort_buckets(
                 let cursor = &mut starts[(item.key - first) as usize];
                 let place = *cursor as usize;
                 *cursor += 1;
+                let position = item.position.deliver(|| position(item.index as usize));
                 // SAFETY: buckets own disjoint ranges, and the counts give each item its own
                 // place within the bucket's.
                 unsafe {
-                    x.write(place, item.position[0]);
-                    y.write(place, item.position[1]);
-                    z.write(place, item.position[2]);
+                    x.write(place, position[0]);
+                    y.write(place, position[1]);
+                    z.write(place, position[2]);
                     indices.write(place, item.index);
                 }
             }
@@ -146,7 +253,7 @@ fn sort_buckets(
 }
 
 /// Sets `starts` to the first place of each cell of a bucket that begins at `base`.
-fn count_cells(items: &[Item], first: u32, base: u32, starts: &mut [u32]) {
+fn count_cells<P>(items: &[Item<P>], first: u32, base: u32, starts: &mut [u32]) {
     starts.fill(0);
     for item in items {
         starts[(item.key - first) as usize] += 1;

@@ -41,8 +41,10 @@ fn check(points: &[[f32; 3]], radius: f32, domain: Domain) -> Grid {
     grid
 }
 
-/// Scattered points without a random generator: multiples of irrational numbers.
+/// Scattered points without a random generator: multiples of irrational numbers. Under Miri there
+/// are a twentieth as many, but enough for several buckets of the sort.
 fn scatter(count: usize, extent: f32) -> Vec<[f32; 3]> {
+    let count = if cfg!(miri) { count / 20 } else { count };
     let fraction = |i: usize, step: f64| ((i as f64 * step).fract() as f32) * extent;
     (0..count)
         .map(|i| {
@@ -128,7 +130,7 @@ fn no_points_make_an_empty_grid_and_points_can_come_later() {
     let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
     let lattice = grid.lattice().clone();
     grid.build((&points).into(), bounds, &lattice).unwrap();
-    assert_eq!(grid.points().len(), 100);
+    assert_eq!(grid.points().len(), points.len());
 }
 
 #[test]

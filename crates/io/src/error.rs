@@ -107,6 +107,9 @@ impl fmt::Display for Subject {
     }
 }
 
+/// Characters of a message at most.
+const MOST_SHOWN: usize = 300;
+
 /// A failure and its place, before the file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -119,11 +122,13 @@ pub(crate) struct Fault {
 pub(crate) type Parsed<T> = Result<T, Fault>;
 
 impl Fault {
+    /// A long message is cut: names of columns, and what the XML library says, may repeat the file
+    /// at length.
     pub(crate) fn new(kind: ErrorKind, place: Place, message: impl Into<String>) -> Self {
         Self {
             kind,
             place,
-            message: message.into(),
+            message: cut(&message.into(), MOST_SHOWN),
         }
     }
 
@@ -185,13 +190,16 @@ impl<T: fmt::Display + ?Sized> fmt::Display for OneLine<'_, T> {
 
 /// Text from a file as it appears in a message: quoted, and cut when it is long.
 pub(crate) fn quoted(text: &[u8]) -> String {
-    const SHOWN: usize = 40;
-    let text = String::from_utf8_lossy(text);
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if text.chars().nth(SHOWN).is_some() {
+    format!("'{}'", cut(&String::from_utf8_lossy(text), 40))
+}
+
+/// The first `most` characters, and a sign that there are more.
+fn cut(text: &str, most: usize) -> String {
+    let mut shown: String = text.chars().take(most).collect();
+    if text.chars().nth(most).is_some() {
         shown.push('…');
     }
-    format!("'{shown}'")
+    shown
 }
 
 #[cfg(test)]
@@ -208,5 +216,8 @@ mod tests {
     #[test]
     fn long_text_is_cut_in_messages() {
         assert_eq!(quoted(&[b'x'; 1000]).chars().count(), 43);
+        let fault = Fault::malformed(Place::Whole, format!("no {}", "x".repeat(1000)));
+        assert_eq!(fault.message.chars().count(), MOST_SHOWN + 1);
+        assert!(fault.message.ends_with("xx…"));
     }
 }

@@ -62,6 +62,29 @@ impl PairKernel for Continuity {
             -self.diffusion * weight * excess,
         )
     }
+
+    const MUTUAL: bool = true;
+
+    #[inline(always)]
+    fn mutual(
+        &self,
+        pair: Pair,
+        (one, _): (Moving, Moving),
+        (other, _): (Moving, Moving),
+    ) -> ((f32, f32), (f32, f32)) {
+        let relative = other.0 - one.0;
+        let middle = Vec3::from_array(pair.d) - self.half_dt * relative;
+        let weight = self.volume * self.kernel.gradient_factor(middle.dot(middle));
+        let divergence = weight * relative.dot(middle);
+        let excess = other.1 - one.1 - self.hydrostatic.dot(middle);
+        let diffusion = self.diffusion * weight * excess;
+        // Each is weighted by the volume of the other.
+        let (by_other, by_one) = (1.0 / (1.0 + other.1), 1.0 / (1.0 + one.1));
+        (
+            (by_other * divergence, -by_other * diffusion),
+            (by_one * divergence, by_one * diffusion),
+        )
+    }
 }
 
 /// Rate of compression of a fluid particle by resting walls: the divergence
@@ -142,6 +165,19 @@ impl PairKernel for Forces {
         let friction = weight * self.viscosity * approach / ((pair.d2 + self.softening) * mean);
         let push = weight * pressure / ((1.0 + target.1) * (1.0 + source.1));
         ((push - friction) * d, -0.5 * friction * approach)
+    }
+
+    const MUTUAL: bool = true;
+
+    #[inline(always)]
+    fn mutual(
+        &self,
+        pair: Pair,
+        (one, _): (Moving, Moving),
+        (other, _): (Moving, Moving),
+    ) -> ((Vec3, f32), (Vec3, f32)) {
+        let (force, heat) = self.pair(pair, one, other);
+        ((force, heat), (-force, heat))
     }
 }
 
@@ -263,6 +299,32 @@ mod tests {
         let (low, high) = ((Vec3::ZERO, 9.81 / 1600.0 * 0.1), (Vec3::ZERO, 0.0));
         let (_, diffusion) = continuity(0.0).pair(pair(d), high, low);
         assert!(diffusion.abs() < 1e-7, "{diffusion}");
+    }
+
+    #[test]
+    fn both_sides_of_a_pair_are_what_each_is_alone() {
+        let d = pair(Vec3::new(0.05, -0.08, 0.02));
+        let one = (Vec3::new(1.0, 0.5, 0.0), 0.01);
+        let two = (Vec3::new(-1.0, 2.0, 0.3), 0.002);
+        let close = |a: f32, b: f32| (a - b).abs() <= 1e-6 * a.abs().max(b.abs());
+
+        let kernel = continuity(2e-3);
+        let (here, there) = kernel.mutual(d, (one, one), (two, two));
+        let expected = (
+            kernel.pair(d, one, two),
+            kernel.pair(d.reversed(), two, one),
+        );
+        assert!(close(here.0, expected.0.0) && close(here.1, expected.0.1));
+        assert!(close(there.0, expected.1.0) && close(there.1, expected.1.1));
+
+        let kernel = forces();
+        let (here, there) = kernel.mutual(d, (one, one), (two, two));
+        let expected = (
+            kernel.pair(d, one, two),
+            kernel.pair(d.reversed(), two, one),
+        );
+        assert!(close(here.0.x, expected.0.0.x) && close(here.1, expected.0.1));
+        assert!(close(there.0.x, expected.1.0.x) && close(there.1, expected.1.1));
     }
 
     #[test]

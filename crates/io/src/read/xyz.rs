@@ -64,7 +64,7 @@ struct Frame {
     columns: Vec<Column>,
     positions: Positions,
     species: Species,
-    indices: HashMap<Vec<u8>, u32>,
+    indices: HashMap<String, u32>,
     reals: Vec<Vec<f64>>,
     integers: Vec<Vec<i64>>,
 }
@@ -111,12 +111,13 @@ impl Frame {
     }
 
     fn add_species(&mut self, name: &[u8]) {
-        let index = self.indices.get(name).copied().unwrap_or_else(|| {
+        // Names that differ only in bytes that are no text are one name.
+        let name = String::from_utf8_lossy(name);
+        let index = self.indices.get(name.as_ref()).copied();
+        let index = index.unwrap_or_else(|| {
             let index = self.species.names.len() as u32;
-            self.species
-                .names
-                .push(String::from_utf8_lossy(name).into_owned());
-            self.indices.insert(name.to_owned(), index);
+            self.species.names.push(name.to_string());
+            self.indices.insert(name.into_owned(), index);
             index
         });
         self.species.of_point.push(index);

@@ -265,6 +265,15 @@ fn wrong_xml_files_are_refused() {
 }
 
 #[test]
+fn a_message_does_not_quote_the_file_at_length() {
+    let open = xml("", &piece(1, "1 2 3", "")).replace("</DataArray>", "</D");
+    let long = open + &"x".repeat(10_000) + ">";
+    let text = refused(long, Format::XmlVtk).to_string();
+    assert!(text.contains("not valid XML"), "{text}");
+    assert!(text.len() < 400, "{} bytes", text.len());
+}
+
+#[test]
 fn absurd_xml_counts_are_refused_at_once() {
     for count in ["1000000000000", "18446744073709551615"] {
         for array in [

@@ -32,6 +32,14 @@ fn symbols_may_be_missing_or_numbers() {
 }
 
 #[test]
+fn symbols_that_read_the_same_are_one_name() {
+    let cloud = good(b"3\n\n\xfe 1 2 3\n\xff 4 5 6\nH 7 8 9\n", Format::Xyz);
+    let species = cloud.species.unwrap();
+    assert_eq!(species.names, ["\u{fffd}", "H"]);
+    assert_eq!(species.of_point, [0, 0, 1]);
+}
+
+#[test]
 fn the_extended_comment_is_honoured() {
     let text = "2\n\
         Lattice=\"4.0 0 0 0.5 5 0 0 0 6\" pbc=\"T F T\" Time=2.5 note={a b} \

@@ -14,7 +14,7 @@ const OUTPUT: &str = "dam_break";
 #[derive(clap::Args, Clone, Debug, PartialEq)]
 pub struct Args {
     /// Fluid particles, about: the column takes the nearest whole number of
-    /// particles along each edge [default: 21000 in space, 3200 in the plane]
+    /// particles along each edge [default: 65000 in space, 3200 in the plane]
     #[arg(long, value_name = "N")]
     pub particles: Option<usize>,
 
@@ -85,7 +85,7 @@ impl Args {
         self.particles.unwrap_or(match (self.dim, self.quick) {
             (Dimensions::Two, false) => 3200,
             (Dimensions::Two, true) => 1800,
-            (Dimensions::Three, false) => 21_000,
+            (Dimensions::Three, false) => 65_000,
             (Dimensions::Three, true) => 8000,
         })
     }
@@ -118,7 +118,7 @@ mod tests {
         let args = parse(&[]).unwrap();
         assert_eq!(
             (args.dim, args.particle_count(), args.frame_count()),
-            (Dimensions::Three, 21_000, 48)
+            (Dimensions::Three, 65_000, 48)
         );
     }
 

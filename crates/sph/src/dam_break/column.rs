@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_column_takes_the_nearest_whole_number_of_particles() {
         assert_eq!(Column::with_particles(Dimensions::Two, 3200).cells, 40);
-        assert_eq!(Column::with_particles(Dimensions::Three, 21_000).cells, 22);
+        assert_eq!(Column::with_particles(Dimensions::Three, 65_000).cells, 32);
         assert_eq!(Column::with_particles(Dimensions::Three, 0).cells, 4);
     }
 

@@ -169,10 +169,7 @@ impl<'a> Scan<'a> {
             Err(quick_xml::Error::Syntax(_)) => Err(self.ends_early()),
             Err(error) => {
                 let place = usize::try_from(self.reader.error_position()).unwrap_or(start);
-                Err(Fault::malformed(
-                    Place::Byte(place),
-                    format!("not valid XML: {error}"),
-                ))
+                Err(invalid(Place::Byte(place), &error))
             }
         }
     }
@@ -318,18 +315,20 @@ fn layout(tag: &BytesStart<'_>, start: usize) -> Parsed<Layout> {
 }
 
 fn attribute(tag: &BytesStart<'_>, name: &str, place: Place) -> Parsed<Option<String>> {
-    let invalid =
-        |error: &dyn std::fmt::Display| Fault::malformed(place, format!("not valid XML: {error}"));
     match tag
         .try_get_attribute(name)
-        .map_err(|error| invalid(&error))?
+        .map_err(|error| invalid(place, &error))?
     {
         None => Ok(None),
         Some(attribute) => attribute
             .normalized_value(XmlVersion::Implicit1_0)
             .map(|value| Some(value.into_owned()))
-            .map_err(|error| invalid(&error)),
+            .map_err(|error| invalid(place, &error)),
     }
+}
+
+fn invalid(place: Place, error: &dyn std::fmt::Display) -> Fault {
+    Fault::malformed(place, format!("not valid XML: {error}"))
 }
 
 fn scalar(name: &str) -> Option<Scalar> {

@@ -53,8 +53,8 @@ impl Engine {
     /// Neighbours are counted first, which holds four bytes per target beside the limit.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], [`Error::NoRadii`], [`Error::ListTooLong`] when the list of a single target exceeds
-    /// the limit, and [`Error::Cpu`] when memory is short.
+    /// [`Error::UnknownPointSet`], [`Error::NoRadii`], [`Error::ListTooLong`] when the list of a
+    /// single target exceeds the limit, and [`Error::Cpu`] when memory is short.
     pub fn list_chunks(
         &self,
         targets: PointSetId,

@@ -25,9 +25,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`]; [`Error::MemoryLimit`], which leaves `geometry` as it was; and
-    /// [`Error::Cpu`] when memory is short, after which `geometry` is of no use until it is written
-    /// again.
+    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`]; [`Error::MemoryLimit`], which leaves
+    /// `geometry` as it was; and [`Error::Cpu`] when memory is short, after which `geometry` is of
+    /// no use until it is written again.
     pub fn pair_geometry(
         &self,
         targets: PointSetId,

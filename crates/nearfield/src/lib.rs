@@ -37,10 +37,10 @@
 //! vectors (n_a·a + n_b·b) + n_c·c, rounded once from `f64`), and
 //! d² = fma(dz, dz, fma(dy, dy, dx·dx)), all in `f32`. Only a point itself, in the zero image, is
 //! left out; coincident points are neighbours. With radii of single points, fl(r·r) is that of the
-//! point, or the larger of two, that the [`RadiusRule`] names. No list is ever truncated. The same input gives the
-//! same lists in the same order and the same sums, whatever the number of threads or the
-//! processor's vector width; [`ListOrder::Ascending`] makes the order independent of the cell size
-//! too.
+//! point, or the larger of two, that the [`RadiusRule`] names. No list is ever truncated. The same
+//! input gives the same lists in the same order and the same sums, whatever the number of threads or
+//! the processor's vector width; [`ListOrder::Ascending`] makes the order independent of the cell
+//! size too.
 //!
 //! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
 //! coordinates as given.

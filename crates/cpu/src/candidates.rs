@@ -1,6 +1,9 @@
 //! The scratch that candidates are gathered into: small, contiguous, reused for every cell.
 
-use crate::{aligned::Aligned, simd::LANES};
+use crate::{
+    aligned::Aligned,
+    simd::{LANES, Mode, RADII, has},
+};
 use std::ops::Range;
 
 /// Candidates of one group of targets, as structure of arrays.
@@ -112,9 +115,10 @@ impl Candidates {
         }
     }
 
-    /// Fills the vector behind the last candidate with points infinitely far away.
+    /// Fills the vector behind the last candidate with points infinitely far away, for the modes
+    /// of `mode`.
     #[inline(always)]
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn seal(&mut self, mode: Mode) {
         let tail = self.len..self.len + LANES;
         for axis in 0..3 {
             self.floats_mut(POSITION + axis)[tail.clone()].fill(f32::INFINITY);
@@ -123,6 +127,10 @@ impl Candidates {
             for axis in 0..3 {
                 self.floats_mut(SHIFT + axis)[tail.clone()].fill(0.0);
             }
+        }
+        if has(mode, RADII) {
+            // What is left there from before may be infinite, and reach infinitely far.
+            self.floats_mut(R2)[tail].fill(0.0);
         }
     }
 
@@ -179,5 +187,35 @@ impl Candidates {
     #[inline(always)]
     fn floats_mut(&mut self, array: usize) -> &mut [f32] {
         bytemuck::cast_slice_mut(self.array_mut(array))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_the_last_candidate_is_no_neighbour_whatever_was_there() {
+        let mut candidates = Candidates::default();
+        candidates.clear(true, 40);
+        for array in [POSITION, SHIFT, R2] {
+            candidates.floats_mut(array).fill(f32::INFINITY);
+        }
+        // SAFETY: all arrays were written just now, or are zero, and are long enough.
+        unsafe { candidates.set_len(3) };
+        candidates.seal(RADII);
+        for k in 3..3 + LANES {
+            let d: [f32; 3] = [0, 1, 2].map(|axis| {
+                let moved = candidates.axes()[axis][k] - 1.0;
+                moved + candidates.shifts()[axis][k]
+            });
+            assert!(d.iter().all(|&d| d == f32::INFINITY), "{d:?}");
+            assert_eq!(candidates.r2s()[k], 0.0);
+        }
+        assert_eq!(
+            candidates.r2s()[2],
+            f32::INFINITY,
+            "a candidate's own stays"
+        );
     }
 }

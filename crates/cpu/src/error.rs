@@ -1,5 +1,7 @@
 //! Why the CPU lane refused or could not finish a request.
 
+use crate::RadiusRule;
+
 /// Errors of the CPU lane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -41,6 +43,40 @@ pub enum Error {
         found: usize,
         /// Points of the target set.
         expected: usize,
+    },
+    /// There is not one radius per point.
+    #[error("{found} radii for {expected} points: every point of the set needs one")]
+    RadiiLength {
+        /// Radii given.
+        found: usize,
+        /// Points of the set.
+        expected: usize,
+    },
+    /// A point's radius cannot be searched with.
+    #[error(
+        "point {index} has the radius {value}, which is not between 2^-50 and the search radius \
+         {largest} ({count} of {points} points); give the engine the largest radius there is"
+    )]
+    PointRadius {
+        /// First offending point in the caller's order.
+        index: usize,
+        /// Its radius.
+        value: f32,
+        /// The search radius, which no point's may exceed.
+        largest: f32,
+        /// How many points have such a radius.
+        count: usize,
+        /// Points in the set.
+        points: usize,
+    },
+    /// Half lists of a set where one point may find another that does not find it.
+    #[error(
+        "half lists hold every pair of a set once for both points, but by the rule {rule} a point \
+         may find another that does not find it: use full lists, or the rule symmetric"
+    )]
+    HalfRule {
+        /// The rule asked for.
+        rule: RadiusRule,
     },
     /// A kernel was to be evaluated over half lists of one set, which hold only one side of a pair.
     #[error(

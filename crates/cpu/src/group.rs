@@ -4,6 +4,7 @@
 //! superset of the neighbours of each of its targets, in the order of the grid's runs.
 
 use crate::{
+    SetRadii, SortedRadii,
     aligned::Aligned,
     candidates::Candidates,
     simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
@@ -69,7 +70,28 @@ pub(crate) struct Radii<'a> {
     pub(crate) sources: Option<&'a [f32]>,
 }
 
+impl<'a> From<SetRadii<&'a SortedRadii>> for Radii<'a> {
+    fn from(radii: SetRadii<&'a SortedRadii>) -> Self {
+        Self {
+            targets: radii.targets().map(|radii| radii.squared()),
+            sources: radii.sources().map(|radii| radii.squared()),
+        }
+    }
+}
+
 impl Radii<'_> {
+    /// Squared radius of sorted target `slot`, `uniform` where points have none of their own; what
+    /// sources bring themselves comes on top.
+    #[inline(always)]
+    pub(crate) fn of_target(&self, slot: usize, uniform: f32) -> f32 {
+        match (self.targets, self.sources) {
+            (None, None) => uniform,
+            (Some(r2), _) => r2[slot],
+            // Only the sources' radii count: below any square.
+            (None, Some(_)) => -1.0,
+        }
+    }
+
     /// Whether j is a neighbour of i whenever i is one of j.
     pub(crate) fn are_mutual(&self) -> bool {
         self.targets.is_some() == self.sources.is_some()
@@ -197,12 +219,8 @@ impl Walk<'_> {
     /// Squared radius of sorted target `slot`; what candidates bring themselves comes on top.
     #[inline(always)]
     pub(crate) fn r2(&self, slot: usize) -> f32 {
-        match (self.radii.targets, self.radii.sources) {
-            (None, None) => self.sources.lattice().radius().squared(),
-            (Some(r2), _) => r2[slot],
-            // Only the sources' radii count: below any square.
-            (None, Some(_)) => -1.0,
-        }
+        let uniform = self.sources.lattice().radius().squared();
+        self.radii.of_target(slot, uniform)
     }
 
     /// Largest squared radius of the targets `slots`.
@@ -282,7 +300,7 @@ impl Walk<'_> {
         }
         // SAFETY: all of them were written.
         unsafe { candidates.set_len(len) };
-        candidates.seal();
+        candidates.seal(MODE);
     }
 
     /// Gathers the candidates of the targets `slots`, all of the same wrap, from the pieces
@@ -324,7 +342,7 @@ impl Walk<'_> {
         }
         // SAFETY: all of them were written.
         unsafe { candidates.set_len(len) };
-        candidates.seal();
+        candidates.seal(MODE);
         Group { slots, itself }
     }
 

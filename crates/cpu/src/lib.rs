@@ -16,6 +16,14 @@
 //! pair. [`CpuLane::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that were found
 //! earlier, at positions of now.
 //!
+//! # Radii of single points
+//!
+//! [`PairOfSets::radii`] and [`StoredPairs::radii`] say by a [`RadiusRule`] whose radius decides.
+//! The grids are those of the largest radius. In the loops a point's own radius is part of the
+//! mode, a constant parameter, so that searches of one radius do not pay for it: candidates then
+//! carry their squared radii, and count when within the larger of theirs and the target's (which is
+//! below any square where only the sources' count).
+//!
 //! # What others rely on
 //!
 //! The set of neighbours is the contract's, bit for bit, at every [`SimdLevel`]. The order inside
@@ -34,6 +42,7 @@ mod measured;
 mod mutual;
 mod over_lists;
 mod pool;
+mod radii;
 mod search;
 mod simd;
 mod stored;
@@ -44,6 +53,7 @@ pub use geometry::{NeighborPair, PairGeometry};
 pub use lists::{ListOrder, NeighborLists};
 pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;
+pub use radii::{RadiusRule, SetRadii, SortedRadii};
 pub use search::{ListKind, PairOfSets};
 pub use simd::SimdLevel;
 pub use stored::StoredPairs;

@@ -84,7 +84,8 @@ impl CpuLane {
     /// any are written. Holds four bytes per target.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`]; [`Error::RadiiLength`] when radii are not those of the sets; and
+    /// [`Error::HalfRule`] for half lists of one set by a rule that is not mutual.
     pub fn measure<'a>(
         &'a self,
         sets: PairOfSets<'a>,
@@ -103,7 +104,7 @@ impl CpuLane {
         self.for_each_list(sets, kind, 0..targets, |slot, list| {
             // SAFETY: every sorted target is visited once.
             unsafe { shared.write(slot, list.len() as u32) };
-        });
+        })?;
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         Ok(MeasuredLists {
             lane: self,
@@ -121,8 +122,8 @@ impl CpuLane {
         kind: ListKind,
         slots: Range<usize>,
         put: impl Fn(usize, &[u32]) + Sync + Send,
-    ) {
-        let walk = self.walk(sets, Tag::Index, kind);
+    ) -> Result<(), Error> {
+        let walk = self.walk(sets, Tag::Index, kind)?;
         let index = sets.targets.points().index();
         self.for_each_task(slots.len(), |task, scratch| {
             let task = slots.start + task.start..slots.start + task.end;
@@ -137,6 +138,7 @@ impl CpuLane {
             });
             walk.lists(self.level(), task.clone(), scratch, kind, &mut sink);
         });
+        Ok(())
     }
 }
 
@@ -190,8 +192,7 @@ impl<'a> MeasuredLists<'a> {
                 let place =
                     unsafe { storage.slice_mut(begin, begin + self.lengths[slot] as usize) };
                 fill(place, list, order);
-            });
-        Ok(())
+            })
     }
 
     /// Gives every target room for exactly its list.
@@ -233,8 +234,7 @@ impl<'a> MeasuredLists<'a> {
                 // SAFETY: offsets are monotone and end within the storage, and every sorted
                 // target is visited once.
                 fill(unsafe { storage.slice_mut(begin, end) }, list, order);
-            });
-        Ok(())
+            })
     }
 }
 

@@ -19,9 +19,9 @@ impl CpuLane {
     /// Evaluates `kernel` for every target over the neighbours that its stored list names.
     ///
     /// # Errors
-    /// [`Error::ListsLength`], [`Error::FieldLength`], [`Error::FieldChannels`] or
-    /// [`Error::OutputLength`] when the arrays do not fit the sets and the kernel, and
-    /// [`Error::HalfLists`] for half lists of one set.
+    /// [`Error::ListsLength`], [`Error::RadiiLength`], [`Error::FieldLength`],
+    /// [`Error::FieldChannels`] or [`Error::OutputLength`] when the arrays do not fit the sets and
+    /// the kernel, and [`Error::HalfLists`] for half lists of one set.
     pub fn traverse_lists<K: PairKernel>(
         &self,
         kernel: &K,
@@ -39,6 +39,7 @@ impl CpuLane {
         if pairs.kind == ListKind::Half && pairs.same_set {
             return Err(Error::HalfLists);
         }
+        pairs.radii.check((targets, sources), |radii| radii.len())?;
         check_fields("target", fields.targets, targets, K::Target::COUNT)?;
         check_fields("source", fields.sources, sources, K::Source::COUNT)?;
         let (values, combine) = match output {

@@ -1,11 +1,14 @@
 //! Neighbour lists and counts.
 
 use crate::{
-    CpuLane, Error, NeighborLists, SimdLevel,
+    CpuLane, Error, NeighborLists, SetRadii, SimdLevel, SortedRadii,
     candidates::Candidates,
     group::{Group, Radii, Scratch, Walk},
     lists::{Chunk, ListWriter},
-    simd::{self, HALF, LANES, Mode, STREAMS, Select, Simd, Tag, Task, with_level, with_mode},
+    simd::{
+        self, HALF, LANES, Mode, RADII, STREAMS, Select, Simd, Tag, Task, has, with_level,
+        with_mode,
+    },
 };
 use nearfield_grid::{Grid, SharedMut};
 use nearfield_pairs::Pair;
@@ -20,6 +23,8 @@ pub struct PairOfSets<'a> {
     pub sources: &'a Grid,
     /// Whether both are the same set, so that a point is not its own neighbour.
     pub same_set: bool,
+    /// Radii of single points, none above the grids'; [`SetRadii::Uniform`] for the grids' radius.
+    pub radii: SetRadii<&'a SortedRadii>,
 }
 
 /// Which pairs a list holds.
@@ -40,7 +45,8 @@ impl CpuLane {
     /// Writes the neighbours of every target into `lists`, reusing its memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the lists are then empty.
+    /// [`Error::OutOfMemory`], after which the lists are empty, and what
+    /// [`measure`](Self::measure) says of the radii.
     pub fn search(
         &self,
         sets: PairOfSets<'_>,
@@ -49,7 +55,7 @@ impl CpuLane {
     ) -> Result<(), Error> {
         let _span =
             tracing::debug_span!("cpu.search", targets = sets.targets.points().len()).entered();
-        let walk = self.walk(sets, Tag::Index, kind);
+        let walk = self.walk(sets, Tag::Index, kind)?;
         let targets = sets.targets.points().len();
         let expected = match lists.storage().is_empty() {
             true => self.expected_pairs(&walk, targets, kind),
@@ -74,7 +80,8 @@ impl CpuLane {
     /// Number of neighbours of every target, in the caller's order, without storing lists.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] when `counts` does not have one value per target.
+    /// [`Error::OutputLength`] when `counts` does not have one value per target, and
+    /// [`Error::RadiiLength`] when radii are not those of the sets.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let targets = sets.targets.points().len();
         if counts.len() != targets {
@@ -83,7 +90,7 @@ impl CpuLane {
                 expected: targets,
             });
         }
-        let walk = self.walk(sets, Tag::Index, ListKind::Full);
+        let walk = self.walk(sets, Tag::Index, ListKind::Full)?;
         let counts = SharedMut::new(counts);
         self.for_each_task(targets, |slots, scratch| {
             let mut sink = Counted::new(|target, list: &[u32]| {
@@ -95,16 +102,30 @@ impl CpuLane {
         Ok(())
     }
 
-    pub(crate) fn walk<'a>(&self, sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Walk<'a> {
-        Walk {
+    /// What a search of the sets starts from.
+    ///
+    /// The loops rely on what is checked here: a radius for every sorted point, and the padding.
+    pub(crate) fn walk<'a>(
+        &self,
+        sets: PairOfSets<'a>,
+        tag: Tag,
+        kind: ListKind,
+    ) -> Result<Walk<'a>, Error> {
+        let points = (sets.targets.points().len(), sets.sources.points().len());
+        sets.radii.check(points, |radii| radii.len())?;
+        let rule = sets.radii.rule();
+        if kind == ListKind::Half && sets.same_set && !rule.is_mutual() {
+            return Err(Error::HalfRule { rule });
+        }
+        Ok(Walk {
             targets: sets.targets,
             sources: sets.sources,
             same_set: sets.same_set,
             tag,
             ranked: kind == ListKind::Half && sets.same_set,
-            radii: Radii::default(),
+            radii: sets.radii.into(),
             ahead: false,
-        }
+        })
     }
 
     /// About how many pairs there are, from a sample of the targets, with some room to spare.
@@ -336,11 +357,26 @@ impl Walk<'_> {
 impl PairOfSets<'_> {
     /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
     /// geometry of the pair; plain scalar code on the calling thread.
+    ///
+    /// # Panics
+    /// When there is no such target, and when radii are not those of the sets, as indexing a slice
+    /// does.
     #[inline(always)]
-    pub fn for_each_neighbor(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
+    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, [i32; 3], Pair)) {
+        match self.radii.rule().needs_sources() {
+            false => self.visit::<0>(slot, visit),
+            true => self.visit::<RADII>(slot, visit),
+        }
+    }
+
+    /// [`for_each_neighbor`](Self::for_each_neighbor); `MODE` says whether sources have radii.
+    #[inline(always)]
+    fn visit<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         let lattice = self.sources.lattice();
-        let r2 = lattice.radius().squared();
+        let radii = Radii::from(self.radii);
+        let source_r2 = radii.sources.unwrap_or_default();
+        let target_r2 = radii.of_target(slot, lattice.radius().squared());
         let position = targets.position(slot);
         let wraps = targets.wraps(slot);
         for run in self.sources.sweep().runs(lattice.cell(position), 0) {
@@ -352,6 +388,10 @@ impl PairOfSets<'_> {
                 let found = sources.position(source);
                 let d = std::array::from_fn(|axis| (found[axis] - position[axis]) + shift[axis]);
                 let d2 = simd::squared(d);
+                let r2 = match has(MODE, RADII) {
+                    true => target_r2.max(source_r2[source]),
+                    false => target_r2,
+                };
                 let itself = self.same_set && source == slot && image == [0; 3];
                 if d2 <= r2 && !itself {
                     visit(sources.index()[source], image, Pair { d, d2 });

@@ -5,7 +5,7 @@
 //! lists of a larger radius, or of positions that have moved a little since, give exactly the pairs
 //! within the radius, as long as they hold every such source at least once.
 
-use crate::{CpuLane, Error, ListKind, NeighborLists, simd::squared};
+use crate::{CpuLane, Error, ListKind, NeighborLists, SetRadii, simd::squared};
 use nearfield_grid::{Grid, Lattice, Radius, SharedMut};
 use nearfield_pairs::Pair;
 use rayon::prelude::*;
@@ -32,11 +32,15 @@ pub struct StoredPairs<'a> {
     pub same_set: bool,
     /// Pairs beyond this radius are passed over.
     pub radius: Radius,
+    /// Radii of single points in the caller's order, none above `radius`; [`SetRadii::Uniform`]
+    /// for `radius` itself.
+    pub radii: SetRadii<&'a [f32]>,
 }
 
 impl StoredPairs<'_> {
     /// Calls `visit` with the index of every source within the radius of `target` that its list
-    /// names, and the geometry of the pair; nothing for a target that has no list.
+    /// names, and the geometry of the pair; nothing for a target that has no list, nor where a
+    /// radius is missing.
     pub fn for_each_neighbor(&self, target: usize, mut visit: impl FnMut(u32, Pair)) {
         let mut seen = Vec::new();
         self.walk().visit(target, &mut seen, &mut visit);
@@ -46,7 +50,7 @@ impl StoredPairs<'_> {
     pub(crate) fn walk(&self) -> ListWalk<'_> {
         ListWalk {
             pairs: self,
-            r2: self.radius.squared(),
+            radii: self.radii.sources().copied(),
             reach: f64::from(self.radius.value()) * (1.0 + SLACK),
             periodic: self.lattice.domain().is_periodic(),
             inverse: self.lattice.domain().inverse(),
@@ -55,10 +59,18 @@ impl StoredPairs<'_> {
     }
 }
 
+/// A target and its squared radius; the larger of this and the source's counts.
+struct Target {
+    target: usize,
+    from: [f32; 3],
+    r2: f32,
+}
+
 /// Stored pairs with what is worked out once for all targets.
 pub(crate) struct ListWalk<'a> {
     pairs: &'a StoredPairs<'a>,
-    r2: f32,
+    /// Of the sources.
+    radii: Option<&'a [f32]>,
     reach: f64,
     periodic: bool,
     /// Of the box vectors; `None` on open axes.
@@ -81,30 +93,60 @@ impl ListWalk<'_> {
         let (Some(&from), true) = (pairs.targets.get(target), target < pairs.lists.len()) else {
             return;
         };
+        let Some(r2) = self.target_r2(target) else {
+            return;
+        };
         let list = pairs.lists.of(target);
+        let target = Target { target, from, r2 };
         if !self.periodic {
-            self.visit_open(from, list, visit);
+            self.visit_open(&target, list, visit);
         } else if self.repeats {
             seen.clear();
             seen.extend_from_slice(list);
             seen.sort_unstable();
             seen.dedup();
-            self.visit_images(target, from, seen, visit);
+            self.visit_images(&target, seen, visit);
         } else {
-            self.visit_images(target, from, list, visit);
+            self.visit_images(&target, list, visit);
         }
+    }
+
+    /// Squared radius of a target; `None` where it is missing.
+    #[inline(always)]
+    fn target_r2(&self, target: usize) -> Option<f32> {
+        match &self.pairs.radii {
+            SetRadii::Uniform => Some(self.pairs.radius.squared()),
+            SetRadii::Gather { targets } | SetRadii::Symmetric { targets, .. } => {
+                targets.get(target).map(|radius| radius * radius)
+            }
+            // Only the sources' radii count: below any square.
+            SetRadii::Scatter { .. } => Some(-1.0),
+        }
+    }
+
+    /// What the squared distance between a target and a source is compared with; `None` where a
+    /// radius is missing.
+    #[inline(always)]
+    fn r2(&self, target: &Target, source: u32) -> Option<f32> {
+        let Some(radii) = self.radii else {
+            return Some(target.r2);
+        };
+        let radius = radii.get(source as usize)?;
+        Some(target.r2.max(radius * radius))
     }
 
     /// In an open domain, where no point stands in its own list.
     #[inline(always)]
-    fn visit_open(&self, from: [f32; 3], list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+    fn visit_open(&self, target: &Target, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+        let from = target.from;
         for &index in list {
-            let Some(to) = self.pairs.sources.get(index as usize) else {
+            let to = self.pairs.sources.get(index as usize);
+            let (Some(to), Some(r2)) = (to, self.r2(target, index)) else {
                 continue;
             };
             let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
             let d2 = squared(d);
-            if d2 <= self.r2 {
+            if d2 <= r2 {
                 visit(index, Pair { d, d2 });
             }
         }
@@ -112,19 +154,15 @@ impl ListWalk<'_> {
 
     /// Through all images, for a list in which every source stands once.
     #[inline(always)]
-    fn visit_images(
-        &self,
-        target: usize,
-        from: [f32; 3],
-        list: &[u32],
-        visit: &mut impl FnMut(u32, Pair),
-    ) {
+    fn visit_images(&self, target: &Target, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+        let from = target.from;
         let half = self.pairs.kind == ListKind::Half;
         for &index in list {
-            let Some(to) = self.pairs.sources.get(index as usize) else {
+            let to = self.pairs.sources.get(index as usize);
+            let (Some(to), Some(r2)) = (to, self.r2(target, index)) else {
                 continue;
             };
-            let itself = self.pairs.same_set && index as usize == target;
+            let itself = self.pairs.same_set && index as usize == target.target;
             let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
             let difference = d.map(f64::from);
             for x in self.images(0, difference) {
@@ -138,7 +176,7 @@ impl ListWalk<'_> {
                         let shift = self.pairs.lattice.domain().image_vector(image);
                         let d = [d[0] + shift[0], d[1] + shift[1], d[2] + shift[2]];
                         let d2 = squared(d);
-                        if d2 <= self.r2 && !(itself && left_out) {
+                        if d2 <= r2 && !(itself && left_out) {
                             visit(index, Pair { d, d2 });
                         }
                     }

@@ -38,8 +38,8 @@ impl CpuLane {
     /// Evaluates `kernel` for every target over its neighbours.
     ///
     /// # Errors
-    /// [`Error::FieldLength`], [`Error::FieldChannels`] or [`Error::OutputLength`] when the
-    /// arrays do not fit the sets and the kernel.
+    /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
+    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel.
     pub fn traverse<K: PairKernel>(
         &self,
         kernel: &K,
@@ -67,7 +67,7 @@ impl CpuLane {
             });
         }
         let _span = tracing::debug_span!("cpu.traverse", targets = targets.len()).entered();
-        let mut walk = self.walk(sets, Tag::Slot, ListKind::Full);
+        let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
         let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));
         let values = SharedMut::new(values);
         let results = Results {

@@ -1,6 +1,6 @@
 //! The storage of neighbour lists: reused between searches, grown without losing anything.
 
-use nearfield_cpu::{CpuLane, ListKind, NeighborLists, PairOfSets, SimdLevel};
+use nearfield_cpu::{CpuLane, ListKind, NeighborLists, PairOfSets, SetRadii, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_testkit::cloud::Cloud;
 
@@ -23,6 +23,7 @@ fn search(lane: &CpuLane, grid: &Grid, lists: &mut NeighborLists) {
         targets: grid,
         sources: grid,
         same_set: true,
+        radii: SetRadii::Uniform,
     };
     lane.search(sets, ListKind::Full, lists).unwrap();
 }

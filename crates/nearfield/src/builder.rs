@@ -1,7 +1,7 @@
 //! The settings of an engine.
 
 use crate::{Device, Engine, Error};
-use nearfield_cpu::{CpuLane, ListKind, ListOrder, SimdLevel};
+use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
 /// Settings of an engine, made by [`Engine::builder`].
@@ -16,6 +16,7 @@ pub struct Builder {
     pub(crate) subdivision: u32,
     pub(crate) lists: ListKind,
     pub(crate) order: ListOrder,
+    pub(crate) rule: RadiusRule,
     pub(crate) memory_limit: Option<u64>,
 }
 
@@ -85,7 +86,8 @@ impl Builder {
         self
     }
 
-    /// Full lists (the default) or half lists, in which each pair of a set stands once.
+    /// Full lists (the default) or half lists, in which each pair of a set stands once, and which
+    /// need a rule of radii by which two points find each other.
     pub fn lists(mut self, kind: ListKind) -> Self {
         self.lists = kind;
         self
@@ -94,6 +96,18 @@ impl Builder {
     /// Order of the neighbours inside a list; [`ListOrder::Unspecified`], the fastest, by default.
     pub fn list_order(mut self, order: ListOrder) -> Self {
         self.order = order;
+        self
+    }
+
+    /// Whose radius decides whether two points are neighbours: [`RadiusRule::Uniform`], the engine's
+    /// for all points, by default. By any other rule points have radii of their own, which
+    /// [`Engine::set_radii`] takes, and the engine's radius is the largest they may have.
+    ///
+    /// Searches and traversals refuse a set whose radii count and have not been given
+    /// ([`Error::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
+    /// they need them.
+    pub fn radii(mut self, rule: RadiusRule) -> Self {
+        self.rule = rule;
         self
     }
 
@@ -112,12 +126,18 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Setup`] for a radius or box that cannot be used,
-    /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started.
+    /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started or half lists
+    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`].
     pub fn build(self) -> Result<Engine, Error> {
         let radius = Radius::new(self.radius).map_err(Error::Setup)?;
         let domain = self.domain.clone().map_err(Error::Setup)?;
         let lattice =
             Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
+        if self.lists == ListKind::Half && !self.rule.is_mutual() {
+            return Err(Error::Cpu(nearfield_cpu::Error::HalfRule {
+                rule: self.rule,
+            }));
+        }
         let reason = choose(self.device)?;
         let lane = CpuLane::new(self.threads)?;
         let lane = match self.simd {
@@ -141,7 +161,8 @@ fn choose(device: Device) -> Result<&'static str, Error> {
 }
 
 impl Engine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates.
+    /// Settings for an engine with this search radius, in the unit of the coordinates; the largest
+    /// where points have [radii of their own](Builder::radii).
     pub fn builder(radius: f32) -> Builder {
         Builder {
             radius,
@@ -152,6 +173,7 @@ impl Engine {
             subdivision: 1,
             lists: ListKind::Full,
             order: ListOrder::Unspecified,
+            rule: RadiusRule::Uniform,
             memory_limit: None,
         }
     }

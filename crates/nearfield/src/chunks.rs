@@ -1,6 +1,6 @@
 //! Neighbour lists handed out in chunks that stay within the memory limit.
 
-use crate::{Engine, Error, PointSetId, sets::pair_of_sets};
+use crate::{Engine, Error, PointSetId};
 use nearfield_cpu::{ListOrder, ListRows, MeasuredLists};
 use std::ops::Range;
 
@@ -53,15 +53,14 @@ impl Engine {
     /// Neighbours are counted first, which holds four bytes per target beside the limit.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], [`Error::ListTooLong`] when the list of a single target exceeds
-    /// the limit, and [`Error::Cpu`] when memory is short.
+    /// [`Error::UnknownPointSet`], [`Error::NoRadii`], [`Error::ListTooLong`] when the list of a
+    /// single target exceeds the limit, and [`Error::Cpu`] when memory is short.
     pub fn list_chunks(
         &self,
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<ListChunks<'_>, Error> {
-        self.pair_index(targets, sources)?;
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let of = self.pair_of_sets(targets, sources)?;
         let measured = self.lane.measure(of, self.settings.lists)?;
         let (most_targets, most_pairs) = match self.settings.memory_limit {
             Some(limit) => split(&measured, targets, limit)?,

@@ -3,13 +3,13 @@
 use crate::{
     Builder, Device, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Report,
     StageTimes, Traversal,
-    sets::{SearchPair, Set, pair_of_sets},
+    sets::{SearchPair, Set},
     traverse::Over,
 };
 use nearfield_cpu::{CpuLane, Fields};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
 use std::{
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Instant,
 };
 
@@ -55,10 +55,7 @@ impl Engine {
         positions: impl Into<Positions<'a>>,
     ) -> Result<PointSetId, Error> {
         let id = PointSetId(self.sets.len());
-        self.sets.push(Set {
-            grid: Grid::new(self.lattice.clone()),
-            places: OnceLock::new(),
-        });
+        self.sets.push(Set::new(self.lattice.clone()));
         if let Err(error) = self.place(id, positions.into()) {
             self.sets.pop();
             return Err(error);
@@ -103,6 +100,8 @@ impl Engine {
 
     /// Gives a set new positions; their number may differ from before. Lists that involve the set
     /// are out of date until the next [`find_neighbors`](Self::find_neighbors).
+    /// [Radii](Self::set_radii) stay with the indices of the points, and are forgotten when the
+    /// number of points changes.
     ///
     /// # Errors
     /// [`Error::Positions`] naming the point that cannot be used; the set then keeps its old ones.
@@ -153,7 +152,7 @@ impl Engine {
     /// own; for whole sets, [`traverse`](Self::traverse) is many times faster.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`] and [`Error::UnknownPoint`].
+    /// [`Error::UnknownPointSet`], [`Error::UnknownPoint`] and [`Error::NoRadii`].
     pub fn for_each_neighbor(
         &self,
         targets: PointSetId,
@@ -161,8 +160,7 @@ impl Engine {
         point: usize,
         mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
-        self.pair_index(targets, sources)?;
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let of = self.pair_of_sets(targets, sources)?;
         let places = self.sets[targets.0].places.get_or_init(|| {
             let mut order = self.sets[targets.0].grid.permutation();
             order = order.inverse();
@@ -186,7 +184,7 @@ impl Engine {
         Ok(self.grid(set)?.permutation())
     }
 
-    /// The search radius.
+    /// The search radius, the largest where points have radii of their own.
     pub fn radius(&self) -> f32 {
         self.lattice.radius().value()
     }
@@ -194,9 +192,18 @@ impl Engine {
     /// Changes the search radius; all sets are sorted anew and all lists are out of date.
     ///
     /// # Errors
-    /// [`Error::Setup`]; the old radius then stays.
+    /// [`Error::Setup`], and [`Error::Radii`] naming a point whose own radius is larger (give it
+    /// another first); the old radius then stays.
     pub fn set_radius(&mut self, radius: f32) -> Result<(), Error> {
         let radius = Radius::new(radius).map_err(Error::Setup)?;
+        for (number, set) in self.sets.iter().enumerate() {
+            set.radii
+                .check(radius, &self.lane)
+                .map_err(|source| Error::Radii {
+                    set: PointSetId(number),
+                    source,
+                })?;
+        }
         let domain = *self.lattice.domain();
         let lattice = Lattice::new(radius, domain, self.settings.subdivision, &self.bounds())
             .map_err(Error::Setup)?;
@@ -234,6 +241,7 @@ impl Engine {
             tables: sets(|set| set.grid.table_bytes()),
             sort_scratch: sets(|set| set.grid.scratch_bytes()),
             places: sets(Set::places_bytes),
+            radii: sets(|set| set.radii.bytes()),
             positions: 0,
             lane_scratch: self.lane.scratch_bytes(),
             list_entries: lists(|pair| pair.lists.entry_bytes()),
@@ -265,7 +273,7 @@ impl Engine {
         self.lane
             .install(|| target.grid.build(positions, bounds, lattice))
             .map_err(refuse)?;
-        target.places.take();
+        target.was_sorted(&self.lane);
         self.record(|times| times.build = begin.elapsed());
         Ok(())
     }
@@ -303,7 +311,7 @@ impl Engine {
                     set: PointSetId(number),
                     source,
                 })?;
-            set.places.take();
+            set.was_sorted(&self.lane);
         }
         self.lattice = lattice;
         for pair in &mut self.pairs {
@@ -312,7 +320,8 @@ impl Engine {
         Ok(())
     }
 
-    fn outdate(&mut self, set: PointSetId) {
+    /// Lists that involve `set` are no longer those of the sets as they are.
+    pub(crate) fn outdate(&mut self, set: PointSetId) {
         let sets = self.sets.len();
         for (at, pair) in self.pairs.iter_mut().enumerate() {
             if at / sets == set.0 || at % sets == set.0 {

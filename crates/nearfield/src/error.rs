@@ -1,6 +1,6 @@
 //! The one error type of the engine.
 
-use crate::{Device, PointSetId};
+use crate::{Device, PointSetId, RadiusRule};
 
 /// Why the engine refused a request. The engine stays usable and keeps its last good state.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,46 @@ pub enum Error {
     /// The positions of a query were refused.
     #[error("query: {0}")]
     Query(nearfield_grid::Error),
+    /// Radii of points were refused.
+    #[error("point set {set}: {source}")]
+    Radii {
+        /// The set.
+        set: PointSetId,
+        /// What is wrong with its radii.
+        source: nearfield_cpu::Error,
+    },
+    /// The radii of a query were refused.
+    #[error("query: {0}")]
+    QueryRadii(nearfield_cpu::Error),
+    /// The points of a set need radii of their own and have none.
+    #[error(
+        "point set {set} has no radii for its {points} points, which the rule {rule} needs: call \
+         set_radii, and again after an update that changes the number of points"
+    )]
+    NoRadii {
+        /// The set.
+        set: PointSetId,
+        /// Its number of points.
+        points: usize,
+        /// The engine's rule.
+        rule: RadiusRule,
+    },
+    /// The positions of a query need radii of their own and have none.
+    #[error("by the rule {rule} every position of a query needs a radius: use query_with_radii")]
+    QueryWithoutRadii {
+        /// The engine's rule.
+        rule: RadiusRule,
+    },
+    /// Radii were given that would not count.
+    #[error(
+        "{what} have no radii of their own by the rule {rule}: choose another with Builder::radii"
+    )]
+    UnusedRadii {
+        /// What they were given for.
+        what: &'static str,
+        /// The engine's rule.
+        rule: RadiusRule,
+    },
     /// A traversal's arrays do not fit, or the CPU lane could not go on.
     #[error(transparent)]
     Cpu(#[from] nearfield_cpu::Error),
@@ -83,6 +123,12 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// Lists with a skin were asked for together with radii of single points.
+    #[error(
+        "lists with a skin serve points of one radius only, not the rule {0}: use an engine without \
+         a skin"
+    )]
+    SkinWithRadii(RadiusRule),
     /// A skin is negative or not finite.
     #[error("the skin is {0}: it must be finite and not negative")]
     Skin(f32),

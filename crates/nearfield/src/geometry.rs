@@ -1,6 +1,6 @@
 //! The geometry of pairs, on request.
 
-use crate::{Engine, Error, PairGeometry, PointSetId, lists::within, sets::pair_of_sets};
+use crate::{Engine, Error, PairGeometry, PointSetId, lists::within};
 
 impl Engine {
     /// Writes the neighbours of every point of `targets` among `sources` together with the
@@ -25,17 +25,16 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`]; [`Error::MemoryLimit`], which leaves `geometry` as it was; and
-    /// [`Error::Cpu`] when memory is short, after which `geometry` is of no use until it is written
-    /// again.
+    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`]; [`Error::MemoryLimit`], which leaves
+    /// `geometry` as it was; and [`Error::Cpu`] when memory is short, after which `geometry` is of
+    /// no use until it is written again.
     pub fn pair_geometry(
         &self,
         targets: PointSetId,
         sources: PointSetId,
         geometry: &mut PairGeometry,
     ) -> Result<(), Error> {
-        self.pair_index(targets, sources)?;
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let of = self.pair_of_sets(targets, sources)?;
         let lists = self.lane.measure(of, self.settings.lists)?;
         if let Some(limit) = self.settings.memory_limit {
             let (points, pairs) = (lists.lengths().len(), lists.pairs());

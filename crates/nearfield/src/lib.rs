@@ -25,6 +25,8 @@
 //! * [`Engine::pair_geometry`] adds displacement, distance and image to lists,
 //!   [`Engine::list_chunks`] hands lists out in chunks that fit a memory limit, and [`VerletLists`]
 //!   keep lists over many steps of slowly moving points.
+//! * Points may have search radii of their own ([`Builder::radii`], [`Engine::set_radii`]), as SPH
+//!   with adaptive resolution needs them: the target's, the source's or the larger one decides.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
 //!
@@ -34,10 +36,11 @@
 //! d = fl(fl(xj − xi) + S), S = n·length rounded once from `f64` (in a tilted box the sum of its
 //! vectors (n_a·a + n_b·b) + n_c·c, rounded once from `f64`), and
 //! d² = fma(dz, dz, fma(dy, dy, dx·dx)), all in `f32`. Only a point itself, in the zero image, is
-//! left out; coincident points are neighbours. No list is ever truncated. The same input gives the
-//! same lists in the same order and the same sums, whatever the number of threads or the
-//! processor's vector width; [`ListOrder::Ascending`] makes the order independent of the cell size
-//! too.
+//! left out; coincident points are neighbours. With radii of single points, fl(r·r) is that of the
+//! point, or the larger of two, that the [`RadiusRule`] names. No list is ever truncated. The same
+//! input gives the same lists in the same order and the same sums, whatever the number of threads or
+//! the processor's vector width; [`ListOrder::Ascending`] makes the order independent of the cell
+//! size too.
 //!
 //! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
 //! coordinates as given.
@@ -49,6 +52,7 @@ mod engine;
 mod error;
 mod geometry;
 mod lists;
+mod radii;
 mod report;
 mod sets;
 mod traverse;
@@ -60,7 +64,7 @@ pub use device::Device;
 pub use engine::Engine;
 pub use error::Error;
 pub use nearfield_cpu::{
-    ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, SimdLevel,
+    ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
 pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
@@ -75,6 +79,6 @@ pub use verlet::{Refresh, VerletLists};
 pub mod prelude {
     pub use crate::{
         Device, Engine, Error, Field, ListKind, ListOrder, NeighborLists, Pair, PairKernel,
-        Permutation, PointSetId, Positions, Reduce,
+        Permutation, PointSetId, Positions, RadiusRule, Reduce,
     };
 }

@@ -1,7 +1,7 @@
 //! Neighbour lists of an engine: written, handed out, asked for free positions.
 
 use crate::{Engine, Error, ListOrder, NeighborLists, PointSetId, Positions, sets::pair_of_sets};
-use nearfield_cpu::{CpuLane, ListKind, PairOfSets};
+use nearfield_cpu::{CpuLane, ListKind, PairOfSets, SortedRadii};
 use nearfield_grid::{Bounds, Grid};
 use std::time::Instant;
 
@@ -12,8 +12,8 @@ impl Engine {
     /// Writes the neighbour lists of every active pair of sets.
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`] before anything is written, and [`Error::Cpu`] when memory is short;
-    /// lists finished before are kept.
+    /// [`Error::MemoryLimit`] before anything is written, [`Error::NoRadii`], and [`Error::Cpu`] when
+    /// memory is short; lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         let begin = Instant::now();
         match self.settings.memory_limit {
@@ -26,10 +26,10 @@ impl Engine {
 
     fn find_unlimited(&mut self) -> Result<(), Error> {
         let sets = self.sets.len();
-        let (kind, order) = (self.settings.lists, self.settings.order);
+        let (kind, order, rule) = (self.settings.lists, self.settings.order, self.settings.rule);
         for (at, pair) in self.pairs.iter_mut().enumerate() {
             if pair.active && !pair.current {
-                let of = pair_of_sets(&self.sets, at / sets, at % sets);
+                let of = pair_of_sets(&self.sets, rule, at / sets, at % sets)?;
                 write_lists(&self.lane, of, kind, order, &mut pair.lists)?;
                 pair.current = true;
             }
@@ -47,7 +47,7 @@ impl Engine {
                 (true, _) => (pair.lists.len(), pair.lists.pairs()),
                 (false, false) => (0, 0),
                 (false, true) => {
-                    let of = pair_of_sets(&self.sets, at / sets, at % sets);
+                    let of = pair_of_sets(&self.sets, self.settings.rule, at / sets, at % sets)?;
                     let lists = self.lane.measure(of, self.settings.lists)?;
                     let size = (lists.lengths().len(), lists.pairs());
                     measured.push((at, lists));
@@ -93,18 +93,32 @@ impl Engine {
         Ok(&pair.lists)
     }
 
-    /// Neighbours in `sources` of positions that are no points of any set.
+    /// Neighbours in `sources` of positions that are no points of any set. Where the radius of the
+    /// target counts, positions need radii: [`query_with_radii`](Self::query_with_radii).
     ///
     /// # Errors
-    /// [`Error::Query`] naming a position that cannot be used, [`Error::MemoryLimit`] and
-    /// [`Error::UnknownPointSet`].
+    /// [`Error::Query`] naming a position that cannot be used, [`Error::MemoryLimit`],
+    /// [`Error::UnknownPointSet`], [`Error::NoRadii`] and [`Error::QueryWithoutRadii`].
     pub fn query<'a>(
         &mut self,
         positions: impl Into<Positions<'a>>,
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
         self.grid(sources)?;
-        let positions = positions.into();
+        let rule = self.settings.rule;
+        if rule.needs_targets() {
+            return Err(Error::QueryWithoutRadii { rule });
+        }
+        let targets = self.query_grid(positions.into(), sources)?;
+        self.query_lists(&targets, sources, None)
+    }
+
+    /// The positions of a query, sorted on the engine's lattice.
+    pub(crate) fn query_grid(
+        &mut self,
+        positions: Positions<'_>,
+        sources: PointSetId,
+    ) -> Result<Grid, Error> {
         let domain = *self.lattice.domain();
         let bounds = self
             .lane
@@ -116,18 +130,33 @@ impl Engine {
         self.lane
             .install(|| targets.build(positions, bounds, lattice))
             .map_err(Error::Query)?;
+        Ok(targets)
+    }
+
+    /// Lists of the positions of a query; `radii` where their own count.
+    pub(crate) fn query_lists(
+        &self,
+        targets: &Grid,
+        sources: PointSetId,
+        radii: Option<&SortedRadii>,
+    ) -> Result<NeighborLists, Error> {
+        let (rule, set) = (self.settings.rule, &self.sets[sources.0]);
         let mut lists = NeighborLists::default();
         let of = PairOfSets {
-            targets: &targets,
-            sources: &self.sets[sources.0].grid,
+            targets,
+            sources: &set.grid,
             same_set: false,
+            radii: rule.choose(
+                || radii.ok_or(Error::QueryWithoutRadii { rule }),
+                || set.sorted_radii(sources, rule),
+            )?,
         };
         let (kind, order) = (ListKind::Full, self.settings.order);
         match self.settings.memory_limit {
             None => write_lists(&self.lane, of, kind, order, &mut lists)?,
             Some(limit) => {
                 let measured = self.lane.measure(of, kind)?;
-                let needed = lists.bytes_after(positions.len(), measured.pairs());
+                let needed = lists.bytes_after(targets.points().len(), measured.pairs());
                 within(limit, LISTS, needed)?;
                 measured.write(order, &mut lists)?;
             }
@@ -138,14 +167,13 @@ impl Engine {
     /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`].
     pub fn count_neighbors(
         &self,
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<Vec<u32>, Error> {
-        self.pair_index(targets, sources)?;
-        let of = pair_of_sets(&self.sets, targets.0, sources.0);
+        let of = self.pair_of_sets(targets, sources)?;
         let mut counts = vec![0; of.targets.points().len()];
         let begin = Instant::now();
         self.lane.count(of, &mut counts)?;

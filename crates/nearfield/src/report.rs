@@ -56,6 +56,8 @@ pub struct MemoryReport {
     ///
     /// [`Engine::for_each_neighbor`]: crate::Engine::for_each_neighbor
     pub places: usize,
+    /// Radii of single points, in the caller's order and sorted.
+    pub radii: usize,
     /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) alone.
     pub positions: usize,
     /// Scratch of the CPU lane's workers: candidates and their fields.
@@ -73,12 +75,13 @@ impl MemoryReport {
     }
 
     /// Every structure by name, as the fields are called.
-    pub fn parts(&self) -> [(&'static str, usize); 8] {
+    pub fn parts(&self) -> [(&'static str, usize); 9] {
         let Self {
             sorted_points,
             tables,
             sort_scratch,
             places,
+            radii,
             positions,
             lane_scratch,
             list_entries,
@@ -89,6 +92,7 @@ impl MemoryReport {
             ("tables", tables),
             ("sort_scratch", sort_scratch),
             ("places", places),
+            ("radii", radii),
             ("positions", positions),
             ("lane_scratch", lane_scratch),
             ("list_entries", list_entries),
@@ -107,7 +111,8 @@ pub struct SetReport {
     pub cells: usize,
     /// How cells are looked up.
     pub table: TableKind,
-    /// Bytes of the sorted points, their places, the table and the scratch for the next update.
+    /// Bytes of the sorted points, their places and radii, the table and the scratch for the next
+    /// update.
     pub bytes: usize,
 }
 

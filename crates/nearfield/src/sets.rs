@@ -1,8 +1,8 @@
 //! The point sets of an engine, and who searches whom.
 
-use crate::SetReport;
-use nearfield_cpu::{NeighborLists, PairOfSets};
-use nearfield_grid::Grid;
+use crate::{Error, RadiusRule, SetReport, radii::PointRadii};
+use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets};
+use nearfield_grid::{Grid, Lattice};
 use std::{fmt, sync::OnceLock};
 
 /// Names a point set of an engine; sets are numbered from 0 in the order added.
@@ -28,6 +28,8 @@ pub(crate) struct Set {
     pub(crate) grid: Grid,
     /// Sorted place of every point, made when first asked for.
     pub(crate) places: OnceLock<Vec<u32>>,
+    /// Empty unless the engine's rule has radii of single points.
+    pub(crate) radii: PointRadii,
 }
 
 /// Who searches whom, and the lists of it.
@@ -50,12 +52,27 @@ impl SearchPair {
 }
 
 impl Set {
+    /// A set without points.
+    pub(crate) fn new(lattice: Lattice) -> Self {
+        Self {
+            grid: Grid::new(lattice),
+            places: OnceLock::new(),
+            radii: PointRadii::default(),
+        }
+    }
+
+    /// The grid has been built anew.
+    pub(crate) fn was_sorted(&mut self, lane: &CpuLane) {
+        self.places.take();
+        self.radii.follow(&self.grid, lane);
+    }
+
     pub(crate) fn report(&self) -> SetReport {
         SetReport {
             points: self.grid.points().len(),
             cells: self.grid.table_len(),
             table: self.grid.table_kind(),
-            bytes: self.grid.bytes() + self.places_bytes(),
+            bytes: self.grid.bytes() + self.places_bytes() + self.radii.bytes(),
         }
     }
 
@@ -66,11 +83,18 @@ impl Set {
     }
 }
 
-/// The grids of a pair of sets, for the lane.
-pub(crate) fn pair_of_sets(sets: &[Set], targets: usize, sources: usize) -> PairOfSets<'_> {
-    PairOfSets {
+/// The grids of a pair of sets, for the lane, with the radii that count by the `rule`.
+pub(crate) fn pair_of_sets(
+    sets: &[Set],
+    rule: RadiusRule,
+    targets: usize,
+    sources: usize,
+) -> Result<PairOfSets<'_>, Error> {
+    let radii = |set: usize| sets[set].sorted_radii(PointSetId(set), rule);
+    Ok(PairOfSets {
         targets: &sets[targets].grid,
         sources: &sets[sources].grid,
         same_set: targets == sources,
-    }
+        radii: rule.choose(|| radii(targets), || radii(sources))?,
+    })
 }

@@ -1,6 +1,6 @@
 //! A traversal being put together: kernel, sets and fields.
 
-use crate::{Engine, Error, Field, PairKernel, PointSetId, VerletLists, sets::pair_of_sets};
+use crate::{Engine, Error, Field, PairKernel, PointSetId, VerletLists};
 use nearfield_cpu::{Fields, Output, StoredPairs};
 use nearfield_pairs::Channels;
 use std::time::Instant;
@@ -60,8 +60,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// One result per target, in the caller's order.
     ///
     /// # Errors
-    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, and
-    /// [`Error::UnknownPointSet`].
+    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, [`Error::UnknownPointSet`]
+    /// and [`Error::NoRadii`].
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
         let mut values = vec![zero; self.engine.grid(self.targets)?.points().len()];
@@ -102,8 +102,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
-        self.engine.pair_index(self.targets, self.sources)?;
-        let of = pair_of_sets(&self.engine.sets, self.targets.0, self.sources.0);
+        let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let lane = &self.engine.lane;
         Ok(lane.traverse(self.kernel, of, self.fields, output)?)
     }
@@ -124,6 +123,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             sources: others.as_ref().unwrap_or(&targets),
             same_set,
             radius: engine.lattice.radius(),
+            radii: engine.given_radii(self.targets, self.sources)?,
         };
         self.run_over(&pairs, output)
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fingerprint, Settings, as_vectors, engine_for, fingerprints, labels};
+use common::{Fingerprint, Settings, as_vectors, engine_for, fingerprints, labels, rule_of};
 use nearfield::{SimdLevel, prelude::*};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
@@ -78,9 +78,14 @@ fn queries_of_free_positions_are_the_contracts() {
         .run(|case| {
             let run = || {
                 let (mut engine, sets) = engine_for(case, Settings::default())?;
-                Ok(as_vectors(
-                    &engine.query(case.targets(), sets[case.source])?,
-                ))
+                let (positions, sources) = (case.targets(), sets[case.source]);
+                let lists = match rule_of(case).needs_targets() {
+                    false => engine.query(positions, sources)?,
+                    true => {
+                        engine.query_with_radii(positions, case.radii_of(case.target), sources)?
+                    }
+                };
+                Ok(as_vectors(&lists))
             };
             run().map_err(|error: nearfield::Error| error.to_string())
         })
@@ -166,6 +171,17 @@ proptest! {
         subdivision in 1u32..4,
     ) {
         let settings = Settings { subdivision, ..Settings::default() };
+        case.check(lists(&case, settings).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn any_points_with_any_radii_get_the_contracts_lists(
+        case in nearfield_testkit::strategy::radii_case(60),
+        subdivision in 1u32..4,
+        scalar in any::<bool>(),
+    ) {
+        let simd = if scalar { SimdLevel::Scalar } else { SimdLevel::detect() };
+        let settings = Settings { subdivision, simd, ..Settings::default() };
         case.check(lists(&case, settings).unwrap()).unwrap();
     }
 

@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn any_points_in_any_domain_get_the_contracts_geometry(
-        case in strategy::case(50),
+        case in prop_oneof![strategy::case(50), strategy::radii_case(50)],
         subdivision in 1u32..4,
     ) {
         let settings = Settings { subdivision, ..Settings::default() };

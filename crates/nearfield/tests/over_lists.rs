@@ -171,7 +171,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_points_in_any_domain_are_traversed_over_their_lists(case in strategy::case(50)) {
+    fn any_points_in_any_domain_are_traversed_over_their_lists(
+        case in prop_oneof![strategy::case(50), strategy::radii_case(50)],
+    ) {
         if case.list == oracle::ListKind::Full {
             let found = found(&case, Settings::default());
             prop_assert_eq!(found, fingerprints(&case));

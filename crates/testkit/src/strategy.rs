@@ -20,7 +20,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::conformance::{Case, ListKind};
+use crate::conformance::{Case, ListKind, RadiusRule};
 use crate::oracle::Vectors;
 use crate::shapes::translated;
 
@@ -148,6 +148,32 @@ pub fn tilted_case(most: usize) -> impl Strategy<Value = Case> {
             *at %= 16.0 * radius;
         }
         vectors(radius).prop_map(move |vectors| case.clone().tilted(vectors))
+    })
+}
+
+/// A radius up to `largest`: as large, as small as a hundredth, any size in
+/// between, or a whole part of it, which distances between points often are.
+fn own_radius(largest: f32) -> impl Strategy<Value = f32> {
+    let part = prop::sample::select(vec![1.0_f32, 0.75, 0.5, 0.25, 0.01]);
+    let any = (-2.0_f32..0.0).prop_map(|decades| 10.0_f32.powf(decades));
+    let share = prop_oneof![2 => part, 3 => any];
+    share.prop_map(move |share| (share * largest).clamp(0.01 * largest, largest))
+}
+
+/// [`case`] or [`tilted_case`] with a radius for every point, by any rule.
+pub fn radii_case(most: usize) -> impl Strategy<Value = Case> {
+    let case = prop_oneof![2 => case(most).boxed(), 1 => tilted_case(most / 2).boxed()];
+    let rule = prop::sample::select(RadiusRule::OWN.to_vec());
+    (case, rule).prop_flat_map(|(case, rule)| {
+        let radii = |set: &Vec<_>| vec(own_radius(case.radius), set.len());
+        let radii: Vec<_> = case.sets.iter().map(radii).collect();
+        radii.prop_map(move |radii| {
+            let mut case = case.clone().with_radii(rule, radii);
+            if !rule.is_mutual() {
+                case.list = ListKind::Full;
+            }
+            case
+        })
     })
 }
 

@@ -1,7 +1,7 @@
 //! The runner passes a right engine and catches each way of being wrong.
 
 use nearfield_testkit::conformance::{
-    Case, CaseFailure, Failure, Known, Level, ListKind, Lists, Mismatch, Runner,
+    Case, CaseFailure, Failure, Known, Level, ListKind, Lists, Mismatch, RadiusRule, Runner,
 };
 use nearfield_testkit::oracle::{Neighbor, Problem};
 
@@ -281,6 +281,54 @@ fn the_quick_cases_catch_the_usual_mistakes() {
     ] {
         assert!(outcome.is_err(), "{mistake} gave {outcome:?}");
     }
+}
+
+#[test]
+fn the_quick_cases_tell_the_rules_of_radii_from_each_other() {
+    let runner = Runner::new(Level::Quick).keep(|case| case.rule != RadiusRule::Uniform);
+    for right in RadiusRule::OWN {
+        for wrong in [RadiusRule::Uniform].into_iter().chain(RadiusRule::OWN) {
+            let outcome = runner.run(|case| {
+                let rule = if case.rule == right { wrong } else { case.rule };
+                Ok(Case {
+                    rule,
+                    ..case.clone()
+                }
+                .expected())
+            });
+            assert_eq!(outcome.is_ok(), right == wrong, "{wrong:?} for {right:?}");
+        }
+    }
+    let below = |case: &Case| {
+        let mut case = case.clone();
+        for radius in case.radii.iter_mut().flatten() {
+            *radius = radius.next_down();
+        }
+        Ok(case.expected())
+    };
+    assert!(runner.run(below).is_err(), "exclusive radii");
+    let squares_in_f64 = |case: &Case| {
+        let problem = case.problem();
+        let mut lists = Case {
+            rule: RadiusRule::Uniform,
+            ..case.clone()
+        }
+        .problem()
+        .neighbors();
+        for (target, list) in lists.iter_mut().enumerate() {
+            list.retain(|source| {
+                let at = (
+                    case.targets()[target],
+                    case.sources()[source.index as usize],
+                );
+                let d2 = problem.distance_squared(at.0, at.1, source.image);
+                f64::from(d2) <= f64::from(problem.radius_of(target, source.index as usize)).powi(2)
+            });
+        }
+        let index = |list: Vec<Neighbor>| list.iter().map(|source| source.index).collect();
+        Ok(lists.into_iter().map(index).collect())
+    };
+    assert!(runner.run(squares_in_f64).is_err(), "squares in f64");
 }
 
 fn wrap(case: &Case) -> Case {

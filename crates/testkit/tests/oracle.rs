@@ -2,7 +2,7 @@
 //! its sweep against its brute force.
 
 use nearfield_testkit::conformance::{Case, Level, Runner};
-use nearfield_testkit::oracle::{ListKind, Neighbor, Pairing, Problem, Vectors};
+use nearfield_testkit::oracle::{ListKind, Neighbor, Pairing, Problem, Radii, RadiusRule, Vectors};
 use nearfield_testkit::published::{Ball, ball_counts, systems};
 use nearfield_testkit::{Cloud, shapes, strategy};
 use proptest::prelude::*;
@@ -147,6 +147,42 @@ fn half_lists_hold_each_pair_of_the_full_lists_once() {
     assert_eq!(both, full.neighbors());
 }
 
+// Three points in a row, the middle one with the smallest radius.
+#[test]
+fn a_rule_says_whose_radius_decides() {
+    let points = [[0.0; 3], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]];
+    let radii = [2.0, 0.5, 1.0];
+    let lists = |rule| {
+        let radii = Radii {
+            rule,
+            targets: &radii,
+            sources: &radii,
+        };
+        let problem = Problem {
+            radii,
+            ..Problem::open(3.0, &points, FULL)
+        };
+        let lists = problem.index_lists();
+        let counts: Vec<u64> = lists.iter().map(|list| list.len() as u64).collect();
+        assert_eq!(problem.counts(), counts);
+        lists
+    };
+    assert_eq!(lists(RadiusRule::Uniform), [[1, 2], [0, 2], [0, 1]]);
+    assert_eq!(lists(RadiusRule::Gather), [vec![1, 2], vec![], vec![1]]);
+    assert_eq!(lists(RadiusRule::Scatter), [vec![], vec![0, 2], vec![0]]);
+    assert_eq!(lists(RadiusRule::Symmetric), [[1, 2], [0, 2], [0, 1]]);
+    let other = [[0.0, 0.0, 1.0]];
+    let of_sources = Problem {
+        radii: Radii {
+            rule: RadiusRule::Scatter,
+            targets: &[],
+            sources: &radii,
+        },
+        ..Problem::open(3.0, &other, Pairing::With(&points))
+    };
+    assert_eq!(of_sources.index_lists(), [[0]]);
+}
+
 #[test]
 fn points_that_are_not_finite_have_no_neighbors() {
     let points = [[0.0; 3], [f32::NAN, 0.0, 0.0], [0.5; 3], [f32::INFINITY; 3]];
@@ -235,6 +271,26 @@ proptest! {
     fn the_sweep_finds_what_the_brute_force_finds(case in strategy::case(60)) {
         let problem = case.problem();
         prop_assert_eq!(problem.neighbors(), problem.brute_force());
+    }
+
+    #[test]
+    fn scattering_is_gathering_seen_from_the_other_end(case in strategy::radii_case(40)) {
+        let by = |rule| Case { rule, source: case.target, list: ListKind::Full, ..case.clone() };
+        let [gathered, scattered, larger] = RadiusRule::OWN.map(|rule| by(rule).problem().neighbors());
+        let mut turned = vec![Vec::new(); gathered.len()];
+        for (target, list) in (0..).zip(&gathered) {
+            for Neighbor { index, image } in list {
+                turned[*index as usize].push(neighbor(target, image.map(|n| -n)));
+            }
+        }
+        turned.iter_mut().for_each(|list| list.sort_unstable());
+        prop_assert_eq!(&turned, &scattered);
+        for ((either, gathered), scattered) in larger.iter().zip(&gathered).zip(&scattered) {
+            let mut both = [gathered.as_slice(), scattered].concat();
+            both.sort_unstable();
+            both.dedup();
+            prop_assert_eq!(either, &both);
+        }
     }
 
     #[test]

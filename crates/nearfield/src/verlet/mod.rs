@@ -22,7 +22,7 @@ use crate::{
     Builder, Engine, Error, NeighborLists, Pair, PairKernel, PointSetId, Positions, Report,
     Traversal, traverse::Over,
 };
-use nearfield_cpu::{Fields, StoredPairs};
+use nearfield_cpu::{Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
 use tracked::Tracked;
 
@@ -82,11 +82,15 @@ impl VerletLists {
     /// is a good start.
     ///
     /// # Errors
-    /// [`Error::Skin`] when the skin is negative or not finite, and what [`Builder::build`] says.
+    /// [`Error::Skin`] when the skin is negative or not finite, [`Error::SkinWithRadii`] for settings
+    /// by which points have radii of their own, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
         let radius = Radius::new(settings.radius).map_err(Error::Setup)?;
         if !(skin.is_finite() && skin >= 0.0) {
             return Err(Error::Skin(skin));
+        }
+        if settings.rule != RadiusRule::Uniform {
+            return Err(Error::SkinWithRadii(settings.rule));
         }
         let wide = Builder {
             radius: settings.radius + skin,
@@ -321,6 +325,7 @@ impl VerletLists {
             sources: self.sets[sources.0].now(),
             same_set: targets == sources,
             radius: self.radius,
+            radii: SetRadii::Uniform,
         })
     }
 

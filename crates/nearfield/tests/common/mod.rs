@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 use nearfield::{
-    Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, SimdLevel,
+    Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, RadiusRule, SimdLevel,
 };
 use nearfield_testkit::{
     conformance::{Case, Lists},
@@ -43,6 +43,17 @@ pub(crate) fn builder_for(case: &Case, settings: Settings) -> Builder {
         .simd(settings.simd)
         .subdivision(settings.subdivision)
         .lists(kind)
+        .radii(rule_of(case))
+}
+
+/// Whose radius decides in a case.
+pub(crate) fn rule_of(case: &Case) -> RadiusRule {
+    match case.rule {
+        oracle::RadiusRule::Uniform => RadiusRule::Uniform,
+        oracle::RadiusRule::Gather => RadiusRule::Gather,
+        oracle::RadiusRule::Scatter => RadiusRule::Scatter,
+        oracle::RadiusRule::Symmetric => RadiusRule::Symmetric,
+    }
 }
 
 /// An engine that holds the sets of a case.
@@ -53,7 +64,7 @@ pub(crate) fn engine_for(
     fill(builder_for(case, settings).build()?, case)
 }
 
-/// `engine` with the sets of a case added.
+/// `engine` with the sets of a case, and the radii of their points, added.
 pub(crate) fn fill(
     mut engine: Engine,
     case: &Case,
@@ -62,7 +73,10 @@ pub(crate) fn fill(
         .sets
         .iter()
         .map(|set| engine.add_point_set(set))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
+    for (set, radii) in sets.iter().zip(&case.radii) {
+        engine.set_radii(*set, radii)?;
+    }
     Ok((engine, sets))
 }
 

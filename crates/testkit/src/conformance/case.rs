@@ -1,7 +1,7 @@
 //! One search to run: what goes into the engine and what must come out.
 
 use super::report::{Mismatch, compare};
-use crate::oracle::{ListKind, Pairing, Problem, Vectors};
+use crate::oracle::{ListKind, Pairing, Problem, Radii, RadiusRule, Vectors};
 
 /// Per target, the indices of its neighbours, one entry per image.
 pub type Lists = Vec<Vec<u32>>;
@@ -29,7 +29,7 @@ pub enum Known {
 pub struct Case {
     /// What is searched, unique among the cases of a runner.
     pub name: String,
-    /// The search radius.
+    /// The search radius, the largest where points have radii of their own.
     pub radius: f32,
     /// The box length of each periodic axis, `None` for open axes.
     pub periodic: [Option<f64>; 3],
@@ -38,6 +38,11 @@ pub struct Case {
     pub vectors: Option<Vectors>,
     /// All point sets.
     pub sets: Vec<Vec<[f32; 3]>>,
+    /// Whose radius decides.
+    pub rule: RadiusRule,
+    /// Radii of the points of all sets, each at most the search radius; empty
+    /// under [`RadiusRule::Uniform`].
+    pub radii: Vec<Vec<f32>>,
     /// Which set searches.
     pub target: usize,
     /// Which set is found.
@@ -58,6 +63,8 @@ impl Case {
             periodic: [None; 3],
             vectors: None,
             sets: vec![points],
+            rule: RadiusRule::Uniform,
+            radii: Vec::new(),
             target: 0,
             source: 0,
             list: ListKind::Full,
@@ -77,6 +84,15 @@ impl Case {
         Self {
             periodic: [None; 3],
             vectors,
+            ..self
+        }
+    }
+
+    /// The same case with a radius for every point of every set.
+    pub fn with_radii(self, rule: RadiusRule, radii: Vec<Vec<f32>>) -> Self {
+        Self {
+            rule,
+            radii,
             ..self
         }
     }
@@ -109,6 +125,11 @@ impl Case {
         &self.sets[self.source]
     }
 
+    /// The radii of the points of a set, none under [`RadiusRule::Uniform`].
+    pub fn radii_of(&self, set: usize) -> &[f32] {
+        self.radii.get(set).map_or(&[], Vec::as_slice)
+    }
+
     /// The same search for the oracle.
     pub fn problem(&self) -> Problem<'_> {
         let pairing = match self.target == self.source {
@@ -121,6 +142,11 @@ impl Case {
             vectors: self.vectors,
             targets: self.targets(),
             pairing,
+            radii: Radii {
+                rule: self.rule,
+                targets: self.radii_of(self.target),
+                sources: self.radii_of(self.source),
+            },
         }
     }
 

@@ -27,4 +27,4 @@ pub use case::{Case, Known, Lists};
 pub use report::{Mismatch, PairDifference};
 pub use runner::{CaseFailure, Failure, Level, Runner, Summary};
 
-pub use crate::oracle::ListKind;
+pub use crate::oracle::{ListKind, RadiusRule};

@@ -54,7 +54,8 @@ pub struct PairDifference {
     pub expected: usize,
     /// How often it is.
     pub found: usize,
-    /// Its distance as a share of the radius, through its nearest image.
+    /// Its distance as a share of the radius that decides, through its
+    /// nearest image.
     pub share: Option<f64>,
 }
 
@@ -136,14 +137,17 @@ fn difference(
         source: (source, to),
         expected,
         found,
-        share: to.map(|to| nearest_share(case, from, to)),
+        share: to.map(|to| {
+            let radius = case.problem().radius_of(target as usize, source as usize);
+            nearest_distance(case, from, to) / f64::from(radius)
+        }),
     }
 }
 
-fn nearest_share(case: &Case, from: [f32; 3], to: [f32; 3]) -> f64 {
+fn nearest_distance(case: &Case, from: [f32; 3], to: [f32; 3]) -> f64 {
     let problem = case.problem();
     let image = problem.nearest_image(from, to);
-    f64::from(problem.distance_squared(from, to, image)).sqrt() / f64::from(case.radius)
+    f64::from(problem.distance_squared(from, to, image)).sqrt()
 }
 
 fn check_known(case: &Case, lists: &Lists) -> Result<(), Mismatch> {

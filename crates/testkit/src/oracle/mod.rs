@@ -6,7 +6,8 @@
 //! n₂·v₂ + n₃·v₃ of its vectors in this order), d² = fma(dz, dz, fma(dy, dy,
 //! dx·dx)), r2 = fl(r·r). Within one set, only the point itself in its own
 //! image is left out; coincident points are in. Coordinates are taken as they
-//! are, never wrapped.
+//! are, never wrapped. Where points have radii of their own, r2 is that of the
+//! target, of the source, or the larger of the two: see [`Radii`].
 //!
 //! [`Problem::brute_force`] tests every pair in every image that could matter
 //! and is the definition. [`Problem::neighbors`] returns the same from a sweep
@@ -52,6 +53,43 @@ pub enum Pairing<'a> {
     With(&'a [[f32; 3]]),
 }
 
+/// Whose radius decides whether a source is a neighbour of a target: r in
+/// r2 = fl(r·r).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RadiusRule {
+    /// The search radius, for all points.
+    #[default]
+    Uniform,
+    /// The target's own.
+    Gather,
+    /// The source's own.
+    Scatter,
+    /// The larger one of both.
+    Symmetric,
+}
+
+impl RadiusRule {
+    /// The rules by which points have radii of their own.
+    pub const OWN: [Self; 3] = [Self::Gather, Self::Scatter, Self::Symmetric];
+
+    /// Whether j is a neighbour of i whenever i is one of j.
+    pub fn is_mutual(self) -> bool {
+        matches!(self, Self::Uniform | Self::Symmetric)
+    }
+}
+
+/// A rule and the radii of all points. Radii above the search radius count as
+/// the search radius, and under [`RadiusRule::Uniform`] there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Radii<'a> {
+    /// Whose radius decides.
+    pub rule: RadiusRule,
+    /// Of the points that search.
+    pub targets: &'a [f32],
+    /// Of the points that are found: the same where they are the targets.
+    pub sources: &'a [f32],
+}
+
 /// One search: points, radius and domain.
 ///
 /// Points with a coordinate that is not finite have no neighbours; a box
@@ -71,6 +109,8 @@ pub struct Problem<'a> {
     pub targets: &'a [[f32; 3]],
     /// The points that are found.
     pub pairing: Pairing<'a>,
+    /// Radii of single points.
+    pub radii: Radii<'a>,
 }
 
 impl<'a> Problem<'a> {
@@ -82,6 +122,22 @@ impl<'a> Problem<'a> {
             vectors: None,
             targets,
             pairing,
+            radii: Radii::default(),
+        }
+    }
+
+    /// The radius that decides whether a source is a neighbour of a target.
+    pub fn radius_of(&self, target: usize, source: usize) -> f32 {
+        let Radii {
+            rule,
+            targets,
+            sources,
+        } = self.radii;
+        match rule {
+            RadiusRule::Uniform => self.radius,
+            RadiusRule::Gather => targets[target],
+            RadiusRule::Scatter => sources[source],
+            RadiusRule::Symmetric => targets[target].max(sources[source]),
         }
     }
 
@@ -176,9 +232,17 @@ impl<'a> Problem<'a> {
         self.targets.par_iter().enumerate().map(list).collect()
     }
 
-    /// Whether a source within the radius of target `index` is in its list.
+    /// Whether a source within the search radius of target `index` is in its
+    /// list.
     fn lists_pair(&self, index: usize, neighbor: Neighbor) -> bool {
         let place = (neighbor.index as usize, neighbor.image);
+        if self.radii.rule != RadiusRule::Uniform {
+            let radius = self.radius_of(index, place.0);
+            let [target, source] = [self.targets[index], self.sources()[place.0]];
+            if self.distance_squared(target, source, neighbor.image) > radius * radius {
+                return false;
+            }
+        }
         match self.pairing {
             Pairing::Within(ListKind::Full) => place != (index, [0; 3]),
             Pairing::Within(ListKind::Half) => place > (index, [0; 3]),

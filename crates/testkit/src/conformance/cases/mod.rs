@@ -2,6 +2,7 @@
 
 mod periodic;
 mod published;
+mod radii;
 mod random;
 mod sets;
 mod shapes;
@@ -17,6 +18,7 @@ pub(super) fn all(level: Level) -> Vec<Case> {
     cases.extend(periodic::cases(level));
     cases.extend(tilted::cases(level));
     cases.extend(sets::cases());
+    cases.extend(radii::cases(level));
     cases.extend(published::cases(level));
     cases
 }
@@ -31,7 +33,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::oracle::ListKind;
+    use crate::oracle::{ListKind, RadiusRule};
 
     #[test]
     fn names_are_unique() {
@@ -64,6 +66,17 @@ mod tests {
             let mut coordinates = case.sets.iter().flat_map(|set| set.as_flattened());
             assert!(coordinates.all(|at| at.is_finite()), "{}", case.name);
             assert!(case.list == ListKind::Full || case.target == case.source);
+            assert!(case.list == ListKind::Full || case.rule.is_mutual());
+            let sets = match case.rule {
+                RadiusRule::Uniform => 0,
+                _ => case.sets.len(),
+            };
+            assert_eq!(case.radii.len(), sets, "{}", case.name);
+            for (set, radii) in case.sets.iter().zip(&case.radii) {
+                assert_eq!(radii.len(), set.len(), "{}", case.name);
+                let usable = 2.0_f32.powi(-50)..=case.radius;
+                assert!(radii.iter().all(|radius| usable.contains(radius)));
+            }
         }
     }
 }

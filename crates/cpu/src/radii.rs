@@ -1,0 +1,361 @@
+//! Search radii of single points: whose radius decides, and how radii are kept for the loops.
+//!
+//! The cells are those of the largest radius, so every pair that any rule lets in is a candidate
+//! anyway, and a rule only changes what a squared distance is compared with: the square of the
+//! target's radius, of the source's, or the larger of the two. Each square is fl(r·r), rounded once
+//! per point; comparing with the larger square is comparing with the square of the larger radius,
+//! because rounding keeps order.
+
+use crate::{CpuLane, Error};
+use nearfield_grid::{Grid, PADDING, Radius, SortedPoints};
+use rayon::prelude::*;
+use std::fmt;
+
+/// Points a worker takes at a time at least.
+const SHARE: usize = 1 << 12;
+
+/// Whose radius decides whether two points are neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RadiusRule {
+    /// One radius for all points.
+    #[default]
+    Uniform,
+    /// The target's: j is a neighbour of i when d² ≤ fl(r_i·r_i).
+    Gather,
+    /// The source's: j is a neighbour of i when d² ≤ fl(r_j·r_j).
+    Scatter,
+    /// The larger one: j is a neighbour of i when d² ≤ max(fl(r_i·r_i), fl(r_j·r_j)), and then i is
+    /// one of j.
+    Symmetric,
+}
+
+impl RadiusRule {
+    /// The rule's name, as messages give it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::Symmetric => "symmetric",
+        }
+    }
+
+    /// Whether the radii of targets count.
+    pub fn needs_targets(self) -> bool {
+        matches!(self, Self::Gather | Self::Symmetric)
+    }
+
+    /// Whether the radii of sources count.
+    pub fn needs_sources(self) -> bool {
+        matches!(self, Self::Scatter | Self::Symmetric)
+    }
+
+    /// Whether j is a neighbour of i whenever i is one of j, which half lists need.
+    pub fn is_mutual(self) -> bool {
+        self.needs_targets() == self.needs_sources()
+    }
+
+    /// The radii that count, each asked for only if it does.
+    ///
+    /// # Errors
+    /// What `targets` or `sources` say.
+    pub fn choose<T, E>(
+        self,
+        targets: impl FnOnce() -> Result<T, E>,
+        sources: impl FnOnce() -> Result<T, E>,
+    ) -> Result<SetRadii<T>, E> {
+        Ok(match self {
+            Self::Uniform => SetRadii::Uniform,
+            Self::Gather => SetRadii::Gather {
+                targets: targets()?,
+            },
+            Self::Scatter => SetRadii::Scatter {
+                sources: sources()?,
+            },
+            Self::Symmetric => SetRadii::Symmetric {
+                targets: targets()?,
+                sources: sources()?,
+            },
+        })
+    }
+}
+
+impl fmt::Display for RadiusRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Radii of a pair of sets: a [`RadiusRule`] and the radii that count under it, one `T` per set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SetRadii<T> {
+    /// The lattice's radius for all points.
+    #[default]
+    Uniform,
+    /// The targets' radii.
+    Gather {
+        /// Of the points that search.
+        targets: T,
+    },
+    /// The sources' radii.
+    Scatter {
+        /// Of the points that are found.
+        sources: T,
+    },
+    /// The larger radius of both points.
+    Symmetric {
+        /// Of the points that search.
+        targets: T,
+        /// Of the points that are found.
+        sources: T,
+    },
+}
+
+impl<T> SetRadii<T> {
+    /// Whose radius decides.
+    pub fn rule(&self) -> RadiusRule {
+        match self {
+            Self::Uniform => RadiusRule::Uniform,
+            Self::Gather { .. } => RadiusRule::Gather,
+            Self::Scatter { .. } => RadiusRule::Scatter,
+            Self::Symmetric { .. } => RadiusRule::Symmetric,
+        }
+    }
+
+    /// The targets' radii, where they count.
+    pub fn targets(&self) -> Option<&T> {
+        match self {
+            Self::Gather { targets } | Self::Symmetric { targets, .. } => Some(targets),
+            _ => None,
+        }
+    }
+
+    /// The sources' radii, where they count.
+    pub fn sources(&self) -> Option<&T> {
+        match self {
+            Self::Scatter { sources } | Self::Symmetric { sources, .. } => Some(sources),
+            _ => None,
+        }
+    }
+
+    /// Checks that there is a radius per point, `len` being how many `T` holds.
+    pub(crate) fn check(
+        &self,
+        (targets, sources): (usize, usize),
+        len: impl Fn(&T) -> usize,
+    ) -> Result<(), Error> {
+        let sides = [(self.targets(), targets), (self.sources(), sources)];
+        for (radii, expected) in sides {
+            let found = radii.map_or(expected, &len);
+            if found != expected {
+                return Err(Error::RadiiLength { found, expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Squared radii of a point set in the order of its sorted points; written by
+/// [`CpuLane::sort_radii`], and anew whenever the points have been sorted anew.
+#[derive(Debug, Clone, Default)]
+pub struct SortedRadii {
+    /// [`PADDING`] longer than there are points, as their coordinates are; empty without points.
+    squared: Vec<f32>,
+}
+
+impl SortedRadii {
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.squared.len().saturating_sub(PADDING)
+    }
+
+    /// Whether there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// fl(r·r) of every sorted point, and [`PADDING`] zeros.
+    pub(crate) fn squared(&self) -> &[f32] {
+        &self.squared
+    }
+
+    /// Forgets all radii and keeps the memory.
+    pub fn clear(&mut self) {
+        self.squared.clear();
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of::<f32>() * self.squared.capacity()
+    }
+
+    /// Makes room for the radii of `points`.
+    fn reserve(&mut self, points: usize) -> Result<(), Error> {
+        let room = points.saturating_add(PADDING);
+        self.squared
+            .try_reserve_exact(room.saturating_sub(self.squared.len()))
+            .map_err(|_| Error::OutOfMemory {
+                bytes: room.saturating_mul(size_of::<f32>()),
+                what: "sorted radii",
+            })
+    }
+
+    /// Squares the radii, one per point, in the order of the points.
+    fn fill(&mut self, radii: &[f32], points: &SortedPoints) {
+        points.index()[..points.len()]
+            .par_iter()
+            .with_min_len(SHARE)
+            .map(|&index| {
+                let radius = radii[index as usize];
+                radius * radius
+            })
+            .collect_into_vec(&mut self.squared);
+        self.squared.resize(points.len() + PADDING, 0.0);
+    }
+}
+
+impl CpuLane {
+    /// Checks `radii`, one per point of `grid` in the caller's order, and brings their squares into
+    /// the order of its sorted points, reusing the memory of `sorted`.
+    ///
+    /// # Errors
+    /// What [`check_radii`](Self::check_radii) says of the grid's points and radius, and
+    /// [`Error::OutOfMemory`]; `sorted` is then unchanged.
+    pub fn sort_radii(
+        &self,
+        radii: &[f32],
+        grid: &Grid,
+        sorted: &mut SortedRadii,
+    ) -> Result<(), Error> {
+        let points = grid.points();
+        self.check_radii(radii, points.len(), grid.lattice().radius())?;
+        sorted.reserve(points.len())?;
+        self.install(|| sorted.fill(radii, points));
+        Ok(())
+    }
+
+    /// Checks that there are as many `radii` as `points`, and that each is finite, positive (at
+    /// least [`Radius::MIN`]) and at most `largest`.
+    ///
+    /// # Errors
+    /// [`Error::RadiiLength`], and [`Error::PointRadius`] naming the first that cannot be used.
+    pub fn check_radii(&self, radii: &[f32], points: usize, largest: Radius) -> Result<(), Error> {
+        if radii.len() != points {
+            let (found, expected) = (radii.len(), points);
+            return Err(Error::RadiiLength { found, expected });
+        }
+        let usable = Radius::MIN..=largest.value();
+        let is_bad = |(_, value): &(usize, &f32)| !usable.contains(value);
+        let all = || radii.par_iter().with_min_len(SHARE).enumerate();
+        self.install(|| {
+            let Some((index, &value)) = all().find_first(is_bad) else {
+                return Ok(());
+            };
+            Err(Error::PointRadius {
+                index,
+                value,
+                largest: largest.value(),
+                count: all().filter(is_bad).count(),
+                points,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfield_grid::{Bounds, Domain, Lattice};
+
+    fn grid(points: &[[f32; 3]]) -> Grid {
+        let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
+        let radius = Radius::new(2.0).unwrap();
+        let lattice = Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap();
+        let mut grid = Grid::new(lattice.clone());
+        grid.build(points.into(), bounds, &lattice).unwrap();
+        grid
+    }
+
+    fn row(len: usize) -> (Vec<[f32; 3]>, Vec<f32>) {
+        let at = |i: usize| ((i * 7) % len) as f32;
+        let points = (0..len).map(|i| [at(i), 0.0, 0.0]).collect();
+        let radii = (0..len).map(|i| 0.1 + at(i) / len as f32).collect();
+        (points, radii)
+    }
+
+    #[test]
+    fn squares_follow_the_sorted_points_and_are_padded() {
+        let lane = CpuLane::new(2).unwrap();
+        let mut sorted = SortedRadii::default();
+        for len in [20_000, 10, 1] {
+            let (points, radii) = row(len);
+            let grid = grid(&points);
+            lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+            assert_eq!(sorted.len(), len);
+            assert_eq!(sorted.squared().len(), len + PADDING);
+            for (slot, &index) in grid.points().index()[..len].iter().enumerate() {
+                let radius = radii[index as usize];
+                assert_eq!(sorted.squared()[slot], radius * radius);
+            }
+            assert!(sorted.squared()[len..].iter().all(|&square| square == 0.0));
+        }
+        sorted.clear();
+        assert!(sorted.is_empty() && sorted.bytes() >= 4 * 20_000);
+    }
+
+    #[test]
+    fn radii_that_cannot_be_used_are_named_and_change_nothing() {
+        let lane = CpuLane::new(2).unwrap();
+        let (points, mut radii) = row(20_000);
+        let grid = grid(&points);
+        let mut sorted = SortedRadii::default();
+        lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+        let before = sorted.squared().to_vec();
+        for bad in [0.0, -1.0, f32::NAN, f32::INFINITY, 2.0f32.next_up(), 1e-20] {
+            radii[7] = bad;
+            radii[19_000] = bad;
+            let error = lane.sort_radii(&radii, &grid, &mut sorted).unwrap_err();
+            assert!(
+                matches!(error, Error::PointRadius { index: 7, count: 2, value, .. }
+                    if value.to_bits() == bad.to_bits()),
+                "{error}"
+            );
+        }
+        let error = lane.sort_radii(&radii[..9], &grid, &mut sorted);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("9 radii") && error.contains("20000 points"),
+            "{error}"
+        );
+        assert_eq!(sorted.squared(), before);
+        radii[7] = 2.0;
+        radii[19_000] = Radius::MIN;
+        lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+    }
+
+    #[test]
+    fn a_rule_asks_for_the_radii_that_count_and_no_others() {
+        use RadiusRule::*;
+        for (rule, targets, sources) in [
+            (Uniform, false, false),
+            (Gather, true, false),
+            (Scatter, false, true),
+            (Symmetric, true, true),
+        ] {
+            let given = |counts: bool, value| {
+                if counts {
+                    Ok(value)
+                } else {
+                    Err("not asked for")
+                }
+            };
+            let radii = rule
+                .choose(|| given(targets, 1), || given(sources, 2))
+                .unwrap();
+            assert_eq!(radii.rule(), rule);
+            assert_eq!(radii.targets().copied(), targets.then_some(1));
+            assert_eq!(radii.sources().copied(), sources.then_some(2));
+            assert_eq!(rule.is_mutual(), targets == sources);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Radii of single points: taken, kept with their sets, and asked for by the rule.
+
+use crate::{
+    Engine, Error, NeighborLists, PointSetId, Positions, RadiusRule,
+    sets::{Set, pair_of_sets},
+};
+use nearfield_cpu::{CpuLane, PairOfSets, SetRadii, SortedRadii};
+use nearfield_grid::{Grid, Radius};
+
+/// Radii of a set's points.
+#[derive(Debug, Default)]
+pub(crate) struct PointRadii {
+    /// In the caller's order; of another length than the set while there are none for its points.
+    given: Vec<f32>,
+    /// In the order of the grid.
+    sorted: SortedRadii,
+}
+
+impl PointRadii {
+    /// Takes checked radii of the points of `grid`; unchanged after an error.
+    fn take(&mut self, radii: &[f32], grid: &Grid, lane: &CpuLane) -> Result<(), Error> {
+        let more = radii.len().saturating_sub(self.given.len());
+        self.given.try_reserve_exact(more).map_err(|_| {
+            Error::Cpu(nearfield_cpu::Error::OutOfMemory {
+                bytes: size_of_val(radii),
+                what: "radii in the caller's order",
+            })
+        })?;
+        lane.sort_radii(radii, grid, &mut self.sorted)?;
+        self.given.clear();
+        self.given.extend_from_slice(radii);
+        Ok(())
+    }
+
+    /// Follows the points of `grid`, which have been sorted anew: forgets the radii when there are
+    /// more or fewer points than there were.
+    pub(crate) fn follow(&mut self, grid: &Grid, lane: &CpuLane) {
+        // There is room for them, and they were checked when they were taken and when the radius
+        // of the grid changed; were they refused all the same, the set would be without radii.
+        let kept = self.given.len() == grid.points().len()
+            && (lane.sort_radii(&self.given, grid, &mut self.sorted)).is_ok();
+        if !kept {
+            self.given.clear();
+            self.sorted.clear();
+        }
+    }
+
+    /// Checks the radii against a radius that the grid may get.
+    pub(crate) fn check(
+        &self,
+        largest: Radius,
+        lane: &CpuLane,
+    ) -> Result<(), nearfield_cpu::Error> {
+        lane.check_radii(&self.given, self.given.len(), largest)
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<f32>() * self.given.capacity() + self.sorted.bytes()
+    }
+}
+
+impl Set {
+    /// Radii of the points in the order of the grid; `id` and `rule` are for the error.
+    pub(crate) fn sorted_radii(
+        &self,
+        id: PointSetId,
+        rule: RadiusRule,
+    ) -> Result<&SortedRadii, Error> {
+        self.given_radii(id, rule)?;
+        Ok(&self.radii.sorted)
+    }
+
+    /// Radii of the points in the caller's order; `id` and `rule` are for the error.
+    pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<&[f32], Error> {
+        let points = self.grid.points().len();
+        match self.radii.given.len() == points {
+            true => Ok(&self.radii.given),
+            false => Err(Error::NoRadii {
+                set: id,
+                points,
+                rule,
+            }),
+        }
+    }
+}
+
+impl Engine {
+    /// Gives every point of a set a search radius of its own, in the unit of the coordinates and in
+    /// the order of the points; whose radius decides is said by [`Builder::radii`]. Radii must be
+    /// positive and at most the [radius](Self::radius) of the engine, which sets the size of the
+    /// cells: one much larger than most radii makes searches slow.
+    ///
+    /// Radii stay with the indices of the points until they are given anew. After an
+    /// [`update`](Self::update) that changes the number of points, or to move them along with
+    /// reordered points, give them again. Lists that involve the set are out of date until the next
+    /// [`find_neighbors`](Self::find_neighbors).
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(2.0).radii(RadiusRule::Gather).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [1.5, 0.0, 0.0]])?;
+    /// engine.set_radii(points, &[2.0, 1.0])?;
+    /// engine.find_neighbors()?;
+    /// let lists = engine.neighbors(points, points)?;
+    /// assert_eq!((lists.of(0), lists.of(1)), (&[1][..], &[][..]));
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Radii`] naming the point whose radius cannot be used, or when there is not one
+    /// radius per point; [`Error::UnusedRadii`] when all points of the engine have the same radius;
+    /// [`Error::UnknownPointSet`]; and [`Error::Cpu`] when memory is short. The set then keeps the
+    /// radii it had.
+    ///
+    /// [`Builder::radii`]: crate::Builder::radii
+    pub fn set_radii(&mut self, set: PointSetId, radii: &[f32]) -> Result<(), Error> {
+        self.grid(set)?;
+        let rule = self.settings.rule;
+        if rule == RadiusRule::Uniform {
+            let what = "points";
+            return Err(Error::UnusedRadii { what, rule });
+        }
+        let target = &mut self.sets[set.0];
+        (self.lane)
+            .check_radii(radii, target.grid.points().len(), self.lattice.radius())
+            .map_err(|source| Error::Radii { set, source })?;
+        target.radii.take(radii, &target.grid, &self.lane)?;
+        self.outdate(set);
+        Ok(())
+    }
+
+    /// Neighbours in `sources` of positions that are no points of any set, each with a search
+    /// radius of its own, for engines in which the radius of the target counts
+    /// ([`RadiusRule::Gather`] and [`RadiusRule::Symmetric`]); for others, [`query`](Self::query).
+    ///
+    /// # Errors
+    /// [`Error::QueryRadii`] as [`Error::Radii`] for points; [`Error::UnusedRadii`] when the radius
+    /// of the target does not count; and what [`query`](Self::query) says.
+    pub fn query_with_radii<'a>(
+        &mut self,
+        positions: impl Into<Positions<'a>>,
+        radii: &[f32],
+        sources: PointSetId,
+    ) -> Result<NeighborLists, Error> {
+        let rule = self.settings.rule;
+        if !rule.needs_targets() {
+            let what = "positions of a query";
+            return Err(Error::UnusedRadii { what, rule });
+        }
+        self.grid(sources)?;
+        let positions = positions.into();
+        self.lane
+            .check_radii(radii, positions.len(), self.lattice.radius())
+            .map_err(Error::QueryRadii)?;
+        let targets = self.query_grid(positions, sources)?;
+        let mut sorted = SortedRadii::default();
+        self.lane.sort_radii(radii, &targets, &mut sorted)?;
+        self.query_lists(&targets, sources, Some(&sorted))
+    }
+
+    /// A pair of sets for the lane, with the radii that count.
+    pub(crate) fn pair_of_sets(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<PairOfSets<'_>, Error> {
+        self.pair_index(targets, sources)?;
+        pair_of_sets(&self.sets, self.settings.rule, targets.0, sources.0)
+    }
+
+    /// The radii that count in the lists of a pair of sets, in the caller's order.
+    pub(crate) fn given_radii(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<SetRadii<&[f32]>, Error> {
+        self.pair_index(targets, sources)?;
+        let rule = self.settings.rule;
+        let of = |set: PointSetId| self.sets[set.0].given_radii(set, rule);
+        rule.choose(|| of(targets), || of(sources))
+    }
+}

@@ -18,7 +18,7 @@ struct Status {
 };
 
 // In cells of more points than this, ranks are not found by counting.
-constexpr u32 CROWD = 128;
+constexpr u32 CROWD = 1024;
 
 constexpr u32 THREADS = 256;
 

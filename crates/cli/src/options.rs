@@ -1,6 +1,6 @@
 //! Flags that several commands share.
 
-use nearfield::{Builder, Device, Engine};
+use nearfield::{Builder, Device, Engine, Strategy};
 
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
@@ -11,6 +11,9 @@ pub(crate) struct EngineOptions {
     /// Worker threads on the CPU; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) threads: usize,
+    /// How the GPU maps cells to threads: flat, child-per-cell, child-aggregated or cell-tasks
+    #[arg(long, default_value_t = Strategy::Flat)]
+    pub(crate) strategy: Strategy,
 }
 
 impl EngineOptions {
@@ -19,5 +22,6 @@ impl EngineOptions {
         Engine::builder(radius)
             .device(self.device)
             .threads(self.threads)
+            .strategy(self.strategy)
     }
 }

@@ -169,6 +169,37 @@ impl NeighborLists {
         *self = Self::default();
     }
 
+    /// Takes lists that another lane has found: `fill` writes start and count of the list of every
+    /// target, in the caller's order, and all entries, of which there are `pairs`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], and what `fill` says; the lists are then empty.
+    pub fn receive<E: From<Error>>(
+        &mut self,
+        targets: usize,
+        pairs: u64,
+        fill: impl FnOnce(&mut [u64], &mut [u32], &mut [u32]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.pairs = 0;
+        self.prepare(targets, pairs)?;
+        let entries = &mut self.indices[..pairs as usize];
+        if let Err(error) = fill(&mut self.start, &mut self.count, entries) {
+            self.forget();
+            return Err(error);
+        }
+        let inside = |(&start, &count): (&u64, &u32)| {
+            start
+                .checked_add(u64::from(count))
+                .is_some_and(|end| end <= pairs)
+        };
+        assert!(
+            self.start.iter().zip(&self.count).all(inside),
+            "a list lies outside the entries"
+        );
+        self.pairs = pairs;
+        Ok(())
+    }
+
     /// Gives every target, taken as (its index, its number of neighbours), room for exactly its
     /// list, one list after the other.
     pub(crate) fn lay_out(

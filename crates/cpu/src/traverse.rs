@@ -34,6 +34,17 @@ pub enum Output<'a, T> {
     Combine(&'a mut [T]),
 }
 
+impl Fields<'_> {
+    /// Checks that there is a value per channel of `K` for so many targets and sources.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] and [`Error::FieldChannels`].
+    pub fn check<K: PairKernel>(&self, targets: usize, sources: usize) -> Result<(), Error> {
+        check_fields("target", self.targets, targets, K::Target::COUNT)?;
+        check_fields("source", self.sources, sources, K::Source::COUNT)
+    }
+}
+
 impl CpuLane {
     /// Evaluates `kernel` for every target over its neighbours.
     ///
@@ -54,8 +65,7 @@ impl CpuLane {
             )
         };
         let (targets, sources) = (sets.targets.points(), sets.sources.points());
-        check_fields("target", fields.targets, targets.len(), K::Target::COUNT)?;
-        check_fields("source", fields.sources, sources.len(), K::Source::COUNT)?;
+        fields.check::<K>(targets.len(), sources.len())?;
         let (values, combine) = match output {
             Output::Write(values) => (values, false),
             Output::Combine(values) => (values, true),

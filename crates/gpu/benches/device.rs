@@ -31,7 +31,10 @@ struct Subject {
 }
 
 fn main() {
-    let specs: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let specs: Vec<String> = env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .collect();
     let specs = match specs.is_empty() {
         true => CLOUDS.map(str::to_owned).to_vec(),
         false => specs,
@@ -61,10 +64,14 @@ impl Subject {
     /// A cloud in sorted order, moved a little since it was sorted.
     fn parse(spec: &str, lane: &GpuLane) -> Result<Option<Self>, Error> {
         let parts: Vec<&str> = spec.split('/').collect();
-        let [cloud, points, radius] = parts[..] else { return Ok(None) };
-        let (Ok(cloud), Ok(count), Ok(radius)) =
-            (cloud.parse::<Cloud>(), points.parse::<f64>(), radius.parse::<f32>())
-        else {
+        let [cloud, points, radius] = parts[..] else {
+            return Ok(None);
+        };
+        let (Ok(cloud), Ok(count), Ok(radius)) = (
+            cloud.parse::<Cloud>(),
+            points.parse::<f64>(),
+            radius.parse::<f32>(),
+        ) else {
             return Ok(None);
         };
         let mut points = cloud.points(count as usize, 1);
@@ -149,13 +156,26 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
     };
     print!("  | build + density {:.4}", median(lane, &mut step)?);
     let mut lists = DeviceLists::default();
-    lane.search(itself(&lattice, &set), ListKind::Full, Strategy::Flat, &mut lists)?;
+    lane.search(
+        itself(&lattice, &set),
+        ListKind::Full,
+        Strategy::Flat,
+        &mut lists,
+    )?;
     let pairs = lists.pairs();
     let mut step = || {
         lane.sort_again(&mut set, &lattice)?;
-        lane.search_again(itself(&lattice, &set), ListKind::Full, Strategy::Flat, &mut lists)
+        lane.search_again(
+            itself(&lattice, &set),
+            ListKind::Full,
+            Strategy::Flat,
+            &mut lists,
+        )
     };
-    println!("  build + lists {:.4}  pairs {pairs}", median(lane, &mut step)?);
+    println!(
+        "  build + lists {:.4}  pairs {pairs}",
+        median(lane, &mut step)?
+    );
     lists.finish(lane)?;
     Ok(())
 }

@@ -39,8 +39,8 @@ pub use compile::{Compiler, Linker};
 pub use driver::DeviceInfo;
 pub use error::Error;
 pub use lane::{
-    DeviceLattice, DeviceLists, DevicePoints, GpuLane, ListKind, Measured, PairFields, PairOfPoints,
-    PairProgram, PairScratch, ParseStrategyError, Strategy,
+    DeviceLattice, DeviceLists, DevicePoints, GpuLane, ListKind, Measured, PairFields,
+    PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Strategy,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, open};

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scene, lane};
-use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets};
+use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
     DeviceLists, Error, GpuLane, ListKind, Measured, PairFields, PairProgram, PairScratch, Strategy,
 };
@@ -49,7 +49,7 @@ fn lists(
 
 fn conform(level: Level, strategies: &[Strategy], subdivisions: &[u32]) {
     let Some(lane) = lane() else { return };
-    let runner = Runner::new(level);
+    let runner = Runner::new(level).keep(|case| case.rule == oracle::RadiusRule::Uniform);
     let mut storage = DeviceLists::default();
     for &strategy in strategies {
         for &subdivision in subdivisions {
@@ -98,7 +98,12 @@ fn grid(points: &[[f32; 3]], radius: f32, subdivision: u32) -> Grid {
 }
 
 fn open(lane: &GpuLane, points: &[[f32; 3]], radius: f32, subdivision: u32) -> Scene {
-    Scene::new(lane, (radius, Domain::OPEN, subdivision), &[points.to_vec()]).unwrap()
+    Scene::new(
+        lane,
+        (radius, Domain::OPEN, subdivision),
+        &[points.to_vec()],
+    )
+    .unwrap()
 }
 
 #[test]
@@ -119,6 +124,11 @@ fn the_sorted_order_is_that_of_the_cpu() {
     for (points, radius) in clouds {
         for subdivision in [1, 2, 4] {
             let scene = open(&lane, &points, radius, subdivision);
+            // Bricks are numbered as they are found.
+            if scene.sets[0].is_sparse() {
+                assert!(subdivision > 1, "the first table is dense");
+                continue;
+            }
             let found = scene.sets[0].order(&lane).unwrap();
             let permutation = grid(&points, radius, subdivision).permutation();
             assert_eq!(found, permutation.order());
@@ -142,13 +152,15 @@ fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
         targets: &grid,
         sources: &grid,
         same_set: true,
+        radii: SetRadii::Uniform,
     };
     let mut expected = vec![O::default(); points.len()];
     let of_cpu = Fields {
         targets: fields.0,
         sources: sources.0,
     };
-    cpu.traverse(kernel, sets, of_cpu, Output::Write(&mut expected)).unwrap();
+    cpu.traverse(kernel, sets, of_cpu, Output::Write(&mut expected))
+        .unwrap();
     let expected: &[f32] = bytemuck::cast_slice(&expected);
     let finite = expected.iter().filter(|x| x.is_finite());
     let scale = finite.map(|x| x.abs()).fold(0.0, f32::max);
@@ -164,11 +176,21 @@ fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
                 sources: sources.1,
             };
             let of = scene.pair(0, 0);
-            lane.evaluate(of, (&program, &uniforms), on_device, strategy, &mut found, &mut scratch)
-                .unwrap();
+            lane.evaluate(
+                of,
+                (&program, &uniforms),
+                on_device,
+                strategy,
+                &mut found,
+                &mut scratch,
+            )
+            .unwrap();
             for (i, (a, b)) in expected.iter().zip(&found).enumerate() {
                 let error = (a - b).abs() / (a.abs() + 0.01 * scale);
-                assert!(a == b || error <= tolerance, "{strategy}: value {i} is {b}, not {a}");
+                assert!(
+                    a == b || error <= tolerance,
+                    "{strategy}: value {i} is {b}, not {a}"
+                );
             }
         }
     }
@@ -190,7 +212,9 @@ fn forces_are_those_of_the_cpu() {
     let points = Cloud::Lattice.points(27_000, 8);
     let count = points.len();
     let wave = |i: usize, k: f32| (k * i as f32).sin();
-    let velocity: Vec<[f32; 3]> = (0..count).map(|i| [wave(i, 0.7), wave(i, 1.3), wave(i, 2.1)]).collect();
+    let velocity: Vec<[f32; 3]> = (0..count)
+        .map(|i| [wave(i, 0.7), wave(i, 1.3), wave(i, 2.1)])
+        .collect();
     let density: Vec<f32> = (0..count).map(|i| 1.0 + 0.1 * wave(i, 0.3)).collect();
     let pressure: Vec<f32> = (0..count).map(|i| 5.0 + wave(i, 0.9)).collect();
     let mass = vec![1.5f32; count];
@@ -200,14 +224,26 @@ fn forces_are_those_of_the_cpu() {
         alpha_c: 0.3,
     };
     let of_targets: Vec<f32> = (0..count)
-        .flat_map(|i| [velocity[i][0], velocity[i][1], velocity[i][2], density[i], pressure[i]])
+        .flat_map(|i| {
+            [
+                velocity[i][0],
+                velocity[i][1],
+                velocity[i][2],
+                density[i],
+                pressure[i],
+            ]
+        })
         .collect();
     let of_sources: Vec<f32> = of_targets
         .chunks(5)
         .zip(&mass)
         .flat_map(|(shared, &mass)| [shared, &[mass]].concat())
         .collect();
-    let targets = [Field::from(&velocity), Field::from(&density), Field::from(&pressure)];
+    let targets = [
+        Field::from(&velocity),
+        Field::from(&density),
+        Field::from(&pressure),
+    ];
     let sources = [targets[0], targets[1], targets[2], Field::from(&mass)];
     compare(
         &kernel,
@@ -282,7 +318,10 @@ fn compile_errors_name_the_users_own_line() {
         )
         .unwrap_err()
         .to_string();
-    assert!(error.contains("mine.cu(3)") && error.contains("distance"), "{error}");
+    assert!(
+        error.contains("mine.cu(3)") && error.contains("distance"),
+        "{error}"
+    );
 }
 
 #[test]

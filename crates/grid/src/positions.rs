@@ -2,6 +2,7 @@
 
 use crate::Error;
 use glam::{Vec2, Vec3};
+use std::borrow::Cow;
 
 /// Borrowed positions of a point set: `len` points of three `f32`.
 ///
@@ -90,6 +91,14 @@ impl<'a> Positions<'a> {
         (index < self.len()).then(|| self.with(At(index)))
     }
 
+    /// All positions side by side, copied only where they are not so already.
+    pub fn to_packed(&self) -> Cow<'a, [[f32; 3]]> {
+        match self.0 {
+            Layout::Packed(points) => Cow::Borrowed(points),
+            _ => Cow::Owned(self.with(Pack(self.len()))),
+        }
+    }
+
     /// Runs `visitor` with the concrete layout, so that its loops are compiled for each.
     pub(crate) fn with<V: Visitor>(&self, visitor: V) -> V::Output {
         match self.0 {
@@ -174,6 +183,16 @@ impl Source for Strided<'_> {
     fn position(&self, index: usize) -> [f32; 3] {
         let at = index * self.stride;
         bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<[f32; 3]>()])
+    }
+}
+
+struct Pack(usize);
+
+impl Visitor for Pack {
+    type Output = Vec<[f32; 3]>;
+
+    fn visit<S: Source>(self, source: S) -> Self::Output {
+        (0..self.0).map(|index| source.position(index)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The settings of an engine.
 
-use crate::{Device, Engine, Error};
+use crate::{Device, Engine, Error, Strategy, gpu::GpuSide};
 use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
@@ -14,6 +14,7 @@ pub struct Builder {
     pub(crate) threads: usize,
     pub(crate) simd: Option<SimdLevel>,
     pub(crate) subdivision: u32,
+    pub(crate) strategy: Strategy,
     pub(crate) lists: ListKind,
     pub(crate) order: ListOrder,
     pub(crate) rule: RadiusRule,
@@ -86,6 +87,13 @@ impl Builder {
         self
     }
 
+    /// How the GPU lane maps cells and targets to threads; all strategies find the same neighbours.
+    /// The CPU lane ignores it.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
     /// Full lists (the default) or half lists, in which each pair of a set stands once, and which
     /// need a rule of radii by which two points find each other.
     pub fn lists(mut self, kind: ListKind) -> Self {
@@ -138,25 +146,33 @@ impl Builder {
                 rule: self.rule,
             }));
         }
-        let reason = choose(self.device)?;
+        let (gpu, reason) = self.choose()?;
         let lane = CpuLane::new(self.threads)?;
         let lane = match self.simd {
             Some(level) => lane.with_level(level),
             None => lane,
         };
-        Ok(Engine::new(self, lattice, lane, reason))
+        Ok(Engine::new(self, lattice, (lane, gpu), reason))
     }
-}
 
-/// Whether this build can serve a device, and why it runs where it runs.
-fn choose(device: Device) -> Result<&'static str, Error> {
-    match device {
-        Device::Cpu => Ok("asked for"),
-        Device::Auto => Ok("this build has no GPU lane"),
-        Device::Gpu(_) | Device::Hybrid(_) => Err(Error::DeviceUnavailable {
-            device,
-            missing: "this build has no GPU lane; use cpu or auto",
-        }),
+    /// The GPU's side of the engine where it has one, and why it runs where it runs.
+    fn choose(&self) -> Result<(Option<GpuSide>, &'static str), Error> {
+        let device = self.device;
+        match device {
+            Device::Cpu => Ok((None, "asked for")),
+            Device::Auto => Ok((None, "the GPU lane runs when it is asked for")),
+            Device::Gpu(number) => match GpuSide::new(number) {
+                Ok(side) => Ok((Some(side), "asked for")),
+                Err(error) => Err(Error::DeviceUnavailable {
+                    device,
+                    missing: error.to_string(),
+                }),
+            },
+            Device::Hybrid(_) => Err(Error::DeviceUnavailable {
+                device,
+                missing: "both lanes do not work on one step yet; use cpu, gpu or auto".to_owned(),
+            }),
+        }
     }
 }
 
@@ -171,6 +187,7 @@ impl Engine {
             threads: 0,
             simd: None,
             subdivision: 1,
+            strategy: Strategy::Flat,
             lists: ListKind::Full,
             order: ListOrder::Unspecified,
             rule: RadiusRule::Uniform,

@@ -1,8 +1,9 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
 
 use crate::{
-    Builder, Device, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Report,
-    StageTimes, Traversal,
+    Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Report, StageTimes,
+    Traversal,
+    gpu::GpuSide,
     sets::{SearchPair, Set},
     traverse::Over,
 };
@@ -19,6 +20,7 @@ pub struct Engine {
     pub(crate) settings: Builder,
     pub(crate) lattice: Lattice,
     pub(crate) lane: CpuLane,
+    pub(crate) gpu: Option<GpuSide>,
     pub(crate) reason: &'static str,
     pub(crate) sets: Vec<Set>,
     /// Row by row: entry `targets * sets + sources`.
@@ -31,13 +33,14 @@ impl Engine {
     pub(crate) fn new(
         settings: Builder,
         lattice: Lattice,
-        lane: CpuLane,
+        (lane, gpu): (CpuLane, Option<GpuSide>),
         reason: &'static str,
     ) -> Self {
         Self {
             settings,
             lattice,
             lane,
+            gpu,
             reason,
             sets: Vec::new(),
             pairs: Vec::new(),
@@ -216,8 +219,12 @@ impl Engine {
         let times = *self.times.lock().unwrap_or_else(PoisonError::into_inner);
         Report {
             requested: self.settings.device,
-            device: Device::Cpu,
+            device: self.device(),
             reason: self.reason,
+            gpu: self
+                .gpu
+                .as_ref()
+                .map(|gpu| gpu.report(self.settings.strategy)),
             threads: self.lane.threads(),
             simd: self.lane.level(),
             sets: self.sets.iter().map(Set::report).collect(),
@@ -274,12 +281,15 @@ impl Engine {
             .install(|| target.grid.build(positions, bounds, lattice))
             .map_err(refuse)?;
         target.was_sorted(&self.lane);
+        if let Some(gpu) = &mut self.gpu {
+            gpu.place(set.0, &positions.to_packed());
+        }
         self.record(|times| times.build = begin.elapsed());
         Ok(())
     }
 
     /// Bounds of all sets.
-    fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> Bounds {
         self.sets
             .iter()
             .fold(Bounds::EMPTY, |all, set| all.union(set.grid.bounds()))
@@ -314,6 +324,9 @@ impl Engine {
             set.was_sorted(&self.lane);
         }
         self.lattice = lattice;
+        if let Some(gpu) = &mut self.gpu {
+            gpu.outdate();
+        }
         for pair in &mut self.pairs {
             pair.current = false;
         }

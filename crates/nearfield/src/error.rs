@@ -72,8 +72,11 @@ pub enum Error {
         /// The device asked for.
         device: Device,
         /// What is missing and how to get it.
-        missing: &'static str,
+        missing: String,
     },
+    /// The GPU lane could not do what was asked of it, and the CPU lane cannot do it in its place.
+    #[error(transparent)]
+    Gpu(nearfield_gpu::Error),
     /// The engine has no such point set.
     #[error("there is no point set {set}: the engine has {sets}")]
     UnknownPointSet {

@@ -51,6 +51,7 @@ mod device;
 mod engine;
 mod error;
 mod geometry;
+mod gpu;
 mod lists;
 mod radii;
 mod report;
@@ -66,11 +67,12 @@ pub use error::Error;
 pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
+pub use nearfield_gpu::{GpuInfo, ParseStrategyError, Strategy};
 pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
-    Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
+    Channels, Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };
-pub use report::{MemoryReport, Report, SetReport, StageTimes};
+pub use report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};
 pub use sets::PointSetId;
 pub use traverse::Traversal;
 pub use verlet::{Refresh, VerletLists};

@@ -17,7 +17,11 @@ impl Engine {
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         let begin = Instant::now();
         match self.settings.memory_limit {
-            None => self.find_unlimited()?,
+            None => {
+                if !self.find_on_gpu()? {
+                    self.find_unlimited()?;
+                }
+            }
             Some(limit) => self.find_within(limit)?,
         }
         self.record(|times| times.search = begin.elapsed());
@@ -174,9 +178,15 @@ impl Engine {
         sources: PointSetId,
     ) -> Result<Vec<u32>, Error> {
         let of = self.pair_of_sets(targets, sources)?;
-        let mut counts = vec![0; of.targets.points().len()];
         let begin = Instant::now();
-        self.lane.count(of, &mut counts)?;
+        let counts = match self.count_on_gpu(targets, sources) {
+            Some(counts) => counts,
+            None => {
+                let mut counts = vec![0; of.targets.points().len()];
+                self.lane.count(of, &mut counts)?;
+                counts
+            }
+        };
         self.record(|times| times.traverse = begin.elapsed());
         Ok(counts)
     }

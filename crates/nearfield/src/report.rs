@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, SimdLevel, TableKind};
+use crate::{Device, SimdLevel, Strategy, TableKind};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -13,6 +13,8 @@ pub struct Report {
     pub device: Device,
     /// Why that one.
     pub reason: &'static str,
+    /// The GPU, in an engine that was asked to use one.
+    pub gpu: Option<GpuReport>,
     /// Worker threads of the CPU lane.
     pub threads: usize,
     /// Instruction set of the CPU lane's inner loops.
@@ -27,6 +29,22 @@ pub struct Report {
     pub list_bytes: usize,
     /// Bytes of everything, by structure.
     pub memory: MemoryReport,
+}
+
+/// The GPU of an engine.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct GpuReport {
+    /// As its maker calls it.
+    pub name: String,
+    /// How cells and targets are mapped to threads.
+    pub strategy: Strategy,
+    /// Cells to a radius.
+    pub subdivision: u32,
+    /// Bytes held on the device.
+    pub bytes: usize,
+    /// Why the CPU lane does the work instead, after the GPU failed.
+    pub failed: Option<String>,
 }
 
 impl Report {

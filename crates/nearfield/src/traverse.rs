@@ -103,6 +103,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
 
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let of = self.engine.pair_of_sets(self.targets, self.sources)?;
+        let Some(output) = self.run_on_gpu(output)? else {
+            return Ok(());
+        };
         let lane = &self.engine.lane;
         Ok(lane.traverse(self.kernel, of, self.fields, output)?)
     }

@@ -2,8 +2,7 @@
 
 use crate::Error;
 use cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DeviceRepr,
-    result,
+    CudaSlice, CudaStream, DevicePtr, DeviceRepr, result,
     sys::{CUdeviceptr, CUresult},
 };
 use std::sync::Arc;
@@ -70,7 +69,11 @@ impl<T: DeviceRepr> Buffer<T> {
         T: cudarc::driver::ValidAsZeroBits,
     {
         let what = self.what;
-        let Some(mut view) = self.slice.as_mut().and_then(|slice| slice.try_slice_mut(range)) else {
+        let Some(mut view) = self
+            .slice
+            .as_mut()
+            .and_then(|slice| slice.try_slice_mut(range))
+        else {
             return Ok(());
         };
         match view.len() {
@@ -83,7 +86,9 @@ impl<T: DeviceRepr> Buffer<T> {
 
     /// Sets all bits of the array, which is there already.
     pub(crate) fn fill_ones(&mut self, stream: &Arc<CudaStream>) -> Result<(), Error> {
-        let Some(slice) = &self.slice else { return Ok(()) };
+        let Some(slice) = &self.slice else {
+            return Ok(());
+        };
         let (bytes, address) = (slice.num_bytes(), self.address());
         // SAFETY: the array has as many bytes, and the stream orders this with its other uses.
         unsafe { result::memset_d8_async(address, u8::MAX, bytes, stream.cu_stream()) }

@@ -124,7 +124,9 @@ impl GpuLane {
             .ok()
             .filter(|&count| count < u32::MAX)
             .ok_or(Error::TooManyPoints(positions.len()))?;
-        points.positions.upload(&self.stream, positions.as_flattened())?;
+        points
+            .positions
+            .upload(&self.stream, positions.as_flattened())?;
         points.status.reserve(&self.stream, 1)?;
         points.tiles.reserve(&self.stream, 1)?;
         points.count = count;
@@ -133,7 +135,8 @@ impl GpuLane {
             return Ok(Measured::Bounds(Bounds::EMPTY));
         }
         let sorting = points.sorting();
-        self.grid.reset(&self.stream, sorting.status, sorting.tiles, 1)?;
+        self.grid
+            .reset(&self.stream, sorting.status, sorting.tiles, 1)?;
         self.grid.bounds(&self.stream, &sorting)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
@@ -181,7 +184,12 @@ impl GpuLane {
         let (grid, stream) = (&self.grid, &*self.stream);
         let (layout, sorting) = (points.layout(), points.sorting());
         let periodic = lattice.is_periodic();
-        grid.reset(stream, sorting.status, sorting.tiles, scan_tiles(sorting.cells))?;
+        grid.reset(
+            stream,
+            sorting.status,
+            sorting.tiles,
+            scan_tiles(sorting.cells),
+        )?;
         match points.mask {
             None => grid.keys(stream, &sorting, &lattice.layout, &layout, periodic)?,
             Some(_) => {
@@ -242,10 +250,12 @@ impl GpuLane {
     ) -> Result<(), Error> {
         let layout = points.layout();
         if points.crowded {
-            self.grid.settle_crowded(&self.stream, sorting, layout.starts)?;
+            self.grid
+                .settle_crowded(&self.stream, sorting, layout.starts)?;
         }
         let periodic = lattice.is_periodic();
-        self.grid.settle(&self.stream, sorting, &lattice.layout, &layout, periodic)
+        self.grid
+            .settle(&self.stream, sorting, &lattice.layout, &layout, periodic)
     }
 }
 

@@ -68,7 +68,10 @@ impl Kernel {
         // SAFETY: the caller's promise.
         match unsafe { launch.launch(config) } {
             Ok(_) => Ok(()),
-            Err(error) => Err(Error::driver(format!("starting kernel {}", self.name), error)),
+            Err(error) => Err(Error::driver(
+                format!("starting kernel {}", self.name),
+                error,
+            )),
         }
     }
 }
@@ -141,15 +144,26 @@ impl GridKernels {
     ) -> Result<(), Error> {
         let shape = (blocks(tiles_in_all, GRID_THREADS), GRID_THREADS);
         // SAFETY: the module's promise.
-        unsafe { self.reset.start(stream, shape, &[&status, &tiles, &(tiles_in_all as u32)]) }
+        unsafe {
+            self.reset
+                .start(stream, shape, &[&status, &tiles, &(tiles_in_all as u32)])
+        }
     }
 
     pub(crate) fn bounds(&self, stream: &CudaStream, sorting: &Sorting) -> Result<(), Error> {
-        let Sorting { positions, count, status, .. } = *sorting;
+        let Sorting {
+            positions,
+            count,
+            status,
+            ..
+        } = *sorting;
         // Enough to fill the largest devices; blocks go on to further points.
         let shape = (blocks(count as usize, GRID_THREADS).min(1024), GRID_THREADS);
         // SAFETY: the module's promise.
-        unsafe { self.bounds.start(stream, shape, &[&positions, &count, &status]) }
+        unsafe {
+            self.bounds
+                .start(stream, shape, &[&positions, &count, &status])
+        }
     }
 
     pub(crate) fn keys(
@@ -160,7 +174,14 @@ impl GridKernels {
         points: &Points,
         periodic: bool,
     ) -> Result<(), Error> {
-        let Sorting { positions, count, counts, keys, status, .. } = *sorting;
+        let Sorting {
+            positions,
+            count,
+            counts,
+            keys,
+            status,
+            ..
+        } = *sorting;
         let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
         let kernel = &self.keys[usize::from(periodic)];
         // SAFETY: the module's promise.
@@ -182,23 +203,48 @@ impl GridKernels {
         points: &Points,
         slots: CUdeviceptr,
     ) -> Result<(), Error> {
-        let Sorting { positions, count, counts, keys, status, .. } = *sorting;
-        let Points { ids, bricks, mask, .. } = *points;
+        let Sorting {
+            positions,
+            count,
+            counts,
+            keys,
+            status,
+            ..
+        } = *sorting;
+        let Points {
+            ids, bricks, mask, ..
+        } = *points;
         let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
         // SAFETY: the module's promise; there are more slots than points.
         unsafe {
             self.claim_bricks.start(
                 stream,
                 shape,
-                &[&positions, &count, lattice, &mask, &slots, &ids, &bricks, &keys, &status],
+                &[
+                    &positions, &count, lattice, &mask, &slots, &ids, &bricks, &keys, &status,
+                ],
             )
         }?;
         // SAFETY: the module's promise.
-        unsafe { self.keys_sparse.start(stream, shape, &[&count, &ids, &counts, &keys]) }
+        unsafe {
+            self.keys_sparse
+                .start(stream, shape, &[&count, &ids, &counts, &keys])
+        }
     }
 
-    pub(crate) fn scan(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
-        let Sorting { counts, tiles, status, cells, .. } = *sorting;
+    pub(crate) fn scan(
+        &self,
+        stream: &CudaStream,
+        sorting: &Sorting,
+        starts: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Sorting {
+            counts,
+            tiles,
+            status,
+            cells,
+            ..
+        } = *sorting;
         let tiles_in_all = scan_tiles(cells) as u32;
         // SAFETY: the module's promise; counts and starts are padded to whole tiles.
         unsafe {
@@ -230,18 +276,39 @@ impl GridKernels {
         }
     }
 
-    pub(crate) fn place(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
-        let Sorting { count, keys, placed, .. } = *sorting;
+    pub(crate) fn place(
+        &self,
+        stream: &CudaStream,
+        sorting: &Sorting,
+        starts: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let Sorting {
+            count,
+            keys,
+            placed,
+            ..
+        } = *sorting;
         let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
         // SAFETY: the module's promise.
-        unsafe { self.place.start(stream, shape, &[&keys, &starts, &count, &placed]) }
+        unsafe {
+            self.place
+                .start(stream, shape, &[&keys, &starts, &count, &placed])
+        }
     }
 
-    pub(crate) fn settle_crowded(&self, stream: &CudaStream, sorting: &Sorting, starts: CUdeviceptr) -> Result<(), Error> {
+    pub(crate) fn settle_crowded(
+        &self,
+        stream: &CudaStream,
+        sorting: &Sorting,
+        starts: CUdeviceptr,
+    ) -> Result<(), Error> {
         let Sorting { placed, cells, .. } = *sorting;
         let cells = cells as u32;
         // SAFETY: the module's promise.
-        unsafe { self.settle_crowded.start(stream, (cells.min(1024), 1024), &[&starts, &cells, &placed]) }
+        unsafe {
+            self.settle_crowded
+                .start(stream, (cells.min(1024), 1024), &[&starts, &cells, &placed])
+        }
     }
 
     pub(crate) fn settle(
@@ -252,8 +319,20 @@ impl GridKernels {
         points: &Points,
         periodic: bool,
     ) -> Result<(), Error> {
-        let Sorting { positions, count, placed, status, .. } = *sorting;
-        let Points { at, wraps, starts, any_wrapped, .. } = *points;
+        let Sorting {
+            positions,
+            count,
+            placed,
+            status,
+            ..
+        } = *sorting;
+        let Points {
+            at,
+            wraps,
+            starts,
+            any_wrapped,
+            ..
+        } = *points;
         let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
         let kernel = &self.settle[usize::from(periodic)];
         // SAFETY: the module's promise.
@@ -261,7 +340,17 @@ impl GridKernels {
             kernel.start(
                 stream,
                 shape,
-                &[&positions, lattice, &starts, &placed, &count, &at, &wraps, &any_wrapped, &status],
+                &[
+                    &positions,
+                    lattice,
+                    &starts,
+                    &placed,
+                    &count,
+                    &at,
+                    &wraps,
+                    &any_wrapped,
+                    &status,
+                ],
             )
         }
     }
@@ -326,8 +415,16 @@ impl Flat {
         })
     }
 
-    pub(crate) fn run(&self, stream: &CudaStream, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
-        let shape = (blocks(walk.targets.count as usize, TRAVERSAL_THREADS), TRAVERSAL_THREADS);
+    pub(crate) fn run(
+        &self,
+        stream: &CudaStream,
+        walk: &Walk,
+        outlet: &Outlet,
+    ) -> Result<(), Error> {
+        let shape = (
+            blocks(walk.targets.count as usize, TRAVERSAL_THREADS),
+            TRAVERSAL_THREADS,
+        );
         // SAFETY: the module's promise.
         unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
     }
@@ -386,15 +483,22 @@ impl Children {
     ) -> Result<(), Error> {
         // A parent is done when its children are, so no more grids wait than one batch launches.
         for first in (0..cells).step_by(CHILD_BATCH) {
-            let shape = (blocks((cells - first).min(CHILD_BATCH), PARENT_THREADS), PARENT_THREADS);
+            let shape = (
+                blocks((cells - first).min(CHILD_BATCH), PARENT_THREADS),
+                PARENT_THREADS,
+            );
             let first = first as u32;
             match self.aggregated {
                 // SAFETY: the module's promise.
                 true => unsafe {
-                    self.parent.start(stream, shape, &[&arguments, &first, &lists, &launches])
+                    self.parent
+                        .start(stream, shape, &[&arguments, &first, &lists, &launches])
                 },
                 // SAFETY: the module's promise.
-                false => unsafe { self.parent.start(stream, shape, &[&arguments, &first, &launches]) },
+                false => unsafe {
+                    self.parent
+                        .start(stream, shape, &[&arguments, &first, &launches])
+                },
             }?;
         }
         Ok(())
@@ -411,7 +515,9 @@ impl Children {
 
     /// Cells of a batch, rounded up to whole parent blocks.
     pub(crate) fn padded(cells: usize) -> usize {
-        cells.min(CHILD_BATCH).next_multiple_of(PARENT_THREADS as usize)
+        cells
+            .min(CHILD_BATCH)
+            .next_multiple_of(PARENT_THREADS as usize)
     }
 }
 
@@ -438,7 +544,13 @@ impl TraversalKernels {
         let Some(gather) = gather else { return Ok(()) };
         let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
         // SAFETY: the module's promise.
-        unsafe { gather.start(stream, shape, &[&points.at, &fields, &points.count, &sources, &more]) }
+        unsafe {
+            gather.start(
+                stream,
+                shape,
+                &[&points.at, &fields, &points.count, &sources, &more],
+            )
+        }
     }
 }
 

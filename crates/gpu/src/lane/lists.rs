@@ -210,13 +210,15 @@ impl DeviceLists {
         let tiles_in_all = super::launch::scan_tiles(items);
         lane.grid.reset(stream, status, tiles, tiles_in_all)?;
         let (counts, starts) = (self.counts.address(), self.starts.address());
-        lane.grid.list_scan(stream, counts, starts, items, tiles, status)
+        lane.grid
+            .list_scan(stream, counts, starts, items, tiles, status)
     }
 
     /// Neighbours of all targets together.
     fn total(&self, lane: &GpuLane) -> Result<u64, Error> {
         let mut total = [0];
-        self.starts.download(&lane.stream, self.scanned, &mut total)?;
+        self.starts
+            .download(&lane.stream, self.scanned, &mut total)?;
         Ok(total[0])
     }
 

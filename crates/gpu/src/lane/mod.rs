@@ -18,9 +18,9 @@ mod strategy;
 mod walk;
 
 pub use grid::{DeviceLattice, DevicePoints, Measured};
-pub(crate) use programs::traversal_programs;
 pub use lists::{DeviceLists, ListKind};
 pub use pairs::{PairFields, PairProgram, PairScratch};
+pub(crate) use programs::traversal_programs;
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
 
@@ -51,11 +51,7 @@ impl GpuLane {
         Self::in_context(context, device, CodeStore::from_env())
     }
 
-    fn in_context(
-        context: Arc<CudaContext>,
-        device: u32,
-        store: CodeStore,
-    ) -> Result<Self, Error> {
+    fn in_context(context: Arc<CudaContext>, device: u32, store: CodeStore) -> Result<Self, Error> {
         // SAFETY: all of the lane's work is on one stream, which orders it; results are read after
         // that stream was synchronised.
         unsafe { context.disable_event_tracking() };

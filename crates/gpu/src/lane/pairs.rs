@@ -39,7 +39,9 @@ impl PairProgram {
     /// [`Error::NoCuda`] when it has none, and [`Error::TooManyUniforms`].
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
         let name = || std::any::type_name::<K>().to_owned();
-        let cuda = kernel.cuda().ok_or_else(|| Error::NoCuda { kernel: name() })?;
+        let cuda = kernel
+            .cuda()
+            .ok_or_else(|| Error::NoCuda { kernel: name() })?;
         if cuda.uniforms.len() > MOST_UNIFORMS {
             return Err(Error::TooManyUniforms {
                 kernel: name(),
@@ -118,8 +120,16 @@ impl GpuLane {
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
         let (targets, sources) = (of.targets.len(), of.sources.len());
-        fits("fields of targets", fields.targets.len(), targets * program.targets)?;
-        fits("fields of sources", fields.sources.len(), sources * program.sources)?;
+        fits(
+            "fields of targets",
+            fields.targets.len(),
+            targets * program.targets,
+        )?;
+        fits(
+            "fields of sources",
+            fields.sources.len(),
+            sources * program.sources,
+        )?;
         fits("results", results.len(), targets * program.outputs)?;
         let identity = program.reduce.identity();
         if of.is_empty() {

@@ -97,8 +97,14 @@ pub(crate) fn traversal_programs() -> Vec<Program> {
         h: 0.5,
         alpha_c: 0.1,
     };
-    let twins = [PairProgram::of(&SphDensity { kernel }), PairProgram::of(&force)];
-    let pairs = twins.into_iter().flatten().map(|(twin, _)| Work::Pairs(twin));
+    let twins = [
+        PairProgram::of(&SphDensity { kernel }),
+        PairProgram::of(&force),
+    ];
+    let pairs = twins
+        .into_iter()
+        .flatten()
+        .map(|(twin, _)| Work::Pairs(twin));
     let works: Vec<Work> = [
         Work::Count,
         Work::Lists(ListKind::Full),

@@ -20,9 +20,7 @@ pub enum Strategy {
 
 /// A strategy's name that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown strategy {0:?}: use flat, child-per-cell, child-aggregated or cell-tasks"
-)]
+#[error("unknown strategy {0:?}: use flat, child-per-cell, child-aggregated or cell-tasks")]
 pub struct ParseStrategyError(String);
 
 impl Strategy {
@@ -77,6 +75,9 @@ mod tests {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));
         }
         let error = "fast".parse::<Strategy>().unwrap_err().to_string();
-        assert!(error.contains("\"fast\"") && error.contains("cell-tasks"), "{error}");
+        assert!(
+            error.contains("\"fast\"") && error.contains("cell-tasks"),
+            "{error}"
+        );
     }
 }

@@ -136,7 +136,14 @@ impl GpuLane {
                 scratch.tasks.reserve(stream, cells + 2)?;
                 scratch.tasks.zero(stream, 0..2)?;
                 let list = scratch.tasks.address();
-                tasks.run(stream, &walk, outlet, list, cells, self.device.multiprocessors)
+                tasks.run(
+                    stream,
+                    &walk,
+                    outlet,
+                    list,
+                    cells,
+                    self.device.multiprocessors,
+                )
             }
             TraversalKernels::Children(children) => {
                 self.allow_pending(children.pending(cells))?;
@@ -167,7 +174,9 @@ impl GpuLane {
         let failed = |error| Error::driver("setting the limit of pending launches", error);
         let allowed = self.context.get_limit(limit).map_err(failed)?;
         if allowed < grids {
-            self.context.set_limit(limit, grids.next_power_of_two()).map_err(failed)?;
+            self.context
+                .set_limit(limit, grids.next_power_of_two())
+                .map_err(failed)?;
         }
         Ok(())
     }

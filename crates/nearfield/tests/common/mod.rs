@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 use nearfield::{
-    Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, RadiusRule, SimdLevel,
+    Builder, Cuda, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, RadiusRule,
+    SimdLevel,
 };
 use nearfield_testkit::{
     conformance::{Case, Lists},
@@ -102,6 +103,16 @@ impl PairKernel for Fingerprint {
             0.0
         };
         [1.0, source + 2.0 * target, sign]
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let text =
+            "void pair(const float*, const Pair& p, const float* t, const float* s, float* r) {
+                r[0] = 1.0f;
+                r[1] = s[0] + 2.0f * t[0];
+                r[2] = p.d[0] + p.d[1] > p.d[2] ? 1.0f : 0.0f;
+            }";
+        Some(Cuda::new("fingerprint.cu", text))
     }
 }
 

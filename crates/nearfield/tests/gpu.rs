@@ -1,0 +1,207 @@
+//! Engines on a GPU give the contract's neighbours too. Without a GPU the tests do nothing, or fail
+//! if `NEARFIELD_REQUIRE_GPU=1`.
+
+mod common;
+
+use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
+use nearfield::{Pair, SphDensity, Strategy, WendlandC2, prelude::*};
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    conformance::{Case, Level, Runner},
+    oracle,
+};
+use std::env;
+
+const GPU: Device = Device::Gpu(0);
+
+/// Whether there is a GPU to test on.
+fn gpu() -> bool {
+    let required = env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    match Engine::builder(1.0).device(GPU).build() {
+        Ok(_) => true,
+        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+fn uniform(case: &Case) -> bool {
+    case.rule == oracle::RadiusRule::Uniform
+}
+
+/// The GPU did the work: nothing fell back to the CPU lane.
+fn assert_on_gpu(engine: &Engine) {
+    let report = engine.report();
+    assert_eq!(report.device, GPU, "{:?}", report.gpu);
+}
+
+fn engine_for(case: &Case, strategy: Strategy) -> Result<(Engine, Vec<PointSetId>), Error> {
+    let builder = builder_for(case, Settings::default());
+    fill(builder.device(GPU).strategy(strategy).build()?, case)
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_refused_with_a_remedy() {
+    let error = Engine::builder(1.0)
+        .device(Device::Gpu(99))
+        .build()
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("gpu:99") && (text.contains("driver") || text.contains("GPU 99")),
+        "{text}"
+    );
+}
+
+#[test]
+fn lists_are_the_contracts_by_every_strategy() {
+    if !gpu() {
+        return;
+    }
+    for strategy in Strategy::ALL {
+        Runner::new(Level::Quick)
+            .keep(uniform)
+            .keep(|case| case.sets.iter().map(Vec::len).sum::<usize>() < 5000)
+            .run(|case| {
+                let run = || {
+                    let (mut engine, sets) = engine_for(case, strategy)?;
+                    engine.find_neighbors()?;
+                    assert_on_gpu(&engine);
+                    Ok(as_vectors(
+                        engine.neighbors(sets[case.target], sets[case.source])?,
+                    ))
+                };
+                run().map_err(|error: Error| error.to_string())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn traversals_visit_the_contracts_pairs() {
+    if !gpu() {
+        return;
+    }
+    for case in Runner::new(Level::Quick).keep(uniform).cases() {
+        if case.list == oracle::ListKind::Half {
+            continue;
+        }
+        let (engine, sets) = engine_for(case, Strategy::Flat).unwrap();
+        let (targets, sources) = (labels(case.targets()), labels(case.sources()));
+        let found = engine
+            .traverse(&Fingerprint, sets[case.target], sets[case.source])
+            .target_fields(&[Field::from(&targets)])
+            .source_fields(&[Field::from(&sources)])
+            .run()
+            .unwrap();
+        assert_on_gpu(&engine);
+        assert_eq!(found, fingerprints(case), "{}", case.name);
+    }
+}
+
+#[test]
+fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
+    if !gpu() {
+        return;
+    }
+    let mut points = Cloud::PoolSpray.points(30_000, 3);
+    let mut engines = [GPU, Device::Cpu].map(|device| {
+        let builder = Engine::builder(2.0)
+            .device(device)
+            .list_order(ListOrder::Ascending);
+        let mut engine = builder.build().unwrap();
+        let set = engine.add_point_set(&points).unwrap();
+        (engine, set)
+    });
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(2.0),
+    };
+    for step in 0..6 {
+        drift(&mut points, 0.2, step);
+        // The number of points changes too.
+        points.truncate(30_000 - 1000 * step as usize);
+        let mass = vec![1.5f32; points.len()];
+        let mut results = Vec::new();
+        for (engine, set) in &mut engines {
+            engine.update(*set, &points).unwrap();
+            engine.find_neighbors().unwrap();
+            let lists = as_vectors(engine.neighbors(*set, *set).unwrap());
+            let counts = engine.count_neighbors(*set, *set).unwrap();
+            let density = engine
+                .traverse(&kernel, *set, *set)
+                .source_fields(&[Field::from(&mass)])
+                .run()
+                .unwrap();
+            results.push((lists, counts, density));
+        }
+        assert_on_gpu(&engines[0].0);
+        let [on_gpu, on_cpu] = &results[..] else {
+            unreachable!()
+        };
+        assert_eq!(on_gpu.0, on_cpu.0, "lists of step {step}");
+        assert_eq!(on_gpu.1, on_cpu.1, "counts of step {step}");
+        for (a, b) in on_gpu.2.iter().zip(&on_cpu.2) {
+            assert!(
+                (a - b).abs() <= 1e-5 * b.abs(),
+                "{a} and {b} in step {step}"
+            );
+        }
+    }
+}
+
+/// A kernel that exists for the CPU alone.
+struct OnCpu;
+
+impl PairKernel for OnCpu {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    fn pair(&self, pair: Pair, _: (), _: ()) -> f32 {
+        pair.d2
+    }
+}
+
+#[test]
+fn a_kernel_without_cuda_text_is_refused_by_name() {
+    if !gpu() {
+        return;
+    }
+    let mut engine = Engine::builder(1.0).device(GPU).build().unwrap();
+    let set = engine
+        .add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])
+        .unwrap();
+    let error = engine
+        .traverse(&OnCpu, set, set)
+        .run()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("OnCpu") && error.contains("PairKernel::cuda"),
+        "{error}"
+    );
+    assert_eq!(
+        engine.count_neighbors(set, set).unwrap(),
+        [1, 1],
+        "usable again"
+    );
+}
+
+#[test]
+fn bad_coordinates_are_refused_as_on_the_cpu() {
+    if !gpu() {
+        return;
+    }
+    let mut engine = Engine::builder(1.0).device(GPU).build().unwrap();
+    let set = engine
+        .add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])
+        .unwrap();
+    let bad = [[0.0f32; 3], [f32::NAN, 0.0, 0.0]];
+    let error = engine.update(set, &bad).unwrap_err().to_string();
+    assert!(error.contains("point 1 has x = NaN"), "{error}");
+    engine.find_neighbors().unwrap();
+    assert_eq!(engine.neighbors(set, set).unwrap().of(0), &[1]);
+    assert_on_gpu(&engine);
+}

@@ -3,7 +3,8 @@
 // NF_OPEN says whether targets and sources are one set in an open domain; NF_K cells to a radius.
 #include "work.cuh"
 
-constexpr u32 THREADS = 128;
+constexpr u32 THREADS = 256;
+constexpr u32 LIST_THREADS = 128;
 
 template <class Visitor>
 __device__ __forceinline__ void visit(const Walk& walk, const Target& target, Visitor& work) {
@@ -98,14 +99,19 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
             if (chord >= 0.0f && real) run = cells.run(points.starts, slice + y * width, chord);
             while (true) {
                 const u32 stop = min(run.y, run.x + 16);
+                // Two at a time, as in visit_open.
                 #pragma unroll 1
-                for (; run.x < stop; run.x++) {
-                    const float4 source = __ldg(points.at + run.x);
-                    const float d2 = squared(__fsub_rn(source.x, target.x), __fsub_rn(source.y, target.y),
-                                             __fsub_rn(source.z, target.z));
-                    bool hit = d2 <= r2 && run.x != target.slot;
-                    if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
-                    if (hit) rings.push(__float_as_uint(source.w));
+                for (; run.x < stop; run.x += 2) {
+                    #pragma unroll
+                    for (u32 j = 0; j < 2; j++) {
+                        const float4 source = __ldg(points.at + run.x + j);
+                        const float d2 = squared(__fsub_rn(source.x, target.x), __fsub_rn(source.y, target.y),
+                                                 __fsub_rn(source.z, target.z));
+                        bool hit = d2 <= r2 && run.x + j != target.slot;
+                        if (j > 0) hit = hit && run.x + j < run.y;
+                        if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
+                        if (hit) rings.push(__float_as_uint(source.w));
+                    }
                 }
                 if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
                 if (!__any_sync(~0u, run.x < run.y)) break;
@@ -137,10 +143,10 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
     rings.flush(true);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
-    __shared__ u32 rings_of_warps[THREADS / 32 * 32 * 33];
-    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
+    const u32 slot = blockIdx.x * LIST_THREADS + threadIdx.x;
     const bool real = slot < walk.targets.count;
     const Target target = target_at(walk, real ? slot : walk.targets.count - 1);
     const u64 start = outlet.starts[target.slot];

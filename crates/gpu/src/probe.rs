@@ -23,6 +23,11 @@ pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
     Driver::open()?.context(device)
 }
 
+/// Describes GPU `device`, numbered from 0; errors as those of [`open`].
+pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
+    Driver::open()?.device(device)
+}
+
 /// What is there for the GPU lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuInfo {

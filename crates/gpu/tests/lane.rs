@@ -121,19 +121,21 @@ fn the_sorted_order_is_that_of_the_cpu() {
         (crowded, 1.0),
         (Cloud::Plummer.points(20_000, 4), 0.1),
     ];
+    let mut compared = 0;
     for (points, radius) in clouds {
         for subdivision in [1, 2, 4] {
             let scene = open(&lane, &points, radius, subdivision);
             // Bricks are numbered as they are found.
             if scene.sets[0].is_sparse() {
-                assert!(subdivision > 1, "the first table is dense");
                 continue;
             }
+            compared += 1;
             let found = scene.sets[0].order(&lane).unwrap();
             let permutation = grid(&points, radius, subdivision).permutation();
             assert_eq!(found, permutation.order());
         }
     }
+    assert!(compared >= 8, "only {compared} tables are dense");
 }
 
 /// Sums of a kernel by the CPU lane and by the GPU lane with every strategy.

@@ -39,6 +39,11 @@ impl Wendland {
         }
     }
 
+    /// The factors of its formulas, for the GPU's text: 1/(2h), that of the value, that of the gradient.
+    pub(crate) fn parameters(&self) -> [f32; 3] {
+        [self.half_inverse_length, self.normalization, self.gradient]
+    }
+
     /// The distance beyond which the kernel is zero: 2h, metres.
     #[must_use]
     pub fn support(&self) -> f32 {

@@ -13,9 +13,25 @@
 //! forces between two fluid particles cancel.
 
 use glam::Vec3;
-use nearfield::prelude::{Pair, PairKernel};
+use nearfield::{
+    Cuda,
+    prelude::{Pair, PairKernel},
+};
 
 use crate::{Tait, Wendland};
+
+/// The kernels of this module as CUDA text, one function each.
+const TWINS: &str = include_str!("passes.cuh");
+
+/// The twin that passes.cuh calls `function`: its parameters are those of the smoothing kernel and
+/// then `further`.
+fn twin(function: &str, kernel: &Wendland, further: &[f32]) -> Cuda {
+    let text = format!(
+        "{TWINS}\nvoid pair(const float* u, const Pair& p, const float* t, const float* s, float* r) \
+         {{ {function}(u, p, t, s, r); }}\n"
+    );
+    Cuda::new("passes.cuh", text).uniforms([&kernel.parameters()[..], further].concat())
+}
 
 /// Velocity and compression: what a fluid particle is to its neighbours.
 pub(crate) type Moving = (Vec3, f32);
@@ -63,6 +79,12 @@ impl PairKernel for Continuity {
         )
     }
 
+    fn cuda(&self) -> Option<Cuda> {
+        let [x, y, z] = self.hydrostatic.to_array();
+        let further = [self.volume, self.half_dt, self.diffusion, x, y, z];
+        Some(twin("continuity", &self.kernel, &further))
+    }
+
     const MUTUAL: bool = true;
 
     #[inline(always)]
@@ -106,6 +128,11 @@ impl PairKernel for WallContinuity {
         let weight = self.volume / (1.0 + wall) * self.kernel.gradient_factor(middle.dot(middle));
         -weight * velocity.dot(middle)
     }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let further = [self.volume, self.half_dt];
+        Some(twin("wall_continuity", &self.kernel, &further))
+    }
 }
 
 /// Pressure of the fluid carried over to a resting wall particle.
@@ -130,6 +157,12 @@ impl PairKernel for Extrapolation {
         let head = self.gravity.dot(Vec3::from_array(pair.d));
         let pressure = self.water.specific_pressure(fluid) - (1.0 + fluid) * head;
         (weight, weight * pressure)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let [x, y, z] = self.gravity.to_array();
+        let further = [self.water.stiffness(), x, y, z];
+        Some(twin("extrapolation", &self.kernel, &further))
     }
 }
 
@@ -165,6 +198,12 @@ impl PairKernel for Forces {
         let friction = weight * self.viscosity * approach / ((pair.d2 + self.softening) * mean);
         let push = weight * pressure / ((1.0 + target.1) * (1.0 + source.1));
         ((push - friction) * d, -0.5 * friction * approach)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let stiffness = self.water.stiffness();
+        let further = [stiffness, self.volume, self.viscosity, self.softening];
+        Some(twin("forces", &self.kernel, &further))
     }
 
     const MUTUAL: bool = true;
@@ -227,12 +266,24 @@ impl PairKernel for WallForces {
             -friction * velocity.dot(velocity),
         )
     }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let further = [
+            self.water.stiffness(),
+            self.volume,
+            self.friction,
+            self.contact,
+            self.contact_pressure,
+        ];
+        Some(twin("wall_forces", &self.kernel, &further))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Dimensions;
+    use nearfield_gpu::{Arch, Compiler, PairProgram, Search};
 
     const VOLUME: f32 = 1e-3;
 
@@ -385,5 +436,41 @@ mod tests {
         let (weight, sum) = kernel.pair(pair(Vec3::new(0.02, 0.0, 0.1)), (), fluid);
         let deeper = 9.81 * (1.0 + 0.1 * (1.0 + fluid));
         assert!((sum / weight - deeper).abs() < 1e-3, "{}", sum / weight);
+    }
+
+    /// Compiles the twin of a kernel, where the compiler is there (`NEARFIELD_REQUIRE_NVRTC=1`: it
+    /// must be).
+    fn compile<K: PairKernel>(kernel: &K) {
+        let (twin, uniforms) = PairProgram::of(kernel).unwrap();
+        assert!(uniforms.iter().all(|value| value.is_finite()));
+        let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+        match Compiler::find(&Search::from_env(), None) {
+            Ok(compiler) => drop(compiler.compile(&twin.program(), Arch::new(90)).unwrap()),
+            Err(error) => assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}"),
+        }
+    }
+
+    #[test]
+    fn the_twins_for_the_gpu_compile() {
+        compile(&continuity(1e-3));
+        compile(&forces());
+        compile(&WallContinuity {
+            kernel: kernel(),
+            volume: VOLUME,
+            half_dt: 1e-3,
+        });
+        compile(&Extrapolation {
+            kernel: kernel(),
+            water: water(),
+            gravity: Vec3::new(0.0, 0.0, -9.81),
+        });
+        compile(&WallForces {
+            kernel: kernel(),
+            water: water(),
+            volume: VOLUME,
+            friction: 0.05,
+            contact: 1.0,
+            contact_pressure: 1.0,
+        });
     }
 }

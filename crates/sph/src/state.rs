@@ -29,6 +29,11 @@ impl Tait {
         }
     }
 
+    /// c₀²/γ, m²/s².
+    pub(crate) fn stiffness(&self) -> f32 {
+        self.stiffness
+    }
+
     /// Pressure over rest density, m²/s²; never negative.
     #[inline(always)]
     #[must_use]

@@ -135,9 +135,10 @@ impl GpuLane {
             return Ok(Measured::Bounds(Bounds::EMPTY));
         }
         let sorting = points.sorting();
-        self.grid
+        self.shared
+            .grid
             .reset(&self.stream, sorting.status, sorting.tiles, 1)?;
-        self.grid.bounds(&self.stream, &sorting)?;
+        self.shared.grid.bounds(&self.stream, &sorting)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
             0 => Measured::Bounds(status.bounds()),
@@ -181,7 +182,7 @@ impl GpuLane {
         if points.count == 0 {
             return Ok(());
         }
-        let (grid, stream) = (&self.grid, &*self.stream);
+        let (grid, stream) = (&self.shared.grid, &*self.stream);
         let (layout, sorting) = (points.layout(), points.sorting());
         let periodic = lattice.is_periodic();
         grid.reset(
@@ -250,11 +251,13 @@ impl GpuLane {
     ) -> Result<(), Error> {
         let layout = points.layout();
         if points.crowded {
-            self.grid
+            self.shared
+                .grid
                 .settle_crowded(&self.stream, sorting, layout.starts)?;
         }
         let periodic = lattice.is_periodic();
-        self.grid
+        self.shared
+            .grid
             .settle(&self.stream, sorting, &lattice.layout, &layout, periodic)
     }
 }

@@ -14,7 +14,9 @@ use cudarc::driver::{
 const GRID_THREADS: u32 = 256;
 /// Items that a block of a scan takes.
 pub(crate) const SCAN_TILE: usize = 4096;
-/// Threads of a block in flat.cu and tasks.cu.
+/// Threads of a block of `flat`.
+const FLAT_THREADS: u32 = 256;
+/// Threads of a block of `flat_lists` and in tasks.cu.
 const TRAVERSAL_THREADS: u32 = 128;
 /// Threads of a parent block in children.cu.
 const PARENT_THREADS: u32 = 256;
@@ -386,6 +388,7 @@ pub(crate) enum TraversalKernels {
 #[derive(Debug)]
 pub(crate) struct Flat {
     traverse: Kernel,
+    threads: u32,
     gather: Option<Kernel>,
 }
 
@@ -408,9 +411,13 @@ pub(crate) struct Children {
 impl Flat {
     /// `lists`: the program writes lists; `pairs`: it evaluates a pair kernel.
     pub(crate) fn load(module: &Module, lists: bool, pairs: bool) -> Result<Self, Error> {
-        let traverse = if lists { "flat_lists" } else { "flat" };
+        let (traverse, threads) = match lists {
+            true => ("flat_lists", TRAVERSAL_THREADS),
+            false => ("flat", FLAT_THREADS),
+        };
         Ok(Self {
             traverse: Kernel::of(module, traverse)?,
+            threads,
             gather: gather(module, pairs)?,
         })
     }
@@ -422,8 +429,8 @@ impl Flat {
         outlet: &Outlet,
     ) -> Result<(), Error> {
         let shape = (
-            blocks(walk.targets.count as usize, TRAVERSAL_THREADS),
-            TRAVERSAL_THREADS,
+            blocks(walk.targets.count as usize, self.threads),
+            self.threads,
         );
         // SAFETY: the module's promise.
         unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }

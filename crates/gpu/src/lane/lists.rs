@@ -208,9 +208,12 @@ impl DeviceLists {
         let (stream, items) = (&*lane.stream, of.targets.len());
         let (tiles, status) = (self.tiles.address(), self.status.address());
         let tiles_in_all = super::launch::scan_tiles(items);
-        lane.grid.reset(stream, status, tiles, tiles_in_all)?;
+        lane.shared
+            .grid
+            .reset(stream, status, tiles, tiles_in_all)?;
         let (counts, starts) = (self.counts.address(), self.starts.address());
-        lane.grid
+        lane.shared
+            .grid
             .list_scan(stream, counts, starts, items, tiles, status)
     }
 
@@ -231,7 +234,10 @@ impl DeviceLists {
         pairs: u64,
     ) -> Result<(), Error> {
         let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half);
-        let kernels = lane.traversals.get(&lane.modules, &traversal)?;
+        let kernels = lane
+            .shared
+            .traversals
+            .get(&lane.shared.modules, &traversal)?;
         let outlet = Outlet {
             starts: self.starts.address(),
             entries: self.entries.address(),

@@ -24,21 +24,60 @@ pub(crate) use programs::traversal_programs;
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
 
-use crate::{CodeStore, DeviceInfo, Error, GpuInfo, Modules, open};
+use crate::{DeviceInfo, Error, Modules, open, probe::describe};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
 use launch::GridKernels;
 use programs::Traversals;
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+};
 
 /// One GPU, ready to work.
+///
+/// Lanes of one GPU share its context and the programs loaded there, as long as one of them lives;
+/// each has a stream of its own.
 #[derive(Debug)]
 pub struct GpuLane {
-    context: Arc<CudaContext>,
+    shared: Arc<Shared>,
     stream: Arc<CudaStream>,
+}
+
+/// What all lanes of a GPU share.
+#[derive(Debug)]
+struct Shared {
+    context: Arc<CudaContext>,
     modules: Modules,
     grid: GridKernels,
     traversals: Traversals,
     device: DeviceInfo,
+}
+
+/// The GPUs in use, by number.
+static IN_USE: LazyLock<Mutex<HashMap<u32, Weak<Shared>>>> = LazyLock::new(Mutex::default);
+
+impl Shared {
+    /// GPU `device`, opened if no lane uses it yet.
+    fn of(device: u32) -> Result<Arc<Self>, Error> {
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = in_use.get(&device).and_then(Weak::upgrade) {
+            return Ok(shared);
+        }
+        let context = open(device)?;
+        // SAFETY: all of a lane's work is on its one stream, which orders it, and no buffer is used
+        // by two lanes; results are read after the stream was synchronised.
+        unsafe { context.disable_event_tracking() };
+        let modules = Modules::new(&context)?;
+        let shared = Arc::new(Self {
+            grid: GridKernels::load(&modules)?,
+            context,
+            modules,
+            traversals: Traversals::default(),
+            device: describe(device)?,
+        });
+        in_use.insert(device, Arc::downgrade(&shared));
+        Ok(shared)
+    }
 }
 
 impl GpuLane {
@@ -47,36 +86,17 @@ impl GpuLane {
     /// # Errors
     /// Those of [`open`], and those of compiling and loading programs.
     pub fn new(device: u32) -> Result<Self, Error> {
-        let context = open(device)?;
-        Self::in_context(context, device, CodeStore::from_env())
-    }
-
-    fn in_context(context: Arc<CudaContext>, device: u32, store: CodeStore) -> Result<Self, Error> {
-        // SAFETY: all of the lane's work is on one stream, which orders it; results are read after
-        // that stream was synchronised.
-        unsafe { context.disable_event_tracking() };
-        let stream = context
+        let shared = Shared::of(device)?;
+        let stream = shared
+            .context
             .new_stream()
             .map_err(|error| Error::driver("cuStreamCreate", error))?;
-        let modules = Modules::with_store(&context, store)?;
-        let grid = GridKernels::load(&modules)?;
-        let device = (GpuInfo::probe().devices)
-            .into_iter()
-            .find(|info| info.index == device)
-            .ok_or(Error::NoDevice { device, count: 0 })?;
-        Ok(Self {
-            context,
-            stream,
-            modules,
-            grid,
-            traversals: Traversals::default(),
-            device,
-        })
+        Ok(Self { shared, stream })
     }
 
     /// The GPU.
     pub fn device(&self) -> &DeviceInfo {
-        &self.device
+        &self.shared.device
     }
 
     /// Waits for everything that was started.

@@ -4,11 +4,11 @@ use super::{
     GpuLane,
     buffer::Buffer,
     layout::{MOST_UNIFORMS, Outlet},
-    programs::Work,
+    programs::{Traversal, Work},
     strategy::Strategy,
     walk::{PairOfPoints, Scratch},
 };
-use crate::Error;
+use crate::{Error, Program};
 use nearfield_pairs::{Channels, PairKernel, Reduce};
 use std::borrow::Cow;
 
@@ -58,6 +58,19 @@ impl PairProgram {
             reduce: K::REDUCE,
         };
         Ok((program, cuda.uniforms))
+    }
+
+    /// The whole program that one thread per target of one set in an open domain runs, for checks
+    /// that need no GPU.
+    pub fn program(&self) -> Program {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: Work::Pairs(self.clone()),
+            open: true,
+            subdivision: 1,
+            half: false,
+        };
+        traversal.program()
     }
 }
 
@@ -164,7 +177,10 @@ impl GpuLane {
         scratch.sources.reserve(&self.stream, count + 2)?;
         scratch.more.reserve(&self.stream, (count + 2) * records)?;
         let traversal = of.traversal(strategy, Work::Pairs(program.clone()), false);
-        let kernels = self.traversals.get(&self.modules, &traversal)?;
+        let kernels = self
+            .shared
+            .traversals
+            .get(&self.shared.modules, &traversal)?;
         let (sources, more) = (scratch.sources.address(), scratch.more.address());
         let fields = scratch.source_fields.address();
         kernels.gather(&self.stream, &of.sources.layout(), fields, sources, more)?;

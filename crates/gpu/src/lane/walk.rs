@@ -96,8 +96,12 @@ impl GpuLane {
         ordered.reserve(&self.stream, of.targets.len())?;
         self.count_into(of, kind, strategy, &sorted, &mut Scratch::default())?;
         let points = of.targets.layout();
-        self.grid
-            .counts_in_order(&self.stream, &points, sorted.address(), ordered.address())?;
+        self.shared.grid.counts_in_order(
+            &self.stream,
+            &points,
+            sorted.address(),
+            ordered.address(),
+        )?;
         ordered.download(&self.stream, 0, &mut counts)?;
         Ok(counts)
     }
@@ -112,7 +116,10 @@ impl GpuLane {
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
         let traversal = of.traversal(strategy, Work::Count, kind == ListKind::Half);
-        let kernels = self.traversals.get(&self.modules, &traversal)?;
+        let kernels = self
+            .shared
+            .traversals
+            .get(&self.shared.modules, &traversal)?;
         let outlet = Outlet {
             counts: counts.address(),
             ..Outlet::default()
@@ -142,7 +149,7 @@ impl GpuLane {
                     outlet,
                     list,
                     cells,
-                    self.device.multiprocessors,
+                    self.shared.device.multiprocessors,
                 )
             }
             TraversalKernels::Children(children) => {
@@ -172,9 +179,10 @@ impl GpuLane {
     fn allow_pending(&self, grids: usize) -> Result<(), Error> {
         let limit = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
         let failed = |error| Error::driver("setting the limit of pending launches", error);
-        let allowed = self.context.get_limit(limit).map_err(failed)?;
+        let allowed = self.shared.context.get_limit(limit).map_err(failed)?;
         if allowed < grids {
-            self.context
+            self.shared
+                .context
                 .set_limit(limit, grids.next_power_of_two())
                 .map_err(failed)?;
         }

@@ -15,7 +15,7 @@ use crate::{
     candidates::Candidates,
     evaluate::{MOST_OUTPUTS, Results, combine_lanes, fold_lanes},
     group::{Group, Scratch, Walk},
-    simd::{self, LANES, Mode, RADII, Simd, Task, Vector, has, squared, with_level, with_mode},
+    simd::{self, LANES, Mode, RADII, Simd, Task, Vector, has, squared, with_level},
     traverse::room,
 };
 use nearfield_pairs::{Channels, Pair, PairKernel};
@@ -192,7 +192,11 @@ impl<K: PairKernel> Task for EvaluateMutual<'_, K> {
             simd::gather_channels(self.mutual.channels, self.candidates, self.gathered);
             self.clear_sums::<S>();
             for place in 0..self.group.slots.len() {
-                with_mode!(self.mode, MODE => self.target::<S, MODE>(place));
+                // Domains are open here, so candidates carry no image vectors.
+                match has(self.mode, RADII) {
+                    false => self.target::<S, 0>(place),
+                    true => self.target::<S, RADII>(place),
+                }
             }
         }
         self.add_sums();

@@ -268,8 +268,10 @@ impl<L: ListSink> Task for ListTask<'_, L> {
         unsafe {
             while let Some((group, mode)) = groups.next::<S>(self.scratch) {
                 let candidates = &self.scratch.candidates;
-                let mode = mode | if half { HALF } else { 0 };
-                with_mode!(mode, MODE => walk.put::<S, MODE>(&group, candidates, sink));
+                with_mode!(mode, MODE => match half {
+                    false => walk.put::<S, MODE>(&group, candidates, sink),
+                    true => walk.put::<S, { MODE | HALF }>(&group, candidates, sink),
+                });
             }
         }
     }

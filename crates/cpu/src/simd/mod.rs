@@ -115,22 +115,20 @@ pub(crate) const fn has(mode: Mode, what: Mode) -> bool {
     mode & what != 0
 }
 
-/// Calls `$run::<MODE>()`-like expressions with the mode as a constant: `$mode` must be a value,
-/// `$constant` names the constant in `$body`.
+/// Calls `$run::<MODE>()`-like expressions with what candidates carry as a constant: `$mode` must be
+/// a value, of which [`SHIFTED`] and [`RADII`] count, and `$constant` names the constant in `$body`.
+/// Everything in `$body` is compiled for each of the four, for every kernel and level.
 macro_rules! with_mode {
-    ($mode:expr, $constant:ident => $body:expr) => {
-        match $mode {
-            0 => with_mode!(@ 0, $constant, $body),
-            1 => with_mode!(@ 1, $constant, $body),
-            2 => with_mode!(@ 2, $constant, $body),
-            3 => with_mode!(@ 3, $constant, $body),
-            4 => with_mode!(@ 4, $constant, $body),
-            5 => with_mode!(@ 5, $constant, $body),
-            6 => with_mode!(@ 6, $constant, $body),
-            _ => with_mode!(@ 7, $constant, $body),
+    ($mode:expr, $constant:ident => $body:expr) => {{
+        use $crate::simd::{RADII, SHIFTED, has};
+        match (has($mode, SHIFTED), has($mode, RADII)) {
+            (false, false) => with_mode!(@ 0, $constant, $body),
+            (true, false) => with_mode!(@ SHIFTED, $constant, $body),
+            (false, true) => with_mode!(@ RADII, $constant, $body),
+            (true, true) => with_mode!(@ SHIFTED | RADII, $constant, $body),
         }
-    };
-    (@ $value:literal, $constant:ident, $body:expr) => {{
+    }};
+    (@ $value:expr, $constant:ident, $body:expr) => {{
         const $constant: $crate::simd::Mode = $value;
         $body
     }};

@@ -60,6 +60,8 @@ fn lists_are_the_contracts_by_every_strategy() {
     if !gpu() {
         return;
     }
+    // Programs stay loaded while an engine uses the GPU.
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
     let runner = Runner::new(Level::Quick).keep(uniform);
     for strategy in Strategy::ALL {
         runner
@@ -83,6 +85,7 @@ fn traversals_visit_the_contracts_pairs() {
     if !gpu() {
         return;
     }
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
     for case in Runner::new(Level::Quick).keep(uniform).cases() {
         if case.list == oracle::ListKind::Half {
             continue;
@@ -141,9 +144,12 @@ fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
         };
         assert_eq!(on_gpu.0, on_cpu.0, "lists of step {step}");
         assert_eq!(on_gpu.1, on_cpu.1, "counts of step {step}");
+        // Near the end of its support the kernel is a small difference of large numbers.
+        let largest = on_cpu.2.iter().copied().fold(0.0, f32::max);
         for (a, b) in on_gpu.2.iter().zip(&on_cpu.2) {
+            let error = (a - b).abs();
             assert!(
-                (a - b).abs() <= 1e-5 * b.abs(),
+                error <= 1e-5 * b + 1e-6 * largest,
                 "{a} and {b} in step {step}"
             );
         }

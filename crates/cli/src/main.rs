@@ -11,6 +11,7 @@ mod info;
 mod neighbors;
 mod options;
 mod output;
+mod scaling;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -33,6 +34,8 @@ enum Task {
     Neighbors(neighbors::Args),
     /// Times searches and traversals on a named cloud or a file
     Bench(bench::Args),
+    /// Shows how the cost grows with the number of points
+    Scaling(scaling::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Info(args) => info::run(&args),
         Task::Neighbors(args) => neighbors::run(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::Scaling(args) => scaling::run(&args),
         Task::DamBreak(args) => dam_break(&args),
     };
     match done {

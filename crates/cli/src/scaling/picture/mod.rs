@@ -1,0 +1,272 @@
+//! The picture of a series: milliseconds, nanoseconds per point and bytes per point.
+//!
+//! Times stand against points with both axes logarithmic, so that cost in proportion to the number
+//! of points is a straight line of slope 1; a dashed one passes through the middle of what was
+//! measured. Beside it are the same times per point, and the memory.
+
+mod axis;
+
+use super::Sample;
+use crate::bench::Work;
+use axis::Axis;
+use nearfield_plot::{Area, Backend, COOL, DETAIL, Drawn, INK, PlotError, WARM, save_png, text};
+use plotters::{coord::ranged1d::Ranged, prelude::*};
+use std::path::Path;
+
+/// Width and height of the picture, in pixels.
+const SIZE: (u32, u32) = (1500, 840);
+
+/// Height of the title and of the line above each panel, in pixels.
+const TITLE: u32 = 82;
+const HEADING: u32 = 40;
+/// Width left of each panel, for numbers, in pixels; headings begin where the axis is.
+const NUMBERS: u32 = 84;
+/// Height below each panel for numbers, and more where the axis has a name, in pixels.
+const BELOW: u32 = 42;
+const NAME: u32 = 24;
+/// Half the width of a marker, in pixels of the large picture.
+const MARKER: i32 = 13;
+
+type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
+
+type Fault<'b> = DrawingAreaErrorKind<<Backend<'b> as DrawingBackend>::ErrorType>;
+
+/// Where a curve goes.
+type Way = Vec<(f64, f64)>;
+
+/// What one panel shows.
+struct Panel<'a> {
+    heading: &'a str,
+    /// Text below the axis of points, if any.
+    below: Option<&'a str>,
+    axes: (Axis, Axis),
+    curves: Vec<(Work, Way)>,
+    /// A dashed line.
+    guide: Option<Way>,
+}
+
+/// Draws `samples` to a PNG file of 1500×840 pixels.
+///
+/// # Errors
+/// [`PlotError`] if the picture cannot be drawn or saved.
+pub(super) fn save(path: &Path, title: &str, samples: &[Sample]) -> Result<(), PlotError> {
+    let points = Axis::logarithmic(samples.iter().map(|sample| sample.points as f64));
+    let times = Axis::logarithmic(samples.iter().map(milliseconds));
+    let per_point = Axis::from_zero(samples.iter().map(|sample| sample.nanoseconds_per_point));
+    let memory = Axis::from_zero(samples.iter().map(|sample| sample.bytes_per_point));
+    let panel = |heading, axis: Axis, value: fn(&Sample) -> f64| Panel {
+        heading,
+        below: Some("points"),
+        axes: (points.clone(), axis),
+        curves: curves(samples, value),
+        guide: None,
+    };
+    let mut main = panel("Milliseconds per step", times, milliseconds);
+    main.guide = Some(slope_one(&main));
+    let mut side = [
+        panel("Nanoseconds per point", per_point, |sample| {
+            sample.nanoseconds_per_point
+        }),
+        panel("Bytes per point, list entries left out", memory, |sample| {
+            sample.bytes_per_point
+        }),
+    ];
+    // The panel below it has the same axis.
+    side[0].below = None;
+    save_png(path, SIZE, |area| draw(area, title, &main, &side))
+}
+
+/// Time of a step; never zero, which has no logarithm.
+fn milliseconds(sample: &Sample) -> f64 {
+    sample.milliseconds.total.max(1e-6)
+}
+
+/// One curve per work: `value` against points, in the order of the samples.
+fn curves(samples: &[Sample], value: fn(&Sample) -> f64) -> Vec<(Work, Way)> {
+    let mut curves: Vec<(Work, Way)> = Vec::new();
+    for sample in samples {
+        let place = (sample.points as f64, value(sample));
+        match curves.iter_mut().find(|(work, _)| *work == sample.work) {
+            Some((_, way)) => way.push(place),
+            None => curves.push((sample.work, vec![place])),
+        }
+    }
+    curves
+}
+
+/// The line of slope 1 through the (geometric) middle of all curves, as long as both logarithmic
+/// axes let it be.
+fn slope_one(panel: &Panel<'_>) -> Way {
+    let ratios = panel
+        .curves
+        .iter()
+        .flat_map(|(_, way)| way)
+        .map(|(x, y)| (y / x).ln());
+    let (count, sum) = ratios.fold((0.0, 0.0), |(count, sum), ratio| (count + 1.0, sum + ratio));
+    let ratio = f64::exp(sum / f64::max(count, 1.0));
+    let (across, up) = (panel.axes.0.range(), panel.axes.1.range());
+    let begin = across.start.max(up.start / ratio);
+    let end = across.end.min(up.end / ratio);
+    vec![(begin, begin * ratio), (end, end * ratio)]
+}
+
+/// A work has the same colour in all pictures.
+fn color(work: Work) -> RGBColor {
+    match work {
+        Work::Lists => COOL[0],
+        Work::Density => WARM[0],
+        Work::Count => COOL[1],
+        Work::Force => COOL[2],
+    }
+}
+
+fn label(work: Work) -> &'static str {
+    match work {
+        Work::Lists => "neighbour lists",
+        Work::Density => "density, no lists",
+        Work::Count => "counts, no lists",
+        Work::Force => "forces, no lists",
+    }
+}
+
+fn draw<'b>(area: &Area<'b>, title: &str, main: &Panel<'_>, side: &[Panel<'_>; 2]) -> Drawn<'b> {
+    let area = area.margin(14 * DETAIL, 8 * DETAIL, 20 * DETAIL, 36 * DETAIL);
+    let (top, body) = area.split_vertically(TITLE * DETAIL);
+    let at = |x: u32, y: u32| ((x * DETAIL) as i32, (y * DETAIL) as i32);
+    top.draw_text(title, &text(34), at(NUMBERS, 12))?;
+    let (left, right) = body.split_horizontally(body.dim_in_pixel().0 * 57 / 100);
+    let (above, below) = right.split_vertically((right.dim_in_pixel().1 - NAME * DETAIL) / 2);
+    let mut chart = draw_panel(&left, main)?;
+    draw_legend(&mut chart)?;
+    draw_panel(&above, &side[0])?;
+    draw_panel(&below, &side[1])?;
+    Ok(())
+}
+
+/// Draws a heading, axes, the guide and the curves.
+fn draw_panel<'a, 'b>(area: &'a Area<'b>, panel: &Panel<'_>) -> Result<Chart<'a, 'b>, Fault<'b>> {
+    area.draw_text(panel.heading, &text(25), ((NUMBERS * DETAIL) as i32, 0))?;
+    let (across, up) = panel.axes.clone();
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(HEADING * DETAIL)
+        .x_label_area_size((BELOW + panel.below.map_or(0, |_| NAME)) * DETAIL)
+        .y_label_area_size(NUMBERS * DETAIL)
+        .build_cartesian_2d(across, up)?;
+    chart
+        .configure_mesh()
+        .x_desc(panel.below.unwrap_or_default())
+        .axis_desc_style(text(22))
+        .label_style(text(22))
+        .set_all_tick_mark_size(6 * DETAIL)
+        .axis_style(INK.stroke_width(2 * DETAIL))
+        .bold_line_style(INK.mix(0.13))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    if let Some(guide) = &panel.guide {
+        chart
+            .draw_series(DashedLineSeries::new(
+                guide.iter().copied(),
+                24,
+                16,
+                guide_style(),
+            ))?
+            .label("proportional to points")
+            .legend(|(x, y)| {
+                let dash = |at: i32| PathElement::new([(at, 0), (at + 24, 0)], guide_style());
+                EmptyElement::at((x, y - 6)) + dash(0) + dash(30) + dash(60)
+            });
+    }
+    for (work, way) in &panel.curves {
+        let color = color(*work);
+        let line = color.stroke_width(4 * DETAIL);
+        chart
+            .draw_series(LineSeries::new(way.iter().copied(), line))?
+            .label(label(*work))
+            .legend(move |(x, y)| {
+                EmptyElement::at((x, y - 6))
+                    + PathElement::new([(0, 0), (84, 0)], line)
+                    + Circle::new((42, 0), MARKER, color.filled())
+            });
+        let marker = |&place: &(f64, f64)| {
+            EmptyElement::at(place)
+                + Circle::new((0, 0), MARKER + 4, WHITE.filled())
+                + Circle::new((0, 0), MARKER, color.filled())
+        };
+        chart.draw_series(way.iter().map(marker))?;
+    }
+    Ok(chart)
+}
+
+fn guide_style() -> ShapeStyle {
+    INK.mix(0.45).stroke_width(3 * DETAIL)
+}
+
+fn draw_legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn<'b> {
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::Coordinate(
+            18 * DETAIL as i32,
+            8 * DETAIL as i32,
+        ))
+        .margin(8 * DETAIL)
+        .legend_area_size(56 * DETAIL)
+        .label_font(text(23))
+        .background_style(WHITE.mix(0.92))
+        .draw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Times;
+
+    fn sample(work: Work, points: usize, total: f64) -> Sample {
+        Sample {
+            points,
+            work,
+            radius: 2.0,
+            milliseconds: Times {
+                build: 0.2 * total,
+                search: 0.8 * total,
+                total,
+            },
+            nanoseconds_per_point: total * 1e6 / points as f64,
+            bytes_per_point: 60.0,
+            pairs: 28 * points as u64,
+        }
+    }
+
+    #[test]
+    fn the_guide_has_slope_one_and_passes_between_the_curves() {
+        let samples = [
+            sample(Work::Lists, 1_000, 1.0),
+            sample(Work::Density, 1_000, 4.0),
+            sample(Work::Lists, 10_000, 10.0),
+            sample(Work::Density, 10_000, 40.0),
+        ];
+        let panel = Panel {
+            heading: "",
+            below: None,
+            axes: (
+                Axis::logarithmic([1e3, 1e4].into_iter()),
+                Axis::logarithmic([1.0, 40.0].into_iter()),
+            ),
+            curves: curves(&samples, milliseconds),
+            guide: None,
+        };
+        let works: Vec<Work> = panel.curves.iter().map(|(work, _)| *work).collect();
+        assert_eq!(works, [Work::Lists, Work::Density]);
+        for (x, y) in slope_one(&panel) {
+            assert!((y / x / 0.002 - 1.0).abs() < 1e-9, "({x}, {y})");
+            assert!(y < 1.01 * panel.axes.1.range().end && y > 0.99 * panel.axes.1.range().start);
+        }
+    }
+
+    #[test]
+    fn one_sample_of_no_duration_makes_a_picture_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("one.png");
+        save(&path, "", &[sample(Work::Force, 1, 0.0)]).expect("it can be drawn");
+        assert!(path.exists());
+    }
+}

@@ -8,6 +8,7 @@ mod compare;
 mod domain;
 mod failure;
 mod info;
+mod machine;
 mod neighbors;
 mod options;
 mod output;

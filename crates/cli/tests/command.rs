@@ -394,7 +394,11 @@ fn scaling_times_every_work_at_every_size_as_bench_does() {
     assert_eq!(summary["radius"], 2.0);
     assert_eq!(summary["order"], "sorted");
     assert_eq!(summary["threads"], 2);
-    assert!(!summary["simd"].as_str().unwrap().is_empty());
+    assert_eq!(summary["device"], "cpu");
+    assert_eq!(summary["version"], env!("CARGO_PKG_VERSION"));
+    for name in ["simd", "processor"] {
+        assert!(!summary[name].as_str().unwrap().is_empty(), "{name}");
+    }
     assert_eq!(summary["skipped"].as_array().unwrap().len(), 0);
     let (entries, named) = points_and_works(&summary, "points");
     // Between the ends lies 2,800, to which 2,744 is the nearest cube.
@@ -422,6 +426,8 @@ fn scaling_times_every_work_at_every_size_as_bench_does() {
     }
     let picture = std::fs::read(place.0.path().join("scaling.png")).unwrap();
     assert!(picture.starts_with(b"\x89PNG"));
+    let side = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
+    assert_eq!([side(16), side(20)], [1500, 840]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod sizes;
 use crate::{
     bench::{Order, Steps, Subject, Times, Work},
     failure::Failure,
+    machine,
     options::{self, EngineOptions},
     output,
 };
@@ -69,8 +70,11 @@ struct Summary {
     /// `None` where the cloud's usual radius depends on the number of points.
     radius: Option<f32>,
     order: Order,
+    device: String,
+    processor: String,
     threads: usize,
     simd: &'static str,
+    version: &'static str,
     repetitions: u32,
     points: Vec<Sample>,
     skipped: Vec<Skipped>,
@@ -115,8 +119,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         cloud: cloud.name(),
         radius,
         order: args.order,
+        device: report.device.to_string(),
+        processor: machine::processor(),
         threads: report.threads,
         simd: report.simd.name(),
+        version: env!("CARGO_PKG_VERSION"),
         repetitions: args.repetitions,
         points: Vec::new(),
         skipped: Vec::new(),
@@ -125,8 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if summary.points.is_empty() {
         return Err(Failure::Scaling(nothing_fits(&summary)));
     }
-    let heading = format!("Cost of a step: {}", title(&summary));
-    picture::save(&args.output, &heading, &summary.points)?;
+    picture::save(&args.output, &headings(&summary), &summary.points)?;
     print(args, &summary)
 }
 
@@ -256,8 +262,8 @@ fn note(skipped: &Skipped) -> String {
     )
 }
 
-/// One line on what was timed.
-fn title(summary: &Summary) -> String {
+/// What was timed, and on what machine: the lines above the picture and the table.
+fn headings(summary: &Summary) -> [String; 2] {
     let radius = summary.radius.map_or_else(
         || "usual radius".into(),
         |radius| format!("radius {}", rounded(radius.into(), 4)),
@@ -266,25 +272,25 @@ fn title(summary: &Summary) -> String {
         1 => "1 thread".into(),
         threads => format!("{threads} threads"),
     };
-    format!(
-        "{}, {radius}, {}, {threads}, {}",
-        summary.cloud,
-        summary.order.name(),
-        summary.simd
-    )
+    let order = summary.order.name();
+    [
+        format!("Cost of a step: {}, {radius}, {order}", summary.cloud),
+        format!(
+            "{} · {threads} · {} · nearfield {} · medians of {}",
+            summary.processor, summary.simd, summary.version, summary.repetitions
+        ),
+    ]
 }
 
 fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
     if args.json {
         return output::print_json(summary);
     }
-    let mut lines = vec![
-        title(summary),
-        format!(
-            "{:>13}  {:<8}{:>10}{:>11}{:>10}{:>10}{:>13}",
-            "points", "work", "build ms", "search ms", "total ms", "ns/point", "bytes/point"
-        ),
-    ];
+    let mut lines = Vec::from(headings(summary));
+    lines.push(format!(
+        "{:>13}  {:<8}{:>10}{:>11}{:>10}{:>10}{:>13}",
+        "points", "work", "build ms", "search ms", "total ms", "ns/point", "bytes/point"
+    ));
     lines.extend(summary.points.iter().map(|sample| {
         format!(
             "{:>13}  {:<8}{:>10.3}{:>11.3}{:>10.3}{:>10.1}{:>13.1}",
@@ -300,8 +306,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
     let notes = summary.skipped.iter();
     lines.extend(notes.map(|skipped| format!("left out: {}", note(skipped))));
     lines.push(format!(
-        "medians of {}; bytes without the entries of lists; picture: {}",
-        summary.repetitions,
+        "bytes without the entries of lists; picture: {}",
         args.output.display()
     ));
     output::print_lines(lines)

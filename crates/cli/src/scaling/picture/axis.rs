@@ -2,7 +2,7 @@
 //! marked, and how they are called.
 
 use nearfield_plot::rounded;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use std::ops::Range;
 
 /// Shortest logarithmic axis, in decades: long enough to hold a mark whatever it begins with.
@@ -85,7 +85,7 @@ impl Axis {
 }
 
 impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
+    type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
     fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
@@ -103,16 +103,25 @@ impl Ranged for Axis {
     }
 }
 
-impl ValueFormatter<f64> for Axis {
-    /// A mark's digits, from a thousand on with k, M or G.
-    fn format(value: &f64) -> String {
-        let (unit, name) = [(1e9, " G"), (1e6, " M"), (1e3, " k")]
-            .into_iter()
-            .find(|(unit, _)| *value > 0.999 * unit)
-            .unwrap_or((1.0, ""));
-        // Marks have at most two digits; the others are errors of rounding.
-        format!("{}{name}", rounded(value / unit, 2))
-    }
+/// A mark's digits, from a thousand on with k, M or G.
+pub(super) fn number(value: &f64) -> String {
+    with_unit(*value, &[(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")])
+}
+
+/// A mark in milliseconds, in the unit that suits it.
+pub(super) fn duration(milliseconds: &f64) -> String {
+    let units = [(1e3, " s"), (1.0, " ms"), (1e-3, " µs"), (1e-6, " ns")];
+    with_unit(*milliseconds, &units)
+}
+
+/// The value in the largest of the units (which descend) that it reaches, or in the last one.
+fn with_unit(value: f64, units: &[(f64, &str)]) -> String {
+    // Marks come out of multiplications: a thousand may be slightly less.
+    let suits = |unit: &&(f64, &str)| value > 0.999 * unit.0;
+    let unit = units.iter().find(suits).or(units.last());
+    let (size, name) = unit.copied().unwrap_or((1.0, ""));
+    // Marks have at most two digits; the others are errors of rounding.
+    format!("{}{name}", rounded(value / size, 2))
 }
 
 #[cfg(test)]
@@ -120,7 +129,7 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis) -> Vec<String> {
-        axis.marks.iter().map(Axis::format).collect()
+        axis.marks.iter().map(number).collect()
     }
 
     #[test]
@@ -156,5 +165,16 @@ mod tests {
         assert_eq!(labels(&axis), ["0", "500", "1 k", "1.5 k"]);
         let axis = Axis::from_zero([0.0].into_iter());
         assert!(axis.range.end > 0.0, "no empty axis");
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_suits_them() {
+        let texts = [1e-7, 5e-4, 0.02, 0.1 * 10.0, 200.0, 1_000.0, 3e5].map(|ms| duration(&ms));
+        assert_eq!(
+            texts,
+            [
+                "0.1 ns", "0.5 µs", "20 µs", "1 ms", "200 ms", "1 s", "300 s"
+            ]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The picture of a series: milliseconds, nanoseconds per point and bytes per point.
+//! The picture of a series: time, nanoseconds per point and bytes per point.
 //!
 //! Times stand against points with both axes logarithmic, so that cost in proportion to the number
 //! of points is a straight line of slope 1; a dashed one passes through the middle of what was
@@ -16,14 +16,14 @@ use std::path::Path;
 /// Width and height of the picture, in pixels.
 const SIZE: (u32, u32) = (1500, 840);
 
-/// Height of the title and of the line above each panel, in pixels.
-const TITLE: u32 = 82;
-const HEADING: u32 = 40;
+/// Height of the lines above all panels and of the line above each, in pixels.
+const TITLE: u32 = 122;
+const HEADING: u32 = 46;
 /// Width left of each panel, for numbers, in pixels; headings begin where the axis is.
-const NUMBERS: u32 = 84;
+const NUMBERS: u32 = 96;
 /// Height below each panel for numbers, and more where the axis has a name, in pixels.
-const BELOW: u32 = 42;
-const NAME: u32 = 24;
+const BELOW: u32 = 44;
+const NAME: u32 = 30;
 /// Half the width of a marker, in pixels of the large picture.
 const MARKER: i32 = 13;
 
@@ -40,16 +40,22 @@ struct Panel<'a> {
     /// Text below the axis of points, if any.
     below: Option<&'a str>,
     axes: (Axis, Axis),
+    /// How marks of the axis upwards are called.
+    mark: fn(&f64) -> String,
     curves: Vec<(Work, Way)>,
     /// A dashed line.
     guide: Option<Way>,
 }
 
-/// Draws `samples` to a PNG file of 1500×840 pixels.
+/// Draws `samples` below two lines of text to a PNG file of 1500×840 pixels.
 ///
 /// # Errors
 /// [`PlotError`] if the picture cannot be drawn or saved.
-pub(super) fn save(path: &Path, title: &str, samples: &[Sample]) -> Result<(), PlotError> {
+pub(super) fn save(
+    path: &Path,
+    headings: &[String; 2],
+    samples: &[Sample],
+) -> Result<(), PlotError> {
     let points = Axis::logarithmic(samples.iter().map(|sample| sample.points as f64));
     let times = Axis::logarithmic(samples.iter().map(milliseconds));
     let per_point = Axis::from_zero(samples.iter().map(|sample| sample.nanoseconds_per_point));
@@ -58,10 +64,12 @@ pub(super) fn save(path: &Path, title: &str, samples: &[Sample]) -> Result<(), P
         heading,
         below: Some("points"),
         axes: (points.clone(), axis),
+        mark: axis::number,
         curves: curves(samples, value),
         guide: None,
     };
-    let mut main = panel("Milliseconds per step", times, milliseconds);
+    let mut main = panel("Time per step", times, milliseconds);
+    main.mark = axis::duration;
     main.guide = Some(slope_one(&main));
     let mut side = [
         panel("Nanoseconds per point", per_point, |sample| {
@@ -73,7 +81,7 @@ pub(super) fn save(path: &Path, title: &str, samples: &[Sample]) -> Result<(), P
     ];
     // The panel below it has the same axis.
     side[0].below = None;
-    save_png(path, SIZE, |area| draw(area, title, &main, &side))
+    save_png(path, SIZE, |area| draw(area, headings, &main, &side))
 }
 
 /// Time of a step; never zero, which has no logarithm.
@@ -129,11 +137,17 @@ fn label(work: Work) -> &'static str {
     }
 }
 
-fn draw<'b>(area: &Area<'b>, title: &str, main: &Panel<'_>, side: &[Panel<'_>; 2]) -> Drawn<'b> {
+fn draw<'b>(
+    area: &Area<'b>,
+    headings: &[String; 2],
+    main: &Panel<'_>,
+    side: &[Panel<'_>; 2],
+) -> Drawn<'b> {
     let area = area.margin(14 * DETAIL, 8 * DETAIL, 20 * DETAIL, 36 * DETAIL);
     let (top, body) = area.split_vertically(TITLE * DETAIL);
     let at = |x: u32, y: u32| ((x * DETAIL) as i32, (y * DETAIL) as i32);
-    top.draw_text(title, &text(34), at(NUMBERS, 12))?;
+    top.draw_text(&headings[0], &text(38), at(NUMBERS, 8))?;
+    top.draw_text(&headings[1], &text(26), at(NUMBERS, 60))?;
     let (left, right) = body.split_horizontally(body.dim_in_pixel().0 * 57 / 100);
     let (above, below) = right.split_vertically((right.dim_in_pixel().1 - NAME * DETAIL) / 2);
     let mut chart = draw_panel(&left, main)?;
@@ -145,7 +159,7 @@ fn draw<'b>(area: &Area<'b>, title: &str, main: &Panel<'_>, side: &[Panel<'_>; 2
 
 /// Draws a heading, axes, the guide and the curves.
 fn draw_panel<'a, 'b>(area: &'a Area<'b>, panel: &Panel<'_>) -> Result<Chart<'a, 'b>, Fault<'b>> {
-    area.draw_text(panel.heading, &text(25), ((NUMBERS * DETAIL) as i32, 0))?;
+    area.draw_text(panel.heading, &text(29), ((NUMBERS * DETAIL) as i32, 0))?;
     let (across, up) = panel.axes.clone();
     let mut chart = ChartBuilder::on(area)
         .margin_top(HEADING * DETAIL)
@@ -155,8 +169,10 @@ fn draw_panel<'a, 'b>(area: &'a Area<'b>, panel: &Panel<'_>) -> Result<Chart<'a,
     chart
         .configure_mesh()
         .x_desc(panel.below.unwrap_or_default())
-        .axis_desc_style(text(22))
-        .label_style(text(22))
+        .axis_desc_style(text(26))
+        .label_style(text(26))
+        .x_label_formatter(&axis::number)
+        .y_label_formatter(&panel.mark)
         .set_all_tick_mark_size(6 * DETAIL)
         .axis_style(INK.stroke_width(2 * DETAIL))
         .bold_line_style(INK.mix(0.13))
@@ -210,7 +226,7 @@ fn draw_legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn<'b> {
         ))
         .margin(8 * DETAIL)
         .legend_area_size(56 * DETAIL)
-        .label_font(text(23))
+        .label_font(text(27))
         .background_style(WHITE.mix(0.92))
         .draw()
 }
@@ -251,6 +267,7 @@ mod tests {
                 Axis::logarithmic([1e3, 1e4].into_iter()),
                 Axis::logarithmic([1.0, 40.0].into_iter()),
             ),
+            mark: axis::duration,
             curves: curves(&samples, milliseconds),
             guide: None,
         };
@@ -266,7 +283,7 @@ mod tests {
     fn one_sample_of_no_duration_makes_a_picture_too() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("one.png");
-        save(&path, "", &[sample(Work::Force, 1, 0.0)]).expect("it can be drawn");
+        save(&path, &Default::default(), &[sample(Work::Force, 1, 0.0)]).expect("it can be drawn");
         assert!(path.exists());
     }
 }

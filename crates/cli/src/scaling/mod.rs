@@ -148,7 +148,8 @@ fn measure(
     let bar = progress_bar(sizes, works.len());
     let mut done = None;
     for &size in sizes {
-        let positions = room.fits_points(size).then(|| cloud.points(size, 1));
+        let any_fits = works.iter().any(|&work| room.fits_points(work, size));
+        let positions = any_fits.then(|| cloud.points(size, 1));
         // A lattice has only cube numbers of points, so two sizes may give the same one.
         let points = positions.as_ref().map_or(size, Vec::len);
         if done.replace(points) == Some(points) {
@@ -161,8 +162,10 @@ fn measure(
                 HumanCount(points as u64)
             ));
             let outcome = match &positions {
-                Some(positions) => time(args, cloud, work, positions, room)?,
-                None => Outcome::Skipped(room.skip(size, work, Room::points(size))),
+                Some(positions) if room.fits_points(work, points) => {
+                    time(args, cloud, work, positions, room)?
+                }
+                _ => Outcome::Skipped(room.skip(points, work, Room::points(work, points))),
             };
             match outcome {
                 Outcome::Timed(sample) => summary.points.push(sample),

@@ -4,9 +4,14 @@ use super::Skipped;
 use crate::bench::Work;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// Bytes per point beside the entries of lists, not less than any work needs: the cloud twice, what
-/// the engine holds, fields and results.
-const PER_POINT: u64 = 192;
+/// Bytes per point beside the entries of lists, some more than were measured: the cloud twice, what
+/// the engine holds while it sorts, fields and results.
+fn per_point(work: Work) -> u64 {
+    match work {
+        Work::Force => 192,
+        Work::Lists | Work::Density | Work::Count => 104,
+    }
+}
 
 /// Memory that may be used, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -21,16 +26,16 @@ impl Room {
         ))
     }
 
-    /// Bytes that this many points and their results need, lists left out.
-    pub(super) fn points(points: usize) -> u64 {
-        PER_POINT.saturating_mul(points as u64)
+    /// Bytes that this work needs for so many points, the entries of lists left out.
+    pub(super) fn points(work: Work, points: usize) -> u64 {
+        per_point(work).saturating_mul(points as u64)
     }
 
     /// Bytes that the lists of this many points with this many pairs need beside the points, with
     /// the eighth that storage may be longer than what it holds.
     pub(super) fn lists(points: usize, pairs: u64) -> u64 {
         let entries = pairs.saturating_mul(size_of::<u32>() as u64);
-        Self::points(points)
+        Self::points(Work::Lists, points)
             .saturating_add(entries)
             .saturating_add(entries / 8)
     }
@@ -40,9 +45,9 @@ impl Room {
         bytes <= self.0
     }
 
-    /// Whether so many points may be made.
-    pub(super) fn fits_points(self, points: usize) -> bool {
-        self.fits(Self::points(points))
+    /// Whether so many points may be made for this work, the entries of lists left out.
+    pub(super) fn fits_points(self, work: Work, points: usize) -> bool {
+        self.fits(Self::points(work, points))
     }
 
     /// The note that work was left out.
@@ -87,11 +92,20 @@ mod tests {
     }
 
     #[test]
+    fn forces_need_the_most_beside_lists() {
+        let needed = [Work::Lists, Work::Density, Work::Count, Work::Force]
+            .map(|work| Room::points(work, 1_000));
+        assert!(needed[..3].iter().all(|&bytes| bytes < needed[3]));
+        assert_eq!(Room::points(Work::Force, usize::MAX), u64::MAX);
+    }
+
+    #[test]
     fn lists_need_four_bytes_a_pair_and_an_eighth() {
-        assert_eq!(Room::lists(10, 800) - Room::points(10), 3_600);
+        let beside = Room::points(Work::Lists, 10);
+        assert_eq!(Room::lists(10, 800) - beside, 3_600);
         assert_eq!(Room::lists(1, u64::MAX), u64::MAX);
         let room = Room::of(Some(1));
         assert!(room.fits(1 << 20) && !room.fits((1 << 20) + 1));
-        assert!(room.fits_points(5_000) && !room.fits_points(6_000));
+        assert!(room.fits_points(Work::Count, 10_000) && !room.fits_points(Work::Force, 10_000));
     }
 }

@@ -1,8 +1,8 @@
 //! The picture of a series: time, nanoseconds per point and bytes per point.
 //!
 //! Times stand against points with both axes logarithmic, so that cost in proportion to the number
-//! of points is a straight line of slope 1; a dashed one passes through the middle of what was
-//! measured. Beside it are the same times per point, and the memory.
+//! of points is a straight line of slope 1, like the dashed one below the curves. Beside it are the
+//! same times per point, and the memory.
 
 mod axis;
 
@@ -10,7 +10,7 @@ use super::Sample;
 use crate::bench::Work;
 use axis::Axis;
 use nearfield_plot::{Area, Backend, COOL, DETAIL, Drawn, INK, PlotError, WARM, save_png, text};
-use plotters::{coord::ranged1d::Ranged, prelude::*};
+use plotters::prelude::*;
 use std::path::Path;
 
 /// Width and height of the picture, in pixels.
@@ -24,6 +24,8 @@ const NUMBERS: u32 = 96;
 /// Height below each panel for numbers, and more where the axis has a name, in pixels.
 const BELOW: u32 = 44;
 const NAME: u32 = 30;
+/// Height between two panels, in pixels.
+const GAP: u32 = 18;
 /// Half the width of a marker, in pixels of the large picture.
 const MARKER: i32 = 13;
 
@@ -57,7 +59,9 @@ pub(super) fn save(
     samples: &[Sample],
 ) -> Result<(), PlotError> {
     let points = Axis::logarithmic(samples.iter().map(|sample| sample.points as f64));
-    let times = Axis::logarithmic(samples.iter().map(milliseconds));
+    let guide = slope_one(&curves(samples, milliseconds));
+    let heights = guide.iter().map(|place| place.1);
+    let times = Axis::logarithmic(samples.iter().map(milliseconds).chain(heights));
     let per_point = Axis::from_zero(samples.iter().map(|sample| sample.nanoseconds_per_point));
     let memory = Axis::from_zero(samples.iter().map(|sample| sample.bytes_per_point));
     let panel = |heading, axis: Axis, value: fn(&Sample) -> f64| Panel {
@@ -70,7 +74,7 @@ pub(super) fn save(
     };
     let mut main = panel("Time per step", times, milliseconds);
     main.mark = axis::duration;
-    main.guide = Some(slope_one(&main));
+    main.guide = Some(guide);
     let mut side = [
         panel("Nanoseconds per point", per_point, |sample| {
             sample.nanoseconds_per_point
@@ -102,20 +106,14 @@ fn curves(samples: &[Sample], value: fn(&Sample) -> f64) -> Vec<(Work, Way)> {
     curves
 }
 
-/// The line of slope 1 through the (geometric) middle of all curves, as long as both logarithmic
-/// axes let it be.
-fn slope_one(panel: &Panel<'_>) -> Way {
-    let ratios = panel
-        .curves
-        .iter()
-        .flat_map(|(_, way)| way)
-        .map(|(x, y)| (y / x).ln());
-    let (count, sum) = ratios.fold((0.0, 0.0), |(count, sum), ratio| (count + 1.0, sum + ratio));
-    let ratio = f64::exp(sum / f64::max(count, 1.0));
-    let (across, up) = (panel.axes.0.range(), panel.axes.1.range());
-    let begin = across.start.max(up.start / ratio);
-    let end = across.end.min(up.end / ratio);
-    vec![(begin, begin * ratio), (end, end * ratio)]
+/// A line of slope 1 from before the first to beyond the last size, at half of the lowest cost per
+/// point: there it crosses no curve.
+fn slope_one(curves: &[(Work, Way)]) -> Way {
+    let places = || curves.iter().flat_map(|(_, way)| way);
+    let ratio = 0.5 * places().map(|(x, y)| y / x).fold(f64::MAX, f64::min);
+    let first = places().map(|place| place.0).fold(f64::MAX, f64::min) / 1.1;
+    let last = places().map(|place| place.0).fold(0.0, f64::max) * 1.1;
+    vec![(first, first * ratio), (last, last * ratio)]
 }
 
 /// A work has the same colour in all pictures.
@@ -148,8 +146,11 @@ fn draw<'b>(
     let at = |x: u32, y: u32| ((x * DETAIL) as i32, (y * DETAIL) as i32);
     top.draw_text(&headings[0], &text(38), at(NUMBERS, 8))?;
     top.draw_text(&headings[1], &text(26), at(NUMBERS, 60))?;
-    let (left, right) = body.split_horizontally(body.dim_in_pixel().0 * 57 / 100);
-    let (above, below) = right.split_vertically((right.dim_in_pixel().1 - NAME * DETAIL) / 2);
+    let (left, right) = body.split_horizontally(body.dim_in_pixel().0 / 2);
+    // The lower panel has a name below its axis and the gap above it; the plots are equally high.
+    let without = right.dim_in_pixel().1 - (NAME + GAP) * DETAIL;
+    let (above, below) = right.split_vertically(without / 2);
+    let below = below.margin(GAP * DETAIL, 0, 0, 0);
     let mut chart = draw_panel(&left, main)?;
     draw_legend(&mut chart)?;
     draw_panel(&above, &side[0])?;
@@ -253,29 +254,20 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_has_slope_one_and_passes_between_the_curves() {
+    fn the_guide_has_slope_one_and_passes_below_the_curves() {
         let samples = [
             sample(Work::Lists, 1_000, 1.0),
             sample(Work::Density, 1_000, 4.0),
-            sample(Work::Lists, 10_000, 10.0),
+            sample(Work::Lists, 10_000, 12.0),
             sample(Work::Density, 10_000, 40.0),
         ];
-        let panel = Panel {
-            heading: "",
-            below: None,
-            axes: (
-                Axis::logarithmic([1e3, 1e4].into_iter()),
-                Axis::logarithmic([1.0, 40.0].into_iter()),
-            ),
-            mark: axis::duration,
-            curves: curves(&samples, milliseconds),
-            guide: None,
-        };
-        let works: Vec<Work> = panel.curves.iter().map(|(work, _)| *work).collect();
+        let curves = curves(&samples, milliseconds);
+        let works: Vec<Work> = curves.iter().map(|(work, _)| *work).collect();
         assert_eq!(works, [Work::Lists, Work::Density]);
-        for (x, y) in slope_one(&panel) {
-            assert!((y / x / 0.002 - 1.0).abs() < 1e-9, "({x}, {y})");
-            assert!(y < 1.01 * panel.axes.1.range().end && y > 0.99 * panel.axes.1.range().start);
+        let guide = slope_one(&curves);
+        assert!(guide[0].0 < 1e3 && guide[1].0 > 1e4, "{guide:?}");
+        for (x, y) in guide {
+            assert!((y / x / 0.0005 - 1.0).abs() < 1e-9, "({x}, {y})");
         }
     }
 

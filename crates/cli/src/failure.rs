@@ -29,6 +29,15 @@ pub(crate) enum Failure {
     /// The box of a file or of the command line cannot be used.
     #[error("{0}")]
     Domain(String),
+    /// The named cloud does not exist, and a file will not do.
+    #[error(transparent)]
+    NamedCloud(nearfield_testkit::cloud::UnknownCloud),
+    /// The numbers of points make no series, or none of them could be timed.
+    #[error("{0}")]
+    Scaling(String),
+    /// A plot could not be drawn or saved.
+    #[error(transparent)]
+    Plot(#[from] nearfield_plot::PlotError),
     /// Standard output is gone.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),

@@ -9,9 +9,11 @@ mod domain;
 mod failure;
 mod info;
 mod kernels;
+mod machine;
 mod neighbors;
 mod options;
 mod output;
+mod scaling;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -37,6 +39,8 @@ enum Task {
     /// Compiles the GPU's kernels, for a cache or to check them
     #[command(subcommand)]
     Kernels(kernels::Task),
+    /// Shows how the cost grows with the number of points
+    Scaling(scaling::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),
 }
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Task::Neighbors(args) => neighbors::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Kernels(task) => kernels::run(&task),
+        Task::Scaling(args) => scaling::run(&args),
         Task::DamBreak(args) => dam_break(&args),
     };
     match done {

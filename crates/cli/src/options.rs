@@ -2,6 +2,32 @@
 
 use nearfield::{Builder, Device, Engine, Strategy};
 
+/// Reads a number of things: digits, or a decimal such as 1e6 or 2.5e5 that is whole.
+///
+/// # Errors
+/// When it is no whole number from 0 to 2^53.
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    if let Ok(count) = text.parse() {
+        return Ok(count);
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value.fract() == 0.0 && (0.0..=EXACT).contains(&value) => Ok(value as usize),
+        _ => Err("it is no whole number such as 20000 or 1e6".into()),
+    }
+}
+
+/// Reads a count of at least one.
+///
+/// # Errors
+/// As [`count`], and when it is zero.
+pub(crate) fn positive_count(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("at least one is needed".into()),
+        count => Ok(count),
+    }
+}
+
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EngineOptions {
@@ -23,5 +49,29 @@ impl EngineOptions {
             .device(self.device)
             .threads(self.threads)
             .strategy(self.strategy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_may_have_an_exponent_but_must_be_whole() {
+        for (text, value) in [
+            ("0", 0),
+            ("20000", 20_000),
+            ("1e6", 1_000_000),
+            ("2.5e5", 250_000),
+        ] {
+            assert_eq!(count(text), Ok(value));
+        }
+        for text in [
+            "", "1.5", "-1", "-1e3", "nan", "inf", "1e300", "1e-2", "1 000", "many",
+        ] {
+            assert!(count(text).is_err(), "{text:?}");
+        }
+        assert!(positive_count("0").is_err() && positive_count("0e5").is_err());
+        assert_eq!(positive_count("1e0"), Ok(1));
     }
 }

@@ -69,12 +69,13 @@ impl PictureError {
             source,
         }
     }
+}
 
-    /// Adds the path to an error of the plotting library.
-    pub(super) fn plot(path: &Path, reason: impl std::fmt::Display) -> Self {
+impl From<nearfield_plot::PlotError> for PictureError {
+    fn from(error: nearfield_plot::PlotError) -> Self {
         Self::Plot {
-            path: path.to_owned(),
-            reason: reason.to_string(),
+            path: error.path,
+            reason: error.reason,
         }
     }
 }

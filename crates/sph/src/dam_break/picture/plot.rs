@@ -2,41 +2,23 @@
 
 use std::path::Path;
 
-use image::{ImageFormat, RgbImage};
+use nearfield_plot::{Area, Backend, COOL, DETAIL, Drawn, FAINT, INK, WARM, save_png, short, text};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
 
 use super::error::PictureError;
 use super::interpolation::{ascending, mean_curve, up_to};
-use super::text::FONT_FILE;
 
 /// Width and height of the plot, in pixels.
 const SIZE: (u32, u32) = (1200, 800);
-/// Everything is drawn this many times larger and averaged, for smooth edges.
-const DETAIL: u32 = 2;
-/// Name under which the embedded font is known to the plotting library.
-const FONT: &str = "nearfield";
 /// Half the width of the band around the experiments, as a share of Z.
 const BAND: f64 = 0.15;
 
-const INK: RGBColor = RGBColor(0x2b, 0x33, 0x3d);
-const FAINT: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
 const BAND_COLOR: RGBColor = RGBColor(0x8a, 0x9b, 0xb0);
 /// Colours of our curves, in turn.
-const OURS: [RGBColor; 4] = [
-    RGBColor(0x1f, 0x6f, 0xc4),
-    RGBColor(0x12, 0x93, 0x7f),
-    RGBColor(0x7a, 0x4f, 0xb5),
-    RGBColor(0x3a, 0x3f, 0x8f),
-];
+const OURS: [RGBColor; 4] = COOL;
 /// Colours of the experiments, in turn.
-const THEIRS: [RGBColor; 4] = [
-    RGBColor(0xd4, 0x5a, 0x1c),
-    RGBColor(0xb0, 0x2a, 0x5b),
-    RGBColor(0x8a, 0x6d, 0x00),
-    RGBColor(0x55, 0x55, 0x55),
-];
+const THEIRS: [RGBColor; 4] = WARM;
 
 /// A named curve or set of measurements.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,9 +30,7 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-type Backend<'a> = BitMapBackend<'a>;
 type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-type Drawn<'a> = Result<(), DrawingAreaErrorKind<<Backend<'a> as DrawingBackend>::ErrorType>>;
 
 /// Draws the front's position against time to a PNG file of 1200×800 pixels:
 /// `ours` as lines, `references` as markers with a band of ±15 % around the
@@ -65,21 +45,10 @@ pub fn front_plot(
     ours: &[Series],
     references: &[Series],
 ) -> Result<(), PictureError> {
-    let path = path.as_ref();
-    register_font(FONT, FontStyle::Normal, FONT_FILE)
-        .map_err(|_| PictureError::plot(path, "the embedded font cannot be read"))?;
-    let (width, height) = (SIZE.0 * DETAIL, SIZE.1 * DETAIL);
-    let mut large = RgbImage::new(width, height);
-    draw(
-        large.as_mut(),
-        (width, height),
-        title,
-        &Plan::new(ours, references),
-    )
-    .map_err(|error| PictureError::plot(path, error))?;
-    let plot = image::imageops::thumbnail(&large, SIZE.0, SIZE.1);
-    plot.save_with_format(path, ImageFormat::Png)
-        .map_err(|error| PictureError::plot(path, error))
+    let plan = Plan::new(ours, references);
+    Ok(save_png(path.as_ref(), SIZE, |area| {
+        draw(area, title, &plan)
+    })?)
 }
 
 /// The curves cut to the part that is shown.
@@ -145,12 +114,10 @@ fn last_time(curves: &[(&str, Vec<(f64, f64)>)]) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// Draws everything into a buffer of RGB bytes.
-fn draw<'b>(buffer: &'b mut [u8], size: (u32, u32), title: &str, plan: &Plan<'_>) -> Drawn<'b> {
-    let area = BitMapBackend::with_buffer(buffer, size).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(title, (FONT, 36 * DETAIL).into_font().color(&INK))
+/// Draws everything.
+fn draw<'b>(area: &Area<'b>, title: &str, plan: &Plan<'_>) -> Drawn<'b> {
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, text(36))
         .margin(26 * DETAIL)
         .margin_right(48 * DETAIL)
         .x_label_area_size(78 * DETAIL)
@@ -165,12 +132,10 @@ fn draw<'b>(buffer: &'b mut [u8], size: (u32, u32), title: &str, plan: &Plan<'_>
         .position(SeriesLabelPosition::UpperLeft)
         .margin(20 * DETAIL)
         .legend_area_size(56 * DETAIL)
-        .label_font((FONT, 25 * DETAIL).into_font().color(&INK))
+        .label_font(text(25))
         .background_style(WHITE.mix(0.92))
         .border_style(FAINT)
-        .draw()?;
-    drop(chart);
-    area.present()
+        .draw()
 }
 
 fn draw_axes<'b>(chart: &mut Chart<'_, 'b>) -> Drawn<'b> {
@@ -178,8 +143,8 @@ fn draw_axes<'b>(chart: &mut Chart<'_, 'b>) -> Drawn<'b> {
         .configure_mesh()
         .x_desc("T = t · √(2g/a)")
         .y_desc("Z = x/a")
-        .axis_desc_style((FONT, 29 * DETAIL).into_font().color(&INK))
-        .label_style((FONT, 24 * DETAIL).into_font().color(&INK))
+        .axis_desc_style(text(29))
+        .label_style(text(24))
         .x_labels(9)
         .y_labels(9)
         .x_label_formatter(&short)
@@ -189,11 +154,6 @@ fn draw_axes<'b>(chart: &mut Chart<'_, 'b>) -> Drawn<'b> {
         .bold_line_style(INK.mix(0.13))
         .light_line_style(TRANSPARENT)
         .draw()
-}
-
-/// A number without needless zeros.
-fn short(value: &f64) -> String {
-    format!("{}", (value * 1000.0).round() / 1000.0)
 }
 
 fn draw_band<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {

@@ -5,11 +5,9 @@ use std::sync::LazyLock;
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
 use glam::{Vec2, Vec3};
 use image::RgbImage;
+use nearfield_plot::FONT_FILE;
 
 use super::colors::{from_pixel, to_pixel};
-
-/// The TrueType file of all text.
-pub(super) const FONT_FILE: &[u8] = epaint_default_fonts::UBUNTU_LIGHT;
 
 /// The font of all text; the file is part of the program and covered by a test.
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {

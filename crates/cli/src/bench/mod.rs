@@ -1,0 +1,192 @@
+//! `nearfield bench`: what a search or a traversal costs in the steady state of a simulation.
+//!
+//! Between repetitions every coordinate moves by up to 0.015 r, as particles do between two steps,
+//! so nothing is timed on an answer that is already known; the first repetition, which pays for
+//! fresh memory, is not counted.
+
+mod steps;
+mod subject;
+
+pub(crate) use steps::{Order, Steps, Times, medians};
+pub(crate) use subject::{Subject, Work};
+
+use crate::{
+    compare,
+    domain::DomainOptions,
+    failure::Failure,
+    options::{self, EngineOptions},
+    output,
+};
+use indicatif::{HumanBytes, HumanCount};
+use nearfield_testkit::cloud::Cloud;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use subject::Checksum;
+
+/// Flags of `nearfield bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// lattice, pool-spray, clusters, plummer, uniform, or a file of points
+    #[arg(long, default_value = "lattice")]
+    cloud: String,
+    /// Number of points of a named cloud
+    #[arg(long, default_value_t = 1_000_000, value_parser = options::count)]
+    points: usize,
+    /// Search radius [default: 2 for lattice, pool-spray and uniform, 1 for clusters]
+    #[arg(long)]
+    radius: Option<f32>,
+    /// Order of the points in memory
+    #[arg(long, value_enum, default_value_t = Order::Shuffled)]
+    order: Order,
+    /// What is computed
+    #[arg(long, value_enum, default_value_t = Work::Lists)]
+    work: Work,
+    /// Timed repetitions; medians are reported
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    #[command(flatten)]
+    domain: DomainOptions,
+    #[command(flatten)]
+    engine: EngineOptions,
+    /// Write the cloud to an .npy file, in the order that is timed
+    #[arg(long, value_name = "PATH")]
+    save_cloud: Option<PathBuf>,
+    /// Time the kd-tree crate kiddo beside ours in the same run (lists, open domain)
+    #[arg(long)]
+    compare: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    cloud: String,
+    points: usize,
+    radius: f32,
+    order: Order,
+    work: Work,
+    device: String,
+    threads: usize,
+    simd: &'static str,
+    repetitions: u32,
+    milliseconds: Times,
+    memory: Memory,
+    pairs: u64,
+    checksum: Checksum,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<compare::Comparison>,
+}
+
+/// What the engine holds, the caller's arrays not included.
+#[derive(Debug, Serialize)]
+struct Memory {
+    bytes: usize,
+    /// Bytes per point beside the entries of lists.
+    per_point: f64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (positions, file_box) = load(args)?;
+    let radius = args
+        .radius
+        .unwrap_or_else(|| match args.cloud.parse::<Cloud>() {
+            Ok(cloud) => cloud.default_radius(args.points),
+            Err(_) => 1.0,
+        });
+    let mut builder = args.engine.engine(radius);
+    if let Some(boundaries) = args.domain.boundaries(file_box.as_ref())? {
+        builder = boundaries.set(builder);
+    }
+    let mut steps = Steps::new(builder, radius, positions, args.order)?;
+    if let Some(path) = &args.save_cloud {
+        nearfield_io::write_npy(path, steps.positions())?;
+    }
+    let points = steps.positions().len();
+    let mut subject = Subject::new(args.work, points, radius);
+    let threads = steps.engine().report().threads;
+    let mut comparison = args.compare.then(|| compare::Kiddo::new(radius, threads));
+    let times = steps.time(&mut subject, args.repetitions, |positions| {
+        comparison
+            .as_mut()
+            .map_or(Ok(()), |kiddo| kiddo.run(positions))
+    })?;
+    let report = steps.engine().report();
+    let memory = Memory {
+        bytes: report.memory.total(),
+        per_point: report.bytes_per_point(),
+    };
+    let (pairs, checksum) = subject.result(steps.engine(), steps.set())?;
+    let summary = Summary {
+        cloud: args.cloud.clone(),
+        points,
+        radius,
+        order: args.order,
+        work: args.work,
+        device: report.device.to_string(),
+        threads: report.threads,
+        simd: report.simd.name(),
+        repetitions: args.repetitions,
+        milliseconds: times,
+        memory,
+        pairs,
+        checksum,
+        compare: comparison.map(|kiddo| kiddo.finish()),
+    };
+    print(args, &summary)
+}
+
+/// The cloud's points and the box its file states.
+fn load(args: &Args) -> Result<(Vec<[f32; 3]>, Option<nearfield_io::SimulationBox>), Failure> {
+    match Cloud::by_name(&args.cloud, args.points, 1) {
+        Ok(positions) => Ok((positions, None)),
+        Err(unknown) if !Path::new(&args.cloud).exists() => Err(unknown.into()),
+        Err(_) => {
+            let file = nearfield_io::read_points(Path::new(&args.cloud))?;
+            Ok((file.positions, file.simulation_box))
+        }
+    }
+}
+
+fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
+    if args.json {
+        return output::print_json(summary);
+    }
+    let times = summary.milliseconds;
+    let mut lines = vec![
+        format!(
+            "{} of {} points, radius {}, {:?}, {:?}",
+            summary.cloud,
+            HumanCount(summary.points as u64),
+            summary.radius,
+            summary.work,
+            summary.order
+        )
+        .to_lowercase(),
+        format!(
+            "device      {} ({} threads, {})",
+            summary.device, summary.threads, summary.simd
+        ),
+        format!("pairs       {}", HumanCount(summary.pairs)),
+        format!(
+            "build       {:.2} ms, search {:.2} ms, total {:.2} ms (medians of {})",
+            times.build, times.search, times.total, summary.repetitions
+        ),
+    ];
+    lines.push(format!(
+        "memory      {}, {:.1} bytes per point beside the entries of lists",
+        HumanBytes(summary.memory.bytes as u64),
+        summary.memory.per_point
+    ));
+    if let Some(kiddo) = &summary.compare {
+        lines.push(format!(
+            "kiddo       build {:.2} ms, search {:.2} ms, total {:.2} ms, {} pairs: {:.1} times as long",
+            kiddo.milliseconds.build,
+            kiddo.milliseconds.search,
+            kiddo.milliseconds.total,
+            HumanCount(kiddo.pairs),
+            kiddo.milliseconds.total / times.total
+        ));
+    }
+    output::print_lines(lines)
+}

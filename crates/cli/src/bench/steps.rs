@@ -1,0 +1,120 @@
+//! Points that move a little from step to step, and what a step costs.
+
+use super::subject::Subject;
+use crate::failure::Failure;
+use clap::ValueEnum;
+use nearfield::{Builder, Engine, PointSetId};
+use nearfield_testkit::cloud;
+use serde::Serialize;
+
+/// Order of the points in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Order {
+    /// As a random generator leaves them
+    Shuffled,
+    /// As a solver keeps them: by the engine's own permutation
+    Sorted,
+}
+
+impl Order {
+    /// Its name on the command line and in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Shuffled => "shuffled",
+            Self::Sorted => "sorted",
+        }
+    }
+}
+
+/// Medians.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Times {
+    pub(crate) build: f64,
+    pub(crate) search: f64,
+    pub(crate) total: f64,
+}
+
+/// Points in an engine of their own.
+pub(crate) struct Steps {
+    engine: Engine,
+    set: PointSetId,
+    positions: Vec<[f32; 3]>,
+    radius: f32,
+}
+
+impl Steps {
+    /// Builds the engine and brings the points into `order`.
+    pub(crate) fn new(
+        builder: Builder,
+        radius: f32,
+        mut positions: Vec<[f32; 3]>,
+        order: Order,
+    ) -> Result<Self, Failure> {
+        let mut engine = builder.build()?;
+        let set = engine.add_point_set(&positions)?;
+        if order == Order::Sorted {
+            positions = engine
+                .z_sort(set)?
+                .reordered(&positions)
+                .map_err(nearfield::Error::Permutation)?;
+        }
+        Ok(Self {
+            engine,
+            set,
+            positions,
+            radius,
+        })
+    }
+
+    /// Does the work once uncounted and then `repetitions` times, after which medians are known;
+    /// between repetitions every coordinate moves by up to 0.015 r. `beside` is handed the points
+    /// of every repetition, the uncounted one first.
+    pub(crate) fn time(
+        &mut self,
+        subject: &mut Subject,
+        repetitions: u32,
+        mut beside: impl FnMut(&[[f32; 3]]) -> Result<(), Failure>,
+    ) -> Result<Times, Failure> {
+        let mut samples = Vec::new();
+        for repetition in 0..=repetitions {
+            let amplitude = 0.015 * self.radius;
+            cloud::drift(&mut self.positions, amplitude, u64::from(repetition));
+            let times = subject.run(&mut self.engine, self.set, &self.positions)?;
+            beside(&self.positions)?;
+            if repetition > 0 {
+                samples.push(times);
+            }
+        }
+        Ok(medians(&samples))
+    }
+
+    /// The engine, holding the last repetition.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The points.
+    pub(crate) fn set(&self) -> PointSetId {
+        self.set
+    }
+
+    /// Where the points are now.
+    pub(crate) fn positions(&self) -> &[[f32; 3]] {
+        &self.positions
+    }
+}
+
+/// Medians of the timed repetitions, stage by stage.
+pub(crate) fn medians(samples: &[Times]) -> Times {
+    let median = |pick: fn(&Times) -> f64| {
+        let mut values: Vec<f64> = samples.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    Times {
+        build: median(|times| times.build),
+        search: median(|times| times.search),
+        total: median(|times| times.total),
+    }
+}

@@ -1,0 +1,155 @@
+//! The work that is timed.
+
+use super::steps::Times;
+use crate::{failure::Failure, neighbors::milliseconds};
+use clap::ValueEnum;
+use nearfield::{Engine, PointSetId, SphDensity, SphForce, WendlandC2, prelude::*};
+use nearfield_testkit::digest;
+use serde::Serialize;
+use std::time::Instant;
+
+/// What is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Work {
+    /// Neighbour lists
+    Lists,
+    /// SPH density, no lists stored
+    Density,
+    /// Number of neighbours, no lists stored
+    Count,
+    /// SPH pressure and viscosity force, no lists stored
+    Force,
+}
+
+impl Work {
+    /// Its name on the command line and in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lists => "lists",
+            Self::Density => "density",
+            Self::Count => "count",
+            Self::Force => "force",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Checksum {
+    /// Of lists: wrapping sum of hashed pairs, as hexadecimal digits.
+    Pairs(String),
+    /// Of sums: all results added up.
+    Sum(f64),
+}
+
+/// Work to be timed, with its inputs and its last results.
+pub(crate) struct Subject {
+    work: Work,
+    radius: f32,
+    masses: Vec<f32>,
+    velocities: Vec<[f32; 3]>,
+    densities: Vec<f32>,
+    pressures: Vec<f32>,
+    sums: Vec<f32>,
+    forces: Vec<[f32; 3]>,
+    counts: Vec<u32>,
+}
+
+impl Subject {
+    pub(crate) fn new(work: Work, points: usize, radius: f32) -> Self {
+        let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
+        // What the work does not need takes no memory: clouds may fill most of it.
+        let needed_for = |works: &[Work]| if works.contains(&work) { points } else { 0 };
+        let force = needed_for(&[Work::Force]);
+        Self {
+            work,
+            radius,
+            masses: vec![1.0; needed_for(&[Work::Density, Work::Force])],
+            velocities: (0..force)
+                .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
+                .collect(),
+            densities: (0..force).map(|i| 1.0 + 0.01 * wave(i, 17)).collect(),
+            pressures: (0..force).map(|i| wave(i, 19)).collect(),
+            sums: vec![0.0; needed_for(&[Work::Density])],
+            forces: vec![[0.0; 3]; force],
+            counts: Vec::new(),
+        }
+    }
+
+    /// One step: update and work.
+    pub(crate) fn run(
+        &mut self,
+        engine: &mut Engine,
+        set: PointSetId,
+        positions: &[[f32; 3]],
+    ) -> Result<Times, Failure> {
+        let begin = Instant::now();
+        engine.update(set, positions)?;
+        let build = milliseconds(begin);
+        self.work(engine, set)?;
+        let total = milliseconds(begin);
+        Ok(Times {
+            build,
+            search: total - build,
+            total,
+        })
+    }
+
+    fn work(&mut self, engine: &mut Engine, set: PointSetId) -> Result<(), Failure> {
+        let kernel = WendlandC2::with_support(self.radius);
+        match self.work {
+            Work::Lists => engine.find_neighbors()?,
+            Work::Count => self.counts = engine.count_neighbors(set, set)?,
+            Work::Density => engine
+                .traverse(&SphDensity { kernel }, set, set)
+                .source_fields(&[Field::from(&self.masses)])
+                .run_into(&mut self.sums)?,
+            Work::Force => {
+                let force = SphForce {
+                    kernel,
+                    h: 0.5 * self.radius,
+                    alpha_c: 0.1,
+                };
+                let fields = [
+                    Field::from(&self.velocities),
+                    Field::from(&self.densities),
+                    Field::from(&self.pressures),
+                    Field::from(&self.masses),
+                ];
+                engine
+                    .traverse(&force, set, set)
+                    .target_fields(&fields[..3])
+                    .source_fields(&fields)
+                    .run_into(&mut self.forces)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pairs and checksum of the last repetition.
+    pub(crate) fn result(
+        &self,
+        engine: &Engine,
+        set: PointSetId,
+    ) -> Result<(u64, Checksum), Failure> {
+        if self.work == Work::Lists {
+            let lists = engine.neighbors(set, set)?;
+            let checksum = format!("{:016x}", digest::checksum(lists.iter()));
+            return Ok((lists.pairs(), Checksum::Pairs(checksum)));
+        }
+        let counts = engine.count_neighbors(set, set)?;
+        let pairs = counts.iter().map(|&count| u64::from(count)).sum();
+        let sum = match self.work {
+            Work::Count => self.counts.iter().map(|&count| f64::from(count)).sum(),
+            Work::Density => self.sums.iter().map(|&sum| f64::from(sum)).sum(),
+            _ => self
+                .forces
+                .as_flattened()
+                .iter()
+                .map(|&f| f64::from(f))
+                .sum(),
+        };
+        Ok((pairs, Checksum::Sum(sum)))
+    }
+}

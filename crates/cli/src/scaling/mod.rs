@@ -1,0 +1,316 @@
+//! `nearfield scaling`: how the cost grows with the number of points.
+//!
+//! Every work is timed on the same named cloud at several sizes, as `nearfield bench` times it, each
+//! time in an engine of its own. What would not fit in memory is left out and said so.
+
+mod picture;
+mod room;
+mod sizes;
+
+use crate::{
+    bench::{Order, Steps, Subject, Times, Work},
+    failure::Failure,
+    machine,
+    options::{self, EngineOptions},
+    output,
+};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use nearfield_plot::rounded;
+use nearfield_testkit::cloud::Cloud;
+use room::Room;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Flags of `nearfield scaling`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// lattice, pool-spray, clusters, plummer or uniform
+    #[arg(long, default_value = "lattice")]
+    cloud: String,
+    /// Search radius [default: the one `bench` takes]
+    #[arg(long)]
+    radius: Option<f32>,
+    /// What is computed: any of lists, density, count and force
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "WORK,…",
+        default_value = "lists,density"
+    )]
+    works: Vec<Work>,
+    /// Fewest points, such as 20000 or 1e4
+    #[arg(long, default_value = "1e4", value_name = "POINTS", value_parser = options::positive_count)]
+    from: usize,
+    /// Most points
+    #[arg(long, default_value = "1e6", value_name = "POINTS", value_parser = options::positive_count)]
+    to: usize,
+    /// Order of the points in memory
+    #[arg(long, value_enum, default_value_t = Order::Sorted)]
+    order: Order,
+    /// Timed repetitions; medians are reported
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    #[command(flatten)]
+    engine: EngineOptions,
+    /// Memory to be used, in MiB; what needs more is left out [default: half of what is available]
+    #[arg(long, value_name = "N")]
+    memory_mib: Option<u64>,
+    /// The picture, a PNG file
+    #[arg(long, value_name = "PATH", default_value = "scaling.png")]
+    output: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    cloud: &'static str,
+    /// `None` where the cloud's usual radius depends on the number of points.
+    radius: Option<f32>,
+    order: Order,
+    device: String,
+    processor: String,
+    threads: usize,
+    simd: &'static str,
+    version: &'static str,
+    repetitions: u32,
+    points: Vec<Sample>,
+    skipped: Vec<Skipped>,
+}
+
+/// One work at one number of points.
+#[derive(Debug, Serialize)]
+struct Sample {
+    points: usize,
+    work: Work,
+    radius: f32,
+    milliseconds: Times,
+    /// Of the total.
+    nanoseconds_per_point: f64,
+    /// What the engine holds, the entries of lists left out.
+    bytes_per_point: f64,
+    pairs: u64,
+}
+
+/// Work that was left out because it would not have fit in memory.
+#[derive(Debug, Serialize)]
+struct Skipped {
+    points: usize,
+    work: Work,
+    bytes_needed: u64,
+    bytes_allowed: u64,
+}
+
+/// What became of one work at one number of points.
+enum Outcome {
+    Timed(Sample),
+    Skipped(Skipped),
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let cloud: Cloud = args.cloud.parse().map_err(Failure::NamedCloud)?;
+    let sizes = sizes::between(args.from, args.to).map_err(Failure::Scaling)?;
+    check_folder(&args.output)?;
+    let radius = args.radius.or_else(|| sizes::common_radius(cloud, &sizes));
+    let report = args.engine.engine(radius.unwrap_or(1.0)).build()?.report();
+    let mut summary = Summary {
+        cloud: cloud.name(),
+        radius,
+        order: args.order,
+        device: report.device.to_string(),
+        processor: machine::processor(),
+        threads: report.threads,
+        simd: report.simd.name(),
+        version: env!("CARGO_PKG_VERSION"),
+        repetitions: args.repetitions,
+        points: Vec::new(),
+        skipped: Vec::new(),
+    };
+    measure(args, cloud, &sizes, &mut summary)?;
+    if summary.points.is_empty() {
+        return Err(Failure::Scaling(nothing_fits(&summary)));
+    }
+    picture::save(&args.output, &headings(&summary), &summary.points)?;
+    print(args, &summary)
+}
+
+/// Times all works at all sizes.
+fn measure(
+    args: &Args,
+    cloud: Cloud,
+    sizes: &[usize],
+    summary: &mut Summary,
+) -> Result<(), Failure> {
+    let room = Room::of(args.memory_mib);
+    let works = distinct(&args.works);
+    let bar = progress_bar(sizes, works.len());
+    let mut done = None;
+    for &size in sizes {
+        let any_fits = works.iter().any(|&work| room.fits_points(work, size));
+        let positions = any_fits.then(|| cloud.points(size, 1));
+        // A lattice has only cube numbers of points, so two sizes may give the same one.
+        let points = positions.as_ref().map_or(size, Vec::len);
+        if done.replace(points) == Some(points) {
+            continue;
+        }
+        for &work in &works {
+            bar.set_message(format!(
+                "{} of {} points",
+                work.name(),
+                HumanCount(points as u64)
+            ));
+            let outcome = match &positions {
+                Some(positions) if room.fits_points(work, points) => {
+                    time(args, cloud, work, positions, room)?
+                }
+                _ => Outcome::Skipped(room.skip(points, work, Room::points(work, points))),
+            };
+            match outcome {
+                Outcome::Timed(sample) => summary.points.push(sample),
+                Outcome::Skipped(skipped) => summary.skipped.push(skipped),
+            }
+            bar.inc(size as u64);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// One work on one cloud.
+fn time(
+    args: &Args,
+    cloud: Cloud,
+    work: Work,
+    positions: &[[f32; 3]],
+    room: Room,
+) -> Result<Outcome, Failure> {
+    let points = positions.len();
+    let radius = args.radius.unwrap_or_else(|| cloud.default_radius(points));
+    let builder = args.engine.engine(radius);
+    let mut steps = Steps::new(builder, radius, positions.to_vec(), args.order)?;
+    if work == Work::Lists {
+        let counts = steps.engine().count_neighbors(steps.set(), steps.set())?;
+        let pairs = counts.iter().map(|&count| u64::from(count)).sum();
+        let needed = Room::lists(points, pairs);
+        if !room.fits(needed) {
+            return Ok(Outcome::Skipped(room.skip(points, work, needed)));
+        }
+    }
+    let mut subject = Subject::new(work, points, radius);
+    let milliseconds = steps.time(&mut subject, args.repetitions, |_| Ok(()))?;
+    let bytes_per_point = steps.engine().report().bytes_per_point();
+    let (pairs, _) = subject.result(steps.engine(), steps.set())?;
+    Ok(Outcome::Timed(Sample {
+        points,
+        work,
+        radius,
+        milliseconds,
+        nanoseconds_per_point: milliseconds.total * 1e6 / points as f64,
+        bytes_per_point,
+        pairs,
+    }))
+}
+
+/// The works in the order given, each once.
+fn distinct(works: &[Work]) -> Vec<Work> {
+    let mut once = Vec::new();
+    for &work in works {
+        if !once.contains(&work) {
+            once.push(work);
+        }
+    }
+    once
+}
+
+/// Refuses a path that cannot become a file before minutes are spent on its content.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    let reason = match path.parent() {
+        _ if path.is_dir() => "it is a folder, a file is needed",
+        Some(folder) if folder.as_os_str().is_empty() || folder.is_dir() => return Ok(()),
+        _ => "its folder does not exist",
+    };
+    Err(Failure::Plot(nearfield_plot::PlotError {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }))
+}
+
+/// A progress bar in points; silent unless standard error is a terminal.
+fn progress_bar(sizes: &[usize], works: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {msg}");
+    let all = sizes
+        .iter()
+        .fold(0, |sum: u64, &size| sum.saturating_add(size as u64));
+    ProgressBar::new(all.saturating_mul(works as u64))
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn nothing_fits(summary: &Summary) -> String {
+    let notes: Vec<String> = summary.skipped.iter().map(note).collect();
+    format!(
+        "nothing fits in memory: {}; take fewer points, a smaller radius or more --memory-mib",
+        notes.join(", ")
+    )
+}
+
+fn note(skipped: &Skipped) -> String {
+    format!(
+        "{} of {} points need {}, allowed are {}",
+        skipped.work.name(),
+        HumanCount(skipped.points as u64),
+        HumanBytes(skipped.bytes_needed),
+        HumanBytes(skipped.bytes_allowed)
+    )
+}
+
+/// What was timed, and on what machine: the lines above the picture and the table.
+fn headings(summary: &Summary) -> [String; 2] {
+    let radius = summary.radius.map_or_else(
+        || "usual radius".into(),
+        |radius| format!("radius {}", rounded(radius.into(), 4)),
+    );
+    let threads = match summary.threads {
+        1 => "1 thread".into(),
+        threads => format!("{threads} threads"),
+    };
+    let order = summary.order.name();
+    [
+        format!("Cost of a step: {}, {radius}, {order}", summary.cloud),
+        format!(
+            "{} · {threads} · {} · nearfield {} · medians of {}",
+            summary.processor, summary.simd, summary.version, summary.repetitions
+        ),
+    ]
+}
+
+fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
+    if args.json {
+        return output::print_json(summary);
+    }
+    let mut lines = Vec::from(headings(summary));
+    lines.push(format!(
+        "{:>13}  {:<8}{:>10}{:>11}{:>10}{:>10}{:>13}",
+        "points", "work", "build ms", "search ms", "total ms", "ns/point", "bytes/point"
+    ));
+    lines.extend(summary.points.iter().map(|sample| {
+        format!(
+            "{:>13}  {:<8}{:>10.3}{:>11.3}{:>10.3}{:>10.1}{:>13.1}",
+            HumanCount(sample.points as u64).to_string(),
+            sample.work.name(),
+            sample.milliseconds.build,
+            sample.milliseconds.search,
+            sample.milliseconds.total,
+            sample.nanoseconds_per_point,
+            sample.bytes_per_point
+        )
+    }));
+    let notes = summary.skipped.iter();
+    lines.extend(notes.map(|skipped| format!("left out: {}", note(skipped))));
+    lines.push(format!(
+        "bytes without the entries of lists; picture: {}",
+        args.output.display()
+    ));
+    output::print_lines(lines)
+}

@@ -1,0 +1,111 @@
+//! How much memory may be used, and what needs how much.
+
+use super::Skipped;
+use crate::bench::Work;
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+/// Bytes per point beside the entries of lists, some more than were measured: the cloud twice, what
+/// the engine holds while it sorts, fields and results.
+fn per_point(work: Work) -> u64 {
+    match work {
+        Work::Force => 192,
+        Work::Lists | Work::Density | Work::Count => 104,
+    }
+}
+
+/// Memory that may be used, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room(u64);
+
+impl Room {
+    /// `mebibytes`, or else half of what is available to this process.
+    pub(super) fn of(mebibytes: Option<u64>) -> Self {
+        Self(mebibytes.map_or_else(
+            || available() / 2,
+            |mebibytes| mebibytes.saturating_mul(1 << 20),
+        ))
+    }
+
+    /// Bytes that this work needs for so many points, the entries of lists left out.
+    pub(super) fn points(work: Work, points: usize) -> u64 {
+        per_point(work).saturating_mul(points as u64)
+    }
+
+    /// Bytes that the lists of this many points with this many pairs need beside the points, with
+    /// the eighth that storage may be longer than what it holds.
+    pub(super) fn lists(points: usize, pairs: u64) -> u64 {
+        let entries = pairs.saturating_mul(size_of::<u32>() as u64);
+        Self::points(Work::Lists, points)
+            .saturating_add(entries)
+            .saturating_add(entries / 8)
+    }
+
+    /// Whether so many bytes may be used.
+    pub(super) fn fits(self, bytes: u64) -> bool {
+        bytes <= self.0
+    }
+
+    /// Whether so many points may be made for this work, the entries of lists left out.
+    pub(super) fn fits_points(self, work: Work, points: usize) -> bool {
+        self.fits(Self::points(work, points))
+    }
+
+    /// The note that work was left out.
+    pub(super) fn skip(self, points: usize, work: Work, needed: u64) -> Skipped {
+        Skipped {
+            points,
+            work,
+            bytes_needed: needed,
+            bytes_allowed: self.0,
+        }
+    }
+}
+
+/// Bytes available to this process now; everything where the system does not tell.
+fn available() -> u64 {
+    let memory = MemoryRefreshKind::nothing().with_ram();
+    let refresh = RefreshKind::nothing().with_memory(memory);
+    let Ok(system) = System::new_with_specifics(refresh) else {
+        return u64::MAX;
+    };
+    let free = match system.available_memory() {
+        0 => u64::MAX,
+        bytes => bytes,
+    };
+    // A container may allow less than the machine has. What it calls free leaves out files that are
+    // kept in memory only as long as nobody needs it.
+    system.cgroup_limits().map_or(free, |limits| {
+        free.min(limits.total_memory.saturating_sub(limits.rss))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_what_is_available_may_be_used() {
+        let Room(bytes) = Room::of(None);
+        assert!(bytes > 1 << 20, "{bytes} bytes");
+        let Room(asked) = Room::of(Some(3));
+        assert_eq!(asked, 3 << 20);
+    }
+
+    #[test]
+    fn forces_need_the_most_beside_lists() {
+        let needed = [Work::Lists, Work::Density, Work::Count, Work::Force]
+            .map(|work| Room::points(work, 1_000));
+        assert!(needed[..3].iter().all(|&bytes| bytes < needed[3]));
+        assert_eq!(Room::points(Work::Force, usize::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn lists_need_four_bytes_a_pair_and_an_eighth() {
+        let beside = Room::points(Work::Lists, 10);
+        assert_eq!(Room::lists(10, 800) - beside, 3_600);
+        assert_eq!(Room::lists(1, u64::MAX), u64::MAX);
+        let room = Room::of(Some(1));
+        assert!(room.fits(1 << 20) && !room.fits((1 << 20) + 1));
+        assert!(room.fits_points(Work::Count, 10_000) && !room.fits_points(Work::Force, 10_000));
+    }
+}

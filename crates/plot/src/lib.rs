@@ -1,0 +1,156 @@
+//! What the plots of Nearfield share: one embedded font, one set of colours on white, smooth edges.
+//!
+//! [`save_png`] hands out an area of the drawing library `plotters`, larger than the picture by
+//! [`DETAIL`] along both axes, and averages it down. Lengths given to `plotters` are therefore to be
+//! multiplied by [`DETAIL`]; [`text`] does so itself. No system font is needed, so a plot looks the
+//! same everywhere.
+
+use image::{ImageFormat, RgbImage};
+use plotters::{
+    coord::Shift,
+    prelude::*,
+    style::{FontStyle, register_font},
+};
+use std::path::{Path, PathBuf};
+
+/// The TrueType file of all text.
+pub const FONT_FILE: &[u8] = epaint_default_fonts::UBUNTU_LIGHT;
+
+/// Everything is drawn this many times larger and averaged, for smooth edges.
+pub const DETAIL: u32 = 2;
+
+/// Text and axes.
+pub const INK: RGBColor = RGBColor(0x2b, 0x33, 0x3d);
+/// Borders that should not be noticed.
+pub const FAINT: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
+/// Colours of curves, in turn; all as dark.
+pub const COOL: [RGBColor; 4] = [
+    RGBColor(0x1f, 0x6f, 0xc4),
+    RGBColor(0x12, 0x93, 0x7f),
+    RGBColor(0x7a, 0x4f, 0xb5),
+    RGBColor(0x3a, 0x3f, 0x8f),
+];
+/// Colours of what curves are compared with, in turn; none looks like one of [`COOL`].
+pub const WARM: [RGBColor; 4] = [
+    RGBColor(0xd4, 0x5a, 0x1c),
+    RGBColor(0xb0, 0x2a, 0x5b),
+    RGBColor(0x8a, 0x6d, 0x00),
+    RGBColor(0x55, 0x55, 0x55),
+];
+
+/// Name under which the embedded font is known to the drawing library.
+const FONT: &str = "nearfield";
+
+/// What is drawn on.
+pub type Backend<'b> = BitMapBackend<'b>;
+
+/// The area of a plot or of a part of it.
+pub type Area<'b> = DrawingArea<Backend<'b>, Shift>;
+
+/// What drawing gives.
+pub type Drawn<'b> = Result<(), DrawingAreaErrorKind<<Backend<'b> as DrawingBackend>::ErrorType>>;
+
+/// A plot could not be drawn or saved.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot draw the plot {path}: {reason}")]
+pub struct PlotError {
+    /// The file that was being written.
+    pub path: PathBuf,
+    /// What the drawing library or the operating system said.
+    pub reason: String,
+}
+
+/// Draws a plot of `size` (width and height in pixels) on white and saves it as a PNG file, whatever
+/// the path's extension. The area handed to `draw` is [`DETAIL`] times as large along both axes.
+///
+/// # Errors
+/// [`PlotError`] with the path when drawing or saving fails.
+pub fn save_png(
+    path: &Path,
+    size: (u32, u32),
+    draw: impl for<'b> FnOnce(&Area<'b>) -> Drawn<'b>,
+) -> Result<(), PlotError> {
+    let failed = |reason: String| PlotError {
+        path: path.to_owned(),
+        reason,
+    };
+    register_font(FONT, FontStyle::Normal, FONT_FILE)
+        .map_err(|_| failed("the embedded font cannot be read".into()))?;
+    let large = (size.0 * DETAIL, size.1 * DETAIL);
+    let mut image = RgbImage::new(large.0, large.1);
+    paint(image.as_mut(), large, draw).map_err(|error| failed(error.to_string()))?;
+    image::imageops::thumbnail(&image, size.0, size.1)
+        .save_with_format(path, ImageFormat::Png)
+        .map_err(|error| failed(error.to_string()))
+}
+
+fn paint<'b>(
+    buffer: &'b mut [u8],
+    size: (u32, u32),
+    draw: impl FnOnce(&Area<'b>) -> Drawn<'b>,
+) -> Drawn<'b> {
+    let area = BitMapBackend::with_buffer(buffer, size).into_drawing_area();
+    area.fill(&WHITE)?;
+    draw(&area)?;
+    area.present()
+}
+
+/// Text in the embedded font, `size` pixels high in the finished plot.
+pub fn text(size: u32) -> TextStyle<'static> {
+    (FONT, size * DETAIL).into_font().color(&INK)
+}
+
+/// A number with at most three decimals and without needless zeros, for axes.
+pub fn short(value: &f64) -> String {
+    format!("{}", (value * 1000.0).round() / 1000.0)
+}
+
+/// A number rounded to so many significant digits, without needless zeros and exponents.
+pub fn rounded(value: f64, digits: usize) -> String {
+    let text = format!("{value:.*e}", digits.saturating_sub(1));
+    text.parse::<f64>().unwrap_or(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plot_has_the_size_asked_for_and_smooth_edges_on_white() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("plot.any");
+        save_png(&path, (60, 40), |area| {
+            area.draw(&Circle::new((60, 40), 21, INK.filled()))
+        })
+        .expect("it can be drawn");
+        let bytes = std::fs::read(&path).expect("it exists");
+        let image = image::load_from_memory_with_format(&bytes, ImageFormat::Png)
+            .expect("it is a PNG file")
+            .into_rgb8();
+        assert_eq!(image.dimensions(), (60, 40));
+        let count = |wanted: fn(u8) -> bool| image.pixels().filter(|p| wanted(p.0[0])).count();
+        assert_eq!(image.get_pixel(0, 0).0, [255; 3]);
+        assert!(count(|red| red == INK.0) > 200, "the disc");
+        assert!(count(|red| red > INK.0 && red < 255) > 10, "its edge");
+    }
+
+    #[test]
+    fn a_plot_that_cannot_be_saved_names_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("nowhere/plot.png");
+        let error = save_png(&path, (10, 10), |_| Ok(())).expect_err("no such folder");
+        assert!(
+            error.to_string().contains("nowhere/plot.png") && error.path == path,
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn numbers_have_no_needless_zeros() {
+        let texts = [0.1 + 0.2, 20.0, 0.0004, 1.25].map(|value| short(&value));
+        assert_eq!(texts, ["0.3", "20", "0", "1.25"]);
+        let texts = [0.1 + 0.2, 123_456.0, 0.00049, -9.99].map(|value| rounded(value, 2));
+        assert_eq!(texts, ["0.3", "120000", "0.00049", "-10"]);
+        assert_eq!(rounded(f64::NAN, 0), "NaN");
+    }
+}

@@ -31,6 +31,7 @@ mod probe;
 mod program;
 mod search;
 mod store;
+mod toolkit;
 mod version;
 
 pub use cache::{Cache, Entry};

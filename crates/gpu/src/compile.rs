@@ -85,8 +85,8 @@ impl Compiler {
         &self.libraries
     }
 
-    /// Compiles and, where the program's kernels launch kernels, links: by nvJitLink if it was
-    /// found and works, else by the driver, if there is a context.
+    /// Compiles and, where the program's kernels launch kernels, links: by nvJitLink, or, where
+    /// that is missing or fails, by the driver, if there is a context.
     pub fn build(
         &self,
         program: &Program,
@@ -104,9 +104,10 @@ impl Compiler {
         };
         let linked = self.link(program, arch, &object, &Linker::NvJitLink(found));
         match (linked, by_driver) {
-            (Err(error @ Error::BadLibrary { .. }), Some(linker)) => {
+            (Err(error), Some(linker)) if self.libraries.device_runtime.is_some() => {
                 tracing::warn!(%error, "linking by the driver instead");
                 self.link(program, arch, &object, &linker)
+                    .map_err(|_| error)
             }
             (linked, _) => linked,
         }

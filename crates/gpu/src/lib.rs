@@ -32,6 +32,7 @@ mod probe;
 mod program;
 mod search;
 mod store;
+mod toolkit;
 mod version;
 
 pub use cache::{Cache, Entry};

@@ -3,7 +3,12 @@
 
 use crate::{Error, Version};
 use libloading::Library;
-use std::{fs, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
+};
 
 /// A file of CUDA that the GPU lane can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,18 +98,24 @@ pub(crate) fn version_of(part: Part, path: &Path) -> Option<Version> {
     real.as_deref().and_then(parse).or_else(|| parse(path))
 }
 
-/// Opens a library for good: code and data of CUDA's libraries outlive every use of them, so the
-/// functions taken from them stay valid as long as the process lives.
+/// The libraries opened so far.
+static OPENED: LazyLock<Mutex<HashMap<PathBuf, &'static Library>>> = LazyLock::new(Mutex::default);
+
+/// Opens a library for good: the functions taken from it stay valid as long as the process lives.
 pub(crate) fn open(path: &Path) -> Result<&'static Library, Error> {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(library) = opened.get(path) {
+        return Ok(library);
+    }
     // SAFETY: loading runs the library's initialisers. It was found by the name of a library of
     // CUDA where the user or the system keeps these; those initialisers need nothing from us.
-    match unsafe { Library::new(path) } {
-        Ok(library) => Ok(Box::leak(Box::new(library))),
-        Err(error) => Err(Error::BadLibrary {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        }),
-    }
+    let library = unsafe { Library::new(path) }.map_err(|error| Error::BadLibrary {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let library: &'static Library = Box::leak(Box::new(library));
+    opened.insert(path.to_owned(), library);
+    Ok(library)
 }
 
 /// A function of an opened library.

@@ -1,6 +1,6 @@
 //! nvJitLink, NVIDIA's run-time linker, through the functions of its C interface that we call.
 
-use crate::{Arch, Error, library};
+use crate::{Arch, Error, Version, library};
 use std::{
     ffi::{CString, c_char, c_int, c_uint, c_void},
     path::Path,
@@ -15,6 +15,7 @@ type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const 
 type AddFile = unsafe extern "C" fn(Handle, c_int, *const c_char) -> c_int;
 type Complete = unsafe extern "C" fn(Handle) -> c_int;
 type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
+type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 type GetData = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
 
 /// `NVJITLINK_INPUT_CUBIN`.
@@ -25,6 +26,8 @@ const LIBRARY: c_int = 6;
 /// The linker. Its functions may be called from any thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NvJitLink {
+    /// None for an old one, which cannot tell.
+    version: Option<Version>,
     create: Create,
     destroy: Destroy,
     add_data: AddData,
@@ -42,7 +45,9 @@ impl NvJitLink {
         let library = library::open(path)?;
         // SAFETY: the types are those of nvJitLink.h, unchanged since CUDA 12.0.
         unsafe {
+            let version = library::function(library, path, "nvJitLinkVersion");
             Ok(Self {
+                version: version.ok().and_then(version_told),
                 create: library::function(library, path, "nvJitLinkCreate")?,
                 destroy: library::function(library, path, "nvJitLinkDestroy")?,
                 add_data: library::function(library, path, "nvJitLinkAddData")?,
@@ -54,6 +59,11 @@ impl NvJitLink {
                 log: library::function(library, path, "nvJitLinkGetErrorLog")?,
             })
         }
+    }
+
+    /// The linker's version, where it tells.
+    pub(crate) fn version(&self) -> Option<Version> {
+        self.version
     }
 
     /// Links relocatable machine code with a static library. The error is the linker's log.
@@ -91,6 +101,14 @@ impl NvJitLink {
         session.check("nvJitLinkComplete", unsafe { (self.complete)(handle) })?;
         session.read(self.cubin_size, self.cubin)
     }
+}
+
+/// Asks the library for its version.
+fn version_told(function: GetVersion) -> Option<Version> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: it writes two numbers.
+    let status = unsafe { function(&mut major, &mut minor) };
+    (status == 0).then(|| Version::new(major, minor))
 }
 
 /// One link under way.

@@ -143,9 +143,11 @@ impl GpuInfo {
                 let message = format!("{}; without it the driver links", absent(Part::NvJitLink));
                 self.lacks("nvjitlink", message);
             }
-            Some((Ok(_), found)) => {
-                let (path, version) = (found.path, found.version);
-                self.nvjitlink = Some(Tool { path, version });
+            Some((Ok(linker), found)) => {
+                self.nvjitlink = Some(Tool {
+                    version: linker.version().or(found.version),
+                    path: found.path,
+                });
             }
             Some((Err(error), _)) => self.lacks("nvjitlink", error),
         }

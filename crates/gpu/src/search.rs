@@ -9,24 +9,17 @@
 
 use crate::{
     Version,
-    library::{Part, version_of},
+    toolkit::{Toolkit, choose, subfolders, toolkits_in},
 };
 use std::{
     env,
     ffi::OsString,
-    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// The least version of the compiler and its companions: kernels that launch kernels work
-/// differently before.
-const OLDEST: u32 = 12;
-
-/// Folders of a system's own libraries.
-const SYSTEM: [&str; 8] = [
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
+/// Folders of a system's own libraries, besides `/usr/lib/x86_64-linux-gnu` or so.
+const SYSTEM: [&str; 6] = [
     "/usr/lib64",
     "/usr/lib",
     "/usr/local/lib",
@@ -112,6 +105,7 @@ impl Search {
             places.extend(folders(name));
         }
         places.extend(installed_toolkits(Path::new("/usr/local")));
+        places.push(format!("/usr/lib/{}-linux-gnu", env::consts::ARCH).into());
         places.extend(SYSTEM.map(PathBuf::from));
         for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
             places.extend(folders(name));
@@ -145,108 +139,6 @@ impl Search {
     }
 }
 
-/// Files that were installed together.
-#[derive(Debug, Default)]
-struct Toolkit {
-    /// Newest first within each part.
-    files: Vec<(Part, Found)>,
-}
-
-impl Toolkit {
-    /// What the folders hold.
-    fn of(folders: &[PathBuf]) -> Self {
-        let mut files: Vec<_> = folders.iter().flat_map(|folder| files_in(folder)).collect();
-        files.sort_by_key(|(_, found)| std::cmp::Reverse(found.version));
-        Self { files }
-    }
-
-    fn all(&self, part: Part) -> impl Iterator<Item = &Found> {
-        let files = self.files.iter();
-        files.filter_map(move |(kind, found)| (*kind == part).then_some(found))
-    }
-
-    /// Whether anything here is of another major version and nothing of this.
-    fn contradicts(&self, major: u32) -> bool {
-        let mut majors = self
-            .files
-            .iter()
-            .filter_map(|(_, found)| Some(found.version?.major))
-            .peekable();
-        majors.peek().is_some() && majors.all(|other| other != major)
-    }
-}
-
-/// The parts of CUDA directly in `folder`.
-fn files_in(folder: &Path) -> Vec<(Part, Found)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files = Vec::new();
-    for entry in entries {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let part = Part::ALL
-            .into_iter()
-            .find(|part| part.recognise(name).is_some());
-        // A dangling link is no library.
-        if let Some(part) = part
-            && entry.path().exists()
-        {
-            let path = entry.path();
-            let version = version_of(part, &path);
-            files.push((part, Found { path, version }));
-        }
-    }
-    files
-}
-
-/// What is installed at `place`: a folder of libraries, a toolkit, an environment of Python or
-/// conda, or a folder that Python imports from.
-fn toolkits_in(place: &Path) -> Vec<Toolkit> {
-    let mut folders = vec![place.to_owned(), place.join("lib64"), place.join("lib")];
-    folders.extend(subfolders(&place.join("targets")).map(|target| target.join("lib")));
-    let mut toolkits = vec![Toolkit::of(&folders)];
-    toolkits.extend(wheels_in(place));
-    for python in subfolders(&place.join("lib")).filter(|path| begins(path, "python3")) {
-        toolkits.extend(wheels_in(&python.join("site-packages")));
-    }
-    toolkits.retain(|toolkit| !toolkit.files.is_empty());
-    toolkits
-}
-
-/// Python's wheels in a folder that it imports from: since CUDA 13 all in `nvidia/cu13/lib`,
-/// before each in `nvidia/NAME/lib`.
-fn wheels_in(packages: &Path) -> Vec<Toolkit> {
-    let (versioned, single): (Vec<_>, Vec<_>) = subfolders(&packages.join("nvidia"))
-        .map(|wheel| wheel.join("lib"))
-        .partition(|lib| lib.parent().is_some_and(is_versioned));
-    let mut toolkits: Vec<_> = versioned
-        .iter()
-        .rev()
-        .map(|lib| Toolkit::of(std::slice::from_ref(lib)))
-        .collect();
-    toolkits.push(Toolkit::of(&single));
-    toolkits
-}
-
-/// Whether a folder is called `cu13` or so.
-fn is_versioned(folder: &Path) -> bool {
-    let name = folder.file_name().and_then(|name| name.to_str());
-    name.and_then(|name| name.strip_prefix("cu"))
-        .is_some_and(|number| number.parse::<u32>().is_ok())
-}
-
-fn begins(path: &Path, start: &str) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with(start))
-}
-
-/// What `folder` holds, by name.
-fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths.into_iter()
-}
-
 /// `cuda` and then `cuda-13.0` and so on under `root`, the newest first.
 fn installed_toolkits(root: &Path) -> Vec<PathBuf> {
     let number = |path: &Path| -> Option<Vec<u32>> {
@@ -276,49 +168,10 @@ fn python_folders() -> Vec<PathBuf> {
     folders.map(PathBuf::from).collect()
 }
 
-/// Picks from everything there is: the first compiler that makes code the driver can load, and
-/// the linker and device runtime of the same major version, best from beside it.
-fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
-    let compilers = |fits: &dyn Fn(u32) -> bool| {
-        let all = toolkits.iter().enumerate();
-        let mut all =
-            all.flat_map(|(at, toolkit)| toolkit.all(Part::Nvrtc).map(move |found| (at, found)));
-        all.find(|(_, found)| found.version.is_none_or(|version| fits(version.major)))
-    };
-    let newest = cuda.map_or(u32::MAX, |cuda| cuda.major);
-    let nvrtc = compilers(&|major| (OLDEST..=newest).contains(&major))
-        .or_else(|| compilers(&|major| major >= OLDEST));
-    let (home, nvrtc) = nvrtc.map_or((0, None), |(home, found)| (home, Some(found.clone())));
-    let major = nvrtc.as_ref().and_then(|found| Some(found.version?.major));
-    let others = (0..toolkits.len()).filter(|&at| at != home);
-    let order: Vec<_> = toolkits
-        .get(home)
-        .into_iter()
-        .chain(others.map(|at| &toolkits[at]))
-        .collect();
-    let same = |version: Option<Version>| match (major, version) {
-        (Some(major), Some(version)) => version.major == major,
-        _ => true,
-    };
-    let nvjitlink = order.iter().find_map(|toolkit| {
-        toolkit
-            .all(Part::NvJitLink)
-            .find(|found| same(found.version))
-    });
-    let device_runtime = order
-        .iter()
-        .filter(|toolkit| major.is_none_or(|major| !toolkit.contradicts(major)))
-        .find_map(|toolkit| toolkit.all(Part::DeviceRuntime).next());
-    Libraries {
-        nvrtc,
-        nvjitlink: nvjitlink.cloned(),
-        device_runtime: device_runtime.map(|found| found.path.clone()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// A machine with these files, given by their paths.
     struct Machine(tempfile::TempDir);

@@ -1,0 +1,167 @@
+//! What is installed together, and which of it to take.
+//!
+//! Parts of different major versions do not work together, and several versions may be installed
+//! side by side, even in one folder. Files are therefore gathered by what they were installed
+//! with, and the compiler's version decides about the others.
+
+use crate::{
+    Version,
+    library::{Part, version_of},
+    search::{Found, Libraries},
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The least version of the compiler and its companions: kernels that launch kernels work
+/// differently before.
+const OLDEST: u32 = 12;
+
+/// What a toolkit calls the kind of machine that runs us; it may hold libraries for others too.
+#[cfg(target_arch = "aarch64")]
+const TARGETS: [&str; 2] = ["sbsa-linux", "aarch64-linux"];
+#[cfg(not(target_arch = "aarch64"))]
+const TARGETS: [&str; 1] = ["x86_64-linux"];
+
+/// Files that were installed together.
+#[derive(Debug, Default)]
+pub(crate) struct Toolkit {
+    /// Newest first within each part.
+    files: Vec<(Part, Found)>,
+}
+
+impl Toolkit {
+    /// What the folders hold.
+    fn of(folders: &[PathBuf]) -> Self {
+        let mut files: Vec<_> = folders.iter().flat_map(|folder| files_in(folder)).collect();
+        files.sort_by_key(|(_, found)| std::cmp::Reverse(found.version));
+        Self { files }
+    }
+
+    fn all(&self, part: Part) -> impl Iterator<Item = &Found> {
+        let files = self.files.iter();
+        files.filter_map(move |(kind, found)| (*kind == part).then_some(found))
+    }
+
+    /// Whether anything here is of another major version and nothing of this.
+    fn contradicts(&self, major: u32) -> bool {
+        let mut majors = self
+            .files
+            .iter()
+            .filter_map(|(_, found)| Some(found.version?.major))
+            .peekable();
+        majors.peek().is_some() && majors.all(|other| other != major)
+    }
+}
+
+/// The parts of CUDA directly in `folder`.
+fn files_in(folder: &Path) -> Vec<(Part, Found)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files = Vec::new();
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let part = Part::ALL
+            .into_iter()
+            .find(|part| part.recognise(name).is_some());
+        // A dangling link is no library.
+        if let Some(part) = part
+            && entry.path().exists()
+        {
+            let path = entry.path();
+            let version = version_of(part, &path);
+            files.push((part, Found { path, version }));
+        }
+    }
+    files
+}
+
+/// What is installed at `place`: a folder of libraries, a toolkit, an environment of Python or
+/// conda, or a folder that Python imports from.
+pub(crate) fn toolkits_in(place: &Path) -> Vec<Toolkit> {
+    let mut folders = vec![place.to_owned(), place.join("lib64"), place.join("lib")];
+    folders.extend(TARGETS.map(|target| place.join("targets").join(target).join("lib")));
+    let mut toolkits = vec![Toolkit::of(&folders)];
+    toolkits.extend(wheels_in(place));
+    for python in subfolders(&place.join("lib")).filter(|path| begins(path, "python3")) {
+        toolkits.extend(wheels_in(&python.join("site-packages")));
+    }
+    toolkits.retain(|toolkit| !toolkit.files.is_empty());
+    toolkits
+}
+
+/// Python's wheels in a folder that it imports from: since CUDA 13 all in `nvidia/cu13/lib`,
+/// before each in `nvidia/NAME/lib`.
+fn wheels_in(packages: &Path) -> Vec<Toolkit> {
+    let (versioned, single): (Vec<_>, Vec<_>) = subfolders(&packages.join("nvidia"))
+        .map(|wheel| wheel.join("lib"))
+        .partition(|lib| lib.parent().is_some_and(is_versioned));
+    let mut toolkits: Vec<_> = versioned
+        .iter()
+        .rev()
+        .map(|lib| Toolkit::of(std::slice::from_ref(lib)))
+        .collect();
+    toolkits.push(Toolkit::of(&single));
+    toolkits
+}
+
+/// Whether a folder is called `cu13` or so.
+fn is_versioned(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.and_then(|name| name.strip_prefix("cu"))
+        .is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+fn begins(path: &Path, start: &str) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(start))
+}
+
+/// What `folder` holds, by name.
+pub(crate) fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.into_iter()
+}
+
+/// Picks from everything there is: the first compiler that makes code the driver can load, and
+/// the linker and device runtime of the same major version, best from beside it.
+pub(crate) fn choose(toolkits: &[Toolkit], cuda: Option<Version>) -> Libraries {
+    let compilers = |fits: &dyn Fn(u32) -> bool| {
+        let all = toolkits.iter().enumerate();
+        let mut all =
+            all.flat_map(|(at, toolkit)| toolkit.all(Part::Nvrtc).map(move |found| (at, found)));
+        all.find(|(_, found)| found.version.is_none_or(|version| fits(version.major)))
+    };
+    let newest = cuda.map_or(u32::MAX, |cuda| cuda.major);
+    let nvrtc = compilers(&|major| (OLDEST..=newest).contains(&major))
+        .or_else(|| compilers(&|major| major >= OLDEST));
+    let (home, nvrtc) = nvrtc.map_or((0, None), |(home, found)| (home, Some(found.clone())));
+    let major = nvrtc.as_ref().and_then(|found| Some(found.version?.major));
+    let others = (0..toolkits.len()).filter(|&at| at != home);
+    let order: Vec<_> = toolkits
+        .get(home)
+        .into_iter()
+        .chain(others.map(|at| &toolkits[at]))
+        .collect();
+    let same = |version: Option<Version>| match (major, version) {
+        (Some(major), Some(version)) => version.major == major,
+        _ => true,
+    };
+    let nvjitlink = order.iter().find_map(|toolkit| {
+        toolkit
+            .all(Part::NvJitLink)
+            .find(|found| same(found.version))
+    });
+    let device_runtime = order
+        .iter()
+        .filter(|toolkit| major.is_none_or(|major| !toolkit.contradicts(major)))
+        .find_map(|toolkit| toolkit.all(Part::DeviceRuntime).next());
+    Libraries {
+        nvrtc,
+        nvjitlink: nvjitlink.cloned(),
+        device_runtime: device_runtime.map(|found| found.path.clone()),
+    }
+}

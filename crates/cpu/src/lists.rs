@@ -32,8 +32,13 @@ pub enum ListOrder {
     Ascending,
 }
 
-/// Entries a worker claims at a time.
+/// Entries a worker claims at a time for one of its streams, at most…
 const CHUNK: u64 = 1 << 15;
+/// …at least…
+const SMALL_CHUNK: u64 = 1 << 8;
+/// …and in between so that what the last chunks of all streams leave empty is at most one part in
+/// this many of the storage.
+const CHUNKS_PER_STREAM: u64 = 16;
 
 /// Marks a start that counts from the beginning of an overflow block: bit 63, then the block's
 /// number, then 40 bits of offset.
@@ -234,14 +239,20 @@ impl NeighborLists {
         Ok(())
     }
 
-    /// Fills the lists with `write`, which is handed the shared writer.
-    pub(crate) fn fill(&mut self, write: impl FnOnce(&ListWriter<'_>)) -> Result<(), Error> {
+    /// Fills the lists with `write`, which is handed the shared writer of `streams` streams.
+    pub(crate) fn fill(
+        &mut self,
+        streams: usize,
+        write: impl FnOnce(&ListWriter<'_>),
+    ) -> Result<(), Error> {
         let capacity = self.indices.len() as u64;
+        let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
         let writer = ListWriter {
             start: SharedMut::new(&mut self.start),
             count: SharedMut::new(&mut self.count),
             storage: SharedMut::new(&mut self.indices),
             capacity,
+            chunk: share.clamp(SMALL_CHUNK, CHUNK),
             next: AtomicU64::new(0),
             overflow: Mutex::default(),
             failed: AtomicU64::new(0),
@@ -369,6 +380,8 @@ pub(crate) struct ListWriter<'a> {
     count: SharedMut<'a, u32>,
     storage: SharedMut<'a, u32>,
     capacity: u64,
+    /// Entries to claim at a time.
+    chunk: u64,
     next: AtomicU64,
     overflow: Mutex<Vec<(u64, Vec<u32>)>>,
     /// Entries of an overflow block that could not be allocated.
@@ -408,7 +421,7 @@ impl ListWriter<'_> {
     fn refill(&self, chunk: &mut Chunk, most: usize) -> bool {
         self.retire(chunk);
         let most = most as u64;
-        let size = CHUNK.max(4 * most).min(self.capacity / 64).max(most);
+        let size = self.chunk.max(2 * most);
         let begin = self.next.fetch_add(size, Ordering::Relaxed);
         if begin + size <= self.capacity {
             // SAFETY: claimed chunks are disjoint and inside the storage.

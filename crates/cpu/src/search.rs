@@ -62,7 +62,7 @@ impl CpuLane {
             false => 0,
         };
         lists.prepare(targets, expected)?;
-        lists.fill(|writer| {
+        lists.fill(STREAMS * self.threads(), |writer| {
             let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
             let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
             self.for_each_task(targets, |slots, scratch| {
@@ -147,7 +147,7 @@ impl CpuLane {
         }
         let most_candidates = sink.room[0].len();
         let mean = pairs as f64 / sampled.max(1) as f64;
-        let slack = (self.threads() * STREAMS * 8 * (most_candidates + LANES)) as u64;
+        let slack = (self.threads() * STREAMS * 24 * (most_candidates + LANES)) as u64;
         (mean * targets as f64 * 1.1) as u64 + slack + (1 << 12)
     }
 }

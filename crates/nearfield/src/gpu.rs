@@ -6,15 +6,16 @@
 use crate::{
     Device, Engine, Error, GpuReport, ListOrder, PairKernel, PointSetId, Strategy, Traversal,
 };
-use nearfield_cpu::{ListKind, Output, RadiusRule};
+use nearfield_cpu::{Lender, LentMemory, ListKind, Output, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, DeviceLattice, DeviceLists, DevicePoints, GpuLane, PairFields, PairOfPoints,
-    PairProgram, PairScratch,
+    self as gpu, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, PairFields,
+    PairOfPoints, PairProgram, PairScratch,
 };
 use nearfield_grid::{Bounds, Lattice};
 use nearfield_pairs::{Channels, Field};
 use std::{
     borrow::Cow,
+    ptr::NonNull,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -164,23 +165,13 @@ impl Engine {
         }
     }
 
-    /// Cells to a radius on the GPU: finer ones test fewer candidates, but their table has to be
-    /// filled every step.
+    /// Cells to a radius on the GPU.
     fn gpu_subdivision(&self, bounds: &Bounds) -> u32 {
         if self.settings.subdivision > 1 {
             return self.settings.subdivision;
         }
-        let edges = self.lattice.edges();
-        let extent = bounds.extent();
-        let cells: f64 = (0..3)
-            .map(|axis| extent[axis] / edges[axis] + 1.0)
-            .product();
-        let points: usize = self.sets.iter().map(|set| set.grid.points().len()).sum();
-        let points = points.max(1) as f64;
-        match points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
-            true => 2,
-            false => 1,
-        }
+        let points = self.sets.iter().map(|set| set.grid.points().len()).sum();
+        finer_cells(points, bounds.extent(), self.lattice.edges())
     }
 
     /// The GPU, where it can do what the engine's settings ask for.
@@ -219,12 +210,13 @@ impl Engine {
                 if let Some(pair) = state.pair(at / sets, at % sets) {
                     state.lane.search(pair, kind, strategy, &mut storage)?;
                 }
-                let received =
-                    lists.receive(storage.len(), storage.pairs(), |start, count, entries| {
-                        storage
-                            .download(&state.lane, start, count, entries)
-                            .map_err(Received::Gpu)
-                    });
+                let lender = PageLocked(&state.lane);
+                let (targets, pairs) = (storage.len(), storage.pairs());
+                let received = lists.receive(targets, pairs, &lender, |start, count, entries| {
+                    storage
+                        .download(&state.lane, start, count, entries)
+                        .map_err(Received::Gpu)
+                });
                 state.lists = storage;
                 match received {
                     Err(Received::Gpu(error)) => Err(error),
@@ -260,6 +252,46 @@ impl Engine {
             Ok(Some(counts))
         });
         counted.flatten()
+    }
+}
+
+/// Cells to a radius for so many points in a box: finer ones test fewer candidates, but their table
+/// has to be filled every step. `edges` are those of one cell to a radius.
+pub(crate) fn finer_cells(points: usize, extent: [f64; 3], edges: [f64; 3]) -> u32 {
+    let cells: f64 = (0..3)
+        .map(|axis| extent[axis] / edges[axis] + 1.0)
+        .product();
+    let points = points.max(1) as f64;
+    match points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
+        true => 2,
+        false => 1,
+    }
+}
+
+/// Lends memory that the GPU can write into.
+struct PageLocked<'a>(&'a GpuLane);
+
+impl Lender for PageLocked<'_> {
+    type Error = Received;
+
+    fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Received> {
+        let buffer = self.0.host_buffer(len).map_err(Received::Gpu)?;
+        Ok(Box::new(Lent(buffer)))
+    }
+
+    fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Received> {
+        let buffer = self.0.host_buffer(len).map_err(Received::Gpu)?;
+        Ok(Box::new(Lent(buffer)))
+    }
+}
+
+#[derive(Debug)]
+struct Lent<T>(HostBuffer<T>);
+
+// SAFETY: the buffer's memory does not move, and is reached through `place` alone.
+unsafe impl<T: Send + Sync + std::fmt::Debug> LentMemory<T> for Lent<T> {
+    fn place(&mut self) -> (NonNull<T>, usize) {
+        (self.0.place(), self.0.len())
     }
 }
 

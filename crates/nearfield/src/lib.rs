@@ -27,6 +27,7 @@
 //!   keep lists over many steps of slowly moving points.
 //! * Points may have search radii of their own ([`Builder::radii`], [`Engine::set_radii`]), as SPH
 //!   with adaptive resolution needs them: the target's, the source's or the larger one decides.
+//! * A [`ResidentEngine`](resident::ResidentEngine) serves programs whose data live on a GPU.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
 //!
@@ -55,6 +56,7 @@ mod gpu;
 mod lists;
 mod radii;
 mod report;
+pub mod resident;
 mod sets;
 mod traverse;
 mod verlet;

@@ -9,6 +9,7 @@
 
 mod buffer;
 mod grid;
+mod host;
 mod launch;
 mod layout;
 mod lists;
@@ -17,14 +18,15 @@ mod programs;
 mod strategy;
 mod walk;
 
-pub use grid::{DeviceLattice, DevicePoints, Measured};
+pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
+pub use host::HostBuffer;
 pub use lists::{DeviceLists, ListKind};
-pub use pairs::{PairFields, PairProgram, PairScratch};
+pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};
 pub(crate) use programs::traversal_programs;
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
 
-use crate::{DeviceInfo, Error, Modules, open, probe::describe};
+use crate::{DeviceInfo, Error, Module, Modules, Program, open, probe::describe};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
 use launch::GridKernels;
 use programs::Traversals;
@@ -92,6 +94,44 @@ impl GpuLane {
             .new_stream()
             .map_err(|error| Error::driver("cuStreamCreate", error))?;
         Ok(Self { shared, stream })
+    }
+
+    /// As [`new`](Self::new), for work in the order of a stream of the caller's, on the stream's GPU.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn on(stream: &Arc<CudaStream>) -> Result<Self, Error> {
+        let device = u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX);
+        Ok(Self {
+            shared: Shared::of(device)?,
+            stream: stream.clone(),
+        })
+    }
+
+    /// The stream on which the lane does everything.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
+    ///
+    /// # Errors
+    /// Those of [`Modules::load`].
+    pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
+        self.shared.modules.load(program)
+    }
+
+    /// Refuses arrays of another GPU.
+    fn holds(&self, what: &'static str, found: usize) -> Result<(), Error> {
+        let expected = self.stream.context().ordinal();
+        match found == expected {
+            true => Ok(()),
+            false => Err(Error::OtherDevice {
+                what,
+                found,
+                expected,
+            }),
+        }
     }
 
     /// The GPU.

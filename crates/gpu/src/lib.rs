@@ -19,6 +19,7 @@
 
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod auto;
 mod cache;
 mod compile;
 mod driver;
@@ -35,6 +36,7 @@ mod store;
 mod toolkit;
 mod version;
 
+pub use auto::{Chooser, Class, Tried, Way};
 pub use cache::{Cache, Entry};
 pub use compile::{Compiler, Linker};
 pub use cudarc;

@@ -69,7 +69,7 @@ pub use error::Error;
 pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
-pub use nearfield_gpu::{GpuInfo, ParseStrategyError, Strategy};
+pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way};
 pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
     Channels, Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,

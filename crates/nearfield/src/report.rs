@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, SimdLevel, Strategy, TableKind};
+use crate::{Device, SimdLevel, Strategy, TableKind, Tried};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -43,6 +43,8 @@ pub struct GpuReport {
     pub subdivision: u32,
     /// Bytes held on the device.
     pub bytes: usize,
+    /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
+    pub tried: Vec<Tried>,
     /// Why the CPU lane does the work instead, after the GPU failed.
     pub failed: Option<String>,
 }

@@ -157,16 +157,28 @@ impl GpuLane {
     pub fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, f32), Error> {
         let begin = self.mark()?;
         let result = work()?;
-        let end = self.mark()?;
-        let milliseconds = begin
-            .elapsed_ms(&end)
-            .map_err(|error| Error::driver("cuEventElapsedTime", error))?;
+        let milliseconds = self.since(&begin)?;
         Ok((result, milliseconds))
     }
 
-    fn mark(&self) -> Result<CudaEvent, Error> {
+    /// A mark in the lane's work, for [`since`](Self::since).
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn mark(&self) -> Result<CudaEvent, Error> {
         self.stream
             .record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
             .map_err(|error| Error::driver("cuEventRecord", error))
+    }
+
+    /// Milliseconds of the device from a mark to the end of what has been started; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn since(&self, begin: &CudaEvent) -> Result<f32, Error> {
+        let end = self.mark()?;
+        begin
+            .elapsed_ms(&end)
+            .map_err(|error| Error::driver("cuEventElapsedTime", error))
     }
 }

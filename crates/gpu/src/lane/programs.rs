@@ -75,7 +75,7 @@ impl Traversal {
 
     fn source(&self) -> &'static Source {
         match self.strategy {
-            Strategy::Flat => &nearfield_kernels::FLAT,
+            Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
             Strategy::CellTasks => &nearfield_kernels::TASKS,
             Strategy::ChildPerCell | Strategy::ChildAggregated => &nearfield_kernels::CHILDREN,
         }
@@ -85,7 +85,7 @@ impl Traversal {
         let module = modules.load(&self.program())?;
         let pairs = matches!(self.work, Work::Pairs(_));
         Ok(match self.strategy {
-            Strategy::Flat => {
+            Strategy::Flat | Strategy::Auto => {
                 let lists = matches!(self.work, Work::Lists(_));
                 TraversalKernels::Flat(Flat::load(&module, lists, pairs)?)
             }

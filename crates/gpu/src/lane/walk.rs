@@ -53,6 +53,10 @@ impl PairOfPoints<'_> {
 
     /// The program that does `work` with these pairs.
     pub(crate) fn traversal(&self, strategy: Strategy, work: Work, half: bool) -> Traversal {
+        let strategy = match strategy {
+            Strategy::Auto => Strategy::Flat,
+            strategy => strategy,
+        };
         let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
         let open = match plain {
             true if self.same_set => Open::OneSet,

@@ -309,6 +309,7 @@ impl ResidentEngine {
             strategy: self.settings.strategy,
             subdivision: self.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: self.bytes(),
+            tried: Vec::new(),
             failed: None,
         }
     }

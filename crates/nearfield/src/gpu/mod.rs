@@ -3,26 +3,33 @@
 //! The host keeps everything too, so nothing is lost when the GPU fails: the step is finished on
 //! the CPU lane, as are all that follow, and the report says why.
 
+mod lent;
+mod times;
+
 use crate::{
     Device, Engine, Error, GpuReport, ListOrder, PairKernel, PointSetId, Strategy, Traversal,
 };
-use nearfield_cpu::{Lender, LentMemory, ListKind, Output, RadiusRule};
+use lent::{PageLocked, Received};
+use nearfield_cpu::{ListKind, Output, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, PairFields,
-    PairOfPoints, PairProgram, PairScratch,
+    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, PairFields,
+    PairOfPoints, PairProgram, PairScratch, Way,
 };
 use nearfield_grid::{Bounds, Lattice};
 use nearfield_pairs::{Channels, Field};
 use std::{
     borrow::Cow,
-    ptr::NonNull,
+    hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use times::Times;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table.
 const FINER_FROM: f64 = 4.0;
 /// Cells per point that the finer table may have.
 const FINER_CELLS: f64 = 12.0;
+/// Cells per point that a table may have to be tried by the strategy `auto`.
+const MOST_CELLS: f64 = 20.0;
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
@@ -36,6 +43,7 @@ struct State {
     lane: GpuLane,
     /// Positions on the device are current; sorting waits for the first search.
     sets: Vec<Placed>,
+    times: Times,
     lattice: Option<DeviceLattice>,
     lists: DeviceLists,
     scratch: PairScratch,
@@ -55,6 +63,7 @@ impl GpuSide {
             state: Mutex::new(State {
                 lane: GpuLane::new(number)?,
                 sets: Vec::new(),
+                times: Times::default(),
                 lattice: None,
                 lists: DeviceLists::default(),
                 scratch: PairScratch::default(),
@@ -87,9 +96,10 @@ impl GpuSide {
         let sets = state.sets.iter().map(|set| set.points.bytes());
         GpuReport {
             name: state.lane.device().name.clone(),
-            strategy,
+            strategy: state.times.way().map_or(strategy, |way| way.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>() + state.lists.bytes(),
+            tried: state.times.tried(),
             failed: state.failed.clone(),
         }
     }
@@ -117,10 +127,49 @@ impl GpuSide {
 }
 
 impl State {
+    /// The way to run: that of the engine's settings, or what the times so far speak for.
+    fn way(&mut self, engine: &Engine) -> Way {
+        let (strategy, all) = (engine.settings.strategy, engine.bounds());
+        if strategy != Strategy::Auto {
+            return Way {
+                strategy,
+                subdivision: engine.gpu_subdivision(&all),
+            };
+        }
+        let sorted = self.lattice.is_some() && self.sets.iter().all(|set| set.sorted);
+        match self.times.way().filter(|_| sorted) {
+            Some(way) => way,
+            None => {
+                let (class, finest) = engine.crowding(&all);
+                self.times.next(class, finest)
+            }
+        }
+    }
+
+    /// Does `work` and books its time; `name` tells it from other works of the step.
+    fn booked<T>(
+        &mut self,
+        name: impl Hash,
+        work: impl FnOnce(&mut Self) -> Result<T, gpu::Error>,
+    ) -> Result<T, gpu::Error> {
+        if self.times.way().is_none() {
+            return work(self);
+        }
+        let begin = self.lane.mark()?;
+        let done = work(self)?;
+        self.times.book(name, self.lane.since(&begin)?);
+        Ok(done)
+    }
+
     /// Brings all sets onto a lattice for the GPU, which has its own cell size.
-    fn sort(&mut self, engine: &Engine) -> Result<(), gpu::Error> {
+    fn sort(&mut self, engine: &Engine) -> Result<Strategy, gpu::Error> {
+        let way = self.way(engine);
+        self.booked("sort", |state| state.sort_by(engine, way.subdivision))?;
+        Ok(way.strategy)
+    }
+
+    fn sort_by(&mut self, engine: &Engine, subdivision: u32) -> Result<(), gpu::Error> {
         let all = engine.bounds();
-        let subdivision = engine.gpu_subdivision(&all);
         let (radius, domain) = (engine.lattice.radius(), *engine.lattice.domain());
         let lattice = match Lattice::new(radius, domain, subdivision, &all) {
             Ok(lattice) => lattice,
@@ -174,6 +223,18 @@ impl Engine {
         finer_cells(points, bounds.extent(), self.lattice.edges())
     }
 
+    /// How crowded cells of the radius' edge are, and the finest cells whose table is no burden.
+    fn crowding(&self, bounds: &Bounds) -> (Class, u32) {
+        let (edges, extent) = (self.lattice.edges(), bounds.extent());
+        let cells: f64 = (0..3)
+            .map(|axis| extent[axis] / edges[axis] + 1.0)
+            .product();
+        let points: usize = self.sets.iter().map(|set| set.grid.points().len()).sum();
+        let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MOST_CELLS * points as f64;
+        let finest = (2..=3).rev().find(affordable).unwrap_or(1);
+        (Class::of(points, cells), finest)
+    }
+
     /// The GPU, where it can do what the engine's settings ask for.
     fn gpu_for_lists(&self) -> Option<&GpuSide> {
         self.gpu
@@ -202,14 +263,16 @@ impl Engine {
             ListKind::Full => gpu::ListKind::Full,
             ListKind::Half => gpu::ListKind::Half,
         };
-        let strategy = self.settings.strategy;
         let found = self.gpu.as_ref().and_then(|side| {
             side.attempt(|state| {
-                state.sort(self)?;
+                let strategy = state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
-                if let Some(pair) = state.pair(at / sets, at % sets) {
-                    state.lane.search(pair, kind, strategy, &mut storage)?;
-                }
+                state.booked(("lists", at), |state| {
+                    match state.pair(at / sets, at % sets) {
+                        Some(pair) => state.lane.search(pair, kind, strategy, &mut storage),
+                        None => Ok(()),
+                    }
+                })?;
                 let lender = PageLocked(&state.lane);
                 let (targets, pairs) = (storage.len(), storage.pairs());
                 let received = lists.receive(targets, pairs, &lender, |start, count, entries| {
@@ -242,14 +305,14 @@ impl Engine {
     ) -> Option<Vec<u32>> {
         let side = self.gpu_for_lists()?;
         let counted = side.attempt(|state| {
-            state.sort(self)?;
-            let Some(pair) = state.pair(targets.0, sources.0) else {
-                return Ok(None);
-            };
-            let counts = state
-                .lane
-                .count(pair, gpu::ListKind::Full, self.settings.strategy)?;
-            Ok(Some(counts))
+            let strategy = state.sort(self)?;
+            state.booked(("counts", targets, sources), |state| {
+                let Some(pair) = state.pair(targets.0, sources.0) else {
+                    return Ok(None);
+                };
+                let counts = state.lane.count(pair, gpu::ListKind::Full, strategy)?;
+                Ok(Some(counts))
+            })
         });
         counted.flatten()
     }
@@ -265,45 +328,6 @@ pub(crate) fn finer_cells(points: usize, extent: [f64; 3], edges: [f64; 3]) -> u
     match points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
         true => 2,
         false => 1,
-    }
-}
-
-/// Lends memory that the GPU can write into.
-struct PageLocked<'a>(&'a GpuLane);
-
-impl Lender for PageLocked<'_> {
-    type Error = Received;
-
-    fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Received> {
-        let buffer = self.0.host_buffer(len).map_err(Received::Gpu)?;
-        Ok(Box::new(Lent(buffer)))
-    }
-
-    fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Received> {
-        let buffer = self.0.host_buffer(len).map_err(Received::Gpu)?;
-        Ok(Box::new(Lent(buffer)))
-    }
-}
-
-#[derive(Debug)]
-struct Lent<T>(HostBuffer<T>);
-
-// SAFETY: the buffer's memory does not move, and is reached through `place` alone.
-unsafe impl<T: Send + Sync + std::fmt::Debug> LentMemory<T> for Lent<T> {
-    fn place(&mut self) -> (NonNull<T>, usize) {
-        (self.0.place(), self.0.len())
-    }
-}
-
-/// Why lists did not arrive.
-enum Received {
-    Gpu(gpu::Error),
-    Cpu(nearfield_cpu::Error),
-}
-
-impl From<nearfield_cpu::Error> for Received {
-    fn from(error: nearfield_cpu::Error) -> Self {
-        Self::Cpu(error)
     }
 }
 
@@ -331,23 +355,26 @@ impl<K: PairKernel> Traversal<'_, K> {
         let mut results = vec![0.0f32; targets * K::Output::COUNT];
         let mut refused = None;
         let done = side.attempt(|state| {
-            state.sort(engine)?;
+            let strategy = state.sort(engine)?;
             let mut scratch = std::mem::take(&mut state.scratch);
-            let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
-                return Ok(());
-            };
             let fields = PairFields {
                 targets: &of_targets,
                 sources: &of_sources,
             };
-            let evaluated = state.lane.evaluate(
-                pair,
-                (&program, &uniforms),
-                fields,
-                engine.settings.strategy,
-                &mut results,
-                &mut scratch,
-            );
+            let name = (&program, self.targets, self.sources);
+            let evaluated = state.booked(name, |state| {
+                let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
+                    return Ok(());
+                };
+                state.lane.evaluate(
+                    pair,
+                    (&program, &uniforms),
+                    fields,
+                    strategy,
+                    &mut results,
+                    &mut scratch,
+                )
+            });
             state.scratch = scratch;
             match evaluated {
                 Err(error @ gpu::Error::Compile { .. }) => {

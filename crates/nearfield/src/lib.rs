@@ -53,6 +53,7 @@ mod engine;
 mod error;
 mod geometry;
 mod gpu;
+mod lazy;
 mod lists;
 mod radii;
 mod report;

@@ -78,7 +78,8 @@ pub struct MemoryReport {
     pub places: usize,
     /// Radii of single points, in the caller's order and sorted.
     pub radii: usize,
-    /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) alone.
+    /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) and by engines
+    /// that work on a GPU.
     pub positions: usize,
     /// Scratch of the CPU lane's workers: candidates and their fields.
     pub lane_scratch: usize,
@@ -127,7 +128,7 @@ impl MemoryReport {
 pub struct SetReport {
     /// Number of points.
     pub points: usize,
-    /// Cells its table covers.
+    /// Cells its table covers; 0 while only a GPU has sorted the set.
     pub cells: usize,
     /// How cells are looked up.
     pub table: TableKind,

@@ -152,6 +152,22 @@ impl GpuLane {
         self.measure(points)
     }
 
+    /// Copies positions to the device, x, y and z of one point after the other, without looking at
+    /// them. Where they are in [page-locked memory](crate::HostBuffer) this does not wait for the
+    /// copy: leave them as they are until the lane has been [waited for](Self::wait).
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub fn receive(&self, points: &mut DevicePoints, positions: &[f32]) -> Result<(), Error> {
+        let count = countable(positions.len() / 3)?;
+        points.positions.upload(&self.stream, positions)?;
+        points.status.reserve(&self.stream, 1)?;
+        points.tiles.reserve(&self.stream, 1)?;
+        points.count = count;
+        points.cells = 0;
+        Ok(())
+    }
+
     /// Takes over positions that are on the device already: x, y and z of one point after the other.
     /// They are copied, without waiting for it. The set must be [sorted](Self::sort) (or, if it was
     /// before and its number of points is the same, [sorted again](Self::sort_again)) before

@@ -81,6 +81,8 @@ impl<T> Drop for HostBuffer<T> {
     fn drop(&mut self) {
         // What a context that is gone held is gone with it.
         if self.context.bind_to_thread().is_ok() {
+            // A copy that was started may not have ended.
+            let _ = self.context.synchronize();
             // SAFETY: it came from malloc_host and is freed once.
             let _ = unsafe { result::free_host(self.place.as_ptr().cast()) };
         }

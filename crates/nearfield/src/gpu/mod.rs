@@ -11,7 +11,7 @@ use crate::{Device, Engine, Error, GpuReport, ListOrder, PointSetId, Strategy};
 use lent::{PageLocked, Received};
 use nearfield_cpu::{ListKind, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer,
+    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, HostLists,
     PairOfPoints, PairScratch, Way,
 };
 use nearfield_grid::{Bounds, Lattice, Positions};
@@ -321,25 +321,33 @@ impl Engine {
             side.attempt(|state| {
                 let strategy = state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
-                state.booked(("lists", at), |state| {
-                    match state.pair(at / sets, at % sets) {
-                        Some(pair) => state.lane.search(pair, kind, strategy, &mut storage),
-                        None => Ok(()),
+                let received = state.booked(("lists", at), |state| {
+                    let Some(pair) = state.pair(at / sets, at % sets) else {
+                        return Ok(Ok(()));
+                    };
+                    let lane = &state.lane;
+                    let pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
+                    let (targets, lender) = (pair.targets.len(), PageLocked(lane));
+                    let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32]| {
+                        let to = HostLists {
+                            start,
+                            count,
+                            entries,
+                        };
+                        lane.deliver_lists(pair, kind, strategy, &mut storage, to)
+                            .map_err(Received::Gpu)
+                    };
+                    let received = self
+                        .lane
+                        .install(|| lists.receive(targets, pairs, &lender, fill));
+                    match received {
+                        Err(Received::Gpu(error)) => Err(error),
+                        Err(Received::Cpu(error)) => Ok(Err(Error::Cpu(error))),
+                        Ok(()) => Ok(Ok(())),
                     }
-                })?;
-                let lender = PageLocked(&state.lane);
-                let (targets, pairs) = (storage.len(), storage.pairs());
-                let received = lists.receive(targets, pairs, &lender, |start, count, entries| {
-                    storage
-                        .download(&state.lane, start, count, entries)
-                        .map_err(Received::Gpu)
                 });
                 state.lists = storage;
-                match received {
-                    Err(Received::Gpu(error)) => Err(error),
-                    Err(Received::Cpu(error)) => Ok(Err(Error::Cpu(error))),
-                    Ok(()) => Ok(Ok(())),
-                }
+                received
             })
         });
         if found.is_some() && self.settings.order == ListOrder::Ascending {

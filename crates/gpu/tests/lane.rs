@@ -371,7 +371,7 @@ fn a_set_sorted_again_says_when_points_have_left_its_cells() {
         // A little farther than the last cell, where empty ones follow, and a lot.
         for beyond in [0.0, 1.2, 2.3, 50.0] {
             let mut moved = points.clone();
-            moved[7][0] = bounds.max[0] + beyond;
+            moved[7][0] = bounds.max[0] as f32 + beyond;
             let moved = stream.clone_htod(moved.as_flattened()).unwrap();
             lane.place(&mut set, &moved.as_view()).unwrap();
             lane.sort_again(&mut set, &lattice).unwrap();

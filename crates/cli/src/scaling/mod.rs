@@ -11,7 +11,7 @@ use crate::{
     bench::{Order, Steps, Subject, Times, Work},
     failure::Failure,
     machine,
-    options::{self, EngineOptions},
+    options::{self, EngineOptions, Radius},
     output,
 };
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
@@ -114,7 +114,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let sizes = sizes::between(args.from, args.to).map_err(Failure::Scaling)?;
     check_folder(&args.output)?;
     let radius = args.radius.or_else(|| sizes::common_radius(cloud, &sizes));
-    let report = args.engine.engine(radius.unwrap_or(1.0)).build()?.report();
+    let report = args
+        .engine
+        .engine(Radius::Single(radius.unwrap_or(1.0)))
+        .build()?
+        .report();
     let mut summary = Summary {
         cloud: cloud.name(),
         radius,
@@ -188,7 +192,7 @@ fn time(
 ) -> Result<Outcome, Failure> {
     let points = positions.len();
     let radius = args.radius.unwrap_or_else(|| cloud.default_radius(points));
-    let builder = args.engine.engine(radius);
+    let builder = args.engine.engine(Radius::Single(radius));
     let mut steps = Steps::new(builder, radius, positions.to_vec(), args.order)?;
     if work == Work::Lists {
         let counts = steps.engine().count_neighbors(steps.set(), steps.set())?;

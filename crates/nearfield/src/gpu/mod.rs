@@ -249,11 +249,14 @@ impl Engine {
         if gpu.failed() {
             return false;
         }
+        // Engines in f64 have no GPU.
+        let Ok(packed) = positions.to_packed() else {
+            return false;
+        };
         let old = self.sets[set.0].grid.take_copy(&self.lattice);
         let Some(mut copy) = self.gpu.as_ref().and_then(|gpu| gpu.copy(old, numbers)) else {
             return false;
         };
-        let packed = positions.to_packed();
         let from = packed.as_flattened();
         self.lane.install(|| {
             let to = copy[..numbers].par_chunks_mut(COPIED);

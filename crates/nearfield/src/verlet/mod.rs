@@ -152,7 +152,7 @@ impl VerletLists {
         set: PointSetId,
         positions: impl Into<Positions<'a>>,
     ) -> Result<(), Error> {
-        self.engine.grid(set)?;
+        self.engine.known(set)?;
         self.take(set, positions.into())
     }
 
@@ -211,7 +211,7 @@ impl VerletLists {
     /// # Errors
     /// [`Error::UnknownPointSet`].
     pub fn displacement(&self, set: PointSetId) -> Result<f64, Error> {
-        self.engine.grid(set)?;
+        self.engine.known(set)?;
         Ok(self.sets.path(set.0).moved())
     }
 

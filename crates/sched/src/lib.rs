@@ -1,0 +1,21 @@
+//! Which lane works on which points.
+mod cells;
+mod work;
+mod error;
+mod load;
+mod layout;
+mod plan;
+mod pipeline;
+mod times;
+pub mod emulate;
+pub use cells::{Neighbourhood, RowOffset};
+pub use emulate::*;
+pub use error::Error;
+pub use layout::{Estimate, Layout, SUBREGIONS, Subregion};
+pub use load::{CLASSES, Load, Traffic, class_of};
+pub use pipeline::{Durations, in_turn, overlapped};
+pub use plan::{Cut, Lane, Part, Plan, Stage};
+pub use times::{Fault, GpuSpans, Span, StepTimes};
+pub use work::{Brick, Bricks, CellLoad};
+pub mod controller;
+pub use controller::*;

@@ -26,10 +26,12 @@ pub struct Layout {
     ladder: Vec<u32>,
     /// Key of each of them, ascending within a subregion.
     keys: Vec<f64>,
+    /// All keys, ascending.
+    sorted: Vec<f64>,
     /// Sums over the ladder before each place: work, targets.
     before: Vec<(u64, u64)>,
-    /// (threshold up to which it is needed, bytes needed at that or more), ascending within a
-    /// subregion.
+    /// (key, bytes sent while the threshold is not above it and above the key before), ascending
+    /// within a subregion.
     uploads: Vec<(f64, f64)>,
 }
 
@@ -69,6 +71,7 @@ impl Layout {
         let mut layout = Self {
             ladder: Vec::with_capacity(bricks.as_slice().len()),
             keys: Vec::with_capacity(bricks.as_slice().len()),
+            sorted: Vec::new(),
             before: vec![(0, 0)],
             uploads: Vec::new(),
             subregions: Vec::with_capacity(ranges.len()),
@@ -78,6 +81,8 @@ impl Layout {
         for range in ranges {
             layout.push_subregion(range);
         }
+        layout.sorted.clone_from(&layout.keys);
+        layout.sorted.sort_unstable_by(f64::total_cmp);
         layout.rank_uploads();
         Ok(layout)
     }
@@ -115,8 +120,9 @@ impl Layout {
         });
     }
 
-    /// A brick is sent to the GPU while the highest key of the bricks near it is not below θ, with
-    /// the first subregion that has one of them.
+    /// A brick is sent to the GPU with the first subregion in which a brick near it is the GPU's,
+    /// that is, has a key of at least θ. As θ passes the highest key of one subregion, the brick is
+    /// no longer needed there and moves on to the next one that has a higher key.
     fn rank_uploads(&mut self) {
         let count = self.bricks.as_slice().len();
         let mut key_of = vec![f64::NEG_INFINITY; count];
@@ -129,18 +135,21 @@ impl Layout {
         }
         let mut needs = vec![Vec::new(); self.subregions.len()];
         for brick in 0..count {
-            let near = self.bricks.near(brick).iter().map(|&other| other as usize);
-            let until = near
-                .clone()
-                .map(|other| key_of[other])
-                .fold(f64::NEG_INFINITY, f64::max);
             let bytes = self.traffic.upload(&self.bricks.as_slice()[brick]);
-            let arrival = near
-                .filter(|&other| key_of[other] > f64::NEG_INFINITY)
-                .map(|other| home[other])
-                .min();
-            if let Some(arrival) = arrival.filter(|_| bytes > 0.0) {
-                needs[arrival].push((until, bytes));
+            let mut passed = f64::NEG_INFINITY;
+            // Near bricks ascend, and so do their subregions.
+            let near = self.bricks.near(brick);
+            for there in near.chunk_by(|&a, &b| home[a as usize] == home[b as usize]) {
+                let keys = there.iter().map(|&other| key_of[other as usize]);
+                let until = keys.fold(f64::NEG_INFINITY, f64::max);
+                if until > passed && bytes > 0.0 {
+                    let needs = &mut needs[home[there[0] as usize]];
+                    needs.push((until, bytes));
+                    if passed > f64::NEG_INFINITY {
+                        needs.push((passed, -bytes));
+                    }
+                    passed = until;
+                }
             }
         }
         for (subregion, mut needs) in self.subregions.iter_mut().zip(needs) {
@@ -283,20 +292,51 @@ impl Layout {
         thetas
     }
 
-    /// What both lanes have to do in `subregion` at `theta`, without making the plan. Bytes to the
-    /// GPU may differ from the plan's by what arrives one subregion earlier or later.
+    /// What both lanes have to do in `subregion` when the whole layout is cut at `theta`: what the
+    /// plan would say, without making it.
     pub fn estimate(&self, subregion: usize, theta: f64) -> Estimate {
-        let ladder = self.subregions[subregion].ladder.clone();
+        let (cpu, gpu) = self.places(subregion, theta);
+        let gpu = self.load(gpu);
+        Estimate {
+            cpu: self.load(cpu),
+            gpu,
+            upload: self.upload(subregion, theta),
+            download: self.traffic.download(gpu.targets, gpu.work()),
+        }
+    }
+
+    /// Places of the ladder that either lane has at `theta`.
+    pub(crate) fn places(&self, subregion: usize, theta: f64) -> (Range<usize>, Range<usize>) {
+        let ladder = &self.subregions[subregion].ladder;
         let cut = ladder.start + self.below(subregion, theta);
-        let gpu = self.load(cut..ladder.end);
+        (ladder.start..cut, cut..ladder.end)
+    }
+
+    /// Bytes that go to the GPU with a subregion at `theta`.
+    pub(crate) fn upload(&self, subregion: usize, theta: f64) -> f64 {
         let uploads = &self.uploads[self.subregions[subregion].uploads.clone()];
         let needed = uploads.partition_point(|need| need.0 < theta);
-        Estimate {
-            cpu: self.load(ladder.start..cut),
-            gpu,
-            upload: uploads.get(needed).map_or(0.0, |need| need.1),
-            download: self.traffic.download(&gpu),
-        }
+        uploads.get(needed).map_or(0.0, |need| need.1.max(0.0))
+    }
+
+    /// Bytes that come back for places of the ladder.
+    pub(crate) fn download(&self, places: Range<usize>) -> f64 {
+        let ((work, targets), (work_end, targets_end)) =
+            (self.before[places.start], self.before[places.end]);
+        self.traffic.download(targets_end - targets, work_end - work)
+    }
+
+    /// Class and work of every place of the ladder.
+    pub(crate) fn classes_and_work(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.ladder.iter().map(|&brick| {
+            let brick = &self.bricks.as_slice()[brick as usize];
+            (class_of(brick.targets), brick.work)
+        })
+    }
+
+    /// All keys, ascending: a threshold between two of them splits as either of them does.
+    pub(crate) fn sorted_keys(&self) -> &[f64] {
+        &self.sorted
     }
 
     /// Sum over places of the ladder, which ascend in occupancy: one look-up per class.

@@ -96,8 +96,7 @@ impl Traffic {
     }
 
     /// Bytes fetched for what the GPU did.
-    pub(crate) fn download(&self, load: &Load) -> f64 {
-        load.targets as f64 * self.download_per_target
-            + load.work() as f64 * self.download_per_pair
+    pub(crate) fn download(&self, targets: u64, work: u64) -> f64 {
+        targets as f64 * self.download_per_target + work as f64 * self.download_per_pair
     }
 }

@@ -117,7 +117,7 @@ impl Plan {
             let gpu = plan.push_part(layout, subregion, Lane::Gpu);
             let (uploads, upload) = plan.push_uploads(layout, gpu.bricks.clone(), &mut sent);
             plan.stages.push(Stage {
-                download: layout.traffic().download(&gpu.load),
+                download: layout.traffic().download(gpu.load.targets, gpu.load.work()),
                 cpu,
                 gpu,
                 uploads,

@@ -101,7 +101,7 @@ impl Bricks {
             self.starts[brick] = kept;
             for at in first..last {
                 if at == first || self.near[at] != self.near[at - 1] {
-                    self.near.swap(kept, at);
+                    self.near[kept] = self.near[at];
                     kept += 1;
                 }
             }

@@ -27,13 +27,12 @@ pub(super) struct Cost {
 pub(super) struct Sample {
     pub(super) amounts: Amounts,
     pub(super) ms: f64,
-    pub(super) weight: f64,
 }
 
 impl Cost {
     /// The same rate for every class; `None` without measurements.
-    pub(super) fn flat(samples: &[Sample]) -> Option<Self> {
-        let amount: f64 = samples.iter().map(|s| s.amounts.iter().sum::<f64>()).sum();
+    fn flat(samples: &[Sample]) -> Option<Self> {
+        let amount = amount_of(samples);
         let ms: f64 = samples.iter().map(|sample| sample.ms).sum();
         (amount > 0.0 && ms > 0.0).then(|| Self {
             base: 0.0,
@@ -52,60 +51,103 @@ impl Cost {
         if any { ms } else { 0.0 }
     }
 
-    /// Everything takes `factor` times as long.
-    pub(super) fn scale(&mut self, factor: f64) {
-        self.base *= factor;
-        self.rates.iter_mut().for_each(|rate| *rate *= factor);
+    /// Milliseconds for anything at all.
+    pub(super) fn base(&self) -> f64 {
+        self.base
     }
 
-    /// Moves towards what explains the samples best.
-    pub(super) fn refit(&mut self, samples: &[Sample]) {
-        let Some(flat) = Self::flat(samples) else {
-            return;
-        };
-        // Amounts in units of a usual sample, so that all terms are milliseconds.
-        let total: f64 = samples.iter().map(|s| s.amounts.iter().sum::<f64>()).sum();
-        let unit = total / samples.len() as f64;
-        let mut matrix = [[0.0; TERMS]; TERMS];
-        let mut right = [0.0; TERMS];
+    /// Milliseconds per amount of a class.
+    pub(super) fn rate(&self, class: usize) -> f64 {
+        self.rates[class]
+    }
+}
+
+/// A cost and the measurements it follows from, which fade.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fit {
+    cost: Option<Cost>,
+    /// Amount of a usual sample: in its units all terms are milliseconds.
+    unit: f64,
+    matrix: [[f64; TERMS]; TERMS],
+    right: [f64; TERMS],
+}
+
+impl Fit {
+    /// `None` before anything was measured.
+    pub(super) fn cost(&self) -> Option<&Cost> {
+        self.cost.as_ref()
+    }
+
+    /// Takes the measurements of a step in; all earlier ones count `fading` times as much.
+    pub(super) fn add(&mut self, samples: &[Sample], fading: f64) {
+        if self.cost.is_none() {
+            self.cost = Cost::flat(samples);
+            self.unit = amount_of(samples) / samples.len() as f64;
+        }
+        for value in self.matrix.iter_mut().flatten().chain(&mut self.right) {
+            *value *= fading;
+        }
         for sample in samples {
-            let terms = terms(&sample.amounts, unit);
-            let rest = sample.ms - self.of(&sample.amounts);
-            for row in 0..TERMS {
-                if terms[row] == 0.0 {
-                    continue;
-                }
-                let weighted = sample.weight * terms[row];
-                right[row] += weighted * rest;
-                for column in 0..=row {
-                    matrix[row][column] += weighted * terms[column];
-                }
+            self.accumulate(sample);
+        }
+        self.solve();
+    }
+
+    /// Everything takes `factor` times as long from now on: what was measured no longer counts, but
+    /// how classes compare does.
+    pub(super) fn restart(&mut self, factor: f64) {
+        if let Some(cost) = &mut self.cost {
+            cost.base *= factor;
+            cost.rates.iter_mut().for_each(|rate| *rate *= factor);
+        }
+        self.matrix = [[0.0; TERMS]; TERMS];
+        self.right = [0.0; TERMS];
+    }
+
+    fn accumulate(&mut self, sample: &Sample) {
+        let mut terms = [0.0; TERMS];
+        terms[0] = 1.0;
+        for (term, amount) in terms[1..].iter_mut().zip(sample.amounts) {
+            *term = amount / self.unit;
+        }
+        for row in 0..TERMS {
+            if terms[row] == 0.0 {
+                continue;
             }
+            self.right[row] += terms[row] * sample.ms;
+            for column in 0..=row {
+                self.matrix[row][column] += terms[row] * terms[column];
+            }
+        }
+    }
+
+    fn solve(&mut self) {
+        let Some(cost) = &mut self.cost else { return };
+        let (mut matrix, mut right) = (self.matrix, self.right);
+        right[0] += PULL * cost.base;
+        for class in 0..CLASSES {
+            right[class + 1] += PULL * cost.rates[class] * self.unit;
         }
         for term in 0..TERMS {
             matrix[term][term] += PULL;
         }
-        let change = solve(matrix, right);
-        self.base = (self.base + change[0]).max(0.0);
+        let solved = cholesky(matrix, right);
+        let mean = cost.rates.iter().sum::<f64>() / CLASSES as f64;
+        cost.base = solved[0].max(0.0);
         for class in 0..CLASSES {
             // A rate far below the mean is noise, and would draw all work to its class.
-            let least = flat.rates[class] * 0.02;
-            self.rates[class] = (self.rates[class] + change[class + 1] / unit).max(least);
+            cost.rates[class] = (solved[class + 1] / self.unit).max(0.02 * mean);
         }
     }
 }
 
-fn terms(amounts: &Amounts, unit: f64) -> [f64; TERMS] {
-    let mut terms = [1.0; TERMS];
-    for (term, amount) in terms[1..].iter_mut().zip(amounts) {
-        *term = amount / unit;
-    }
-    terms
+fn amount_of(samples: &[Sample]) -> f64 {
+    samples.iter().flat_map(|sample| sample.amounts).sum()
 }
 
 /// Solves a symmetric positive definite system, of which the lower triangle is given, by Cholesky's
 /// factorisation.
-fn solve(mut matrix: [[f64; TERMS]; TERMS], mut right: [f64; TERMS]) -> [f64; TERMS] {
+fn cholesky(mut matrix: [[f64; TERMS]; TERMS], mut right: [f64; TERMS]) -> [f64; TERMS] {
     for row in 0..TERMS {
         for column in 0..=row {
             let known: f64 = (0..column)

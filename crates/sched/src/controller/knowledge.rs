@@ -13,16 +13,16 @@
 //! separately for steps in which it worked alone.
 
 use super::{
-    fit::{Amounts, Cost, Sample},
+    fit::{Amounts, Cost, Fit, Sample},
     stall::median,
 };
 use crate::{CLASSES, Durations, Estimate, Lane, Plan, StepTimes, overlapped};
 use std::collections::VecDeque;
 
 /// Steps remembered.
-const MEMORY: usize = 12;
+const MEMORY: usize = 16;
 /// Weight of a step relative to the one after it.
-const FADING: f64 = 0.85;
+const FADING: f64 = 0.9;
 /// Beyond this factor a step is doubted.
 const DOUBT: f64 = 1.25;
 /// Two doubted steps confirm each other when they differ by less than this factor.
@@ -31,28 +31,20 @@ const AGREEMENT: f64 = 1.5;
 const OUTLIER: f64 = 3.0;
 
 const STAGES: usize = 4;
-const CPU: usize = 0;
-const UPLOAD: usize = 1;
-const COMPUTE: usize = 2;
-const DOWNLOAD: usize = 3;
+/// What the CPU lane does with a subregion.
+pub(super) const CPU: usize = 0;
+/// Sources to the GPU.
+pub(super) const UPLOAD: usize = 1;
+/// What the GPU does with a subregion.
+pub(super) const COMPUTE: usize = 2;
+/// Results back.
+pub(super) const DOWNLOAD: usize = 3;
+const REGIMES: usize = 3;
 const NAMES: [&str; STAGES] = ["the CPU lane", "upload", "the GPU's work", "download"];
-
-/// Milliseconds of both lanes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Predicted {
-    pub(super) cpu: f64,
-    pub(super) gpu: f64,
-}
-
-impl Predicted {
-    pub(super) fn total(&self) -> f64 {
-        self.cpu.max(self.gpu)
-    }
-}
 
 /// Which lanes worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Regime {
+pub(super) enum Regime {
     Together,
     CpuAlone,
     GpuAlone,
@@ -67,68 +59,83 @@ struct Record {
     trusted: [bool; STAGES],
 }
 
+/// A speed that was off once, and what was measured then.
+#[derive(Debug, Clone)]
+struct Doubt {
+    speed: f64,
+    samples: Vec<Sample>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct Knowledge {
-    costs: [Option<Cost>; STAGES],
-    doubted: [Option<f64>; STAGES],
+    fits: [Fit; STAGES],
+    doubts: [Option<Doubt>; STAGES],
     /// The latest last.
     history: VecDeque<Record>,
     /// The latest of each regime that the history has lost.
-    older: [Option<Record>; 3],
+    older: [Option<Record>; REGIMES],
+    /// By lane and regime.
+    biases: [[Bias; REGIMES]; 2],
 }
 
 impl Knowledge {
     /// Takes a step in; says what is doubted or has changed.
     pub(super) fn learn(&mut self, plan: &Plan, times: &StepTimes) -> Vec<String> {
         self.history.push_back(Record::new(plan, times));
-        if self.history.len() > MEMORY {
-            let old = self.history.pop_front();
-            if let Some(old) = old {
-                let regime = old.regime as usize;
-                self.older[regime] = Some(old);
-            }
+        if self.history.len() > MEMORY
+            && let Some(old) = self.history.pop_front()
+        {
+            let regime = old.regime as usize;
+            self.older[regime] = Some(old);
         }
-        let notes = (0..STAGES)
-            .filter_map(|stage| self.judge(stage))
-            .collect();
-        for stage in 0..STAGES {
-            self.refit(stage);
-        }
+        let notes = (0..STAGES).filter_map(|stage| self.judge(stage)).collect();
+        self.find_biases();
         notes
     }
 
     /// Whether the last step was put aside, in whole or in part.
     pub(super) fn doubts(&self) -> bool {
-        self.doubted.iter().any(Option::is_some)
+        self.doubts.iter().any(Option::is_some)
     }
 
-    /// Compares the last step's stage with its prediction.
+    /// Compares the last step's stage with its prediction, and learns from it or doubts it.
     fn judge(&mut self, stage: usize) -> Option<String> {
-        let speed = self.speed(stage)?;
-        let name = NAMES[stage];
-        if (1.0 / DOUBT..=DOUBT).contains(&speed) {
-            self.doubted[stage] = None;
+        let samples = self.history.back()?.samples(stage);
+        if samples.is_empty() {
+            self.doubts[stage] = None;
             return None;
         }
-        let last = self.history.len() - 1;
-        match self.doubted[stage] {
-            Some(before) if (1.0 / AGREEMENT..AGREEMENT).contains(&(speed / before)) => {
-                self.doubted[stage] = None;
-                self.changed(stage, (speed * before).sqrt());
+        let name = NAMES[stage];
+        let Some(speed) = self.speed(stage, &samples) else {
+            self.fits[stage].add(&samples, FADING);
+            return None;
+        };
+        if (1.0 / DOUBT..=DOUBT).contains(&speed) {
+            self.doubts[stage] = None;
+            let samples = self.without_outliers(stage, &samples, speed);
+            self.fits[stage].add(&samples, FADING);
+            return None;
+        }
+        match self.doubts[stage].take() {
+            Some(doubt) if (1.0 / AGREEMENT..AGREEMENT).contains(&(speed / doubt.speed)) => {
+                self.forget(stage);
+                let fit = &mut self.fits[stage];
+                fit.restart((speed * doubt.speed).sqrt());
+                fit.add(&doubt.samples, FADING);
+                fit.add(&samples, FADING);
                 Some(format!("{name} takes {speed:.2} times as long again: it has changed"))
             }
             _ => {
-                self.doubted[stage] = Some(speed);
+                self.doubts[stage] = Some(Doubt { speed, samples });
+                let last = self.history.len() - 1;
                 self.history[last].trusted[stage] = false;
                 Some(format!("{name} took {speed:.2} times as long as predicted: once is ignored"))
             }
         }
     }
 
-    fn changed(&mut self, stage: usize, factor: f64) {
-        if let Some(cost) = &mut self.costs[stage] {
-            cost.scale(factor);
-        }
+    /// Only the last two steps count from now on.
+    fn forget(&mut self, stage: usize) {
         let last_two = self.history.len().saturating_sub(2);
         for (place, record) in self.history.iter_mut().enumerate() {
             record.trusted[stage] = place >= last_two;
@@ -138,123 +145,126 @@ impl Knowledge {
         }
     }
 
-    /// Median of measured by predicted durations of the last step.
-    fn speed(&self, stage: usize) -> Option<f64> {
-        let cost = self.costs[stage].as_ref()?;
-        let record = self.history.back()?;
-        let ratios = record.samples(stage, 1.0).filter_map(|sample| {
+    /// Median of measured by predicted durations.
+    fn speed(&self, stage: usize, samples: &[Sample]) -> Option<f64> {
+        let cost = self.fits[stage].cost()?;
+        let ratios = samples.iter().filter_map(|sample| {
             let predicted = cost.of(&sample.amounts);
             (predicted > 0.0).then(|| sample.ms / predicted)
         });
         median(ratios)
     }
 
-    fn refit(&mut self, stage: usize) {
-        let usual = self.speed(stage);
-        let last = self.history.len() - 1;
-        let mut samples = Vec::new();
-        let mut weight = 1.0;
-        for (place, record) in self.history.iter().enumerate().rev() {
-            if record.trusted[stage] {
-                samples.extend(record.samples(stage, weight).filter(|sample| {
-                    let (Some(cost), Some(usual)) = (&self.costs[stage], usual) else {
-                        return true;
-                    };
-                    let off = sample.ms / (cost.of(&sample.amounts) * usual);
-                    place != last || (1.0 / OUTLIER..OUTLIER).contains(&off)
-                }));
-            }
-            weight *= FADING;
-        }
-        if samples.is_empty() {
-            return;
-        }
-        if self.costs[stage].is_none() {
-            self.costs[stage] = Cost::flat(&samples);
-        }
-        if let Some(cost) = &mut self.costs[stage] {
-            cost.refit(&samples);
-        }
+    fn without_outliers(&self, stage: usize, samples: &[Sample], speed: f64) -> Vec<Sample> {
+        let Some(cost) = self.fits[stage].cost() else {
+            return samples.to_vec();
+        };
+        let off = |sample: &Sample| sample.ms / (cost.of(&sample.amounts) * speed);
+        let fits = |sample: &&Sample| (1.0 / OUTLIER..OUTLIER).contains(&off(sample));
+        samples.iter().filter(fits).copied().collect()
     }
 
-    /// What both lanes would take; `None` while a stage that is needed has never been seen.
-    pub(super) fn predict(&self, parts: impl Iterator<Item = Estimate> + Clone) -> Option<Predicted> {
-        let regime = Regime::of(parts.clone());
-        let [cpu, gpu] = self.plain(parts)?;
-        Some(Predicted {
-            cpu: cpu * self.bias(Lane::Cpu, regime).exp(),
-            gpu: gpu * self.bias(Lane::Gpu, regime).exp(),
+    /// What a stage costs; `None` before it has been seen.
+    pub(super) fn cost(&self, stage: usize) -> Option<&Cost> {
+        self.fits[stage].cost()
+    }
+
+    /// Factor by which a lane as a whole differs from what its stages add up to.
+    pub(super) fn factor(&self, lane: Lane, regime: Regime) -> f64 {
+        self.biases[lane as usize][regime as usize].mean.exp()
+    }
+
+    /// How far the ratio of the lanes' times can be off when both work, relative: one standard
+    /// deviation.
+    pub(super) fn uncertainty(&self) -> f64 {
+        let variance = |lane: usize| self.biases[lane][Regime::Together as usize].variance;
+        (variance(0) + variance(1)).sqrt()
+    }
+
+    fn find_biases(&mut self) {
+        let off = |record: &Record| (record.regime, self.off(record));
+        let recent: Vec<_> = self.history.iter().rev().map(off).collect();
+        let older: Vec<_> = self.older.iter().flatten().map(off).collect();
+        let mut biases = [[Bias::default(); REGIMES]; 2];
+        for (lane, biases) in biases.iter_mut().enumerate() {
+            let of = |records: &[(Regime, [Option<f64>; 2])], regime: Option<Regime>| {
+                let fits = |other| regime.is_none_or(|regime| regime == other);
+                let values = records.iter().filter(|record| fits(record.0));
+                Bias::of(values.filter_map(|record| record.1[lane]))
+            };
+            for regime in [Regime::Together, Regime::CpuAlone, Regime::GpuAlone] {
+                biases[regime as usize] = of(&recent, Some(regime))
+                    .or_else(|| of(&older, Some(regime)))
+                    .or_else(|| of(&recent, None))
+                    .unwrap_or_default();
+            }
+        }
+        self.biases = biases;
+    }
+
+    /// Logarithms of measured by predicted times of both lanes in a step.
+    fn off(&self, record: &Record) -> [Option<f64>; 2] {
+        let predicted = self.predicted(record);
+        [(0, CPU..CPU + 1), (1, UPLOAD..STAGES)].map(|(lane, mut stages)| {
+            let ratio = record.lanes[lane] / predicted[lane];
+            let trusted = stages.all(|stage| record.trusted[stage]);
+            (trusted && ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
         })
     }
 
-    /// The sum of the stages' costs, lane by lane.
-    fn plain(&self, parts: impl Iterator<Item = Estimate>) -> Option<[f64; 2]> {
-        let mut cpu = 0.0;
-        let mut gpu = Vec::new();
-        for part in parts {
-            let mut ms = [0.0; STAGES];
-            for (stage, ms) in ms.iter_mut().enumerate() {
-                let amounts = amounts(stage, &part);
-                if amounts.iter().any(|&amount| amount > 0.0) {
-                    *ms = self.costs[stage].as_ref()?.of(&amounts);
-                }
-            }
-            cpu += ms[CPU];
-            gpu.push(Durations {
-                upload: ms[UPLOAD],
-                compute: ms[COMPUTE],
-                download: ms[DOWNLOAD],
-            });
-        }
-        let end = StepTimes {
+    /// What the stages of a step add up to, lane by lane.
+    fn predicted(&self, record: &Record) -> [f64; 2] {
+        let cost = |stage: usize, part: &Estimate| {
+            self.fits[stage].cost().map_or(0.0, |cost| cost.of(&amounts(stage, part)))
+        };
+        let gpu = record.parts.iter().map(|part| Durations {
+            upload: cost(UPLOAD, part),
+            compute: cost(COMPUTE, part),
+            download: cost(DOWNLOAD, part),
+        });
+        let gpu = StepTimes {
             gpu: overlapped(gpu),
             ..StepTimes::default()
         };
-        Some([cpu, end.gpu_ms()])
+        [record.parts.iter().map(|part| cost(CPU, part)).sum(), gpu.gpu_ms()]
     }
+}
 
-    /// Logarithm of measured by predicted time of a lane as a whole.
-    fn bias(&self, lane: Lane, regime: Regime) -> f64 {
-        self.mean_bias(lane, self.history.iter().rev().filter(|r| r.regime == regime))
-            .or_else(|| self.mean_bias(lane, self.older[regime as usize].iter()))
-            .or_else(|| self.mean_bias(lane, self.history.iter().rev()))
-            .unwrap_or(0.0)
-    }
+/// Logarithm of measured by predicted time of a lane as a whole.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bias {
+    mean: f64,
+    /// Of the mean.
+    variance: f64,
+}
 
-    /// Weighted mean over records, the latest first.
-    fn mean_bias<'a>(
-        &self,
-        lane: Lane,
-        records: impl Iterator<Item = &'a Record>,
-    ) -> Option<f64> {
-        let stages = match lane {
-            Lane::Cpu => CPU..CPU + 1,
-            Lane::Gpu => UPLOAD..STAGES,
-        };
-        let (mut sum, mut weights, mut weight) = (0.0, 0.0, 1.0);
-        for record in records {
-            if !record.trusted[stages.clone()].iter().all(|&trusted| trusted) {
-                continue;
-            }
-            let measured = record.lanes[lane as usize];
-            let predicted = self.plain(record.parts.iter().copied())?[lane as usize];
-            if measured > 0.0 && predicted > 0.0 {
-                sum += weight * (measured / predicted).ln();
-                weights += weight;
-                weight *= FADING;
-            }
+impl Bias {
+    /// From values of which each counts less than the one before it.
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let (mut weight, mut weights, mut squares) = (1.0, 0.0, 0.0);
+        let (mut sum, mut sum_of_squares) = (0.0, 0.0);
+        for value in values {
+            weights += weight;
+            squares += weight * weight;
+            sum += weight * value;
+            sum_of_squares += weight * value * value;
+            weight *= FADING;
         }
-        (weights > 0.0).then(|| sum / weights)
+        if weights == 0.0 {
+            return None;
+        }
+        let mean = sum / weights;
+        // Share of the weights that is one value's: 1 for a single one, of which nothing is known.
+        let alone = squares / (weights * weights);
+        let spread = (sum_of_squares / weights - mean * mean).max(0.0);
+        let variance = if alone < 1.0 { spread * alone / (1.0 - alone) } else { 0.0 };
+        Some(Self { mean, variance })
     }
 }
 
 impl Regime {
-    fn of(parts: impl Iterator<Item = Estimate>) -> Self {
-        let (mut cpu, mut gpu) = (false, false);
-        for part in parts {
-            cpu |= !part.cpu.is_empty();
-            gpu |= !part.gpu.is_empty();
-        }
+    /// From who has work.
+    pub(super) fn of(cpu: bool, gpu: bool) -> Self {
         match (cpu, gpu) {
             (true, false) => Self::CpuAlone,
             (false, true) => Self::GpuAlone,
@@ -289,7 +299,10 @@ impl Record {
             })
             .collect();
         Self {
-            regime: Regime::of(parts.iter().copied()),
+            regime: Regime::of(
+                parts.iter().any(|part| !part.cpu.is_empty()),
+                parts.iter().any(|part| !part.gpu.is_empty()),
+            ),
             parts,
             durations,
             lanes: [times.cpu_ms(), times.gpu_ms()],
@@ -297,16 +310,16 @@ impl Record {
         }
     }
 
-    fn samples(&self, stage: usize, weight: f64) -> impl Iterator<Item = Sample> {
+    fn samples(&self, stage: usize) -> Vec<Sample> {
         self.parts
             .iter()
             .zip(&self.durations)
-            .map(move |(part, durations)| Sample {
+            .map(|(part, durations)| Sample {
                 amounts: amounts(stage, part),
                 ms: durations[stage],
-                weight,
             })
             .filter(|sample| sample.amounts.iter().any(|&amount| amount > 0.0))
+            .collect()
     }
 }
 

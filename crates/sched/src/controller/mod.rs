@@ -12,6 +12,7 @@ mod fraction;
 mod knowledge;
 mod model;
 mod policy;
+mod prices;
 mod stall;
 
 pub use policy::{ParsePolicyError, Policy};

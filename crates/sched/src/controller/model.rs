@@ -9,12 +9,16 @@
 
 use super::{
     Action, Decision,
-    knowledge::{Knowledge, Predicted},
+    knowledge::Knowledge,
+    prices::{Predicted, Prices},
 };
-use crate::{Cut, Estimate, Layout, Plan, StepTimes};
+use crate::{Cut, Layout, Plan, StepTimes};
 
 /// Predicted gain below which nothing moves.
 const LEAST_GAIN: f64 = 0.01;
+/// How much more for every part of uncertainty about the ratio of the lanes' times: an error of that
+/// ratio looks like a gain of half of it.
+const CAUTION: f64 = 0.5;
 /// Steps without a move before the first step aside.
 const PATIENCE: u64 = 24;
 /// Share of the time that steps aside may cost.
@@ -70,13 +74,17 @@ impl Model {
         if self.knowledge.doubts() {
             return Decision::new(self.cuts(layout), Action::Keep, join(measured));
         }
-        let Some((theta, best)) = self.best(layout, memory) else {
+        let Some(prices) = Prices::new(layout, &self.knowledge) else {
             return self.unseen_lane(layout, plan);
         };
-        let now = self.theta.and_then(|theta| self.at(layout, theta));
+        let (theta, best) = prices.best(memory);
+        let now = self.theta.map(|theta| prices.at(theta));
         let worth = match now {
             None => true,
-            Some(now) => best.total() < now.total() * (1.0 - LEAST_GAIN),
+            Some(now) => {
+                let gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
+                best.total() < now.total() * (1.0 - gain)
+            }
         };
         if worth {
             self.theta = Some(theta);
@@ -91,8 +99,14 @@ impl Model {
             );
             return Decision::new(layout.cuts(theta), Action::Move, join(reason));
         }
-        if let Some(aside) = self.step_aside(layout, now) {
-            return aside;
+        if let (Some(now), true) = (now, self.calm >= PATIENCE) {
+            // What there is not or what cannot be afforded yet is passed over; its turn comes again.
+            let aside = self.aside(&prices, layout, now);
+            self.asides += 1;
+            if let Some(aside) = aside {
+                self.calm = 0;
+                return aside;
+            }
         }
         let reason = format!(
             "{measured}; the best predicted is {:.3} ms at theta {theta:.3}, not worth a move",
@@ -112,106 +126,70 @@ impl Model {
         Decision::new(vec![cut; layout.subregions().len()], Action::Explore, reason)
     }
 
-    fn at(&self, layout: &Layout, theta: f64) -> Option<Predicted> {
-        self.knowledge.predict(estimates(layout, move |_| theta))
-    }
-
-    /// The best threshold and what it is predicted to take.
-    fn best(&self, layout: &Layout, memory: Option<f64>) -> Option<(f64, Predicted)> {
-        let highest = layout.highest();
-        let lowest = memory.map_or(0.0, |bytes| least_that_fits(layout, bytes));
-        // The CPU lane takes longer the higher theta is, the GPU lane shorter.
-        let (mut low, mut high) = (lowest, highest);
-        for _ in 0..40 {
-            let middle = (low + high) / 2.0;
-            let predicted = self.at(layout, middle)?;
-            if predicted.cpu < predicted.gpu {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        let mut best: Option<(f64, Predicted)> = None;
-        for theta in [lowest, highest, low, high] {
-            let predicted = self.at(layout, theta)?;
-            if best.is_none_or(|(_, best)| predicted.total() < best.total()) {
-                best = Some((theta, predicted));
-            }
-        }
-        best
-    }
-
-    fn step_aside(&mut self, layout: &Layout, now: Option<Predicted>) -> Option<Decision> {
-        let (theta, now) = (self.theta?, now?);
-        if self.calm < PATIENCE {
-            return None;
-        }
-        let allowed = now.total() * (1.0 + CURIOSITY * self.calm as f64);
+    /// The step aside whose turn it is.
+    fn aside(&self, prices: &Prices<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
+        let theta = self.theta?;
         let subregion = (self.asides / 3 * 5) % layout.subregions().len();
         let (cuts, predicted, what) = match self.asides % 3 {
-            0 => self.a_little(layout, theta, subregion, ASIDE)?,
-            1 => self.a_little(layout, theta, subregion, -ASIDE)?,
-            _ => self.single_lane(layout)?,
+            0 => a_little(prices, layout, theta, subregion, ASIDE)?,
+            1 => a_little(prices, layout, theta, subregion, -ASIDE)?,
+            _ => single_lane(prices, layout, theta)?,
         };
-        // Something that cannot be afforded yet is skipped, not waited for, unless all is.
-        if predicted.total() > allowed {
-            self.asides += 1;
-            return None;
-        }
-        self.asides += 1;
-        self.calm = 0;
+        let allowed = now.total() * (1.0 + CURIOSITY * self.calm as f64);
         let reason = format!(
             "once {what}, to see: predicted {:.3} ms instead of {:.3}",
             predicted.total(),
             now.total()
         );
-        Some(Decision::new(cuts, Action::Explore, reason))
+        (predicted.total() <= allowed).then(|| Decision::new(cuts, Action::Explore, reason))
     }
+}
 
-    /// A share of one subregion's work more (or less) for the CPU lane.
-    fn a_little(
-        &self,
-        layout: &Layout,
-        theta: f64,
-        subregion: usize,
-        share: f64,
-    ) -> Option<(Vec<Cut>, Predicted, String)> {
-        let mut cuts = layout.cuts(theta);
-        let before = layout.bricks_of(subregion, cuts[subregion]);
-        let wanted = layout.work_below(subregion, before) as f64
-            + share * layout.work(subregion) as f64;
-        let mut bricks = before;
-        if share > 0.0 {
-            let last = layout.ladder(subregion).len();
-            while bricks < last && (layout.work_below(subregion, bricks) as f64) < wanted {
-                bricks += 1;
-            }
-        } else {
-            while bricks > 0 && layout.work_below(subregion, bricks) as f64 > wanted {
-                bricks -= 1;
-            }
-        }
-        cuts[subregion] = layout.cut_at(subregion, bricks);
-        let aside = layout.theta_of(subregion, cuts[subregion]);
-        let estimates = estimates(layout, move |s| if s == subregion { aside } else { theta });
-        let predicted = self.knowledge.predict(estimates)?;
-        let lane = if share > 0.0 { "CPU" } else { "GPU" };
-        let what = format!("more to the {lane} in subregion {subregion}");
-        Some((cuts, predicted, what))
-    }
+/// Cuts for a step aside, what they are predicted to take, and what they are.
+type Aside = (Vec<Cut>, Predicted, String);
 
-    /// Everything to the better single lane.
-    fn single_lane(&self, layout: &Layout) -> Option<(Vec<Cut>, Predicted, String)> {
-        let gpu = self.at(layout, 0.0)?;
-        let cpu = self.at(layout, layout.highest())?;
-        let (cut, predicted, lane) = if gpu.total() < cpu.total() {
-            (Cut::NONE, gpu, "GPU")
-        } else {
-            (Cut::ALL, cpu, "CPU")
-        };
-        let cuts = vec![cut; layout.subregions().len()];
-        Some((cuts, predicted, format!("everything to the {lane}")))
+/// A share of one subregion's work more (or less) for the CPU lane.
+fn a_little(
+    prices: &Prices<'_>,
+    layout: &Layout,
+    theta: f64,
+    subregion: usize,
+    share: f64,
+) -> Option<Aside> {
+    let mut cuts = layout.cuts(theta);
+    let before = layout.bricks_of(subregion, cuts[subregion]);
+    let work = |bricks: usize| layout.work_below(subregion, bricks) as f64;
+    let wanted = work(before) + share * layout.work(subregion) as f64;
+    let mut bricks = before;
+    while share > 0.0 && bricks < layout.ladder(subregion).len() && work(bricks) < wanted {
+        bricks += 1;
     }
+    while share < 0.0 && bricks > 0 && work(bricks) > wanted {
+        bricks -= 1;
+    }
+    if bricks == before {
+        return None;
+    }
+    cuts[subregion] = layout.cut_at(subregion, bricks);
+    let aside = layout.theta_of(subregion, cuts[subregion]);
+    let predicted = prices.with(theta, Some((subregion, aside)));
+    let lane = if share > 0.0 { "CPU" } else { "GPU" };
+    let what = format!("more to the {lane} in subregion {subregion}");
+    Some((cuts, predicted, what))
+}
+
+/// Everything to the better single lane, unless that is so already.
+fn single_lane(prices: &Prices<'_>, layout: &Layout, theta: f64) -> Option<Aside> {
+    let gpu = prices.at(0.0);
+    let cpu = prices.at(layout.highest());
+    let (theta_alone, predicted, lane) = if gpu.total() < cpu.total() {
+        (0.0, gpu, "GPU")
+    } else {
+        (layout.highest(), cpu, "CPU")
+    };
+    let cuts = layout.cuts(theta_alone);
+    let what = format!("everything to the {lane}");
+    (cuts != layout.cuts(theta)).then_some((cuts, predicted, what))
 }
 
 /// Every eighth subregion to the CPU lane; half of the bricks where there are few subregions.
@@ -226,36 +204,4 @@ fn first_cuts(layout: &Layout) -> Vec<Cut> {
             _ => Cut::NONE,
         })
         .collect()
-}
-
-fn estimates(
-    layout: &Layout,
-    theta: impl Fn(usize) -> f64 + Clone,
-) -> impl Iterator<Item = Estimate> + Clone {
-    (0..layout.subregions().len()).map(move |s| layout.estimate(s, theta(s)))
-}
-
-/// The lowest threshold at which the GPU holds what it must in `bytes`.
-fn least_that_fits(layout: &Layout, bytes: f64) -> f64 {
-    let needs = |theta: f64| {
-        let (mut upload, mut results) = (0.0, 0.0f64);
-        for part in estimates(layout, move |_| theta) {
-            upload += part.upload;
-            results = results.max(part.download);
-        }
-        upload + 3.0 * results
-    };
-    if needs(0.0) <= bytes {
-        return 0.0;
-    }
-    let (mut low, mut high) = (0.0, layout.highest());
-    for _ in 0..40 {
-        let middle = (low + high) / 2.0;
-        if needs(middle) > bytes {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    high
 }

@@ -24,9 +24,9 @@ fn binned(points: impl Iterator<Item = [f64; 3]>) -> Vec<CellLoad> {
         .collect()
 }
 
-/// Eight points in each of 32³ cells.
-pub fn uniform() -> Vec<CellLoad> {
-    let cells = (0..32i64.pow(3)).map(|n| [n % 32, n / 32 % 32, n / 1024]);
+/// Eight points in each of 28³ cells.
+pub(crate) fn uniform() -> Vec<CellLoad> {
+    let cells = (0..28i64.pow(3)).map(|n| [n % 28, n / 28 % 28, n / 784]);
     cells
         .map(|cell| CellLoad {
             cell,
@@ -37,13 +37,13 @@ pub fn uniform() -> Vec<CellLoad> {
 }
 
 /// Gaussian clusters of 100 to 10,000 points.
-pub fn clusters() -> Vec<CellLoad> {
+pub(crate) fn clusters() -> Vec<CellLoad> {
     let mut random = Random::new(3);
     let mut points = Vec::new();
-    for _ in 0..80 {
+    for _ in 0..30 {
         let size = 100.0 * 100f64.powf(random.unit());
         let sigma = 0.8 * (size / 1500.0).cbrt();
-        let centre: [f64; 3] = std::array::from_fn(|_| random.between(2.0, 46.0));
+        let centre: [f64; 3] = std::array::from_fn(|_| random.between(2.0, 32.0));
         for _ in 0..size as usize {
             points.push(centre.map(|c| c + sigma * random.normal()));
         }
@@ -52,21 +52,21 @@ pub fn clusters() -> Vec<CellLoad> {
 }
 
 /// A pool of about eight points per cell and spray of a few points per brick above it.
-pub fn pool_and_spray() -> Vec<CellLoad> {
+pub(crate) fn pool_and_spray() -> Vec<CellLoad> {
     let mut random = Random::new(4);
     let mut points = Vec::new();
-    for _ in 0..150_000 {
+    for _ in 0..100_000 {
         points.push([
-            random.between(0.0, 36.0),
-            random.between(0.0, 36.0),
+            random.between(0.0, 30.0),
+            random.between(0.0, 30.0),
             random.between(0.0, 15.0),
         ]);
     }
-    for _ in 0..60_000 {
+    for _ in 0..40_000 {
         let height = 15.0 + (40.0 * random.exponential()).min(300.0);
         points.push([
-            random.between(0.0, 36.0),
-            random.between(0.0, 36.0),
+            random.between(0.0, 30.0),
+            random.between(0.0, 30.0),
             height,
         ]);
     }
@@ -74,16 +74,16 @@ pub fn pool_and_spray() -> Vec<CellLoad> {
 }
 
 /// A layout of 32 subregions.
-pub fn layout(cells: Vec<CellLoad>, edge: u32, traffic: Traffic) -> Layout {
+pub(crate) fn layout(cells: Vec<CellLoad>, edge: u32, traffic: Traffic) -> Layout {
     let bricks = Bricks::new(cells, &Neighbourhood::cube(1), edge).unwrap();
     Layout::new(bricks, SUBREGIONS, traffic).unwrap()
 }
 
 /// The clouds that policies are tried on.
-pub fn layouts() -> Vec<(&'static str, Layout)> {
+pub(crate) fn layouts() -> Vec<(&'static str, Layout)> {
     vec![
         ("uniform, sums", layout(uniform(), 2, Traffic::SUMS)),
-        ("uniform, lists", layout(uniform(), 4, Traffic::LISTS)),
+        ("uniform, lists", layout(uniform(), 3, Traffic::LISTS)),
         ("clusters, lists", layout(clusters(), 2, Traffic::LISTS)),
         ("clusters, cells", layout(clusters(), 1, Traffic::SUMS)),
         ("pool and spray", layout(pool_and_spray(), 4, Traffic::LISTS)),
@@ -91,7 +91,7 @@ pub fn layouts() -> Vec<(&'static str, Layout)> {
 }
 
 /// A machine with a GPU of 0.05 to 50 times the CPU lane's speed behind 1 to 60 GB/s.
-pub fn random_spec(seed: u64) -> EmulatedSpec {
+pub(crate) fn random_spec(seed: u64) -> EmulatedSpec {
     let mut random = Random::new(seed);
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
     EmulatedSpec {
@@ -103,41 +103,41 @@ pub fn random_spec(seed: u64) -> EmulatedSpec {
     }
 }
 
-/// The least time over 1,000 thresholds, both extremes among them, and the better single lane's.
-pub fn best(machine: &Machine, layout: &Layout) -> (f64, f64) {
+/// The least time over 301 thresholds, both extremes among them, and the better single lane's.
+pub(crate) fn best(machine: &Machine, layout: &Layout) -> (f64, f64) {
     let total = |theta: f64| {
         let plan = Plan::new(layout, &layout.cuts(theta)).unwrap();
         machine.quiet(layout, &plan).total_ms()
     };
-    let thetas = layout.thetas(1000);
+    let thetas = layout.thetas(300);
     let best = thetas.iter().map(|&theta| total(theta)).fold(f64::INFINITY, f64::min);
     (best, total(0.0).min(total(layout.highest())))
 }
 
 /// One step of a run.
 #[derive(Debug, Clone)]
-pub struct Step {
-    pub action: Action,
-    pub share: f64,
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) share: f64,
     /// What the plan takes without jitter.
-    pub quiet: f64,
+    pub(crate) quiet: f64,
     /// What it took.
-    pub measured: f64,
-    pub reason: String,
+    pub(crate) measured: f64,
+    pub(crate) reason: String,
 }
 
 /// A policy on a machine.
-pub struct Run<'a> {
-    pub controller: Controller,
-    pub machine: Machine,
-    pub layout: &'a Layout,
+pub(crate) struct Run<'a> {
+    pub(crate) controller: Controller,
+    pub(crate) machine: Machine,
+    pub(crate) layout: &'a Layout,
     cuts: Vec<nearfield_sched::Cut>,
     action: Action,
     reason: String,
 }
 
 impl<'a> Run<'a> {
-    pub fn new(policy: Policy, spec: EmulatedSpec, layout: &'a Layout) -> Self {
+    pub(crate) fn new(policy: Policy, spec: EmulatedSpec, layout: &'a Layout) -> Self {
         let mut controller = Controller::new(policy).unwrap();
         let first = controller.start(layout);
         Self {
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub fn steps(&mut self, count: usize) -> Vec<Step> {
+    pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
         (0..count).map(|_| self.step()).collect()
     }
 
@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
 
 /// The first step from which on every step but those aside takes at most `limit` ms; the number of
 /// steps when there is none.
-pub fn settled(steps: &[Step], limit: f64) -> usize {
+pub(crate) fn settled(steps: &[Step], limit: f64) -> usize {
     steps
         .iter()
         .rposition(|step| step.action != Action::Explore && step.quiet > limit)

@@ -121,7 +121,13 @@ impl Places {
                 if let Some(&other) = self.at.get(&other) {
                     let other = &self.rows[other].places;
                     for shift in image_shifts(offset.reach, near.periods[0]) {
-                        self.slide(row.places.clone(), other.clone(), offset.reach, shift, &mut visit);
+                        self.slide(
+                            row.places.clone(),
+                            other.clone(),
+                            offset.reach,
+                            shift,
+                            &mut visit,
+                        );
                     }
                 }
             }

@@ -52,15 +52,13 @@ pub enum Error {
     },
     /// A time that is no time.
     #[error(
-        "{lane} {stage} of subregion {subregion} runs from {start_ms} to {end_ms} ms: times must \
+        "{stage} of subregion {subregion} runs from {start_ms} to {end_ms} ms: times must \
          be finite and not run backwards"
     )]
     Span {
-        /// `CPU` or `GPU`.
-        lane: &'static str,
         /// What was timed.
         stage: &'static str,
-        /// Number of the subregion.
+        /// Number of the subregion; that behind the last for what followed all of them.
         subregion: usize,
         /// Start, milliseconds.
         start_ms: f64,

@@ -323,7 +323,8 @@ impl Layout {
     pub(crate) fn download(&self, places: Range<usize>) -> f64 {
         let ((work, targets), (work_end, targets_end)) =
             (self.before[places.start], self.before[places.end]);
-        self.traffic.download(targets_end - targets, work_end - work)
+        self.traffic
+            .download(targets_end - targets, work_end - work)
     }
 
     /// Class and work of every place of the ladder.

@@ -166,7 +166,9 @@ impl Plan {
             for &near in layout.bricks().near(brick as usize) {
                 if !std::mem::replace(&mut sent[near as usize], true) {
                     self.uploads.push(near);
-                    bytes += layout.traffic().upload(&layout.bricks().as_slice()[near as usize]);
+                    bytes += layout
+                        .traffic()
+                        .upload(&layout.bricks().as_slice()[near as usize]);
                 }
             }
         }

@@ -68,7 +68,10 @@ impl StepTimes {
 
     /// From the beginning of the step to the last result of either lane.
     pub fn total_ms(&self) -> f64 {
-        let gpu = self.gpu.iter().flat_map(|s| [&s.upload, &s.compute, &s.download]);
+        let gpu = self
+            .gpu
+            .iter()
+            .flat_map(|s| [&s.upload, &s.compute, &s.download]);
         self.cpu
             .iter()
             .chain([&self.recovery])
@@ -88,25 +91,25 @@ impl StepTimes {
             });
         }
         for (subregion, (cpu, gpu)) in self.cpu.iter().zip(&self.gpu).enumerate() {
-            for (lane, stage, span) in [
-                ("CPU", "work", cpu),
-                ("GPU", "upload", &gpu.upload),
-                ("GPU", "compute", &gpu.compute),
-                ("GPU", "download", &gpu.download),
-            ] {
-                let finite = span.start_ms.is_finite() && span.end_ms.is_finite();
-                if !finite || span.ms() < 0.0 {
-                    return Err(Error::Span {
-                        lane,
-                        stage,
-                        subregion,
-                        start_ms: span.start_ms,
-                        end_ms: span.end_ms,
-                    });
-                }
-            }
+            check_span(cpu, "CPU work", subregion)?;
+            check_span(&gpu.upload, "GPU upload", subregion)?;
+            check_span(&gpu.compute, "GPU compute", subregion)?;
+            check_span(&gpu.download, "GPU download", subregion)?;
         }
-        Ok(())
+        check_span(&self.recovery, "CPU recovery", subregions)
+    }
+}
+
+fn check_span(span: &Span, stage: &'static str, subregion: usize) -> Result<(), Error> {
+    let Span { start_ms, end_ms } = *span;
+    match start_ms.is_finite() && end_ms.is_finite() && start_ms <= end_ms {
+        true => Ok(()),
+        false => Err(Error::Span {
+            stage,
+            subregion,
+            start_ms,
+            end_ms,
+        }),
     }
 }
 

@@ -68,7 +68,9 @@ impl Bricks {
         let places = Places::new(bricks.iter().map(|brick| brick.at));
         let near_bricks = near.of_bricks(edge);
         let mut starts = vec![0; bricks.len() + 1];
-        places.windows(&near_bricks, |brick, window| starts[brick + 1] += window.len());
+        places.windows(&near_bricks, |brick, window| {
+            starts[brick + 1] += window.len()
+        });
         for brick in 0..bricks.len() {
             starts[brick + 1] += starts[brick];
         }

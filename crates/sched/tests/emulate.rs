@@ -61,7 +61,9 @@ fn the_same_seed_gives_the_same_times() {
     let plan = plan(&layout, 30);
     let run = |text: &str| {
         let mut machine = machine(text);
-        (0..5).map(|_| machine.step(&layout, &plan)).collect::<Vec<_>>()
+        (0..5)
+            .map(|_| machine.step(&layout, &plan))
+            .collect::<Vec<_>>()
     };
     assert_eq!(run("jitter=0.1,seed=3"), run("jitter=0.1,seed=3"));
     assert_ne!(run("jitter=0.1,seed=3"), run("jitter=0.1,seed=4"));
@@ -85,7 +87,10 @@ fn jitter_has_the_spread_that_was_asked_for() {
     // 5 % from step to step, and 5 % / √32 that 32 subregions leave.
     let expected = 0.05 * (1.0 + 1.0 / 32.0f64).sqrt();
     assert!(mean.abs() < 0.01, "{mean}");
-    assert!((spread / expected - 1.0).abs() < 0.12, "{spread} instead of {expected}");
+    assert!(
+        (spread / expected - 1.0).abs() < 0.12,
+        "{spread} instead of {expected}"
+    );
 }
 
 #[test]
@@ -106,13 +111,19 @@ fn copies_and_kernels_overlap_and_keep_their_order() {
         times.gpu.iter().map(|spans| stage(spans).ms()).sum()
     };
     let all = sum(|s| s.upload) + sum(|s| s.compute) + sum(|s| s.download);
-    let longest = sum(|s| s.upload).max(sum(|s| s.compute)).max(sum(|s| s.download));
+    let longest = sum(|s| s.upload)
+        .max(sum(|s| s.compute))
+        .max(sum(|s| s.download));
     assert!(times.gpu_ms() < 0.75 * all, "{} of {all}", times.gpu_ms());
     assert!(times.gpu_ms() > longest);
     // Transfers are hidden where computing takes longer.
     let times = machine("speed=0.5,bandwidth=25").quiet(&layout, &plan);
     let compute: f64 = times.gpu.iter().map(|spans| spans.compute.ms()).sum();
-    assert!(times.gpu_ms() < compute * 1.03, "{} against {compute}", times.gpu_ms());
+    assert!(
+        times.gpu_ms() < compute * 1.03,
+        "{} against {compute}",
+        times.gpu_ms()
+    );
 }
 
 #[test]
@@ -144,7 +155,11 @@ fn a_fault_leaves_the_rest_to_the_cpu_lane() {
     assert_eq!(bad.fault, Some(Fault::OutOfMemory));
     assert_eq!(good.recovery, Span::default());
     assert!(bad.recovery.ms() > 0.0 && bad.total_ms() > good.total_ms());
-    let done = bad.gpu.iter().filter(|spans| spans.compute.ms() > 0.0).count();
+    let done = bad
+        .gpu
+        .iter()
+        .filter(|spans| spans.compute.ms() > 0.0)
+        .count();
     assert_eq!(done, 16);
     assert_eq!(again, good);
 }
@@ -157,10 +172,17 @@ fn a_lost_gpu_does_not_come_back_and_little_memory_is_run_out_of() {
         let fault = lost.step(&layout, &plan(&layout, 50)).fault;
         assert_eq!(fault, (step >= 2).then_some(Fault::Lost));
     }
-    assert_eq!(lost.step(&layout, &plan(&layout, 100)).fault, None, "no GPU, no fault");
+    assert_eq!(
+        lost.step(&layout, &plan(&layout, 100)).fault,
+        None,
+        "no GPU, no fault"
+    );
     let mut small = machine("memory_mib=2");
     let gpu_only = plan(&layout, 0);
     assert!(gpu_only.device_bytes() > 2.0 * 1_048_576.0);
-    assert_eq!(small.step(&layout, &gpu_only).fault, Some(Fault::OutOfMemory));
+    assert_eq!(
+        small.step(&layout, &gpu_only).fault,
+        Some(Fault::OutOfMemory)
+    );
     assert_eq!(small.step(&layout, &plan(&layout, 90)).fault, None);
 }

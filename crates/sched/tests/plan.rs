@@ -252,7 +252,10 @@ fn subregions_hold_about_the_same_work() {
             assert_eq!(subregion.bricks.start, next);
             next = subregion.bricks.end;
             let off = (layout.work(number) as f64 - mean).abs();
-            assert!(off <= largest.unwrap() as f64, "{name}: subregion {number} is {off} off");
+            assert!(
+                off <= largest.unwrap() as f64,
+                "{name}: subregion {number} is {off} off"
+            );
         }
         assert_eq!(next, layout.bricks().as_slice().len());
     }
@@ -265,11 +268,21 @@ fn a_uniform_cloud_is_split_as_finely_as_it_has_bricks() {
     let shares: Vec<f64> = (0..=200).map(|n| share(60.0 + n as f64 / 50.0)).collect();
     // All whole bricks hold 64 points, so everything happens between 63 and 64.
     assert_eq!((share(63.0), share(64.0)), (0.0, 1.0));
-    let step = shares.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-    assert!(step < 0.025, "one fiftieth of theta moved {step} of the work");
+    let step = shares
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .fold(0.0, f64::max);
+    assert!(
+        step < 0.025,
+        "one fiftieth of theta moved {step} of the work"
+    );
     for (n, theta) in layout.thetas(100).into_iter().enumerate() {
         let wanted = n as f64 / 100.0;
-        assert!((share(theta) - wanted).abs() < 0.001, "{n}: {}", share(theta));
+        assert!(
+            (share(theta) - wanted).abs() < 0.001,
+            "{n}: {}",
+            share(theta)
+        );
     }
 }
 
@@ -304,7 +317,10 @@ fn device_bytes_count_all_sources_and_three_results() {
 fn bad_input_is_named() {
     let layout = common::layout(common::uniform(), 4, Traffic::SUMS);
     let error = Plan::new(&layout, &[Cut::NONE; 3]).unwrap_err();
-    assert_eq!(error.to_string(), "3 cuts for 32 subregions: give one for each");
+    assert_eq!(
+        error.to_string(),
+        "3 cuts for 32 subregions: give one for each"
+    );
     let none = Layout::new(layout.bricks().clone(), 0, Traffic::SUMS).unwrap_err();
     assert_eq!(none, Error::NoSubregions);
 }

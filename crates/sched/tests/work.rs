@@ -78,7 +78,11 @@ fn check_against_the_grid(points: &Vec<[f32; 3]>, domain: Domain, subdivision: u
         }
     }
     for (brick, found) in bricks.as_slice().iter().enumerate() {
-        assert_eq!(found.work, work[brick], "work of brick {brick} at {:?}", found.at);
+        assert_eq!(
+            found.work, work[brick],
+            "work of brick {brick} at {:?}",
+            found.at
+        );
         assert_eq!(found.targets, occupancy[brick]);
         assert!(bricks.near(brick).contains(&(brick as u32)));
         assert!(bricks.near(brick).is_sorted_by(|a, b| a < b));
@@ -148,5 +152,8 @@ fn bad_input_is_named() {
         ..open
     };
     let error = Bricks::new([cell], &near, 1).unwrap_err().to_string();
-    assert!(error.contains("[0, 4, 0]") && error.contains("0..4"), "{error}");
+    assert!(
+        error.contains("[0, 4, 0]") && error.contains("0..4"),
+        "{error}"
+    );
 }

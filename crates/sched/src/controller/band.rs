@@ -47,10 +47,7 @@ impl Band {
             let excess = cpu - gpu * (self.alpha + self.beta) / 2.0;
             self.lower(layout, cuts, now as f64 * excess / cpu, &seen)
         } else if ratio >= self.alpha {
-            keep(format!(
-                "{seen} is within {} to {}",
-                self.alpha, self.beta
-            ))
+            keep(format!("{seen} is within {} to {}", self.alpha, self.beta))
         } else if now == 0 {
             probe(layout, cuts, &seen)
         } else {

@@ -80,6 +80,9 @@ impl Fit {
 
     /// Takes the measurements of a step in; all earlier ones count `fading` times as much.
     pub(super) fn add(&mut self, samples: &[Sample], fading: f64) {
+        if samples.is_empty() {
+            return;
+        }
         if self.cost.is_none() {
             self.cost = Cost::flat(samples);
             self.unit = amount_of(samples) / samples.len() as f64;

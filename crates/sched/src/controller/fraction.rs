@@ -50,7 +50,9 @@ impl Fraction {
                 }
             }
             (true, ..) => reason.push_str("a lane has not worked yet"),
-            (false, ..) => reason.push_str("a lane's speed was far from its median: once is ignored"),
+            (false, ..) => {
+                reason.push_str("a lane's speed was far from its median: once is ignored")
+            }
         }
         Decision::new(cuts(layout, self.share), action, reason)
     }

@@ -9,8 +9,8 @@
 //!
 //! # Alone and together
 //!
-//! Lanes may slow each other down. How far a lane is off its prediction is therefore remembered
-//! separately for steps in which it worked alone.
+//! Lanes may slow each other down. Costs are those of both working together, and how far a lane is
+//! off its prediction is remembered separately for steps in which it worked alone.
 
 use super::{
     fit::{Amounts, Cost, Fit, Sample},
@@ -100,16 +100,31 @@ impl Knowledge {
 
     /// Compares the last step's stage with its prediction, and learns from it or doubts it.
     fn judge(&mut self, stage: usize) -> Option<String> {
-        let samples = self.history.back()?.samples(stage);
+        let last = self.history.back()?;
+        let (samples, regime) = (last.samples(stage), last.regime);
         if samples.is_empty() {
             self.doubts[stage] = None;
             return None;
         }
-        let name = NAMES[stage];
         let Some(speed) = self.speed(stage, &samples) else {
             self.fits[stage].add(&samples, FADING);
             return None;
         };
+        if regime == Regime::Together {
+            return self.judged(stage, speed, samples);
+        }
+        // Alone, the lane as a whole has a factor of its own; costs stay those of both together.
+        let lane = usize::from(stage != CPU);
+        let usual = self.biases[lane][regime as usize];
+        match usual.known {
+            true => self.judged(stage, speed / usual.mean.exp(), Vec::new()),
+            false => None,
+        }
+    }
+
+    /// Believes a speed relative to the usual one, or doubts it, and learns from the samples.
+    fn judged(&mut self, stage: usize, speed: f64, samples: Vec<Sample>) -> Option<String> {
+        let name = NAMES[stage];
         if (1.0 / DOUBT..=DOUBT).contains(&speed) {
             self.doubts[stage] = None;
             let samples = self.without_outliers(stage, &samples, speed);
@@ -123,13 +138,17 @@ impl Knowledge {
                 fit.restart((speed * doubt.speed).sqrt());
                 fit.add(&doubt.samples, FADING);
                 fit.add(&samples, FADING);
-                Some(format!("{name} takes {speed:.2} times as long again: it has changed"))
+                Some(format!(
+                    "{name} takes {speed:.2} times as long again: it has changed"
+                ))
             }
             _ => {
                 self.doubts[stage] = Some(Doubt { speed, samples });
                 let last = self.history.len() - 1;
                 self.history[last].trusted[stage] = false;
-                Some(format!("{name} took {speed:.2} times as long as predicted: once is ignored"))
+                Some(format!(
+                    "{name} took {speed:.2} times as long as predicted: once is ignored"
+                ))
             }
         }
     }
@@ -193,10 +212,11 @@ impl Knowledge {
                 Bias::of(values.filter_map(|record| record.1[lane]))
             };
             for regime in [Regime::Together, Regime::CpuAlone, Regime::GpuAlone] {
-                biases[regime as usize] = of(&recent, Some(regime))
-                    .or_else(|| of(&older, Some(regime)))
-                    .or_else(|| of(&recent, None))
-                    .unwrap_or_default();
+                let own = of(&recent, Some(regime)).or_else(|| of(&older, Some(regime)));
+                biases[regime as usize] = own.unwrap_or_else(|| Bias {
+                    known: false,
+                    ..of(&recent, None).unwrap_or_default()
+                });
             }
         }
         self.biases = biases;
@@ -215,7 +235,9 @@ impl Knowledge {
     /// What the stages of a step add up to, lane by lane.
     fn predicted(&self, record: &Record) -> [f64; 2] {
         let cost = |stage: usize, part: &Estimate| {
-            self.fits[stage].cost().map_or(0.0, |cost| cost.of(&amounts(stage, part)))
+            self.fits[stage]
+                .cost()
+                .map_or(0.0, |cost| cost.of(&amounts(stage, part)))
         };
         let gpu = record.parts.iter().map(|part| Durations {
             upload: cost(UPLOAD, part),
@@ -226,7 +248,10 @@ impl Knowledge {
             gpu: overlapped(gpu),
             ..StepTimes::default()
         };
-        [record.parts.iter().map(|part| cost(CPU, part)).sum(), gpu.gpu_ms()]
+        [
+            record.parts.iter().map(|part| cost(CPU, part)).sum(),
+            gpu.gpu_ms(),
+        ]
     }
 }
 
@@ -236,6 +261,8 @@ struct Bias {
     mean: f64,
     /// Of the mean.
     variance: f64,
+    /// Whether it was measured in this regime.
+    known: bool,
 }
 
 impl Bias {
@@ -257,8 +284,16 @@ impl Bias {
         // Share of the weights that is one value's: 1 for a single one, of which nothing is known.
         let alone = squares / (weights * weights);
         let spread = (sum_of_squares / weights - mean * mean).max(0.0);
-        let variance = if alone < 1.0 { spread * alone / (1.0 - alone) } else { 0.0 };
-        Some(Self { mean, variance })
+        let variance = if alone < 1.0 {
+            spread * alone / (1.0 - alone)
+        } else {
+            0.0
+        };
+        Some(Self {
+            mean,
+            variance,
+            known: true,
+        })
     }
 }
 

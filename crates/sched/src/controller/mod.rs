@@ -151,7 +151,10 @@ impl Controller {
                 }
             }
         };
-        if self.memory.is_some_and(|(_, since)| self.steps > since + MEMORY_RETRY) {
+        if self
+            .memory
+            .is_some_and(|(_, since)| self.steps > since + MEMORY_RETRY)
+        {
             self.memory = None;
         }
         Ok(self.guarded(layout, decision))

@@ -5,7 +5,7 @@
 //! the predicted gain is worth it. Both extremes are among the candidates. When nothing has moved
 //! for a while it steps aside once: a little more to one lane, or everything to the better single
 //! lane, to see whether what it believes is still so. It allows itself a thousandth of the time for
-//! that.
+//! each of these.
 
 use super::{
     Action, Decision,
@@ -21,12 +21,15 @@ const LEAST_GAIN: f64 = 0.01;
 const CAUTION: f64 = 0.5;
 /// Steps without a move before the first step aside.
 const PATIENCE: u64 = 24;
-/// Share of the time that steps aside may cost.
+/// Share of the time that steps aside of one kind may cost.
 const CURIOSITY: f64 = 0.001;
 /// Every how many subregions one goes to the CPU lane in the first steps.
 const FIRST_SHARE: usize = 8;
-/// Share of a subregion's work that is moved in a step aside.
-const ASIDE: f64 = 0.25;
+/// Kinds of steps aside: more to the CPU, more to the GPU, everything to one lane.
+const KINDS: usize = 3;
+/// Shares of a subregion's work that are moved in a step aside, the first that can be afforded; the
+/// last one stands for a single brick.
+const ASIDES: [f64; 2] = [0.25, 1e-9];
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
@@ -35,8 +38,12 @@ pub(super) struct Model {
     theta: Option<f64>,
     /// Steps since the last move or step aside.
     calm: u64,
-    /// Steps aside so far.
-    asides: usize,
+    /// Steps since the last step aside of each kind.
+    waited: [u64; KINDS],
+    /// Whose turn it is to be looked at.
+    turn: usize,
+    /// The step aside that was just made, until it has been repeated.
+    aside: Option<Vec<Cut>>,
 }
 
 impl Model {
@@ -62,6 +69,7 @@ impl Model {
     ) -> Decision {
         let notes = self.knowledge.learn(plan, times).join("; ");
         self.calm += 1;
+        self.waited.iter_mut().for_each(|waited| *waited += 1);
         let measured = format!(
             "measured CPU {:.3} ms, GPU {:.3} ms",
             times.cpu_ms(),
@@ -71,8 +79,15 @@ impl Model {
             true => text,
             false => format!("{text}; {notes}"),
         };
+        let aside = self.aside.take();
         if self.knowledge.doubts() {
-            return Decision::new(self.cuts(layout), Action::Keep, join(measured));
+            // A surprise aside is confirmed aside.
+            let repeated = aside.filter(|cuts| cuts.len() == layout.subregions().len());
+            let (cuts, action) = match repeated {
+                Some(cuts) => (cuts, Action::Explore),
+                None => (self.cuts(layout), Action::Keep),
+            };
+            return Decision::new(cuts, action, join(measured));
         }
         let Some(prices) = Prices::new(layout, &self.knowledge) else {
             return self.unseen_lane(layout, plan);
@@ -89,7 +104,9 @@ impl Model {
         if worth {
             self.theta = Some(theta);
             self.calm = 0;
-            let instead = now.map_or(String::new(), |now| format!(" instead of {:.3}", now.total()));
+            let instead = now.map_or(String::new(), |now| {
+                format!(" instead of {:.3}", now.total())
+            });
             let reason = format!(
                 "theta {theta:.3}: predicted CPU {:.3} ms, GPU {:.3} ms, in all {:.3}{instead}; \
                  {measured}",
@@ -101,11 +118,13 @@ impl Model {
         }
         if let (Some(now), true) = (now, self.calm >= PATIENCE) {
             // What there is not or what cannot be afforded yet is passed over; its turn comes again.
-            let aside = self.aside(&prices, layout, now);
-            self.asides += 1;
-            if let Some(aside) = aside {
+            let aside = self.step_aside(&prices, layout, now);
+            self.turn += 1;
+            if let Some(decision) = aside {
                 self.calm = 0;
-                return aside;
+                self.waited[(self.turn - 1) % KINDS] = 0;
+                self.aside = Some(decision.cuts.clone());
+                return decision;
             }
         }
         let reason = format!(
@@ -123,25 +142,33 @@ impl Model {
             false => (Cut::ALL, "CPU"),
         };
         let reason = format!("everything to the {lane} once, because it has not worked yet");
-        Decision::new(vec![cut; layout.subregions().len()], Action::Explore, reason)
+        Decision::new(
+            vec![cut; layout.subregions().len()],
+            Action::Explore,
+            reason,
+        )
     }
 
     /// The step aside whose turn it is.
-    fn aside(&self, prices: &Prices<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
+    fn step_aside(&self, prices: &Prices<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
         let theta = self.theta?;
-        let subregion = (self.asides / 3 * 5) % layout.subregions().len();
-        let (cuts, predicted, what) = match self.asides % 3 {
-            0 => a_little(prices, layout, theta, subregion, ASIDE)?,
-            1 => a_little(prices, layout, theta, subregion, -ASIDE)?,
-            _ => single_lane(prices, layout, theta)?,
-        };
-        let allowed = now.total() * (1.0 + CURIOSITY * self.calm as f64);
+        let kind = self.turn % KINDS;
+        let subregion = (self.turn / KINDS * 5) % layout.subregions().len();
+        let allowed = now.total() * (1.0 + CURIOSITY * self.waited[kind] as f64);
+        let options = ASIDES.iter().filter_map(|&share| match kind {
+            0 => a_little(prices, layout, theta, subregion, share),
+            1 => a_little(prices, layout, theta, subregion, -share),
+            _ => single_lane(prices, layout, theta),
+        });
+        let (cuts, predicted, what) = options
+            .into_iter()
+            .find(|(_, predicted, _)| predicted.total() <= allowed)?;
         let reason = format!(
             "once {what}, to see: predicted {:.3} ms instead of {:.3}",
             predicted.total(),
             now.total()
         );
-        (predicted.total() <= allowed).then(|| Decision::new(cuts, Action::Explore, reason))
+        Some(Decision::new(cuts, Action::Explore, reason))
     }
 }
 
@@ -160,8 +187,13 @@ fn a_little(
     let before = layout.bricks_of(subregion, cuts[subregion]);
     let work = |bricks: usize| layout.work_below(subregion, bricks) as f64;
     let wanted = work(before) + share * layout.work(subregion) as f64;
-    let mut bricks = before;
-    while share > 0.0 && bricks < layout.ladder(subregion).len() && work(bricks) < wanted {
+    let last = layout.ladder(subregion).len();
+    let mut bricks = if share > 0.0 {
+        (before + 1).min(last)
+    } else {
+        before.saturating_sub(1)
+    };
+    while share > 0.0 && bricks < last && work(bricks) < wanted {
         bricks += 1;
     }
     while share < 0.0 && bricks > 0 && work(bricks) > wanted {

@@ -140,7 +140,10 @@ impl<'a> Prices<'a> {
         let keys = self.layout.sorted_keys();
         match bricks {
             0 => 0.0,
-            _ => keys.get(bricks).copied().unwrap_or_else(|| self.layout.highest()),
+            _ => keys
+                .get(bricks)
+                .copied()
+                .unwrap_or_else(|| self.layout.highest()),
         }
     }
 

@@ -132,7 +132,11 @@ impl Machine {
             .map(|(number, stage)| {
                 // All numbers are drawn, so that a fault does not change what follows.
                 let durations = self.gpu_durations(layout, plan, stage, gpu_factor, noise);
-                if number < reached { durations } else { Durations::default() }
+                if number < reached {
+                    durations
+                } else {
+                    Durations::default()
+                }
             })
             .collect();
         let unfinished = &plan.stages()[reached..];

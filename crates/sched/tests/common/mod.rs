@@ -64,11 +64,7 @@ pub(crate) fn pool_and_spray() -> Vec<CellLoad> {
     }
     for _ in 0..40_000 {
         let height = 15.0 + (40.0 * random.exponential()).min(300.0);
-        points.push([
-            random.between(0.0, 30.0),
-            random.between(0.0, 30.0),
-            height,
-        ]);
+        points.push([random.between(0.0, 30.0), random.between(0.0, 30.0), height]);
     }
     binned(points.into_iter())
 }
@@ -86,7 +82,10 @@ pub(crate) fn layouts() -> Vec<(&'static str, Layout)> {
         ("uniform, lists", layout(uniform(), 3, Traffic::LISTS)),
         ("clusters, lists", layout(clusters(), 2, Traffic::LISTS)),
         ("clusters, cells", layout(clusters(), 1, Traffic::SUMS)),
-        ("pool and spray", layout(pool_and_spray(), 4, Traffic::LISTS)),
+        (
+            "pool and spray",
+            layout(pool_and_spray(), 4, Traffic::LISTS),
+        ),
     ]
 }
 
@@ -103,14 +102,17 @@ pub(crate) fn random_spec(seed: u64) -> EmulatedSpec {
     }
 }
 
-/// The least time over 301 thresholds, both extremes among them, and the better single lane's.
+/// The least time over 201 thresholds, both extremes among them, and the better single lane's.
 pub(crate) fn best(machine: &Machine, layout: &Layout) -> (f64, f64) {
     let total = |theta: f64| {
         let plan = Plan::new(layout, &layout.cuts(theta)).unwrap();
         machine.quiet(layout, &plan).total_ms()
     };
-    let thetas = layout.thetas(300);
-    let best = thetas.iter().map(|&theta| total(theta)).fold(f64::INFINITY, f64::min);
+    let thetas = layout.thetas(200);
+    let best = thetas
+        .iter()
+        .map(|&theta| total(theta))
+        .fold(f64::INFINITY, f64::min);
     (best, total(0.0).min(total(layout.highest())))
 }
 

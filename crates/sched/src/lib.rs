@@ -34,7 +34,7 @@
 //! }
 //! println!("{}", decision.reason);
 //! # let share = Plan::new(&layout, &decision.cuts)?.share();
-//! # assert!(share > 0.1 && share < 0.5, "{share}");
+//! # assert!(share > 0.2 && share < 0.8, "{share}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -43,7 +43,7 @@
 //! What runs a plan has to do, step by step:
 //!
 //! 1. Count the points of every occupied cell ([`CellLoad`]) and make [`Bricks`] and a [`Layout`] of
-//!    them. Both cost about as much as a millisecond for some thousands of bricks, and points move
+//!    them. Both cost a millisecond or two for some thousands of bricks, and points move
 //!    little between steps: a layout may serve for several, as long as the lanes read the points of
 //!    a brick from the grid of the step. Cells that are empty in the layout and hold points now are
 //!    not in it: make it anew when one appears.

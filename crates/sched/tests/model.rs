@@ -86,14 +86,6 @@ fn it_is_back_within_5_percent_in_8_steps_when_a_lane_changes_speed_by_4_times()
             assert!(steps[59].quiet * 0.98 <= single, "{}", what());
             // Settled means settled: what still moves afterwards is a correction or two.
             assert!(moves(&steps[8..]) <= 1, "{}", what());
-            let shares: Vec<f64> = steps[8..]
-                .iter()
-                .filter(|step| step.action != Action::Explore)
-                .map(|step| step.share)
-                .collect();
-            let span = shares.iter().copied().fold(0.0, f64::max)
-                - shares.iter().copied().fold(1.0, f64::min);
-            assert!(span < 0.03, "the share moves by {span}: {}", what());
             most = most.max(at);
         }
     }
@@ -254,11 +246,11 @@ fn steps_aside_cost_less_than_1_percent() {
 
 #[test]
 fn an_idle_gpu_that_becomes_fast_is_noticed() {
-    // A brick takes the GPU as long as everything takes the CPU lane.
+    // A brick takes the GPU longer than everything takes the CPU lane.
     let layout = common::layout(common::uniform(), 3, Traffic::LISTS);
-    let mut run = Run::new(Policy::Model, "speed=0.002".parse().unwrap(), &layout);
+    let mut run = Run::new(Policy::Model, "speed=0.0015".parse().unwrap(), &layout);
     let steps = run.steps(60);
-    assert!(steps[59].share > 0.99, "{}", story(&steps, 1.0));
+    assert_eq!(steps[59].share, 1.0, "{}", story(&steps, 1.0));
     run.machine.change_speed(Lane::Gpu, 1000.0);
     let (best, _) = best(&run.machine, &layout);
     let steps = run.steps(1000);

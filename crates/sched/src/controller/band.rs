@@ -33,8 +33,8 @@ impl Band {
     pub(super) fn next(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Decision {
         let cuts = carried(layout, plan);
         let keep = |reason: String| Decision::new(cuts.clone(), Action::Keep, reason);
-        if !self.speeds.believe(plan, times) {
-            return keep("a lane's speed was far from its median: once is ignored".to_owned());
+        if let Some(doubt) = self.speeds.doubt(plan, times) {
+            return keep(doubt);
         }
         let (cpu, gpu) = (times.cpu_ms(), times.gpu_ms());
         if plan.load(Lane::Gpu).is_empty() {
@@ -44,8 +44,11 @@ impl Band {
         let now = plan.load(Lane::Cpu).work();
         let seen = format!("CPU {cpu:.3} ms / GPU {gpu:.3} ms = {ratio:.3}");
         if ratio > self.beta {
-            let excess = cpu - gpu * (self.alpha + self.beta) / 2.0;
-            self.lower(layout, cuts, now as f64 * excess / cpu, &seen)
+            // What brings both to the middle of the band, at what a pair took either.
+            let middle = (self.alpha + self.beta) / 2.0;
+            let per_pair = |ms: f64, lane: Lane| ms / plan.load(lane).work() as f64;
+            let change = per_pair(cpu, Lane::Cpu) + middle * per_pair(gpu, Lane::Gpu);
+            self.lower(layout, cuts, (cpu - middle * gpu) / change, &seen)
         } else if ratio >= self.alpha {
             keep(format!("{seen} is within {} to {}", self.alpha, self.beta))
         } else if now == 0 {

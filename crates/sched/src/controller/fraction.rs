@@ -30,30 +30,31 @@ impl Fraction {
     }
 
     pub(super) fn next(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Decision {
-        let believed = self.speeds.believe(plan, times);
+        let doubt = self.speeds.doubt(plan, times);
         let (cpu, gpu) = (
             self.speeds.ms_per_pair(Lane::Cpu),
             self.speeds.ms_per_pair(Lane::Gpu),
         );
-        let (mut action, mut reason) = (Action::Keep, String::new());
-        match (believed, cpu, gpu) {
-            (true, Some(cpu), Some(gpu)) => {
-                let share = gpu / (cpu + gpu);
-                reason = format!(
-                    "medians of {cpu:.3e} ms per pair on the CPU and {gpu:.3e} on the GPU ask for \
-                     a share of {share:.3} on the CPU; it is {:.3}",
-                    self.share
-                );
-                if (share - self.share).abs() >= LEAST_CHANGE {
+        let mut action = Action::Keep;
+        let reason = match (doubt, cpu, gpu) {
+            (Some(doubt), ..) => doubt,
+            (None, Some(cpu), Some(gpu)) => {
+                let (before, share) = (self.share, gpu / (cpu + gpu));
+                if (share - before).abs() >= LEAST_CHANGE {
                     self.share = share;
                     action = Action::Move;
                 }
+                format!(
+                    "medians of {cpu:.3e} ms per pair on the CPU and {gpu:.3e} on the GPU ask for \
+                     a share of {share:.3} on the CPU; it was {before:.3}"
+                )
             }
-            (true, ..) => reason.push_str("a lane has not worked yet"),
-            (false, ..) => {
-                reason.push_str("a lane's speed was far from its median: once is ignored")
-            }
-        }
+            _ => format!(
+                "a lane has not worked yet: CPU {:.3} ms, GPU {:.3} ms",
+                times.cpu_ms(),
+                times.gpu_ms()
+            ),
+        };
         Decision::new(cuts(layout, self.share), action, reason)
     }
 }

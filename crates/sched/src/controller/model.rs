@@ -67,86 +67,74 @@ impl Model {
         times: &StepTimes,
         memory: Option<f64>,
     ) -> Decision {
-        let notes = self.knowledge.learn(plan, times).join("; ");
+        let notes = self.knowledge.learn(plan, times);
         self.calm += 1;
         self.waited.iter_mut().for_each(|waited| *waited += 1);
-        let measured = format!(
+        let mut seen = format!(
             "measured CPU {:.3} ms, GPU {:.3} ms",
             times.cpu_ms(),
             times.gpu_ms()
         );
-        let join = |text: String| match notes.is_empty() {
-            true => text,
-            false => format!("{text}; {notes}"),
-        };
+        for note in notes {
+            seen.push_str("; ");
+            seen.push_str(&note);
+        }
         let aside = self.aside.take();
         if self.knowledge.doubts() {
-            // A surprise aside is confirmed aside.
-            let repeated = aside.filter(|cuts| cuts.len() == layout.subregions().len());
-            let (cuts, action) = match repeated {
-                Some(cuts) => (cuts, Action::Explore),
-                None => (self.cuts(layout), Action::Keep),
-            };
-            return Decision::new(cuts, action, join(measured));
+            return self.wait(layout, aside, seen);
         }
         let Some(prices) = Prices::new(layout, &self.knowledge) else {
-            return self.unseen_lane(layout, plan);
+            return unseen_lane(layout, plan);
         };
         let (theta, best) = prices.best(memory);
         let now = self.theta.map(|theta| prices.at(theta));
-        let worth = match now {
-            None => true,
-            Some(now) => {
-                let gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
-                best.total() < now.total() * (1.0 - gain)
-            }
-        };
-        if worth {
+        if let Some(instead) = self.worth(best, now) {
             self.theta = Some(theta);
             self.calm = 0;
-            let instead = now.map_or(String::new(), |now| {
-                format!(" instead of {:.3}", now.total())
-            });
             let reason = format!(
                 "theta {theta:.3}: predicted CPU {:.3} ms, GPU {:.3} ms, in all {:.3}{instead}; \
-                 {measured}",
+                 {seen}",
                 best.cpu,
                 best.gpu,
                 best.total()
             );
-            return Decision::new(layout.cuts(theta), Action::Move, join(reason));
+            return Decision::new(layout.cuts(theta), Action::Move, reason);
         }
         if let (Some(now), true) = (now, self.calm >= PATIENCE) {
             // What there is not or what cannot be afforded yet is passed over; its turn comes again.
             let aside = self.step_aside(&prices, layout, now);
+            let kind = self.turn % KINDS;
             self.turn += 1;
             if let Some(decision) = aside {
                 self.calm = 0;
-                self.waited[(self.turn - 1) % KINDS] = 0;
+                self.waited[kind] = 0;
                 self.aside = Some(decision.cuts.clone());
                 return decision;
             }
         }
         let reason = format!(
-            "{measured}; the best predicted is {:.3} ms at theta {theta:.3}, not worth a move",
+            "{seen}; the best predicted is {:.3} ms at theta {theta:.3}, not worth a move",
             best.total()
         );
-        Decision::new(self.cuts(layout), Action::Keep, join(reason))
+        Decision::new(self.cuts(layout), Action::Keep, reason)
     }
 
-    /// Everything to the lane that has not worked yet.
-    fn unseen_lane(&self, layout: &Layout, plan: &Plan) -> Decision {
-        let seen_cpu = plan.share() > 0.0;
-        let (cut, lane) = match seen_cpu {
-            true => (Cut::NONE, "GPU"),
-            false => (Cut::ALL, "CPU"),
+    /// As before, until the next step confirms a surprise or not; one aside is confirmed aside.
+    fn wait(&self, layout: &Layout, aside: Option<Vec<Cut>>, seen: String) -> Decision {
+        match aside.filter(|cuts| cuts.len() == layout.subregions().len()) {
+            Some(cuts) => Decision::new(cuts, Action::Explore, seen),
+            None => Decision::new(self.cuts(layout), Action::Keep, seen),
+        }
+    }
+
+    /// Whether the best is worth a move; then also what it is better than, in words.
+    fn worth(&self, best: Predicted, now: Option<Predicted>) -> Option<String> {
+        let Some(now) = now else {
+            return Some(String::new());
         };
-        let reason = format!("everything to the {lane} once, because it has not worked yet");
-        Decision::new(
-            vec![cut; layout.subregions().len()],
-            Action::Explore,
-            reason,
-        )
+        let gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
+        (best.total() < now.total() * (1.0 - gain))
+            .then(|| format!(" instead of {:.3}", now.total()))
     }
 
     /// The step aside whose turn it is.
@@ -155,13 +143,13 @@ impl Model {
         let kind = self.turn % KINDS;
         let subregion = (self.turn / KINDS * 5) % layout.subregions().len();
         let allowed = now.total() * (1.0 + CURIOSITY * self.waited[kind] as f64);
-        let options = ASIDES.iter().filter_map(|&share| match kind {
-            0 => a_little(prices, layout, theta, subregion, share),
-            1 => a_little(prices, layout, theta, subregion, -share),
-            _ => single_lane(prices, layout, theta),
-        });
-        let (cuts, predicted, what) = options
-            .into_iter()
+        let (cuts, predicted, what) = ASIDES
+            .iter()
+            .filter_map(|&share| match kind {
+                0 => a_little(prices, layout, theta, subregion, share),
+                1 => a_little(prices, layout, theta, subregion, -share),
+                _ => single_lane(prices, layout, theta),
+            })
             .find(|(_, predicted, _)| predicted.total() <= allowed)?;
         let reason = format!(
             "once {what}, to see: predicted {:.3} ms instead of {:.3}",
@@ -170,6 +158,17 @@ impl Model {
         );
         Some(Decision::new(cuts, Action::Explore, reason))
     }
+}
+
+/// Everything to the lane that has not worked yet.
+fn unseen_lane(layout: &Layout, plan: &Plan) -> Decision {
+    let (cut, lane) = match plan.share() > 0.0 {
+        true => (Cut::NONE, "GPU"),
+        false => (Cut::ALL, "CPU"),
+    };
+    let cuts = vec![cut; layout.subregions().len()];
+    let reason = format!("everything to the {lane} once, because it has not worked yet");
+    Decision::new(cuts, Action::Explore, reason)
 }
 
 /// Cuts for a step aside, what they are predicted to take, and what they are.

@@ -16,10 +16,10 @@ pub(super) struct Speeds {
 }
 
 impl Speeds {
-    /// Takes a step in. `false` when a lane's speed is so far from its median that the step should
+    /// Takes a step in. Says so when a lane's speed is so far from its median that the step should
     /// be ignored; if the next one is off too, the lane has changed and the past is forgotten.
-    pub(super) fn believe(&mut self, plan: &Plan, times: &StepTimes) -> bool {
-        let mut believed = true;
+    pub(super) fn doubt(&mut self, plan: &Plan, times: &StepTimes) -> Option<String> {
+        let mut doubt = None;
         for (lane, ms) in [(Lane::Cpu, times.cpu_ms()), (Lane::Gpu, times.gpu_ms())] {
             let work = plan.load(lane).work() as f64;
             if work == 0.0 || ms == 0.0 {
@@ -31,10 +31,13 @@ impl Speeds {
                 &mut self.doubted[lane as usize],
             );
             let usual = median(recent.iter().copied());
-            let off = usual.is_some_and(|usual| !(1.0 / DOUBT..=DOUBT).contains(&(speed / usual)));
+            let factor = usual.map_or(1.0, |usual| speed / usual);
+            let off = !(1.0 / DOUBT..=DOUBT).contains(&factor);
             if off && !*doubted {
                 *doubted = true;
-                believed = false;
+                doubt = Some(format!(
+                    "the {lane:?} lane took {factor:.2} times its median per pair: once is ignored"
+                ));
                 continue;
             }
             if off {
@@ -46,7 +49,7 @@ impl Speeds {
                 recent.pop_front();
             }
         }
-        believed
+        doubt
     }
 
     /// Median milliseconds per pair of a lane, if it has worked.

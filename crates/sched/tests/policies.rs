@@ -193,8 +193,9 @@ fn the_band_ends_inside_the_band_and_stays() {
                 "{name}, machine {seed}: still moving, {}",
                 last.reason
             );
+            // At the band's lower end the GPU lane takes 1 / 0.8 times as long as the CPU lane.
             assert!(
-                last.quiet * 0.95 <= single,
+                last.quiet * 0.8 <= single,
                 "{name}, machine {seed}: {} ms, one lane {single}, best {best}; {}",
                 last.quiet,
                 last.reason

@@ -106,7 +106,7 @@ fn images_count_in_periodic_boxes_whatever_their_size() {
     ] {
         let domain = Domain::new(lengths).unwrap();
         for (subdivision, edge) in [(1, 1), (1, 2), (2, 4), (3, 3)] {
-            check_against_the_grid(&points(120, 6.0, 6), domain.clone(), subdivision, edge);
+            check_against_the_grid(&points(120, 6.0, 6), domain, subdivision, edge);
         }
     }
 }

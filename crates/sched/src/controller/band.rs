@@ -4,6 +4,9 @@
 //! below it one subregion's goes up, but only as far as the predicted t_cpu · (w_now + w_added) /
 //! w_now stays under β · t_gpu. Without work on the CPU lane (w_now = 0) there is nothing to predict
 //! from, so a single brick is given to it first, as a probe.
+//!
+//! A lane may then still wait for the other for 1 − α of the time, so unlike `model` this can be
+//! slower than the better single lane by as much.
 
 use super::{Action, Decision, carried, stall::Speeds};
 use crate::{Cut, Lane, Layout, Plan, StepTimes};

@@ -42,13 +42,27 @@ impl Cost {
 
     /// Milliseconds for `amounts`; nothing takes no time.
     pub(super) fn of(&self, amounts: &Amounts) -> f64 {
-        let mut any = false;
-        let mut ms = self.base;
-        for (&rate, &amount) in self.rates.iter().zip(amounts) {
-            any |= amount > 0.0;
-            ms += rate * amount;
+        let any = amounts.iter().any(|&amount| amount > 0.0);
+        self.of_several(amounts, usize::from(any))
+    }
+
+    /// Milliseconds for `amounts` in as many parts.
+    pub(super) fn of_several(&self, amounts: &Amounts, parts: usize) -> f64 {
+        let products = self
+            .rates
+            .iter()
+            .zip(amounts)
+            .map(|(rate, amount)| rate * amount);
+        self.base * parts as f64 + products.sum::<f64>()
+    }
+
+    /// Milliseconds for a copy.
+    pub(super) fn of_bytes(&self, bytes: f64) -> f64 {
+        if bytes > 0.0 {
+            self.base + self.rates[0] * bytes
+        } else {
+            0.0
         }
-        if any { ms } else { 0.0 }
     }
 
     /// Milliseconds for anything at all.

@@ -13,10 +13,11 @@
 //! off its prediction is remembered separately for steps in which it worked alone.
 
 use super::{
-    fit::{Amounts, Cost, Fit, Sample},
+    fit::{Cost, Fit, Sample},
+    record::{CPU, REGIMES, Record, Regime, STAGES, UPLOAD},
     stall::median,
 };
-use crate::{CLASSES, Durations, Estimate, Lane, Plan, StepTimes, overlapped};
+use crate::{Lane, Plan, StepTimes};
 use std::collections::VecDeque;
 
 /// Steps remembered.
@@ -30,34 +31,8 @@ const AGREEMENT: f64 = 1.5;
 /// A subregion that is off by this factor more than the others of its step does not count.
 const OUTLIER: f64 = 3.0;
 
-const STAGES: usize = 4;
-/// What the CPU lane does with a subregion.
-pub(super) const CPU: usize = 0;
-/// Sources to the GPU.
-pub(super) const UPLOAD: usize = 1;
-/// What the GPU does with a subregion.
-pub(super) const COMPUTE: usize = 2;
-/// Results back.
-pub(super) const DOWNLOAD: usize = 3;
-const REGIMES: usize = 3;
+/// Stages in messages.
 const NAMES: [&str; STAGES] = ["the CPU lane", "upload", "the GPU's work", "download"];
-
-/// Which lanes worked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Regime {
-    Together,
-    CpuAlone,
-    GpuAlone,
-}
-
-#[derive(Debug, Clone)]
-struct Record {
-    parts: Vec<Estimate>,
-    durations: Vec<[f64; STAGES]>,
-    lanes: [f64; 2],
-    regime: Regime,
-    trusted: [bool; STAGES],
-}
 
 /// A speed that was off once, and what was measured then.
 #[derive(Debug, Clone)]
@@ -81,14 +56,21 @@ pub(super) struct Knowledge {
 impl Knowledge {
     /// Takes a step in; says what is doubted or has changed.
     pub(super) fn learn(&mut self, plan: &Plan, times: &StepTimes) -> Vec<String> {
-        self.history.push_back(Record::new(plan, times));
+        let record = Record::new(plan, times);
+        let samples = Record::samples(plan, times);
+        let regime = record.regime;
+        self.history.push_back(record);
         if self.history.len() > MEMORY
             && let Some(old) = self.history.pop_front()
         {
             let regime = old.regime as usize;
             self.older[regime] = Some(old);
         }
-        let notes = (0..STAGES).filter_map(|stage| self.judge(stage)).collect();
+        let notes = samples
+            .into_iter()
+            .enumerate()
+            .filter_map(|(stage, samples)| self.judge(stage, samples, regime))
+            .collect();
         self.find_biases();
         notes
     }
@@ -99,9 +81,7 @@ impl Knowledge {
     }
 
     /// Compares the last step's stage with its prediction, and learns from it or doubts it.
-    fn judge(&mut self, stage: usize) -> Option<String> {
-        let last = self.history.back()?;
-        let (samples, regime) = (last.samples(stage), last.regime);
+    fn judge(&mut self, stage: usize, samples: Vec<Sample>, regime: Regime) -> Option<String> {
         if samples.is_empty() {
             self.doubts[stage] = None;
             return None;
@@ -224,34 +204,12 @@ impl Knowledge {
 
     /// Logarithms of measured by predicted times of both lanes in a step.
     fn off(&self, record: &Record) -> [Option<f64>; 2] {
-        let predicted = self.predicted(record);
+        let predicted = record.predicted(|stage| self.cost(stage));
         [(0, CPU..CPU + 1), (1, UPLOAD..STAGES)].map(|(lane, mut stages)| {
             let ratio = record.lanes[lane] / predicted[lane];
             let trusted = stages.all(|stage| record.trusted[stage]);
             (trusted && ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
         })
-    }
-
-    /// What the stages of a step add up to, lane by lane.
-    fn predicted(&self, record: &Record) -> [f64; 2] {
-        let cost = |stage: usize, part: &Estimate| {
-            self.fits[stage]
-                .cost()
-                .map_or(0.0, |cost| cost.of(&amounts(stage, part)))
-        };
-        let gpu = record.parts.iter().map(|part| Durations {
-            upload: cost(UPLOAD, part),
-            compute: cost(COMPUTE, part),
-            download: cost(DOWNLOAD, part),
-        });
-        let gpu = StepTimes {
-            gpu: overlapped(gpu),
-            ..StepTimes::default()
-        };
-        [
-            record.parts.iter().map(|part| cost(CPU, part)).sum(),
-            gpu.gpu_ms(),
-        ]
     }
 }
 
@@ -294,84 +252,5 @@ impl Bias {
             variance,
             known: true,
         })
-    }
-}
-
-impl Regime {
-    /// From who has work.
-    pub(super) fn of(cpu: bool, gpu: bool) -> Self {
-        match (cpu, gpu) {
-            (true, false) => Self::CpuAlone,
-            (false, true) => Self::GpuAlone,
-            _ => Self::Together,
-        }
-    }
-}
-
-impl Record {
-    fn new(plan: &Plan, times: &StepTimes) -> Self {
-        let parts: Vec<Estimate> = plan
-            .stages()
-            .iter()
-            .map(|stage| Estimate {
-                cpu: stage.cpu.load,
-                gpu: stage.gpu.load,
-                upload: stage.upload,
-                download: stage.download,
-            })
-            .collect();
-        let durations = times
-            .cpu
-            .iter()
-            .zip(&times.gpu)
-            .map(|(cpu, gpu)| {
-                [
-                    cpu.ms(),
-                    gpu.upload.ms(),
-                    gpu.compute.ms(),
-                    gpu.download.ms(),
-                ]
-            })
-            .collect();
-        Self {
-            regime: Regime::of(
-                parts.iter().any(|part| !part.cpu.is_empty()),
-                parts.iter().any(|part| !part.gpu.is_empty()),
-            ),
-            parts,
-            durations,
-            lanes: [times.cpu_ms(), times.gpu_ms()],
-            trusted: [true; STAGES],
-        }
-    }
-
-    fn samples(&self, stage: usize) -> Vec<Sample> {
-        self.parts
-            .iter()
-            .zip(&self.durations)
-            .map(|(part, durations)| Sample {
-                amounts: amounts(stage, part),
-                ms: durations[stage],
-            })
-            .filter(|sample| sample.amounts.iter().any(|&amount| amount > 0.0))
-            .collect()
-    }
-}
-
-/// What a stage's duration is explained by.
-fn amounts(stage: usize, part: &Estimate) -> Amounts {
-    let bytes = |bytes: f64| {
-        let mut amounts = [0.0; CLASSES];
-        amounts[0] = bytes;
-        amounts
-    };
-    match stage {
-        CPU => part.cpu.by_class.map(|work| work as f64),
-        UPLOAD => bytes(part.upload),
-        COMPUTE => part.gpu.by_class.map(|work| work as f64),
-        _ => {
-            debug_assert_eq!(stage, DOWNLOAD);
-            bytes(part.download)
-        }
     }
 }

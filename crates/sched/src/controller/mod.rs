@@ -13,6 +13,7 @@ mod knowledge;
 mod model;
 mod policy;
 mod prices;
+mod record;
 mod stall;
 
 pub use policy::{ParsePolicyError, Policy};

@@ -5,7 +5,8 @@
 
 use super::{
     fit::Cost,
-    knowledge::{COMPUTE, CPU, DOWNLOAD, Knowledge, Regime, UPLOAD},
+    knowledge::Knowledge,
+    record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
 use crate::{Durations, Lane, Layout, StepTimes, overlapped};
 
@@ -108,10 +109,8 @@ impl<'a> Prices<'a> {
     }
 
     fn copy(&self, stage: usize, bytes: f64) -> f64 {
-        match self.knowledge.cost(stage) {
-            Some(cost) if bytes > 0.0 => cost.base() + cost.rate(0) * bytes,
-            _ => 0.0,
-        }
+        let cost = self.knowledge.cost(stage);
+        cost.map_or(0.0, |cost| cost.of_bytes(bytes))
     }
 
     /// The best threshold, and what it is predicted to take. The GPU is to hold at most `memory`

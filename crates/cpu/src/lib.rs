@@ -45,6 +45,7 @@ mod pool;
 mod radii;
 mod search;
 mod simd;
+mod storage;
 mod stored;
 mod traverse;
 
@@ -56,5 +57,6 @@ pub use pool::CpuLane;
 pub use radii::{RadiusRule, SetRadii, SortedRadii};
 pub use search::{ListKind, PairOfSets};
 pub use simd::SimdLevel;
+pub use storage::{Lender, LentMemory};
 pub use stored::StoredPairs;
 pub use traverse::{Fields, Output};

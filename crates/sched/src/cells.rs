@@ -38,6 +38,29 @@ impl Neighbourhood {
         }
     }
 
+    /// Refuses what could not be walked.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        const FARTHEST: i64 = 1 << 20;
+        for (axis, cells) in self.periods.iter().enumerate() {
+            if cells.is_some_and(|cells| !(1..=FARTHEST_CELL).contains(&cells)) {
+                let what =
+                    format!("{cells:?} cells along periodic axis {axis}: at least 1 is needed");
+                return Err(Error::Neighbourhood { what });
+            }
+        }
+        let near = |offset: i64| (-FARTHEST..=FARTHEST).contains(&offset);
+        match self
+            .rows
+            .iter()
+            .find(|row| !(near(row.y) && near(row.z) && near(row.reach)))
+        {
+            None => Ok(()),
+            Some(row) => Err(Error::Neighbourhood {
+                what: format!("{row:?}: at most {FARTHEST} cells away are searched"),
+            }),
+        }
+    }
+
     /// Bricks of `edge`³ cells that hold a cell of the neighbourhood of one of a brick's cells: at
     /// least these. A periodic axis may end in a brick of fewer cells, so that one more is in reach.
     pub(crate) fn of_bricks(&self, edge: i64) -> Self {
@@ -172,8 +195,15 @@ fn image_shifts(reach: i64, period: Option<i64>) -> impl Iterator<Item = i64> {
     (first..=last).map(move |image| image * period)
 }
 
-/// Refuses a cell outside the box.
+/// Cells may be this far from the origin.
+const FARTHEST_CELL: i64 = 1 << 60;
+
+/// Refuses a cell outside the box, or too far out.
 pub(crate) fn check_cell(cell: [i64; 3], periods: &[Option<i64>; 3]) -> Result<(), Error> {
+    let near = |axis: i64| (-FARTHEST_CELL..=FARTHEST_CELL).contains(&axis);
+    if !cell.into_iter().all(near) {
+        return Err(Error::FarCell { cell });
+    }
     for axis in 0..3 {
         if let Some(cells) = periods[axis]
             && !(0..cells).contains(&cell[axis])

@@ -23,6 +23,18 @@ pub enum Error {
         /// Cells along that axis.
         cells: i64,
     },
+    /// A cell so far out that offsets to its neighbours could overflow.
+    #[error("cell {cell:?} is farther than 2^60 cells from the origin")]
+    FarCell {
+        /// The cell.
+        cell: [i64; 3],
+    },
+    /// Rows or periods that no lattice has.
+    #[error("the neighbourhood of cells has {what}")]
+    Neighbourhood {
+        /// What is wrong, with the numbers.
+        what: String,
+    },
     /// Counts that do not fit.
     #[error("the cell or brick at {at:?} holds over 4,294,967,295 points: use smaller bricks")]
     TooManyPoints {

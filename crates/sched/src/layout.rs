@@ -110,8 +110,10 @@ impl Layout {
         for &brick in ladder.iter() {
             let (work, targets) = self.before[self.before.len() - 1];
             let brick = &all[brick as usize];
-            self.before
-                .push((work + brick.work, targets + u64::from(brick.targets)));
+            self.before.push((
+                work.saturating_add(brick.work),
+                targets + u64::from(brick.targets),
+            ));
         }
         self.subregions.push(Subregion {
             bricks: range,

@@ -25,7 +25,7 @@ pub struct Load {
 impl Load {
     /// Pairs to test.
     pub fn work(&self) -> u64 {
-        self.by_class.iter().sum()
+        self.by_class.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Whether there is nothing to do.
@@ -36,7 +36,8 @@ impl Load {
     pub(crate) fn add(&mut self, brick: &Brick) {
         self.bricks += 1;
         self.targets += u64::from(brick.targets);
-        self.by_class[class_of(brick.targets)] += brick.work;
+        let class = &mut self.by_class[class_of(brick.targets)];
+        *class = class.saturating_add(brick.work);
     }
 }
 
@@ -45,7 +46,7 @@ impl AddAssign for Load {
         self.bricks += other.bricks;
         self.targets += other.targets;
         for (mine, others) in self.by_class.iter_mut().zip(other.by_class) {
-            *mine += others;
+            *mine = mine.saturating_add(others);
         }
     }
 }

@@ -104,7 +104,7 @@ pub fn tune(
 /// Times at `rows` + 1 thresholds, from GPU only to CPU only, without jitter or faults.
 ///
 /// # Errors
-/// None that a layout of its own making could cause.
+/// [`Error::Cuts`], which the layout's own cuts do not cause.
 pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>, Error> {
     layout
         .thetas(rows)

@@ -49,7 +49,8 @@ impl Bricks {
     /// Bricks of `edge`³ cells. Cells may come in any order and more than once (several sets).
     ///
     /// # Errors
-    /// [`Error::BrickEdge`], [`Error::Cell`], [`Error::TooManyPoints`].
+    /// [`Error::BrickEdge`], [`Error::Neighbourhood`], [`Error::Cell`], [`Error::FarCell`],
+    /// [`Error::TooManyPoints`].
     pub fn new(
         cells: impl IntoIterator<Item = CellLoad>,
         near: &Neighbourhood,
@@ -58,6 +59,7 @@ impl Bricks {
         if edge == 0 {
             return Err(Error::BrickEdge);
         }
+        near.check()?;
         let cells = merged(cells, near)?;
         let work = work_of_cells(&cells, near);
         let bricks = gather(&cells, &work, i64::from(edge))?;
@@ -123,9 +125,10 @@ impl Bricks {
         &self.near[self.starts[brick]..self.starts[brick + 1]]
     }
 
-    /// Pairs tested by all targets.
+    /// Pairs tested by all targets; `u64::MAX` where they are more.
     pub fn work(&self) -> u64 {
-        self.bricks.iter().map(|brick| brick.work).sum()
+        let work = self.bricks.iter().map(|brick| brick.work);
+        work.fold(0, u64::saturating_add)
     }
 }
 

@@ -156,4 +156,33 @@ fn bad_input_is_named() {
         error.contains("[0, 4, 0]") && error.contains("0..4"),
         "{error}"
     );
+    let far = CellLoad {
+        cell: [0, 0, i64::MAX],
+        ..cell
+    };
+    let error = Bricks::new([far], &Neighbourhood::cube(1), 1).unwrap_err();
+    assert_eq!(error, Error::FarCell { cell: far.cell });
+    for (near, expected) in [
+        (
+            Neighbourhood {
+                periods: [Some(0), None, None],
+                ..Neighbourhood::cube(1)
+            },
+            "Some(0) cells along periodic axis 0",
+        ),
+        (
+            Neighbourhood {
+                rows: vec![RowOffset {
+                    y: 0,
+                    z: i64::MIN,
+                    reach: 1,
+                }],
+                periods: [None; 3],
+            },
+            "z: -9223372036854775808",
+        ),
+    ] {
+        let error = Bricks::new([cell], &near, 1).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

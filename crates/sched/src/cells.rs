@@ -1,0 +1,215 @@
+//! Occupied places of a lattice (cells, or bricks of them), and which of them lie near each other.
+//!
+//! Places are kept in row order, x fastest. What lies near a place are windows of rows, so rows are
+//! found once per row and the windows slide along: two pointers that only move forward.
+
+use crate::Error;
+use std::{collections::HashMap, ops::Range};
+
+/// Cells `x − reach ..= x + reach` of the row at offset (y, z).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowOffset {
+    /// Offset along y, in cells.
+    pub y: i64,
+    /// Offset along z, in cells.
+    pub z: i64,
+    /// Largest offset along x, in cells.
+    pub reach: i64,
+}
+
+/// Which cells hold candidates of a cell: what the grid's lattice says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbourhood {
+    /// Rows around a cell; symmetric: with (y, z) also (−y, −z).
+    pub rows: Vec<RowOffset>,
+    /// Cells along each periodic axis; `None` where the axis is open.
+    pub periods: [Option<i64>; 3],
+}
+
+impl Neighbourhood {
+    /// All cells within `reach` along every axis, on open axes.
+    pub fn cube(reach: i64) -> Self {
+        let rows = (-reach..=reach)
+            .flat_map(|z| (-reach..=reach).map(move |y| RowOffset { y, z, reach }))
+            .collect();
+        Self {
+            rows,
+            periods: [None; 3],
+        }
+    }
+
+    /// Refuses what could not be walked.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        const FARTHEST: i64 = 1 << 20;
+        for (axis, cells) in self.periods.iter().enumerate() {
+            if cells.is_some_and(|cells| !(1..=FARTHEST_CELL).contains(&cells)) {
+                let what =
+                    format!("{cells:?} cells along periodic axis {axis}: at least 1 is needed");
+                return Err(Error::Neighbourhood { what });
+            }
+        }
+        let near = |offset: i64| (-FARTHEST..=FARTHEST).contains(&offset);
+        match self
+            .rows
+            .iter()
+            .find(|row| !(near(row.y) && near(row.z) && near(row.reach)))
+        {
+            None => Ok(()),
+            Some(row) => Err(Error::Neighbourhood {
+                what: format!("{row:?}: at most {FARTHEST} cells away are searched"),
+            }),
+        }
+    }
+
+    /// Bricks of `edge`³ cells that hold a cell of the neighbourhood of one of a brick's cells: at
+    /// least these. A periodic axis may end in a brick of fewer cells, so that one more is in reach.
+    pub(crate) fn of_bricks(&self, edge: i64) -> Self {
+        let mut reach = [0; 3];
+        for row in &self.rows {
+            let row = [row.reach, row.y.abs(), row.z.abs()];
+            reach = std::array::from_fn(|axis| reach[axis].max(row[axis]));
+        }
+        let bricks: [i64; 3] = std::array::from_fn(|axis| {
+            let cut = self.periods[axis].is_some_and(|cells| cells % edge != 0);
+            (reach[axis] + edge - 1) / edge + i64::from(cut)
+        });
+        let rows = (-bricks[2]..=bricks[2])
+            .flat_map(|z| (-bricks[1]..=bricks[1]).map(move |y| (y, z)))
+            .map(|(y, z)| RowOffset {
+                y,
+                z,
+                reach: bricks[0],
+            })
+            .collect();
+        let periods = self
+            .periods
+            .map(|cells| cells.map(|cells| (cells + edge - 1) / edge));
+        Self { rows, periods }
+    }
+}
+
+/// Occupied places in row order, without duplicates.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    x: Vec<i64>,
+    rows: Vec<RowOfPlaces>,
+    at: HashMap<[i64; 2], usize>,
+}
+
+#[derive(Debug, Clone)]
+struct RowOfPlaces {
+    y: i64,
+    z: i64,
+    places: Range<usize>,
+}
+
+/// Sorts by z, then y, then x.
+pub(crate) fn row_order(place: &[i64; 3]) -> [i64; 3] {
+    [place[2], place[1], place[0]]
+}
+
+impl Places {
+    /// From places in strictly ascending row order.
+    pub(crate) fn new(places: impl IntoIterator<Item = [i64; 3]>) -> Self {
+        let mut found = Self {
+            x: Vec::new(),
+            rows: Vec::new(),
+            at: HashMap::new(),
+        };
+        for [x, y, z] in places {
+            let next = found.x.len();
+            found.x.push(x);
+            match found.rows.last_mut() {
+                Some(row) if row.y == y && row.z == z => row.places.end = next + 1,
+                _ => {
+                    found.at.insert([y, z], found.rows.len());
+                    let places = next..next + 1;
+                    found.rows.push(RowOfPlaces { y, z, places });
+                }
+            }
+        }
+        found
+    }
+
+    /// Calls `visit` with every place and each range of places in its neighbourhood, one range per
+    /// row and periodic image. The ranges of one place do not come one after the other.
+    pub(crate) fn windows(&self, near: &Neighbourhood, mut visit: impl FnMut(usize, Range<usize>)) {
+        let wrap = |value: i64, axis: usize| match near.periods[axis] {
+            Some(period) => value.rem_euclid(period),
+            None => value,
+        };
+        for row in &self.rows {
+            for offset in &near.rows {
+                let other = [wrap(row.y + offset.y, 1), wrap(row.z + offset.z, 2)];
+                if let Some(&other) = self.at.get(&other) {
+                    let other = &self.rows[other].places;
+                    for shift in image_shifts(offset.reach, near.periods[0]) {
+                        self.slide(
+                            row.places.clone(),
+                            other.clone(),
+                            offset.reach,
+                            shift,
+                            &mut visit,
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn slide(
+        &self,
+        row: Range<usize>,
+        other: Range<usize>,
+        reach: i64,
+        shift: i64,
+        visit: &mut impl FnMut(usize, Range<usize>),
+    ) {
+        let mut window = other.start..other.start;
+        for place in row {
+            let x = self.x[place] - shift;
+            while window.start < other.end && self.x[window.start] < x - reach {
+                window.start += 1;
+            }
+            window.end = window.end.max(window.start);
+            while window.end < other.end && self.x[window.end] <= x + reach {
+                window.end += 1;
+            }
+            if !window.is_empty() {
+                visit(place, window.clone());
+            }
+        }
+    }
+}
+
+/// Whole periods by which windows of `reach` can leave the box.
+fn image_shifts(reach: i64, period: Option<i64>) -> impl Iterator<Item = i64> {
+    let (first, last, period) = match period {
+        None => (0, 0, 0),
+        Some(period) => (
+            (-reach).div_euclid(period),
+            (period - 1 + reach).div_euclid(period),
+            period,
+        ),
+    };
+    (first..=last).map(move |image| image * period)
+}
+
+/// Cells may be this far from the origin.
+const FARTHEST_CELL: i64 = 1 << 60;
+
+/// Refuses a cell outside the box, or too far out.
+pub(crate) fn check_cell(cell: [i64; 3], periods: &[Option<i64>; 3]) -> Result<(), Error> {
+    let near = |axis: i64| (-FARTHEST_CELL..=FARTHEST_CELL).contains(&axis);
+    if !cell.into_iter().all(near) {
+        return Err(Error::FarCell { cell });
+    }
+    for axis in 0..3 {
+        if let Some(cells) = periods[axis]
+            && !(0..cells).contains(&cell[axis])
+        {
+            return Err(Error::Cell { cell, axis, cells });
+        }
+    }
+    Ok(())
+}

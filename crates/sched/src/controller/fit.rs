@@ -1,0 +1,190 @@
+//! Cost = base + Σ rate of class · amount of class, fitted to measured durations.
+//!
+//! Least squares with a gentle pull towards what was believed before: classes that have not been
+//! seen lately keep their rate, and amounts that always occur together share it.
+
+use crate::CLASSES;
+
+/// Amounts that a duration is explained by: work by class of occupancy, or bytes in the first.
+pub(super) type Amounts = [f64; CLASSES];
+
+const TERMS: usize = CLASSES + 1;
+
+/// Strength of the pull, in measurements of the usual size.
+const PULL: f64 = 0.02;
+
+/// What something costs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Cost {
+    /// Milliseconds for anything at all.
+    base: f64,
+    /// Milliseconds per amount.
+    rates: Amounts,
+}
+
+/// A measured duration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub(super) amounts: Amounts,
+    pub(super) ms: f64,
+}
+
+impl Cost {
+    /// The same rate for every class; `None` without measurements.
+    fn flat(samples: &[Sample]) -> Option<Self> {
+        let amount = amount_of(samples);
+        let ms: f64 = samples.iter().map(|sample| sample.ms).sum();
+        (amount > 0.0 && ms > 0.0).then(|| Self {
+            base: 0.0,
+            rates: [ms / amount; CLASSES],
+        })
+    }
+
+    /// Milliseconds for `amounts`; nothing takes no time.
+    pub(super) fn of(&self, amounts: &Amounts) -> f64 {
+        let any = amounts.iter().any(|&amount| amount > 0.0);
+        self.of_several(amounts, usize::from(any))
+    }
+
+    /// Milliseconds for `amounts` in as many parts.
+    pub(super) fn of_several(&self, amounts: &Amounts, parts: usize) -> f64 {
+        let products = self
+            .rates
+            .iter()
+            .zip(amounts)
+            .map(|(rate, amount)| rate * amount);
+        self.base * parts as f64 + products.sum::<f64>()
+    }
+
+    /// Milliseconds for a copy.
+    pub(super) fn of_bytes(&self, bytes: f64) -> f64 {
+        if bytes > 0.0 {
+            self.base + self.rates[0] * bytes
+        } else {
+            0.0
+        }
+    }
+
+    /// Milliseconds for anything at all.
+    pub(super) fn base(&self) -> f64 {
+        self.base
+    }
+
+    /// Milliseconds per amount of a class.
+    pub(super) fn rate(&self, class: usize) -> f64 {
+        self.rates[class]
+    }
+}
+
+/// A cost and the measurements it follows from, which fade.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fit {
+    cost: Option<Cost>,
+    /// Amount of a usual sample: in its units all terms are milliseconds.
+    unit: f64,
+    matrix: [[f64; TERMS]; TERMS],
+    right: [f64; TERMS],
+}
+
+impl Fit {
+    /// `None` before anything was measured.
+    pub(super) fn cost(&self) -> Option<&Cost> {
+        self.cost.as_ref()
+    }
+
+    /// Takes the measurements of a step in; all earlier ones count `fading` times as much.
+    pub(super) fn add(&mut self, samples: &[Sample], fading: f64) {
+        if samples.is_empty() {
+            return;
+        }
+        if self.cost.is_none() {
+            self.cost = Cost::flat(samples);
+            self.unit = amount_of(samples) / samples.len() as f64;
+        }
+        for value in self.matrix.iter_mut().flatten().chain(&mut self.right) {
+            *value *= fading;
+        }
+        for sample in samples {
+            self.accumulate(sample);
+        }
+        self.solve();
+    }
+
+    /// Everything takes `factor` times as long from now on: what was measured no longer counts, but
+    /// how classes compare does.
+    pub(super) fn restart(&mut self, factor: f64) {
+        if let Some(cost) = &mut self.cost {
+            cost.base *= factor;
+            cost.rates.iter_mut().for_each(|rate| *rate *= factor);
+        }
+        self.matrix = [[0.0; TERMS]; TERMS];
+        self.right = [0.0; TERMS];
+    }
+
+    fn accumulate(&mut self, sample: &Sample) {
+        let mut terms = [0.0; TERMS];
+        terms[0] = 1.0;
+        for (term, amount) in terms[1..].iter_mut().zip(sample.amounts) {
+            *term = amount / self.unit;
+        }
+        for row in 0..TERMS {
+            if terms[row] == 0.0 {
+                continue;
+            }
+            self.right[row] += terms[row] * sample.ms;
+            for column in 0..=row {
+                self.matrix[row][column] += terms[row] * terms[column];
+            }
+        }
+    }
+
+    fn solve(&mut self) {
+        let Some(cost) = &mut self.cost else { return };
+        let (mut matrix, mut right) = (self.matrix, self.right);
+        right[0] += PULL * cost.base;
+        for class in 0..CLASSES {
+            right[class + 1] += PULL * cost.rates[class] * self.unit;
+        }
+        for term in 0..TERMS {
+            matrix[term][term] += PULL;
+        }
+        let solved = cholesky(matrix, right);
+        let mean = cost.rates.iter().sum::<f64>() / CLASSES as f64;
+        cost.base = solved[0].max(0.0);
+        for class in 0..CLASSES {
+            // A rate far below the mean is noise, and would draw all work to its class.
+            cost.rates[class] = (solved[class + 1] / self.unit).max(0.02 * mean);
+        }
+    }
+}
+
+fn amount_of(samples: &[Sample]) -> f64 {
+    samples.iter().flat_map(|sample| sample.amounts).sum()
+}
+
+/// Solves a symmetric positive definite system, of which the lower triangle is given, by Cholesky's
+/// factorisation.
+fn cholesky(mut matrix: [[f64; TERMS]; TERMS], mut right: [f64; TERMS]) -> [f64; TERMS] {
+    for row in 0..TERMS {
+        for column in 0..=row {
+            let known: f64 = (0..column)
+                .map(|k| matrix[row][k] * matrix[column][k])
+                .sum();
+            let rest = matrix[row][column] - known;
+            matrix[row][column] = if row == column {
+                rest.max(f64::MIN_POSITIVE).sqrt()
+            } else {
+                rest / matrix[column][column]
+            };
+        }
+    }
+    for row in 0..TERMS {
+        let known: f64 = (0..row).map(|k| matrix[row][k] * right[k]).sum();
+        right[row] = (right[row] - known) / matrix[row][row];
+    }
+    for row in (0..TERMS).rev() {
+        let known: f64 = (row + 1..TERMS).map(|k| matrix[k][row] * right[k]).sum();
+        right[row] = (right[row] - known) / matrix[row][row];
+    }
+    right
+}

@@ -1,0 +1,87 @@
+//! Policy `fraction`: a share of the work in every subregion, in proportion to the lanes' speeds.
+
+use super::{Action, Decision, stall::Speeds};
+use crate::{Cut, Lane, Layout, Plan, StepTimes};
+
+/// A change of the share below this is left.
+const LEAST_CHANGE: f64 = 0.01;
+
+#[derive(Debug, Clone)]
+pub(super) struct Fraction {
+    share: f64,
+    speeds: Speeds,
+}
+
+impl Default for Fraction {
+    fn default() -> Self {
+        Self {
+            share: 0.5,
+            speeds: Speeds::default(),
+        }
+    }
+}
+
+impl Fraction {
+    pub(super) fn start(&self, layout: &Layout) -> (Vec<Cut>, String) {
+        (
+            cuts(layout, self.share),
+            "half of the work for each lane to learn from".to_owned(),
+        )
+    }
+
+    pub(super) fn next(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Decision {
+        let doubt = self.speeds.doubt(plan, times);
+        let (cpu, gpu) = (
+            self.speeds.ms_per_pair(Lane::Cpu),
+            self.speeds.ms_per_pair(Lane::Gpu),
+        );
+        let mut action = Action::Keep;
+        let reason = match (doubt, cpu, gpu) {
+            (Some(doubt), ..) => doubt,
+            (None, Some(cpu), Some(gpu)) => {
+                let (before, share) = (self.share, gpu / (cpu + gpu));
+                if (share - before).abs() >= LEAST_CHANGE {
+                    self.share = share;
+                    action = Action::Move;
+                }
+                format!(
+                    "medians of {cpu:.3e} ms per pair on the CPU and {gpu:.3e} on the GPU ask for \
+                     a share of {share:.3} on the CPU; it was {before:.3}"
+                )
+            }
+            _ => format!(
+                "a lane has not worked yet: CPU {:.3} ms, GPU {:.3} ms",
+                times.cpu_ms(),
+                times.gpu_ms()
+            ),
+        };
+        Decision::new(cuts(layout, self.share), action, reason)
+    }
+}
+
+/// Gives the first bricks of every subregion to the CPU lane until it has its share; what one
+/// subregion has too much or too little the next makes up for.
+fn cuts(layout: &Layout, share: f64) -> Vec<Cut> {
+    let all = layout.bricks().as_slice();
+    let (mut wanted, mut given) = (0.0, 0.0);
+    layout
+        .subregions()
+        .iter()
+        .enumerate()
+        .map(|(number, subregion)| {
+            wanted += layout.work(number) as f64 * share;
+            let mut leading = 0;
+            for brick in &all[subregion.bricks.clone()] {
+                if brick.targets == 0 {
+                    continue;
+                }
+                if given + brick.work as f64 / 2.0 >= wanted {
+                    break;
+                }
+                given += brick.work as f64;
+                leading += 1;
+            }
+            Cut::Leading(leading)
+        })
+        .collect()
+}

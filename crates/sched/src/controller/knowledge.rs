@@ -1,0 +1,256 @@
+//! What policy `model` knows about the machine: the cost of every stage, and how far lanes as a
+//! whole are off what their stages add up to.
+//!
+//! # Stalls and changes
+//!
+//! The speed of a stage in a step is the median, over subregions, of measured by predicted time. A
+//! step whose speed is off is put aside. If the next is off to the same side and about as far, the
+//! machine has changed: costs are scaled, what came before is forgotten, and both steps count.
+//!
+//! # Alone and together
+//!
+//! Lanes may slow each other down. Costs are those of both working together, and how far a lane is
+//! off its prediction is remembered separately for steps in which it worked alone.
+
+use super::{
+    fit::{Cost, Fit, Sample},
+    record::{CPU, REGIMES, Record, Regime, STAGES, UPLOAD},
+    stall::median,
+};
+use crate::{Lane, Plan, StepTimes};
+use std::collections::VecDeque;
+
+/// Steps remembered.
+const MEMORY: usize = 16;
+/// Weight of a step relative to the one after it.
+const FADING: f64 = 0.9;
+/// Beyond this factor a step is doubted.
+const DOUBT: f64 = 1.25;
+/// Two doubted steps confirm each other when they differ by less than this factor.
+const AGREEMENT: f64 = 1.5;
+/// A subregion that is off by this factor more than the others of its step does not count.
+const OUTLIER: f64 = 3.0;
+
+/// Stages in messages.
+const NAMES: [&str; STAGES] = ["the CPU lane", "upload", "the GPU's work", "download"];
+
+/// A speed that was off once, and what was measured then.
+#[derive(Debug, Clone)]
+struct Doubt {
+    speed: f64,
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Knowledge {
+    fits: [Fit; STAGES],
+    doubts: [Option<Doubt>; STAGES],
+    /// The latest last.
+    history: VecDeque<Record>,
+    /// The latest of each regime that the history has lost.
+    older: [Option<Record>; REGIMES],
+    /// By lane and regime.
+    biases: [[Bias; REGIMES]; 2],
+}
+
+impl Knowledge {
+    /// Takes a step in; says what is doubted or has changed.
+    pub(super) fn learn(&mut self, plan: &Plan, times: &StepTimes) -> Vec<String> {
+        let record = Record::new(plan, times);
+        let samples = Record::samples(plan, times);
+        let regime = record.regime;
+        self.history.push_back(record);
+        if self.history.len() > MEMORY
+            && let Some(old) = self.history.pop_front()
+        {
+            let regime = old.regime as usize;
+            self.older[regime] = Some(old);
+        }
+        let notes = samples
+            .into_iter()
+            .enumerate()
+            .filter_map(|(stage, samples)| self.judge(stage, samples, regime))
+            .collect();
+        self.find_biases();
+        notes
+    }
+
+    /// Whether the last step was put aside, in whole or in part.
+    pub(super) fn doubts(&self) -> bool {
+        self.doubts.iter().any(Option::is_some)
+    }
+
+    /// Compares the last step's stage with its prediction, and learns from it or doubts it.
+    fn judge(&mut self, stage: usize, samples: Vec<Sample>, regime: Regime) -> Option<String> {
+        if samples.is_empty() {
+            self.doubts[stage] = None;
+            return None;
+        }
+        let Some(speed) = self.speed(stage, &samples) else {
+            self.fits[stage].add(&samples, FADING);
+            return None;
+        };
+        if regime == Regime::Together {
+            return self.judged(stage, speed, samples);
+        }
+        // Alone, the lane as a whole has a factor of its own; costs stay those of both together.
+        let lane = usize::from(stage != CPU);
+        let usual = self.biases[lane][regime as usize];
+        match usual.known {
+            true => self.judged(stage, speed / usual.mean.exp(), Vec::new()),
+            false => None,
+        }
+    }
+
+    /// Believes a speed relative to the usual one, or doubts it, and learns from the samples.
+    fn judged(&mut self, stage: usize, speed: f64, samples: Vec<Sample>) -> Option<String> {
+        let name = NAMES[stage];
+        if (1.0 / DOUBT..=DOUBT).contains(&speed) {
+            self.doubts[stage] = None;
+            let samples = self.without_outliers(stage, &samples, speed);
+            self.fits[stage].add(&samples, FADING);
+            return None;
+        }
+        match self.doubts[stage].take() {
+            Some(doubt) if (1.0 / AGREEMENT..AGREEMENT).contains(&(speed / doubt.speed)) => {
+                self.forget(stage);
+                let fit = &mut self.fits[stage];
+                fit.restart((speed * doubt.speed).sqrt());
+                fit.add(&doubt.samples, FADING);
+                fit.add(&samples, FADING);
+                Some(format!(
+                    "{name} takes {speed:.2} times as long again: it has changed"
+                ))
+            }
+            _ => {
+                self.doubts[stage] = Some(Doubt { speed, samples });
+                let last = self.history.len() - 1;
+                self.history[last].trusted[stage] = false;
+                Some(format!(
+                    "{name} took {speed:.2} times as long as predicted: once is ignored"
+                ))
+            }
+        }
+    }
+
+    /// Only the last two steps count from now on.
+    fn forget(&mut self, stage: usize) {
+        let last_two = self.history.len().saturating_sub(2);
+        for (place, record) in self.history.iter_mut().enumerate() {
+            record.trusted[stage] = place >= last_two;
+        }
+        for record in self.older.iter_mut().flatten() {
+            record.trusted[stage] = false;
+        }
+    }
+
+    /// Median of measured by predicted durations.
+    fn speed(&self, stage: usize, samples: &[Sample]) -> Option<f64> {
+        let cost = self.fits[stage].cost()?;
+        let ratios = samples.iter().filter_map(|sample| {
+            let predicted = cost.of(&sample.amounts);
+            (predicted > 0.0).then(|| sample.ms / predicted)
+        });
+        median(ratios)
+    }
+
+    fn without_outliers(&self, stage: usize, samples: &[Sample], speed: f64) -> Vec<Sample> {
+        let Some(cost) = self.fits[stage].cost() else {
+            return samples.to_vec();
+        };
+        let off = |sample: &Sample| sample.ms / (cost.of(&sample.amounts) * speed);
+        let fits = |sample: &&Sample| (1.0 / OUTLIER..OUTLIER).contains(&off(sample));
+        samples.iter().filter(fits).copied().collect()
+    }
+
+    /// What a stage costs; `None` before it has been seen.
+    pub(super) fn cost(&self, stage: usize) -> Option<&Cost> {
+        self.fits[stage].cost()
+    }
+
+    /// Factor by which a lane as a whole differs from what its stages add up to.
+    pub(super) fn factor(&self, lane: Lane, regime: Regime) -> f64 {
+        self.biases[lane as usize][regime as usize].mean.exp()
+    }
+
+    /// How far the ratio of the lanes' times can be off when both work, relative: one standard
+    /// deviation.
+    pub(super) fn uncertainty(&self) -> f64 {
+        let variance = |lane: usize| self.biases[lane][Regime::Together as usize].variance;
+        (variance(0) + variance(1)).sqrt()
+    }
+
+    fn find_biases(&mut self) {
+        let off = |record: &Record| (record.regime, self.off(record));
+        let recent: Vec<_> = self.history.iter().rev().map(off).collect();
+        let older: Vec<_> = self.older.iter().flatten().map(off).collect();
+        let mut biases = [[Bias::default(); REGIMES]; 2];
+        for (lane, biases) in biases.iter_mut().enumerate() {
+            let of = |records: &[(Regime, [Option<f64>; 2])], regime: Option<Regime>| {
+                let fits = |other| regime.is_none_or(|regime| regime == other);
+                let values = records.iter().filter(|record| fits(record.0));
+                Bias::of(values.filter_map(|record| record.1[lane]))
+            };
+            for regime in [Regime::Together, Regime::CpuAlone, Regime::GpuAlone] {
+                let own = of(&recent, Some(regime)).or_else(|| of(&older, Some(regime)));
+                biases[regime as usize] = own.unwrap_or_else(|| Bias {
+                    known: false,
+                    ..of(&recent, None).unwrap_or_default()
+                });
+            }
+        }
+        self.biases = biases;
+    }
+
+    /// Logarithms of measured by predicted times of both lanes in a step.
+    fn off(&self, record: &Record) -> [Option<f64>; 2] {
+        let predicted = record.predicted(|stage| self.cost(stage));
+        [(0, CPU..CPU + 1), (1, UPLOAD..STAGES)].map(|(lane, mut stages)| {
+            let ratio = record.lanes[lane] / predicted[lane];
+            let trusted = stages.all(|stage| record.trusted[stage]);
+            (trusted && ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
+        })
+    }
+}
+
+/// Logarithm of measured by predicted time of a lane as a whole.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bias {
+    mean: f64,
+    /// Of the mean.
+    variance: f64,
+    /// Whether it was measured in this regime.
+    known: bool,
+}
+
+impl Bias {
+    /// From values of which each counts less than the one before it.
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let (mut weight, mut weights, mut squares) = (1.0, 0.0, 0.0);
+        let (mut sum, mut sum_of_squares) = (0.0, 0.0);
+        for value in values {
+            weights += weight;
+            squares += weight * weight;
+            sum += weight * value;
+            sum_of_squares += weight * value * value;
+            weight *= FADING;
+        }
+        if weights == 0.0 {
+            return None;
+        }
+        let mean = sum / weights;
+        // Share of the weights that is one value's: 1 for a single one, of which nothing is known.
+        let alone = squares / (weights * weights);
+        let spread = (sum_of_squares / weights - mean * mean).max(0.0);
+        let variance = if alone < 1.0 {
+            spread * alone / (1.0 - alone)
+        } else {
+            0.0
+        };
+        Some(Self {
+            mean,
+            variance,
+            known: true,
+        })
+    }
+}

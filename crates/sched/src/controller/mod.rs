@@ -1,0 +1,225 @@
+//! From the times of the last step to the thresholds of the next.
+//!
+//! No clock, device or thread is used here: plans and times go in, cuts and a reason come out. Every
+//! policy drops the times of the first step (programs are loaded, memory is touched for the first
+//! time), and none acts on a single step in which a lane was much slower or faster than before: it
+//! acts when the next step says the same. After a fault the GPU gets less, or nothing any more,
+//! whatever the policy.
+
+mod band;
+mod fit;
+mod fraction;
+mod knowledge;
+mod model;
+mod policy;
+mod prices;
+mod record;
+mod stall;
+
+pub use policy::{ParsePolicyError, Policy};
+
+use crate::{Cut, Error, Fault, Layout, Plan, StepTimes};
+use band::Band;
+use fraction::Fraction;
+use model::Model;
+
+/// Steps after which the GPU may again be given as much as did not fit.
+const MEMORY_RETRY: u64 = 256;
+
+/// What a decision is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The first thresholds, chosen to learn from.
+    Start,
+    /// As before.
+    Keep,
+    /// New thresholds.
+    Move,
+    /// One step aside to learn something; the next decision goes back.
+    Explore,
+    /// The GPU gets less or nothing because it failed.
+    Fault,
+}
+
+/// Thresholds for the next step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// One cut per subregion.
+    pub cuts: Vec<Cut>,
+    /// What kind of decision it is.
+    pub action: Action,
+    /// Why, in words, with the numbers.
+    pub reason: String,
+}
+
+impl Decision {
+    fn new(cuts: Vec<Cut>, action: Action, reason: String) -> Self {
+        Self {
+            cuts,
+            action,
+            reason,
+        }
+    }
+}
+
+/// A policy and what it has learnt.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    policy: Policy,
+    state: State,
+    steps: u64,
+    lost: bool,
+    /// Bytes that the GPU is known to hold at most, and the step at which that was found.
+    memory: Option<(f64, u64)>,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Fixed(f64),
+    Fraction(Fraction),
+    Band(Band),
+    Model(Box<Model>),
+}
+
+impl Controller {
+    /// A policy that has learnt nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Policy`] when its numbers contradict each other.
+    pub fn new(policy: Policy) -> Result<Self, Error> {
+        policy.check()?;
+        let state = match policy {
+            Policy::Fixed { theta } => State::Fixed(theta),
+            Policy::Fraction => State::Fraction(Fraction::default()),
+            Policy::Band { alpha, beta } => State::Band(Band::new(alpha, beta)),
+            Policy::Model => State::Model(Box::default()),
+        };
+        Ok(Self {
+            policy,
+            state,
+            steps: 0,
+            lost: false,
+            memory: None,
+        })
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Thresholds for the first step, on `layout`.
+    pub fn start(&mut self, layout: &Layout) -> Decision {
+        let (cuts, reason) = match &self.state {
+            State::Fixed(theta) => (layout.cuts(*theta), format!("theta is fixed at {theta}")),
+            State::Fraction(fraction) => fraction.start(layout),
+            State::Band(_) => band::start(layout),
+            State::Model(model) => model.start(layout),
+        };
+        let decision = Decision::new(cuts, Action::Start, reason);
+        self.guarded(layout, decision)
+    }
+
+    /// Thresholds for the next step, on `layout`, from what the last one took.
+    ///
+    /// # Errors
+    /// [`Error::Times`] and [`Error::Span`] when `times` do not belong to `plan`; nothing is learnt
+    /// then.
+    pub fn next(
+        &mut self,
+        layout: &Layout,
+        plan: &Plan,
+        times: &StepTimes,
+    ) -> Result<Decision, Error> {
+        times.check(plan)?;
+        self.steps += 1;
+        let decision = match times.fault {
+            Some(fault) => self.after_fault(layout, plan, fault),
+            None if self.lost => self.repeated(layout, plan, "the GPU is lost"),
+            None if self.steps == 1 => {
+                self.repeated(layout, plan, "the first step's times are dropped")
+            }
+            None => {
+                let memory = self.memory.map(|(bytes, _)| bytes);
+                match &mut self.state {
+                    State::Fixed(theta) => {
+                        let cuts = layout.cuts(*theta);
+                        Decision::new(cuts, Action::Keep, format!("theta is fixed at {theta}"))
+                    }
+                    State::Fraction(fraction) => fraction.next(layout, plan, times),
+                    State::Band(band) => band.next(layout, plan, times),
+                    State::Model(model) => model.next(layout, plan, times, memory),
+                }
+            }
+        };
+        if self
+            .memory
+            .is_some_and(|(_, since)| self.steps > since + MEMORY_RETRY)
+        {
+            self.memory = None;
+        }
+        Ok(self.guarded(layout, decision))
+    }
+
+    fn after_fault(&mut self, layout: &Layout, plan: &Plan, fault: Fault) -> Decision {
+        let reason = match fault {
+            Fault::Lost => {
+                self.lost = true;
+                "the GPU is lost: everything goes to the CPU lane".to_owned()
+            }
+            Fault::OutOfMemory => {
+                let bytes = plan.device_bytes() * 0.8;
+                self.memory = Some((bytes, self.steps));
+                format!(
+                    "the GPU ran out of memory with {:.1} MiB: it gets at most {:.1} MiB now",
+                    plan.device_bytes() / 1_048_576.0,
+                    bytes / 1_048_576.0
+                )
+            }
+        };
+        Decision {
+            action: Action::Fault,
+            ..self.repeated(layout, plan, &reason)
+        }
+    }
+
+    /// What the policy had decided, once more.
+    fn repeated(&self, layout: &Layout, plan: &Plan, why: &str) -> Decision {
+        let cuts = match &self.state {
+            State::Model(model) => model.cuts(layout),
+            _ => carried(layout, plan),
+        };
+        Decision::new(cuts, Action::Keep, why.to_owned())
+    }
+
+    /// No more for the GPU than it can take: whole subregions go to the CPU lane, the last ones
+    /// first.
+    fn guarded(&self, layout: &Layout, mut decision: Decision) -> Decision {
+        if self.lost {
+            decision.cuts.fill(Cut::ALL);
+            return decision;
+        }
+        let Some((bytes, _)) = self.memory else {
+            return decision;
+        };
+        let fits = |cuts: &[Cut]| Plan::new(layout, cuts).is_ok_and(|p| p.device_bytes() <= bytes);
+        let mut kept = decision.cuts.len();
+        while kept > 0 && !fits(&decision.cuts) {
+            kept -= 1;
+            decision.cuts[kept] = Cut::ALL;
+        }
+        decision
+    }
+}
+
+/// The cuts of the last plan, for as many subregions as there are now.
+fn carried(layout: &Layout, plan: &Plan) -> Vec<Cut> {
+    let last = plan.cuts();
+    let count = layout.subregions().len();
+    (0..count)
+        .map(|subregion| match last.len() {
+            0 => Cut::NONE,
+            before => last[(subregion * before / count).min(before - 1)],
+        })
+        .collect()
+}

@@ -1,0 +1,238 @@
+//! Policy `model`: goes to the threshold at which both lanes are predicted to end together.
+//!
+//! It starts by giving every eighth subregion to the CPU lane, so that both lanes are seen at work
+//! on every class of occupancy. After that one threshold holds for all subregions, and it moves when
+//! the predicted gain is worth it. Both extremes are among the candidates. When nothing has moved
+//! for a while it steps aside once: a little more to one lane, or everything to the better single
+//! lane, to see whether what it believes is still so. It allows itself a thousandth of the time for
+//! each of these.
+
+use super::{
+    Action, Decision,
+    knowledge::Knowledge,
+    prices::{Predicted, Prices},
+};
+use crate::{Cut, Layout, Plan, StepTimes};
+
+/// Predicted gain below which nothing moves.
+const LEAST_GAIN: f64 = 0.01;
+/// How much more for every part of uncertainty about the ratio of the lanes' times: an error of that
+/// ratio looks like a gain of half of it.
+const CAUTION: f64 = 0.5;
+/// Steps without a move before the first step aside.
+const PATIENCE: u64 = 24;
+/// Share of the time that steps aside of one kind may cost.
+const CURIOSITY: f64 = 0.001;
+/// Every how many subregions one goes to the CPU lane in the first steps.
+const FIRST_SHARE: usize = 8;
+/// Kinds of steps aside: more to the CPU, more to the GPU, everything to one lane.
+const KINDS: usize = 3;
+/// Shares of a subregion's work that are moved in a step aside, the first that can be afforded; the
+/// last one stands for a single brick.
+const ASIDES: [f64; 2] = [0.25, 1e-9];
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    knowledge: Knowledge,
+    /// The threshold; `None` until both lanes have been seen.
+    theta: Option<f64>,
+    /// Steps since the last move or step aside.
+    calm: u64,
+    /// Steps since the last step aside of each kind.
+    waited: [u64; KINDS],
+    /// Whose turn it is to be looked at.
+    turn: usize,
+    /// The step aside that was just made, until it has been repeated.
+    aside: Option<Vec<Cut>>,
+}
+
+impl Model {
+    pub(super) fn start(&self, layout: &Layout) -> (Vec<Cut>, String) {
+        let reason = "every eighth subregion goes to the CPU, to learn from".to_owned();
+        (self.cuts(layout), reason)
+    }
+
+    /// Where it stands.
+    pub(super) fn cuts(&self, layout: &Layout) -> Vec<Cut> {
+        match self.theta {
+            Some(theta) => layout.cuts(theta),
+            None => first_cuts(layout),
+        }
+    }
+
+    pub(super) fn next(
+        &mut self,
+        layout: &Layout,
+        plan: &Plan,
+        times: &StepTimes,
+        memory: Option<f64>,
+    ) -> Decision {
+        let notes = self.knowledge.learn(plan, times);
+        self.calm += 1;
+        self.waited.iter_mut().for_each(|waited| *waited += 1);
+        let mut seen = format!(
+            "measured CPU {:.3} ms, GPU {:.3} ms",
+            times.cpu_ms(),
+            times.gpu_ms()
+        );
+        for note in notes {
+            seen.push_str("; ");
+            seen.push_str(&note);
+        }
+        let aside = self.aside.take();
+        if self.knowledge.doubts() {
+            return self.wait(layout, aside, seen);
+        }
+        let Some(prices) = Prices::new(layout, &self.knowledge) else {
+            return unseen_lane(layout, plan);
+        };
+        let (theta, best) = prices.best(memory);
+        let now = self.theta.map(|theta| prices.at(theta));
+        if let Some(instead) = self.worth(best, now) {
+            self.theta = Some(theta);
+            self.calm = 0;
+            let reason = format!(
+                "theta {theta:.3}: predicted CPU {:.3} ms, GPU {:.3} ms, in all {:.3}{instead}; \
+                 {seen}",
+                best.cpu,
+                best.gpu,
+                best.total()
+            );
+            return Decision::new(layout.cuts(theta), Action::Move, reason);
+        }
+        if let (Some(now), true) = (now, self.calm >= PATIENCE) {
+            // What there is not or what cannot be afforded yet is passed over; its turn comes again.
+            let aside = self.step_aside(&prices, layout, now);
+            let kind = self.turn % KINDS;
+            self.turn += 1;
+            if let Some(decision) = aside {
+                self.calm = 0;
+                self.waited[kind] = 0;
+                self.aside = Some(decision.cuts.clone());
+                return decision;
+            }
+        }
+        let reason = format!(
+            "{seen}; the best predicted is {:.3} ms at theta {theta:.3}, not worth a move",
+            best.total()
+        );
+        Decision::new(self.cuts(layout), Action::Keep, reason)
+    }
+
+    /// As before, until the next step confirms a surprise or not; one aside is confirmed aside.
+    fn wait(&self, layout: &Layout, aside: Option<Vec<Cut>>, seen: String) -> Decision {
+        match aside.filter(|cuts| cuts.len() == layout.subregions().len()) {
+            Some(cuts) => Decision::new(cuts, Action::Explore, seen),
+            None => Decision::new(self.cuts(layout), Action::Keep, seen),
+        }
+    }
+
+    /// Whether the best is worth a move; then also what it is better than, in words.
+    fn worth(&self, best: Predicted, now: Option<Predicted>) -> Option<String> {
+        let Some(now) = now else {
+            return Some(String::new());
+        };
+        let gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
+        (best.total() < now.total() * (1.0 - gain))
+            .then(|| format!(" instead of {:.3}", now.total()))
+    }
+
+    /// The step aside whose turn it is.
+    fn step_aside(&self, prices: &Prices<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
+        let theta = self.theta?;
+        let kind = self.turn % KINDS;
+        let subregion = (self.turn / KINDS * 5) % layout.subregions().len();
+        let allowed = now.total() * (1.0 + CURIOSITY * self.waited[kind] as f64);
+        let (cuts, predicted, what) = ASIDES
+            .iter()
+            .filter_map(|&share| match kind {
+                0 => a_little(prices, layout, theta, subregion, share),
+                1 => a_little(prices, layout, theta, subregion, -share),
+                _ => single_lane(prices, layout, theta),
+            })
+            .find(|(_, predicted, _)| predicted.total() <= allowed)?;
+        let reason = format!(
+            "once {what}, to see: predicted {:.3} ms instead of {:.3}",
+            predicted.total(),
+            now.total()
+        );
+        Some(Decision::new(cuts, Action::Explore, reason))
+    }
+}
+
+/// Everything to the lane that has not worked yet.
+fn unseen_lane(layout: &Layout, plan: &Plan) -> Decision {
+    let (cut, lane) = match plan.share() > 0.0 {
+        true => (Cut::NONE, "GPU"),
+        false => (Cut::ALL, "CPU"),
+    };
+    let cuts = vec![cut; layout.subregions().len()];
+    let reason = format!("everything to the {lane} once, because it has not worked yet");
+    Decision::new(cuts, Action::Explore, reason)
+}
+
+/// Cuts for a step aside, what they are predicted to take, and what they are.
+type Aside = (Vec<Cut>, Predicted, String);
+
+/// A share of one subregion's work more (or less) for the CPU lane.
+fn a_little(
+    prices: &Prices<'_>,
+    layout: &Layout,
+    theta: f64,
+    subregion: usize,
+    share: f64,
+) -> Option<Aside> {
+    let mut cuts = layout.cuts(theta);
+    let before = layout.bricks_of(subregion, cuts[subregion]);
+    let work = |bricks: usize| layout.work_below(subregion, bricks) as f64;
+    let wanted = work(before) + share * layout.work(subregion) as f64;
+    let last = layout.ladder(subregion).len();
+    let mut bricks = if share > 0.0 {
+        (before + 1).min(last)
+    } else {
+        before.saturating_sub(1)
+    };
+    while share > 0.0 && bricks < last && work(bricks) < wanted {
+        bricks += 1;
+    }
+    while share < 0.0 && bricks > 0 && work(bricks) > wanted {
+        bricks -= 1;
+    }
+    if bricks == before {
+        return None;
+    }
+    cuts[subregion] = layout.cut_at(subregion, bricks);
+    let aside = layout.theta_of(subregion, cuts[subregion]);
+    let predicted = prices.with(theta, Some((subregion, aside)));
+    let lane = if share > 0.0 { "CPU" } else { "GPU" };
+    let what = format!("more to the {lane} in subregion {subregion}");
+    Some((cuts, predicted, what))
+}
+
+/// Everything to the better single lane, unless that is so already.
+fn single_lane(prices: &Prices<'_>, layout: &Layout, theta: f64) -> Option<Aside> {
+    let gpu = prices.at(0.0);
+    let cpu = prices.at(layout.highest());
+    let (theta_alone, predicted, lane) = if gpu.total() < cpu.total() {
+        (0.0, gpu, "GPU")
+    } else {
+        (layout.highest(), cpu, "CPU")
+    };
+    let cuts = layout.cuts(theta_alone);
+    let what = format!("everything to the {lane}");
+    (cuts != layout.cuts(theta)).then_some((cuts, predicted, what))
+}
+
+/// Every eighth subregion to the CPU lane; half of the bricks where there are few subregions.
+fn first_cuts(layout: &Layout) -> Vec<Cut> {
+    let count = layout.subregions().len();
+    (0..count)
+        .map(|subregion| match subregion % FIRST_SHARE {
+            _ if count < FIRST_SHARE => {
+                layout.cut_at(subregion, layout.ladder(subregion).len() / 2)
+            }
+            0 => Cut::ALL,
+            _ => Cut::NONE,
+        })
+        .collect()
+}

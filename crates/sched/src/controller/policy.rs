@@ -1,0 +1,110 @@
+//! The policies there are, and their names.
+
+use crate::Error;
+use std::{fmt, str::FromStr};
+
+/// How thresholds follow from times.
+///
+/// Written `model`, `band`, `band:0.8:0.95`, `fraction`, `fixed:12.5` or `fixed:inf`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Fits what a pair, a launch and a byte cost each lane, and goes to the predicted optimum.
+    #[default]
+    Model,
+    /// Keeps the ratio of the CPU lane's time to the GPU lane's between two bounds, changing one
+    /// subregion at a time.
+    Band {
+        /// Below this ratio the CPU lane is given more.
+        alpha: f64,
+        /// Above this ratio, or when it is predicted to be exceeded, the GPU lane is given more.
+        beta: f64,
+    },
+    /// Splits by share of the work whatever the occupancy: what others do.
+    Fraction,
+    /// One threshold, always.
+    Fixed {
+        /// Bricks of at most as many points go to the CPU lane; a fractional part gives it that
+        /// share of the bricks with one point more. 0 is GPU only, infinity CPU only.
+        theta: f64,
+    },
+}
+
+impl Policy {
+    /// The seed rule with a band of 0.8 to 0.95.
+    pub const BAND: Self = Self::Band {
+        alpha: 0.8,
+        beta: 0.95,
+    };
+
+    /// Its name without numbers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Band { .. } => "band",
+            Self::Fraction => "fraction",
+            Self::Fixed { .. } => "fixed",
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let what = match *self {
+            Self::Band { alpha, beta } if !(0.0 < alpha && alpha < beta && beta < 1.0) => format!(
+                "the band is {alpha} to {beta}, but 0 < alpha < beta < 1 must hold, as in 0.8 to \
+                 0.95"
+            ),
+            Self::Fixed { theta } if theta.is_nan() || theta < 0.0 => {
+                format!("theta is {theta}, but must be 0 (GPU only) or more")
+            }
+            _ => return Ok(()),
+        };
+        let policy = self.name();
+        Err(Error::Policy { policy, what })
+    }
+}
+
+/// A policy's name that is not understood.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParsePolicyError {
+    /// No such form.
+    #[error("unknown policy \"{0}\": use model, band[:ALPHA:BETA], fraction or fixed:THETA")]
+    Unknown(String),
+    /// Numbers that mean nothing.
+    #[error(transparent)]
+    Numbers(#[from] Error),
+}
+
+impl FromStr for Policy {
+    type Err = ParsePolicyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || ParsePolicyError::Unknown(text.to_owned());
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let numbers = parts
+            .map(|part| part.parse::<f64>().map_err(|_| unknown()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let policy = match (name, numbers.as_slice()) {
+            ("model", []) => Self::Model,
+            ("band", []) => Self::BAND,
+            ("band", &[alpha, beta]) => Self::Band { alpha, beta },
+            ("fraction", []) => Self::Fraction,
+            ("fixed", &[theta]) => Self::Fixed { theta },
+            _ => return Err(unknown()),
+        };
+        policy.check()?;
+        Ok(policy)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Model | Self::Fraction => Ok(()),
+            Self::Band { alpha, beta } => write!(f, ":{alpha}:{beta}"),
+            Self::Fixed { theta } => write!(f, ":{theta}"),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What any threshold is predicted to cost, on one layout and with what is known now.
+//!
+//! The cost of every brick on either lane is summed once along the ladders, so that a prediction
+//! only looks up two places per subregion.
+
+use super::{
+    fit::Cost,
+    knowledge::Knowledge,
+    record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
+};
+use crate::{Durations, Lane, Layout, StepTimes, overlapped};
+
+/// Milliseconds of both lanes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Predicted {
+    pub(super) cpu: f64,
+    pub(super) gpu: f64,
+}
+
+impl Predicted {
+    pub(super) fn total(&self) -> f64 {
+        self.cpu.max(self.gpu)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Prices<'a> {
+    layout: &'a Layout,
+    knowledge: &'a Knowledge,
+    cpu: Ladder,
+    gpu: Ladder,
+}
+
+/// Milliseconds before each place of the ladders, and for beginning a subregion.
+#[derive(Debug)]
+struct Ladder {
+    before: Vec<f64>,
+    base: f64,
+}
+
+impl Ladder {
+    fn new(layout: &Layout, cost: &Cost) -> Self {
+        let mut before = vec![0.0];
+        let mut sum = 0.0;
+        before.extend(layout.classes_and_work().map(|(class, work)| {
+            sum += cost.rate(class) * work as f64;
+            sum
+        }));
+        Self {
+            before,
+            base: cost.base(),
+        }
+    }
+
+    fn of(&self, places: &std::ops::Range<usize>) -> f64 {
+        match places.is_empty() {
+            true => 0.0,
+            false => self.base + self.before[places.end] - self.before[places.start],
+        }
+    }
+}
+
+impl<'a> Prices<'a> {
+    /// `None` while a lane has never been seen at work.
+    pub(super) fn new(layout: &'a Layout, knowledge: &'a Knowledge) -> Option<Self> {
+        Some(Self {
+            layout,
+            knowledge,
+            cpu: Ladder::new(layout, knowledge.cost(CPU)?),
+            gpu: Ladder::new(layout, knowledge.cost(COMPUTE)?),
+        })
+    }
+
+    /// With one threshold for all subregions.
+    pub(super) fn at(&self, theta: f64) -> Predicted {
+        self.with(theta, None)
+    }
+
+    /// With another threshold in one subregion. What is sent to the GPU for the subregions around
+    /// it is taken to be as before.
+    pub(super) fn with(&self, theta: f64, aside: Option<(usize, f64)>) -> Predicted {
+        let (mut cpu_ms, mut cpu_works, mut gpu_works) = (0.0, false, false);
+        let stages: Vec<Durations> = (0..self.layout.subregions().len())
+            .map(|subregion| {
+                let theta = match aside {
+                    Some((other, theta)) if other == subregion => theta,
+                    _ => theta,
+                };
+                let (cpu, gpu) = self.layout.places(subregion, theta);
+                cpu_ms += self.cpu.of(&cpu);
+                cpu_works |= !cpu.is_empty();
+                gpu_works |= !gpu.is_empty();
+                Durations {
+                    upload: self.copy(UPLOAD, self.layout.upload(subregion, theta)),
+                    compute: self.gpu.of(&gpu),
+                    download: self.copy(DOWNLOAD, self.layout.download(gpu)),
+                }
+            })
+            .collect();
+        let gpu = StepTimes {
+            gpu: overlapped(stages),
+            ..StepTimes::default()
+        };
+        let regime = Regime::of(cpu_works, gpu_works);
+        Predicted {
+            cpu: cpu_ms * self.knowledge.factor(Lane::Cpu, regime),
+            gpu: gpu.gpu_ms() * self.knowledge.factor(Lane::Gpu, regime),
+        }
+    }
+
+    fn copy(&self, stage: usize, bytes: f64) -> f64 {
+        let cost = self.knowledge.cost(stage);
+        cost.map_or(0.0, |cost| cost.of_bytes(bytes))
+    }
+
+    /// The best threshold, and what it is predicted to take. The GPU is to hold at most `memory`
+    /// bytes.
+    pub(super) fn best(&self, memory: Option<f64>) -> (f64, Predicted) {
+        let lowest = memory.map_or(0, |bytes| self.first(|theta| self.needs(theta) <= bytes));
+        // The CPU lane takes longer the higher the threshold is, the GPU lane shorter.
+        let crossing = self.first(|theta| {
+            let predicted = self.at(theta);
+            predicted.cpu >= predicted.gpu
+        });
+        let last = self.layout.sorted_keys().len();
+        let mut best = None;
+        for place in [lowest, last, crossing, crossing.saturating_sub(1)] {
+            let theta = self.theta(place.max(lowest));
+            let predicted = self.at(theta);
+            if best.is_none_or(|(_, best): (f64, Predicted)| predicted.total() < best.total()) {
+                best = Some((theta, predicted));
+            }
+        }
+        best.unwrap_or((0.0, self.at(0.0)))
+    }
+
+    /// The threshold that gives as many bricks to the CPU lane.
+    fn theta(&self, bricks: usize) -> f64 {
+        let keys = self.layout.sorted_keys();
+        match bricks {
+            0 => 0.0,
+            _ => keys
+                .get(bricks)
+                .copied()
+                .unwrap_or_else(|| self.layout.highest()),
+        }
+    }
+
+    /// The least number of bricks for which something holds that then holds for all more.
+    fn first(&self, holds: impl Fn(f64) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.layout.sorted_keys().len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if holds(self.theta(middle)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// Bytes on the device at most.
+    fn needs(&self, theta: f64) -> f64 {
+        let (mut upload, mut results) = (0.0, 0.0f64);
+        for subregion in 0..self.layout.subregions().len() {
+            upload += self.layout.upload(subregion, theta);
+            let gpu = self.layout.places(subregion, theta).1;
+            results = results.max(self.layout.download(gpu));
+        }
+        upload + 3.0 * results
+    }
+}

@@ -1,0 +1,132 @@
+//! A step as policy `model` remembers it.
+
+use super::fit::{Amounts, Cost, Sample};
+use crate::{CLASSES, Durations, Plan, Stage, StepTimes, overlapped};
+
+/// What a step is made of.
+pub(super) const STAGES: usize = 4;
+/// What the CPU lane does with a subregion.
+pub(super) const CPU: usize = 0;
+/// Sources to the GPU.
+pub(super) const UPLOAD: usize = 1;
+/// What the GPU does with a subregion.
+pub(super) const COMPUTE: usize = 2;
+/// Results back.
+pub(super) const DOWNLOAD: usize = 3;
+
+/// Kinds of [`Regime`].
+pub(super) const REGIMES: usize = 3;
+
+/// Which lanes worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Regime {
+    Together,
+    CpuAlone,
+    GpuAlone,
+}
+
+impl Regime {
+    /// From who has work.
+    pub(super) fn of(cpu: bool, gpu: bool) -> Self {
+        match (cpu, gpu) {
+            (true, false) => Self::CpuAlone,
+            (false, true) => Self::GpuAlone,
+            _ => Self::Together,
+        }
+    }
+}
+
+/// Enough of a step to predict it anew when costs are known better.
+#[derive(Debug, Clone)]
+pub(super) struct Record {
+    /// The CPU lane's work, and in how many subregions.
+    cpu: (Amounts, usize),
+    gpu: Vec<GpuAmounts>,
+    /// Measured milliseconds of both lanes.
+    pub(super) lanes: [f64; 2],
+    pub(super) regime: Regime,
+    /// Whether each stage counts.
+    pub(super) trusted: [bool; STAGES],
+}
+
+#[derive(Debug, Clone)]
+struct GpuAmounts {
+    upload: f64,
+    compute: Amounts,
+    download: f64,
+}
+
+impl Record {
+    pub(super) fn new(plan: &Plan, times: &StepTimes) -> Self {
+        let mut cpu = ([0.0; CLASSES], 0);
+        for stage in plan.stages() {
+            for (sum, work) in cpu.0.iter_mut().zip(amounts(CPU, stage)) {
+                *sum += work;
+            }
+            cpu.1 += usize::from(!stage.cpu.load.is_empty());
+        }
+        let gpu = plan.stages().iter().map(|stage| GpuAmounts {
+            upload: stage.upload,
+            compute: amounts(COMPUTE, stage),
+            download: stage.download,
+        });
+        Self {
+            cpu,
+            gpu: gpu.collect(),
+            lanes: [times.cpu_ms(), times.gpu_ms()],
+            regime: Regime::of(
+                plan.stages().iter().any(|stage| !stage.cpu.load.is_empty()),
+                plan.stages().iter().any(|stage| !stage.gpu.load.is_empty()),
+            ),
+            trusted: [true; STAGES],
+        }
+    }
+
+    /// What every stage had to do and how long it took, where it had anything to do.
+    pub(super) fn samples(plan: &Plan, times: &StepTimes) -> [Vec<Sample>; STAGES] {
+        let mut samples = [const { Vec::new() }; STAGES];
+        for ((stage, cpu), gpu) in plan.stages().iter().zip(&times.cpu).zip(&times.gpu) {
+            let spans = [cpu, &gpu.upload, &gpu.compute, &gpu.download];
+            for (number, samples) in samples.iter_mut().enumerate() {
+                let amounts = amounts(number, stage);
+                if amounts.iter().any(|&amount| amount > 0.0) {
+                    let ms = spans[number].ms();
+                    samples.push(Sample { amounts, ms });
+                }
+            }
+        }
+        samples
+    }
+
+    /// What the stages add up to, lane by lane; what has no cost yet takes no time.
+    pub(super) fn predicted<'a>(&self, cost: impl Fn(usize) -> Option<&'a Cost>) -> [f64; 2] {
+        let copy = |stage: usize, bytes: f64| cost(stage).map_or(0.0, |cost| cost.of_bytes(bytes));
+        let gpu = self.gpu.iter().map(|part| Durations {
+            upload: copy(UPLOAD, part.upload),
+            compute: cost(COMPUTE).map_or(0.0, |cost| cost.of(&part.compute)),
+            download: copy(DOWNLOAD, part.download),
+        });
+        let gpu = StepTimes {
+            gpu: overlapped(gpu),
+            ..StepTimes::default()
+        };
+        let (amounts, parts) = &self.cpu;
+        let cpu = cost(CPU).map_or(0.0, |cost| cost.of_several(amounts, *parts));
+        [cpu, gpu.gpu_ms()]
+    }
+}
+
+/// What a stage's duration is explained by.
+fn amounts(number: usize, stage: &Stage) -> Amounts {
+    let bytes = |bytes: f64| {
+        let mut amounts = [0.0; CLASSES];
+        amounts[0] = bytes;
+        amounts
+    };
+    match number {
+        CPU => stage.cpu.load.by_class.map(|work| work as f64),
+        UPLOAD => bytes(stage.upload),
+        COMPUTE => stage.gpu.load.by_class.map(|work| work as f64),
+        _ => bytes(stage.download),
+    }
+}

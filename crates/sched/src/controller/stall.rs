@@ -1,0 +1,71 @@
+//! Tells a stall from a change of speed, for the policies that fit no model.
+
+use crate::{Lane, Plan, StepTimes};
+use std::collections::VecDeque;
+
+/// Steps remembered.
+const MEMORY: usize = 5;
+/// Beyond this factor a step is doubted.
+const DOUBT: f64 = 1.5;
+
+/// Milliseconds per pair of both lanes in the last steps that were believed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Speeds {
+    recent: [VecDeque<f64>; 2],
+    doubted: [bool; 2],
+}
+
+impl Speeds {
+    /// Takes a step in. Says so when a lane's speed is so far from its median that the step should
+    /// be ignored; if the next one is off too, the lane has changed and the past is forgotten.
+    pub(super) fn doubt(&mut self, plan: &Plan, times: &StepTimes) -> Option<String> {
+        let mut doubt = None;
+        for (lane, ms) in [(Lane::Cpu, times.cpu_ms()), (Lane::Gpu, times.gpu_ms())] {
+            let work = plan.load(lane).work() as f64;
+            if work == 0.0 || ms == 0.0 {
+                continue;
+            }
+            let speed = ms / work;
+            let (recent, doubted) = (
+                &mut self.recent[lane as usize],
+                &mut self.doubted[lane as usize],
+            );
+            let usual = median(recent.iter().copied());
+            let factor = usual.map_or(1.0, |usual| speed / usual);
+            let off = !(1.0 / DOUBT..=DOUBT).contains(&factor);
+            if off && !*doubted {
+                *doubted = true;
+                doubt = Some(format!(
+                    "the {lane:?} lane took {factor:.2} times its median per pair: once is ignored"
+                ));
+                continue;
+            }
+            if off {
+                recent.clear();
+            }
+            *doubted = false;
+            recent.push_back(speed);
+            if recent.len() > MEMORY {
+                recent.pop_front();
+            }
+        }
+        doubt
+    }
+
+    /// Median milliseconds per pair of a lane, if it has worked.
+    pub(super) fn ms_per_pair(&self, lane: Lane) -> Option<f64> {
+        median(self.recent[lane as usize].iter().copied())
+    }
+}
+
+/// The middle value, or the mean of the two in the middle.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}

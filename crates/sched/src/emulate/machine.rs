@@ -1,0 +1,260 @@
+//! How long an emulated machine takes.
+//!
+//! # What lanes cost
+//!
+//! The CPU lane tests a pair in 0.1 ns (two cores with wide vectors) and prepares a target in the
+//! time of 24 pairs. The GPU tests full cells `speed` times as fast; cells of t targets cost
+//! 1 + 6/t times that, because they do not fill its threads. Policies know neither: what they fit
+//! (rates by octave of a brick's occupancy) only comes near it, as on a real machine.
+
+use crate::{
+    Brick, Durations, EmulatedSpec, Fault, FaultAt, Lane, Layout, Plan, Span, Stage, StepTimes,
+    in_turn, overlapped,
+};
+use rand_xoshiro::{
+    Xoshiro256PlusPlus,
+    rand_core::{Rng, SeedableRng},
+};
+
+/// Milliseconds per pair tested on the CPU lane.
+const CPU_MS_PER_PAIR: f64 = 1e-7;
+/// Pairs that could be tested while the CPU lane prepares one target.
+const PAIRS_PER_TARGET: f64 = 24.0;
+/// Milliseconds that the CPU lane needs to begin a subregion.
+const CPU_MS_PER_SUBREGION: f64 = 0.002;
+/// Targets per cell at which the GPU takes twice as long per pair as on full cells.
+const HALF_SPEED_TARGETS: f64 = 6.0;
+
+/// A machine on a virtual clock.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    spec: EmulatedSpec,
+    step: u64,
+    cpu_speed: f64,
+    gpu_speed: f64,
+    contention: f64,
+    stall: Option<(Lane, f64)>,
+}
+
+impl Machine {
+    /// A machine before its first step.
+    pub fn new(spec: EmulatedSpec) -> Self {
+        Self {
+            spec,
+            step: 0,
+            cpu_speed: 1.0,
+            gpu_speed: 1.0,
+            contention: 1.0,
+            stall: None,
+        }
+    }
+
+    /// From the next step on a lane computes `factor` times as fast as it did.
+    pub fn change_speed(&mut self, lane: Lane, factor: f64) {
+        match lane {
+            Lane::Cpu => self.cpu_speed *= factor,
+            Lane::Gpu => self.gpu_speed *= factor,
+        }
+    }
+
+    /// From the next step on the CPU lane takes `factor` times as long in steps in which the GPU
+    /// works too, as where both share the memory's bandwidth.
+    pub fn set_contention(&mut self, factor: f64) {
+        self.contention = factor;
+    }
+
+    /// In the next step only, a lane takes `factor` times as long.
+    pub fn stall_once(&mut self, lane: Lane, factor: f64) {
+        self.stall = Some((lane, factor));
+    }
+
+    /// Steps done.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Times of the next step, jitter and faults included.
+    pub fn step(&mut self, layout: &Layout, plan: &Plan) -> StepTimes {
+        let step = self.step;
+        self.step += 1;
+        // Every step has random numbers of its own, whatever was planned before.
+        let mut noise = Noise::new(self.spec.jitter, self.spec.seed, step);
+        let stall = self.stall.take();
+        let uses_gpu = !plan.load(Lane::Gpu).is_empty();
+        let fault = match self.spec.fail {
+            Some(FaultAt::Lost(at)) if step >= at && uses_gpu => Some(Fault::Lost),
+            Some(FaultAt::OutOfMemory(at)) if step == at && uses_gpu => Some(Fault::OutOfMemory),
+            _ if plan.device_bytes() > self.memory() => Some(Fault::OutOfMemory),
+            _ => None,
+        };
+        self.run(layout, plan, &mut noise, stall, fault)
+    }
+
+    /// Times of a step at the present speeds without jitter, stalls and faults other than too
+    /// little memory. The clock does not advance.
+    pub fn quiet(&self, layout: &Layout, plan: &Plan) -> StepTimes {
+        let fault = (plan.device_bytes() > self.memory()).then_some(Fault::OutOfMemory);
+        self.run(layout, plan, &mut Noise::new(0.0, 0, 0), None, fault)
+    }
+
+    fn memory(&self) -> f64 {
+        self.spec.memory_mib as f64 * 1_048_576.0
+    }
+
+    fn run(
+        &self,
+        layout: &Layout,
+        plan: &Plan,
+        noise: &mut Noise,
+        stall: Option<(Lane, f64)>,
+        fault: Option<Fault>,
+    ) -> StepTimes {
+        let slower = |lane: Lane| match stall {
+            Some((stalled, factor)) if stalled == lane => factor,
+            _ => 1.0,
+        };
+        let shared = !plan.load(Lane::Gpu).is_empty() && fault != Some(Fault::Lost);
+        let cpu_factor = slower(Lane::Cpu) * noise.factor() / self.cpu_speed
+            * if shared { self.contention } else { 1.0 };
+        let gpu_factor = slower(Lane::Gpu) * noise.factor() / self.gpu_speed;
+        let reached = stages_before_fault(plan, fault);
+        let cpu: Vec<f64> = plan
+            .stages()
+            .iter()
+            .map(|stage| {
+                cpu_ms(bricks(layout, plan, stage, Lane::Cpu)) * cpu_factor * noise.factor()
+            })
+            .collect();
+        let gpu: Vec<Durations> = plan
+            .stages()
+            .iter()
+            .enumerate()
+            .map(|(number, stage)| {
+                // All numbers are drawn, so that a fault does not change what follows.
+                let durations = self.gpu_durations(layout, plan, stage, gpu_factor, noise);
+                if number < reached {
+                    durations
+                } else {
+                    Durations::default()
+                }
+            })
+            .collect();
+        let unfinished = &plan.stages()[reached..];
+        let rest: f64 = unfinished
+            .iter()
+            .map(|stage| cpu_ms(bricks(layout, plan, stage, Lane::Gpu)) * cpu_factor)
+            .sum();
+        let mut times = StepTimes {
+            cpu: in_turn(cpu),
+            gpu: overlapped(gpu),
+            recovery: Span::default(),
+            fault,
+        };
+        if rest > 0.0 {
+            // The CPU lane goes on with the rest when it has done its own and knows of the fault.
+            let start_ms = times.total_ms();
+            times.recovery = Span {
+                start_ms,
+                end_ms: start_ms + rest,
+            };
+        }
+        times
+    }
+
+    fn gpu_durations(
+        &self,
+        layout: &Layout,
+        plan: &Plan,
+        stage: &Stage,
+        factor: f64,
+        noise: &mut Noise,
+    ) -> Durations {
+        let launch = self.spec.launch_us * 1e-3;
+        let mut timed = |needed: bool, ms: f64| {
+            let factor = noise.factor();
+            if needed { (launch + ms) * factor } else { 0.0 }
+        };
+        let copy = |bytes: f64| bytes / (self.spec.bandwidth * 1e6);
+        let pairs: f64 = bricks(layout, plan, stage, Lane::Gpu)
+            .map(|brick| {
+                let per_cell = f64::from(brick.targets) / f64::from(brick.cells);
+                brick.work as f64 * (1.0 + HALF_SPEED_TARGETS / per_cell)
+            })
+            .sum();
+        Durations {
+            upload: timed(stage.upload > 0.0, copy(stage.upload)),
+            compute: timed(
+                !stage.gpu.load.is_empty(),
+                pairs * CPU_MS_PER_PAIR / self.spec.speed * factor,
+            ),
+            download: timed(stage.download > 0.0, copy(stage.download)),
+        }
+    }
+}
+
+/// Subregions that the GPU finishes: half of those it was given when it fails.
+fn stages_before_fault(plan: &Plan, fault: Option<Fault>) -> usize {
+    match fault {
+        None => plan.stages().len(),
+        Some(_) => {
+            let used = |&(_, stage): &(usize, &Stage)| !stage.gpu.load.is_empty();
+            let count = plan.stages().iter().enumerate().filter(used).count();
+            let failing = plan.stages().iter().enumerate().filter(used).nth(count / 2);
+            failing.map_or(plan.stages().len(), |(number, _)| number)
+        }
+    }
+}
+
+fn bricks<'a>(
+    layout: &'a Layout,
+    plan: &'a Plan,
+    stage: &Stage,
+    lane: Lane,
+) -> impl Iterator<Item = &'a Brick> {
+    let part = match lane {
+        Lane::Cpu => &stage.cpu,
+        Lane::Gpu => &stage.gpu,
+    };
+    plan.order()[part.bricks.clone()]
+        .iter()
+        .map(|&brick| &layout.bricks().as_slice()[brick as usize])
+}
+
+fn cpu_ms<'a>(bricks: impl Iterator<Item = &'a Brick>) -> f64 {
+    let mut ms = 0.0;
+    let mut any = false;
+    for brick in bricks {
+        any = true;
+        ms += (brick.work as f64 + PAIRS_PER_TARGET * f64::from(brick.targets)) * CPU_MS_PER_PAIR;
+    }
+    if any { ms + CPU_MS_PER_SUBREGION } else { 0.0 }
+}
+
+/// Factors around 1.
+struct Noise {
+    jitter: f64,
+    random: Xoshiro256PlusPlus,
+}
+
+impl Noise {
+    fn new(jitter: f64, seed: u64, step: u64) -> Self {
+        let mix = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Self {
+            jitter,
+            random: Xoshiro256PlusPlus::seed_from_u64(mix),
+        }
+    }
+
+    /// exp(jitter · n) with n about standard normal (the sum of twelve even numbers; Irwin–Hall),
+    /// cut off at six deviations.
+    fn factor(&mut self) -> f64 {
+        if self.jitter == 0.0 {
+            return 1.0;
+        }
+        let unit = 1.0 / (1u64 << 53) as f64;
+        let sum: f64 = (0..12)
+            .map(|_| (self.random.next_u64() >> 11) as f64 * unit)
+            .sum();
+        (self.jitter * (sum - 6.0)).exp()
+    }
+}

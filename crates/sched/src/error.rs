@@ -1,0 +1,88 @@
+//! What can be wrong with a plan's input, with the numbers that say where.
+
+/// Why bricks, a plan, times or an emulated machine were refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A brick of no cells.
+    #[error("bricks of 0 cells along an edge hold nothing: use at least 1")]
+    BrickEdge,
+    /// No subregions.
+    #[error("0 subregions were asked for: use at least 1, at best 32 or more")]
+    NoSubregions,
+    /// A cell coordinate outside the cells of a periodic axis.
+    #[error(
+        "cell {cell:?} is outside the {cells} cells of its periodic axis {axis}: wrap it into \
+         0..{cells}"
+    )]
+    Cell {
+        /// The cell.
+        cell: [i64; 3],
+        /// Axis: 0, 1 or 2.
+        axis: usize,
+        /// Cells along that axis.
+        cells: i64,
+    },
+    /// A cell so far out that offsets to its neighbours could overflow.
+    #[error("cell {cell:?} is farther than 2^60 cells from the origin")]
+    FarCell {
+        /// The cell.
+        cell: [i64; 3],
+    },
+    /// Rows or periods that no lattice has.
+    #[error("the neighbourhood of cells has {what}")]
+    Neighbourhood {
+        /// What is wrong, with the numbers.
+        what: String,
+    },
+    /// Counts that do not fit.
+    #[error("the cell or brick at {at:?} holds over 4,294,967,295 points: use smaller bricks")]
+    TooManyPoints {
+        /// Coordinates of the cell or brick.
+        at: [i64; 3],
+    },
+    /// Another number of cuts than subregions.
+    #[error("{cuts} cuts for {subregions} subregions: give one for each")]
+    Cuts {
+        /// Cuts given.
+        cuts: usize,
+        /// Subregions of the layout.
+        subregions: usize,
+    },
+    /// Times of another number of subregions than were planned.
+    #[error(
+        "times of {cpu} subregions on the CPU and {gpu} on the GPU for a plan of {subregions}: \
+         give one of each for every subregion"
+    )]
+    Times {
+        /// Subregions with CPU times.
+        cpu: usize,
+        /// Subregions with GPU times.
+        gpu: usize,
+        /// Subregions planned.
+        subregions: usize,
+    },
+    /// A time that is no time.
+    #[error(
+        "{stage} of subregion {subregion} runs from {start_ms} to {end_ms} ms: times must \
+         be finite and not run backwards"
+    )]
+    Span {
+        /// What was timed.
+        stage: &'static str,
+        /// Number of the subregion; that behind the last for what followed all of them.
+        subregion: usize,
+        /// Start, milliseconds.
+        start_ms: f64,
+        /// End, milliseconds.
+        end_ms: f64,
+    },
+    /// Options of a policy that contradict each other or mean nothing.
+    #[error("policy {policy}: {what}")]
+    Policy {
+        /// Name of the policy.
+        policy: &'static str,
+        /// What is wrong, with the numbers.
+        what: String,
+    },
+}

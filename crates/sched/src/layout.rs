@@ -1,0 +1,391 @@
+//! Subregions, and in each the order in which its bricks go over to the CPU lane.
+//!
+//! # Thresholds as numbers
+//!
+//! Inside a subregion bricks are ranked by occupancy, ties by brick order. What goes to the CPU lane
+//! is always a beginning of that ranking, so a threshold is a number θ: every brick has a key in
+//! (occupancy − 1, occupancy), its place among the ties, and goes to the CPU lane when the key is
+//! below θ. A whole θ therefore means "occupancy ≤ θ", θ = 8.25 means all bricks of up to 8 points
+//! and a quarter of those with 9, θ = 0 GPU only, and the largest occupancy or more CPU only. Places
+//! among ties are shifted against each other from subregion to subregion, so a slowly rising θ moves
+//! one brick at a time also in a uniform cloud.
+
+use crate::{Bricks, Cut, Error, Load, Traffic, load::class_of};
+use std::ops::Range;
+
+/// Subregions by default, and the least that tunes finely.
+pub const SUBREGIONS: usize = 32;
+
+/// Bricks cut into subregions of about equal work, ready to be split between the lanes.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    bricks: Bricks,
+    traffic: Traffic,
+    subregions: Vec<Subregion>,
+    /// Bricks that hold targets, by rank within each subregion.
+    ladder: Vec<u32>,
+    /// Key of each of them, ascending within a subregion.
+    keys: Vec<f64>,
+    /// All keys, ascending.
+    sorted: Vec<f64>,
+    /// Sums over the ladder before each place: work, targets.
+    before: Vec<(u64, u64)>,
+    /// (key, bytes sent while the threshold is not above it and above the key before), ascending
+    /// within a subregion.
+    uploads: Vec<(f64, f64)>,
+}
+
+/// Consecutive bricks that move in one transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subregion {
+    /// Its bricks.
+    pub bricks: Range<usize>,
+    ladder: Range<usize>,
+    uploads: Range<usize>,
+}
+
+/// What both lanes have to do in a subregion at some threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Estimate {
+    /// The CPU lane's part.
+    pub cpu: Load,
+    /// The GPU lane's part.
+    pub gpu: Load,
+    /// Bytes to the GPU.
+    pub upload: f64,
+    /// Bytes back.
+    pub download: f64,
+}
+
+impl Layout {
+    /// Cuts `bricks` into at most `subregions` of about equal work: the difference from the mean is
+    /// below the work of the largest brick. Each holds at least one brick.
+    ///
+    /// # Errors
+    /// [`Error::NoSubregions`].
+    pub fn new(bricks: Bricks, subregions: usize, traffic: Traffic) -> Result<Self, Error> {
+        if subregions == 0 {
+            return Err(Error::NoSubregions);
+        }
+        let ranges = equal_work(&bricks, subregions);
+        let mut layout = Self {
+            ladder: Vec::with_capacity(bricks.as_slice().len()),
+            keys: Vec::with_capacity(bricks.as_slice().len()),
+            sorted: Vec::new(),
+            before: vec![(0, 0)],
+            uploads: Vec::new(),
+            subregions: Vec::with_capacity(ranges.len()),
+            bricks,
+            traffic,
+        };
+        for range in ranges {
+            layout.push_subregion(range);
+        }
+        layout.sorted.clone_from(&layout.keys);
+        layout.sorted.sort_unstable_by(f64::total_cmp);
+        layout.rank_uploads();
+        Ok(layout)
+    }
+
+    fn push_subregion(&mut self, range: Range<usize>) {
+        let all = self.bricks.as_slice();
+        let first = self.ladder.len();
+        self.ladder.extend(
+            range
+                .clone()
+                .filter(|&brick| all[brick].targets > 0)
+                .map(|brick| brick as u32),
+        );
+        let ladder = &mut self.ladder[first..];
+        ladder.sort_by_key(|&brick| all[brick as usize].targets);
+        // The fractional parts of multiples of the golden ratio lie evenly in 0..1.
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        let shift = ((self.subregions.len() as f64 + 0.5) * GOLDEN).fract();
+        for ties in ladder.chunk_by(|&a, &b| all[a as usize].targets == all[b as usize].targets) {
+            let below = f64::from(all[ties[0] as usize].targets - 1);
+            let count = ties.len() as f64;
+            self.keys
+                .extend((0..ties.len()).map(|tie| below + (tie as f64 + shift) / count));
+        }
+        for &brick in ladder.iter() {
+            let (work, targets) = self.before[self.before.len() - 1];
+            let brick = &all[brick as usize];
+            self.before.push((
+                work.saturating_add(brick.work),
+                targets + u64::from(brick.targets),
+            ));
+        }
+        self.subregions.push(Subregion {
+            bricks: range,
+            ladder: first..self.ladder.len(),
+            uploads: 0..0,
+        });
+    }
+
+    /// A brick is sent to the GPU with the first subregion in which a brick near it is the GPU's,
+    /// that is, has a key of at least θ. As θ passes the highest key of one subregion, the brick is
+    /// no longer needed there and moves on to the next one that has a higher key.
+    fn rank_uploads(&mut self) {
+        let count = self.bricks.as_slice().len();
+        let mut key_of = vec![f64::NEG_INFINITY; count];
+        for (&brick, &key) in self.ladder.iter().zip(&self.keys) {
+            key_of[brick as usize] = key;
+        }
+        let mut home = vec![0; count];
+        for (number, subregion) in self.subregions.iter().enumerate() {
+            home[subregion.bricks.clone()].fill(number);
+        }
+        let mut needs = vec![Vec::new(); self.subregions.len()];
+        for brick in 0..count {
+            let bytes = self.traffic.upload(&self.bricks.as_slice()[brick]);
+            let mut passed = f64::NEG_INFINITY;
+            // Near bricks ascend, and so do their subregions.
+            let near = self.bricks.near(brick);
+            for there in near.chunk_by(|&a, &b| home[a as usize] == home[b as usize]) {
+                let keys = there.iter().map(|&other| key_of[other as usize]);
+                let until = keys.fold(f64::NEG_INFINITY, f64::max);
+                if until > passed && bytes > 0.0 {
+                    let needs = &mut needs[home[there[0] as usize]];
+                    needs.push((until, bytes));
+                    if passed > f64::NEG_INFINITY {
+                        needs.push((passed, -bytes));
+                    }
+                    passed = until;
+                }
+            }
+        }
+        for (subregion, mut needs) in self.subregions.iter_mut().zip(needs) {
+            needs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut bytes = 0.0;
+            for need in needs.iter_mut().rev() {
+                bytes += need.1;
+                need.1 = bytes;
+            }
+            let first = self.uploads.len();
+            self.uploads.extend(needs);
+            subregion.uploads = first..self.uploads.len();
+        }
+    }
+
+    /// The bricks.
+    pub fn bricks(&self) -> &Bricks {
+        &self.bricks
+    }
+
+    /// Bytes per point and pair.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// The subregions, in brick order.
+    pub fn subregions(&self) -> &[Subregion] {
+        &self.subregions
+    }
+
+    /// Bricks of a subregion that hold targets, in the order in which they go over to the CPU lane.
+    pub fn ladder(&self, subregion: usize) -> &[u32] {
+        &self.ladder[self.subregions[subregion].ladder.clone()]
+    }
+
+    /// Work of a subregion.
+    pub fn work(&self, subregion: usize) -> u64 {
+        let ladder = &self.subregions[subregion].ladder;
+        self.before[ladder.end].0 - self.before[ladder.start].0
+    }
+
+    /// Work of the first `bricks` bricks of a subregion's ladder.
+    pub fn work_below(&self, subregion: usize, bricks: usize) -> u64 {
+        let ladder = &self.subregions[subregion].ladder;
+        self.before[ladder.start + bricks.min(ladder.len())].0 - self.before[ladder.start].0
+    }
+
+    /// The largest occupancy: the threshold of CPU only.
+    pub fn highest(&self) -> f64 {
+        let occupancies = self.bricks.as_slice().iter().map(|brick| brick.targets);
+        f64::from(occupancies.max().unwrap_or(0))
+    }
+
+    /// How many bricks of a subregion's ladder lie below θ.
+    fn below(&self, subregion: usize, theta: f64) -> usize {
+        self.keys[self.subregions[subregion].ladder.clone()].partition_point(|&key| key < theta)
+    }
+
+    /// The cut that gives the first `bricks` bricks of a subregion's ladder to the CPU lane.
+    pub fn cut_at(&self, subregion: usize, bricks: usize) -> Cut {
+        let ladder = self.ladder(subregion);
+        let occupancy = |place: usize| self.bricks.as_slice()[ladder[place] as usize].targets;
+        if bricks == 0 {
+            return Cut::NONE;
+        }
+        if bricks >= ladder.len() {
+            return Cut::ALL;
+        }
+        let first = ladder.partition_point(|&brick| {
+            self.bricks.as_slice()[brick as usize].targets < occupancy(bricks)
+        });
+        Cut::Occupancy {
+            occupancy: occupancy(bricks),
+            ties: (bricks - first) as u32,
+        }
+    }
+
+    /// How many bricks of its ladder a cut by occupancy gives to the CPU lane. (For a cut by brick
+    /// order: how many bricks it gives.)
+    pub fn bricks_of(&self, subregion: usize, cut: Cut) -> usize {
+        let ladder = self.ladder(subregion);
+        let all = self.bricks.as_slice();
+        match cut {
+            Cut::Leading(bricks) => (bricks as usize).min(ladder.len()),
+            Cut::Occupancy { occupancy, ties } => {
+                let first = ladder.partition_point(|&b| all[b as usize].targets < occupancy);
+                let past = ladder.partition_point(|&b| all[b as usize].targets <= occupancy);
+                past.min(first + ties as usize)
+            }
+        }
+    }
+
+    /// The cuts of all subregions at threshold `theta`.
+    pub fn cuts(&self, theta: f64) -> Vec<Cut> {
+        (0..self.subregions.len())
+            .map(|subregion| self.cut_at(subregion, self.below(subregion, theta)))
+            .collect()
+    }
+
+    /// The threshold that a subregion's cut amounts to, between 0 and [`highest`](Self::highest).
+    pub fn theta_of(&self, subregion: usize, cut: Cut) -> f64 {
+        let ladder = self.ladder(subregion);
+        let bricks = self.bricks_of(subregion, cut);
+        let occupancy = |place: usize| self.bricks.as_slice()[ladder[place] as usize].targets;
+        if bricks == 0 {
+            return 0.0;
+        }
+        if bricks == ladder.len() {
+            return self.highest();
+        }
+        let next = occupancy(bricks);
+        let first = ladder.partition_point(|&b| self.bricks.as_slice()[b as usize].targets < next);
+        let past = ladder.partition_point(|&b| self.bricks.as_slice()[b as usize].targets <= next);
+        f64::from(next - 1) + (bricks - first) as f64 / (past - first) as f64
+    }
+
+    /// `count` + 1 thresholds whose shares of the work on the CPU lane rise evenly from 0 to 1.
+    pub fn thetas(&self, count: usize) -> Vec<f64> {
+        let mut ranked: Vec<(f64, u64)> = (0..self.ladder.len())
+            .map(|place| {
+                (
+                    self.keys[place],
+                    self.before[place + 1].0 - self.before[place].0,
+                )
+            })
+            .collect();
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total = self.before[self.ladder.len()].0 as f64;
+        let mut thetas = vec![0.0];
+        let (mut place, mut work) = (0, 0.0);
+        for step in 1..count {
+            let wanted = total * step as f64 / count as f64;
+            while place < ranked.len() && work + ranked[place].1 as f64 / 2.0 < wanted {
+                work += ranked[place].1 as f64;
+                place += 1;
+            }
+            thetas.push(ranked.get(place).map_or(self.highest(), |next| next.0));
+        }
+        thetas.push(self.highest());
+        thetas
+    }
+
+    /// What both lanes have to do in `subregion` when the whole layout is cut at `theta`: what the
+    /// plan would say, without making it.
+    pub fn estimate(&self, subregion: usize, theta: f64) -> Estimate {
+        let (cpu, gpu) = self.places(subregion, theta);
+        let gpu = self.load(gpu);
+        Estimate {
+            cpu: self.load(cpu),
+            gpu,
+            upload: self.upload(subregion, theta),
+            download: self.traffic.download(gpu.targets, gpu.work()),
+        }
+    }
+
+    /// Places of the ladder that either lane has at `theta`.
+    pub(crate) fn places(&self, subregion: usize, theta: f64) -> (Range<usize>, Range<usize>) {
+        let ladder = &self.subregions[subregion].ladder;
+        let cut = ladder.start + self.below(subregion, theta);
+        (ladder.start..cut, cut..ladder.end)
+    }
+
+    /// Bytes that go to the GPU with a subregion at `theta`.
+    pub(crate) fn upload(&self, subregion: usize, theta: f64) -> f64 {
+        let uploads = &self.uploads[self.subregions[subregion].uploads.clone()];
+        let needed = uploads.partition_point(|need| need.0 < theta);
+        uploads.get(needed).map_or(0.0, |need| need.1.max(0.0))
+    }
+
+    /// Bytes that come back for places of the ladder.
+    pub(crate) fn download(&self, places: Range<usize>) -> f64 {
+        let ((work, targets), (work_end, targets_end)) =
+            (self.before[places.start], self.before[places.end]);
+        self.traffic
+            .download(targets_end - targets, work_end - work)
+    }
+
+    /// Class and work of every place of the ladder.
+    pub(crate) fn classes_and_work(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.ladder.iter().map(|&brick| {
+            let brick = &self.bricks.as_slice()[brick as usize];
+            (class_of(brick.targets), brick.work)
+        })
+    }
+
+    /// All keys, ascending: a threshold between two of them splits as either of them does.
+    pub(crate) fn sorted_keys(&self) -> &[f64] {
+        &self.sorted
+    }
+
+    /// Sum over places of the ladder, which ascend in occupancy: one look-up per class.
+    fn load(&self, places: Range<usize>) -> Load {
+        let mut load = Load {
+            bricks: places.len() as u32,
+            targets: self.before[places.end].1 - self.before[places.start].1,
+            ..Load::default()
+        };
+        let mut place = places.start;
+        while place < places.end {
+            let class = self.class_at(place);
+            let rest = &self.ladder[place..places.end];
+            let end = place
+                + rest.partition_point(|&brick| {
+                    class_of(self.bricks.as_slice()[brick as usize].targets) <= class
+                });
+            load.by_class[class] = self.before[end].0 - self.before[place].0;
+            place = end;
+        }
+        load
+    }
+
+    fn class_at(&self, place: usize) -> usize {
+        class_of(self.bricks.as_slice()[self.ladder[place] as usize].targets)
+    }
+}
+
+/// Ranges of bricks whose borders lie as near as can be to equal shares of the work.
+fn equal_work(bricks: &Bricks, count: usize) -> Vec<Range<usize>> {
+    let all = bricks.as_slice();
+    let total = u128::from(bricks.work());
+    let mut ranges = Vec::with_capacity(count);
+    let (mut first, mut done) = (0, 0u128);
+    for (brick, next) in all.iter().enumerate() {
+        let middle = done + u128::from(next.work) / 2;
+        // The border before this brick, when its middle lies past the next equal share.
+        let passed = total > 0 && middle * count as u128 >= total * (ranges.len() as u128 + 1);
+        if passed && brick > first && ranges.len() + 1 < count {
+            ranges.push(first..brick);
+            first = brick;
+        }
+        done += u128::from(next.work);
+    }
+    if first < all.len() {
+        ranges.push(first..all.len());
+    }
+    ranges
+}

@@ -1,0 +1,103 @@
+//! How much a lane has to do: work by class of occupancy.
+
+use crate::Brick;
+use std::ops::AddAssign;
+
+/// Classes of occupancy: octaves, the last one open.
+pub const CLASSES: usize = 16;
+
+/// The class of a brick that holds `targets` points: 1, 2–3, 4–7, …
+pub fn class_of(targets: u32) -> usize {
+    (targets.max(1).ilog2() as usize).min(CLASSES - 1)
+}
+
+/// What a lane has to do in a subregion, or in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Bricks that hold targets.
+    pub bricks: u32,
+    /// Targets in them.
+    pub targets: u64,
+    /// Pairs to test, by [class](class_of) of the brick's occupancy.
+    pub by_class: [u64; CLASSES],
+}
+
+impl Load {
+    /// Pairs to test.
+    pub fn work(&self) -> u64 {
+        self.by_class.iter().copied().fold(0, u64::saturating_add)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.bricks == 0
+    }
+
+    pub(crate) fn add(&mut self, brick: &Brick) {
+        self.bricks += 1;
+        self.targets += u64::from(brick.targets);
+        let class = &mut self.by_class[class_of(brick.targets)];
+        *class = class.saturating_add(brick.work);
+    }
+}
+
+impl AddAssign for Load {
+    fn add_assign(&mut self, other: Self) {
+        self.bricks += other.bricks;
+        self.targets += other.targets;
+        for (mine, others) in self.by_class.iter_mut().zip(other.by_class) {
+            *mine = mine.saturating_add(others);
+        }
+    }
+}
+
+/// What points cost on the way to the GPU and results on the way back, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Traffic {
+    /// Sent per source: position and attributes.
+    pub upload_per_source: f64,
+    /// Sent per target besides; 0 where targets are among the sources.
+    pub upload_per_target: f64,
+    /// Fetched per target: sums, or start and count of a list.
+    pub download_per_target: f64,
+    /// Fetched per pair tested: the entries of lists, times the share of tests that hit.
+    pub download_per_pair: f64,
+}
+
+impl Traffic {
+    /// A sum per target: 16 bytes to the GPU (position and mass), 4 back.
+    pub const SUMS: Self = Self {
+        upload_per_source: 16.0,
+        upload_per_target: 0.0,
+        download_per_target: 4.0,
+        download_per_pair: 0.0,
+    };
+
+    /// Neighbour lists: 12 bytes to the GPU, start, count and entries back. Of the pairs that
+    /// uniform cells of edge r test, 4π/81 are neighbours.
+    pub const LISTS: Self = Self {
+        upload_per_source: 12.0,
+        upload_per_target: 0.0,
+        download_per_target: 12.0,
+        download_per_pair: 4.0 * 4.0 * std::f64::consts::PI / 81.0,
+    };
+
+    /// Nothing crosses: the data are on the device.
+    pub const NONE: Self = Self {
+        upload_per_source: 0.0,
+        upload_per_target: 0.0,
+        download_per_target: 0.0,
+        download_per_pair: 0.0,
+    };
+
+    /// Bytes sent for a brick.
+    pub(crate) fn upload(&self, brick: &Brick) -> f64 {
+        f64::from(brick.sources) * self.upload_per_source
+            + f64::from(brick.targets) * self.upload_per_target
+    }
+
+    /// Bytes fetched for what the GPU did.
+    pub(crate) fn download(&self, targets: u64, work: u64) -> f64 {
+        targets as f64 * self.download_per_target + work as f64 * self.download_per_pair
+    }
+}

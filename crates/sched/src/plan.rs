@@ -1,0 +1,269 @@
+//! Which lane works on which brick, in what order, and what crosses between them.
+//!
+//! A plan is a pure function of the [`Layout`] and one [`Cut`] per subregion. Its order is that of
+//! the sort rule: key = [subregion | lane | brick | cell], so what one lane works on within one
+//! subregion is contiguous and moves in one transfer.
+//!
+//! **Invariant others rely on:** every brick that holds targets stands in the order exactly once;
+//! the parts of both lanes, subregion by subregion, cover the order without gaps; and when a source
+//! of one lane's brick can be a neighbour of a target of the other's, its brick is in the frontier.
+
+use crate::{Error, Layout, Load};
+use std::ops::Range;
+
+/// Who works on a brick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// The pool of worker threads.
+    Cpu,
+    /// The GPU.
+    Gpu,
+}
+
+/// How the bricks of a subregion are split: what goes to the CPU lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Bricks of fewer points than `occupancy`, and the first `ties` of those with exactly as many,
+    /// in brick order.
+    Occupancy {
+        /// Points in a brick.
+        occupancy: u32,
+        /// Bricks with exactly that many points that go to the CPU lane.
+        ties: u32,
+    },
+    /// The first bricks in brick order, whatever they hold.
+    Leading(u32),
+}
+
+impl Cut {
+    /// Nothing to the CPU lane: θ = 0.
+    pub const NONE: Self = Self::Occupancy {
+        occupancy: 0,
+        ties: 0,
+    };
+    /// Everything to the CPU lane: θ = ∞.
+    pub const ALL: Self = Self::Occupancy {
+        occupancy: u32::MAX,
+        ties: u32::MAX,
+    };
+}
+
+/// What one lane does in one subregion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its bricks, as places in [`Plan::order`].
+    pub bricks: Range<usize>,
+    /// Its targets, numbered in that order.
+    pub slots: Range<u64>,
+    /// How much that is.
+    pub load: Load,
+    /// Those of its bricks that the other lane needs results of, as places in
+    /// [`Plan::frontier`] of the lane.
+    pub frontier: Range<usize>,
+}
+
+/// One subregion of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The CPU lane's part.
+    pub cpu: Part,
+    /// The GPU lane's part.
+    pub gpu: Part,
+    /// Bricks whose sources the GPU needs from here on, as places in [`Plan::uploads`].
+    pub uploads: Range<usize>,
+    /// Bytes to the GPU.
+    pub upload: f64,
+    /// Bytes back.
+    pub download: f64,
+}
+
+/// Who does what in a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    cuts: Vec<Cut>,
+    stages: Vec<Stage>,
+    lanes: Vec<Option<Lane>>,
+    order: Vec<u32>,
+    slots: Vec<u64>,
+    uploads: Vec<u32>,
+    frontier: [Vec<u32>; 2],
+}
+
+impl Plan {
+    /// Splits every subregion of `layout` at its cut.
+    ///
+    /// # Errors
+    /// [`Error::Cuts`] unless there is one cut per subregion.
+    pub fn new(layout: &Layout, cuts: &[Cut]) -> Result<Self, Error> {
+        let subregions = layout.subregions().len();
+        if cuts.len() != subregions {
+            return Err(Error::Cuts {
+                cuts: cuts.len(),
+                subregions,
+            });
+        }
+        let mut plan = Self {
+            cuts: cuts.to_vec(),
+            stages: Vec::with_capacity(subregions),
+            lanes: lanes(layout, cuts),
+            order: Vec::new(),
+            slots: vec![0],
+            uploads: Vec::new(),
+            frontier: [Vec::new(), Vec::new()],
+        };
+        let mut sent = vec![false; plan.lanes.len()];
+        for subregion in 0..subregions {
+            let cpu = plan.push_part(layout, subregion, Lane::Cpu);
+            let gpu = plan.push_part(layout, subregion, Lane::Gpu);
+            let (uploads, upload) = plan.push_uploads(layout, gpu.bricks.clone(), &mut sent);
+            plan.stages.push(Stage {
+                download: layout.traffic().download(gpu.load.targets, gpu.load.work()),
+                cpu,
+                gpu,
+                uploads,
+                upload,
+            });
+        }
+        Ok(plan)
+    }
+
+    fn push_part(&mut self, layout: &Layout, subregion: usize, lane: Lane) -> Part {
+        let first = self.order.len();
+        let frontier = &mut self.frontier[lane as usize];
+        let first_of_frontier = frontier.len();
+        let mut load = Load::default();
+        for brick in layout.subregions()[subregion].bricks.clone() {
+            if self.lanes[brick] != Some(lane) {
+                continue;
+            }
+            let points = &layout.bricks().as_slice()[brick];
+            self.order.push(brick as u32);
+            self.slots
+                .push(self.slots[self.slots.len() - 1] + u64::from(points.targets));
+            load.add(points);
+            let mut near = layout.bricks().near(brick).iter();
+            if near.any(|&near| self.lanes[near as usize].is_some_and(|other| other != lane)) {
+                frontier.push(brick as u32);
+            }
+        }
+        Part {
+            bricks: first..self.order.len(),
+            slots: self.slots[first]..self.slots[self.order.len()],
+            load,
+            frontier: first_of_frontier..frontier.len(),
+        }
+    }
+
+    fn push_uploads(
+        &mut self,
+        layout: &Layout,
+        bricks: Range<usize>,
+        sent: &mut [bool],
+    ) -> (Range<usize>, f64) {
+        let first = self.uploads.len();
+        let mut bytes = 0.0;
+        for &brick in &self.order[bricks] {
+            for &near in layout.bricks().near(brick as usize) {
+                if !std::mem::replace(&mut sent[near as usize], true) {
+                    self.uploads.push(near);
+                    bytes += layout
+                        .traffic()
+                        .upload(&layout.bricks().as_slice()[near as usize]);
+                }
+            }
+        }
+        (first..self.uploads.len(), bytes)
+    }
+
+    /// The cuts it was made from.
+    pub fn cuts(&self) -> &[Cut] {
+        &self.cuts
+    }
+
+    /// The subregions.
+    pub fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// Who works on a brick; nobody when it holds no targets.
+    pub fn lane(&self, brick: usize) -> Option<Lane> {
+        self.lanes[brick]
+    }
+
+    /// Bricks that hold targets, in the order of the sort rule.
+    pub fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// First target of each brick of the order, and at the end the number of targets.
+    pub fn slots(&self) -> &[u64] {
+        &self.slots
+    }
+
+    /// Bricks whose sources go to the GPU, each once, before the subregion that needs it first.
+    pub fn uploads(&self) -> &[u32] {
+        &self.uploads
+    }
+
+    /// Bricks of a lane that lie near bricks of the other one: between passes that need
+    /// neighbours' results only theirs are exchanged.
+    pub fn frontier(&self, lane: Lane) -> &[u32] {
+        &self.frontier[lane as usize]
+    }
+
+    /// What a lane has to do in all.
+    pub fn load(&self, lane: Lane) -> Load {
+        let mut sum = Load::default();
+        for stage in &self.stages {
+            sum += match lane {
+                Lane::Cpu => stage.cpu.load,
+                Lane::Gpu => stage.gpu.load,
+            };
+        }
+        sum
+    }
+
+    /// The CPU lane's share of the work, 0 to 1.
+    pub fn share(&self) -> f64 {
+        let cpu = self.load(Lane::Cpu).work() as f64;
+        let all = cpu + self.load(Lane::Gpu).work() as f64;
+        if all > 0.0 { cpu / all } else { 0.0 }
+    }
+
+    /// Bytes that the GPU must hold: all sources sent, and the results of three subregions at a
+    /// time (one being computed, one fetched, one waiting).
+    pub fn device_bytes(&self) -> f64 {
+        let uploads: f64 = self.stages.iter().map(|stage| stage.upload).sum();
+        let results = self
+            .stages
+            .windows(3.min(self.stages.len()).max(1))
+            .map(|stages| stages.iter().map(|stage| stage.download).sum())
+            .fold(0.0, f64::max);
+        uploads + results
+    }
+}
+
+/// The lane of every brick.
+fn lanes(layout: &Layout, cuts: &[Cut]) -> Vec<Option<Lane>> {
+    let all = layout.bricks().as_slice();
+    let mut lanes: Vec<_> = all
+        .iter()
+        .map(|brick| (brick.targets > 0).then_some(Lane::Gpu))
+        .collect();
+    for (subregion, &cut) in cuts.iter().enumerate() {
+        let bricks = layout.bricks_of(subregion, cut);
+        match cut {
+            Cut::Occupancy { .. } => {
+                for &brick in &layout.ladder(subregion)[..bricks] {
+                    lanes[brick as usize] = Some(Lane::Cpu);
+                }
+            }
+            Cut::Leading(_) => lanes[layout.subregions()[subregion].bricks.clone()]
+                .iter_mut()
+                .flatten()
+                .take(bricks)
+                .for_each(|lane| *lane = Lane::Cpu),
+        }
+    }
+    lanes
+}

@@ -1,0 +1,123 @@
+//! What a step took: the only thing that policies see of the machine.
+
+use crate::{Error, Plan};
+
+/// From when to when, milliseconds since the step began; both zero for what did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct Span {
+    /// Start.
+    pub start_ms: f64,
+    /// End.
+    pub end_ms: f64,
+}
+
+impl Span {
+    /// Its length in milliseconds.
+    pub fn ms(&self) -> f64 {
+        self.end_ms - self.start_ms
+    }
+}
+
+/// A subregion on the GPU lane.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct GpuSpans {
+    /// Sources to the GPU.
+    pub upload: Span,
+    /// Kernels.
+    pub compute: Span,
+    /// Results back.
+    pub download: Span,
+}
+
+/// Why the GPU lane did not finish a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Its memory did not suffice.
+    OutOfMemory,
+    /// The device is gone for good.
+    Lost,
+}
+
+/// A step as it was measured, or as an emulated machine's clock has it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StepTimes {
+    /// The CPU lane, one span per subregion.
+    pub cpu: Vec<Span>,
+    /// The GPU lane, one entry per subregion.
+    pub gpu: Vec<GpuSpans>,
+    /// What the CPU lane did of the GPU's part after a fault.
+    pub recovery: Span,
+    /// The fault.
+    pub fault: Option<Fault>,
+}
+
+impl StepTimes {
+    /// From the CPU lane's first subregion to its last result; 0 when it had nothing to do.
+    pub fn cpu_ms(&self) -> f64 {
+        extent(self.cpu.iter().chain([&self.recovery]))
+    }
+
+    /// From the first upload to the last result; 0 when the GPU had nothing to do.
+    pub fn gpu_ms(&self) -> f64 {
+        extent(
+            self.gpu
+                .iter()
+                .flat_map(|spans| [&spans.upload, &spans.compute, &spans.download]),
+        )
+    }
+
+    /// From the beginning of the step to the last result of either lane.
+    pub fn total_ms(&self) -> f64 {
+        let gpu = self
+            .gpu
+            .iter()
+            .flat_map(|s| [&s.upload, &s.compute, &s.download]);
+        self.cpu
+            .iter()
+            .chain([&self.recovery])
+            .chain(gpu)
+            .map(|span| span.end_ms)
+            .fold(0.0, f64::max)
+    }
+
+    /// Refuses times that do not belong to `plan` or are no times.
+    pub(crate) fn check(&self, plan: &Plan) -> Result<(), Error> {
+        let subregions = plan.stages().len();
+        if self.cpu.len() != subregions || self.gpu.len() != subregions {
+            return Err(Error::Times {
+                cpu: self.cpu.len(),
+                gpu: self.gpu.len(),
+                subregions,
+            });
+        }
+        for (subregion, (cpu, gpu)) in self.cpu.iter().zip(&self.gpu).enumerate() {
+            check_span(cpu, "CPU work", subregion)?;
+            check_span(&gpu.upload, "GPU upload", subregion)?;
+            check_span(&gpu.compute, "GPU compute", subregion)?;
+            check_span(&gpu.download, "GPU download", subregion)?;
+        }
+        check_span(&self.recovery, "CPU recovery", subregions)
+    }
+}
+
+fn check_span(span: &Span, stage: &'static str, subregion: usize) -> Result<(), Error> {
+    let Span { start_ms, end_ms } = *span;
+    match start_ms.is_finite() && end_ms.is_finite() && start_ms <= end_ms {
+        true => Ok(()),
+        false => Err(Error::Span {
+            stage,
+            subregion,
+            start_ms,
+            end_ms,
+        }),
+    }
+}
+
+fn extent<'a>(spans: impl Iterator<Item = &'a Span>) -> f64 {
+    let (mut start, mut end) = (f64::INFINITY, 0.0f64);
+    for span in spans.filter(|span| span.ms() > 0.0) {
+        start = start.min(span.start_ms);
+        end = end.max(span.end_ms);
+    }
+    if end > 0.0 { end - start } else { 0.0 }
+}

@@ -1,0 +1,174 @@
+//! What a sweep of the threshold shows, and where the policies settle, on an emulated machine.
+//!
+//! Rows are plain data that serialise to the JSON of `nearfield tune`.
+
+use crate::{
+    Action, Controller, Cut, EmulatedSpec, Error, Layout, Machine, Plan, Policy, StepTimes,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One threshold of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Row {
+    /// The threshold: bricks of at most as many points go to the CPU lane (the fractional part: that
+    /// share of the bricks with one point more). The largest occupancy is CPU only.
+    pub theta: f64,
+    /// The CPU lane's share of the work, 0 to 1.
+    pub share: f64,
+    /// The CPU lane's milliseconds.
+    pub cpu_ms: f64,
+    /// The GPU lane's milliseconds, from the first upload to the last result.
+    pub gpu_ms: f64,
+    /// Milliseconds until both have ended.
+    pub total_ms: f64,
+}
+
+impl Row {
+    /// What a step showed.
+    pub fn new(theta: f64, plan: &Plan, times: &StepTimes) -> Self {
+        Self {
+            theta,
+            share: plan.share(),
+            cpu_ms: times.cpu_ms(),
+            gpu_ms: times.gpu_ms(),
+            total_ms: times.total_ms(),
+        }
+    }
+}
+
+/// Where a policy settled.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Settled {
+    /// Mean threshold over subregions, weighted by work. For `fraction`, which has none, that of the
+    /// same number of bricks.
+    pub theta: f64,
+    /// The CPU lane's share of the work.
+    pub share: f64,
+    /// Median milliseconds of the second half of the run, steps aside included.
+    pub total_ms: f64,
+    /// Steps until it stayed within 3 % of where it ended, steps aside left out; `None` if it never
+    /// did in the first half of the run.
+    pub steps: Option<usize>,
+    /// The last reason it gave.
+    pub reason: String,
+}
+
+/// A sweep and the policies beside it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tuning {
+    /// Subregions of the layout.
+    pub subregions: usize,
+    /// Bricks of the layout.
+    pub bricks: usize,
+    /// Rows with evenly rising shares, both extremes among them.
+    pub sweep: Vec<Row>,
+    /// The row of least time.
+    pub best: Row,
+    /// Policies by name.
+    pub policies: BTreeMap<String, Settled>,
+}
+
+/// Sweeps `rows` + 1 thresholds over the machine of `spec`, without jitter, and runs every policy for
+/// `steps` steps, with it.
+///
+/// # Errors
+/// [`Error::Policy`] for a policy whose numbers contradict each other.
+pub fn tune(
+    layout: &Layout,
+    spec: EmulatedSpec,
+    policies: &[Policy],
+    rows: usize,
+    steps: usize,
+) -> Result<Tuning, Error> {
+    let sweep = sweep(layout, &Machine::new(spec), rows)?;
+    let mut best = sweep[0];
+    for row in &sweep[1..] {
+        if row.total_ms < best.total_ms {
+            best = *row;
+        }
+    }
+    let mut settled = BTreeMap::new();
+    for policy in policies {
+        settled.insert(policy.to_string(), settle(layout, spec, *policy, steps)?);
+    }
+    Ok(Tuning {
+        subregions: layout.subregions().len(),
+        bricks: layout.bricks().as_slice().len(),
+        sweep,
+        best,
+        policies: settled,
+    })
+}
+
+/// Times at `rows` + 1 thresholds, from GPU only to CPU only, without jitter or faults.
+///
+/// # Errors
+/// [`Error::Cuts`], which the layout's own cuts do not cause.
+pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>, Error> {
+    layout
+        .thetas(rows)
+        .into_iter()
+        .map(|theta| {
+            let plan = Plan::new(layout, &layout.cuts(theta))?;
+            Ok(Row::new(theta, &plan, &machine.quiet(layout, &plan)))
+        })
+        .collect()
+}
+
+/// Runs a policy for `steps` steps (at least 2) and tells where it came to rest.
+///
+/// # Errors
+/// [`Error::Policy`] for a policy whose numbers contradict each other.
+pub fn settle(
+    layout: &Layout,
+    spec: EmulatedSpec,
+    policy: Policy,
+    steps: usize,
+) -> Result<Settled, Error> {
+    let mut machine = Machine::new(spec);
+    let mut controller = Controller::new(policy)?;
+    let mut decision = controller.start(layout);
+    let (mut measured, mut quiet) = (Vec::new(), Vec::new());
+    let (mut theta, mut share) = (0.0, 0.0);
+    for step in 1..=steps.max(2) {
+        let plan = Plan::new(layout, &decision.cuts)?;
+        let times = machine.step(layout, &plan);
+        measured.push(times.total_ms());
+        if decision.action != Action::Explore {
+            quiet.push((step, machine.quiet(layout, &plan).total_ms()));
+            (theta, share) = (mean_theta(layout, plan.cuts()), plan.share());
+        }
+        decision = controller.next(layout, &plan, &times)?;
+    }
+    let half = measured.len() / 2;
+    let mut late = measured.split_off(half);
+    late.sort_by(f64::total_cmp);
+    Ok(Settled {
+        theta,
+        share,
+        total_ms: late[late.len() / 2],
+        steps: steps_to_rest(&quiet).filter(|&steps| steps <= half),
+        reason: decision.reason,
+    })
+}
+
+/// The step after which all stay within 3 % of the last one.
+fn steps_to_rest(quiet: &[(usize, f64)]) -> Option<usize> {
+    let end = quiet.last()?.1;
+    let far = |ms: f64| (ms / end - 1.0).abs() > 0.03;
+    match quiet.iter().rev().find(|(_, ms)| far(*ms)) {
+        None => Some(0),
+        Some((step, _)) => Some(*step),
+    }
+}
+
+fn mean_theta(layout: &Layout, cuts: &[Cut]) -> f64 {
+    let (mut sum, mut work) = (0.0, 0.0);
+    for (subregion, &cut) in cuts.iter().enumerate() {
+        let weight = layout.work(subregion) as f64;
+        sum += weight * layout.theta_of(subregion, cut);
+        work += weight;
+    }
+    if work > 0.0 { sum / work } else { 0.0 }
+}

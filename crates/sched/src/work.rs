@@ -1,0 +1,221 @@
+//! The work model: bricks of cells, and how many pairs each has to test.
+//!
+//! Work of a cell = its targets × the sources in its neighbour cells, every periodic image counted:
+//! the pairs that are tested, not the points. A brick sums its cells. Points of several sets are
+//! counted together: whoever searches is a target, whoever is found a source.
+
+use crate::{
+    Error,
+    cells::{Neighbourhood, Places, check_cell, row_order},
+};
+use std::ops::Range;
+
+/// Points of one cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellLoad {
+    /// Coordinates of the cell, in `0..n` on periodic axes.
+    pub cell: [i64; 3],
+    /// Points in it that search.
+    pub targets: u32,
+    /// Points in it that are found.
+    pub sources: u32,
+}
+
+/// A block of cells, the unit that is given to a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brick {
+    /// Coordinates in bricks.
+    pub at: [i64; 3],
+    /// Occupied cells.
+    pub cells: u32,
+    /// Points that search: the brick's occupancy, which thresholds compare.
+    pub targets: u32,
+    /// Points that are found.
+    pub sources: u32,
+    /// Pairs tested by its targets.
+    pub work: u64,
+}
+
+/// Occupied bricks in row order (x fastest), and who is near whom.
+#[derive(Debug, Clone)]
+pub struct Bricks {
+    bricks: Vec<Brick>,
+    /// `near[starts[b]..starts[b + 1]]` are the bricks near brick b, itself among them, ascending.
+    starts: Vec<usize>,
+    near: Vec<u32>,
+}
+
+impl Bricks {
+    /// Bricks of `edge`³ cells. Cells may come in any order and more than once (several sets).
+    ///
+    /// # Errors
+    /// [`Error::BrickEdge`], [`Error::Neighbourhood`], [`Error::Cell`], [`Error::FarCell`],
+    /// [`Error::TooManyPoints`].
+    pub fn new(
+        cells: impl IntoIterator<Item = CellLoad>,
+        near: &Neighbourhood,
+        edge: u32,
+    ) -> Result<Self, Error> {
+        if edge == 0 {
+            return Err(Error::BrickEdge);
+        }
+        near.check()?;
+        let cells = merged(cells, near)?;
+        let work = work_of_cells(&cells, near);
+        let bricks = gather(&cells, &work, i64::from(edge))?;
+        Ok(Self::connected(bricks, near, i64::from(edge)))
+    }
+
+    fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Self {
+        let places = Places::new(bricks.iter().map(|brick| brick.at));
+        let near_bricks = near.of_bricks(edge);
+        let mut starts = vec![0; bricks.len() + 1];
+        places.windows(&near_bricks, |brick, window| {
+            starts[brick + 1] += window.len()
+        });
+        for brick in 0..bricks.len() {
+            starts[brick + 1] += starts[brick];
+        }
+        let mut near = vec![0; starts[bricks.len()]];
+        let mut ends = starts.clone();
+        places.windows(&near_bricks, |brick, window| {
+            for other in window {
+                near[ends[brick]] = other as u32;
+                ends[brick] += 1;
+            }
+        });
+        let mut all = Self {
+            bricks,
+            starts,
+            near,
+        };
+        // Where the box is small a brick is met through several images.
+        if near_bricks.periods.iter().any(Option::is_some) {
+            all.drop_repeats();
+        }
+        all
+    }
+
+    fn drop_repeats(&mut self) {
+        let mut kept = 0;
+        let mut first = 0;
+        for brick in 0..self.bricks.len() {
+            let last = self.starts[brick + 1];
+            self.near[first..last].sort_unstable();
+            self.starts[brick] = kept;
+            for at in first..last {
+                if at == first || self.near[at] != self.near[at - 1] {
+                    self.near[kept] = self.near[at];
+                    kept += 1;
+                }
+            }
+            first = last;
+        }
+        self.starts[self.bricks.len()] = kept;
+        self.near.truncate(kept);
+    }
+
+    /// The bricks, in row order.
+    pub fn as_slice(&self) -> &[Brick] {
+        &self.bricks
+    }
+
+    /// Bricks that hold a neighbour cell of one of `brick`'s cells, itself among them.
+    pub fn near(&self, brick: usize) -> &[u32] {
+        &self.near[self.starts[brick]..self.starts[brick + 1]]
+    }
+
+    /// Pairs tested by all targets; `u64::MAX` where they are more.
+    pub fn work(&self) -> u64 {
+        let work = self.bricks.iter().map(|brick| brick.work);
+        work.fold(0, u64::saturating_add)
+    }
+}
+
+/// Cells in row order, each once.
+fn merged(
+    cells: impl IntoIterator<Item = CellLoad>,
+    near: &Neighbourhood,
+) -> Result<Vec<CellLoad>, Error> {
+    let mut cells: Vec<CellLoad> = cells.into_iter().collect();
+    for load in &cells {
+        check_cell(load.cell, &near.periods)?;
+    }
+    if !cells.is_sorted_by_key(|load| row_order(&load.cell)) {
+        cells.sort_by_key(|load| row_order(&load.cell));
+    }
+    let mut overflow = None;
+    cells.dedup_by(|next, kept| {
+        next.cell == kept.cell && {
+            add_points(
+                [&mut kept.targets, &mut kept.sources],
+                [next.targets, next.sources],
+            )
+            .unwrap_or_else(|| overflow = Some(next.cell));
+            true
+        }
+    });
+    match overflow {
+        Some(cell) => Err(Error::TooManyPoints { at: cell }),
+        None => Ok(cells),
+    }
+}
+
+/// Adds counts; `None` if they do not fit.
+fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
+    for (kept, next) in kept.into_iter().zip(next) {
+        *kept = kept.checked_add(next)?;
+    }
+    Some(())
+}
+
+/// Pairs tested by the targets of each cell.
+fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood) -> Vec<u64> {
+    let mut before = Vec::with_capacity(cells.len() + 1);
+    before.push(0u64);
+    for load in cells {
+        before.push(before[before.len() - 1] + u64::from(load.sources));
+    }
+    let mut candidates = vec![0u64; cells.len()];
+    Places::new(cells.iter().map(|load| load.cell)).windows(near, |cell, window: Range<usize>| {
+        candidates[cell] += before[window.end] - before[window.start];
+    });
+    candidates
+        .iter()
+        .zip(cells)
+        .map(|(candidates, load)| candidates.saturating_mul(u64::from(load.targets)))
+        .collect()
+}
+
+/// Sums cells to bricks, in row order.
+fn gather(cells: &[CellLoad], work: &[u64], edge: i64) -> Result<Vec<Brick>, Error> {
+    let mut bricks: Vec<Brick> = cells
+        .iter()
+        .zip(work)
+        .map(|(load, &work)| Brick {
+            at: load.cell.map(|axis| axis.div_euclid(edge)),
+            cells: 1,
+            targets: load.targets,
+            sources: load.sources,
+            work,
+        })
+        .collect();
+    bricks.sort_by_key(|brick| row_order(&brick.at));
+    let mut overflow = None;
+    bricks.dedup_by(|next, kept| {
+        next.at == kept.at && {
+            kept.cells += 1;
+            kept.work = kept.work.saturating_add(next.work);
+            add_points(
+                [&mut kept.targets, &mut kept.sources],
+                [next.targets, next.sources],
+            )
+            .unwrap_or_else(|| overflow = Some(next.at));
+            true
+        }
+    });
+    match overflow {
+        Some(brick) => Err(Error::TooManyPoints { at: brick }),
+        None => Ok(bricks),
+    }
+}

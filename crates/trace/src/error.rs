@@ -41,7 +41,9 @@ pub enum Error {
         bytes: usize,
     },
     /// The file is of a later version.
-    #[error("{name} is a trace of version {found}, and this program reads up to {known}: update it")]
+    #[error(
+        "{name} is a trace of version {found}, and this program reads up to {known}: update it"
+    )]
     Newer {
         /// The file.
         name: String,

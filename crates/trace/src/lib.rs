@@ -16,6 +16,7 @@
 //! What is recorded are the engine's `tracing` spans and events, stages of a step and not more, so a
 //! step costs some microseconds when it is recorded and nothing that could be measured when not.
 
+pub mod analysis;
 mod error;
 mod layer;
 mod machine;
@@ -24,6 +25,7 @@ mod read;
 mod recording;
 mod write;
 
+pub use analysis::{Analysis, Summary};
 pub use error::Error;
 pub use machine::processor;
 pub use read::{Damage, Trace};

@@ -124,7 +124,9 @@ impl TryFrom<[u64; 2]> for Interval {
     fn try_from([begin, end]: [u64; 2]) -> Result<Self, String> {
         match begin <= end {
             true => Ok(Self { begin, end }),
-            false => Err(format!("a stretch ends at {end}, before it begins at {begin}")),
+            false => Err(format!(
+                "a stretch ends at {end}, before it begins at {begin}"
+            )),
         }
     }
 }
@@ -275,7 +277,9 @@ impl TryFrom<Value> for Theta {
     fn try_from(value: Value) -> Result<Self, String> {
         match value.number() {
             Some(theta) if theta >= 0.0 => Ok(Self(theta)),
-            _ => Err(format!("{value} is no threshold: a number from 0, or \"inf\"")),
+            _ => Err(format!(
+                "{value} is no threshold: a number from 0, or \"inf\""
+            )),
         }
     }
 }
@@ -455,7 +459,11 @@ mod tests {
 
     fn round_trip(record: &Record) -> String {
         let text = serde_json::to_string(record).unwrap();
-        assert_eq!(&serde_json::from_str::<Record>(&text).unwrap(), record, "{text}");
+        assert_eq!(
+            &serde_json::from_str::<Record>(&text).unwrap(),
+            record,
+            "{text}"
+        );
         text
     }
 
@@ -467,7 +475,10 @@ mod tests {
             compute: Some(Interval::new(3, 9)),
             ..Subregion::default()
         }));
-        assert!(text.contains(r#""theta":"inf""#) && text.contains(r#""compute":[3,9]"#), "{text}");
+        assert!(
+            text.contains(r#""theta":"inf""#) && text.contains(r#""compute":[3,9]"#),
+            "{text}"
+        );
         assert!(serde_json::from_str::<Theta>("-1").is_err());
         assert!(serde_json::from_str::<Theta>("\"many\"").is_err());
     }
@@ -492,13 +503,20 @@ mod tests {
     #[test]
     fn a_stretch_that_ends_before_it_begins_is_refused() {
         let refused = serde_json::from_str::<Interval>("[5,4]").unwrap_err();
-        assert!(refused.to_string().contains("ends at 4, before it begins at 5"));
+        assert!(
+            refused
+                .to_string()
+                .contains("ends at 4, before it begins at 5")
+        );
         assert_eq!(Interval::new(5, 4).length(), 0);
     }
 
     #[test]
     fn records_of_later_minor_versions_are_passed_over() {
         let later = r#"{"record":"temperature","at":3,"degrees":71.5}"#;
-        assert_eq!(serde_json::from_str::<Record>(later).unwrap(), Record::Unknown);
+        assert_eq!(
+            serde_json::from_str::<Record>(later).unwrap(),
+            Record::Unknown
+        );
     }
 }

@@ -47,15 +47,23 @@ impl fmt::Display for Damage {
             parts.push("the trace was not closed, so its end is missing".to_owned());
         }
         if self.dropped > 0 {
-            parts.push(format!("{} records were dropped while recording", self.dropped));
+            parts.push(format!(
+                "{} records were dropped while recording",
+                self.dropped
+            ));
         }
         if let Some((line, reason)) = &self.first {
             let lines = self.lines;
             let plural = if lines == 1 { "line" } else { "lines" };
-            parts.push(format!("{lines} {plural} cannot be read, the first is {line}: {reason}"));
+            parts.push(format!(
+                "{lines} {plural} cannot be read, the first is {line}: {reason}"
+            ));
         }
         if self.unknown > 0 {
-            parts.push(format!("{} lines are of kinds not known here", self.unknown));
+            parts.push(format!(
+                "{} lines are of kinds not known here",
+                self.unknown
+            ));
         }
         f.write_str(&parts.join("; "))
     }

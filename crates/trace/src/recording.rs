@@ -91,10 +91,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Write`] when the file cannot be made, and [`Error::Thread`].
-    pub fn record<S>(
-        self,
-        path: impl AsRef<Path>,
-    ) -> Result<(BoxedLayer<S>, Recording), Error>
+    pub fn record<S>(self, path: impl AsRef<Path>) -> Result<(BoxedLayer<S>, Recording), Error>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
@@ -127,7 +124,9 @@ impl Options {
         let header = Header::now(self.program);
         let (sink, thread) = open(Box::new(to), &header, self.queue, on_error)?;
         flush_on_panic(Arc::downgrade(&sink));
-        let layer = TraceLayer::new(Arc::clone(&sink)).with_filter(filter(self.targets)).boxed();
+        let layer = TraceLayer::new(Arc::clone(&sink))
+            .with_filter(filter(self.targets))
+            .boxed();
         let recording = Recording {
             sink,
             thread: Some(thread),
@@ -171,9 +170,7 @@ pub fn start(path: impl AsRef<Path>) -> Result<Recording, Error> {
 ///
 /// # Errors
 /// As [`Options::record`].
-pub fn record<S>(
-    path: impl AsRef<Path>,
-) -> Result<(BoxedLayer<S>, Recording), Error>
+pub fn record<S>(path: impl AsRef<Path>) -> Result<(BoxedLayer<S>, Recording), Error>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
@@ -234,7 +231,9 @@ fn filter(targets: Vec<String>) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     FilterFn::new(move |metadata: &Metadata<'_>| {
         let target = metadata.target();
         *metadata.level() <= Level::DEBUG
-            && targets.iter().any(|prefix| target.starts_with(prefix.as_str()))
+            && targets
+                .iter()
+                .any(|prefix| target.starts_with(prefix.as_str()))
     })
     .with_max_level_hint(LevelFilter::DEBUG)
 }

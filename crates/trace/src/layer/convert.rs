@@ -53,7 +53,9 @@ fn number(fields: &Fields, name: &str) -> Option<f64> {
 }
 
 fn theta(fields: &Fields, name: &str) -> Option<Theta> {
-    number(fields, name).filter(|theta| *theta >= 0.0).map(Theta)
+    number(fields, name)
+        .filter(|theta| *theta >= 0.0)
+        .map(Theta)
 }
 
 fn text(fields: &Fields, name: &str) -> Option<Text> {

@@ -105,7 +105,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
         let mut fields = Fields::new();
         event.record(&mut Collect(&mut fields));
         let place = convert::Place { step, origin, at };
-        self.sink.put(convert::event(event.metadata(), fields, place));
+        self.sink
+            .put(convert::event(event.metadata(), fields, place));
     }
 
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {

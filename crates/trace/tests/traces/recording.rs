@@ -35,7 +35,8 @@ fn recorded(options: Options, work: impl FnOnce()) -> Trace {
 
 /// A step with a stage in it and a stage in that.
 fn step(number: u64) {
-    let step = tracing::debug_span!(target: TARGET, "sph.step", step = number, points = 8, theta = Empty);
+    let step =
+        tracing::debug_span!(target: TARGET, "sph.step", step = number, points = 8, theta = Empty);
     let _in = step.enter();
     step.record("theta", f64::INFINITY);
     let _update = tracing::debug_span!(target: TARGET, "engine.update").entered();
@@ -54,11 +55,25 @@ fn spans_become_stages_and_steps() {
     assert_eq!(trace.steps[1].points, Some(8));
     assert_eq!(trace.steps[1].theta, Some(Theta(f64::INFINITY)));
     assert_eq!(trace.spans.len(), 9);
-    let [sort, update, whole] = &trace.spans[3..6] else { unreachable!() };
-    assert_eq!([&*sort.name, &*update.name, &*whole.name], ["grid.sort", "engine.update", "sph.step"]);
-    assert_eq!((sort.parent, update.parent, whole.parent), (update.id, whole.id, 0));
-    assert_eq!((sort.lane.as_deref(), sort.phase), (Some("cpu"), Phase::Compute));
-    assert_eq!((update.lane.as_deref(), whole.lane.as_deref()), (None, None));
+    let [sort, update, whole] = &trace.spans[3..6] else {
+        unreachable!()
+    };
+    assert_eq!(
+        [&*sort.name, &*update.name, &*whole.name],
+        ["grid.sort", "engine.update", "sph.step"]
+    );
+    assert_eq!(
+        (sort.parent, update.parent, whole.parent),
+        (update.id, whole.id, 0)
+    );
+    assert_eq!(
+        (sort.lane.as_deref(), sort.phase),
+        (Some("cpu"), Phase::Compute)
+    );
+    assert_eq!(
+        (update.lane.as_deref(), whole.lane.as_deref()),
+        (None, None)
+    );
     assert_eq!(sort.fields["cells"], Value::Count(3));
     assert!(sort.time.begin() >= update.time.begin() && sort.time.end() <= update.time.end());
     assert_eq!(whole.time, trace.steps[1].time);
@@ -99,18 +114,35 @@ fn times_of_subregions_count_from_the_step() {
     });
     let origin = trace.steps[0].time.begin();
     let at = |begin: u64, end: u64| Some(Interval::new(origin + begin, origin + end));
-    let [gpu, cpu] = &trace.subregions[..] else { panic!("{:?}", trace.subregions) };
-    assert_eq!((gpu.step, gpu.subregion, &*gpu.lane, gpu.pass), (5, 2, "gpu", 1));
-    assert_eq!((gpu.points, gpu.cells, gpu.work, gpu.pairs), (10, 4, 400, Some(60)));
-    assert_eq!((gpu.bytes_up, gpu.bytes_down, gpu.clock_error), (120, 40, 900));
+    let [gpu, cpu] = &trace.subregions[..] else {
+        panic!("{:?}", trace.subregions)
+    };
+    assert_eq!(
+        (gpu.step, gpu.subregion, &*gpu.lane, gpu.pass),
+        (5, 2, "gpu", 1)
+    );
+    assert_eq!(
+        (gpu.points, gpu.cells, gpu.work, gpu.pairs),
+        (10, 4, 400, Some(60))
+    );
+    assert_eq!(
+        (gpu.bytes_up, gpu.bytes_down, gpu.clock_error),
+        (120, 40, 900)
+    );
     assert_eq!((gpu.upload, gpu.compute), (at(1000, 2000), at(2000, 5000)));
     assert_eq!((gpu.download, gpu.exchange), (at(5000, 5500), None));
     assert_eq!((gpu.theta, gpu.theta_ties), (Some(Theta(12.0)), Some(3)));
     assert_eq!((cpu.upload, cpu.compute), (None, at(10, 20)));
     assert_eq!(cpu.theta, Some(Theta(f64::INFINITY)));
     let retune = &trace.retunes[0];
-    assert_eq!((retune.step, retune.subregion, &*retune.policy), (5, Some(2), "model"));
-    assert_eq!((retune.theta_before, retune.theta), (Some(Theta(12.0)), Some(Theta(14.5))));
+    assert_eq!(
+        (retune.step, retune.subregion, &*retune.policy),
+        (5, Some(2), "model")
+    );
+    assert_eq!(
+        (retune.theta_before, retune.theta),
+        (Some(Theta(12.0)), Some(Theta(14.5)))
+    );
     assert_eq!((retune.share_before, retune.share), (Some(0.25), Some(0.5)));
     assert_eq!(retune.reason, "the CPU lane was ready 3 ms early");
     let occupancy = &trace.occupancies[0];
@@ -130,7 +162,14 @@ fn other_events_become_notes_and_other_targets_nothing() {
         let _span = tracing::info_span!(target: "another_crate", "busy", step = 3).entered();
     });
     let messages: Vec<&str> = trace.notes.iter().map(|note| &*note.message).collect();
-    assert_eq!(messages, ["the CPU lane takes over from the GPU", "frame written", "sched.subregion"]);
+    assert_eq!(
+        messages,
+        [
+            "the CPU lane takes over from the GPU",
+            "frame written",
+            "sched.subregion"
+        ]
+    );
     assert_eq!(trace.notes[0].level, "warn");
     assert_eq!(trace.notes[0].fields["error"], Value::Text("lost".into()));
     assert!(trace.spans.is_empty() && trace.steps.is_empty() && trace.subregions.is_empty());
@@ -193,7 +232,9 @@ fn a_full_disk_is_reported_once_and_the_run_goes_on() {
     let options = options()
         .queue(4)
         .on_error(move |error| list.lock().unwrap().push(error.to_string()));
-    let (layer, recording) = options.record_to(Full { left: 700 }, "disk/trace.jsonl").unwrap();
+    let (layer, recording) = options
+        .record_to(Full { left: 700 }, "disk/trace.jsonl")
+        .unwrap();
     let dispatch = Dispatch::new(Registry::default().with(layer));
     let steps = AtomicUsize::new(0);
     dispatcher::with_default(&dispatch, || {
@@ -204,7 +245,10 @@ fn a_full_disk_is_reported_once_and_the_run_goes_on() {
     });
     assert_eq!(steps.load(Ordering::Relaxed), 2000);
     let failed = recording.finish().unwrap_err().to_string();
-    assert!(failed.starts_with("cannot write disk/trace.jsonl: "), "{failed}");
+    assert!(
+        failed.starts_with("cannot write disk/trace.jsonl: "),
+        "{failed}"
+    );
     assert_eq!(*told.lock().unwrap(), [failed]);
 }
 
@@ -216,7 +260,9 @@ fn a_device_that_is_always_full_is_no_reason_to_stop() {
     }
     let told = Arc::new(AtomicUsize::new(0));
     let count = told.clone();
-    let options = options().on_error(move |_| drop(count.fetch_add(1, Ordering::Relaxed)));
+    let options = options().on_error(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
     let (layer, recording) = options.record("/dev/full").unwrap();
     dispatcher::with_default(&Dispatch::new(Registry::default().with(layer)), || {
         (0..100).for_each(step);
@@ -236,7 +282,9 @@ struct Gate {
 impl Write for Gate {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (open, changed) = &*self.open;
-        let _open = changed.wait_while(open.lock().unwrap(), |open| !*open).unwrap();
+        let _open = changed
+            .wait_while(open.lock().unwrap(), |open| !*open)
+            .unwrap();
         self.written.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -303,6 +351,13 @@ fn dropping_the_guard_writes_everything_and_later_spans_are_ignored() {
 
 #[test]
 fn a_file_that_cannot_be_made_is_named() {
-    let refused = options().record::<Registry>("/nowhere/at/all.jsonl").err().unwrap().to_string();
-    assert!(refused.starts_with("cannot write /nowhere/at/all.jsonl: "), "{refused}");
+    let refused = options()
+        .record::<Registry>("/nowhere/at/all.jsonl")
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        refused.starts_with("cannot write /nowhere/at/all.jsonl: "),
+        "{refused}"
+    );
 }

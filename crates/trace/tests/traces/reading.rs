@@ -31,7 +31,11 @@ fn bytes(steps: u64) -> Vec<u8> {
             time,
             fields: Default::default(),
         };
-        let step = Step { step, time, ..Step::default() };
+        let step = Step {
+            step,
+            time,
+            ..Step::default()
+        };
         writer.write(&Record::Span(span)).unwrap();
         writer.write(&Record::Step(step)).unwrap();
     }
@@ -44,7 +48,10 @@ fn read(bytes: &[u8]) -> Result<Trace, Error> {
 
 fn refusal(bytes: &[u8]) -> String {
     let error = read(bytes).unwrap_err().to_string();
-    assert!(error.starts_with("run.jsonl ") && !error.contains('\n'), "{error}");
+    assert!(
+        error.starts_with("run.jsonl ") && !error.contains('\n'),
+        "{error}"
+    );
     error
 }
 
@@ -71,16 +78,25 @@ fn every_cut_is_refused_or_keeps_every_whole_line() {
         let lines = part.iter().filter(|byte| **byte == b'\n').count();
         let torn = !part.ends_with(b"\n");
         // A last line that lacks nothing but its end counts.
-        let complete = torn && serde_json::from_slice::<Record>(part.rsplit(|byte| *byte == b'\n').next().unwrap()).is_ok();
+        let complete = torn
+            && serde_json::from_slice::<Record>(part.rsplit(|byte| *byte == b'\n').next().unwrap())
+                .is_ok();
         let kept = trace.spans.len() + trace.steps.len();
         let end = cut + 1 >= whole.len();
         assert_eq!(trace.damage.cut, !end, "{cut}");
-        assert_eq!(kept, (lines + usize::from(complete)).saturating_sub(1 + usize::from(end)), "{cut}");
+        assert_eq!(
+            kept,
+            (lines + usize::from(complete)).saturating_sub(1 + usize::from(end)),
+            "{cut}"
+        );
         assert_eq!(trace.damage.lines, u64::from(torn && !complete), "{cut}");
         if torn && !complete {
             let said = trace.damage.to_string();
             let place = format!("the first is {}: it ends in the middle", lines + 1);
-            assert!(said.contains("was not closed") && said.contains(&place), "{said}");
+            assert!(
+                said.contains("was not closed") && said.contains(&place),
+                "{said}"
+            );
         }
     }
 }
@@ -104,7 +120,10 @@ fn foreign_files_are_refused() {
         b"{\"record\":\"header\",\"format\":\"other\",\"version\":1}\n",
     ] {
         let said = refusal(foreign);
-        assert!(said.contains("is no trace: its first line is no "), "{said}");
+        assert!(
+            said.contains("is no trace: its first line is no "),
+            "{said}"
+        );
     }
     let incomplete = b"{\"record\":\"header\",\"format\":\"nearfield-trace\",\"version\":1}\n";
     assert!(refusal(incomplete).contains("its header is incomplete: missing field"));
@@ -114,7 +133,8 @@ fn foreign_files_are_refused() {
 
 #[test]
 fn newer_files_are_refused_with_both_versions() {
-    let newer = b"{\"record\":\"header\",\"format\":\"nearfield-trace\",\"version\":7,\"moon\":true}\n";
+    let newer =
+        b"{\"record\":\"header\",\"format\":\"nearfield-trace\",\"version\":7,\"moon\":true}\n";
     assert_eq!(
         refusal(newer),
         "run.jsonl is a trace of version 7, and this program reads up to 1: update it"
@@ -131,17 +151,32 @@ fn bad_lines_in_the_middle_are_left_out_and_counted() {
     lines.insert(6, String::new());
     let trace = read((lines.join("\n") + "\n").as_bytes()).unwrap();
     assert_eq!((trace.spans.len(), trace.steps.len()), (1, 3));
-    assert_eq!((trace.damage.lines, trace.damage.unknown, trace.damage.cut), (2, 1, false));
+    assert_eq!(
+        (trace.damage.lines, trace.damage.unknown, trace.damage.cut),
+        (2, 1, false)
+    );
     let said = trace.damage.to_string();
-    assert!(said.starts_with("2 lines cannot be read, the first is 2: "), "{said}");
-    assert!(said.ends_with("1 lines are of kinds not known here"), "{said}");
+    assert!(
+        said.starts_with("2 lines cannot be read, the first is 2: "),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("1 lines are of kinds not known here"),
+        "{said}"
+    );
 }
 
 #[test]
 fn an_endless_line_is_passed_over_in_bounded_memory() {
     let mut file = bytes(1);
     let end = file.len();
-    file.truncate(file[..end - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1);
+    file.truncate(
+        file[..end - 1]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .unwrap()
+            + 1,
+    );
     file.extend(std::iter::repeat_n(b'x', 10 << 20));
     file.extend(b"\n{\"record\":\"lost\",\"records\":5}\n");
     let trace = read(&file).unwrap();
@@ -150,6 +185,11 @@ fn an_endless_line_is_passed_over_in_bounded_memory() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Trace::open("no/such/trace.jsonl".as_ref()).unwrap_err().to_string();
-    assert!(error.starts_with("cannot read no/such/trace.jsonl: "), "{error}");
+    let error = Trace::open("no/such/trace.jsonl".as_ref())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot read no/such/trace.jsonl: "),
+        "{error}"
+    );
 }

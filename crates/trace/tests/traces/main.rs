@@ -1,0 +1,6 @@
+//! Traces as programs write and read them.
+
+mod analysis;
+mod made;
+mod reading;
+mod recording;

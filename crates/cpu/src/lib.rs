@@ -47,6 +47,7 @@ mod search;
 mod simd;
 mod stored;
 mod traverse;
+mod work;
 
 pub use error::Error;
 pub use geometry::{NeighborPair, PairGeometry};

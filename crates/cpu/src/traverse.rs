@@ -15,6 +15,7 @@ use nearfield_grid::{Grid, PADDING, SharedMut};
 use nearfield_pairs::{Channels, Field, PairKernel};
 use rayon::prelude::*;
 use std::ops::Range;
+use tracing::field::Empty;
 
 /// Per-point values a kernel reads, in the caller's order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,8 +77,10 @@ impl CpuLane {
                 expected: targets.len(),
             });
         }
-        let _span = tracing::debug_span!("cpu.traverse", targets = targets.len()).entered();
+        let span = tracing::debug_span!("cpu.traverse", targets = targets.len(), work = Empty);
+        let span = span.entered();
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
+        walk.tell_work(&span);
         let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));
         let values = SharedMut::new(values);
         let results = Results {

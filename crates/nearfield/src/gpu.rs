@@ -17,6 +17,7 @@ use std::{
     borrow::Cow,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use tracing::field::Empty;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table.
 const FINER_FROM: f64 = 4.0;
@@ -64,7 +65,9 @@ impl GpuSide {
 
     /// Copies the checked positions of a set to the device.
     pub(crate) fn place(&mut self, set: usize, positions: &[[f32; 3]]) {
+        let bytes = size_of_val(positions);
         self.attempt(|state| {
+            let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
                 let points = state.lane.points();
                 let sorted = false;
@@ -118,6 +121,7 @@ impl GpuSide {
 impl State {
     /// Brings all sets onto a lattice for the GPU, which has its own cell size.
     fn sort(&mut self, engine: &Engine) -> Result<(), gpu::Error> {
+        let _span = tracing::debug_span!("gpu.sort").entered();
         let all = engine.bounds();
         let subdivision = engine.gpu_subdivision(&all);
         let (radius, domain) = (engine.lattice.radius(), *engine.lattice.domain());
@@ -217,8 +221,12 @@ impl Engine {
                 state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
                 if let Some(pair) = state.pair(at / sets, at % sets) {
+                    let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
                     state.lane.search(pair, kind, strategy, &mut storage)?;
+                    span.record("pairs", storage.pairs());
                 }
+                let bytes = 12 * storage.len() as u64 + 4 * storage.pairs();
+                let _span = tracing::debug_span!("gpu.download", bytes).entered();
                 let received =
                     lists.receive(storage.len(), storage.pairs(), |start, count, entries| {
                         storage
@@ -254,6 +262,7 @@ impl Engine {
             let Some(pair) = state.pair(targets.0, sources.0) else {
                 return Ok(None);
             };
+            let _span = tracing::debug_span!("gpu.count").entered();
             let counts = state
                 .lane
                 .count(pair, gpu::ListKind::Full, self.settings.strategy)?;
@@ -308,6 +317,7 @@ impl<K: PairKernel> Traversal<'_, K> {
                 targets: &of_targets,
                 sources: &of_sources,
             };
+            let _span = tracing::debug_span!("gpu.evaluate", targets).entered();
             let evaluated = state.lane.evaluate(
                 pair,
                 (&program, &uniforms),

@@ -148,6 +148,7 @@ impl Engine {
             let what = "positions of a query";
             return Err(Error::UnusedRadii { what, rule });
         }
+        let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
         self.grid(sources)?;
         let positions = positions.into();
         self.lane

@@ -144,6 +144,8 @@ impl Simulation {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn step_at_most(&mut self, limit: f64) -> Result<StepReport, Error> {
+        let points = self.fluid.len() + self.walls.len();
+        let _span = tracing::debug_span!("sph.step", step = self.step + 1, points).entered();
         let dt = self.stable_step().min(limit);
         self.step += 1;
         self.kick(0.5 * dt);
@@ -176,6 +178,7 @@ impl Simulation {
 
     /// Changes the velocities by the forces over `dt` and books them.
     fn kick(&mut self, dt: f64) {
+        let _span = tracing::debug_span!("sph.kick").entered();
         let (gravity, step) = (self.config.gravity, dt as f32);
         let forces = self.results.forces.iter().zip(&self.results.wall_forces);
         let (mut viscous, mut rubbed, mut work) = (0.0, 0.0, 0.0);
@@ -196,6 +199,7 @@ impl Simulation {
 
     /// Moves the particles with their velocities over `dt`.
     fn drift(&mut self, dt: f64) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.drift").entered();
         let step = dt as f32;
         for (position, &velocity) in self.fluid.position.iter_mut().zip(&self.fluid.velocity) {
             *position += step * velocity;
@@ -223,6 +227,7 @@ impl Simulation {
 
     /// Changes the compressions by the motion of the drift over `dt` just made.
     fn compress(&mut self, dt: f64) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.compress").entered();
         let (kernel, volume) = (self.config.kernel(), self.config.particle_volume());
         let (half_dt, sound) = (0.5 * dt as f32, self.config.sound_speed);
         let continuity = Continuity {
@@ -267,6 +272,7 @@ impl Simulation {
     /// Gives the walls their pressure and evaluates all forces at the present
     /// positions.
     fn evaluate_forces(&mut self) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.forces").entered();
         let (kernel, volume) = (self.config.kernel(), self.config.particle_volume());
         let (water, h) = (self.config.water_state(), self.config.smoothing_length());
         let (sound, softening) = (self.config.sound_speed, 0.01 * h * h);
@@ -322,6 +328,7 @@ impl Simulation {
         if every == 0 || !self.step.is_multiple_of(every) {
             return Ok(());
         }
+        let _span = tracing::debug_span!("sph.sort").entered();
         let order = self.search.fluid_order()?;
         self.fluid.reorder(&order)?;
         let refused = nearfield::Error::Permutation;

@@ -143,7 +143,9 @@ fn lane(analysis: &Analysis<'_>, name: &str) -> Option<[Spread; 3]> {
 
 /// Names of stages and lanes that `one` has and the other has not.
 fn only(one: &Analysis<'_>, other: &Analysis<'_>) -> Vec<String> {
-    let lanes = one.lanes().filter(|lane| !other.lanes().any(|name| name == *lane));
+    let lanes = one
+        .lanes()
+        .filter(|lane| !other.lanes().any(|name| name == *lane));
     let lanes = lanes.map(|lane| format!("lane {lane}"));
     let stages = one.summary.stages.keys();
     let stages = stages.filter(|name| !other.summary.stages.contains_key(*name));
@@ -153,7 +155,11 @@ fn only(one: &Analysis<'_>, other: &Analysis<'_>) -> Vec<String> {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (what, side) in [("before", &self.before), ("after", &self.after)] {
-            writeln!(f, "{what:<9} {}: {} steps on {}", side.file, side.steps, side.processor)?;
+            writeln!(
+                f,
+                "{what:<9} {}: {} steps on {}",
+                side.file, side.steps, side.processor
+            )?;
         }
         writeln!(
             f,
@@ -180,9 +186,14 @@ impl fmt::Display for Comparison {
 
 fn write_change(f: &mut fmt::Formatter<'_>, name: &str, change: &Change) -> fmt::Result {
     let half = |spread: &Spread| {
-        format!("{:.3} … {:.3}", spread.lower_quartile, spread.upper_quartile)
+        format!(
+            "{:.3} … {:.3}",
+            spread.lower_quartile, spread.upper_quartile
+        )
     };
-    let ratio = change.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}"));
+    let ratio = change
+        .ratio
+        .map_or("–".to_owned(), |ratio| format!("{ratio:.3}"));
     let verdict = match change.verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",

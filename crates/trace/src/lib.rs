@@ -17,17 +17,23 @@
 //! step costs some microseconds when it is recorded and nothing that could be measured when not.
 
 pub mod analysis;
+mod compare;
 mod error;
+mod export;
 mod layer;
 mod machine;
 pub mod model;
 mod read;
 mod recording;
+mod report;
 mod write;
 
 pub use analysis::{Analysis, Summary};
+pub use compare::{Change, Comparison, LaneChange, Side, Verdict};
 pub use error::Error;
+pub use export::{write_activities_csv, write_chrome, write_steps_csv};
 pub use machine::processor;
 pub use read::{Damage, Trace};
 pub use recording::{BoxedLayer, Options, Recording, record, start};
+pub use report::write_report;
 pub use write::Writer;

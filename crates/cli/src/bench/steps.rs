@@ -80,7 +80,10 @@ impl Steps {
         for repetition in 0..=repetitions {
             let amplitude = 0.015 * self.radius;
             cloud::drift(&mut self.positions, amplitude, u64::from(repetition));
-            let times = subject.run(&mut self.engine, self.set, &self.positions)?;
+            let points = self.positions.len();
+            let step = tracing::debug_span!("bench.step", step = repetition, points);
+            let times =
+                step.in_scope(|| subject.run(&mut self.engine, self.set, &self.positions))?;
             beside(&self.positions)?;
             if repetition > 0 {
                 samples.push(times);

@@ -1,18 +1,23 @@
 //! How a number that the scheduler sets moved from step to step.
 
 use super::statistics::median;
-use serde::Serialize;
+use crate::model::Value;
+use serde::{Serialize, Serializer};
 
 /// Course of the CPU lane's share of the work, or of the threshold, over the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Course {
-    /// At the first step.
+    /// At the first step; infinity is `"inf"` in JSON, here and below.
+    #[serde(serialize_with = "or_infinity")]
     pub first: f64,
     /// Median over the last quarter of the steps.
+    #[serde(serialize_with = "or_infinity")]
     pub settled_at: f64,
     /// Least.
+    #[serde(serialize_with = "or_infinity")]
     pub least: f64,
     /// Greatest.
+    #[serde(serialize_with = "or_infinity")]
     pub greatest: f64,
     /// Steps before it stayed within the tolerance of where it settled; none when it never did for
     /// the last quarter of the steps, or when there are fewer than four.
@@ -23,6 +28,11 @@ pub struct Course {
     pub amplitude: f64,
     /// Whether it goes to and fro by more than the tolerance, in at least a quarter of the steps.
     pub oscillates: bool,
+}
+
+/// JSON has no infinity, so it is written as text.
+fn or_infinity<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Value::from(*value).serialize(serializer)
 }
 
 /// Fewest values that a course is judged by.

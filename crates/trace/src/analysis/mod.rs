@@ -23,7 +23,7 @@ pub(crate) use stages::stage_name;
 
 use crate::{
     Error, Trace,
-    model::{Machine, Program, Retune},
+    model::{Machine, Program, Retune, Theta},
 };
 use lanes::LaneTimes;
 use serde::Serialize;
@@ -71,6 +71,8 @@ pub struct Summary {
     /// Steps before the share (or else the threshold) stayed near its end; none when it did not, or
     /// when there is none.
     pub settle_steps: Option<usize>,
+    /// The device that the engine ran on and why, where the trace says.
+    pub device: Option<String>,
     /// Decisions of the scheduler.
     pub retunes: usize,
     /// Steps that were much slower than most, slowest first.
@@ -120,8 +122,10 @@ pub struct StepRow {
     pub points: Option<u64>,
     /// Pairs found or evaluated in it.
     pub pairs: Option<u64>,
-    /// The median threshold of its subregions; infinity is null in JSON and `inf` in CSV.
-    pub theta: Option<f64>,
+    /// Pairs that were expected to be tested in it.
+    pub work: Option<u64>,
+    /// The median threshold of its subregions; infinity is written `inf`.
+    pub theta: Option<Theta>,
     /// The CPU lane's share of the work.
     pub share: Option<f64>,
     /// Imbalance of the lanes that share subregions.
@@ -214,12 +218,18 @@ impl Sums {
             path_length += activity.time.length();
         }
         let subregions = || step.subregions.iter().map(|at| &trace.subregions[*at]);
-        let stage_pairs = step.spans.iter().map(|at| &trace.spans[*at]);
-        let stage_pairs = stage_pairs
-            .filter(|span| span.lane.is_some())
-            .filter_map(|span| span.fields.get("pairs")?.count());
-        let pairs = subregions().filter_map(|one| one.pairs).chain(stage_pairs);
-        let counted = pairs.fold(None, |sum, pairs| stages::add(sum, Some(pairs)));
+        let stages = || step.spans.iter().map(|at| &trace.spans[*at]);
+        let of_stages = |name: &'static str| {
+            let on_lanes = stages().filter(|span| span.lane.is_some());
+            on_lanes.filter_map(move |span| span.fields.get(name)?.count())
+        };
+        let sum = |sum, count| stages::add(sum, Some(count));
+        let pairs = subregions().filter_map(|one| one.pairs);
+        let pairs = pairs.chain(of_stages("pairs")).fold(None, sum);
+        let tested = match step.subregions.is_empty() {
+            true => of_stages("work").fold(None, sum),
+            false => Some(subregions().map(|one| one.work).sum()),
+        };
         let thetas = subregions().filter_map(|one| one.theta);
         let theta = statistics::median(thetas.map(|theta| theta.0));
         let work = |cpu: bool| -> u64 {
@@ -231,8 +241,9 @@ impl Sums {
             begin_ms: ms(step.step.time.begin()),
             ms: ms(step.step.time.length()),
             points: step.step.points,
-            pairs: step.step.pairs.or(counted),
-            theta: step.step.theta.map(|theta| theta.0).or(theta),
+            pairs: step.step.pairs.or(pairs),
+            work: tested,
+            theta: step.step.theta.or(theta.map(Theta)),
             share: step.step.share.or_else(|| part(work(true), work(false))),
             imbalance: lanes::step_imbalance(run, step),
             overlap: overlap(&lanes),
@@ -248,7 +259,7 @@ impl Sums {
     fn summary(self, trace: &Trace, run: &Run, rows: &[StepRow], stages: &[StageTimes]) -> Summary {
         let known = |pick: fn(&StepRow) -> Option<f64>| rows.iter().filter_map(pick);
         let shares: Vec<f64> = known(|row| row.share).collect();
-        let thetas: Vec<f64> = known(|row| row.theta).collect();
+        let thetas: Vec<f64> = known(|row| Some(row.theta?.0)).collect();
         let share = course::course(&shares, |_| 0.02);
         let theta = course::course(&thetas, |at| (0.05 * at).max(0.5));
         let path: u64 = self.path.values().sum();
@@ -280,6 +291,7 @@ impl Sums {
             settle_steps: share.or(theta).and_then(|course| course.settle_steps),
             theta,
             share,
+            device: device(trace),
             retunes: trace.retunes.len(),
             slowest: words::slowest(trace, run, rows, stages),
             advice: Vec::new(),
@@ -287,6 +299,22 @@ impl Sums {
         summary.advice = words::advice(&summary);
         summary
     }
+}
+
+/// What the engine said of its device when it was built.
+fn device(trace: &Trace) -> Option<String> {
+    let note = trace
+        .notes
+        .iter()
+        .find(|note| note.message == "engine.device")?;
+    let field = |name: &str| note.fields.get(name).map(|value| value.to_string());
+    Some(format!(
+        "{} ({}), {} threads, {}",
+        field("device")?,
+        field("reason")?,
+        field("threads")?,
+        field("simd")?
+    ))
 }
 
 /// Whether a decision is not to leave things as they are.

@@ -25,6 +25,10 @@ pub struct Stage {
     pub pairs: Option<u64>,
     /// Milliseconds per million of those.
     pub ms_per_million_pairs: Option<f64>,
+    /// Pairs that were expected to be tested, where the stage says.
+    pub work: Option<u64>,
+    /// Milliseconds per million of those.
+    pub ms_per_million_tests: Option<f64>,
 }
 
 /// Time of a stage in one step, nanoseconds.
@@ -34,6 +38,7 @@ pub(crate) struct StageTime {
     pub(crate) own: u64,
     count: u64,
     pairs: Option<u64>,
+    work: Option<u64>,
 }
 
 /// Stages of a step by name.
@@ -64,23 +69,30 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
         for span in step.spans.iter().map(|at| &trace.spans[*at]) {
             let length = span.time.length();
             let own = length.saturating_sub(inside.get(&span.id).copied().unwrap_or(0));
-            let pairs = span.fields.get("pairs").and_then(Value::count);
-            times
-                .entry(stage_name(span))
-                .or_default()
-                .add(length, own, pairs);
+            let count = |name: &str| span.fields.get(name).and_then(Value::count);
+            let (pairs, work) = (count("pairs"), count("work"));
+            times.entry(stage_name(span)).or_default().add(&StageTime {
+                total: length,
+                own,
+                count: 1,
+                pairs,
+                work,
+            });
         }
         for one in step.subregions.iter().map(|at| &trace.subregions[*at]) {
             for phase in Phase::ALL {
                 let Some(time) = one.phase(phase) else {
                     continue;
                 };
-                let pairs = one.pairs.filter(|_| phase == Phase::Compute);
+                let computes = phase == Phase::Compute;
                 let name = subregion_name(&one.lane, phase);
-                times
-                    .entry(name)
-                    .or_default()
-                    .add(time.length(), time.length(), pairs);
+                times.entry(name).or_default().add(&StageTime {
+                    total: time.length(),
+                    own: time.length(),
+                    count: 1,
+                    pairs: one.pairs.filter(|_| computes),
+                    work: computes.then_some(one.work),
+                });
             }
         }
         times
@@ -98,14 +110,16 @@ fn inside(trace: &Trace) -> HashMap<u64, u64> {
 }
 
 impl StageTime {
-    fn add(&mut self, total: u64, own: u64, pairs: Option<u64>) {
-        self.total += total;
-        self.own += own;
-        self.count += 1;
-        self.pairs = add(self.pairs, pairs);
+    fn add(&mut self, other: &Self) {
+        self.total += other.total;
+        self.own += other.own;
+        self.count += other.count;
+        self.pairs = add(self.pairs, other.pairs);
+        self.work = add(self.work, other.work);
     }
 }
 
+/// The sum of what is known.
 pub(crate) fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (None, None) => None,
@@ -123,17 +137,17 @@ pub(crate) fn summarize(trace: &Trace, steps: &[StageTimes]) -> BTreeMap<String,
     let mut all: BTreeMap<&str, (StageTime, Vec<f64>)> = BTreeMap::new();
     for (name, time) in steps.iter().flatten() {
         let (sum, each) = all.entry(name).or_default();
-        sum.total += time.total;
-        sum.own += time.own;
-        sum.count += time.count;
-        sum.pairs = add(sum.pairs, time.pairs);
+        sum.add(time);
         each.push(time.total as f64 / 1e6);
     }
     all.into_iter()
         .map(|(name, (sum, each))| {
             let of_subregions = name.split_once(".").map(|(lane, _)| lane.to_owned());
             let total_ms = sum.total as f64 / 1e6;
-            let millions = sum.pairs.filter(|pairs| *pairs > 0);
+            let per_million = |count: Option<u64>| {
+                let count = count.filter(|count| *count > 0)?;
+                Some(total_ms / (count as f64 / 1e6))
+            };
             let stage = Stage {
                 lane: lanes.get(name).cloned().unwrap_or(of_subregions),
                 count: sum.count,
@@ -141,7 +155,9 @@ pub(crate) fn summarize(trace: &Trace, steps: &[StageTimes]) -> BTreeMap<String,
                 self_ms: sum.own as f64 / 1e6,
                 per_step_ms: Spread::of(each).unwrap_or_default(),
                 pairs: sum.pairs,
-                ms_per_million_pairs: millions.map(|pairs| total_ms / (pairs as f64 / 1e6)),
+                ms_per_million_pairs: per_million(sum.pairs),
+                work: sum.work,
+                ms_per_million_tests: per_million(sum.work),
             };
             (name.to_owned(), stage)
         })

@@ -32,6 +32,9 @@ fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         machine.processor,
         machine.cores
     )?;
+    if let Some(device) = &summary.device {
+        writeln!(f, "device      {device}")?;
+    }
     for gpu in &machine.gpus {
         writeln!(f, "gpu         {gpu}")?;
     }
@@ -133,18 +136,18 @@ fn write_course(
 fn stages(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(
         f,
-        "\n{:<34} {:>8} {:>11} {:>11} {:>11} {:>15}",
-        "stage", "count", "total ms", "own ms", "median ms", "ms/M pairs"
+        "\n{:<34} {:>8} {:>11} {:>11} {:>11} {:>11} {:>11}",
+        "stage", "count", "total ms", "own ms", "median ms", "ms/M pairs", "ms/M tests"
     )?;
     let mut stages: Vec<_> = summary.stages.iter().collect();
     stages.sort_by(|a, b| b.1.total_ms.total_cmp(&a.1.total_ms));
     for (name, stage) in stages {
-        let per_pairs = stage
-            .ms_per_million_pairs
-            .map_or(String::new(), |ms| format!("{ms:.3}"));
+        let optional = |ms: Option<f64>| ms.map_or(String::new(), |ms| format!("{ms:.3}"));
+        let pairs = optional(stage.ms_per_million_pairs);
+        let tests = optional(stage.ms_per_million_tests);
         writeln!(
             f,
-            "{name:<34} {:>8} {:>11.2} {:>11.2} {:>11.3} {per_pairs:>15}",
+            "{name:<34} {:>8} {:>11.2} {:>11.2} {:>11.3} {pairs:>11} {tests:>11}",
             stage.count, stage.total_ms, stage.self_ms, stage.per_step_ms.median
         )?;
     }

@@ -29,11 +29,10 @@ const LANES: u32 = 1000;
 /// What `to` says.
 pub fn write_chrome(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
     let header = &analysis.trace.header;
-    let mut events = Events {
-        to,
-        first: true,
-    };
-    events.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":")?;
+    let mut events = Events { to, first: true };
+    events
+        .to
+        .write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":")?;
     let other = json!({
         "program": header.program,
         "machine": header.machine,
@@ -102,7 +101,11 @@ impl<W: Write> Events<W> {
                 "name": what, "ph": "M", "pid": PROCESS, "tid": track, "args": {"name": name},
             })
         };
-        self.put(&named("process_name", STEPS, &analysis.trace.header.program.name))?;
+        self.put(&named(
+            "process_name",
+            STEPS,
+            &analysis.trace.header.program.name,
+        ))?;
         self.put(&named("thread_name", STEPS, "steps"))?;
         for (name, track) in threads(analysis) {
             self.put(&named("thread_name", track, name))?;
@@ -127,7 +130,10 @@ impl<W: Write> Events<W> {
             }
             arguments.insert("critical_path_ms".into(), json!(row.critical_path_ms));
             self.complete((&name, "step"), STEPS, time, arguments.into())?;
-            let counters = [("theta", row.theta), ("cpu share", row.share)];
+            let counters = [
+                ("theta", row.theta.map(|theta| theta.0)),
+                ("cpu share", row.share),
+            ];
             for (name, value) in counters {
                 // Counters have no infinity.
                 let Some(value) = value.filter(|value| value.is_finite()) else {

@@ -13,7 +13,8 @@ use std::io::{self, Write};
 /// What `to` says.
 pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
     let mut table = Writer::from_writer(to);
-    let columns = "step,begin_ms,ms,points,pairs,theta,share,imbalance,overlap,critical_path_ms,retuned";
+    let columns =
+        "step,begin_ms,ms,points,pairs,theta,share,imbalance,overlap,critical_path_ms,retuned";
     let mut head: Vec<String> = columns.split(',').map(str::to_owned).collect();
     for lane in analysis.lanes() {
         head.extend(["busy", "waiting", "idle"].map(|what| format!("{lane}_{what}_ms")));
@@ -26,7 +27,7 @@ pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()
             row.ms.to_string(),
             optional(row.points),
             optional(row.pairs),
-            optional(row.theta),
+            optional(row.theta.map(|theta| theta.0)),
             optional(row.share),
             optional(row.imbalance),
             optional(row.overlap),
@@ -46,7 +47,14 @@ pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()
 pub fn write_activities_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
     let mut table = Writer::from_writer(to);
     table.write_record([
-        "step", "lane", "phase", "name", "subregion", "pass", "begin_ms", "end_ms",
+        "step",
+        "lane",
+        "phase",
+        "name",
+        "subregion",
+        "pass",
+        "begin_ms",
+        "end_ms",
     ])?;
     let run = &analysis.run;
     for step in &run.steps {

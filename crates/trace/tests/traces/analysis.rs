@@ -50,7 +50,7 @@ fn a_shared_step_gives_its_known_numbers() {
     let row = &analysis.rows[0];
     assert_eq!(
         (row.pairs, row.theta, row.share),
-        (Some(3_000_000), Some(12.0), Some(0.25))
+        (Some(3_000_000), Some(Theta(12.0)), Some(0.25))
     );
     close(row.begin_ms, 7.0);
     let stage = &summary.stages["gpu.compute (subregions)"];

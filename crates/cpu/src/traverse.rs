@@ -77,8 +77,9 @@ impl CpuLane {
                 expected: targets.len(),
             });
         }
-        let span = tracing::debug_span!("cpu.traverse", targets = targets.len(), work = Empty);
-        let span = span.entered();
+        let kernel = std::any::type_name::<K>();
+        let (count, work) = (targets.len(), Empty);
+        let span = tracing::debug_span!("cpu.traverse", targets = count, work, kernel).entered();
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
         walk.tell_work(&span);
         let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));

@@ -317,7 +317,8 @@ impl<K: PairKernel> Traversal<'_, K> {
                 targets: &of_targets,
                 sources: &of_sources,
             };
-            let _span = tracing::debug_span!("gpu.evaluate", targets).entered();
+            let kernel = std::any::type_name::<K>();
+            let _span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
             let evaluated = state.lane.evaluate(
                 pair,
                 (&program, &uniforms),

@@ -36,14 +36,18 @@ impl Merged {
 
     /// How much of `other` they cover.
     pub(crate) fn covers(&self, other: Interval) -> u64 {
+        self.within(other)
+            .map(|stretch| clip(stretch, other).length())
+            .sum()
+    }
+
+    /// Those that overlap another.
+    pub(crate) fn within(&self, other: Interval) -> impl Iterator<Item = Interval> {
         let first = self
             .0
             .partition_point(|stretch| stretch.end() <= other.begin());
-        self.0[first..]
-            .iter()
-            .take_while(|stretch| stretch.begin() < other.end())
-            .map(|stretch| clip(*stretch, other).length())
-            .sum()
+        let rest = self.0[first..].iter().copied();
+        rest.take_while(move |stretch| stretch.begin() < other.end())
     }
 
     /// The stretches.

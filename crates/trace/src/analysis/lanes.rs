@@ -64,6 +64,13 @@ fn times_of(step: &RunStep, lane: usize) -> LaneTimes {
     times
 }
 
+/// Time of a step in which no lane did anything.
+pub(crate) fn without_lanes(step: &RunStep) -> u64 {
+    let whole = step.step.time;
+    let of_lanes = step.activities.iter().filter(|one| one.lane.is_some());
+    whole.length() - Merged::of(of_lanes.map(|one| clip(one.time, whole))).length()
+}
+
 /// Imbalance (t_slow − t_fast) / t_slow of a step between the lanes that share subregions, over all
 /// its passes; none when there are not two. t is from a lane's first upload to its last result.
 pub(crate) fn step_imbalance(run: &Run, step: &RunStep) -> Option<f64> {

@@ -52,6 +52,8 @@ pub struct Summary {
     pub step_ms: Spread,
     /// Every lane by name.
     pub lanes: BTreeMap<String, Lane>,
+    /// Time in which no lane computed and nothing was moved.
+    pub no_lane_ms: f64,
     /// (t_slow − t_fast) / t_slow between the lanes that share subregions, mean over the steps.
     pub imbalance: Option<f64>,
     /// The same, mean over all subregions.
@@ -197,6 +199,7 @@ struct Sums {
     subregion_imbalances: Vec<f64>,
     path: BTreeMap<String, u64>,
     total: u64,
+    no_lane: u64,
     /// Numbers of the steps after which the scheduler changed something.
     retuned: HashSet<u64>,
 }
@@ -210,6 +213,7 @@ impl Sums {
         self.subregion_imbalances
             .extend(lanes::subregion_imbalances(run, step));
         self.total += step.step.time.length();
+        self.no_lane += lanes::without_lanes(step);
         let mut path_length = 0;
         for at in path::critical_path(&step.activities, run.lanes.len()) {
             let activity = &step.activities[at];
@@ -282,6 +286,7 @@ impl Sums {
             total_ms: ms(self.total),
             step_ms: Spread::of(rows.iter().map(|row| row.ms)).unwrap_or_default(),
             lanes: named.zip(self.lanes.iter().map(lane)).collect(),
+            no_lane_ms: ms(self.no_lane),
             imbalance: mean(known(|row| row.imbalance)),
             subregion_imbalance: mean(self.subregion_imbalances.iter().copied()),
             overlap: overlap(&self.lanes),

@@ -1,9 +1,13 @@
 //! What stages cost.
 
-use super::{run::Run, statistics::Spread};
+use super::{
+    intervals::Merged,
+    run::{Activity, Run, RunStep, Source},
+    statistics::Spread,
+};
 use crate::{
     Trace,
-    model::{Phase, Span, Value},
+    model::{Interval, Phase, Span, Value},
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -64,11 +68,18 @@ fn subregion_name(lane: &str, phase: Phase) -> String {
 /// What every stage cost in every step.
 pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
     let inside = inside(trace);
-    let stage_times = |step: &super::run::RunStep| {
+    let stage_times = |step: &RunStep| {
         let mut times = StageTimes::new();
+        let shared = Merged::of(step.activities.iter().filter_map(of_subregion));
         for span in step.spans.iter().map(|at| &trace.spans[*at]) {
             let length = span.time.length();
-            let own = length.saturating_sub(inside.get(&span.id).copied().unwrap_or(0));
+            let parts = inside.get(&span.id).cloned().unwrap_or_default();
+            let own = match &span.lane {
+                Some(_) => Merged::of(parts),
+                // What the caller's thread does around subregions is to wait for the lanes.
+                None => Merged::of(parts.into_iter().chain(shared.within(span.time))),
+            };
+            let own = length - own.covers(span.time);
             let count = |name: &str| span.fields.get(name).and_then(Value::count);
             let (pairs, work) = (count("pairs"), count("work"));
             times.entry(stage_name(span)).or_default().add(&StageTime {
@@ -100,13 +111,20 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
     run.steps.iter().map(stage_times).collect()
 }
 
-/// Time of the stages directly within each.
-fn inside(trace: &Trace) -> HashMap<u64, u64> {
-    let mut inside = HashMap::new();
+/// The stages directly within each.
+fn inside(trace: &Trace) -> HashMap<u64, Vec<Interval>> {
+    let mut inside: HashMap<u64, Vec<Interval>> = HashMap::new();
     for span in trace.spans.iter().filter(|span| span.parent != 0) {
-        *inside.entry(span.parent).or_default() += span.time.length();
+        inside.entry(span.parent).or_default().push(span.time);
     }
     inside
+}
+
+fn of_subregion(activity: &Activity) -> Option<Interval> {
+    match activity.source {
+        Source::Subregion { .. } => Some(activity.time),
+        Source::Stage { .. } => None,
+    }
 }
 
 impl StageTime {

@@ -224,22 +224,10 @@ fn sorting(summary: &Summary, advice: &mut Vec<String>) {
 }
 
 fn callers_own(summary: &Summary, advice: &mut Vec<String>) {
-    let lanes: f64 = summary
-        .stages
-        .values()
-        .filter(|stage| stage.lane.is_some())
-        .map(|stage| stage.self_ms)
-        .sum();
-    let caller: f64 = summary
-        .stages
-        .values()
-        .filter(|stage| stage.lane.is_none())
-        .map(|stage| stage.self_ms)
-        .sum();
-    let part = caller / (lanes + caller);
-    if part > 0.3 {
+    let part = summary.no_lane_ms / summary.total_ms;
+    if part > 0.3 && !summary.lanes.is_empty() {
         advice.push(format!(
-            "{} of the recorded time is the caller's own work between the lanes' stages",
+            "no lane works for {} of the time, which is the caller's own",
             percent(part)
         ));
     }

@@ -30,6 +30,8 @@ function duration(ms) {
   if (size >= 0.1) return number(ms, 4) + " ms";
   return number(ms * 1e3, 3) + " µs";
 }
+// On axes, which have little room.
+const axisTime = (ms) => (ms >= 1e3 ? number(ms / 1e3, 2) + " s" : duration(ms));
 const percent = (part) => (part === null || part === undefined ? "–" : number(100 * part, 3) + " %");
 function large(value) {
   if (value === null || value === undefined) return "–";

@@ -3,7 +3,7 @@
 // the theme changes.
 
 const charts = [];
-const MARGIN = { left: 56, right: 12, top: 10, bottom: 34 };
+const MARGIN = { left: 60, right: 12, top: 10, bottom: 34 };
 
 function frame(canvas, { x, y, xText, yText, xName, yName, xLog, yLog, xTicks, yTicks }) {
   const { context, width, height } = prepare(canvas);

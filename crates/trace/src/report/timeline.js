@@ -17,7 +17,7 @@ const timeline = (() => {
   let view = [...whole];
   let filter = { steps: null, subregion: null };
   let drawn = { bars: 0, matching: 0 };
-  const gutter = () => (canvas.clientWidth < 560 ? 84 : 124);
+  const gutter = () => (canvas.clientWidth < 560 ? 98 : 124);
 
   // Index of the first bar of a list that ends after a moment.
   function first(list, moment) {

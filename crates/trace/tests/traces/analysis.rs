@@ -23,6 +23,7 @@ fn a_shared_step_gives_its_known_numbers() {
     let cpu = &summary.lanes["cpu"];
     assert_eq!((cpu.busy, cpu.waiting, cpu.idle), (60.0, 0.0, 40.0));
     assert_eq!((cpu.transfers, cpu.overlap), (0.0, None));
+    close(summary.no_lane_ms, 10.0);
     let gpu = &summary.lanes["gpu"];
     assert_eq!((gpu.busy, gpu.waiting, gpu.idle), (60.0, 20.0, 20.0));
     close(gpu.utilisation, 0.6);
@@ -61,6 +62,7 @@ fn a_shared_step_gives_its_known_numbers() {
     close(stage.ms_per_million_pairs.unwrap(), 20.0);
     let run = &summary.stages["sched.run"];
     assert_eq!((run.count, run.total_ms, &run.lane), (1, 80.0, &None));
+    assert_eq!(run.self_ms, 0.0);
     close(summary.stages["sph.step"].self_ms, 10.0);
 }
 

@@ -54,8 +54,8 @@ impl CpuLane {
         if found != expected {
             return Err(Error::OutputLength { found, expected });
         }
-        let kernel = std::any::type_name::<K>();
-        let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel).entered();
+        let name = std::any::type_name::<K>();
+        let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel = name).entered();
         let values = SharedMut::new(values);
         let shared = Shared {
             kernel,

@@ -77,9 +77,13 @@ impl CpuLane {
                 expected: targets.len(),
             });
         }
-        let kernel = std::any::type_name::<K>();
-        let (count, work) = (targets.len(), Empty);
-        let span = tracing::debug_span!("cpu.traverse", targets = count, work, kernel).entered();
+        let span = tracing::debug_span!(
+            "cpu.traverse",
+            targets = targets.len(),
+            kernel = std::any::type_name::<K>(),
+            work = Empty,
+        )
+        .entered();
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
         walk.tell_work(&span);
         let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));

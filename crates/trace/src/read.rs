@@ -60,10 +60,7 @@ impl fmt::Display for Damage {
             ));
         }
         if self.unknown > 0 {
-            parts.push(format!(
-                "{} lines are of kinds not known here",
-                self.unknown
-            ));
+            parts.push(format!("lines of kinds not known here: {}", self.unknown));
         }
         f.write_str(&parts.join("; "))
     }

@@ -28,13 +28,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A layer that can be added to any subscriber with a registry.
 pub type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
+/// Told once what ended a recording.
+type Tell = Box<dyn FnOnce(&Error) + Send>;
+
 /// What is recorded, and how.
 #[must_use = "nothing is recorded until it is started"]
 pub struct Options {
     program: Program,
     targets: Vec<String>,
     queue: usize,
-    on_error: Option<Box<dyn FnOnce(&Error) + Send>>,
+    on_error: Option<Tell>,
 }
 
 impl fmt::Debug for Options {

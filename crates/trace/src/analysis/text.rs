@@ -9,6 +9,9 @@ impl fmt::Display for Summary {
         lanes(self, f)?;
         numbers(self, f)?;
         stages(self, f)?;
+        if !(self.slowest.is_empty() && self.advice.is_empty()) {
+            writeln!(f)?;
+        }
         for slow in &self.slowest {
             writeln!(
                 f,
@@ -151,5 +154,5 @@ fn stages(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             stage.count, stage.total_ms, stage.self_ms, stage.per_step_ms.median
         )?;
     }
-    writeln!(f)
+    Ok(())
 }

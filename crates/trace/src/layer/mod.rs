@@ -96,11 +96,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
         }
         let at = self.sink.now();
         let (mut step, mut origin) = (0, at);
-        if let Some(span) = ctx.event_span(event) {
-            if let Some(open) = span.extensions().get::<Open>() {
-                step = open.step.unwrap_or(0);
-                origin = open.origin;
-            }
+        if let Some(span) = ctx.event_span(event)
+            && let Some(open) = span.extensions().get::<Open>()
+        {
+            step = open.step.unwrap_or(0);
+            origin = open.origin;
         }
         let mut fields = Fields::new();
         event.record(&mut Collect(&mut fields));

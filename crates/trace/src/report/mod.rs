@@ -73,10 +73,8 @@ pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<(
         occupancies: points::occupancies(analysis, MOST_OCCUPANCIES),
         lines: lines(analysis),
     };
-    // Nothing in it may end the element it stands in.
-    let json = serde_json::to_string(&data)?
-        .replace("</", "<\\/")
-        .replace("<!--", "<\\!--");
+    // Nothing in it may end the element it stands in; outside of strings JSON has no such sign.
+    let json = serde_json::to_string(&data)?.replace('<', "\\u003c");
     let mut rest = PAGE;
     for (mark, texts) in [
         ("/*STYLE*/", &[STYLE][..]),

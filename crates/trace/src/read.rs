@@ -154,7 +154,9 @@ impl Trace {
             Record::Retune(retune) => self.retunes.push(retune),
             Record::Occupancy(occupancy) => self.occupancies.push(occupancy),
             Record::Note(note) => self.notes.push(note),
-            Record::Lost(lost) => self.damage.dropped += lost.records,
+            Record::Lost(lost) => {
+                self.damage.dropped = self.damage.dropped.saturating_add(lost.records);
+            }
             Record::Unknown | Record::Header(_) => self.damage.unknown += 1,
             Record::End(_) => return true,
         }

@@ -25,7 +25,7 @@ impl Merged {
 
     /// The time they cover.
     pub(crate) fn length(&self) -> u64 {
-        self.0.iter().map(|stretch| stretch.length()).sum()
+        total(self.0.iter().map(|stretch| stretch.length()))
     }
 
     /// From the first begin to the last end.
@@ -36,9 +36,7 @@ impl Merged {
 
     /// How much of `other` they cover.
     pub(crate) fn covers(&self, other: Interval) -> u64 {
-        self.within(other)
-            .map(|stretch| clip(stretch, other).length())
-            .sum()
+        total(self.within(other).map(|part| clip(part, other).length()))
     }
 
     /// Those that overlap another.
@@ -54,6 +52,16 @@ impl Merged {
     pub(crate) fn stretches(&self) -> &[Interval] {
         &self.0
     }
+}
+
+/// Adds to a number from a file, where any number may stand.
+pub(crate) fn increase(sum: &mut u64, by: u64) {
+    *sum = sum.saturating_add(by);
+}
+
+/// The sum of numbers from a file.
+pub(crate) fn total(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
 }
 
 /// The part of a stretch that lies within another; empty when none does.

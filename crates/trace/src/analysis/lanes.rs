@@ -1,7 +1,7 @@
 //! What lanes did with the time of a step.
 
 use super::{
-    intervals::{Merged, clip},
+    intervals::{Merged, clip, increase},
     run::{Activity, Run, RunStep, Source},
 };
 use crate::model::{Interval, Phase};
@@ -24,11 +24,11 @@ pub(crate) struct LaneTimes {
 
 impl LaneTimes {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.busy += other.busy;
-        self.waiting += other.waiting;
-        self.idle += other.idle;
-        self.transfers += other.transfers;
-        self.hidden += other.hidden;
+        increase(&mut self.busy, other.busy);
+        increase(&mut self.waiting, other.waiting);
+        increase(&mut self.idle, other.idle);
+        increase(&mut self.transfers, other.transfers);
+        increase(&mut self.hidden, other.hidden);
     }
 }
 
@@ -57,8 +57,8 @@ fn times_of(step: &RunStep, lane: usize) -> LaneTimes {
     for activity in step.activities.iter().filter(own) {
         if activity.phase.is_transfer() {
             let time = clipped(activity);
-            times.transfers += time.length();
-            times.hidden += busy.covers(time);
+            increase(&mut times.transfers, time.length());
+            increase(&mut times.hidden, busy.covers(time));
         }
     }
     times
@@ -123,8 +123,8 @@ fn imbalance<'a>(run: &Run, groups: impl IntoIterator<Item = &'a ByLane>) -> Opt
             true => 0,
             false => times().min().unwrap_or(0),
         };
-        slow += slowest;
-        apart += slowest - fastest;
+        increase(&mut slow, slowest);
+        increase(&mut apart, slowest - fastest);
     }
     (slow > 0).then(|| apart as f64 / slow as f64)
 }

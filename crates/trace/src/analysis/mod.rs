@@ -20,11 +20,13 @@ pub use words::SlowStep;
 pub(crate) use intervals::Merged;
 pub(crate) use run::{Activity, Run, Source};
 pub(crate) use stages::stage_name;
+pub(crate) use statistics::median;
 
 use crate::{
     Error, Trace,
     model::{Machine, Program, Retune, Theta},
 };
+use intervals::{increase, total};
 use lanes::LaneTimes;
 use serde::Serialize;
 use stages::StageTimes;
@@ -212,14 +214,14 @@ impl Sums {
         }
         self.subregion_imbalances
             .extend(lanes::subregion_imbalances(run, step));
-        self.total += step.step.time.length();
-        self.no_lane += lanes::without_lanes(step);
+        increase(&mut self.total, step.step.time.length());
+        increase(&mut self.no_lane, lanes::without_lanes(step));
         let mut path_length = 0;
         for at in path::critical_path(&step.activities, run.lanes.len()) {
             let activity = &step.activities[at];
             let name = activity_name(trace, run, activity);
-            *self.path.entry(name).or_default() += activity.time.length();
-            path_length += activity.time.length();
+            increase(self.path.entry(name).or_default(), activity.time.length());
+            increase(&mut path_length, activity.time.length());
         }
         let subregions = || step.subregions.iter().map(|at| &trace.subregions[*at]);
         let stages = || step.spans.iter().map(|at| &trace.spans[*at]);
@@ -232,13 +234,13 @@ impl Sums {
         let pairs = pairs.chain(of_stages("pairs")).fold(None, sum);
         let tested = match step.subregions.is_empty() {
             true => of_stages("work").fold(None, sum),
-            false => Some(subregions().map(|one| one.work).sum()),
+            false => Some(total(subregions().map(|one| one.work))),
         };
         let thetas = subregions().filter_map(|one| one.theta);
         let theta = statistics::median(thetas.map(|theta| theta.0));
         let work = |cpu: bool| -> u64 {
             let of_lane = subregions().filter(|one| !cpu || one.lane == "cpu");
-            of_lane.map(|one| one.work).sum()
+            total(of_lane.map(|one| one.work))
         };
         StepRow {
             step: step.step.step,
@@ -266,7 +268,7 @@ impl Sums {
         let thetas: Vec<f64> = known(|row| Some(row.theta?.0)).collect();
         let share = course::course(&shares, |_| 0.02);
         let theta = course::course(&thetas, |at| (0.05 * at).max(0.5));
-        let path: u64 = self.path.values().sum();
+        let path = total(self.path.values().copied());
         let lane = |times: &LaneTimes| Lane {
             busy: ms(times.busy),
             idle: ms(times.idle),
@@ -352,7 +354,7 @@ pub(crate) fn activity_name(trace: &Trace, run: &Run, activity: &Activity) -> St
 }
 
 fn overlap(lanes: &[LaneTimes]) -> Option<f64> {
-    let sum = |pick: fn(&LaneTimes) -> u64| lanes.iter().map(pick).sum();
+    let sum = |pick: fn(&LaneTimes) -> u64| total(lanes.iter().map(pick));
     part(sum(|lane| lane.hidden), sum(|lane| lane.transfers))
 }
 

@@ -66,7 +66,9 @@ pub(crate) fn critical_path(activities: &[Activity], lanes: usize) -> Vec<usize>
             .max_by_key(|chain| chain.length);
         before.push(longest.map(|chain| chain.last));
         chains.push(Chain {
-            length: longest.map_or(0, |chain| chain.length) + activity.time.length(),
+            length: longest
+                .map_or(0, |chain| chain.length)
+                .saturating_add(activity.time.length()),
             last: at,
         });
         ended.push(Reverse((activity.time.end(), at)));

@@ -1,7 +1,7 @@
 //! What stages cost.
 
 use super::{
-    intervals::Merged,
+    intervals::{Merged, increase},
     run::{Activity, Run, RunStep, Source},
     statistics::Spread,
 };
@@ -129,8 +129,8 @@ fn of_subregion(activity: &Activity) -> Option<Interval> {
 
 impl StageTime {
     fn add(&mut self, other: &Self) {
-        self.total += other.total;
-        self.own += other.own;
+        increase(&mut self.total, other.total);
+        increase(&mut self.own, other.own);
         self.count += other.count;
         self.pairs = add(self.pairs, other.pairs);
         self.work = add(self.work, other.work);
@@ -141,7 +141,7 @@ impl StageTime {
 pub(crate) fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (None, None) => None,
-        _ => Some(one.unwrap_or(0) + other.unwrap_or(0)),
+        _ => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
     }
 }
 

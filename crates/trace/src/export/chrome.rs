@@ -21,7 +21,7 @@ const STEPS: u32 = 1;
 /// Tracks of threads are numbered from here.
 const THREADS: u32 = 10;
 /// Tracks of lanes are numbered from here, a stream each.
-const LANES: u32 = 1000;
+const LANES: u32 = 1 << 20;
 
 /// Writes one JSON object with all events.
 ///

@@ -1,8 +1,8 @@
 //! Points of the rate plot, and the occupancies.
 
 use crate::{
-    analysis::{Analysis, stage_name},
-    model::{Interval, Phase, Value},
+    analysis::{Analysis, median, stage_name},
+    model::{self, Interval, Phase, Value},
 };
 use serde::Serialize;
 
@@ -67,22 +67,20 @@ pub(super) struct Occupancy<'a> {
     counts: &'a [[u64; 2]],
 }
 
-/// Occupancies of grids of about the largest number of cells, evenly taken.
+/// Occupancies of the point set that is sorted most often, evenly taken; of bricks where there are
+/// any.
 pub(super) fn occupancies<'a>(analysis: &'a Analysis<'_>, most: usize) -> Vec<Occupancy<'a>> {
     let occupancies = &analysis.trace.occupancies;
     let bricks = occupancies.iter().any(|one| one.of == "bricks");
-    let points = |one: &crate::model::Occupancy| -> u64 {
-        one.counts
-            .iter()
-            .map(|[points, cells]| points * cells * one.one_in)
-            .sum()
-    };
-    let largest = occupancies.iter().map(points).max().unwrap_or(0);
-    // Sets that move little, such as walls, are small beside the others or counted once.
-    let of_interest = occupancies
+    let mut candidates: Vec<(u64, &model::Occupancy)> = occupancies
         .iter()
         .filter(|one| !bricks || one.of == "bricks")
-        .filter(|one| 2 * points(one) >= largest);
+        .map(|one| (points_in(one), one))
+        .collect();
+    // A trace does not say which set it was: sets of other sizes, such as walls, are other sets.
+    let usual = median(candidates.iter().map(|(points, _)| *points as f64)).unwrap_or(0.0);
+    candidates.retain(|(points, _)| (0.7 * usual..=1.4 * usual).contains(&(*points as f64)));
+    let of_interest = candidates.into_iter().map(|(_, one)| one);
     let steps = &analysis.run.steps;
     let all = of_interest.map(|one| Occupancy {
         step: steps
@@ -93,6 +91,15 @@ pub(super) fn occupancies<'a>(analysis: &'a Analysis<'_>, most: usize) -> Vec<Oc
         counts: &one.counts,
     });
     evenly(all.collect(), most)
+}
+
+/// About how many points were counted.
+fn points_in(occupancy: &model::Occupancy) -> u64 {
+    let counted = occupancy.counts.iter();
+    let points = counted.map(|[points, cells]| points.saturating_mul(*cells));
+    points
+        .fold(0, u64::saturating_add)
+        .saturating_mul(occupancy.one_in)
 }
 
 /// At most `most` of the values, the first and the last among them.

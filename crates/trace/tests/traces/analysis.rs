@@ -417,3 +417,35 @@ fn the_summary_reads_as_lines_and_as_json() {
     assert_eq!(json["critical_path_ms"], 720.0);
     assert_eq!(json["settle_steps"], 2);
 }
+
+#[test]
+fn numbers_at_the_ends_of_their_range_do_no_harm() {
+    use nearfield_trace::model::Interval;
+    let huge = Interval::new(0, u64::MAX);
+    let mut records = Vec::new();
+    for number in [0, u64::MAX] {
+        records.push(Record::Subregion(Subregion {
+            upload: Some(huge),
+            compute: Some(huge),
+            download: Some(Interval::new(u64::MAX, u64::MAX)),
+            pairs: Some(u64::MAX),
+            ..subregion(number, number, "gpu", u64::MAX)
+        }));
+        records.push(Record::Subregion(Subregion {
+            compute: Some(Interval::new(5, 5)),
+            ..subregion(number, number, "cpu", u64::MAX)
+        }));
+        records.push(Record::Span(Span {
+            time: huge,
+            ..span("cpu.search", (number, number), huge)
+        }));
+        records.push(step(number, huge));
+    }
+    let trace = trace(records);
+    let analysis = Analysis::of(&trace).unwrap();
+    assert_eq!(analysis.rows.len(), 2);
+    let mut page = Vec::new();
+    nearfield_trace::write_report(&analysis, &mut page).unwrap();
+    nearfield_trace::write_chrome(&analysis, &mut page).unwrap();
+    nearfield_trace::write_steps_csv(&analysis, &mut page).unwrap();
+}

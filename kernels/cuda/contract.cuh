@@ -46,6 +46,7 @@ struct Points {
     u32 sparse;
     u32 cells;              // cells of the table
     u32 count;              // points
+    u32 pad[3];             // dense: empty cells on either side, which no point may be in
 };
 
 constexpr int BRICK = 8;

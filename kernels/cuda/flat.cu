@@ -1,6 +1,7 @@
 // Strategy `flat`: one thread per target.
 //
-// NF_OPEN says whether targets and sources are one set in an open domain; NF_K cells to a radius.
+// NF_OPEN says whether the domain is open and tables are dense: 1 where targets and sources are one
+// set, 2 where they are two. NF_K cells to a radius.
 #include "work.cuh"
 
 constexpr u32 THREADS = 256;
@@ -9,7 +10,7 @@ constexpr u32 LIST_THREADS = 128;
 template <class Visitor>
 __device__ __forceinline__ void visit(const Walk& walk, const Target& target, Visitor& work) {
 #if NF_OPEN
-    visit_open<NF_K, NF_HALF>(walk, target, work);
+    visit_open<NF_K, NF_OPEN == 1, NF_HALF>(walk, target, work);
 #else
     visit_general<NF_HALF>(walk, target, work);
 #endif
@@ -68,7 +69,7 @@ struct Rings {
     }
 };
 
-#if !NF_OPEN
+#if NF_OPEN != 1
 struct Pusher {
     Rings& rings;
     const Walk& walk;
@@ -82,12 +83,12 @@ struct Pusher {
 
 // The candidates of all targets of a warp, up to 16 of each between two calls of `flush`.
 __device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
-#if NF_OPEN
+#if NF_OPEN == 1
     const OpenCells<NF_K> cells(walk, target);
     const Points& points = walk.sources;
     const float r2 = walk.lattice.r2;
     const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
-    u32 slice = cells.corner;
+    u32 slice = cells.corner(points);
     float dz = -NF_K;
     #pragma unroll 1
     for (int z = 0; z <= 2 * NF_K; z++, slice += slice_cells, dz += 1.0f) {

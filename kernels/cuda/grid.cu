@@ -9,7 +9,7 @@
 struct Status {
     u32 bad;        // points with a coordinate that is not finite
     u32 first_bad;  // the first of them
-    u32 outside;    // points outside the box of the table
+    u32 outside;    // points outside the box of the table, or in the empty cells around it
     u32 wrapped;    // points outside the periodic box
     u32 crowded;    // cells with more than CROWD points
     u32 ticket;     // tiles of the scan begun
@@ -98,7 +98,9 @@ __device__ __forceinline__ void keys(
     for (int axis = 0; axis < 3; axis++) {
         const Place place = PERIODIC ? place_of(lattice, axis, x, y, z) : open_place(lattice, axis, at[axis]);
         const double offset = place.cell - static_cast<double>(box.origin[axis]);
-        outside = outside || !(offset >= 0.0 && offset < static_cast<double>(box.dims[axis]));
+        const double first = static_cast<double>(box.pad[axis]);
+        const double behind = static_cast<double>(box.dims[axis]) - first;
+        outside = outside || !(offset >= first && offset < behind);
         wrapped = wrapped || place.wraps != 0;
         cell[axis] = static_cast<u32>(static_cast<int>(offset));
     }
@@ -360,4 +362,28 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 counts_in_order(const float4* __restrict__ at, const u32* __restrict__ counts, u32 count, u32* __restrict__ out) {
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot < count) out[__float_as_uint(at[slot].w)] = counts[slot];
+}
+
+// The caller's index of every sorted point.
+extern "C" __global__ void __launch_bounds__(THREADS)
+order_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ out) {
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    if (slot < count) out[slot] = __float_as_uint(at[slot].w);
+}
+
+// The same value everywhere.
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_values(float* out, u64 count, float value) {
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < count) out[i] = value;
+}
+
+// Values of the caller, `channels` a point, into sorted order.
+extern "C" __global__ void __launch_bounds__(THREADS)
+values_in_order(const float4* __restrict__ at, const u32* __restrict__ in, u32 channels, u32 count,
+                u32* __restrict__ out) {
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    if (slot >= count) return;
+    const u64 i = __float_as_uint(at[slot].w);
+    for (u32 c = 0; c < channels; c++) out[static_cast<u64>(slot) * channels + c] = in[i * channels + c];
 }

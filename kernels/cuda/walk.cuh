@@ -1,10 +1,11 @@
 // Candidates of a target or of a cell: contiguous runs of sorted points, one per neighbour row and
 // periodic image.
 //
-// Two ways lead through them. `visit_open` serves one set in an open domain: its table is padded
-// by K empty cells on every side, so no row needs a bounds check, and rows are cut to the chord
-// that the sphere around this very target leaves of them. `visit_general` serves everything else
-// (two sets, periodic and tilted boxes) by the table of neighbour rows that the CPU lane uses.
+// Two ways lead through them. `visit_open` serves open domains with dense tables: rows are cut to
+// the chord that the sphere around this very target leaves of them. Where targets and sources are
+// one set, its table is padded by K empty cells on every side, so no row needs a bounds check.
+// `visit_general` serves everything else (periodic and tilted boxes, sparse tables) by the table of
+// neighbour rows that the CPU lane uses.
 #pragma once
 #include "contract.cuh"
 
@@ -59,12 +60,18 @@ __device__ __forceinline__ float squared_gap(float offset, float within) {
     return gap * gap;
 }
 
-// The cells of one set in an open domain around a target. Gaps and chords are computed in f32 from
+// Cell coordinates in a table that may be elsewhere: too far away is far enough.
+__device__ __forceinline__ int in_table(double cell, i64 origin) {
+    const double offset = cell - static_cast<double>(origin);
+    return static_cast<int>(fmin(fmax(offset, -1073741824.0), 1073741824.0));
+}
+
+// The cells around a target in an open domain. Gaps and chords are computed in f32 from
 // where the target is in its cell, off by less than 2^-11 cells also where cells are so far out
 // that their own numbers are rounded; `reach` covers that (crates/gpu/src/layout.rs).
 template <int K>
 struct OpenCells {
-    u32 corner;               // the cell at (0, -K, -K) from the target's
+    int x, y, z;              // the target's cell in the table of the sources, or beside it
     float within_z;
     float gap_y[2 * K + 1];   // squared
     float left[K], right[K];  // squared gaps of the k-th cells on either side along x
@@ -75,10 +82,9 @@ struct OpenCells {
         const Place x = open_place(walk.lattice, 0, target.x);
         const Place y = open_place(walk.lattice, 1, target.y);
         const Place z = open_place(walk.lattice, 2, target.z);
-        const u32 cx = static_cast<u32>(static_cast<int>(x.cell - static_cast<double>(points.origin[0])));
-        const u32 cy = static_cast<u32>(static_cast<int>(y.cell - static_cast<double>(points.origin[1])));
-        const u32 cz = static_cast<u32>(static_cast<int>(z.cell - static_cast<double>(points.origin[2])));
-        corner = ((cz - K) * points.dims[1] + cy - K) * points.dims[0] + cx;
+        this->x = in_table(x.cell, points.origin[0]);
+        this->y = in_table(y.cell, points.origin[1]);
+        this->z = in_table(z.cell, points.origin[2]);
         within_z = z.within;
         reach = walk.lattice.reach * walk.lattice.reach;
         for (int d = -K; d <= K; d++) gap_y[d + K] = squared_gap(static_cast<float>(d), y.within);
@@ -93,6 +99,12 @@ struct OpenCells {
         return reach - squared_gap(d, within_z);
     }
 
+    // The cell at (0, -K, -K) from the target's, where no row leaves the table.
+    __device__ __forceinline__ u32 corner(const Points& points) const {
+        return (static_cast<u32>(z - K) * points.dims[1] + static_cast<u32>(y - K)) * points.dims[0]
+            + static_cast<u32>(x);
+    }
+
     // Sorted points of row `cell`, of whose squared chord `chord` is left.
     __device__ __forceinline__ uint2 run(const u32* starts, u32 cell, float chord) const {
         u32 low = cell, high = cell + 1;
@@ -103,16 +115,34 @@ struct OpenCells {
         }
         return make_uint2(__ldg(starts + low), __ldg(starts + high));
     }
+
+    // The same of the row at (dy, dz), which may be outside the table in whole or in part.
+    __device__ __forceinline__ uint2 run_inside(const Points& points, int dy, int dz, float chord) const {
+        const u32 row_y = static_cast<u32>(y + dy), row_z = static_cast<u32>(z + dz);
+        if (row_y >= points.dims[1] || row_z >= points.dims[2]) return make_uint2(0, 0);
+        int low = x, high = x + 1;
+        #pragma unroll
+        for (int k = 0; k < K; k++) {
+            if (left[k] <= chord) low = x - 1 - k;
+            if (right[k] <= chord) high = x + 2 + k;
+        }
+        low = max(low, 0);
+        high = min(high, static_cast<int>(points.dims[0]));
+        if (low >= high) return make_uint2(0, 0);
+        const u32* const row = points.starts + (static_cast<u64>(row_z) * points.dims[1] + row_y) * points.dims[0];
+        return make_uint2(__ldg(row + low), __ldg(row + high));
+    }
 };
 
-// Shows `work` every candidate of a target of one set in an open domain.
-template <int K, bool HALF, class Work>
+// Shows `work` every candidate of a target in an open domain; SAME says that targets and sources
+// are one set.
+template <int K, bool SAME, bool HALF, class Work>
 __device__ __forceinline__ void visit_open(const Walk& walk, const Target& target, Work& work) {
     const OpenCells<K> cells(walk, target);
     const Points& points = walk.sources;
     const float r2 = walk.lattice.r2;
     const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
-    u32 slice = cells.corner;
+    u32 slice = SAME ? cells.corner(points) : 0;
     float dz = -K;
     #pragma unroll 1
     for (int z = 0; z <= 2 * K; z++, slice += slice_cells, dz += 1.0f) {
@@ -122,7 +152,8 @@ __device__ __forceinline__ void visit_open(const Walk& walk, const Target& targe
         for (int y = 0; y <= 2 * K; y++) {
             const float chord = left - cells.gap_y[y];
             if (chord < 0.0f) continue;
-            const uint2 run = cells.run(points.starts, slice + y * width, chord);
+            const uint2 run = SAME ? cells.run(points.starts, slice + y * width, chord)
+                                   : cells.run_inside(points, y - K, z - K, chord);
             // Two at a time: the second may lie behind the run, where arrays are padded.
             #pragma unroll 1
             for (u32 k = run.x; k < run.y; k += 2) {
@@ -133,7 +164,7 @@ __device__ __forceinline__ void visit_open(const Walk& walk, const Target& targe
                     const float dy = __fsub_rn(source.y, target.y);
                     const float dz = __fsub_rn(source.z, target.z);
                     const float d2 = squared(dx, dy, dz);
-                    bool hit = d2 <= r2 && k + j != target.slot;
+                    bool hit = d2 <= r2 && !(SAME && k + j == target.slot);
                     if (j > 0) hit = hit && k + j < run.y;
                     if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
                     work.visit(hit, k + j, dx, dy, dz, d2, source.w);

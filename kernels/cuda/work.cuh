@@ -49,9 +49,10 @@ struct Outlet {
     u64 capacity;          // entries there is room for
     const float4* sources; // NF_PAIRS: x, y, z and the first channel of every sorted source…
     const float4* more;    // …further channels, four at a time, record after record
-    const float* target_fields;  // channels of every target in the caller's order
+    const float* target_fields;  // channels of every target in the caller's order…
     float* results;        // in the caller's order
     u32 combine;           // results are added to (or the smaller or larger taken)
+    u32 target_stride;     // …so many numbers from one target to the next
     float uniforms[32];
 };
 
@@ -106,7 +107,7 @@ struct Work {
 
     __device__ __forceinline__ Work(const Walk& walk, const Target& at, const Outlet& outlet) : walk(walk), outlet(outlet) {
         for (int c = 0; c < NF_TARGETS; c++) {
-            target[c] = outlet.target_fields[static_cast<u64>(at.index) * NF_TARGETS + c];
+            target[c] = outlet.target_fields[static_cast<u64>(at.index) * outlet.target_stride + c];
         }
         for (int c = 0; c < NF_OUTPUTS; c++) sum[c] = identity();
     }
@@ -159,22 +160,23 @@ struct Work {
     }
 };
 
-// x, y, z and the first channel of every sorted source, and the channels that follow.
+// x, y, z and the first channel of every sorted source, and the channels that follow. The
+// channels of one source are side by side, those of the next `stride` numbers farther on.
 extern "C" __global__ void __launch_bounds__(256)
-gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u32 count,
+gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u32 stride, u32 count,
               float4* __restrict__ sources, float4* __restrict__ more) {
     const u32 slot = blockIdx.x * 256 + threadIdx.x;
     if (slot >= count) return;
     const float4 point = at[slot];
     const u64 i = __float_as_uint(point.w);
     float first = 0.0f;
-    if (NF_SOURCES > 0) first = fields[i * NF_SOURCES];
+    if (NF_SOURCES > 0) first = fields[i * stride];
     sources[slot] = make_float4(point.x, point.y, point.z, first);
     for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {
         float channels[4];
         for (int c = 0; c < 4; c++) {
             const int channel = 4 * record + 1 + c;
-            channels[c] = channel < NF_SOURCES ? fields[i * NF_SOURCES + channel] : 0.0f;
+            channels[c] = channel < NF_SOURCES ? fields[i * stride + channel] : 0.0f;
         }
         more[static_cast<u64>(slot) * RECORDS + record] =
             make_float4(channels[0], channels[1], channels[2], channels[3]);

@@ -4,7 +4,10 @@
 //! storage turns out too small do lists go to overflow blocks, which are moved behind the storage
 //! after it has grown; in the steady state that does not happen.
 
-use crate::Error;
+use crate::{
+    Error,
+    storage::{Lender, Storage},
+};
 use nearfield_grid::{Csr, SharedMut};
 use rayon::prelude::*;
 use std::sync::{
@@ -15,9 +18,9 @@ use std::sync::{
 /// Neighbours of every target, in the caller's order and numbering.
 #[derive(Debug, Default)]
 pub struct NeighborLists {
-    start: Vec<u64>,
-    count: Vec<u32>,
-    indices: Vec<u32>,
+    start: Storage<u64>,
+    count: Storage<u32>,
+    indices: Storage<u32>,
     pairs: u64,
 }
 
@@ -120,7 +123,7 @@ impl NeighborLists {
         let mut offsets = Vec::with_capacity(self.len() + 1);
         let mut next = 0u64;
         offsets.push(next);
-        for &count in &self.count {
+        for &count in self.count.iter() {
             next += u64::from(count);
             offsets.push(next);
         }
@@ -140,7 +143,7 @@ impl NeighborLists {
     /// Brings every list into [`ListOrder::Ascending`].
     pub fn sort(&mut self) {
         let storage = SharedMut::new(&mut self.indices);
-        (&self.start, &self.count)
+        (&*self.start, &*self.count)
             .into_par_iter()
             .with_min_len(1 << 10)
             .for_each(|(&start, &count)| {
@@ -161,12 +164,11 @@ impl NeighborLists {
 
     /// Gives back the room behind the last list.
     pub fn shrink(&mut self) {
-        let ends = self.start.iter().zip(&self.count);
+        let ends = self.start.iter().zip(self.count.iter());
         let end = ends.map(|(&start, &count)| start + u64::from(count)).max();
-        self.indices.truncate(end.unwrap_or(0) as usize);
-        self.start.shrink_to_fit();
-        self.count.shrink_to_fit();
-        self.indices.shrink_to_fit();
+        self.indices.shrink_to(end.unwrap_or(0) as usize);
+        self.start.shrink_to(self.start.len());
+        self.count.shrink_to(self.count.len());
     }
 
     /// Gives back all memory; no lists are left.
@@ -174,19 +176,21 @@ impl NeighborLists {
         *self = Self::default();
     }
 
-    /// Takes lists that another lane has found: `fill` writes start and count of the list of every
-    /// target, in the caller's order, and all entries, of which there are `pairs`.
+    /// Takes lists that another lane has found, into memory that it lends: `fill` writes start and
+    /// count of the list of every target, in the caller's order, and all entries, of which there
+    /// are `pairs`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and what `fill` says; the lists are then empty.
-    pub fn receive<E: From<Error>>(
+    /// What `lender` and `fill` say; the lists are then empty.
+    pub fn receive<L: Lender>(
         &mut self,
         targets: usize,
         pairs: u64,
-        fill: impl FnOnce(&mut [u64], &mut [u32], &mut [u32]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.pairs = 0;
-        self.prepare(targets, pairs)?;
+        lender: &L,
+        fill: impl FnOnce(&mut [u64], &mut [u32], &mut [u32]) -> Result<(), L::Error>,
+    ) -> Result<(), L::Error> {
+        self.forget();
+        self.borrow(targets, pairs as usize, lender)?;
         let entries = &mut self.indices[..pairs as usize];
         if let Err(error) = fill(&mut self.start, &mut self.count, entries) {
             self.forget();
@@ -198,11 +202,39 @@ impl NeighborLists {
                 .is_some_and(|end| end <= pairs)
         };
         assert!(
-            self.start.iter().zip(&self.count).all(inside),
+            (&*self.start, &*self.count)
+                .into_par_iter()
+                .with_min_len(1 << 14)
+                .all(inside),
             "a list lies outside the entries"
         );
         self.pairs = pairs;
         Ok(())
+    }
+
+    /// Room in lent memory, an eighth more than is needed where it has to be lent anew.
+    fn borrow<L: Lender>(
+        &mut self,
+        targets: usize,
+        entries: usize,
+        lender: &L,
+    ) -> Result<(), L::Error> {
+        let roomy = |len: usize| len + len / 8;
+        if !self.start.is_lent_with(targets) {
+            self.start = Storage::default();
+            self.start = lender.starts(roomy(targets))?.into();
+        }
+        if !self.count.is_lent_with(targets) {
+            self.count = Storage::default();
+            self.count = lender.words(roomy(targets))?.into();
+        }
+        if !self.indices.is_lent_with(entries) {
+            self.indices = Storage::default();
+            self.indices = lender.words(roomy(entries))?.into();
+        }
+        self.start.resize(targets, "list starts")?;
+        self.count.resize(targets, "list counts")?;
+        Ok(self.indices.resize(self.indices.capacity(), "lists")?)
     }
 
     /// Gives every target, taken as (its index, its number of neighbours), room for exactly its
@@ -231,8 +263,8 @@ impl NeighborLists {
 
     /// Room for lists of `targets` points with about `expected` neighbours together.
     pub(crate) fn prepare(&mut self, targets: usize, expected: u64) -> Result<(), Error> {
-        fill(&mut self.start, targets, "list starts")?;
-        fill(&mut self.count, targets, "list counts")?;
+        self.start.resize(targets, "list starts")?;
+        self.count.resize(targets, "list counts")?;
         if (self.indices.len() as u64) < expected {
             self.grow(expected, 0)?;
         }
@@ -311,9 +343,9 @@ impl NeighborLists {
     fn grow(&mut self, room: u64, keep: u64) -> Result<(), Error> {
         if keep == 0 {
             // Nothing is kept, so old and new need not be held at once.
-            self.indices = Vec::new();
+            self.indices = Storage::default();
         }
-        let fresh = zeroed(room)?;
+        let fresh = Storage::from(zeroed(room)?);
         let old = std::mem::replace(&mut self.indices, fresh);
         self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);
         Ok(())
@@ -342,16 +374,6 @@ fn out_of_memory(entries: u64) -> Error {
         bytes: (entries as usize).saturating_mul(size_of::<u32>()),
         what: "neighbour lists",
     }
-}
-
-fn fill<T: Copy + Default>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), Error> {
-    vec.try_reserve_exact(len.saturating_sub(vec.len()))
-        .map_err(|_| Error::OutOfMemory {
-            bytes: len.saturating_mul(size_of::<T>()),
-            what,
-        })?;
-    vec.resize(len, T::default());
-    Ok(())
 }
 
 /// Entries ahead of the last list that are fetched before they are written: far enough for memory

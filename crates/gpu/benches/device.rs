@@ -5,8 +5,8 @@
 //! tables in docs/measurements.md.
 
 use nearfield_gpu::{
-    DeviceLattice, DeviceLists, DevicePoints, Error, GpuLane, ListKind, Measured, PairOfPoints,
-    PairProgram, PairScratch, Strategy,
+    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, Error, GpuLane,
+    ListKind, Measured, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{SphDensity, WendlandC2};
@@ -98,7 +98,7 @@ fn placed(
     let mut set = lane.points();
     let bounds = match lane.upload(&mut set, points)? {
         Measured::Bounds(bounds) => bounds,
-        Measured::NotFinite { first } => unreachable!("point {first} of a cloud is not finite"),
+        Measured::NotFinite { first, .. } => unreachable!("point {first} of a cloud is not finite"),
     };
     let radius = Radius::new(radius).expect("a radius");
     let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).expect("a lattice");
@@ -133,26 +133,44 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
     };
     let (program, uniforms) = PairProgram::of(&kernel)?;
     let mut scratch = PairScratch::default();
-    let mass = vec![1.0; subject.points.len()];
-    scratch.upload_source_fields(lane, &mass)?;
+    let failed = |error| Error::driver("allocating fields", error);
+    let mass = vec![1.0f32; subject.points.len()];
+    let mass = lane.stream().clone_htod(&mass).map_err(failed)?;
+    let mut sums = lane
+        .stream()
+        .alloc_zeros::<f32>(subject.points.len())
+        .map_err(failed)?;
+    let mut density = |of: PairOfPoints<'_>, strategy| {
+        let fields = DeviceFields {
+            targets: None,
+            sources: Some(DeviceField::new(mass.as_view(), 1)),
+        };
+        let results = (&mut sums.as_view_mut(), Deliver::Write);
+        lane.evaluate_resident(
+            of,
+            (&program, &uniforms),
+            fields,
+            results,
+            strategy,
+            &mut scratch,
+        )
+    };
     print!(
         "{:<18} K={subdivision} cells {:>9}  build {build:.4}",
         subject.name,
         set.cells(),
     );
     for strategy in Strategy::ALL {
-        if strategy.launches_children() && subdivision > 1 {
+        if strategy == Strategy::ChildPerCell && subdivision > 1 {
             continue;
         }
         let of = itself(&lattice, &set);
-        let run = || lane.evaluate_resident(of, (&program, &uniforms), strategy, &mut scratch);
-        let density = median(lane, run)?;
-        print!("  {strategy} density {density:.4}");
+        let milliseconds = median(lane, || density(of, strategy))?;
+        print!("  {strategy} density {milliseconds:.4}");
     }
     let mut step = || {
         lane.sort_again(&mut set, &lattice)?;
-        let of = itself(&lattice, &set);
-        lane.evaluate_resident(of, (&program, &uniforms), Strategy::Flat, &mut scratch)
+        density(itself(&lattice, &set), Strategy::Flat)
     };
     print!("  | build + density {:.4}", median(lane, &mut step)?);
     let mut lists = DeviceLists::default();

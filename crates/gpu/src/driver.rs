@@ -164,7 +164,7 @@ fn pci(device: sys::CUdevice) -> Result<String, Error> {
 
 impl Error {
     /// A failed call to the driver, which must be there to have failed.
-    pub(crate) fn driver(call: impl Into<String>, error: DriverError) -> Self {
+    pub fn driver(call: impl Into<String>, error: DriverError) -> Self {
         let text = |text: Result<&CStr, DriverError>| match text {
             Ok(text) => text.to_string_lossy().into_owned(),
             Err(_) => "the driver has no word for it".to_owned(),

@@ -137,6 +137,9 @@ pub enum Error {
         /// How many.
         count: u32,
     },
+    /// A set was to be sorted again that has no cells yet.
+    #[error("the points have not been sorted into cells yet: sort them first")]
+    Unsorted,
     /// Points have left the box that their cells cover.
     #[error("{count} points have left the box of cells around {bounds:?}: sort them anew")]
     Outside {
@@ -182,6 +185,16 @@ pub enum Error {
         found: usize,
         /// Uniforms it may have.
         most: usize,
+    },
+    /// An array lies on another GPU than the lane works on.
+    #[error("{what} are on GPU {found}, but the lane works on GPU {expected}")]
+    OtherDevice {
+        /// Which array.
+        what: &'static str,
+        /// Number of its GPU.
+        found: usize,
+        /// Number of the lane's.
+        expected: usize,
     },
     /// An array does not fit the points and the kernel.
     #[error("{what}: {found} values, but {expected} are needed")]

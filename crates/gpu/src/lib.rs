@@ -19,6 +19,7 @@
 
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod auto;
 mod cache;
 mod compile;
 mod driver;
@@ -35,13 +36,16 @@ mod store;
 mod toolkit;
 mod version;
 
+pub use auto::{Chooser, Class, Tried, Way};
 pub use cache::{Cache, Entry};
 pub use compile::{Compiler, Linker};
+pub use cudarc;
 pub use driver::DeviceInfo;
 pub use error::Error;
 pub use lane::{
-    DeviceLattice, DeviceLists, DevicePoints, GpuLane, ListKind, Measured, PairFields,
-    PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Strategy,
+    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, GpuLane,
+    HostBuffer, ListKind, Measured, PairFields, PairOfPoints, PairProgram, PairScratch,
+    ParseStrategyError, Settled, Strategy,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, open};

@@ -334,8 +334,54 @@ fn coordinates_that_are_not_finite_are_found() {
     points[3000][2] = f32::NEG_INFINITY;
     let mut set = lane.points();
     let measured = lane.upload(&mut set, &points).unwrap();
-    assert_eq!(measured, Measured::NotFinite { first: 3000 });
+    assert_eq!(
+        measured,
+        Measured::NotFinite {
+            first: 3000,
+            count: 2
+        }
+    );
     points.truncate(3000);
     let measured = lane.upload(&mut set, &points).unwrap();
     assert!(matches!(measured, Measured::Bounds(_)), "usable again");
+}
+
+#[test]
+fn a_set_sorted_again_says_when_points_have_left_its_cells() {
+    let Some(lane) = lane() else { return };
+    let stream = lane.stream().clone();
+    let points = Cloud::Uniform.points(5000, 1);
+    for subdivision in [1, 2] {
+        let bounds = Bounds::of(points.as_slice().into(), &Domain::OPEN).unwrap();
+        let radius = Radius::new(1.0).unwrap();
+        let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).unwrap();
+        let lattice = lane.lattice(&lattice, subdivision).unwrap();
+        let mut set = lane.points();
+        assert!(matches!(
+            lane.sort_again(&mut lane.points(), &lattice),
+            Ok(())
+        ));
+        lane.upload(&mut set, &points).unwrap();
+        assert!(matches!(
+            lane.sort_again(&mut set, &lattice),
+            Err(Error::Unsorted)
+        ));
+        lane.sort(&mut set, &lattice, &bounds).unwrap();
+        // A little farther than the last cell, where empty ones follow, and a lot.
+        for beyond in [0.0, 1.2, 2.3, 50.0] {
+            let mut moved = points.clone();
+            moved[7][0] = bounds.max[0] + beyond;
+            let moved = stream.clone_htod(moved.as_flattened()).unwrap();
+            lane.place(&mut set, &moved.as_view()).unwrap();
+            lane.sort_again(&mut set, &lattice).unwrap();
+            let finished = lane.finish(&mut set, &lattice, &bounds);
+            match beyond == 0.0 {
+                true => assert!(finished.is_ok(), "{finished:?}"),
+                false => assert!(
+                    matches!(finished, Err(Error::Outside { count: 1, .. })),
+                    "{beyond} beyond: {finished:?}"
+                ),
+            }
+        }
+    }
 }

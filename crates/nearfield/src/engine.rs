@@ -83,7 +83,8 @@ impl Engine {
     /// # Errors
     /// [`Error::UnknownPointSet`].
     pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
-        Ok(self.grid(set)?.points().len())
+        self.known(set)?;
+        Ok(self.sets[set.0].grid.len())
     }
 
     /// Whether `targets` search among `sources` in [`find_neighbors`](Self::find_neighbors).
@@ -118,7 +119,7 @@ impl Engine {
         let positions = positions.into();
         let points = positions.len();
         let _span = tracing::debug_span!("engine.update", set = set.0, points).entered();
-        self.grid(set)?;
+        self.known(set)?;
         self.place(set, positions)?;
         self.outdate(set);
         Ok(())
@@ -169,11 +170,9 @@ impl Engine {
         mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
         let of = self.pair_of_sets(targets, sources)?;
-        let places = self.sets[targets.0].places.get_or_init(|| {
-            let mut order = self.sets[targets.0].grid.permutation();
-            order = order.inverse();
-            order.order().to_vec()
-        });
+        let places = self.sets[targets.0]
+            .places
+            .get_or_init(|| of.targets.permutation().inverse().order().to_vec());
         let place = places.get(point).ok_or(Error::UnknownPoint {
             set: targets,
             point,
@@ -249,12 +248,12 @@ impl Engine {
         let sets = |bytes: fn(&Set) -> usize| self.sets.iter().map(bytes).sum();
         let lists = |bytes: fn(&SearchPair) -> usize| self.pairs.iter().map(bytes).sum();
         MemoryReport {
-            sorted_points: sets(|set| set.grid.points().bytes()),
-            tables: sets(|set| set.grid.table_bytes()),
-            sort_scratch: sets(|set| set.grid.scratch_bytes()),
+            sorted_points: sets(|set| set.grid.made().map_or(0, |grid| grid.points().bytes())),
+            tables: sets(|set| set.grid.made().map_or(0, Grid::table_bytes)),
+            sort_scratch: sets(|set| set.grid.made().map_or(0, Grid::scratch_bytes)),
             places: sets(Set::places_bytes),
             radii: sets(|set| set.radii.bytes()),
-            positions: 0,
+            positions: sets(|set| set.grid.copy_bytes()),
             lane_scratch: self.lane.scratch_bytes(),
             list_entries: lists(|pair| pair.lists.entry_bytes()),
             list_bookkeeping: lists(|pair| pair.lists.bookkeeping_bytes()),
@@ -262,12 +261,16 @@ impl Engine {
     }
 
     pub(crate) fn grid(&self, set: PointSetId) -> Result<&Grid, Error> {
-        match self.sets.get(set.0) {
-            Some(found) => Ok(&found.grid),
-            None => Err(Error::UnknownPointSet {
-                set,
-                sets: self.sets.len(),
-            }),
+        self.known(set)?;
+        let grid = self.sets[set.0].grid.get(&self.lane);
+        grid.map_err(|source| Error::Positions { set, source })
+    }
+
+    pub(crate) fn known(&self, set: PointSetId) -> Result<(), Error> {
+        let sets = self.sets.len();
+        match set.0 < sets {
+            true => Ok(()),
+            false => Err(Error::UnknownPointSet { set, sets }),
         }
     }
 
@@ -281,14 +284,14 @@ impl Engine {
             .in_scope(|| self.lane.install(check))
             .map_err(refuse)?;
         self.fit_lattice(set, &bounds)?;
-        let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
-        self.lane
-            .install(|| target.grid.build(positions, bounds, lattice))
-            .map_err(refuse)?;
-        target.was_sorted(&self.lane);
-        if let Some(gpu) = &mut self.gpu {
-            gpu.place(set.0, &positions.to_packed());
+        if !self.place_on_gpu(set, positions, bounds) {
+            let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
+            target
+                .grid
+                .build(positions, bounds, lattice, &self.lane)
+                .map_err(refuse)?;
         }
+        self.sets[set.0].was_sorted(&self.lane);
         self.record(|times| times.build = begin.elapsed());
         Ok(())
     }
@@ -320,8 +323,8 @@ impl Engine {
 
     fn move_to(&mut self, lattice: Lattice) -> Result<(), Error> {
         for (number, set) in self.sets.iter_mut().enumerate() {
-            self.lane
-                .install(|| set.grid.rebuild(&lattice))
+            set.grid
+                .rebuild(&lattice, &self.lane)
                 .map_err(|source| Error::Positions {
                     set: PointSetId(number),
                     source,
@@ -353,8 +356,8 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<usize, Error> {
-        self.grid(targets)?;
-        self.grid(sources)?;
+        self.known(targets)?;
+        self.known(sources)?;
         Ok(targets.0 * self.sets.len() + sources.0)
     }
 

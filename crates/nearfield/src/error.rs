@@ -77,6 +77,14 @@ pub enum Error {
     /// The GPU lane could not do what was asked of it, and the CPU lane cannot do it in its place.
     #[error(transparent)]
     Gpu(nearfield_gpu::Error),
+    /// A point set on the GPU was refused, or could not be sorted there.
+    #[error("point set {set}: {source}")]
+    OnDevice {
+        /// The set; for a set that was being added, the number it would have had.
+        set: PointSetId,
+        /// What is wrong.
+        source: nearfield_gpu::Error,
+    },
     /// The engine has no such point set.
     #[error("there is no point set {set}: the engine has {sets}")]
     UnknownPointSet {

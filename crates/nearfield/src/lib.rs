@@ -27,6 +27,7 @@
 //!   keep lists over many steps of slowly moving points.
 //! * Points may have search radii of their own ([`Builder::radii`], [`Engine::set_radii`]), as SPH
 //!   with adaptive resolution needs them: the target's, the source's or the larger one decides.
+//! * A [`ResidentEngine`](resident::ResidentEngine) serves programs whose data live on a GPU.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
 //!
@@ -52,9 +53,11 @@ mod engine;
 mod error;
 mod geometry;
 mod gpu;
+mod lazy;
 mod lists;
 mod radii;
 mod report;
+pub mod resident;
 mod sets;
 mod traverse;
 mod verlet;
@@ -67,7 +70,7 @@ pub use error::Error;
 pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
-pub use nearfield_gpu::{GpuInfo, ParseStrategyError, Strategy};
+pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way};
 pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
 pub use nearfield_pairs::{
     Channels, Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,

@@ -34,7 +34,7 @@ impl Engine {
         let (kind, order, rule) = (self.settings.lists, self.settings.order, self.settings.rule);
         for (at, pair) in self.pairs.iter_mut().enumerate() {
             if pair.active && !pair.current {
-                let of = pair_of_sets(&self.sets, rule, at / sets, at % sets)?;
+                let of = pair_of_sets(&self.lane, &self.sets, rule, at / sets, at % sets)?;
                 write_lists(&self.lane, of, kind, order, &mut pair.lists)?;
                 pair.current = true;
             }
@@ -52,7 +52,13 @@ impl Engine {
                 (true, _) => (pair.lists.len(), pair.lists.pairs()),
                 (false, false) => (0, 0),
                 (false, true) => {
-                    let of = pair_of_sets(&self.sets, self.settings.rule, at / sets, at % sets)?;
+                    let of = pair_of_sets(
+                        &self.lane,
+                        &self.sets,
+                        self.settings.rule,
+                        at / sets,
+                        at % sets,
+                    )?;
                     let lists = self.lane.measure(of, self.settings.lists)?;
                     let size = (lists.lengths().len(), lists.pairs());
                     measured.push((at, lists));
@@ -110,7 +116,7 @@ impl Engine {
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
         let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
-        self.grid(sources)?;
+        self.known(sources)?;
         let rule = self.settings.rule;
         if rule.needs_targets() {
             return Err(Error::QueryWithoutRadii { rule });
@@ -147,10 +153,14 @@ impl Engine {
         radii: Option<&SortedRadii>,
     ) -> Result<NeighborLists, Error> {
         let (rule, set) = (self.settings.rule, &self.sets[sources.0]);
+        let refuse = |source| Error::Positions {
+            set: sources,
+            source,
+        };
         let mut lists = NeighborLists::default();
         let of = PairOfSets {
             targets,
-            sources: &set.grid,
+            sources: set.grid.get(&self.lane).map_err(refuse)?,
             same_set: false,
             radii: rule.choose(
                 || radii.ok_or(Error::QueryWithoutRadii { rule }),
@@ -181,11 +191,12 @@ impl Engine {
     ) -> Result<Vec<u32>, Error> {
         let (t, s) = (targets.0, sources.0);
         let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
-        let of = self.pair_of_sets(targets, sources)?;
+        self.pair_index(targets, sources)?;
         let begin = Instant::now();
         let counts = match self.count_on_gpu(targets, sources) {
             Some(counts) => counts,
             None => {
+                let of = self.pair_of_sets(targets, sources)?;
                 let mut counts = vec![0; of.targets.points().len()];
                 self.lane.count(of, &mut counts)?;
                 counts

@@ -73,7 +73,7 @@ impl Set {
 
     /// Radii of the points in the caller's order; `id` and `rule` are for the error.
     pub(crate) fn given_radii(&self, id: PointSetId, rule: RadiusRule) -> Result<&[f32], Error> {
-        let points = self.grid.points().len();
+        let points = self.grid.len();
         match self.radii.given.len() == points {
             true => Ok(&self.radii.given),
             false => Err(Error::NoRadii {
@@ -115,7 +115,7 @@ impl Engine {
     ///
     /// [`Builder::radii`]: crate::Builder::radii
     pub fn set_radii(&mut self, set: PointSetId, radii: &[f32]) -> Result<(), Error> {
-        self.grid(set)?;
+        self.known(set)?;
         let rule = self.settings.rule;
         if rule == RadiusRule::Uniform {
             let what = "points";
@@ -123,9 +123,11 @@ impl Engine {
         }
         let target = &mut self.sets[set.0];
         (self.lane)
-            .check_radii(radii, target.grid.points().len(), self.lattice.radius())
+            .check_radii(radii, target.grid.len(), self.lattice.radius())
             .map_err(|source| Error::Radii { set, source })?;
-        target.radii.take(radii, &target.grid, &self.lane)?;
+        let grid = target.grid.get(&self.lane);
+        let grid = grid.map_err(|source| Error::Positions { set, source })?;
+        target.radii.take(radii, grid, &self.lane)?;
         self.outdate(set);
         Ok(())
     }
@@ -149,7 +151,7 @@ impl Engine {
             return Err(Error::UnusedRadii { what, rule });
         }
         let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
-        self.grid(sources)?;
+        self.known(sources)?;
         let positions = positions.into();
         self.lane
             .check_radii(radii, positions.len(), self.lattice.radius())
@@ -167,7 +169,13 @@ impl Engine {
         sources: PointSetId,
     ) -> Result<PairOfSets<'_>, Error> {
         self.pair_index(targets, sources)?;
-        pair_of_sets(&self.sets, self.settings.rule, targets.0, sources.0)
+        pair_of_sets(
+            &self.lane,
+            &self.sets,
+            self.settings.rule,
+            targets.0,
+            sources.0,
+        )
     }
 
     /// The radii that count in the lists of a pair of sets, in the caller's order.

@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, SimdLevel, Strategy, TableKind};
+use crate::{Device, SimdLevel, Strategy, TableKind, Tried};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -43,6 +43,8 @@ pub struct GpuReport {
     pub subdivision: u32,
     /// Bytes held on the device.
     pub bytes: usize,
+    /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
+    pub tried: Vec<Tried>,
     /// Why the CPU lane does the work instead, after the GPU failed.
     pub failed: Option<String>,
 }
@@ -76,7 +78,8 @@ pub struct MemoryReport {
     pub places: usize,
     /// Radii of single points, in the caller's order and sorted.
     pub radii: usize,
-    /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) alone.
+    /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) and by engines
+    /// that work on a GPU.
     pub positions: usize,
     /// Scratch of the CPU lane's workers: candidates and their fields.
     pub lane_scratch: usize,
@@ -125,7 +128,7 @@ impl MemoryReport {
 pub struct SetReport {
     /// Number of points.
     pub points: usize,
-    /// Cells its table covers.
+    /// Cells its table covers; 0 while only a GPU has sorted the set.
     pub cells: usize,
     /// How cells are looked up.
     pub table: TableKind,

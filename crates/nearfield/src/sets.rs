@@ -1,6 +1,6 @@
 //! The point sets of an engine, and who searches whom.
 
-use crate::{Error, RadiusRule, SetReport, radii::PointRadii};
+use crate::{Error, RadiusRule, SetReport, TableKind, lazy::LazyGrid, radii::PointRadii};
 use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets};
 use nearfield_grid::{Grid, Lattice};
 use std::{fmt, sync::OnceLock};
@@ -25,7 +25,7 @@ impl fmt::Display for PointSetId {
 /// A point set sorted by cell.
 #[derive(Debug)]
 pub(crate) struct Set {
-    pub(crate) grid: Grid,
+    pub(crate) grid: LazyGrid,
     /// Sorted place of every point, made when first asked for.
     pub(crate) places: OnceLock<Vec<u32>>,
     /// Empty unless the engine's rule has radii of single points.
@@ -55,7 +55,7 @@ impl Set {
     /// A set without points.
     pub(crate) fn new(lattice: Lattice) -> Self {
         Self {
-            grid: Grid::new(lattice),
+            grid: Grid::new(lattice).into(),
             places: OnceLock::new(),
             radii: PointRadii::default(),
         }
@@ -64,15 +64,21 @@ impl Set {
     /// The grid has been built anew.
     pub(crate) fn was_sorted(&mut self, lane: &CpuLane) {
         self.places.take();
-        self.radii.follow(&self.grid, lane);
+        // Only grids that are made at once have radii of their own.
+        if let LazyGrid::Built(grid) = &self.grid {
+            self.radii.follow(grid, lane);
+        }
     }
 
     pub(crate) fn report(&self) -> SetReport {
         SetReport {
-            points: self.grid.points().len(),
-            cells: self.grid.table_len(),
-            table: self.grid.table_kind(),
-            bytes: self.grid.bytes() + self.places_bytes() + self.radii.bytes(),
+            points: self.grid.len(),
+            cells: self.grid.made().map_or(0, Grid::table_len),
+            table: self.grid.made().map_or(TableKind::Dense, Grid::table_kind),
+            bytes: self.grid.made().map_or(0, Grid::bytes)
+                + self.grid.copy_bytes()
+                + self.places_bytes()
+                + self.radii.bytes(),
         }
     }
 
@@ -84,16 +90,24 @@ impl Set {
 }
 
 /// The grids of a pair of sets, for the lane, with the radii that count by the `rule`.
-pub(crate) fn pair_of_sets(
-    sets: &[Set],
+pub(crate) fn pair_of_sets<'a>(
+    lane: &CpuLane,
+    sets: &'a [Set],
     rule: RadiusRule,
     targets: usize,
     sources: usize,
-) -> Result<PairOfSets<'_>, Error> {
+) -> Result<PairOfSets<'a>, Error> {
+    let grid = |set: usize| {
+        let refuse = |source| Error::Positions {
+            set: PointSetId(set),
+            source,
+        };
+        sets[set].grid.get(lane).map_err(refuse)
+    };
     let radii = |set: usize| sets[set].sorted_radii(PointSetId(set), rule);
     Ok(PairOfSets {
-        targets: &sets[targets].grid,
-        sources: &sets[sources].grid,
+        targets: grid(targets)?,
+        sources: grid(sources)?,
         same_set: targets == sources,
         radii: rule.choose(|| radii(targets), || radii(sources))?,
     })

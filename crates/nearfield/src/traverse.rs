@@ -64,7 +64,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// and [`Error::NoRadii`].
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
-        let mut values = vec![zero; self.engine.grid(self.targets)?.points().len()];
+        let mut values = vec![zero; self.engine.points(self.targets)?];
         self.run_into(&mut values)?;
         Ok(values)
     }
@@ -109,10 +109,10 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
-        let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let Some(output) = self.run_on_gpu(output)? else {
             return Ok(());
         };
+        let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let lane = &self.engine.lane;
         Ok(lane.traverse(self.kernel, of, self.fields, output)?)
     }

@@ -104,6 +104,42 @@ fn traversals_visit_the_contracts_pairs() {
 }
 
 #[test]
+fn the_strategy_auto_tries_ways_and_settles_on_one() {
+    if !gpu() {
+        return;
+    }
+    let mut points = Cloud::Lattice.points(40_000, 3);
+    let mut engines = [(GPU, Strategy::Auto), (Device::Cpu, Strategy::Flat)].map(|(device, by)| {
+        let builder = Engine::builder(3.0)
+            .device(device)
+            .strategy(by)
+            .list_order(ListOrder::Ascending);
+        let mut engine = builder.build().unwrap();
+        let set = engine.add_point_set(&points).unwrap();
+        (engine, set)
+    });
+    for step in 0..24 {
+        drift(&mut points, 0.05, step);
+        let [found, expected] = engines.each_mut().map(|(engine, set)| {
+            engine.update(*set, &points).unwrap();
+            engine.find_neighbors().unwrap();
+            as_vectors(engine.neighbors(*set, *set).unwrap())
+        });
+        assert_eq!(found, expected, "step {step}");
+    }
+    assert_on_gpu(&engines[0].0);
+    let report = engines[0].0.report().gpu.unwrap();
+    assert!(report.tried.len() >= 3, "{report:?}");
+    let chosen: Vec<_> = report.tried.iter().filter(|one| one.chosen).collect();
+    assert_eq!(chosen.len(), 1, "{report:?}");
+    assert_eq!(
+        (report.strategy, report.subdivision),
+        (chosen[0].way.strategy, chosen[0].way.subdivision)
+    );
+    println!("{:#?}", report.tried);
+}
+
+#[test]
 fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
     if !gpu() {
         return;

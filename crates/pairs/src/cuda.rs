@@ -11,7 +11,7 @@ use std::borrow::Cow;
 ///           float* result);
 /// ```
 ///
-/// where `pair.d[3]` and `pair.d2` are those of [`Pair`](crate::Pair), `target` and `source` the
+/// (or a function of another name, see [`function`](Self::function)), where `pair.d[3]` and `pair.d2` are those of [`Pair`](crate::Pair), `target` and `source` the
 /// channels that the kernel reads, in order, and `result` the channels it gives. `uniform` holds
 /// [`uniforms`](Self::uniforms). `fast_sqrt` and `fast_rsqrt` are there, off by at most one unit in
 /// the last place. Multiplications and additions are not contracted; write `__fmaf_rn` where that
@@ -22,6 +22,8 @@ pub struct Cuda {
     pub name: Cow<'static, str>,
     /// The text.
     pub text: Cow<'static, str>,
+    /// The function that it defines, `pair` unless said otherwise.
+    pub function: Cow<'static, str>,
     /// Parameters, at most 32: they are arguments of the launch, so changing them compiles nothing.
     pub uniforms: Vec<f32>,
 }
@@ -32,8 +34,15 @@ impl Cuda {
         Self {
             name: name.into(),
             text: text.into(),
+            function: Cow::Borrowed("pair"),
             uniforms: Vec::new(),
         }
+    }
+
+    /// The same, with a function of this name: one text can serve several kernels.
+    pub fn function(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.function = name.into();
+        self
     }
 
     /// The same with these parameters.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use glam::Vec3;
 use nearfield::prelude::Device;
 
-use crate::search::Search;
 use crate::{Config, Dimensions, Error, Simulation, particles::Particles, walls::Walls};
 
 /// A simulation in the making; see [`Simulation::builder`].
@@ -74,7 +73,9 @@ impl SimulationBuilder {
         self.pressure(move |x| weight.dot(x - surface))
     }
 
-    /// Where the neighbour engine runs; [`Device::Auto`] without.
+    /// Where the work is done; [`Device::Auto`] without. With [`Device::Gpu`] the
+    /// particles live on the GPU, where every stage of a step runs, and are
+    /// copied to the host when they are looked at.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
@@ -119,10 +120,9 @@ impl SimulationBuilder {
         let water = self.config.water_state();
         let compress = |&x: &Vec3| water.compression((self.pressure)(x) / self.config.density);
         let compression = self.fluid.iter().map(compress).collect();
-        let request = (self.config.kernel().support(), self.device, self.threads);
-        let search = Search::new(request, &self.fluid, &self.walls.position)?;
         let fluid = Particles::new(self.fluid, velocity, compression);
-        Simulation::start(self.config, search, (fluid, self.walls), self.evidence)
+        let request = (self.device, self.threads);
+        Simulation::start(self.config, request, (fluid, self.walls), self.evidence)
     }
 
     fn check_vectors(

@@ -52,13 +52,16 @@
 //! example with pictures and a comparison with experiments, and what it needs
 //! for that.
 
+mod advance;
 mod budget;
 mod builder;
 mod config;
 #[cfg(feature = "dam-break")]
 pub mod dam_break;
+mod device;
 mod error;
 mod guard;
+mod host;
 mod kernel;
 mod particles;
 mod passes;
@@ -74,5 +77,5 @@ pub use builder::SimulationBuilder;
 pub use config::{Config, Dimensions, Domain};
 pub use error::{Error, Loss, LostParticle};
 pub use kernel::Wendland;
-pub use simulation::{Simulation, StepReport};
+pub use simulation::{Running, Simulation, StepReport};
 pub use state::Tait;

@@ -18,19 +18,104 @@ use nearfield::{
     prelude::{Pair, PairKernel},
 };
 
-use crate::{Tait, Wendland};
+use crate::{Config, Tait, Wendland};
 
 /// The kernels of this module as CUDA text, one function each.
 const TWINS: &str = include_str!("passes.cuh");
 
 /// The twin that passes.cuh calls `function`: its parameters are those of the smoothing kernel and
 /// then `further`.
-fn twin(function: &str, kernel: &Wendland, further: &[f32]) -> Cuda {
-    let text = format!(
-        "{TWINS}\nvoid pair(const float* u, const Pair& p, const float* t, const float* s, float* r) \
-         {{ {function}(u, p, t, s, r); }}\n"
-    );
-    Cuda::new("passes.cuh", text).uniforms([&kernel.parameters()[..], further].concat())
+fn twin(function: &'static str, kernel: &Wendland, further: &[f32]) -> Cuda {
+    Cuda::new("passes.cuh", TWINS)
+        .function(function)
+        .uniforms([&kernel.parameters()[..], further].concat())
+}
+
+/// Distance from a wall particle, in spacings, below which the contact
+/// pressure begins. Fluid at rest stays a whole spacing away.
+const CONTACT_DISTANCE: f32 = 0.75;
+
+/// Contact pressure over ρ₀c₀²; enough to turn a particle of a tenth of the
+/// sound speed.
+const CONTACT_PRESSURE: f32 = 0.3;
+
+/// The pair kernels of a configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct Passes<'a> {
+    config: &'a Config,
+    kernel: Wendland,
+    volume: f32,
+}
+
+/// The kernels that give rates of compression.
+pub(crate) struct Rates {
+    pub(crate) fluid: Continuity,
+    pub(crate) walls: WallContinuity,
+}
+
+impl<'a> Passes<'a> {
+    pub(crate) fn of(config: &'a Config) -> Self {
+        Self {
+            config,
+            kernel: config.kernel(),
+            volume: config.particle_volume(),
+        }
+    }
+
+    /// Those for a drift over `dt` seconds just made.
+    pub(crate) fn rates(self, dt: f64) -> Rates {
+        let Self {
+            config,
+            kernel,
+            volume,
+        } = self;
+        let (half_dt, sound) = (0.5 * dt as f32, config.sound_speed);
+        Rates {
+            fluid: Continuity {
+                kernel,
+                volume,
+                half_dt,
+                diffusion: 2.0 * config.diffusion * config.smoothing_length() * sound,
+                hydrostatic: config.gravity / (sound * sound),
+            },
+            walls: WallContinuity {
+                kernel,
+                volume,
+                half_dt,
+            },
+        }
+    }
+
+    pub(crate) fn extrapolation(self) -> Extrapolation {
+        Extrapolation {
+            kernel: self.kernel,
+            water: self.config.water_state(),
+            gravity: self.config.gravity,
+        }
+    }
+
+    pub(crate) fn forces(self) -> Forces {
+        let h = self.config.smoothing_length();
+        Forces {
+            kernel: self.kernel,
+            water: self.config.water_state(),
+            volume: self.volume,
+            viscosity: self.config.viscosity * self.config.sound_speed * h,
+            softening: 0.01 * h * h,
+        }
+    }
+
+    pub(crate) fn wall_forces(self) -> WallForces {
+        let (config, sound) = (self.config, self.config.sound_speed);
+        WallForces {
+            kernel: self.kernel,
+            water: config.water_state(),
+            volume: self.volume,
+            friction: 2.0 * config.kinematic_viscosity(config.wall_friction) as f32,
+            contact: (CONTACT_DISTANCE * config.spacing).powi(-2),
+            contact_pressure: CONTACT_PRESSURE * sound * sound,
+        }
+    }
 }
 
 /// Velocity and compression: what a fluid particle is to its neighbours.

@@ -11,13 +11,15 @@
 use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
+use nearfield::prelude::Device;
 use nearfield_io::{PointData, VtpWriter};
 
+use crate::advance::Kick;
 use crate::budget::{Energy, Ledger, Momentum};
+use crate::device::DeviceBody;
 use crate::guard::Watch;
+use crate::host::HostBody;
 use crate::particles::Particles;
-use crate::passes::{Continuity, Extrapolation, Forces, WallContinuity, WallForces};
-use crate::search::Search;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
 use crate::{Config, Error, SimulationBuilder};
@@ -25,15 +27,7 @@ use crate::{Config, Error, SimulationBuilder};
 /// The least compression a particle may have. Stretched water has no pressure;
 /// letting spray get ever thinner would only make it blind to the walls and
 /// the water it falls on, whose first touch must already push it back.
-const MOST_STRETCHED: f32 = -0.05;
-
-/// Distance from a wall particle, in spacings, below which the contact
-/// pressure begins. Fluid at rest stays a whole spacing away.
-const CONTACT_DISTANCE: f32 = 0.75;
-
-/// Contact pressure over ρ₀c₀²; enough to turn a particle of a tenth of the
-/// sound speed.
-const CONTACT_PRESSURE: f32 = 0.3;
+pub(crate) const MOST_STRETCHED: f32 = -0.05;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,36 +63,31 @@ pub struct StepReport {
 /// ```
 pub struct Simulation {
     config: Config,
-    search: Search,
-    fluid: Particles,
-    walls: Walls,
-    results: Results,
+    body: Body,
     ledger: Ledger,
     evidence: Option<PathBuf>,
+    /// How the last step left the fluid.
+    now: Kick,
     step: u64,
     time: f64,
 }
 
-/// Results of the traversals, one per particle of the set that asked.
-#[derive(Default)]
-struct Results {
-    rates: Vec<(f32, f32)>,
-    wall_rates: Vec<f32>,
-    extrapolated: Vec<(f32, f32)>,
-    forces: Vec<(Vec3, f32)>,
-    wall_forces: Vec<(Vec3, f32)>,
+/// Where the particles are.
+enum Body {
+    Host(Box<HostBody>),
+    Device(Box<DeviceBody>),
 }
 
-impl Results {
-    fn new(fluid: usize, walls: usize) -> Self {
-        Self {
-            rates: vec![(0.0, 0.0); fluid],
-            wall_rates: vec![0.0; fluid],
-            extrapolated: vec![(0.0, 0.0); walls],
-            forces: vec![(Vec3::ZERO, 0.0); fluid],
-            wall_forces: vec![(Vec3::ZERO, 0.0); fluid],
-        }
-    }
+/// Where a simulation runs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Running {
+    /// The device that does the work.
+    pub device: Device,
+    /// Why that one.
+    pub reason: String,
+    /// Worker threads of the host that take part, 0 when none does.
+    pub threads: usize,
 }
 
 impl Simulation {
@@ -109,23 +98,31 @@ impl Simulation {
 
     pub(crate) fn start(
         config: Config,
-        search: Search,
+        (device, threads): (Device, usize),
         (fluid, walls): (Particles, Walls),
         evidence: Option<PathBuf>,
     ) -> Result<Self, Error> {
+        let ledger = Ledger::open(&config, &fluid);
+        let body = match device {
+            Device::Gpu(number) => {
+                let body = DeviceBody::new(&config, number, (fluid, walls))?;
+                Body::Device(Box::new(body))
+            }
+            _ => {
+                let body = HostBody::new(&config, (device, threads), (fluid, walls))?;
+                Body::Host(Box::new(body))
+            }
+        };
         let mut simulation = Self {
-            results: Results::new(fluid.len(), walls.len()),
-            ledger: Ledger::open(&config, &fluid),
             config,
-            search,
-            fluid,
-            walls,
+            body,
+            ledger,
             evidence,
+            now: Kick::default(),
             step: 0,
             time: 0.0,
         };
-        simulation.sort_walls()?;
-        simulation.evaluate_forces()?;
+        simulation.observe()?;
         Ok(simulation)
     }
 
@@ -144,182 +141,58 @@ impl Simulation {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn step_at_most(&mut self, limit: f64) -> Result<StepReport, Error> {
-        let points = self.fluid.len() + self.walls.len();
+        let points = self.points();
         let _span = tracing::debug_span!("sph.step", step = self.step + 1, points).entered();
         let dt = self.stable_step().min(limit);
         self.step += 1;
-        self.kick(0.5 * dt);
-        self.drift(dt)?;
-        self.compress(dt)?;
-        self.evaluate_forces()?;
-        self.kick(0.5 * dt);
+        let watch = Watch {
+            domain: self.config.domain,
+            step: self.step,
+            time: self.time + dt,
+        };
+        let advanced = match &mut self.body {
+            Body::Host(body) => body.advance(&self.config, dt, watch),
+            Body::Device(body) => body.advance(&self.config, dt, watch),
+        };
+        let advance = advanced.map_err(|error| self.with_evidence(error))?;
+        self.ledger.book(&self.config, self.mass(), dt, &advance);
+        self.now = advance.second;
         self.time += dt;
-        self.refuse_losses(self.time)?;
         self.sort_fluid_when_due()?;
         Ok(StepReport {
             step: self.step,
             time: self.time,
             dt,
-            max_speed: self.max_speed(),
-            wall_force: self.wall_force(),
+            max_speed: self.now.max_speed,
+            wall_force: self.config.particle_mass() * self.now.wall_force,
         })
     }
 
     /// Length of the next step, seconds, unless it is limited.
     #[must_use]
     pub fn stable_step(&self) -> f64 {
-        let gravity = self.config.gravity;
-        let forces = self.results.forces.iter().zip(&self.results.wall_forces);
-        let squared = forces
-            .map(|(fluid, wall)| (gravity + fluid.0 + wall.0).length_squared())
-            .fold(0.0, f32::max);
-        stable_step(&self.config, self.max_speed(), f64::from(squared).sqrt())
+        stable_step(&self.config, self.now.max_speed, self.now.max_acceleration)
     }
 
-    /// Changes the velocities by the forces over `dt` and books them.
-    fn kick(&mut self, dt: f64) {
-        let _span = tracing::debug_span!("sph.kick").entered();
-        let (gravity, step) = (self.config.gravity, dt as f32);
-        let forces = self.results.forces.iter().zip(&self.results.wall_forces);
-        let (mut viscous, mut rubbed, mut work) = (0.0, 0.0, 0.0);
-        for (velocity, (fluid, wall)) in self.fluid.velocity.iter_mut().zip(forces) {
-            let change = step * (gravity + fluid.0 + wall.0);
-            viscous += f64::from(fluid.1);
-            rubbed += f64::from(wall.1);
-            work += f64::from(wall.0.dot(*velocity + 0.5 * change));
-            *velocity += change;
-        }
-        let mass = self.config.particle_mass();
-        self.ledger.viscous_loss += mass * dt * viscous;
-        self.ledger.friction_loss += mass * dt * rubbed;
-        self.ledger.wall_work += mass * dt * (work + rubbed);
-        self.ledger.wall_impulse += dt * self.wall_force();
-        self.ledger.gravity_impulse += dt * self.mass() * gravity.as_dvec3();
-    }
-
-    /// Moves the particles with their velocities over `dt`.
-    fn drift(&mut self, dt: f64) -> Result<(), Error> {
-        let _span = tracing::debug_span!("sph.drift").entered();
-        let step = dt as f32;
-        for (position, &velocity) in self.fluid.position.iter_mut().zip(&self.fluid.velocity) {
-            *position += step * velocity;
-        }
-        self.refuse_losses(self.time + dt)?;
-        self.search.update(&self.fluid.position)
-    }
-
-    /// Refuses to go on when a particle is lost, and shows it.
-    fn refuse_losses(&self, time: f64) -> Result<(), Error> {
-        let watch = Watch {
-            domain: self.config.domain,
-            step: self.step,
-            time,
+    /// Looks how the fluid is now.
+    fn observe(&mut self) -> Result<(), Error> {
+        self.now = match &mut self.body {
+            Body::Host(body) => body.observe(&self.config),
+            Body::Device(body) => body.observe()?,
         };
-        let Some(mut lost) = watch.inspect(&self.fluid) else {
-            return Ok(());
-        };
-        lost.evidence = self
-            .evidence
-            .as_deref()
-            .map(|path| self.write_evidence(path));
-        Err(Error::Lost(Box::new(lost)))
-    }
-
-    /// Changes the compressions by the motion of the drift over `dt` just made.
-    fn compress(&mut self, dt: f64) -> Result<(), Error> {
-        let _span = tracing::debug_span!("sph.compress").entered();
-        let (kernel, volume) = (self.config.kernel(), self.config.particle_volume());
-        let (half_dt, sound) = (0.5 * dt as f32, self.config.sound_speed);
-        let continuity = Continuity {
-            kernel,
-            volume,
-            half_dt,
-            diffusion: 2.0 * self.config.diffusion * self.config.smoothing_length() * sound,
-            hydrostatic: self.config.gravity / (sound * sound),
-        };
-        let walls = WallContinuity {
-            kernel,
-            volume,
-            half_dt,
-        };
-        let (results, sets) = (&mut self.results, (&self.fluid, &self.walls));
-        self.search
-            .continuity(&continuity, &self.fluid, &mut results.rates)?;
-        self.search
-            .wall_continuity(&walls, sets, &mut results.wall_rates)?;
-        self.apply_rates(dt);
         Ok(())
     }
 
-    /// Changes the compressions by their rates over `dt` and books the work.
-    fn apply_rates(&mut self, dt: f64) {
-        let (water, step) = (self.config.water_state(), dt as f32);
-        let rates = self.results.rates.iter().zip(&self.results.wall_rates);
-        let (mut diffused, mut work) = (0.0, 0.0);
-        for (s, (&(divergence, diffusion), &wall)) in self.fluid.compression.iter_mut().zip(rates) {
-            let change = step * ((1.0 + *s) * (divergence + wall) + diffusion);
-            let middle = *s + 0.5 * change;
-            let pressure = water.specific_pressure(middle) / (1.0 + middle);
-            diffused -= f64::from(pressure * diffusion / (1.0 + middle));
-            work += f64::from(pressure * wall);
-            *s = (*s + change).max(MOST_STRETCHED);
+    /// Shows a lost particle among all others, if there is a place for that.
+    fn with_evidence(&self, error: Error) -> Error {
+        match error {
+            Error::Lost(mut lost) => {
+                let evidence = self.evidence.as_deref();
+                lost.evidence = evidence.map(|path| self.write_evidence(path));
+                Error::Lost(lost)
+            }
+            error => error,
         }
-        let mass = self.config.particle_mass();
-        self.ledger.diffusion_loss += mass * dt * diffused;
-        self.ledger.wall_work += mass * dt * work;
-    }
-
-    /// Gives the walls their pressure and evaluates all forces at the present
-    /// positions.
-    fn evaluate_forces(&mut self) -> Result<(), Error> {
-        let _span = tracing::debug_span!("sph.forces").entered();
-        let (kernel, volume) = (self.config.kernel(), self.config.particle_volume());
-        let (water, h) = (self.config.water_state(), self.config.smoothing_length());
-        let (sound, softening) = (self.config.sound_speed, 0.01 * h * h);
-        let extrapolation = Extrapolation {
-            kernel,
-            water,
-            gravity: self.config.gravity,
-        };
-        let viscosity = self.config.viscosity * sound * h;
-        let forces = Forces {
-            kernel,
-            water,
-            volume,
-            viscosity,
-            softening,
-        };
-        let friction = 2.0 * self.config.kinematic_viscosity(self.config.wall_friction) as f32;
-        let contact = (CONTACT_DISTANCE * self.config.spacing).powi(-2);
-        let contact_pressure = CONTACT_PRESSURE * sound * sound;
-        let walls = WallForces {
-            kernel,
-            water,
-            volume,
-            friction,
-            contact,
-            contact_pressure,
-        };
-        let results = &mut self.results;
-        self.search
-            .extrapolation(&extrapolation, &self.fluid, &mut results.extrapolated)?;
-        for (s, &(weight, sum)) in self.walls.compression.iter_mut().zip(&results.extrapolated) {
-            *s = if weight > 0.0 {
-                water.compression(sum / weight)
-            } else {
-                0.0
-            };
-        }
-        self.search
-            .forces(&forces, &self.fluid, &mut results.forces)?;
-        self.search
-            .wall_forces(&walls, (&self.fluid, &self.walls), &mut results.wall_forces)
-    }
-
-    /// Brings the walls into spatial order, once.
-    fn sort_walls(&mut self) -> Result<(), Error> {
-        self.walls.reorder(&self.search.wall_order()?)?;
-        self.search.update_walls(&self.walls.position)
     }
 
     /// Brings the fluid into spatial order every so many steps.
@@ -328,35 +201,37 @@ impl Simulation {
         if every == 0 || !self.step.is_multiple_of(every) {
             return Ok(());
         }
-        let _span = tracing::debug_span!("sph.sort").entered();
-        let order = self.search.fluid_order()?;
-        self.fluid.reorder(&order)?;
-        let refused = nearfield::Error::Permutation;
-        order.apply(&mut self.results.forces).map_err(refused)?;
-        order
-            .apply(&mut self.results.wall_forces)
-            .map_err(refused)?;
-        self.search.update(&self.fluid.position)
+        match &mut self.body {
+            Body::Host(body) => body.sort_fluid(),
+            Body::Device(body) => body.sort_fluid(),
+        }
+    }
+
+    /// Particles, walls included.
+    fn points(&self) -> usize {
+        match &self.body {
+            Body::Host(body) => body.fluid.len() + body.walls.len(),
+            Body::Device(body) => body.points(),
+        }
+    }
+
+    fn fluid(&self) -> &Particles {
+        match &self.body {
+            Body::Host(body) => &body.fluid,
+            Body::Device(body) => body.particles(),
+        }
+    }
+
+    fn walls(&self) -> &Walls {
+        match &self.body {
+            Body::Host(body) => &body.walls,
+            Body::Device(body) => body.walls(),
+        }
     }
 
     fn write_evidence(&self, path: &Path) -> Result<PathBuf, String> {
         self.write_frame(path).map_err(|error| error.to_string())?;
         Ok(path.to_owned())
-    }
-
-    fn max_speed(&self) -> f64 {
-        let squares = self.fluid.velocity.iter().map(|v| v.length_squared());
-        f64::from(squares.fold(0.0, f32::max)).sqrt()
-    }
-
-    fn wall_force(&self) -> DVec3 {
-        let sum: DVec3 = self
-            .results
-            .wall_forces
-            .iter()
-            .map(|(a, _)| a.as_dvec3())
-            .sum();
-        self.config.particle_mass() * sum
     }
 
     /// The physics and numerics.
@@ -380,7 +255,7 @@ impl Simulation {
     /// Mass of the fluid, kg (in the plane: per metre of depth).
     #[must_use]
     pub fn mass(&self) -> f64 {
-        self.config.particle_mass() * self.fluid.len() as f64
+        self.config.particle_mass() * self.fluid().len() as f64
     }
 
     /// Positions of the fluid particles, metres. The order of all per-particle
@@ -388,31 +263,31 @@ impl Simulation {
     /// [`ids`](Self::ids) tells which is which.
     #[must_use]
     pub fn positions(&self) -> &[Vec3] {
-        &self.fluid.position
+        &self.fluid().position
     }
 
     /// Velocities of the fluid particles, m/s.
     #[must_use]
     pub fn velocities(&self) -> &[Vec3] {
-        &self.fluid.velocity
+        &self.fluid().velocity
     }
 
     /// Compressions ρ/ρ₀ − 1 of the fluid particles.
     #[must_use]
     pub fn compressions(&self) -> &[f32] {
-        &self.fluid.compression
+        &self.fluid().compression
     }
 
     /// Ids of the fluid particles: their indices as they were given at first.
     #[must_use]
     pub fn ids(&self) -> &[u32] {
-        &self.fluid.id
+        &self.fluid().id
     }
 
     /// Densities of the fluid particles, kg/m³.
     #[must_use]
     pub fn densities(&self) -> Vec<f32> {
-        self.fluid
+        self.fluid()
             .compression
             .iter()
             .map(|s| self.config.density * (1.0 + s))
@@ -423,7 +298,7 @@ impl Simulation {
     #[must_use]
     pub fn pressures(&self) -> Vec<f32> {
         let water = self.config.water_state();
-        self.fluid
+        self.fluid()
             .compression
             .iter()
             .map(|&s| water.pressure(s))
@@ -433,7 +308,7 @@ impl Simulation {
     /// Positions of the wall particles, metres.
     #[must_use]
     pub fn wall_positions(&self) -> &[Vec3] {
-        &self.walls.position
+        &self.walls().position
     }
 
     /// How many fluid particles are within the support of each fluid particle,
@@ -442,25 +317,45 @@ impl Simulation {
     /// # Errors
     /// When the neighbour engine refuses.
     pub fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
-        self.search.neighbor_counts()
+        match &self.body {
+            Body::Host(body) => body.neighbor_counts(),
+            Body::Device(body) => body.neighbor_counts(),
+        }
     }
 
     /// The energy of the fluid and what it lost so far.
     #[must_use]
     pub fn energy(&self) -> Energy {
-        self.ledger.energy(&self.config, &self.fluid)
+        self.ledger.energy(&self.config, self.fluid())
     }
 
     /// The momentum of the fluid and the impulses it received so far.
     #[must_use]
     pub fn momentum(&self) -> Momentum {
-        self.ledger.momentum(&self.config, &self.fluid)
+        self.ledger.momentum(&self.config, self.fluid())
     }
 
-    /// What the neighbour engine runs on, and why.
+    /// Where the simulation runs, and why there.
     #[must_use]
-    pub fn engine_report(&self) -> nearfield::Report {
-        self.search.report()
+    pub fn running(&self) -> Running {
+        match &self.body {
+            Body::Host(body) => {
+                let report = body.report();
+                Running {
+                    device: report.device,
+                    reason: report.reason.to_owned(),
+                    threads: report.threads,
+                }
+            }
+            Body::Device(body) => {
+                let (number, name) = body.gpu();
+                Running {
+                    device: Device::Gpu(number),
+                    reason: format!("asked for; every stage of a step runs on the {name}"),
+                    threads: 0,
+                }
+            }
+        }
     }
 
     /// Gives particle `id` another velocity, m/s. A velocity that is not
@@ -469,11 +364,14 @@ impl Simulation {
     /// # Errors
     /// [`Error::NoSuchParticle`].
     pub fn set_velocity(&mut self, id: u32, velocity: Vec3) -> Result<(), Error> {
-        let last = self.fluid.len() as u32 - 1;
-        let found = self.fluid.id.iter().position(|&other| other == id);
+        let last = self.fluid().len() as u32 - 1;
+        let found = self.fluid().id.iter().position(|&other| other == id);
         let index = found.ok_or(Error::NoSuchParticle { id, last })?;
-        self.fluid.velocity[index] = velocity;
-        Ok(())
+        match &mut self.body {
+            Body::Host(body) => body.fluid.velocity[index] = velocity,
+            Body::Device(body) => body.set_velocity(index, velocity)?,
+        }
+        self.observe()
     }
 
     /// Writes the fluid as VTK PolyData (`.vtp`): positions with `velocity`,
@@ -483,12 +381,12 @@ impl Simulation {
     /// When the file cannot be written.
     pub fn write_frame(&self, path: &Path) -> Result<(), Error> {
         let data = [
-            PointData::vectors("velocity", as_arrays(&self.fluid.velocity)),
+            PointData::vectors("velocity", as_arrays(&self.fluid().velocity)),
             PointData::scalars("density", self.densities()),
             PointData::scalars("pressure", self.pressures()),
-            PointData::scalars("id", &self.fluid.id),
+            PointData::scalars("id", &self.fluid().id),
         ];
-        let frame = VtpWriter::new(as_arrays(&self.fluid.position))
+        let frame = VtpWriter::new(as_arrays(&self.fluid().position))
             .time(self.time)
             .field("step", vec![self.step]);
         Ok(data.into_iter().fold(frame, VtpWriter::data).write(path)?)
@@ -502,18 +400,18 @@ impl Simulation {
     pub fn write_walls(&self, path: &Path) -> Result<(), Error> {
         let water = self.config.water_state();
         let pressure: Vec<f32> = self
-            .walls
+            .walls()
             .compression
             .iter()
             .map(|&s| water.pressure(s))
             .collect();
         let data = [
-            PointData::scalars("roughness", &self.walls.roughness),
+            PointData::scalars("roughness", &self.walls().roughness),
             PointData::scalars("pressure", pressure),
         ];
         Ok(nearfield_io::write_vtp(
             path,
-            as_arrays(&self.walls.position),
+            as_arrays(&self.walls().position),
             &data,
         )?)
     }

@@ -6,6 +6,7 @@
 
 mod steps;
 mod subject;
+mod ways;
 
 pub(crate) use steps::{Order, Steps, Times, medians};
 pub(crate) use subject::{Subject, Work};
@@ -75,6 +76,8 @@ struct Summary {
     pairs: u64,
     checksum: Checksum,
     #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<ways::Ways>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<compare::Comparison>,
 }
 
@@ -131,6 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         memory,
         pairs,
         checksum,
+        gpu: report.gpu.as_ref().map(ways::Ways::of),
         compare: comparison.map(|kiddo| kiddo.finish()),
     };
     print(args, &summary)
@@ -178,6 +182,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
         HumanBytes(summary.memory.bytes as u64),
         summary.memory.per_point
     ));
+    lines.extend(summary.gpu.iter().flat_map(ways::Ways::lines));
     if let Some(kiddo) = &summary.compare {
         lines.push(format!(
             "kiddo       build {:.2} ms, search {:.2} ms, total {:.2} ms, {} pairs: {:.1} times as long",

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DeviceRepr, result,
+    CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
     sys::{CUdeviceptr, CUresult},
 };
 use std::sync::Arc;
@@ -23,6 +23,11 @@ impl<T: DeviceRepr> Buffer<T> {
     /// Elements there is room for.
     pub(crate) fn capacity(&self) -> usize {
         self.slice.as_ref().map_or(0, CudaSlice::len)
+    }
+
+    /// Gives the array back.
+    pub(crate) fn release(&mut self) {
+        self.slice = None;
     }
 
     /// Bytes held.
@@ -105,6 +110,27 @@ impl<T: DeviceRepr> Buffer<T> {
         stream
             .memcpy_htod(values, slice)
             .map_err(|error| Error::driver(format!("uploading {what}"), error))
+    }
+
+    /// Copies `values` from elsewhere on the device to the front, making room for them.
+    pub(crate) fn copy_from(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        values: &CudaView<'_, T>,
+    ) -> Result<(), Error> {
+        self.reserve(stream, values.len())?;
+        let what = self.what;
+        let Some(slice) = self.slice.as_mut().filter(|_| !values.is_empty()) else {
+            return Ok(());
+        };
+        stream
+            .memcpy_dtod(values, slice)
+            .map_err(|error| Error::driver(format!("copying {what}"), error))
+    }
+
+    /// The first `len` elements; None before the first [`reserve`](Self::reserve).
+    pub(crate) fn view(&self, len: usize) -> Option<CudaView<'_, T>> {
+        self.slice.as_ref()?.try_slice(0..len)
     }
 
     /// Copies elements from `first` on into `values` and waits until they are there.

@@ -7,6 +7,7 @@ use super::{
     layout::{self, Row, Status},
 };
 use crate::Error;
+use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
 use nearfield_grid::{Bounds, Lattice};
 
 /// A dense table may have this many cells per point…
@@ -47,6 +48,8 @@ pub struct DevicePoints {
     count: u32,
     origin: [i64; 3],
     dims: [u32; 3],
+    /// Empty cells on either side of the box.
+    pad: [u32; 3],
     /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
     mask: Option<u32>,
     cells: u32,
@@ -63,7 +66,24 @@ pub enum Measured {
     NotFinite {
         /// Index in the caller's order.
         first: u32,
+        /// How many there are.
+        count: u32,
     },
+}
+
+/// How a sort went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// What was computed since it stands.
+    AsBefore,
+    /// Points of crowded cells have only now been brought into their order: sums over them that
+    /// were computed before may differ in their last bits from those computed now.
+    Reordered,
+}
+
+/// Whether one box holds another.
+fn contains(outer: &Bounds, inner: &Bounds) -> bool {
+    (0..3).all(|axis| outer.min[axis] <= inner.min[axis] && inner.max[axis] <= outer.max[axis])
 }
 
 impl GpuLane {
@@ -103,6 +123,7 @@ impl GpuLane {
             count: 0,
             origin: [0; 3],
             dims: [0; 3],
+            pad: [0; 3],
             mask: None,
             cells: 0,
             crowded: false,
@@ -120,10 +141,7 @@ impl GpuLane {
         points: &mut DevicePoints,
         positions: &[[f32; 3]],
     ) -> Result<Measured, Error> {
-        let count = u32::try_from(positions.len())
-            .ok()
-            .filter(|&count| count < u32::MAX)
-            .ok_or(Error::TooManyPoints(positions.len()))?;
+        let count = countable(positions.len())?;
         points
             .positions
             .upload(&self.stream, positions.as_flattened())?;
@@ -131,7 +149,65 @@ impl GpuLane {
         points.tiles.reserve(&self.stream, 1)?;
         points.count = count;
         points.cells = 0;
-        if count == 0 {
+        self.measure(points)
+    }
+
+    /// Copies positions to the device, x, y and z of one point after the other, without looking at
+    /// them. Where they are in [page-locked memory](crate::HostBuffer) this does not wait for the
+    /// copy: leave them as they are until the lane has been [waited for](Self::wait).
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub fn receive(&self, points: &mut DevicePoints, positions: &[f32]) -> Result<(), Error> {
+        let count = countable(positions.len() / 3)?;
+        points.positions.upload(&self.stream, positions)?;
+        points.status.reserve(&self.stream, 1)?;
+        points.tiles.reserve(&self.stream, 1)?;
+        points.count = count;
+        points.cells = 0;
+        Ok(())
+    }
+
+    /// Takes over positions that are on the device already: x, y and z of one point after the other.
+    /// They are copied, without waiting for it. The set must be [sorted](Self::sort) (or, if it was
+    /// before and its number of points is the same, [sorted again](Self::sort_again)) before
+    /// anything else is done with it.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when there are no three numbers for every point,
+    /// [`Error::OtherDevice`], [`Error::TooManyPoints`], [`Error::OutOfMemory`] and
+    /// [`Error::Driver`].
+    pub fn place(
+        &self,
+        points: &mut DevicePoints,
+        positions: &CudaView<'_, f32>,
+    ) -> Result<(), Error> {
+        self.holds("positions", positions.stream().context().ordinal())?;
+        if !positions.len().is_multiple_of(3) {
+            return Err(Error::FieldLength {
+                what: "positions",
+                found: positions.len(),
+                expected: positions.len().next_multiple_of(3),
+            });
+        }
+        let count = countable(positions.len() / 3)?;
+        if count != points.count && points.is_sparse() {
+            // The table of the bricks is as large as the points are many.
+            points.cells = 0;
+        }
+        points.positions.copy_from(&self.stream, positions)?;
+        points.status.reserve(&self.stream, 1)?;
+        points.tiles.reserve(&self.stream, 1)?;
+        points.count = count;
+        Ok(())
+    }
+
+    /// Checks and measures the positions of a set, and waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn measure(&self, points: &DevicePoints) -> Result<Measured, Error> {
+        if points.count == 0 {
             return Ok(Measured::Bounds(Bounds::EMPTY));
         }
         let sorting = points.sorting();
@@ -144,6 +220,7 @@ impl GpuLane {
             0 => Measured::Bounds(status.bounds()),
             _ => Measured::NotFinite {
                 first: status.first_bad,
+                count: status.bad,
             },
         })
     }
@@ -163,9 +240,8 @@ impl GpuLane {
             return Ok(());
         }
         points.fit(lattice, bounds)?;
-        points.reserve(self, lattice)?;
         self.sort_again(points, lattice)?;
-        self.finish(points, lattice, bounds)
+        self.finish(points, lattice, bounds).map(drop)
     }
 
     /// Sorts a set anew whose positions on the device have changed since it was sorted, into the
@@ -173,7 +249,7 @@ impl GpuLane {
     /// [`finish`](Self::finish) has looked whether the points still fit.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Unsorted`] when it has not been, [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn sort_again(
         &self,
         points: &mut DevicePoints,
@@ -182,6 +258,10 @@ impl GpuLane {
         if points.count == 0 {
             return Ok(());
         }
+        if !points.has_table() {
+            return Err(Error::Unsorted);
+        }
+        points.reserve(self, lattice)?;
         let (grid, stream) = (&self.shared.grid, &*self.stream);
         let (layout, sorting) = (points.layout(), points.sorting());
         let periodic = lattice.is_periodic();
@@ -191,6 +271,11 @@ impl GpuLane {
             sorting.tiles,
             scan_tiles(sorting.cells),
         )?;
+        if periodic {
+            // The cells of a periodic domain are as large as they are because of how far the
+            // coordinates reach; `finish` looks whether they still do.
+            grid.bounds(stream, &sorting)?;
+        }
         match points.mask {
             None => grid.keys(stream, &sorting, &lattice.layout, &layout, periodic)?,
             Some(_) => {
@@ -215,9 +300,9 @@ impl GpuLane {
         points: &mut DevicePoints,
         lattice: &DeviceLattice,
         bounds: &Bounds,
-    ) -> Result<(), Error> {
+    ) -> Result<Settled, Error> {
         if points.count == 0 {
-            return Ok(());
+            return Ok(Settled::AsBefore);
         }
         let status = points.read_status(self)?;
         if status.bad > 0 {
@@ -226,21 +311,92 @@ impl GpuLane {
                 count: status.bad,
             });
         }
-        if status.outside > 0 {
+        let strayed = lattice.is_periodic() && !contains(bounds, &status.bounds());
+        if status.outside > 0 || strayed {
             return Err(Error::Outside {
-                count: status.outside,
+                count: status.outside.max(1),
                 bounds: *bounds,
             });
         }
         let crowded = status.crowded > 0;
-        if crowded && !points.crowded {
+        let settled_late = crowded && !points.crowded;
+        if settled_late {
             // The first step that meets crowded cells settles them afterwards.
             points.crowded = true;
             let sorting = points.sorting();
             self.settle(points, lattice, &sorting)?;
         }
         points.crowded = crowded;
-        Ok(())
+        Ok(match settled_late {
+            true => Settled::Reordered,
+            false => Settled::AsBefore,
+        })
+    }
+
+    /// Brings values, `channels` of them a point, from the caller's order into that of the cells.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`], [`Error::OtherDevice`] and [`Error::Driver`].
+    pub fn reorder<T: DeviceRepr>(
+        &self,
+        points: &DevicePoints,
+        channels: usize,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        let words = channels * size_of::<T>() / 4;
+        for (what, found, place) in [
+            (
+                "values to sort",
+                from.len(),
+                from.stream().context().ordinal(),
+            ),
+            ("sorted values", to.len(), to.stream().context().ordinal()),
+        ] {
+            self.holds(what, place)?;
+            let expected = points.len() * channels;
+            if found != expected || !size_of::<T>().is_multiple_of(4) {
+                return Err(Error::FieldLength {
+                    what,
+                    found,
+                    expected,
+                });
+            }
+        }
+        if points.is_empty() {
+            return Ok(());
+        }
+        let (from, _from) = from.device_ptr(&self.stream);
+        let (to, _to) = to.device_ptr_mut(&self.stream);
+        let layout = points.layout();
+        self.shared
+            .grid
+            .values_in_order(&self.stream, &layout, from, words as u32, to)
+    }
+
+    /// The caller's index of every sorted point.
+    ///
+    /// # Errors
+    /// As [`reorder`](Self::reorder).
+    pub fn order_into(
+        &self,
+        points: &DevicePoints,
+        to: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Error> {
+        self.holds("the order", to.stream().context().ordinal())?;
+        if to.len() != points.len() {
+            return Err(Error::FieldLength {
+                what: "the order",
+                found: to.len(),
+                expected: points.len(),
+            });
+        }
+        if points.is_empty() {
+            return Ok(());
+        }
+        let (to, _to) = to.device_ptr_mut(&self.stream);
+        let layout = points.layout();
+        self.shared.grid.order_of_points(&self.stream, &layout, to)
     }
 
     fn settle(
@@ -260,6 +416,14 @@ impl GpuLane {
             .grid
             .settle(&self.stream, sorting, &lattice.layout, &layout, periodic)
     }
+}
+
+/// Number of points, if they can be numbered.
+fn countable(points: usize) -> Result<u32, Error> {
+    u32::try_from(points)
+        .ok()
+        .filter(|&count| count < u32::MAX)
+        .ok_or(Error::TooManyPoints(points))
 }
 
 impl DeviceLattice {
@@ -287,6 +451,11 @@ impl DevicePoints {
     /// Whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Whether the set has cells to be sorted into.
+    pub fn has_table(&self) -> bool {
+        self.cells > 0
     }
 
     /// Cells of the table.
@@ -338,6 +507,7 @@ impl DevicePoints {
             sparse: u32::from(self.mask.is_some()),
             cells: self.cells,
             count: self.count,
+            pad: self.pad,
         }
     }
 
@@ -346,14 +516,14 @@ impl DevicePoints {
     fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         let (low, high, _) = lattice.lattice.cells_within(bounds);
         // Open axes are padded, so that the rows around a point need no bounds check.
-        let pad = |axis: usize| match lattice.lattice.domain().lengths()[axis] {
-            None => i64::from(lattice.subdivision),
+        self.pad = (lattice.lattice.domain().lengths()).map(|length| match length {
+            None => lattice.subdivision,
             Some(_) => 0,
-        };
+        });
         let mut cells = 1u64;
         for axis in 0..3 {
-            self.origin[axis] = low[axis] - pad(axis);
-            let dim = (high[axis] - low[axis]) as u64 + 1 + 2 * pad(axis) as u64;
+            self.origin[axis] = low[axis] - i64::from(self.pad[axis]);
+            let dim = (high[axis] - low[axis]) as u64 + 1 + 2 * u64::from(self.pad[axis]);
             self.dims[axis] = u32::try_from(dim).unwrap_or(u32::MAX);
             cells = cells.saturating_mul(dim);
         }

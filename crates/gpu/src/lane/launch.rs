@@ -103,6 +103,9 @@ pub(crate) struct GridKernels {
     settle_crowded: Kernel,
     settle: [Kernel; 2],
     counts_in_order: Kernel,
+    order_of_points: Kernel,
+    values_in_order: Kernel,
+    fill_values: Kernel,
 }
 
 /// What sorting a set reads and writes.
@@ -134,6 +137,9 @@ impl GridKernels {
             settle_crowded: kernel("grid_settle_crowded")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
             counts_in_order: kernel("counts_in_order")?,
+            order_of_points: kernel("order_of_points")?,
+            values_in_order: kernel("values_in_order")?,
+            fill_values: kernel("fill_values")?,
         })
     }
 
@@ -371,6 +377,55 @@ impl GridKernels {
                 .start(stream, shape, &[&points.at, &counts, &points.count, &out])
         }
     }
+
+    pub(crate) fn order_of_points(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        out: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.order_of_points
+                .start(stream, shape, &[&points.at, &points.count, &out])
+        }
+    }
+
+    pub(crate) fn fill_values(
+        &self,
+        stream: &CudaStream,
+        out: CUdeviceptr,
+        count: usize,
+        value: f32,
+    ) -> Result<(), Error> {
+        let shape = (blocks(count, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.fill_values
+                .start(stream, shape, &[&out, &(count as u64), &value])
+        }
+    }
+
+    /// `from` and `to` hold `channels` numbers of four bytes per point.
+    pub(crate) fn values_in_order(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        from: CUdeviceptr,
+        channels: u32,
+        to: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.values_in_order.start(
+                stream,
+                shape,
+                &[&points.at, &from, &channels, &points.count, &to],
+            )
+        }
+    }
 }
 
 /// The kernels of one traversal program.
@@ -541,7 +596,7 @@ impl TraversalKernels {
         &self,
         stream: &CudaStream,
         points: &Points,
-        fields: CUdeviceptr,
+        (fields, stride): (CUdeviceptr, u32),
         sources: CUdeviceptr,
         more: CUdeviceptr,
     ) -> Result<(), Error> {
@@ -555,7 +610,7 @@ impl TraversalKernels {
             gather.start(
                 stream,
                 shape,
-                &[&points.at, &fields, &points.count, &sources, &more],
+                &[&points.at, &fields, &stride, &points.count, &sources, &more],
             )
         }
     }

@@ -41,6 +41,7 @@ pub(crate) struct Points {
     pub(crate) sparse: u32,
     pub(crate) cells: u32,
     pub(crate) count: u32,
+    pub(crate) pad: [u32; 3],
 }
 
 /// `Row` of contract.cuh.
@@ -82,6 +83,7 @@ pub(crate) struct Outlet {
     pub(crate) target_fields: CUdeviceptr,
     pub(crate) results: CUdeviceptr,
     pub(crate) combine: u32,
+    pub(crate) target_stride: u32,
     pub(crate) uniforms: [f32; MOST_UNIFORMS],
 }
 

@@ -10,6 +10,7 @@ use super::{
     walk::{PairOfPoints, Scratch},
 };
 use crate::Error;
+use cudarc::driver::CudaView;
 
 /// Which pairs a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -87,7 +88,8 @@ impl GpuLane {
             bytes: usize::MAX,
             what: "entries of lists".to_owned(),
         })?;
-        lists.entries.reserve(&self.stream, room)?;
+        // Room to grow, for later searches that do not wait.
+        lists.entries.reserve(&self.stream, room + room / 16)?;
         lists.fill(self, of, kind, strategy, pairs)?;
         lists.targets = targets;
         lists.pairs = pairs;
@@ -141,6 +143,27 @@ impl DeviceLists {
                 room,
             }),
         }
+    }
+
+    /// Whether there is storage for entries, from an earlier search.
+    pub fn has_room(&self) -> bool {
+        self.entries.capacity() > 0
+    }
+
+    /// The storage has turned out too small: makes the next search find out how much is needed.
+    pub fn outgrown(&mut self) {
+        self.entries.release();
+    }
+
+    /// Start and length of every list in the caller's order, and the storage of the entries; None
+    /// before the first search.
+    pub fn views(&self) -> Option<(CudaView<'_, u64>, CudaView<'_, u32>, CudaView<'_, u32>)> {
+        let entries = self.entries.view(self.entries.capacity())?;
+        Some((
+            self.list_starts.view(self.targets)?,
+            self.list_counts.view(self.targets)?,
+            entries,
+        ))
     }
 
     /// Number of targets.

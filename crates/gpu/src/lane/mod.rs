@@ -9,6 +9,7 @@
 
 mod buffer;
 mod grid;
+mod host;
 mod launch;
 mod layout;
 mod lists;
@@ -17,14 +18,15 @@ mod programs;
 mod strategy;
 mod walk;
 
-pub use grid::{DeviceLattice, DevicePoints, Measured};
+pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
+pub use host::HostBuffer;
 pub use lists::{DeviceLists, ListKind};
-pub use pairs::{PairFields, PairProgram, PairScratch};
+pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};
 pub(crate) use programs::traversal_programs;
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
 
-use crate::{DeviceInfo, Error, Modules, open, probe::describe};
+use crate::{DeviceInfo, Error, Module, Modules, Program, open, probe::describe};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
 use launch::GridKernels;
 use programs::Traversals;
@@ -94,6 +96,44 @@ impl GpuLane {
         Ok(Self { shared, stream })
     }
 
+    /// As [`new`](Self::new), for work in the order of a stream of the caller's, on the stream's GPU.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn on(stream: &Arc<CudaStream>) -> Result<Self, Error> {
+        let device = u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX);
+        Ok(Self {
+            shared: Shared::of(device)?,
+            stream: stream.clone(),
+        })
+    }
+
+    /// The stream on which the lane does everything.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
+    ///
+    /// # Errors
+    /// Those of [`Modules::load`].
+    pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
+        self.shared.modules.load(program)
+    }
+
+    /// Refuses arrays of another GPU.
+    fn holds(&self, what: &'static str, found: usize) -> Result<(), Error> {
+        let expected = self.stream.context().ordinal();
+        match found == expected {
+            true => Ok(()),
+            false => Err(Error::OtherDevice {
+                what,
+                found,
+                expected,
+            }),
+        }
+    }
+
     /// The GPU.
     pub fn device(&self) -> &DeviceInfo {
         &self.shared.device
@@ -117,16 +157,28 @@ impl GpuLane {
     pub fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, f32), Error> {
         let begin = self.mark()?;
         let result = work()?;
-        let end = self.mark()?;
-        let milliseconds = begin
-            .elapsed_ms(&end)
-            .map_err(|error| Error::driver("cuEventElapsedTime", error))?;
+        let milliseconds = self.since(&begin)?;
         Ok((result, milliseconds))
     }
 
-    fn mark(&self) -> Result<CudaEvent, Error> {
+    /// A mark in the lane's work, for [`since`](Self::since).
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn mark(&self) -> Result<CudaEvent, Error> {
         self.stream
             .record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
             .map_err(|error| Error::driver("cuEventRecord", error))
+    }
+
+    /// Milliseconds of the device from a mark to the end of what has been started; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn since(&self, begin: &CudaEvent) -> Result<f32, Error> {
+        let end = self.mark()?;
+        begin
+            .elapsed_ms(&end)
+            .map_err(|error| Error::driver("cuEventElapsedTime", error))
     }
 }

@@ -4,23 +4,38 @@ use super::{
     GpuLane,
     buffer::Buffer,
     layout::{MOST_UNIFORMS, Outlet},
-    programs::{Traversal, Work},
+    programs::{Open, Traversal, Work},
     strategy::Strategy,
     walk::{PairOfPoints, Scratch},
 };
 use crate::{Error, Program};
+use cudarc::driver::{
+    CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, sys::CUdeviceptr,
+};
 use nearfield_pairs::{Channels, PairKernel, Reduce};
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    hash::{Hash, Hasher},
+};
 
 /// What a pair kernel is compiled from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairProgram {
     pub(crate) name: Cow<'static, str>,
     pub(crate) text: Cow<'static, str>,
+    pub(crate) function: Cow<'static, str>,
     pub(crate) targets: usize,
     pub(crate) sources: usize,
     pub(crate) outputs: usize,
     pub(crate) reduce: Reduce,
+}
+
+impl Hash for PairProgram {
+    /// Of the text the length alone: programs are looked up at every step, and few have the same
+    /// names.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, &self.function, self.text.len()).hash(state);
+    }
 }
 
 /// Channels of the points, those of one point side by side, in the caller's order.
@@ -52,6 +67,7 @@ impl PairProgram {
         let program = Self {
             name: cuda.name,
             text: cuda.text,
+            function: cuda.function,
             targets: K::Target::COUNT,
             sources: K::Source::COUNT,
             outputs: K::Output::COUNT,
@@ -60,18 +76,98 @@ impl PairProgram {
         Ok((program, cuda.uniforms))
     }
 
+    /// The text with a function `pair` in it.
+    pub(crate) fn user_text(&self) -> Cow<'_, str> {
+        if self.function == "pair" {
+            return Cow::Borrowed(&self.text);
+        }
+        // Behind the kernel's own lines, so that messages keep their numbers.
+        Cow::Owned(format!(
+            "{}\n__device__ __forceinline__ void pair(const float* u, const Pair& p, const float* t, \
+             const float* s, float* r) {{ {}(u, p, t, s, r); }}\n",
+            self.text, self.function
+        ))
+    }
+
     /// The whole program that one thread per target of one set in an open domain runs, for checks
     /// that need no GPU.
     pub fn program(&self) -> Program {
         let traversal = Traversal {
             strategy: Strategy::Flat,
             work: Work::Pairs(self.clone()),
-            open: true,
+            open: Open::OneSet,
             subdivision: 1,
             half: false,
         };
         traversal.program()
     }
+}
+
+/// Values on the device, so many a point, in the caller's order.
+#[derive(Debug)]
+pub struct DeviceField<'a> {
+    values: CudaView<'a, f32>,
+    stride: usize,
+}
+
+impl<'a> DeviceField<'a> {
+    /// The values of a point begin `stride` numbers behind those of the one before. A kernel reads
+    /// as many of them, from the first on, as it has channels; to read others, let `values` begin
+    /// there.
+    pub fn new(values: CudaView<'a, f32>, stride: usize) -> Self {
+        Self { values, stride }
+    }
+
+    /// Whether `points` have `channels` each.
+    fn check(
+        &self,
+        lane: &GpuLane,
+        what: &'static str,
+        points: usize,
+        channels: usize,
+    ) -> Result<(), Error> {
+        lane.holds(what, self.values.stream().context().ordinal())?;
+        let needed = match points {
+            0 => 0,
+            points => (points - 1) * self.stride + channels,
+        };
+        match self.values.len() >= needed && self.stride >= channels {
+            true => Ok(()),
+            false => Err(Error::FieldLength {
+                what,
+                found: self.values.len(),
+                expected: needed,
+            }),
+        }
+    }
+}
+
+/// Channels on the device.
+#[derive(Debug, Default)]
+pub struct DeviceFields<'a> {
+    /// Of every target; None where the kernel reads none.
+    pub targets: Option<DeviceField<'a>>,
+    /// Of every source.
+    pub sources: Option<DeviceField<'a>>,
+}
+
+/// What becomes of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Deliver {
+    /// They overwrite what was there.
+    #[default]
+    Write,
+    /// They are added to it, or the smaller or larger is kept, as the kernel's reduction says.
+    Combine,
+}
+
+/// Where a traversal finds channels, and puts results.
+#[derive(Debug, Clone, Copy)]
+struct Channelled {
+    targets: (CUdeviceptr, u32),
+    sources: (CUdeviceptr, u32),
+    results: CUdeviceptr,
+    deliver: Deliver,
 }
 
 /// Buffers of a traversal that evaluates a pair kernel, kept between steps.
@@ -82,6 +178,7 @@ pub struct PairScratch {
     sources: Buffer<[f32; 4]>,
     more: Buffer<[f32; 4]>,
     results: Buffer<f32>,
+    counts: Buffer<u32>,
     scratch: Scratch,
 }
 
@@ -93,26 +190,26 @@ impl Default for PairScratch {
             sources: Buffer::new("sorted fields"),
             more: Buffer::new("sorted fields"),
             results: Buffer::new("results"),
+            counts: Buffer::new("counts of neighbours"),
             scratch: Scratch::default(),
         }
     }
 }
 
 impl PairScratch {
-    /// Copies channels of the sources to the device.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] and [`Error::Driver`].
-    pub fn upload_source_fields(&mut self, lane: &GpuLane, fields: &[f32]) -> Result<(), Error> {
-        self.source_fields.upload(&lane.stream, fields)
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        self.target_fields.bytes()
+            + self.source_fields.bytes()
+            + self.sources.bytes()
+            + self.more.bytes()
+            + self.results.bytes()
+            + self.counts.bytes()
     }
 
-    /// Copies channels of the targets to the device.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] and [`Error::Driver`].
-    pub fn upload_target_fields(&mut self, lane: &GpuLane, fields: &[f32]) -> Result<(), Error> {
-        self.target_fields.upload(&lane.stream, fields)
+    /// What counting needs.
+    pub(super) fn counting(&mut self) -> (&mut Buffer<u32>, &mut Scratch) {
+        (&mut self.counts, &mut self.scratch)
     }
 }
 
@@ -152,26 +249,101 @@ impl GpuLane {
         scratch.target_fields.upload(&self.stream, fields.targets)?;
         scratch.source_fields.upload(&self.stream, fields.sources)?;
         scratch.results.reserve(&self.stream, results.len())?;
-        self.evaluate_resident(of, (program, uniforms), strategy, scratch)?;
+        let places = Channelled {
+            targets: (scratch.target_fields.address(), program.targets as u32),
+            sources: (scratch.source_fields.address(), program.sources as u32),
+            results: scratch.results.address(),
+            deliver: Deliver::Write,
+        };
+        self.evaluate_at(of, (program, uniforms), places, strategy, scratch)?;
         scratch.results.download(&self.stream, 0, results)
     }
 
-    /// As [`evaluate`](Self::evaluate), from fields that are in `scratch` already and into results
-    /// that stay there, without waiting for the device.
+    /// As [`evaluate`](Self::evaluate), from channels on the device into results on the device,
+    /// without waiting for it. With strategies that launch kernels from kernels it waits for them.
     ///
     /// # Errors
-    /// Those of [`evaluate`](Self::evaluate).
+    /// Those of [`evaluate`](Self::evaluate), and [`Error::OtherDevice`].
     pub fn evaluate_resident(
         &self,
         of: PairOfPoints<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
+        fields: DeviceFields<'_>,
+        (results, deliver): (&mut CudaViewMut<'_, f32>, Deliver),
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        scratch
-            .results
-            .reserve(&self.stream, of.targets.len() * program.outputs)?;
+        let stream = &self.stream;
+        self.holds("results", results.stream().context().ordinal())?;
+        fits("results", results.len(), of.targets.len() * program.outputs)?;
+        let sides = [
+            (
+                "fields of targets",
+                &fields.targets,
+                of.targets.len(),
+                program.targets,
+            ),
+            (
+                "fields of sources",
+                &fields.sources,
+                of.sources.len(),
+                program.sources,
+            ),
+        ];
+        let mut found = [(0, 0); 2];
+        // The guards tell the streams that own the arrays how long they are in use here.
+        let mut guards = Vec::with_capacity(2);
+        for (place, (what, field, points, channels)) in found.iter_mut().zip(sides) {
+            match field {
+                _ if channels == 0 => {}
+                None => fits(what, 0, points * channels)?,
+                Some(field) => {
+                    field.check(self, what, points, channels)?;
+                    let (address, guard) = field.values.device_ptr(stream);
+                    let stride = u32::try_from(field.stride).map_err(|_| Error::FieldLength {
+                        what,
+                        found: field.stride,
+                        expected: channels,
+                    })?;
+                    *place = (address, stride);
+                    guards.push(guard);
+                }
+            }
+        }
+        let [targets, sources] = found;
+        let (results, _held) = results.device_ptr_mut(stream);
+        let places = Channelled {
+            targets,
+            sources,
+            results,
+            deliver,
+        };
+        self.evaluate_at(of, (program, uniforms), places, strategy, scratch)
+    }
+
+    fn evaluate_at(
+        &self,
+        of: PairOfPoints<'_>,
+        (program, uniforms): (&PairProgram, &[f32]),
+        places: Channelled,
+        strategy: Strategy,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        if of.targets.is_empty() {
+            return Ok(());
+        }
         let count = of.sources.len();
+        if count == 0 {
+            let (all, identity) = (
+                of.targets.len() * program.outputs,
+                program.reduce.identity(),
+            );
+            let grid = &self.shared.grid;
+            return match places.deliver {
+                Deliver::Combine => Ok(()),
+                Deliver::Write => grid.fill_values(&self.stream, places.results, all, identity),
+            };
+        }
         let records = (program.sources + 2) / 4;
         // Loops over candidates read up to two points behind the last.
         scratch.sources.reserve(&self.stream, count + 2)?;
@@ -182,13 +354,15 @@ impl GpuLane {
             .traversals
             .get(&self.shared.modules, &traversal)?;
         let (sources, more) = (scratch.sources.address(), scratch.more.address());
-        let fields = scratch.source_fields.address();
-        kernels.gather(&self.stream, &of.sources.layout(), fields, sources, more)?;
+        let points = of.sources.layout();
+        kernels.gather(&self.stream, &points, places.sources, sources, more)?;
         let mut outlet = Outlet {
             sources,
             more,
-            target_fields: scratch.target_fields.address(),
-            results: scratch.results.address(),
+            target_fields: places.targets.0,
+            target_stride: places.targets.1,
+            results: places.results,
+            combine: u32::from(places.deliver == Deliver::Combine),
             ..Outlet::default()
         };
         for (to, from) in outlet.uniforms.iter_mut().zip(uniforms) {

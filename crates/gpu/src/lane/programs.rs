@@ -22,14 +22,22 @@ pub(crate) enum Work {
     Pairs(PairProgram),
 }
 
+/// Whether the domain is open and tables are dense, so that candidates are found in a simpler way;
+/// the numbers are those of `NF_OPEN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Open {
+    No,
+    OneSet,
+    TwoSets,
+}
+
 /// What tells one traversal program from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Traversal {
     pub(crate) strategy: Strategy,
     pub(crate) work: Work,
-    /// One set in an open domain: candidates are found without bounds checks.
-    pub(crate) open: bool,
-    /// Cells to a radius; matters only where `open`.
+    pub(crate) open: Open,
+    /// Cells to a radius.
     pub(crate) subdivision: u32,
     /// Half lists, also when they are only counted.
     pub(crate) half: bool,
@@ -38,9 +46,10 @@ pub(crate) struct Traversal {
 impl Traversal {
     /// Its text.
     pub(crate) fn program(&self) -> Program {
+        let unrolled = self.strategy == Strategy::Flat && self.open != Open::No;
         let program = Program::from(self.source())
-            .define("NF_OPEN", u32::from(self.open))
-            .define("NF_K", if self.open { self.subdivision } else { 1 })
+            .define("NF_OPEN", self.open as u32)
+            .define("NF_K", if unrolled { self.subdivision } else { 1 })
             .define("NF_HALF", self.half);
         let work = match &self.work {
             Work::Count => 0,
@@ -61,12 +70,12 @@ impl Traversal {
             .define("NF_SOURCES", pairs.sources)
             .define("NF_OUTPUTS", pairs.outputs)
             .define("NF_REDUCE", reduce)
-            .user_text(pairs.name.as_ref(), pairs.text.as_ref())
+            .user_text(pairs.name.as_ref(), pairs.user_text())
     }
 
     fn source(&self) -> &'static Source {
         match self.strategy {
-            Strategy::Flat => &nearfield_kernels::FLAT,
+            Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
             Strategy::CellTasks => &nearfield_kernels::TASKS,
             Strategy::ChildPerCell | Strategy::ChildAggregated => &nearfield_kernels::CHILDREN,
         }
@@ -76,7 +85,7 @@ impl Traversal {
         let module = modules.load(&self.program())?;
         let pairs = matches!(self.work, Work::Pairs(_));
         Ok(match self.strategy {
-            Strategy::Flat => {
+            Strategy::Flat | Strategy::Auto => {
                 let lists = matches!(self.work, Work::Lists(_));
                 TraversalKernels::Flat(Flat::load(&module, lists, pairs)?)
             }
@@ -116,13 +125,19 @@ pub(crate) fn traversal_programs() -> Vec<Program> {
     let mut programs = Vec::new();
     for strategy in Strategy::ALL {
         // Of the two that launch children, one program serves both.
-        let open = [false, true].into_iter();
-        for open in open.filter(|open| !open || strategy == Strategy::Flat) {
-            if strategy == Strategy::ChildAggregated {
+        if strategy == Strategy::ChildAggregated {
+            continue;
+        }
+        let flat = strategy == Strategy::Flat;
+        for open in [Open::No, Open::OneSet, Open::TwoSets] {
+            if open == Open::TwoSets && !flat {
                 continue;
             }
-            for subdivision in if open { 1..=3 } else { 1..=1 } {
-                programs.extend(works.iter().map(|work| {
+            let unrolled = flat && open != Open::No;
+            for subdivision in if unrolled { 1..=3 } else { 1..=1 } {
+                let works = works.iter();
+                let found = |work: &&Work| open != Open::TwoSets || !matches!(work, Work::Lists(_));
+                programs.extend(works.filter(found).map(|work| {
                     let half = *work == Work::Lists(ListKind::Half);
                     let traversal = Traversal {
                         strategy,

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 /// A way of traversing; all give the same neighbours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum Strategy {
     /// One thread per target.
@@ -16,15 +16,19 @@ pub enum Strategy {
     ChildAggregated,
     /// The same tiles from a list of tasks made on the device, without launches from kernels.
     CellTasks,
+    /// The engine measures on its first steps which of the others is the fastest for its points,
+    /// with how many cells to a radius, and goes on with that. Asked of a lane itself, which keeps
+    /// no times, it is [`Flat`](Self::Flat).
+    Auto,
 }
 
 /// A strategy's name that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown strategy {0:?}: use flat, child-per-cell, child-aggregated or cell-tasks")]
+#[error("unknown strategy {0:?}: use flat, child-per-cell, child-aggregated, cell-tasks or auto")]
 pub struct ParseStrategyError(String);
 
 impl Strategy {
-    /// Every strategy.
+    /// Every strategy that runs; [`Auto`](Self::Auto) is a choice among them.
     pub const ALL: [Self; 4] = [
         Self::Flat,
         Self::ChildPerCell,
@@ -39,6 +43,7 @@ impl Strategy {
             Self::ChildPerCell => "child-per-cell",
             Self::ChildAggregated => "child-aggregated",
             Self::CellTasks => "cell-tasks",
+            Self::Auto => "auto",
         }
     }
 
@@ -60,6 +65,7 @@ impl FromStr for Strategy {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
+            .chain([Self::Auto])
             .find(|strategy| strategy.name() == text)
             .ok_or_else(|| ParseStrategyError(text.to_owned()))
     }
@@ -71,7 +77,7 @@ mod tests {
 
     #[test]
     fn every_name_is_parsed_and_printed() {
-        for strategy in Strategy::ALL {
+        for strategy in Strategy::ALL.into_iter().chain([Strategy::Auto]) {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));
         }
         let error = "fast".parse::<Strategy>().unwrap_err().to_string();

@@ -7,11 +7,12 @@ use super::{
     launch::{ChildArguments, Children, TraversalKernels, scan_tiles},
     layout::{Launches, Outlet, Walk},
     lists::ListKind,
-    programs::{Traversal, Work},
+    pairs::PairScratch,
+    programs::{Open, Traversal, Work},
     strategy::Strategy,
 };
 use crate::Error;
-use cudarc::driver::sys::CUlimit;
+use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUlimit};
 
 /// A pair of sets on one lattice.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +53,17 @@ impl PairOfPoints<'_> {
 
     /// The program that does `work` with these pairs.
     pub(crate) fn traversal(&self, strategy: Strategy, work: Work, half: bool) -> Traversal {
+        let strategy = match strategy {
+            Strategy::Auto => Strategy::Flat,
+            strategy => strategy,
+        };
         let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
-        let open = self.same_set && plain && strategy == Strategy::Flat;
+        let open = match plain {
+            true if self.same_set => Open::OneSet,
+            // Lists of two sets, and tiles of theirs, are rare.
+            true if strategy == Strategy::Flat && !matches!(work, Work::Lists(_)) => Open::TwoSets,
+            _ => Open::No,
+        };
         Traversal {
             strategy,
             work,
@@ -104,6 +114,43 @@ impl GpuLane {
         )?;
         ordered.download(&self.stream, 0, &mut counts)?;
         Ok(counts)
+    }
+
+    /// As [`count`](Self::count) into an array of the device, without waiting for it.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count), [`Error::FieldLength`] and [`Error::OtherDevice`].
+    pub fn count_resident(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        counts: &mut CudaViewMut<'_, u32>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        self.holds("counts", counts.stream().context().ordinal())?;
+        if counts.len() != of.targets.len() {
+            return Err(Error::FieldLength {
+                what: "counts",
+                found: counts.len(),
+                expected: of.targets.len(),
+            });
+        }
+        if of.is_empty() {
+            let failed = |error| Error::driver("clearing counts", error);
+            return match of.targets.is_empty() {
+                true => Ok(()),
+                false => self.stream.memset_zeros(counts).map_err(failed),
+            };
+        }
+        let (sorted, scratch) = scratch.counting();
+        sorted.reserve(&self.stream, of.targets.len())?;
+        self.count_into(of, kind, strategy, sorted, scratch)?;
+        let (out, _held) = counts.device_ptr_mut(&self.stream);
+        let points = of.targets.layout();
+        self.shared
+            .grid
+            .counts_in_order(&self.stream, &points, sorted.address(), out)
     }
 
     /// Number of neighbours of every sorted target.

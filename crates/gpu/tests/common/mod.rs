@@ -41,7 +41,7 @@ impl Scene {
                     all = all.union(&bounds);
                     placed.push((set, bounds));
                 }
-                Measured::NotFinite { first } => panic!("point {first} is not finite"),
+                Measured::NotFinite { first, .. } => panic!("point {first} is not finite"),
             }
         }
         let radius = Radius::new(radius).unwrap();

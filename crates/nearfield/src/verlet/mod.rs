@@ -133,7 +133,7 @@ impl VerletLists {
         set: PointSetId,
         positions: impl Into<Positions<'a>>,
     ) -> Result<(), Error> {
-        self.engine.grid(set)?;
+        self.engine.known(set)?;
         // Left empty for the moment; nothing below can get lost on the way.
         let mut tracked = std::mem::take(&mut self.sets[set.0]);
         let taken = self.take(set, &mut tracked, positions.into());
@@ -196,7 +196,7 @@ impl VerletLists {
     /// # Errors
     /// [`Error::UnknownPointSet`].
     pub fn displacement(&self, set: PointSetId) -> Result<f64, Error> {
-        self.engine.grid(set)?;
+        self.engine.known(set)?;
         Ok(self.sets[set.0].moved())
     }
 

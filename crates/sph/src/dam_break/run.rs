@@ -140,7 +140,7 @@ impl Course {
         plot_front(&args.output.join("front.png"), simulation, &front)?;
         let frames = self.frames.finish()?;
         self.bar.finish_and_clear();
-        let report = simulation.engine_report();
+        let running = simulation.running();
         let momentum = simulation.momentum();
         let compared: Vec<Comparison> = experiments()
             .iter()
@@ -158,9 +158,9 @@ impl Course {
             scaled_time: Units::of(simulation.config()).scaled_time(simulation.time()),
             wall_seconds: begin.elapsed().as_secs_f64(),
             solver_seconds,
-            device: report.device.to_string(),
-            device_reason: report.reason.to_owned(),
-            threads: report.threads,
+            device: running.device.to_string(),
+            device_reason: running.reason,
+            threads: running.threads,
             mass_kg: simulation.mass(),
             energy: energy_summary(&self.journal),
             momentum_residual: momentum.residual().length() / momentum.gravity.length(),

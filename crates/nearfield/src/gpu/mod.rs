@@ -3,26 +3,35 @@
 //! The host keeps everything too, so nothing is lost when the GPU fails: the step is finished on
 //! the CPU lane, as are all that follow, and the report says why.
 
-use crate::{
-    Device, Engine, Error, GpuReport, ListOrder, PairKernel, PointSetId, Strategy, Traversal,
-};
-use nearfield_cpu::{ListKind, Output, RadiusRule};
+mod lent;
+mod times;
+mod traverse;
+
+use crate::{Device, Engine, Error, GpuReport, ListOrder, PointSetId, Strategy};
+use lent::{PageLocked, Received};
+use nearfield_cpu::{ListKind, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, DeviceLattice, DeviceLists, DevicePoints, GpuLane, PairFields, PairOfPoints,
-    PairProgram, PairScratch,
+    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer,
+    PairOfPoints, PairScratch, Way,
 };
-use nearfield_grid::{Bounds, Lattice};
-use nearfield_pairs::{Channels, Field};
+use nearfield_grid::{Bounds, Lattice, Positions};
+use rayon::prelude::*;
 use std::{
-    borrow::Cow,
+    hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use times::Times;
 use tracing::field::Empty;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table.
 const FINER_FROM: f64 = 4.0;
 /// Cells per point that the finer table may have.
 const FINER_CELLS: f64 = 12.0;
+/// Cells per point that a table may have to be tried by the strategy `auto`.
+const MOST_CELLS: f64 = 20.0;
+
+/// Numbers that one thread copies at a time.
+const COPIED: usize = 1 << 15;
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
@@ -36,9 +45,12 @@ struct State {
     lane: GpuLane,
     /// Positions on the device are current; sorting waits for the first search.
     sets: Vec<Placed>,
+    times: Times,
     lattice: Option<DeviceLattice>,
     lists: DeviceLists,
     scratch: PairScratch,
+    /// Where results arrive, made when first needed.
+    results: Option<HostBuffer<f32>>,
     failed: Option<String>,
 }
 
@@ -55,16 +67,31 @@ impl GpuSide {
             state: Mutex::new(State {
                 lane: GpuLane::new(number)?,
                 sets: Vec::new(),
+                times: Times::default(),
                 lattice: None,
                 lists: DeviceLists::default(),
                 scratch: PairScratch::default(),
+                results: None,
                 failed: None,
             }),
         })
     }
 
+    /// Memory for a copy of positions that the GPU can read: `old`, where it suffices. None when
+    /// the GPU has failed, now or before.
+    fn copy(&self, old: Option<HostBuffer<f32>>, numbers: usize) -> Option<HostBuffer<f32>> {
+        self.attempt(|state| {
+            // It may be reading the old copy.
+            state.lane.wait()?;
+            match old.filter(|old| old.len() >= numbers) {
+                Some(old) => Ok(old),
+                None => state.lane.host_buffer(numbers + numbers / 8),
+            }
+        })
+    }
+
     /// Copies the checked positions of a set to the device.
-    pub(crate) fn place(&mut self, set: usize, positions: &[[f32; 3]]) {
+    fn place(&self, set: usize, positions: &[f32]) {
         let bytes = size_of_val(positions);
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
@@ -75,7 +102,7 @@ impl GpuSide {
             }
             let target = &mut state.sets[set];
             target.sorted = false;
-            state.lane.upload(&mut target.points, positions).map(drop)
+            state.lane.receive(&mut target.points, positions)
         });
     }
 
@@ -89,11 +116,16 @@ impl GpuSide {
         let sets = state.sets.iter().map(|set| set.points.bytes());
         GpuReport {
             name: state.lane.device().name.clone(),
-            strategy,
+            strategy: state.times.way().map_or(strategy, |way| way.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>() + state.lists.bytes(),
+            tried: state.times.tried(),
             failed: state.failed.clone(),
         }
+    }
+
+    fn failed(&self) -> bool {
+        self.locked().failed.is_some()
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -119,11 +151,50 @@ impl GpuSide {
 }
 
 impl State {
+    /// The way to run: that of the engine's settings, or what the times so far speak for.
+    fn way(&mut self, engine: &Engine) -> Way {
+        let (strategy, all) = (engine.settings.strategy, engine.bounds());
+        if strategy != Strategy::Auto {
+            return Way {
+                strategy,
+                subdivision: engine.gpu_subdivision(&all),
+            };
+        }
+        let sorted = self.lattice.is_some() && self.sets.iter().all(|set| set.sorted);
+        match self.times.way().filter(|_| sorted) {
+            Some(way) => way,
+            None => {
+                let (class, finest) = engine.crowding(&all);
+                self.times.next(class, finest)
+            }
+        }
+    }
+
+    /// Does `work` and books its time; `name` tells it from other works of the step.
+    fn booked<T>(
+        &mut self,
+        name: impl Hash,
+        work: impl FnOnce(&mut Self) -> Result<T, gpu::Error>,
+    ) -> Result<T, gpu::Error> {
+        if self.times.way().is_none() {
+            return work(self);
+        }
+        let begin = self.lane.mark()?;
+        let done = work(self)?;
+        self.times.book(name, self.lane.since(&begin)?);
+        Ok(done)
+    }
+
     /// Brings all sets onto a lattice for the GPU, which has its own cell size.
-    fn sort(&mut self, engine: &Engine) -> Result<(), gpu::Error> {
+    fn sort(&mut self, engine: &Engine) -> Result<Strategy, gpu::Error> {
+        let way = self.way(engine);
+        self.booked("sort", |state| state.sort_by(engine, way.subdivision))?;
+        Ok(way.strategy)
+    }
+
+    fn sort_by(&mut self, engine: &Engine, subdivision: u32) -> Result<(), gpu::Error> {
         let _span = tracing::debug_span!("gpu.sort").entered();
         let all = engine.bounds();
-        let subdivision = engine.gpu_subdivision(&all);
         let (radius, domain) = (engine.lattice.radius(), *engine.lattice.domain());
         let lattice = match Lattice::new(radius, domain, subdivision, &all) {
             Ok(lattice) => lattice,
@@ -168,23 +239,58 @@ impl Engine {
         }
     }
 
-    /// Cells to a radius on the GPU: finer ones test fewer candidates, but their table has to be
-    /// filled every step.
+    /// Hands checked positions to the GPU, to be sorted there; false when the host has to.
+    pub(crate) fn place_on_gpu(
+        &mut self,
+        set: PointSetId,
+        positions: Positions<'_>,
+        bounds: Bounds,
+    ) -> bool {
+        let Some(gpu) = self.gpu_for_lists() else {
+            return false;
+        };
+        let numbers = 3 * positions.len();
+        if gpu.failed() {
+            return false;
+        }
+        let old = self.sets[set.0].grid.take_copy(&self.lattice);
+        let Some(mut copy) = self.gpu.as_ref().and_then(|gpu| gpu.copy(old, numbers)) else {
+            return false;
+        };
+        let packed = positions.to_packed();
+        let from = packed.as_flattened();
+        self.lane.install(|| {
+            let to = copy[..numbers].par_chunks_mut(COPIED);
+            to.zip(from.par_chunks(COPIED))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+        });
+        let grid = &mut self.sets[set.0].grid;
+        grid.defer((copy, positions.len()), bounds, &self.lattice);
+        if let (Some(gpu), Some(copied)) = (&self.gpu, self.sets[set.0].grid.copied()) {
+            gpu.place(set.0, copied);
+        }
+        true
+    }
+
+    /// Cells to a radius on the GPU.
     fn gpu_subdivision(&self, bounds: &Bounds) -> u32 {
         if self.settings.subdivision > 1 {
             return self.settings.subdivision;
         }
-        let edges = self.lattice.edges();
-        let extent = bounds.extent();
+        let points = self.sets.iter().map(|set| set.grid.len()).sum();
+        finer_cells(points, bounds.extent(), self.lattice.edges())
+    }
+
+    /// How crowded cells of the radius' edge are, and the finest cells whose table is no burden.
+    fn crowding(&self, bounds: &Bounds) -> (Class, u32) {
+        let (edges, extent) = (self.lattice.edges(), bounds.extent());
         let cells: f64 = (0..3)
             .map(|axis| extent[axis] / edges[axis] + 1.0)
             .product();
-        let points: usize = self.sets.iter().map(|set| set.grid.points().len()).sum();
-        let points = points.max(1) as f64;
-        match points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
-            true => 2,
-            false => 1,
-        }
+        let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
+        let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MOST_CELLS * points as f64;
+        let finest = (2..=3).rev().find(affordable).unwrap_or(1);
+        (Class::of(points, cells), finest)
     }
 
     /// The GPU, where it can do what the engine's settings ask for.
@@ -215,24 +321,28 @@ impl Engine {
             ListKind::Full => gpu::ListKind::Full,
             ListKind::Half => gpu::ListKind::Half,
         };
-        let strategy = self.settings.strategy;
         let found = self.gpu.as_ref().and_then(|side| {
             side.attempt(|state| {
-                state.sort(self)?;
+                let strategy = state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
-                if let Some(pair) = state.pair(at / sets, at % sets) {
-                    let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
-                    state.lane.search(pair, kind, strategy, &mut storage)?;
-                    span.record("pairs", storage.pairs());
-                }
-                let bytes = 12 * storage.len() as u64 + 4 * storage.pairs();
+                let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
+                state.booked(("lists", at), |state| {
+                    match state.pair(at / sets, at % sets) {
+                        Some(pair) => state.lane.search(pair, kind, strategy, &mut storage),
+                        None => Ok(()),
+                    }
+                })?;
+                let lender = PageLocked(&state.lane);
+                let (targets, pairs) = (storage.len(), storage.pairs());
+                span.record("pairs", pairs);
+                drop(span);
+                let bytes = 12 * targets as u64 + 4 * pairs;
                 let _span = tracing::debug_span!("gpu.download", bytes).entered();
-                let received =
-                    lists.receive(storage.len(), storage.pairs(), |start, count, entries| {
-                        storage
-                            .download(&state.lane, start, count, entries)
-                            .map_err(Received::Gpu)
-                    });
+                let received = lists.receive(targets, pairs, &lender, |start, count, entries| {
+                    storage
+                        .download(&state.lane, start, count, entries)
+                        .map_err(Received::Gpu)
+                });
                 state.lists = storage;
                 match received {
                     Err(Received::Gpu(error)) => Err(error),
@@ -258,147 +368,29 @@ impl Engine {
     ) -> Option<Vec<u32>> {
         let side = self.gpu_for_lists()?;
         let counted = side.attempt(|state| {
-            state.sort(self)?;
-            let Some(pair) = state.pair(targets.0, sources.0) else {
-                return Ok(None);
-            };
+            let strategy = state.sort(self)?;
             let _span = tracing::debug_span!("gpu.count").entered();
-            let counts = state
-                .lane
-                .count(pair, gpu::ListKind::Full, self.settings.strategy)?;
-            Ok(Some(counts))
+            state.booked(("counts", targets, sources), |state| {
+                let Some(pair) = state.pair(targets.0, sources.0) else {
+                    return Ok(None);
+                };
+                let counts = state.lane.count(pair, gpu::ListKind::Full, strategy)?;
+                Ok(Some(counts))
+            })
         });
         counted.flatten()
     }
 }
 
-/// Why lists did not arrive.
-enum Received {
-    Gpu(gpu::Error),
-    Cpu(nearfield_cpu::Error),
-}
-
-impl From<nearfield_cpu::Error> for Received {
-    fn from(error: nearfield_cpu::Error) -> Self {
-        Self::Cpu(error)
-    }
-}
-
-impl<K: PairKernel> Traversal<'_, K> {
-    /// Evaluates the kernel on the GPU; gives `output` back when the CPU lane has to.
-    pub(crate) fn run_on_gpu<'o>(
-        &self,
-        output: Output<'o, K::Output>,
-    ) -> Result<Option<Output<'o, K::Output>>, Error> {
-        let engine = self.engine;
-        let Some(side) = engine.gpu_for_lists() else {
-            return Ok(Some(output));
-        };
-        let (targets, sources) = (engine.points(self.targets)?, engine.points(self.sources)?);
-        self.fields.check::<K>(targets, sources)?;
-        let (Output::Write(values) | Output::Combine(values)) = &output;
-        if values.len() != targets {
-            // The CPU lane says what is wrong.
-            return Ok(Some(output));
-        }
-        // A kernel without CUDA text is the caller's mistake, not the GPU's.
-        let (program, uniforms) = PairProgram::of(self.kernel).map_err(Error::Gpu)?;
-        let of_targets = interleaved(self.fields.targets, targets, K::Target::COUNT);
-        let of_sources = interleaved(self.fields.sources, sources, K::Source::COUNT);
-        let mut results = vec![0.0f32; targets * K::Output::COUNT];
-        let mut refused = None;
-        let done = side.attempt(|state| {
-            state.sort(engine)?;
-            let mut scratch = std::mem::take(&mut state.scratch);
-            let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
-                return Ok(());
-            };
-            let fields = PairFields {
-                targets: &of_targets,
-                sources: &of_sources,
-            };
-            let kernel = std::any::type_name::<K>();
-            let _span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
-            let evaluated = state.lane.evaluate(
-                pair,
-                (&program, &uniforms),
-                fields,
-                engine.settings.strategy,
-                &mut results,
-                &mut scratch,
-            );
-            state.scratch = scratch;
-            match evaluated {
-                Err(error @ gpu::Error::Compile { .. }) => {
-                    refused = Some(error);
-                    Ok(())
-                }
-                evaluated => evaluated,
-            }
-        });
-        if let Some(error) = refused {
-            return Err(Error::Gpu(error));
-        }
-        if done.is_none() {
-            return Ok(Some(output));
-        }
-        deliver::<K>(&results, output);
-        Ok(None)
-    }
-}
-
-/// Results of the device into the caller's values.
-fn deliver<K: PairKernel>(results: &[f32], output: Output<'_, K::Output>) {
-    let channels = K::Output::COUNT;
-    let result = |target: usize, k: usize| results[target * channels + k];
-    match output {
-        Output::Write(values) => {
-            for (target, value) in values.iter_mut().enumerate() {
-                *value = K::Output::read(|k| result(target, k));
-            }
-        }
-        Output::Combine(values) => {
-            for (target, value) in values.iter_mut().enumerate() {
-                let mut before = [0.0; 16];
-                value.write(|k, channel| before[k] = channel);
-                *value = K::Output::read(|k| K::REDUCE.combine(before[k], result(target, k)));
-            }
-        }
-    }
-}
-
-/// The channels of every point side by side; copied only when they come from several fields.
-fn interleaved<'a>(fields: &[Field<'a>], points: usize, channels: usize) -> Cow<'a, [f32]> {
-    if let [field] = fields {
-        return Cow::Borrowed(field.values());
-    }
-    let mut values = vec![0.0; points * channels];
-    let mut first = 0;
-    for field in fields {
-        let width = field.channels();
-        for (to, from) in values
-            .chunks_mut(channels)
-            .zip(field.values().chunks(width))
-        {
-            to[first..first + width].copy_from_slice(from);
-        }
-        first += width;
-    }
-    Cow::Owned(values)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_interleaved_in_their_order() {
-        let velocity = [[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
-        let mass = [7.0f32, 8.0];
-        let fields = [Field::from(&velocity), Field::from(&mass)];
-        let found = interleaved(&fields, 2, 4);
-        assert_eq!(*found, [1.0, 2.0, 3.0, 7.0, 4.0, 5.0, 6.0, 8.0]);
-        assert!(matches!(interleaved(&fields[..1], 2, 3), Cow::Borrowed(_)));
-        assert!(interleaved(&[], 2, 0).is_empty());
+/// Cells to a radius for so many points in a box: finer ones test fewer candidates, but their table
+/// has to be filled every step. `edges` are those of one cell to a radius.
+pub(crate) fn finer_cells(points: usize, extent: [f64; 3], edges: [f64; 3]) -> u32 {
+    let cells: f64 = (0..3)
+        .map(|axis| extent[axis] / edges[axis] + 1.0)
+        .product();
+    let points = points.max(1) as f64;
+    match points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
+        true => 2,
+        false => 1,
     }
 }

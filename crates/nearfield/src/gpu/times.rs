@@ -1,0 +1,94 @@
+//! Times of the strategy `auto`: what a step took, and which way the next one goes.
+
+use nearfield_gpu::{Chooser, Class, Tried, Way};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What times have taught so far, and the step that is being timed.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    chooser: Chooser,
+    step: Option<Step>,
+}
+
+/// All that is done between two sorts, timed together, because the cells are the same for all of it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    class: Class,
+    way: Way,
+    milliseconds: f32,
+    /// Tells one sequence of works from another.
+    work: u64,
+    /// What the way was chosen for: the work of the step before.
+    expected: u64,
+}
+
+impl Times {
+    /// The way of the present step; None when nothing is timed.
+    pub(super) fn way(&self) -> Option<Way> {
+        self.step.map(|step| step.way)
+    }
+
+    /// Begins a step of points as crowded as `class` says, with at most `finest` cells to a radius.
+    pub(super) fn next(&mut self, class: Class, finest: u32) -> Way {
+        let last = self.step.take();
+        // Another sequence of works than the one before says nothing about either.
+        if let Some(step) = last.filter(|step| step.work == step.expected) {
+            self.chooser
+                .record(step.class, step.work, step.way, step.milliseconds);
+        }
+        let expected = last.map_or(0, |step| step.work);
+        let way = self
+            .chooser
+            .choose(class, expected, &class.candidates(finest));
+        self.step = Some(Step {
+            class,
+            way,
+            milliseconds: 0.0,
+            work: 0,
+            expected,
+        });
+        way
+    }
+
+    /// A part of the step is done.
+    pub(super) fn book(&mut self, name: impl Hash, milliseconds: f32) {
+        let Some(step) = &mut self.step else { return };
+        step.milliseconds += milliseconds;
+        let mut hasher = DefaultHasher::new();
+        (step.work, name).hash(&mut hasher);
+        step.work = hasher.finish();
+    }
+
+    /// All that was tried.
+    pub(super) fn tried(&self) -> Vec<Tried> {
+        self.chooser.tried()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of one work that takes so long.
+    fn steps(times: &mut Times, count: usize, work: &str, time: impl Fn(Way) -> f32) -> Way {
+        let class = Class::of(8000, 1000.0);
+        for _ in 0..count {
+            let way = times.next(class, 3);
+            times.book("sort", 0.1);
+            times.book(work, time(way));
+        }
+        times.next(class, 3)
+    }
+
+    #[test]
+    fn every_sequence_of_works_has_its_own_fastest_way() {
+        let mut times = Times::default();
+        let fine = |way: Way| 4.0 - way.subdivision as f32;
+        let coarse = |way: Way| way.subdivision as f32;
+        assert_eq!(steps(&mut times, 30, "force", fine).subdivision, 3);
+        assert_eq!(steps(&mut times, 30, "count", coarse).subdivision, 1);
+        assert_eq!(steps(&mut times, 5, "force", fine).subdivision, 3);
+        let chosen = times.tried().into_iter().filter(|one| one.chosen).count();
+        assert_eq!(chosen, 2);
+    }
+}

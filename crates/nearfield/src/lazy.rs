@@ -1,0 +1,198 @@
+//! A set's grid on the host, sorted only when somebody needs it.
+//!
+//! Engines that work on a GPU sort there. The host keeps a copy of the positions, in memory that the
+//! GPU reads directly, and sorts them when it is asked for something that the GPU does not do, or
+//! when the GPU has failed.
+
+use nearfield_cpu::CpuLane;
+use nearfield_gpu::HostBuffer;
+use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The grid of a set.
+#[derive(Debug)]
+pub(crate) enum LazyGrid {
+    /// It is there.
+    Built(Box<Grid>),
+    /// It is made when first needed.
+    Deferred(Box<Deferred>),
+}
+
+/// What a grid is made from.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    /// Three numbers a point; there may be room behind them.
+    copy: HostBuffer<f32>,
+    points: usize,
+    bounds: Bounds,
+    lattice: Lattice,
+    built: OnceLock<Grid>,
+    /// An old grid, whose memory is used again.
+    spare: Mutex<Option<Grid>>,
+}
+
+impl From<Grid> for LazyGrid {
+    fn from(grid: Grid) -> Self {
+        Self::Built(Box::new(grid))
+    }
+}
+
+impl LazyGrid {
+    /// The grid, made now if need be.
+    pub(crate) fn get(&self, lane: &CpuLane) -> Result<&Grid, Error> {
+        match self {
+            Self::Built(grid) => Ok(grid),
+            Self::Deferred(deferred) => deferred.get(lane),
+        }
+    }
+
+    /// The grid, if it has been made.
+    pub(crate) fn made(&self) -> Option<&Grid> {
+        match self {
+            Self::Built(grid) => Some(grid),
+            Self::Deferred(deferred) => deferred.built.get(),
+        }
+    }
+
+    /// Number of points.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Built(grid) => grid.points().len(),
+            Self::Deferred(deferred) => deferred.points,
+        }
+    }
+
+    /// Bounds of the points.
+    pub(crate) fn bounds(&self) -> &Bounds {
+        match self {
+            Self::Built(grid) => grid.bounds(),
+            Self::Deferred(deferred) => &deferred.bounds,
+        }
+    }
+
+    /// Bytes of the copy of the positions.
+    pub(crate) fn copy_bytes(&self) -> usize {
+        match self {
+            Self::Built(_) => 0,
+            Self::Deferred(deferred) => size_of_val(&*deferred.copy),
+        }
+    }
+
+    /// Sorts positions now. When that fails everything stays as it was.
+    pub(crate) fn build(
+        &mut self,
+        positions: Positions<'_>,
+        bounds: Bounds,
+        lattice: &Lattice,
+        lane: &CpuLane,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Built(grid) => lane.install(|| grid.build(positions, bounds, lattice)),
+            Self::Deferred(deferred) => {
+                let mut grid = deferred.memory();
+                lane.install(|| grid.build(positions, bounds, lattice))?;
+                *self = Self::from(grid);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sorts the points into another lattice: now, if they are sorted, and else when they are.
+    pub(crate) fn rebuild(&mut self, lattice: &Lattice, lane: &CpuLane) -> Result<(), Error> {
+        match self {
+            Self::Built(grid) => lane.install(|| grid.rebuild(lattice)),
+            Self::Deferred(deferred) => {
+                deferred.lattice = lattice.clone();
+                if let Some(old) = deferred.built.take() {
+                    deferred.keep(old);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The copy of the positions, for its memory to be used again. Whoever takes it goes on to
+    /// [`defer`](Self::defer) or [`build`](Self::build).
+    pub(crate) fn take_copy(&mut self, lattice: &Lattice) -> Option<HostBuffer<f32>> {
+        match std::mem::replace(self, Self::from(Grid::new(lattice.clone()))) {
+            Self::Deferred(deferred) => {
+                let (old, copy) = deferred.into_parts();
+                *self = Self::from(old);
+                Some(copy)
+            }
+            built => {
+                *self = built;
+                None
+            }
+        }
+    }
+
+    /// Takes over a copy of `points` positions, to be sorted when needed.
+    pub(crate) fn defer(
+        &mut self,
+        (copy, points): (HostBuffer<f32>, usize),
+        bounds: Bounds,
+        lattice: &Lattice,
+    ) {
+        let old = match std::mem::replace(self, Self::from(Grid::new(lattice.clone()))) {
+            Self::Built(grid) => *grid,
+            Self::Deferred(deferred) => deferred.into_memory(),
+        };
+        *self = Self::Deferred(Box::new(Deferred {
+            copy,
+            points,
+            bounds,
+            lattice: lattice.clone(),
+            built: OnceLock::new(),
+            spare: Mutex::new(Some(old)),
+        }));
+    }
+
+    /// The copied positions, x, y and z of one point after the other.
+    pub(crate) fn copied(&self) -> Option<&[f32]> {
+        match self {
+            Self::Built(_) => None,
+            Self::Deferred(deferred) => Some(deferred.numbers()),
+        }
+    }
+}
+
+impl Deferred {
+    fn numbers(&self) -> &[f32] {
+        &self.copy[..3 * self.points]
+    }
+
+    fn get(&self, lane: &CpuLane) -> Result<&Grid, Error> {
+        if let Some(grid) = self.built.get() {
+            return Ok(grid);
+        }
+        // Nothing is locked while the pool works: a thread that waits for it may meanwhile do other
+        // work, which may come here again. Two that come at once both sort, to the same end.
+        let mut grid = self.memory();
+        let positions = self.numbers().as_chunks::<3>().0;
+        lane.install(|| grid.build(positions.into(), self.bounds, &self.lattice))?;
+        Ok(self.built.get_or_init(|| grid))
+    }
+
+    /// A grid whose contents do not matter.
+    fn memory(&self) -> Grid {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare
+            .take()
+            .unwrap_or_else(|| Grid::new(self.lattice.clone()))
+    }
+
+    fn into_memory(self) -> Grid {
+        self.into_parts().0
+    }
+
+    fn into_parts(mut self) -> (Grid, HostBuffer<f32>) {
+        let built = self.built.take();
+        (built.unwrap_or_else(|| self.memory()), self.copy)
+    }
+
+    fn keep(&self, old: Grid) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        *spare = Some(old);
+    }
+}

@@ -1,0 +1,112 @@
+//! The settings of an engine on the device.
+
+use super::ResidentEngine;
+use crate::{Device, Error, ListKind, Strategy};
+use nearfield_gpu::{self as gpu, GpuLane, cudarc::driver::CudaStream};
+use nearfield_grid::{Bounds, Domain, Radius};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+/// Settings of an engine on the device, made by [`ResidentEngine::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "settings do nothing until on() is called"]
+pub struct ResidentBuilder {
+    pub(super) radius: f32,
+    pub(super) domain: Result<Domain, nearfield_grid::Error>,
+    pub(super) subdivision: u32,
+    pub(super) strategy: Strategy,
+    pub(super) within: Bounds,
+    lists: ListKind,
+}
+
+impl ResidentBuilder {
+    pub(super) fn new(radius: f32) -> Self {
+        Self {
+            radius,
+            domain: Ok(Domain::OPEN),
+            subdivision: 0,
+            strategy: Strategy::Flat,
+            within: Bounds::EMPTY,
+            lists: ListKind::Full,
+        }
+    }
+
+    /// Box length per axis where the domain is periodic, `None` where it is open (the default).
+    pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
+        self.domain = Domain::new(lengths);
+        self
+    }
+
+    /// Cells per radius along each axis; 0, the default, chooses by the points.
+    pub fn subdivision(mut self, cells_per_radius: u32) -> Self {
+        self.subdivision = cells_per_radius;
+        self
+    }
+
+    /// How cells and targets are mapped to threads.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Which pairs lists and counts hold.
+    pub fn lists(mut self, kind: ListKind) -> Self {
+        self.lists = kind;
+        self
+    }
+
+    /// A box that points are expected to stay in, such as the walls of a tank: cells cover it from
+    /// the start, so that no step has to be repeated because points have moved on in it.
+    pub fn within(mut self, low: [f32; 3], high: [f32; 3]) -> Self {
+        self.within = Bounds {
+            min: low,
+            max: high,
+        };
+        self
+    }
+
+    pub(super) fn kind(&self) -> gpu::ListKind {
+        match self.lists {
+            ListKind::Full => gpu::ListKind::Full,
+            ListKind::Half => gpu::ListKind::Half,
+        }
+    }
+
+    /// Starts an engine that does everything on `stream`.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] for a radius or box that cannot be used, and [`Error::Gpu`] when programs
+    /// cannot be compiled or loaded.
+    pub fn on(self, stream: &Arc<CudaStream>) -> Result<ResidentEngine, Error> {
+        self.start(|| GpuLane::on(stream).map_err(Error::Gpu))
+    }
+
+    /// Starts an engine on a stream of its own of this GPU, counted from 0; see
+    /// [`ResidentEngine::stream`].
+    ///
+    /// # Errors
+    /// As [`on`](Self::on), and [`Error::DeviceUnavailable`].
+    pub fn on_gpu(self, number: u32) -> Result<ResidentEngine, Error> {
+        self.start(|| {
+            GpuLane::new(number).map_err(|error| Error::DeviceUnavailable {
+                device: Device::Gpu(number),
+                missing: error.to_string(),
+            })
+        })
+    }
+
+    fn start(self, lane: impl FnOnce() -> Result<GpuLane, Error>) -> Result<ResidentEngine, Error> {
+        Radius::new(self.radius).map_err(Error::Setup)?;
+        self.domain.clone().map_err(Error::Setup)?;
+        Ok(ResidentEngine {
+            settings: self,
+            lane: lane()?,
+            lattice: None,
+            sets: Vec::new(),
+            lists: BTreeMap::new(),
+            scratch: Mutex::default(),
+        })
+    }
+}

@@ -1,0 +1,362 @@
+//! An engine for programs whose data live on a GPU: arrays of the device in and out, on the
+//! caller's stream, without waiting for the device from step to step.
+//!
+//! ```no_run
+//! use nearfield::{SphDensity, WendlandC2, resident::{DeviceField, Progress, ResidentEngine, cudarc::driver::CudaContext}};
+//!
+//! # fn simulate() -> Result<(), Box<dyn std::error::Error>> {
+//! let stream = CudaContext::new(0)?.new_stream()?;
+//! // Three numbers a point; your own kernels fill and move them on the same stream.
+//! let positions = stream.clone_htod(&vec![0.5f32; 3 * 1000])?;
+//! let mass = stream.clone_htod(&vec![1.0f32; 1000])?;
+//! let mut density = stream.alloc_zeros::<f32>(1000)?;
+//!
+//! let mut engine = ResidentEngine::builder(0.1).on(&stream)?;
+//! let fluid = engine.add_point_set(&positions.as_view())?;
+//! let kernel = SphDensity { kernel: WendlandC2::with_support(0.1) };
+//! engine.update(fluid, &positions.as_view())?;
+//! loop {
+//!     engine
+//!         .traverse(&kernel, fluid, fluid)
+//!         .source_fields(DeviceField::new(mass.as_view(), 1))
+//!         .run_into(&mut density.as_view_mut())?;
+//!     // As often as you like, at the latest when results leave the device:
+//!     match engine.finish()? {
+//!         Progress::Valid => break,
+//!         Progress::Repeat => {} // there is room now: once more
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Provisional results
+//!
+//! A step sorts into the cells that the step before had, with room around them, and writes lists
+//! into the storage there is. Whether that sufficed is only known to the device;
+//! [`finish`](ResidentEngine::finish) asks it. Until then results are provisional: when a point has
+//! left the cells, what was computed since is not to be used, but nothing is written out of place.
+//! `finish` then makes room and says [`Progress::Repeat`].
+//!
+//! A fault of the GPU is an error here: what was on it is lost.
+
+mod builder;
+mod lists;
+mod sets;
+mod traverse;
+
+pub use builder::ResidentBuilder;
+pub use lists::ResidentLists;
+pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
+pub use traverse::ResidentTraversal;
+
+use crate::{Error, GpuReport, PairKernel, PointSetId};
+use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
+use nearfield_gpu::{DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairScratch};
+use sets::ResidentSet;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// What [`ResidentEngine::finish`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "results are not valid when the step has to be repeated"]
+pub enum Progress {
+    /// Everything computed since the last call is valid.
+    Valid,
+    /// Points had left their cells, or lists their storage. There is room now: repeat what was
+    /// computed since the updates; they stand.
+    Repeat,
+}
+
+/// A neighbour engine on one stream of one GPU; see the [module's documentation](self).
+#[derive(Debug)]
+pub struct ResidentEngine {
+    settings: ResidentBuilder,
+    lane: GpuLane,
+    lattice: Option<DeviceLattice>,
+    sets: Vec<ResidentSet>,
+    lists: BTreeMap<(usize, usize), Lists>,
+    scratch: Mutex<PairScratch>,
+}
+
+/// Lists of one pair of sets.
+#[derive(Debug, Default)]
+struct Lists {
+    storage: DeviceLists,
+    /// Not looked at since they were written.
+    provisional: bool,
+    /// Of the sets as they are.
+    current: bool,
+}
+
+impl ResidentEngine {
+    /// Settings for an engine with this search radius, in the unit of the coordinates.
+    pub fn builder(radius: f32) -> ResidentBuilder {
+        ResidentBuilder::new(radius)
+    }
+
+    /// Adds a set of points whose coordinates, three numbers a point, are copied. Waits for the
+    /// device, to measure them.
+    ///
+    /// # Errors
+    /// [`Error::OnDevice`] when coordinates are not finite or not three a point, the array is on
+    /// another GPU or memory runs out; nothing is added then. [`Error::Setup`] when the box is too
+    /// small for coordinates so far from it.
+    pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
+        let id = PointSetId(self.sets.len());
+        self.sets.push(ResidentSet::new(&self.lane));
+        if let Err(error) = self.update(id, positions) {
+            self.sets.pop();
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// Gives a set new coordinates, which are copied; their number may differ from before. Does not
+    /// wait for the device, but where points lie so far apart that cells are hashed and their
+    /// number has changed.
+    ///
+    /// # Errors
+    /// As [`add_point_set`](Self::add_point_set). Coordinates that are not finite are found by
+    /// [`finish`](Self::finish).
+    pub fn update(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
+        self.known(set)?;
+        for ((targets, sources), lists) in &mut self.lists {
+            lists.current &= *targets != set.0 && *sources != set.0;
+        }
+        let on_device = |source| Error::OnDevice { set, source };
+        let ResidentSet { points, .. } = &mut self.sets[set.0];
+        self.lane.place(points, positions).map_err(on_device)?;
+        match &self.lattice {
+            Some(lattice) if points.has_table() => {
+                self.lane.sort_again(points, lattice).map_err(on_device)?;
+                self.sets[set.0].provisional = true;
+                Ok(())
+            }
+            _ => self.make_room(set),
+        }
+    }
+
+    /// A traversal of all pairs of `targets` with their neighbours among `sources`, to be given its
+    /// fields and run.
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> ResidentTraversal<'a, K> {
+        ResidentTraversal::new(self, kernel, targets, sources)
+    }
+
+    /// Number of neighbours of every target among `sources`, in the caller's order.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`], and [`Error::Gpu`] when `counts` has not one number per target
+    /// or the GPU fails.
+    pub fn count_neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        counts: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Error> {
+        let of = pair(&self.lattice, &self.sets, targets, sources)?;
+        let (kind, strategy) = (self.settings.kind(), self.settings.strategy);
+        self.lane
+            .count_resident(of, kind, strategy, counts, &mut self.scratch())
+            .map_err(Error::Gpu)
+    }
+
+    /// Writes the neighbour lists of `targets` among `sources` into storage of the engine. Waits
+    /// for the device the first time, to learn how much there is to store.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`], and [`Error::Gpu`] when memory runs out or the GPU fails.
+    pub fn find_neighbors(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<(), Error> {
+        let of = pair(&self.lattice, &self.sets, targets, sources)?;
+        let (kind, strategy) = (self.settings.kind(), self.settings.strategy);
+        let lists = self.lists.entry((targets.0, sources.0)).or_default();
+        lists.current = false;
+        let storage = &mut lists.storage;
+        match storage.has_room() {
+            true => self.lane.search_again(of, kind, strategy, storage),
+            false => self.lane.search(of, kind, strategy, storage),
+        }
+        .map_err(Error::Gpu)?;
+        lists.current = true;
+        lists.provisional = true;
+        Ok(())
+    }
+
+    /// The lists that [`find_neighbors`](Self::find_neighbors) wrote.
+    ///
+    /// # Errors
+    /// [`Error::NoLists`] when there are none, or a set has been updated since.
+    pub fn neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<ResidentLists<'_>, Error> {
+        self.lists
+            .get(&(targets.0, sources.0))
+            .filter(|lists| lists.current)
+            .and_then(|lists| ResidentLists::of(&lists.storage))
+            .ok_or(Error::NoLists { targets, sources })
+    }
+
+    /// Waits for the device and looks whether what was computed since the last call is valid. When
+    /// it is not, makes room, so that the step can be repeated.
+    ///
+    /// # Errors
+    /// [`Error::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
+    /// [`Error::Gpu`] when the GPU fails.
+    pub fn finish(&mut self) -> Result<Progress, Error> {
+        let mut progress = Progress::Valid;
+        for set in 0..self.sets.len() {
+            if self.sets[set].provisional && !self.settle(PointSetId(set))? {
+                progress = Progress::Repeat;
+            }
+        }
+        for lists in self.lists.values_mut() {
+            if !std::mem::take(&mut lists.provisional) {
+                continue;
+            }
+            match lists.storage.finish(&self.lane) {
+                Ok(()) => {}
+                Err(nearfield_gpu::Error::ListsOverflow { .. }) => {
+                    lists.storage.outgrown();
+                    lists.current = false;
+                    progress = Progress::Repeat;
+                }
+                Err(error) => return Err(Error::Gpu(error)),
+            }
+        }
+        self.lane.wait().map_err(Error::Gpu)?;
+        Ok(progress)
+    }
+
+    /// Number of point sets.
+    pub fn point_sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Number of points of a set.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
+        self.known(set)?;
+        Ok(self.sets[set.0].points.len())
+    }
+
+    /// The order in which the cells hold the points of a set: the caller's index of each. Arrays
+    /// in that order make everything that follows faster; see [`reorder`](Self::reorder).
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`], and [`Error::OnDevice`] when `order` has not one number a point.
+    pub fn order(&self, set: PointSetId, order: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+        self.known(set)?;
+        self.lane
+            .order_into(&self.sets[set.0].points, order)
+            .map_err(|source| Error::OnDevice { set, source })
+    }
+
+    /// Brings values of a set, `channels` of them a point, from the caller's order into that of the
+    /// cells.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`], and [`Error::OnDevice`] when an array has another length.
+    pub fn reorder<T: DeviceRepr>(
+        &self,
+        set: PointSetId,
+        channels: usize,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        self.known(set)?;
+        self.lane
+            .reorder(&self.sets[set.0].points, channels, from, to)
+            .map_err(|source| Error::OnDevice { set, source })
+    }
+
+    /// The stream on which everything is done.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        self.lane.stream()
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &DeviceInfo {
+        self.lane.device()
+    }
+
+    /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] with the compiler's messages.
+    pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
+        self.lane.load(program).map_err(Error::Gpu)
+    }
+
+    /// The GPU, how the work is mapped to its threads, and what the engine holds there.
+    pub fn report(&self) -> GpuReport {
+        GpuReport {
+            name: self.device().name.clone(),
+            strategy: self.settings.strategy,
+            subdivision: self.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
+            bytes: self.bytes(),
+            tried: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        let sets = self.sets.iter().map(|set| set.points.bytes());
+        let lists = self.lists.values().map(|lists| lists.storage.bytes());
+        sets.chain(lists).sum::<usize>() + self.scratch().bytes()
+    }
+
+    fn scratch(&self) -> MutexGuard<'_, PairScratch> {
+        // What a panic leaves behind is written anew by whoever uses it next.
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, set: PointSetId) -> Result<(), Error> {
+        let sets = self.sets.len();
+        match set.0 < sets {
+            true => Ok(()),
+            false => Err(Error::UnknownPointSet { set, sets }),
+        }
+    }
+}
+
+/// Two sets on the lattice.
+fn pair<'a>(
+    lattice: &'a Option<DeviceLattice>,
+    sets: &'a [ResidentSet],
+    targets: PointSetId,
+    sources: PointSetId,
+) -> Result<PairOfPoints<'a>, Error> {
+    let set = |set: PointSetId| {
+        let count = sets.len();
+        let unknown = Error::UnknownPointSet { set, sets: count };
+        sets.get(set.0).ok_or(unknown)
+    };
+    let (of_targets, of_sources) = (set(targets)?, set(sources)?);
+    let unknown = Error::UnknownPointSet {
+        set: targets,
+        sets: 0,
+    };
+    Ok(PairOfPoints {
+        // There is a lattice as soon as there is a set.
+        lattice: lattice.as_ref().ok_or(unknown)?,
+        targets: &of_targets.points,
+        sources: &of_sources.points,
+        same_set: targets == sources,
+    })
+}

@@ -1,0 +1,164 @@
+// What happens to particles between the traversals of a step, as host.rs does it: kicks, drifts,
+// compression, pressure of the walls; and the sums that the budgets need.
+//
+// Sums are in double precision and in an order that depends on the number of particles alone:
+// every block adds up its share, and one block per sum adds up the blocks.
+
+typedef unsigned int u32;
+
+constexpr u32 THREADS = 256;
+constexpr u32 MOST_BLOCKS = 512;
+
+// What a step adds up; device/kernels.rs has the same numbers.
+enum Slot {
+    VISCOUS, RUBBED, WORK, WALL_X, WALL_Y, WALL_Z, SPEED, ACCELERATION, LOST,
+    KICK_SLOTS,
+    DIFFUSED = 0, PRESSED,
+    COMPRESSION_SLOTS
+};
+
+struct Settings {
+    float gravity[3];
+    float stiffness;       // of water
+    float most_stretched;  // least compression
+    float low[3], high[3]; // the domain
+};
+
+// Velocity and compression of a particle; or acceleration and heating.
+typedef float4 Moving;
+
+__device__ float dot(float ax, float ay, float az, float bx, float by, float bz) {
+    return ax * bx + ay * by + az * bz;
+}
+
+// Sums of a block, the slots from `maxima` up to `end` the largest value instead, to the place of
+// this block.
+template <int SLOTS>
+__device__ void give(double (&values)[SLOTS], int maxima, int end, double* partials) {
+    __shared__ double of_warps[THREADS / 32];
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const bool largest = slot >= maxima && slot < end;
+        double value = values[slot];
+        for (int step = 16; step > 0; step /= 2) {
+            const double other = __shfl_down_sync(~0u, value, step);
+            value = largest ? fmax(value, other) : value + other;
+        }
+        if ((threadIdx.x & 31) == 0) of_warps[threadIdx.x / 32] = value;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (u32 warp = 1; warp < THREADS / 32; warp++) {
+                value = largest ? fmax(value, of_warps[warp]) : value + of_warps[warp];
+            }
+            partials[slot * MOST_BLOCKS + blockIdx.x] = value;
+        }
+        __syncthreads();
+    }
+}
+
+// Velocities change by the forces over `step`.
+__device__ Moving kicked(Moving moving, const float4& force, const float4& wall, float step,
+                         const Settings& settings, double (&sums)[KICK_SLOTS]) {
+    const float ax = settings.gravity[0] + force.x + wall.x;
+    const float ay = settings.gravity[1] + force.y + wall.y;
+    const float az = settings.gravity[2] + force.z + wall.z;
+    const float dx = step * ax, dy = step * ay, dz = step * az;
+    sums[VISCOUS] += force.w;
+    sums[RUBBED] += wall.w;
+    sums[WORK] += dot(wall.x, wall.y, wall.z, moving.x + 0.5f * dx, moving.y + 0.5f * dy, moving.z + 0.5f * dz);
+    sums[WALL_X] += wall.x;
+    sums[WALL_Y] += wall.y;
+    sums[WALL_Z] += wall.z;
+    moving.x += dx;
+    moving.y += dy;
+    moving.z += dz;
+    // A speed that is not a number is found as a lost particle.
+    sums[SPEED] = fmax(sums[SPEED], static_cast<double>(dot(moving.x, moving.y, moving.z, moving.x, moving.y, moving.z)));
+    sums[ACCELERATION] = fmax(sums[ACCELERATION], static_cast<double>(dot(ax, ay, az, ax, ay, az)));
+    return moving;
+}
+
+__device__ bool lost(const float* position, const Moving& moving, const Settings& settings) {
+    for (int axis = 0; axis < 3; axis++) {
+        // Also true for what is not a number.
+        if (!(position[axis] >= settings.low[axis] && position[axis] <= settings.high[axis])) return true;
+        if (!isfinite(position[axis])) return true;
+    }
+    return !(isfinite(moving.x) && isfinite(moving.y) && isfinite(moving.z) && isfinite(moving.w));
+}
+
+// A kick over `step` and then a drift over `drift`, which may be 0.
+extern "C" __global__ void __launch_bounds__(THREADS)
+kick(float* position, Moving* moving, const float4* forces, const float4* wall_forces, u32 count,
+     float step, float drift, Settings settings, double* partials) {
+    double sums[KICK_SLOTS] = {};
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
+        const Moving now = kicked(moving[i], forces[i], wall_forces[i], step, settings, sums);
+        moving[i] = now;
+        float* const at = position + 3ull * i;
+        if (drift != 0.0f) {
+            at[0] += drift * now.x;
+            at[1] += drift * now.y;
+            at[2] += drift * now.z;
+        }
+        if (lost(at, now, settings)) sums[LOST] += 1.0;
+    }
+    give(sums, SPEED, LOST, partials);
+}
+
+// (1 + s)^7 - 1 multiplied out, so that small s keep their digits.
+__device__ float specific_pressure(float stiffness, float compression) {
+    const float s = fmaxf(compression, 0.0f);
+    const float tail = 7.0f + s * (21.0f + s * (35.0f + s * (35.0f + s * (21.0f + s * (7.0f + s)))));
+    return stiffness * s * tail;
+}
+
+// Compressions change by their rates over `step`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+compress(Moving* moving, const float2* rates, const float* wall_rates, u32 count, float step,
+         Settings settings, double* partials) {
+    double sums[COMPRESSION_SLOTS] = {};
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
+        const float s = moving[i].w;
+        const float2 rate = rates[i];
+        const float wall = wall_rates[i];
+        const float change = step * ((1.0f + s) * (rate.x + wall) + rate.y);
+        const float middle = s + 0.5f * change;
+        const float pressure = specific_pressure(settings.stiffness, middle) / (1.0f + middle);
+        sums[DIFFUSED] -= pressure * rate.y / (1.0f + middle);
+        sums[PRESSED] += pressure * wall;
+        const float after = s + change;
+        // NaN stays, so that the particle is found.
+        moving[i].w = after < settings.most_stretched ? settings.most_stretched : after;
+    }
+    give(sums, COMPRESSION_SLOTS, COMPRESSION_SLOTS, partials);
+}
+
+// Compression of the walls, beside their roughness, from the sums of `extrapolation`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+press_walls(float2* still, const float2* extrapolated, u32 count, float stiffness) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const float2 sums = extrapolated[i];
+    float s = 0.0f;
+    if (sums.x > 0.0f) {
+        const double x = fmaxf(sums.y / sums.x, 0.0f) / stiffness;
+        s = static_cast<float>(expm1(log1p(x) / 7.0));
+    }
+    still[i].x = s;
+}
+
+// One block per slot: what all blocks gave, `blocks` of them.
+extern "C" __global__ void __launch_bounds__(32)
+total(const double* partials, u32 blocks, u32 maxima, u32 end, double* totals) {
+    const bool largest = blockIdx.x >= maxima && blockIdx.x < end;
+    double value = 0.0;
+    for (u32 block = threadIdx.x; block < blocks; block += 32) {
+        const double other = partials[blockIdx.x * MOST_BLOCKS + block];
+        value = largest ? fmax(value, other) : value + other;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        const double other = __shfl_down_sync(~0u, value, step);
+        value = largest ? fmax(value, other) : value + other;
+    }
+    if (threadIdx.x == 0) totals[blockIdx.x] = value;
+}

@@ -1,0 +1,233 @@
+//! The kernels of integrate.cu, one typed function each, and the only unsafe code of this crate.
+//!
+//! **What the functions rely on:** arrays are as long as the counts handed over with them (their
+//! owner, [`DeviceBody`](super::DeviceBody), makes them once and never changes them), and all work
+//! is on the engine's stream.
+
+use std::sync::Arc;
+
+use nearfield::resident::{
+    GpuError, Program, ResidentEngine,
+    cudarc::driver::{
+        CudaFunction, CudaSlice, CudaStream, CudaViewMut, DeviceRepr, LaunchConfig, PushKernelArg,
+    },
+};
+
+use crate::{Config, Error, simulation::MOST_STRETCHED};
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Most blocks that give sums.
+pub(super) const MOST_BLOCKS: usize = 512;
+/// Sums of a kick: see `Slot` of integrate.cu.
+pub(super) const KICK_SLOTS: usize = 9;
+/// Which of them are maxima.
+const KICK_MAXIMA: (u32, u32) = (6, 8);
+/// Sums of a compression.
+pub(super) const COMPRESSION_SLOTS: usize = 2;
+
+/// `Settings` of integrate.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Settings {
+    gravity: [f32; 3],
+    stiffness: f32,
+    most_stretched: f32,
+    low: [f32; 3],
+    high: [f32; 3],
+}
+
+// SAFETY: plain numbers in the order that integrate.cu declares.
+unsafe impl DeviceRepr for Settings {}
+
+/// The kernels, loaded.
+pub(super) struct Kernels {
+    stream: Arc<CudaStream>,
+    settings: Settings,
+    kick: CudaFunction,
+    compress: CudaFunction,
+    press_walls: CudaFunction,
+    total: CudaFunction,
+}
+
+/// The fluid as a kick changes it.
+pub(super) struct Kicked<'a> {
+    pub(super) position: &'a mut CudaSlice<f32>,
+    pub(super) moving: &'a mut CudaSlice<f32>,
+    pub(super) forces: &'a CudaSlice<f32>,
+    pub(super) wall_forces: &'a CudaSlice<f32>,
+    pub(super) count: usize,
+}
+
+impl Kernels {
+    /// The text, for checks without a GPU.
+    pub(super) fn program() -> Program {
+        Program::new("integrate", include_str!("integrate.cu"))
+    }
+
+    pub(super) fn load(engine: &ResidentEngine, config: &Config) -> Result<Self, Error> {
+        let module = engine.load(&Self::program())?;
+        let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
+        Ok(Self {
+            stream: engine.stream().clone(),
+            settings: Settings {
+                gravity: config.gravity.to_array(),
+                stiffness: config.water_state().stiffness(),
+                most_stretched: MOST_STRETCHED,
+                low: config.domain.low.to_array(),
+                high: config.domain.high.to_array(),
+            },
+            kick: kernel("kick")?,
+            compress: kernel("compress")?,
+            press_walls: kernel("press_walls")?,
+            total: kernel("total")?,
+        })
+    }
+
+    /// Kicks over `step`, then drifts over `drift` seconds.
+    pub(super) fn kick(
+        &self,
+        fluid: Kicked<'_>,
+        (step, drift): (f32, f32),
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let count = fluid.count as u32;
+        let mut launch = self.stream.launch_builder(&self.kick);
+        launch
+            .arg(fluid.position)
+            .arg(fluid.moving)
+            .arg(fluid.forces)
+            .arg(fluid.wall_forces)
+            .arg(&count)
+            .arg(&step)
+            .arg(&drift)
+            .arg(&self.settings)
+            .arg(&mut *partials);
+        // SAFETY: the arguments are those that integrate.cu declares; the module's promise.
+        unsafe { launch.launch(shape(summing(fluid.count))) }.map_err(started("kick"))?;
+        self.total(
+            (summing(fluid.count), KICK_SLOTS, KICK_MAXIMA),
+            partials,
+            totals,
+        )
+    }
+
+    pub(super) fn compress(
+        &self,
+        moving: &mut CudaSlice<f32>,
+        (rates, wall_rates): (&CudaSlice<f32>, &CudaSlice<f32>),
+        (count, step): (usize, f32),
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let fluid = count as u32;
+        let mut launch = self.stream.launch_builder(&self.compress);
+        launch
+            .arg(moving)
+            .arg(rates)
+            .arg(wall_rates)
+            .arg(&fluid)
+            .arg(&step)
+            .arg(&self.settings)
+            .arg(&mut *partials);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(summing(count))) }.map_err(started("compress"))?;
+        self.total(
+            (summing(count), COMPRESSION_SLOTS, (u32::MAX, u32::MAX)),
+            partials,
+            totals,
+        )
+    }
+
+    pub(super) fn press_walls(
+        &self,
+        still: &mut CudaSlice<f32>,
+        extrapolated: &CudaSlice<f32>,
+        count: usize,
+    ) -> Result<(), Error> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (walls, blocks) = (count as u32, (count as u32).div_ceil(THREADS));
+        let mut launch = self.stream.launch_builder(&self.press_walls);
+        launch
+            .arg(still)
+            .arg(extrapolated)
+            .arg(&walls)
+            .arg(&self.settings.stiffness);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(blocks)) }.map_err(started("press_walls"))?;
+        Ok(())
+    }
+
+    fn total(
+        &self,
+        (blocks, slots, (maxima, end)): (u32, usize, (u32, u32)),
+        partials: &CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let mut launch = self.stream.launch_builder(&self.total);
+        launch
+            .arg(partials)
+            .arg(&blocks)
+            .arg(&maxima)
+            .arg(&end)
+            .arg(totals);
+        let shape = LaunchConfig {
+            grid_dim: (slots as u32, 1, 1),
+            block_dim: (32, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: as above.
+        unsafe { launch.launch(shape) }.map_err(started("total"))?;
+        Ok(())
+    }
+}
+
+/// Blocks that give sums over so many particles.
+fn summing(count: usize) -> u32 {
+    count.div_ceil(THREADS as usize).clamp(1, MOST_BLOCKS) as u32
+}
+
+fn shape(blocks: u32) -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (blocks, 1, 1),
+        block_dim: (THREADS, 1, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+/// What a failed start of a kernel is called.
+fn started(
+    kernel: &'static str,
+) -> impl Fn(nearfield::resident::cudarc::driver::DriverError) -> Error {
+    move |error| refused(&format!("starting kernel {kernel}"), error)
+}
+
+/// A failed call to the driver.
+pub(super) fn refused(
+    call: &str,
+    error: nearfield::resident::cudarc::driver::DriverError,
+) -> Error {
+    Error::Engine(nearfield::Error::Gpu(GpuError::driver(call, error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfield_gpu::{Arch, Compiler, Search};
+
+    #[test]
+    fn the_kernels_compile() {
+        let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+        match Compiler::find(&Search::from_env(), None) {
+            Ok(compiler) => drop(
+                compiler
+                    .compile(&Kernels::program(), Arch::new(90))
+                    .unwrap(),
+            ),
+            Err(error) => assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}"),
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! A fluid that lives on a GPU: every stage of a step runs there, and particles come to the host
+//! only when somebody looks at them.
+//!
+//! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
+//! the length of the next step.
+
+mod kernels;
+
+use std::{
+    mem,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use glam::{DVec3, Vec3};
+use nearfield::{
+    prelude::PointSetId,
+    resident::{
+        DeviceField, Progress, ResidentEngine,
+        cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError},
+    },
+};
+
+use crate::{
+    Config, Error,
+    advance::{Advance, Compression, Kick},
+    guard::Watch,
+    particles::Particles,
+    passes::{Passes, Rates},
+    walls::Walls,
+};
+use kernels::{COMPRESSION_SLOTS, KICK_SLOTS, Kernels, Kicked, MOST_BLOCKS, refused};
+
+/// Totals of a step: of the first kick, the compression and the second kick.
+const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
+const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
+
+/// Fluid and walls on a GPU.
+pub(crate) struct DeviceBody {
+    engine: ResidentEngine,
+    fluid: PointSetId,
+    wall: PointSetId,
+    kernels: Kernels,
+    arrays: Arrays,
+    count: usize,
+    walls: usize,
+    /// The particles as somebody looked at them since the last step.
+    seen: OnceLock<Seen>,
+    /// As they were when somebody last looked.
+    last: Seen,
+    /// Why they could not be looked at.
+    fault: Mutex<Option<Error>>,
+}
+
+/// A copy on the host.
+#[derive(Clone, Default)]
+struct Seen {
+    fluid: Particles,
+    walls: Walls,
+}
+
+/// Arrays of the device; numbers per particle in brackets.
+struct Arrays {
+    /// [3]
+    position: CudaSlice<f32>,
+    /// Velocity and compression [4].
+    moving: CudaSlice<f32>,
+    id: CudaSlice<u32>,
+    /// [2] and [1]
+    rates: CudaSlice<f32>,
+    wall_rates: CudaSlice<f32>,
+    /// Acceleration and heating [4].
+    forces: CudaSlice<f32>,
+    wall_forces: CudaSlice<f32>,
+    /// Of wall particles: [3], compression and roughness [2], [2].
+    wall_position: CudaSlice<f32>,
+    still: CudaSlice<f32>,
+    extrapolated: CudaSlice<f32>,
+    /// `moving` before the compression, should that have to be repeated; and room for sorting.
+    kept: CudaSlice<f32>,
+    spare_id: CudaSlice<u32>,
+    partials: CudaSlice<f64>,
+    totals: CudaSlice<f64>,
+}
+
+impl DeviceBody {
+    /// Brings fluid and walls to GPU `number` and evaluates the first forces.
+    pub(crate) fn new(
+        config: &Config,
+        number: u32,
+        (fluid, walls): (Particles, Walls),
+    ) -> Result<Self, Error> {
+        let builder = ResidentEngine::builder(config.kernel().support());
+        let builder = match (config.domain.low, config.domain.high) {
+            (low, high) if low.is_finite() && high.is_finite() => {
+                builder.within(low.to_array(), high.to_array())
+            }
+            _ => builder,
+        };
+        let mut engine = builder.on_gpu(number)?;
+        let arrays = Arrays::of(&engine, &fluid, &walls).map_err(failed)?;
+        let fluid_set = engine.add_point_set(&arrays.position.as_view())?;
+        let wall_set = engine.add_point_set(&arrays.wall_position.slice(0..3 * walls.len()))?;
+        let mut body = Self {
+            kernels: Kernels::load(&engine, config)?,
+            engine,
+            fluid: fluid_set,
+            wall: wall_set,
+            arrays,
+            count: fluid.len(),
+            walls: walls.len(),
+            seen: OnceLock::new(),
+            last: Seen { fluid, walls },
+            fault: Mutex::default(),
+        };
+        body.sort_walls()?;
+        loop {
+            body.evaluate_forces(config)?;
+            match body.engine.finish()? {
+                Progress::Valid => return Ok(body),
+                Progress::Repeat => {}
+            }
+        }
+    }
+
+    /// A step of `dt` seconds.
+    pub(crate) fn advance(
+        &mut self,
+        config: &Config,
+        dt: f64,
+        watch: Watch,
+    ) -> Result<Advance, Error> {
+        self.report_fault()?;
+        // Work is queued and then waited for: what the device does of it is not told apart here.
+        let _span = tracing::debug_span!("gpu.step").entered();
+        if let Some(seen) = self.seen.take() {
+            self.last = seen;
+        }
+        let half = 0.5 * dt;
+        self.kick(half, dt, 0)?;
+        let Self { engine, arrays, .. } = self;
+        engine.update(self.fluid, &arrays.position.as_view())?;
+        let stream = engine.stream().clone();
+        stream
+            .memcpy_dtod(&arrays.moving, &mut arrays.kept)
+            .map_err(failed)?;
+        loop {
+            self.compress(config, dt)?;
+            self.evaluate_forces(config)?;
+            self.kick(half, 0.0, SECOND_KICK)?;
+            let totals = self.totals()?;
+            let advance = Advance {
+                first: kick_of(&totals[..KICK_SLOTS]),
+                compression: Compression {
+                    diffused: totals[KICK_SLOTS],
+                    work: totals[KICK_SLOTS + 1],
+                },
+                second: kick_of(&totals[SECOND_KICK..]),
+            };
+            self.refuse_losses(&totals, watch)?;
+            match self.engine.finish()? {
+                Progress::Valid => return Ok(advance),
+                Progress::Repeat => {
+                    let arrays = &mut self.arrays;
+                    stream
+                        .memcpy_dtod(&arrays.kept, &mut arrays.moving)
+                        .map_err(failed)?;
+                }
+            }
+        }
+    }
+
+    /// What the fluid is like now.
+    pub(crate) fn observe(&mut self) -> Result<Kick, Error> {
+        self.kick(0.0, 0.0, SECOND_KICK)?;
+        Ok(kick_of(&self.totals()?[SECOND_KICK..]))
+    }
+
+    /// Kicks over `step` and drifts over `drift` seconds; totals go to `first` and what follows.
+    fn kick(&mut self, step: f64, drift: f64, first: usize) -> Result<(), Error> {
+        let arrays = &mut self.arrays;
+        let kicked = Kicked {
+            position: &mut arrays.position,
+            moving: &mut arrays.moving,
+            forces: &arrays.forces,
+            wall_forces: &arrays.wall_forces,
+            count: self.count,
+        };
+        let mut totals = arrays.totals.slice_mut(first..first + KICK_SLOTS);
+        let step = (step as f32, drift as f32);
+        self.kernels
+            .kick(kicked, step, &mut arrays.partials, &mut totals)
+    }
+
+    fn compress(&mut self, config: &Config, dt: f64) -> Result<(), Error> {
+        let Rates { fluid, walls } = Passes::of(config).rates(dt);
+        let (engine, arrays) = (&self.engine, &mut self.arrays);
+        let (moving, still) = (&arrays.moving, &arrays.still);
+        engine
+            .traverse(&fluid, self.fluid, self.fluid)
+            .target_fields(DeviceField::new(moving.as_view(), 4))
+            .source_fields(DeviceField::new(moving.as_view(), 4))
+            .run_into(&mut arrays.rates.as_view_mut())?;
+        engine
+            .traverse(&walls, self.fluid, self.wall)
+            .target_fields(DeviceField::new(moving.as_view(), 4))
+            .source_fields(DeviceField::new(still.as_view(), 2))
+            .run_into(&mut arrays.wall_rates.as_view_mut())?;
+        let rates = (&arrays.rates, &arrays.wall_rates);
+        let mut totals = arrays.totals.slice_mut(KICK_SLOTS..SECOND_KICK);
+        self.kernels.compress(
+            &mut arrays.moving,
+            rates,
+            (self.count, dt as f32),
+            &mut arrays.partials,
+            &mut totals,
+        )
+    }
+
+    fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
+        let passes = Passes::of(config);
+        let (engine, arrays) = (&self.engine, &mut self.arrays);
+        let moving = &arrays.moving;
+        let compression = moving.slice(3..);
+        engine
+            .traverse(&passes.extrapolation(), self.wall, self.fluid)
+            .source_fields(DeviceField::new(compression, 4))
+            .run_into(&mut arrays.extrapolated.slice_mut(0..2 * self.walls))?;
+        self.kernels
+            .press_walls(&mut arrays.still, &arrays.extrapolated, self.walls)?;
+        engine
+            .traverse(&passes.forces(), self.fluid, self.fluid)
+            .target_fields(DeviceField::new(moving.as_view(), 4))
+            .source_fields(DeviceField::new(moving.as_view(), 4))
+            .run_into(&mut arrays.forces.as_view_mut())?;
+        engine
+            .traverse(&passes.wall_forces(), self.fluid, self.wall)
+            .target_fields(DeviceField::new(moving.as_view(), 4))
+            .source_fields(DeviceField::new(arrays.still.as_view(), 2))
+            .run_into(&mut arrays.wall_forces.as_view_mut())?;
+        Ok(())
+    }
+
+    /// What the step has added up, once it is done.
+    fn totals(&self) -> Result<Vec<f64>, Error> {
+        self.engine
+            .stream()
+            .clone_dtoh(&self.arrays.totals)
+            .map_err(failed)
+    }
+
+    fn refuse_losses(&mut self, totals: &[f64], watch: Watch) -> Result<(), Error> {
+        let lost = |kick: usize| totals[kick + KICK_SLOTS - 1] > 0.0;
+        if lost(0) {
+            // Before it did anything to its neighbours.
+            mem::swap(&mut self.arrays.moving, &mut self.arrays.kept);
+        } else if !lost(SECOND_KICK) {
+            return Ok(());
+        }
+        match watch.inspect(self.particles()) {
+            Some(lost) => Err(Error::Lost(Box::new(lost))),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings the particles into the order of the cells.
+    pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
+        let (engine, arrays, fluid) = (&mut self.engine, &mut self.arrays, self.fluid);
+        for channels in [
+            &mut arrays.moving,
+            &mut arrays.forces,
+            &mut arrays.wall_forces,
+        ] {
+            engine.reorder(
+                fluid,
+                4,
+                &channels.as_view(),
+                &mut arrays.kept.as_view_mut(),
+            )?;
+            mem::swap(channels, &mut arrays.kept);
+        }
+        let mut sorted = arrays.kept.slice_mut(0..3 * self.count);
+        engine.reorder(fluid, 3, &arrays.position.as_view(), &mut sorted)?;
+        let stream = engine.stream().clone();
+        stream
+            .memcpy_dtod(&sorted, &mut arrays.position)
+            .map_err(failed)?;
+        engine.reorder(
+            fluid,
+            1,
+            &arrays.id.as_view(),
+            &mut arrays.spare_id.as_view_mut(),
+        )?;
+        mem::swap(&mut arrays.id, &mut arrays.spare_id);
+        self.seen.take();
+        Ok(engine.update(fluid, &arrays.position.as_view())?)
+    }
+
+    /// Brings the walls into the order of the cells, once.
+    fn sort_walls(&mut self) -> Result<(), Error> {
+        let (engine, arrays, wall) = (&mut self.engine, &mut self.arrays, self.wall);
+        if self.walls == 0 {
+            return Ok(());
+        }
+        let stream = engine.stream().clone();
+        for (values, channels) in [(&mut arrays.wall_position, 3), (&mut arrays.still, 2)] {
+            let mut sorted = stream.alloc_zeros(values.len()).map_err(failed)?;
+            engine.reorder(wall, channels, &values.as_view(), &mut sorted.as_view_mut())?;
+            *values = sorted;
+        }
+        Ok(engine.update(wall, &arrays.wall_position.as_view())?)
+    }
+
+    /// Gives the particle at `index` another velocity.
+    pub(crate) fn set_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
+        let stream = self.engine.stream().clone();
+        let mut place = self.arrays.moving.slice_mut(4 * index..4 * index + 3);
+        stream
+            .memcpy_htod(&velocity.to_array(), &mut place)
+            .map_err(failed)?;
+        self.seen.take();
+        Ok(())
+    }
+
+    /// Number of fluid neighbours of every fluid particle.
+    pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        let stream = self.engine.stream();
+        let mut counts = stream.alloc_zeros(self.count).map_err(failed)?;
+        self.engine
+            .count_neighbors(self.fluid, self.fluid, &mut counts.as_view_mut())?;
+        stream.clone_dtoh(&counts).map_err(failed)
+    }
+
+    /// The fluid as it is now; as it was last seen when the GPU has failed, which the next step
+    /// reports.
+    pub(crate) fn particles(&self) -> &Particles {
+        &self.seen().fluid
+    }
+
+    /// Particles, walls included.
+    pub(crate) fn points(&self) -> usize {
+        self.count + self.walls
+    }
+
+    /// The walls as they are now.
+    pub(crate) fn walls(&self) -> &Walls {
+        &self.seen().walls
+    }
+
+    fn seen(&self) -> &Seen {
+        self.seen.get_or_init(|| match self.look() {
+            Ok(seen) => seen,
+            Err(error) => {
+                let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+                *fault = Some(error);
+                self.last.clone()
+            }
+        })
+    }
+
+    fn look(&self) -> Result<Seen, Error> {
+        let arrays = &self.arrays;
+        let moving = self.copy(&arrays.moving.as_view())?;
+        let still = self.copy(&arrays.still.slice(0..2 * self.walls))?;
+        let [moving, still] = [moving.chunks_exact(4), still.chunks_exact(2)];
+        Ok(Seen {
+            fluid: Particles {
+                position: vectors(&self.copy(&arrays.position.as_view())?),
+                velocity: moving
+                    .clone()
+                    .map(|one| Vec3::new(one[0], one[1], one[2]))
+                    .collect(),
+                compression: moving.map(|one| one[3]).collect(),
+                id: self.copy(&arrays.id.as_view())?,
+            },
+            walls: Walls {
+                position: vectors(&self.copy(&arrays.wall_position.slice(0..3 * self.walls))?),
+                compression: still.clone().map(|one| one[0]).collect(),
+                roughness: still.map(|one| one[1]).collect(),
+            },
+        })
+    }
+
+    fn copy<T: DeviceRepr + Clone>(&self, values: &CudaView<'_, T>) -> Result<Vec<T>, Error> {
+        self.engine.stream().clone_dtoh(values).map_err(failed)
+    }
+
+    fn report_fault(&mut self) -> Result<(), Error> {
+        let fault = self.fault.get_mut().unwrap_or_else(PoisonError::into_inner);
+        fault.take().map_or(Ok(()), Err)
+    }
+
+    /// The GPU's name.
+    pub(crate) fn gpu(&self) -> (u32, &str) {
+        let device = self.engine.device();
+        (device.index, &device.name)
+    }
+}
+
+impl Arrays {
+    fn of(engine: &ResidentEngine, fluid: &Particles, walls: &Walls) -> Result<Self, DriverError> {
+        let stream = engine.stream();
+        let moving: Vec<f32> = (fluid.velocity.iter().zip(&fluid.compression))
+            .flat_map(|(v, &s)| [v.x, v.y, v.z, s])
+            .collect();
+        let still: Vec<f32> = (walls.compression.iter().zip(&walls.roughness))
+            .flat_map(|(&s, &roughness)| [s, roughness])
+            .collect();
+        let zeros = |len: usize| stream.alloc_zeros(len);
+        // There may be no walls, but arrays cannot be empty.
+        let uploaded = |values: &[f32], channels: usize| match values {
+            [] => zeros(channels),
+            values => stream.clone_htod(values),
+        };
+        let (count, wall_count) = (fluid.len(), walls.len());
+        Ok(Self {
+            position: stream.clone_htod(bytemuck::cast_slice::<_, f32>(&fluid.position))?,
+            moving: stream.clone_htod(&moving)?,
+            id: stream.clone_htod(&fluid.id)?,
+            rates: zeros(2 * count)?,
+            wall_rates: zeros(count)?,
+            forces: zeros(4 * count)?,
+            wall_forces: zeros(4 * count)?,
+            wall_position: uploaded(bytemuck::cast_slice(&walls.position), 3)?,
+            still: uploaded(&still, 2)?,
+            extrapolated: zeros(2 * wall_count.max(1))?,
+            kept: zeros(4 * count)?,
+            spare_id: stream.alloc_zeros(count)?,
+            partials: stream.alloc_zeros(MOST_BLOCKS * KICK_SLOTS)?,
+            totals: stream.alloc_zeros(TOTALS)?,
+        })
+    }
+}
+
+fn kick_of(totals: &[f64]) -> Kick {
+    Kick {
+        viscous: totals[0],
+        rubbed: totals[1],
+        work: totals[2],
+        wall_force: DVec3::new(totals[3], totals[4], totals[5]),
+        max_speed: totals[6].sqrt(),
+        max_acceleration: totals[7].sqrt(),
+    }
+}
+
+fn vectors(values: &[f32]) -> Vec<Vec3> {
+    values.chunks_exact(3).map(Vec3::from_slice).collect()
+}
+
+fn failed(error: DriverError) -> Error {
+    refused("moving particles to or from the GPU", error)
+}

@@ -1,0 +1,202 @@
+//! A fluid in the host's memory, whose traversals the engine does wherever it runs.
+
+use glam::Vec3;
+use nearfield::prelude::Device;
+
+use crate::{
+    Config, Error,
+    advance::{Advance, Compression, Kick},
+    guard::Watch,
+    particles::Particles,
+    passes::{Passes, Rates},
+    search::Search,
+    simulation::MOST_STRETCHED,
+    walls::Walls,
+};
+
+/// Fluid and walls in the host's memory.
+pub(crate) struct HostBody {
+    search: Search,
+    pub(crate) fluid: Particles,
+    pub(crate) walls: Walls,
+    results: Results,
+}
+
+/// Results of the traversals, one per particle of the set that asked.
+#[derive(Default)]
+struct Results {
+    rates: Vec<(f32, f32)>,
+    wall_rates: Vec<f32>,
+    extrapolated: Vec<(f32, f32)>,
+    forces: Vec<(Vec3, f32)>,
+    wall_forces: Vec<(Vec3, f32)>,
+}
+
+impl Results {
+    fn new(fluid: usize, walls: usize) -> Self {
+        Self {
+            rates: vec![(0.0, 0.0); fluid],
+            wall_rates: vec![0.0; fluid],
+            extrapolated: vec![(0.0, 0.0); walls],
+            forces: vec![(Vec3::ZERO, 0.0); fluid],
+            wall_forces: vec![(Vec3::ZERO, 0.0); fluid],
+        }
+    }
+}
+
+impl HostBody {
+    /// Sorts the walls and evaluates the first forces.
+    pub(crate) fn new(
+        config: &Config,
+        (device, threads): (Device, usize),
+        (fluid, walls): (Particles, Walls),
+    ) -> Result<Self, Error> {
+        let request = (config.kernel().support(), device, threads);
+        let mut body = Self {
+            search: Search::new(request, &fluid.position, &walls.position)?,
+            results: Results::new(fluid.len(), walls.len()),
+            fluid,
+            walls,
+        };
+        body.walls.reorder(&body.search.wall_order()?)?;
+        body.search.update_walls(&body.walls.position)?;
+        body.evaluate_forces(config)?;
+        Ok(body)
+    }
+
+    /// A step of `dt` seconds. `watch` holds the time at its end.
+    pub(crate) fn advance(
+        &mut self,
+        config: &Config,
+        dt: f64,
+        watch: Watch,
+    ) -> Result<Advance, Error> {
+        let first = self.kick(config, 0.5 * dt);
+        self.drift(dt);
+        watch.refuse_losses(&self.fluid)?;
+        self.search.update(&self.fluid.position)?;
+        let compression = self.compress(config, dt)?;
+        self.evaluate_forces(config)?;
+        let second = self.kick(config, 0.5 * dt);
+        watch.refuse_losses(&self.fluid)?;
+        Ok(Advance {
+            first,
+            compression,
+            second,
+        })
+    }
+
+    /// What the fluid is like now.
+    pub(crate) fn observe(&mut self, config: &Config) -> Kick {
+        self.kick(config, 0.0)
+    }
+
+    /// Changes the velocities by the forces over `dt`.
+    fn kick(&mut self, config: &Config, dt: f64) -> Kick {
+        let _span = tracing::debug_span!("sph.kick").entered();
+        let (gravity, step) = (config.gravity, dt as f32);
+        let forces = self.results.forces.iter().zip(&self.results.wall_forces);
+        let (mut speed, mut acceleration) = (0.0f32, 0.0f32);
+        let mut sums = Kick::default();
+        for (velocity, (fluid, wall)) in self.fluid.velocity.iter_mut().zip(forces) {
+            let rate = gravity + fluid.0 + wall.0;
+            let change = step * rate;
+            sums.viscous += f64::from(fluid.1);
+            sums.rubbed += f64::from(wall.1);
+            sums.work += f64::from(wall.0.dot(*velocity + 0.5 * change));
+            sums.wall_force += wall.0.as_dvec3();
+            *velocity += change;
+            speed = speed.max(velocity.length_squared());
+            acceleration = acceleration.max(rate.length_squared());
+        }
+        sums.max_speed = f64::from(speed).sqrt();
+        sums.max_acceleration = f64::from(acceleration).sqrt();
+        sums
+    }
+
+    /// Moves the particles with their velocities over `dt`.
+    fn drift(&mut self, dt: f64) {
+        let _span = tracing::debug_span!("sph.drift").entered();
+        let step = dt as f32;
+        for (position, &velocity) in self.fluid.position.iter_mut().zip(&self.fluid.velocity) {
+            *position += step * velocity;
+        }
+    }
+
+    /// Changes the compressions by the motion of the drift over `dt` just made.
+    fn compress(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
+        let _span = tracing::debug_span!("sph.compress").entered();
+        let Rates { fluid, walls } = Passes::of(config).rates(dt);
+        let (results, sets) = (&mut self.results, (&self.fluid, &self.walls));
+        self.search
+            .continuity(&fluid, &self.fluid, &mut results.rates)?;
+        self.search
+            .wall_continuity(&walls, sets, &mut results.wall_rates)?;
+        Ok(self.apply_rates(config, dt))
+    }
+
+    /// Changes the compressions by their rates over `dt`.
+    fn apply_rates(&mut self, config: &Config, dt: f64) -> Compression {
+        let (water, step) = (config.water_state(), dt as f32);
+        let rates = self.results.rates.iter().zip(&self.results.wall_rates);
+        let mut sums = Compression::default();
+        for (s, (&(divergence, diffusion), &wall)) in self.fluid.compression.iter_mut().zip(rates) {
+            let change = step * ((1.0 + *s) * (divergence + wall) + diffusion);
+            let middle = *s + 0.5 * change;
+            let pressure = water.specific_pressure(middle) / (1.0 + middle);
+            sums.diffused -= f64::from(pressure * diffusion / (1.0 + middle));
+            sums.work += f64::from(pressure * wall);
+            *s = (*s + change).max(MOST_STRETCHED);
+        }
+        sums
+    }
+
+    /// Gives the walls their pressure and evaluates all forces at the present positions.
+    fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.forces").entered();
+        let (passes, water) = (Passes::of(config), config.water_state());
+        let results = &mut self.results;
+        self.search.extrapolation(
+            &passes.extrapolation(),
+            &self.fluid,
+            &mut results.extrapolated,
+        )?;
+        for (s, &(weight, sum)) in self.walls.compression.iter_mut().zip(&results.extrapolated) {
+            *s = if weight > 0.0 {
+                water.compression(sum / weight)
+            } else {
+                0.0
+            };
+        }
+        self.search
+            .forces(&passes.forces(), &self.fluid, &mut results.forces)?;
+        self.search.wall_forces(
+            &passes.wall_forces(),
+            (&self.fluid, &self.walls),
+            &mut results.wall_forces,
+        )
+    }
+
+    /// Brings the particles into spatial order.
+    pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.sort").entered();
+        let order = self.search.fluid_order()?;
+        self.fluid.reorder(&order)?;
+        let refused = nearfield::Error::Permutation;
+        order.apply(&mut self.results.forces).map_err(refused)?;
+        order
+            .apply(&mut self.results.wall_forces)
+            .map_err(refused)?;
+        self.search.update(&self.fluid.position)
+    }
+
+    /// Number of fluid neighbours of every fluid particle.
+    pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        self.search.neighbor_counts()
+    }
+
+    /// What the engine runs on.
+    pub(crate) fn report(&self) -> nearfield::Report {
+        self.search.report()
+    }
+}

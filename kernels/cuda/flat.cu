@@ -147,13 +147,13 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
-    const u32 slot = blockIdx.x * LIST_THREADS + threadIdx.x;
-    const bool real = slot < walk.targets.count;
-    const Target target = target_at(walk, real ? slot : walk.targets.count - 1);
+    const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
+    const bool real = slot < outlet.behind;
+    const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const u64 start = outlet.starts[target.slot];
     Rings rings;
     rings.ring = rings_of_warps + threadIdx.x / 32 * (32 * 33);
-    rings.out = outlet.entries + start;
+    rings.out = outlet.entries + (start - outlet.base);
     rings.room = start < outlet.capacity ? outlet.capacity - start : 0;
     rings.pushed = rings.written = 0;
     rings.lane = threadIdx.x & 31;

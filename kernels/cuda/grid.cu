@@ -364,6 +364,17 @@ counts_in_order(const float4* __restrict__ at, const u32* __restrict__ counts, u
     if (slot < count) out[__float_as_uint(at[slot].w)] = counts[slot];
 }
 
+// Start and length of every list, from sorted order to the caller's.
+extern "C" __global__ void __launch_bounds__(THREADS)
+lists_in_order(const float4* __restrict__ at, const u64* __restrict__ starts, const u32* __restrict__ counts,
+               u32 count, u64* __restrict__ list_starts, u32* __restrict__ list_counts) {
+    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
+    if (slot >= count) return;
+    const u32 i = __float_as_uint(at[slot].w);
+    list_starts[i] = starts[slot];
+    list_counts[i] = counts[slot];
+}
+
 // The caller's index of every sorted point.
 extern "C" __global__ void __launch_bounds__(THREADS)
 order_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ out) {

@@ -46,7 +46,9 @@ struct Outlet {
     u32* entries;          // …the lists…
     u64* list_starts;      // …and their starts and lengths in the caller's order
     u32* list_counts;
-    u64 capacity;          // entries there is room for
+    u64 capacity;          // entries there is room for…
+    u64 base;              // …counted from this one on: the first at `entries`
+    u32 first, behind;     // flat NF_LISTS: sorted targets whose lists are written
     const float4* sources; // NF_PAIRS: x, y, z and the first channel of every sorted source…
     const float4* more;    // …further channels, four at a time, record after record
     const float* target_fields;  // channels of every target in the caller's order…
@@ -84,7 +86,7 @@ struct Work {
     __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
     __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
         if (hit) {
-            if (next < outlet.capacity) outlet.entries[next] = __float_as_uint(index);
+            if (next < outlet.capacity) outlet.entries[next - outlet.base] = __float_as_uint(index);
             next++;
         }
     }

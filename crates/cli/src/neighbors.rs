@@ -1,8 +1,13 @@
 //! `nearfield neighbors`: the lists of a file's points.
 
-use crate::{domain::DomainOptions, failure::Failure, options::EngineOptions, output};
+use crate::{
+    domain::DomainOptions,
+    failure::Failure,
+    options::{EngineOptions, Precision, Radius, RadiusText},
+    output,
+};
 use indicatif::HumanCount;
-use nearfield::NeighborLists;
+use nearfield::{NeighborLists, Positions};
 use nearfield_testkit::digest;
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
@@ -14,7 +19,11 @@ pub(crate) struct Args {
     file: PathBuf,
     /// Search radius in the unit of the coordinates; a point exactly at it is a neighbour
     #[arg(long, allow_negative_numbers = true)]
-    radius: f32,
+    radius: RadiusText,
+    /// What coordinates are read in and pairs are decided in; f64 keeps all digits of files of
+    /// doubles, as clouds far from the origin need
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
     #[command(flatten)]
     domain: DomainOptions,
     #[command(flatten)]
@@ -30,7 +39,7 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Summary {
     points: usize,
-    radius: f32,
+    radius: Radius,
     pairs: u64,
     min: u32,
     mean: f64,
@@ -58,13 +67,17 @@ struct Times {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
-    let mut engine = args.engine.engine(args.radius).build()?;
+    let radius = args.radius.to(args.precision);
+    let mut engine = args.engine.engine(radius).build()?;
     let cloud = nearfield_io::read_points(&args.file)?;
     if let Some(boundaries) = args.domain.boundaries(cloud.simulation_box.as_ref())? {
-        engine = boundaries.set(args.engine.engine(args.radius)).build()?;
+        engine = boundaries.set(args.engine.engine(radius)).build()?;
     }
     let read = milliseconds(begin);
-    let points = engine.add_point_set(&cloud.positions)?;
+    let points = engine.add_point_set(match (args.precision, &cloud.positions_f64) {
+        (Precision::F64, Some(positions)) => Positions::from(positions),
+        _ => Positions::from(&cloud.positions),
+    })?;
     engine.find_neighbors()?;
     let report = engine.report();
     let times = Times {
@@ -81,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
     }
-    let summary = summarize(args.radius, report.device.to_string(), times, lists);
+    let summary = summarize(radius, report.device.to_string(), times, lists);
     if args.json {
         return output::print_json(&summary);
     }
@@ -106,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     ])
 }
 
-fn summarize(radius: f32, device: String, times: Times, lists: &NeighborLists) -> Summary {
+fn summarize(radius: Radius, device: String, times: Times, lists: &NeighborLists) -> Summary {
     let counts = lists.counts();
     Summary {
         points: lists.len(),

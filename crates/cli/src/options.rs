@@ -1,6 +1,8 @@
 //! Flags that several commands share.
 
 use nearfield::{Builder, Device, Engine, Strategy};
+use serde::Serialize;
+use std::str::FromStr;
 
 /// Reads a number of things: digits, or a decimal such as 1e6 or 2.5e5 that is whole.
 ///
@@ -44,11 +46,59 @@ pub(crate) struct EngineOptions {
 
 impl EngineOptions {
     /// An engine's settings with these options.
-    pub(crate) fn engine(&self, radius: f32) -> Builder {
-        Engine::builder(radius)
+    pub(crate) fn engine(&self, radius: Radius) -> Builder {
+        let builder = match radius {
+            Radius::Single(radius) => Engine::builder(radius),
+            Radius::Double(radius) => Engine::builder_f64(radius),
+        };
+        builder
             .device(self.device)
             .threads(self.threads)
             .strategy(self.strategy)
+    }
+}
+
+/// A precision to search in, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Precision {
+    F32,
+    F64,
+}
+
+/// A search radius in the precision to search in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Radius {
+    Single(f32),
+    Double(f64),
+}
+
+/// A radius of which the precision is yet to be told: rounded once to either.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RadiusText {
+    single: f32,
+    double: f64,
+}
+
+impl FromStr for RadiusText {
+    type Err = std::num::ParseFloatError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self {
+            single: text.parse()?,
+            double: text.parse()?,
+        })
+    }
+}
+
+impl RadiusText {
+    /// The radius in this precision.
+    pub(crate) fn to(self, precision: Precision) -> Radius {
+        match precision {
+            Precision::F32 => Radius::Single(self.single),
+            Precision::F64 => Radius::Double(self.double),
+        }
     }
 }
 

@@ -113,6 +113,56 @@ fn neighbors_gives_the_oracles_pairs_and_digest_on_random_clouds() {
 }
 
 #[test]
+fn neighbors_in_f64_keeps_the_digits_of_files_and_of_the_radius() {
+    let place = Workplace::new();
+    let mut random = Random::new(7);
+    let points: Vec<[f64; 3]> = (0..400)
+        .map(|_| [0; 3].map(|_| 1e8 + random.between(0.0, 1.0)))
+        .collect();
+    let bytes: Vec<u8> = (points.iter().flatten())
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (400, 3), }\n";
+    let mut content = b"\x93NUMPY\x01\x00".to_vec();
+    content.extend((header.len() as u16).to_le_bytes());
+    content.extend(header.as_bytes());
+    content.extend(bytes);
+    let binary = place.file("far.npy", content);
+    let mut lines = "x,y,z\n".to_owned();
+    for [x, y, z] in &points {
+        lines += &format!("{x},{y},{z}\n");
+    }
+    let text_file = place.file("far.csv", lines);
+    let problem = Problem::open(0.1, &points, Pairing::Within(ListKind::Full));
+    let lists = problem.index_lists();
+    let digest = digest::digest(&lists).to_string();
+    for file in [binary, text_file] {
+        let args = ["neighbors", text(&file), "--radius", "0.1", "--json"];
+        let found = place.json(&[&args[..], &["--precision", "f64"]].concat());
+        assert_eq!(found["digest"], digest, "{file:?}");
+        assert_eq!(found["radius"], 0.1);
+        // In f32 all of these coordinates are one.
+        assert_eq!(place.json(&args)["pairs"], 400 * 399);
+    }
+    // 0.1 as f32 is more than 0.1.
+    let pair = place.file("pair.csv", "0,0,0\n0.100000001,0,0\n");
+    let args = ["neighbors", text(&pair), "--radius", "0.1", "--json"];
+    assert_eq!(place.json(&args)["pairs"], 2);
+    let args = [&args[..], &["--precision", "f64"]].concat();
+    assert_eq!(place.json(&args)["pairs"], 0);
+    place.refuses(
+        "single precision",
+        &[&args[..], &["--device", "gpu"]].concat(),
+    );
+    // A file of f32 is taken as it is.
+    let single = place.points("single.npy", &[[0.0; 3], [0.1, 0.0, 0.0]]);
+    let args = ["neighbors", text(&single), "--radius", "0.1", "--json"];
+    assert_eq!(place.json(&args)["pairs"], 2);
+    let args = [&args[..], &["--precision", "f64"]].concat();
+    assert_eq!(place.json(&args)["pairs"], 0);
+}
+
+#[test]
 fn neighbors_honours_a_periodic_box() {
     let place = Workplace::new();
     let points = Cloud::Uniform.points(500, 9);
@@ -357,6 +407,12 @@ fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
         assert_eq!(shuffled["checksum"], again["checksum"], "{work}");
         let sorted = place.json(&[&args[..], &["--order", "sorted"]].concat());
         assert_eq!(sorted["order"], "sorted");
+        let double = place.json(&[&args[..], &["--precision", "f64"]].concat());
+        assert_eq!(shuffled["precision"], "f32");
+        assert_eq!(double["precision"], "f64");
+        // They differ where the last bit of f32 decides.
+        let pairs = |summary: &Value| summary["pairs"].as_i64().unwrap();
+        assert!((pairs(&double) - pairs(&shuffled)).abs() < 10, "{double}");
     }
     let args = [
         "bench",

@@ -69,6 +69,12 @@ pub enum Error {
         /// Points in the set.
         points: usize,
     },
+    /// Radii of single points in double precision.
+    #[error(
+        "radii of single points are searched with in single precision only: sort the points in \
+         f32, or search them with one radius"
+    )]
+    RadiiInDouble,
     /// Half lists of a set where one point may find another that does not find it.
     #[error(
         "half lists hold every pair of a set once for both points, but by the rule {rule} a point \

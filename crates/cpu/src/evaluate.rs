@@ -108,14 +108,31 @@ impl<K: PairKernel> Evaluate<'_, K> {
     ) -> [f32; MOST_OUTPUTS] {
         let (gathered, packed) = (self.gathered, self.packed);
         // SAFETY: the caller's promises; there is room for all candidates and LANES more.
-        let count = unsafe {
+        unsafe {
             let count = S::pack::<MODE>(target, self.candidates, gathered, packed);
+            Self::reduce_packed::<S>(self.shared.kernel, count, packed, value)
+        }
+    }
+
+    /// Evaluates the kernel for `count` neighbours of a target: displacement and square in channels
+    /// 0 to 3 of `packed`, then the source channels.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and there is room for LANES more neighbours.
+    #[inline(always)]
+    pub(crate) unsafe fn reduce_packed<S: Simd>(
+        kernel: &K,
+        count: usize,
+        packed: simd::Channels,
+        value: K::Target,
+    ) -> [f32; MOST_OUTPUTS] {
+        // SAFETY: the caller's promise.
+        unsafe {
             for part in 0..LANES / <S::Vector as Vector>::LANES {
                 let tail = count + part * <S::Vector as Vector>::LANES;
                 S::Vector::splat(f32::INFINITY).store(packed.at(3, tail));
             }
-            count
-        };
+        }
         let contribution = |k: usize| {
             // SAFETY: `k` is below the count rounded up to whole vectors, which there is room for;
             // what lies behind the count is infinitely far away.
@@ -127,7 +144,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
             };
             Masked {
                 near: pair.d2 < f32::INFINITY,
-                value: self.shared.kernel.pair(pair, value, source),
+                value: kernel.pair(pair, value, source),
             }
         };
         // SAFETY: the caller's promise.

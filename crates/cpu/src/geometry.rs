@@ -48,13 +48,14 @@ impl PairGeometry {
         &self.lists
     }
 
-    /// Displacement from target to source, fl(fl(x_j − x_i) + S) per axis, in the unit of the
-    /// coordinates; parallel to the lists' storage.
+    /// Displacement from target to source, fl(fl(x_j − x_i) + S) per axis (in double precision
+    /// rounded to `f32`), in the unit of the coordinates; parallel to the lists' storage.
     pub fn displacements(&self) -> &[[f32; 3]] {
         &self.displacement
     }
 
-    /// Squared distance, at most fl(r·r); parallel to the lists' storage.
+    /// Squared distance, at most fl(r·r) (in double precision both rounded to `f32`); parallel to
+    /// the lists' storage.
     pub fn distances_squared(&self) -> &[f32] {
         &self.distance_squared
     }

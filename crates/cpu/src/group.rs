@@ -22,7 +22,9 @@ pub(crate) struct Scratch {
     pub(crate) packed: Aligned<f32>,
     /// Sums of a task, for traversals that evaluate pairs once.
     pub(crate) buffer: Vec<f32>,
-    pieces: Vec<Piece>,
+    /// Places of candidates that are to be decided in double precision.
+    pub(crate) places: Aligned<u32>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Scratch {
@@ -31,6 +33,7 @@ impl Scratch {
         self.candidates.bytes()
             + self.gathered.bytes()
             + self.packed.bytes()
+            + self.places.bytes()
             + size_of::<f32>() * self.buffer.capacity()
             + size_of::<Piece>() * self.pieces.capacity()
     }
@@ -38,11 +41,15 @@ impl Scratch {
 
 /// Part of a run whose points all take part in the same image.
 #[derive(Debug, Clone)]
-struct Piece {
+pub(crate) struct Piece {
     slots: Range<usize>,
-    image: [i32; 3],
+    pub(crate) image: [i32; 3],
     /// Image vector of `image`.
+    pub(crate) image_vector: [f64; 3],
+    /// The same for the sorted coordinates.
     shift: [f32; 3],
+    /// Number of candidates up to here, once they are gathered.
+    pub(crate) end: usize,
 }
 
 /// What the groups of a search have in common.
@@ -320,7 +327,7 @@ impl Walk<'_> {
         candidates.clear(has(MODE, SHIFTED), most);
         let to = candidates.arrays_mut();
         let (mut len, mut itself) = (0, None);
-        for piece in &scratch.pieces {
+        for piece in &mut scratch.pieces {
             let begin = len;
             args.shift = piece.shift;
             let mut rest = piece.slots.clone();
@@ -339,6 +346,7 @@ impl Walk<'_> {
                     to.rank(begin..len, piece.image > [0; 3]);
                 }
             }
+            piece.end = len;
         }
         // SAFETY: all of them were written.
         unsafe { candidates.set_len(len) };
@@ -368,7 +376,7 @@ impl Walk<'_> {
     /// unwrapped coordinates.
     fn split(&self, slots: Range<usize>, image: [i32; 3], pieces: &mut Vec<Piece>) {
         let points = self.sources.points();
-        let domain = self.sources.lattice().domain();
+        let lattice = self.sources.lattice();
         let mut begin = slots.start;
         while begin < slots.end {
             let wraps = points.wraps(begin);
@@ -378,10 +386,13 @@ impl Walk<'_> {
             };
             let end = end.unwrap_or(slots.end);
             let image = std::array::from_fn(|axis| image[axis] - wraps[axis]);
+            let image_vector = lattice.domain().image_vector_f64(image);
             pieces.push(Piece {
                 slots: begin..end,
                 image,
-                shift: domain.image_vector(image),
+                image_vector,
+                shift: lattice.image_shift(image_vector),
+                end: 0,
             });
             begin = end;
         }

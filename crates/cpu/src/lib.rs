@@ -9,6 +9,9 @@
 //! test: each rounded operation is monotone, so a candidate whose box distance exceeds the radius
 //! cannot pass the pair test for any target inside, and pruning needs no safety margin.
 //!
+//! In double precision the same loops run over `f32` proxies of the points with a radius that is
+//! enlarged by what the proxies may be off by, and what passes is decided in `f64`.
+//!
 //! # Besides searching
 //!
 //! [`CpuLane::measure`] counts first, for lists whose memory must be known before it is taken, for
@@ -33,6 +36,8 @@
 
 mod aligned;
 mod candidates;
+mod coordinate;
+mod double;
 mod error;
 mod evaluate;
 mod geometry;
@@ -50,6 +55,7 @@ mod stored;
 mod traverse;
 mod work;
 
+pub use coordinate::Coordinate;
 pub use error::Error;
 pub use geometry::{NeighborPair, PairGeometry};
 pub use lists::{ListOrder, NeighborLists};

@@ -85,8 +85,9 @@ impl CpuLane {
     /// any are written. Holds four bytes per target.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; [`Error::RadiiLength`] when radii are not those of the sets; and
-    /// [`Error::HalfRule`] for half lists of one set by a rule that is not mutual.
+    /// [`Error::OutOfMemory`]; [`Error::RadiiLength`] when radii are not those of the sets;
+    /// [`Error::HalfRule`] for half lists of one set by a rule that is not mutual; and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision.
     pub fn measure<'a>(
         &'a self,
         sets: PairOfSets<'a>,

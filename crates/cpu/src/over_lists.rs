@@ -5,7 +5,7 @@
 //! sum depends on the lists alone, not on threads or the SIMD level.
 
 use crate::{
-    CpuLane, Error, ListKind, StoredPairs,
+    Coordinate, CpuLane, Error, ListKind, StoredPairs,
     evaluate::{MOST_OUTPUTS, Results, fold_lanes},
     simd::{LANES, Simd, Task, with_level},
     stored::ListWalk,
@@ -22,10 +22,10 @@ impl CpuLane {
     /// [`Error::ListsLength`], [`Error::RadiiLength`], [`Error::FieldLength`],
     /// [`Error::FieldChannels`] or [`Error::OutputLength`] when the arrays do not fit the sets and
     /// the kernel, and [`Error::HalfLists`] for half lists of one set.
-    pub fn traverse_lists<K: PairKernel>(
+    pub fn traverse_lists<K: PairKernel, T: Coordinate>(
         &self,
         kernel: &K,
-        pairs: &StoredPairs<'_>,
+        pairs: &StoredPairs<'_, T>,
         fields: Fields<'_>,
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
@@ -75,20 +75,20 @@ impl CpuLane {
 }
 
 /// What all tasks share.
-struct Shared<'a, K: PairKernel> {
+struct Shared<'a, K: PairKernel, T> {
     kernel: &'a K,
-    walk: ListWalk<'a>,
+    walk: ListWalk<'a, T>,
     fields: Fields<'a>,
     results: Results<'a, K::Output>,
 }
 
 /// A range of targets.
-struct ListsTask<'a, K: PairKernel> {
-    shared: &'a Shared<'a, K>,
+struct ListsTask<'a, K: PairKernel, T> {
+    shared: &'a Shared<'a, K, T>,
     targets: Range<usize>,
 }
 
-impl<K: PairKernel> Task for ListsTask<'_, K> {
+impl<K: PairKernel, T: Coordinate> Task for ListsTask<'_, K, T> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let shared = self.shared;
@@ -105,7 +105,7 @@ impl<K: PairKernel> Task for ListsTask<'_, K> {
     }
 }
 
-impl<K: PairKernel> Shared<'_, K> {
+impl<K: PairKernel, T> Shared<'_, K, T> {
     /// Stores the result of a target.
     #[inline(always)]
     fn put(&self, target: usize, mut sums: [f32; MOST_OUTPUTS]) {

@@ -7,7 +7,7 @@
 //! because rounding keeps order.
 
 use crate::{CpuLane, Error};
-use nearfield_grid::{Grid, PADDING, Radius, SortedPoints};
+use nearfield_grid::{Grid, PADDING, Precision, Radius, SortedPoints};
 use rayon::prelude::*;
 use std::fmt;
 
@@ -219,8 +219,9 @@ impl CpuLane {
     /// the order of its sorted points, reusing the memory of `sorted`.
     ///
     /// # Errors
-    /// What [`check_radii`](Self::check_radii) says of the grid's points and radius, and
-    /// [`Error::OutOfMemory`]; `sorted` is then unchanged.
+    /// What [`check_radii`](Self::check_radii) says of the grid's points and radius,
+    /// [`Error::RadiiInDouble`] for a grid in double precision, and [`Error::OutOfMemory`]; `sorted`
+    /// is then unchanged.
     pub fn sort_radii(
         &self,
         radii: &[f32],
@@ -228,6 +229,9 @@ impl CpuLane {
         sorted: &mut SortedRadii,
     ) -> Result<(), Error> {
         let points = grid.points();
+        if grid.lattice().radius().precision() == Precision::Double {
+            return Err(Error::RadiiInDouble);
+        }
         self.check_radii(radii, points.len(), grid.lattice().radius())?;
         sorted.reserve(points.len())?;
         self.install(|| sorted.fill(radii, points));
@@ -265,7 +269,8 @@ impl CpuLane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearfield_grid::{Bounds, Domain, Lattice};
+    use crate::PairOfSets;
+    use nearfield_grid::{Bounds, Domain, Lattice, Positions};
 
     fn grid(points: &[[f32; 3]]) -> Grid {
         let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
@@ -331,6 +336,32 @@ mod tests {
         radii[7] = 2.0;
         radii[19_000] = Radius::MIN;
         lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+    }
+
+    #[test]
+    fn a_grid_in_double_precision_takes_no_radii() {
+        let lane = CpuLane::new(1).unwrap();
+        let points = [[0.0f64; 3], [0.5, 0.0, 0.0]];
+        let points: Positions<'_> = (&points).into();
+        let bounds = Bounds::of(points, &Domain::OPEN).unwrap();
+        let radius = Radius::new_f64(2.0).unwrap();
+        let lattice = Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap();
+        let mut double = Grid::new(lattice.clone());
+        double.build(points, bounds, &lattice).unwrap();
+        let mut sorted = SortedRadii::default();
+        let refused = lane.sort_radii(&[1.0, 1.0], &double, &mut sorted);
+        assert!(matches!(refused, Err(Error::RadiiInDouble)) && sorted.is_empty());
+
+        let single = grid(&[[0.0; 3], [0.5, 0.0, 0.0]]);
+        lane.sort_radii(&[1.0, 1.0], &single, &mut sorted).unwrap();
+        let sets = PairOfSets {
+            targets: &double,
+            sources: &double,
+            same_set: true,
+            radii: SetRadii::Gather { targets: &sorted },
+        };
+        let refused = lane.count(sets, &mut [0; 2]);
+        assert!(matches!(refused, Err(Error::RadiiInDouble)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Neighbour lists and counts.
 
 use crate::{
-    CpuLane, Error, NeighborLists, SetRadii, SimdLevel, SortedRadii,
+    CpuLane, Error, NeighborLists, RadiusRule, SetRadii, SimdLevel, SortedRadii,
     candidates::Candidates,
     group::{Group, Radii, Scratch, Walk},
     lists::{Chunk, ListWriter},
@@ -15,7 +15,7 @@ use nearfield_pairs::Pair;
 use std::{ops::Range, sync::Mutex};
 use tracing::field::Empty;
 
-/// Who searches whom.
+/// Who searches whom; both are sorted on the same lattice.
 #[derive(Debug, Clone, Copy)]
 pub struct PairOfSets<'a> {
     /// Points that search.
@@ -84,8 +84,9 @@ impl CpuLane {
     /// Number of neighbours of every target, in the caller's order, without storing lists.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] when `counts` does not have one value per target, and
-    /// [`Error::RadiiLength`] when radii are not those of the sets.
+    /// [`Error::OutputLength`] when `counts` does not have one value per target,
+    /// [`Error::RadiiLength`] when radii are not those of the sets, and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let targets = sets.targets.points().len();
         if counts.len() != targets {
@@ -123,7 +124,7 @@ impl CpuLane {
         if kind == ListKind::Half && sets.same_set && !rule.is_mutual() {
             return Err(Error::HalfRule { rule });
         }
-        Ok(Walk {
+        let walk = Walk {
             targets: sets.targets,
             sources: sets.sources,
             same_set: sets.same_set,
@@ -131,7 +132,12 @@ impl CpuLane {
             ranked: kind == ListKind::Half && sets.same_set,
             radii: sets.radii.into(),
             ahead: false,
-        })
+        };
+        match walk.double() {
+            None => Ok(walk),
+            Some(_) if rule != RadiusRule::Uniform => Err(Error::RadiiInDouble),
+            Some(_) => Ok(walk.filtering()),
+        }
     }
 
     /// About how many pairs there are, from a sample of the targets, with some room to spare.
@@ -241,6 +247,9 @@ impl Walk<'_> {
         kind: ListKind,
         sink: &mut impl ListSink,
     ) {
+        if self.double().is_some() {
+            return self.lists_in_double(level, slots, scratch, kind, sink);
+        }
         let half = kind == ListKind::Half && self.same_set;
         let walk = self;
         with_level(
@@ -364,7 +373,8 @@ impl Walk<'_> {
 
 impl PairOfSets<'_> {
     /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
-    /// geometry of the pair; plain scalar code on the calling thread.
+    /// geometry of the pair (in double precision, where radii of single points do not count, rounded
+    /// to `f32` once it is decided); plain scalar code on the calling thread.
     ///
     /// # Panics
     /// When there is no such target, and when radii are not those of the sets, as indexing a slice
@@ -381,6 +391,9 @@ impl PairOfSets<'_> {
     #[inline(always)]
     fn visit<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
+        if let (Some(targets), Some(sources)) = (targets.double(), sources.double()) {
+            return self.for_each_in_double(slot, [targets, sources], visit);
+        }
         let lattice = self.sources.lattice();
         let radii = Radii::from(self.radii);
         let source_r2 = radii.sources.unwrap_or_default();

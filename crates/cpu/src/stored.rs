@@ -5,19 +5,15 @@
 //! lists of a larger radius, or of positions that have moved a little since, give exactly the pairs
 //! within the radius, as long as they hold every such source at least once.
 
-use crate::{CpuLane, Error, ListKind, NeighborLists, SetRadii, simd::squared};
+use crate::{Coordinate, CpuLane, Error, ListKind, NeighborLists, SetRadii};
 use nearfield_grid::{Grid, Lattice, Radius, SharedMut};
 use nearfield_pairs::Pair;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
-/// Far above the rounding of a difference and of an image vector, at most 2⁻²² of the numbers
-/// involved: images are only left out where no rounding could bring them within the radius.
-const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
-
-/// Lists and what they are evaluated with.
+/// Lists and what they are evaluated with, in the precision of the positions.
 #[derive(Debug, Clone, Copy)]
-pub struct StoredPairs<'a> {
+pub struct StoredPairs<'a, T = f32> {
     /// For every target, every source within the radius, and possibly others.
     pub lists: &'a NeighborLists,
     /// Which pairs the lists hold.
@@ -25,9 +21,9 @@ pub struct StoredPairs<'a> {
     /// The lattice on which the lists were found.
     pub lattice: &'a Lattice,
     /// Positions of the targets, in the caller's order.
-    pub targets: &'a [[f32; 3]],
+    pub targets: &'a [[T; 3]],
     /// Positions of the sources, in the caller's order.
-    pub sources: &'a [[f32; 3]],
+    pub sources: &'a [[T; 3]],
     /// Whether both are the same set, so that a point is not its own neighbour.
     pub same_set: bool,
     /// Pairs beyond this radius are passed over.
@@ -37,49 +33,56 @@ pub struct StoredPairs<'a> {
     pub radii: SetRadii<&'a [f32]>,
 }
 
-impl StoredPairs<'_> {
+impl<T: Coordinate> StoredPairs<'_, T> {
     /// Calls `visit` with the index of every source within the radius of `target` that its list
-    /// names, and the geometry of the pair; nothing for a target that has no list, nor where a
-    /// radius is missing.
+    /// names, and the geometry of the pair (in double precision rounded to `f32` once it is
+    /// decided); nothing for a target that has no list, nor where a radius is missing.
     pub fn for_each_neighbor(&self, target: usize, mut visit: impl FnMut(u32, Pair)) {
         let mut seen = Vec::new();
         self.walk().visit(target, &mut seen, &mut visit);
     }
 
     /// What all targets have in common.
-    pub(crate) fn walk(&self) -> ListWalk<'_> {
+    pub(crate) fn walk(&self) -> ListWalk<'_, T> {
         ListWalk {
             pairs: self,
             radii: self.radii.sources().copied(),
-            reach: f64::from(self.radius.value()) * (1.0 + SLACK),
+            reach: self.radius.value_f64() * (1.0 + T::SLACK),
             periodic: self.lattice.domain().is_periodic(),
-            inverse: self.lattice.domain().inverse(),
+            inverse: (self.lattice.domain().inverse())
+                .map(|row| row.map(|[x, y, z]| ([x, y, z], x.hypot(y).hypot(z)))),
             repeats: self.lattice.repeats(),
         }
     }
 }
 
 /// A target and its squared radius; the larger of this and the source's counts.
-struct Target {
+struct Target<T> {
     target: usize,
-    from: [f32; 3],
-    r2: f32,
+    from: [T; 3],
+    r2: T,
+}
+
+/// fl(r·r) of the radius of a point, in the precision of the positions.
+#[inline(always)]
+fn squared<T: Coordinate>(radius: f32) -> T {
+    T::from(radius) * T::from(radius)
 }
 
 /// Stored pairs with what is worked out once for all targets.
-pub(crate) struct ListWalk<'a> {
-    pairs: &'a StoredPairs<'a>,
+pub(crate) struct ListWalk<'a, T> {
+    pairs: &'a StoredPairs<'a, T>,
     /// Of the sources.
     radii: Option<&'a [f32]>,
     reach: f64,
     periodic: bool,
-    /// Of the box vectors; `None` on open axes.
-    inverse: [Option<[f64; 3]>; 3],
+    /// Of the box vectors, each with its length; `None` on open axes.
+    inverse: [Option<([f64; 3], f64)>; 3],
     /// Whether a source may stand in a list several times.
     repeats: bool,
 }
 
-impl ListWalk<'_> {
+impl<T: Coordinate> ListWalk<'_, T> {
     /// Visits the neighbours of one target in the order of its list, or by index where sources
     /// repeat; `seen` is scratch.
     #[inline(always)]
@@ -113,31 +116,31 @@ impl ListWalk<'_> {
 
     /// Squared radius of a target; `None` where it is missing.
     #[inline(always)]
-    fn target_r2(&self, target: usize) -> Option<f32> {
+    fn target_r2(&self, target: usize) -> Option<T> {
         match &self.pairs.radii {
-            SetRadii::Uniform => Some(self.pairs.radius.squared()),
+            SetRadii::Uniform => Some(T::squared_radius(self.pairs.radius)),
             SetRadii::Gather { targets } | SetRadii::Symmetric { targets, .. } => {
-                targets.get(target).map(|radius| radius * radius)
+                targets.get(target).copied().map(squared)
             }
             // Only the sources' radii count: below any square.
-            SetRadii::Scatter { .. } => Some(-1.0),
+            SetRadii::Scatter { .. } => Some(T::from(-1.0)),
         }
     }
 
     /// What the squared distance between a target and a source is compared with; `None` where a
     /// radius is missing.
     #[inline(always)]
-    fn r2(&self, target: &Target, source: u32) -> Option<f32> {
+    fn r2(&self, target: &Target<T>, source: u32) -> Option<T> {
         let Some(radii) = self.radii else {
             return Some(target.r2);
         };
-        let radius = radii.get(source as usize)?;
-        Some(target.r2.max(radius * radius))
+        let r2 = squared(*radii.get(source as usize)?);
+        Some(if r2 > target.r2 { r2 } else { target.r2 })
     }
 
     /// In an open domain, where no point stands in its own list.
     #[inline(always)]
-    fn visit_open(&self, target: &Target, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+    fn visit_open(&self, target: &Target<T>, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
         let from = target.from;
         for &index in list {
             let to = self.pairs.sources.get(index as usize);
@@ -145,16 +148,16 @@ impl ListWalk<'_> {
                 continue;
             };
             let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
-            let d2 = squared(d);
+            let d2 = T::squared(d);
             if d2 <= r2 {
-                visit(index, Pair { d, d2 });
+                visit(index, rounded(d, d2));
             }
         }
     }
 
     /// Through all images, for a list in which every source stands once.
     #[inline(always)]
-    fn visit_images(&self, target: &Target, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
+    fn visit_images(&self, target: &Target<T>, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
         let from = target.from;
         let half = self.pairs.kind == ListKind::Half;
         for &index in list {
@@ -164,7 +167,7 @@ impl ListWalk<'_> {
             };
             let itself = self.pairs.same_set && index as usize == target.target;
             let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
-            let difference = d.map(f64::from);
+            let difference = d.map(Into::into);
             for x in self.images(0, difference) {
                 for y in self.images(1, difference) {
                     for z in self.images(2, difference) {
@@ -173,11 +176,11 @@ impl ListWalk<'_> {
                             false => image == [0; 3],
                             true => image <= [0; 3],
                         };
-                        let shift = self.pairs.lattice.domain().image_vector(image);
+                        let shift = T::image_vector(self.pairs.lattice.domain(), image);
                         let d = [d[0] + shift[0], d[1] + shift[1], d[2] + shift[2]];
-                        let d2 = squared(d);
+                        let d2 = T::squared(d);
                         if d2 <= r2 && !(itself && left_out) {
-                            visit(index, Pair { d, d2 });
+                            visit(index, rounded(d, d2));
                         }
                     }
                 }
@@ -188,11 +191,13 @@ impl ListWalk<'_> {
     /// Images along an axis that can bring a difference `d` within the radius.
     #[inline(always)]
     fn images(&self, axis: usize, d: [f64; 3]) -> RangeInclusive<i32> {
-        let Some(inverse) = self.inverse[axis] else {
+        let Some((inverse, length)) = self.inverse[axis] else {
             return 0..=0;
         };
-        let norm = |v: [f64; 3]| (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]).sqrt();
-        let reach = (self.reach + SLACK * norm(d)) * norm(inverse);
+        // Twice the largest component is no less than the length, and does not overflow where a
+        // sum of squares would.
+        let largest = d.iter().fold(0.0f64, |most, d| most.max(d.abs()));
+        let reach = (self.reach + 2.0 * T::SLACK * largest) * length;
         let boxes = inverse[0] * d[0] + inverse[1] * d[1] + inverse[2] * d[2];
         if !reach.is_finite() {
             // The difference overflowed, so it is beyond the radius by the contract too. (The
@@ -203,21 +208,30 @@ impl ListWalk<'_> {
     }
 }
 
+/// What is handed out with a pair.
+#[inline(always)]
+fn rounded<T: Coordinate>(d: [T; 3], d2: T) -> Pair {
+    Pair {
+        d: d.map(T::rounded),
+        d2: d2.rounded(),
+    }
+}
+
 impl CpuLane {
-    /// Positions of a grid's points in the caller's order.
+    /// Positions of a grid's points in the caller's order, in the precision of its lattice.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn positions(&self, grid: &Grid) -> Result<Vec<[f32; 3]>, Error> {
+    pub fn positions<T: Coordinate>(&self, grid: &Grid) -> Result<Vec<[T; 3]>, Error> {
         let points = grid.points();
         let mut positions = Vec::new();
         positions
             .try_reserve_exact(points.len())
             .map_err(|_| Error::OutOfMemory {
-                bytes: size_of::<[f32; 3]>().saturating_mul(points.len()),
+                bytes: size_of::<[T; 3]>().saturating_mul(points.len()),
                 what: "positions in the caller's order",
             })?;
-        positions.resize(points.len(), [0.0; 3]);
+        positions.resize(points.len(), [T::default(); 3]);
         let place = SharedMut::new(&mut positions);
         self.install(|| {
             (0..points.len())
@@ -227,7 +241,7 @@ impl CpuLane {
                     let index = points.index()[slot] as usize;
                     // SAFETY: every index stands once among the sorted points, and all are below
                     // their number.
-                    unsafe { place.write(index, points.position(slot)) };
+                    unsafe { place.write(index, T::sorted(points, slot)) };
                 });
         });
         Ok(positions)

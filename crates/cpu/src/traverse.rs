@@ -6,6 +6,7 @@
 use crate::{
     CpuLane, Error, ListKind, PairOfSets,
     aligned::Aligned,
+    double::TraverseInDouble,
     evaluate::{Evaluate, MOST_OUTPUTS, Results},
     group::{Scratch, Walk},
     mutual::{self, Mutual},
@@ -51,7 +52,8 @@ impl CpuLane {
     ///
     /// # Errors
     /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
-    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel.
+    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel, and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision.
     pub fn traverse<K: PairKernel>(
         &self,
         kernel: &K,
@@ -111,14 +113,25 @@ impl CpuLane {
             channels: &channels,
             results,
         };
-        self.for_each_task(targets.len(), |slots, scratch| {
-            let task = TraverseTask {
-                traversal: &traversal,
-                slots,
-                scratch,
-            };
-            with_level(self.level(), task);
-        });
+        let (level, traversal) = (self.level(), &traversal);
+        match traversal.walk.double() {
+            None => self.for_each_task(targets.len(), |slots, scratch| {
+                let task = TraverseTask {
+                    traversal,
+                    slots,
+                    scratch,
+                };
+                with_level(level, task);
+            }),
+            Some(_) => self.for_each_task(targets.len(), |slots, scratch| {
+                let task = TraverseInDouble {
+                    traversal,
+                    slots,
+                    scratch,
+                };
+                with_level(level, task);
+            }),
+        }
         Ok(())
     }
 }
@@ -126,7 +139,8 @@ impl CpuLane {
 /// How far candidates reach, when the kernel and the sets let pairs be evaluated once.
 fn mutual_spill<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
     let open = !walk.sources.lattice().domain().is_periodic();
-    match K::MUTUAL && walk.same_set && open && walk.radii.are_mutual() {
+    let single = walk.double().is_none();
+    match K::MUTUAL && walk.same_set && open && single && walk.radii.are_mutual() {
         true => mutual::spill(walk),
         false => None,
     }

@@ -44,7 +44,7 @@ pub use driver::DeviceInfo;
 pub use error::Error;
 pub use lane::{
     Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, GpuLane,
-    HostBuffer, ListKind, Measured, PairFields, PairOfPoints, PairProgram, PairScratch,
+    HostBuffer, HostLists, ListKind, Measured, PairFields, PairOfPoints, PairProgram, PairScratch,
     ParseStrategyError, Settled, Strategy,
 };
 pub use modules::{Module, Modules};

@@ -6,7 +6,8 @@ mod common;
 use common::{Scene, lane};
 use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    DeviceLists, Error, GpuLane, ListKind, Measured, PairFields, PairProgram, PairScratch, Strategy,
+    DeviceLists, Error, GpuLane, HostLists, ListKind, Measured, PairFields, PairProgram,
+    PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2};
@@ -370,7 +371,7 @@ fn a_set_sorted_again_says_when_points_have_left_its_cells() {
         // A little farther than the last cell, where empty ones follow, and a lot.
         for beyond in [0.0, 1.2, 2.3, 50.0] {
             let mut moved = points.clone();
-            moved[7][0] = bounds.max[0] + beyond;
+            moved[7][0] = bounds.max[0] as f32 + beyond;
             let moved = stream.clone_htod(moved.as_flattened()).unwrap();
             lane.place(&mut set, &moved.as_view()).unwrap();
             lane.sort_again(&mut set, &lattice).unwrap();
@@ -383,5 +384,46 @@ fn a_set_sorted_again_says_when_points_have_left_its_cells() {
                 ),
             }
         }
+    }
+}
+
+#[test]
+fn lists_delivered_in_parts_are_those_written_at_once() {
+    let Some(lane) = lane() else { return };
+    // Some 20 million pairs: several parts, the last one shorter.
+    let points = Cloud::Lattice.points(200_000, 5);
+    let scene = open(&lane, &points, 3.0, 2);
+    let of = scene.pair(0, 0);
+    for kind in [ListKind::Full, ListKind::Half] {
+        let mut storage = DeviceLists::default();
+        lane.search(of, kind, Strategy::Flat, &mut storage).unwrap();
+        let arrays = |pairs: u64| {
+            let (start, count) = (vec![u64::MAX; points.len()], vec![u32::MAX; points.len()]);
+            (start, count, vec![u32::MAX; pairs as usize])
+        };
+        let (mut start, mut count, mut entries) = arrays(storage.pairs());
+        storage
+            .download(&lane, &mut start, &mut count, &mut entries)
+            .unwrap();
+        for strategy in [Strategy::Flat, Strategy::CellTasks] {
+            let mut parts = DeviceLists::default();
+            for _ in 0..2 {
+                let pairs = lane.measure_lists(of, kind, strategy, &mut parts).unwrap();
+                assert_eq!(pairs, storage.pairs());
+                let mut found = arrays(pairs);
+                let to = HostLists {
+                    start: &mut found.0,
+                    count: &mut found.1,
+                    entries: &mut found.2,
+                };
+                lane.deliver_lists(of, kind, strategy, &mut parts, to)
+                    .unwrap();
+                assert_eq!((&found.0, &found.1), (&start, &count));
+                if strategy == Strategy::Flat {
+                    assert!(found.2 == entries, "other entries");
+                }
+            }
+        }
+        assert!(kind == ListKind::Half || storage.pairs() > 16 << 20);
     }
 }

@@ -1,35 +1,40 @@
 //! The check every set of positions passes before anything is built from it.
 
 use crate::{
-    Domain, Error, Positions,
+    Domain, Error, Positions, Precision, Value,
     error::axis_name,
     positions::{Source, Visitor},
     tilt::{Tilt, VECTOR_NAMES},
     widest::{Loops, widest},
 };
 use rayon::prelude::*;
-use std::ops::Range;
+use std::{
+    marker::PhantomData,
+    ops::{AddAssign, Mul, Range},
+};
 
-/// Smallest box that holds all points of a set; empty sets have `min > max`.
+/// Smallest box that holds all points of a set; empty sets have `min > max`. In `f64` whatever the
+/// precision of the points, so it is exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Smallest coordinate per axis.
-    pub min: [f32; 3],
+    pub min: [f64; 3],
     /// Largest coordinate per axis.
-    pub max: [f32; 3],
+    pub max: [f64; 3],
 }
 
 /// Points that one task checks.
 const CHUNK: usize = 1 << 14;
 
-/// Box lengths from the origin beyond which `f32` cannot resolve a box.
+/// Box lengths from the origin beyond which images are not counted: `f32` cannot resolve a box
+/// there, and the counts of two points have to be added.
 const FARTHEST_BOX: f64 = (1u64 << 30) as f64;
 
 impl Bounds {
     /// The box of no points.
     pub const EMPTY: Self = Self {
-        min: [f32::INFINITY; 3],
-        max: [f32::NEG_INFINITY; 3],
+        min: [f64::INFINITY; 3],
+        max: [f64::NEG_INFINITY; 3],
     };
 
     /// Checks every coordinate and measures the box.
@@ -43,9 +48,12 @@ impl Bounds {
             return Err(Error::TooManyPoints(positions.len()));
         }
         let len = positions.len();
-        let (bounds, all_finite) = positions.with(Measure { len });
+        let (bounds, all_finite) = match positions.precision() {
+            Precision::Single => positions.with(Measure { len })?,
+            Precision::Double => positions.with_f64(Measure { len }),
+        };
         if !all_finite {
-            return Err(positions.with(FindBad { len }));
+            return Err(find_bad(positions));
         }
         bounds.check(positions, domain)?;
         Ok(bounds)
@@ -65,7 +73,7 @@ impl Bounds {
 
     /// Length of the box per axis; 0 when it is empty.
     pub fn extent(&self) -> [f64; 3] {
-        std::array::from_fn(|axis| (f64::from(self.max[axis]) - f64::from(self.min[axis])).max(0.0))
+        std::array::from_fn(|axis| (self.max[axis] - self.min[axis]).max(0.0))
     }
 
     /// The smallest box that holds both.
@@ -84,14 +92,14 @@ impl Bounds {
         for (axis, length) in domain.lengths().into_iter().enumerate() {
             let Some(length) = length else { continue };
             let limit = FARTHEST_BOX * length;
-            let too_far = |value: f32| f64::from(value).abs() > limit;
+            let too_far = |value: f64| value.abs() > limit;
             if self.min[axis] <= self.max[axis]
                 && (too_far(self.min[axis]) || too_far(self.max[axis]))
             {
                 let (index, value) = (0..positions.len())
-                    .filter_map(|index| Some((index, positions.get(index)?[axis])))
-                    .find(|(_, value)| too_far(*value))
-                    .unwrap_or((0, self.max[axis]));
+                    .filter_map(|index| Some((index, positions.as_given(index)?[axis])))
+                    .find(|(_, value)| too_far(value.get()))
+                    .unwrap_or((0, self.max[axis].into()));
                 return Err(Error::TooFarFromBox {
                     index,
                     axis: axis_name(axis),
@@ -106,7 +114,7 @@ impl Bounds {
     /// Largest distance from 0 of any coordinate along an axis; 0 when there is no point.
     pub(crate) fn magnitude(&self, axis: usize) -> f64 {
         match self.min[axis] <= self.max[axis] {
-            true => f64::from(self.min[axis].abs().max(self.max[axis].abs())),
+            true => self.min[axis].abs().max(self.max[axis].abs()),
             false => 0.0,
         }
     }
@@ -128,11 +136,11 @@ impl Bounds {
             return Ok(());
         }
         for index in 0..positions.len() {
-            let Some(position) = positions.get(index) else {
+            let Some(position) = positions.as_given(index) else {
                 continue;
             };
             for k in (0..3).filter(periodic) {
-                let boxes = tilt.fraction(k, position.map(f64::from));
+                let boxes = tilt.fraction(k, position.map(Value::get));
                 if boxes.abs() > FARTHEST_BOX {
                     return Err(Error::TooFarFromTiltedBox {
                         index,
@@ -151,15 +159,20 @@ struct Measure {
     len: usize,
 }
 
-impl Visitor for Measure {
+impl<T: Real> Visitor<T> for Measure {
     type Output = (Bounds, bool);
 
-    fn visit<S: Source>(self, source: S) -> Self::Output {
+    fn visit<S: Source<T>>(self, source: S) -> Self::Output {
         (0..self.len.div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.len);
-                widest(MeasureChunk { source, range })
+                let coordinates = PhantomData;
+                widest(MeasureChunk {
+                    source,
+                    range,
+                    coordinates,
+                })
             })
             .reduce(
                 || (Bounds::EMPTY, true),
@@ -168,61 +181,77 @@ impl Visitor for Measure {
     }
 }
 
-/// Bounds of one chunk, and whether all of it is finite. `min` and `max` skip NaN, so finiteness
-/// is found out by a sum of `0·x`, which stays 0 only if every x is finite.
-struct MeasureChunk<S> {
-    source: S,
-    range: Range<usize>,
+/// What measuring asks of `f32` and `f64`.
+trait Real:
+    Copy + PartialOrd + Into<f64> + Default + Mul<Output = Self> + AddAssign + Send + Sync
+{
+    const INFINITY: Self;
+    const NEG_INFINITY: Self;
 }
 
-impl<S: Source> Loops for MeasureChunk<S> {
+impl Real for f32 {
+    const INFINITY: Self = Self::INFINITY;
+    const NEG_INFINITY: Self = Self::NEG_INFINITY;
+}
+
+impl Real for f64 {
+    const INFINITY: Self = Self::INFINITY;
+    const NEG_INFINITY: Self = Self::NEG_INFINITY;
+}
+
+/// Bounds of one chunk, and whether all of it is finite. `min` and `max` skip NaN, so finiteness
+/// is found out by a sum of `0·x`, which stays 0 only if every x is finite.
+struct MeasureChunk<S, T> {
+    source: S,
+    range: Range<usize>,
+    coordinates: PhantomData<T>,
+}
+
+impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
     type Output = (Bounds, bool);
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let mut bounds = Bounds::EMPTY;
-        let mut zero = [0.0f32; 3];
+        let (mut min, mut max) = ([T::INFINITY; 3], [T::NEG_INFINITY; 3]);
+        let mut zero = [T::default(); 3];
         for index in self.range {
             let position = self.source.position(index);
             for axis in 0..3 {
                 let value = position[axis];
-                bounds.min[axis] = if value < bounds.min[axis] {
-                    value
-                } else {
-                    bounds.min[axis]
-                };
-                bounds.max[axis] = if value > bounds.max[axis] {
-                    value
-                } else {
-                    bounds.max[axis]
-                };
-                zero[axis] += value * 0.0;
+                min[axis] = if value < min[axis] { value } else { min[axis] };
+                max[axis] = if value > max[axis] { value } else { max[axis] };
+                zero[axis] += value * T::default();
             }
         }
-        (bounds, zero == [0.0; 3])
+        let bounds = Bounds {
+            min: min.map(Into::into),
+            max: max.map(Into::into),
+        };
+        (bounds, zero == [T::default(); 3])
     }
 }
 
-struct FindBad {
-    len: usize,
-}
-
-impl Visitor for FindBad {
-    type Output = Error;
-
-    fn visit<S: Source>(self, source: S) -> Error {
-        let bad = |index: &usize| source.position(*index).iter().any(|v| !v.is_finite());
-        let count = (0..self.len).into_par_iter().filter(bad).count();
-        let index = (0..self.len).find(bad).unwrap_or(0);
-        let position = source.position(index);
-        let axis = position.iter().position(|v| !v.is_finite()).unwrap_or(0);
-        Error::NotFinite {
-            index,
-            axis: axis_name(axis),
-            value: position[axis],
-            count,
-            points: self.len,
-        }
+/// Says where the first coordinate that is not finite is, and how many points have one.
+fn find_bad(positions: Positions<'_>) -> Error {
+    let points = positions.len();
+    let is_bad = |index: usize| {
+        let position = positions.get_f64(index).unwrap_or_default();
+        position.iter().any(|x| !x.is_finite())
+    };
+    let count = (0..points)
+        .into_par_iter()
+        .filter(|&index| is_bad(index))
+        .count();
+    let index = (0..points).find(|&index| is_bad(index)).unwrap_or(0);
+    let position = positions.as_given(index).unwrap_or([Value::Double(0.0); 3]);
+    let axis = position.iter().position(|x| !x.get().is_finite());
+    let axis = axis.unwrap_or(0);
+    Error::NotFinite {
+        index,
+        axis: axis_name(axis),
+        value: position[axis],
+        count,
+        points,
     }
 }
 
@@ -257,12 +286,27 @@ mod tests {
             Error::NotFinite {
                 index: 30_000,
                 axis: 'y',
-                value: f32::NEG_INFINITY,
+                value: f32::NEG_INFINITY.into(),
                 count: 2,
                 points: 50_000
             }
         );
         assert!(error.to_string().contains("point 30000 has y = -inf"));
+    }
+
+    #[test]
+    fn bad_coordinates_in_double_precision_are_named_with_their_digits() {
+        let points = [[0.0; 3], [0.0, 0.0, f64::INFINITY]];
+        let error = Bounds::of((&points).into(), &Domain::OPEN).unwrap_err();
+        assert!(error.to_string().contains("point 1 has z = inf"), "{error}");
+        let domain = Domain::new([Some(1e-3), None, None]).unwrap();
+        let points = [[0.0; 3], [-1234567.000000125, 0.0, 0.0f64]];
+        let error = Bounds::of((&points).into(), &domain).unwrap_err();
+        let named = "point 1 has x = -1234567.000000125,";
+        assert!(error.to_string().contains(named), "{error}");
+        let huge = [[1e300, -1e-300, 0.1]];
+        let bounds = Bounds::of((&huge).into(), &Domain::OPEN).unwrap();
+        assert_eq!((bounds.min, bounds.max), (huge[0], huge[0]));
     }
 
     #[test]

@@ -139,18 +139,22 @@ impl Domain {
     /// and none of them fused.
     #[inline]
     pub fn image_vector(&self, n: [i32; 3]) -> [f32; 3] {
+        self.image_vector_f64(n).map(|component| component as f32)
+    }
+
+    /// The same without the last rounding, for searches in double precision.
+    #[inline]
+    pub fn image_vector_f64(&self, n: [i32; 3]) -> [f64; 3] {
         let boxes = |axis: usize| match self.lengths[axis] {
             Some(_) => f64::from(n[axis]),
             None => 0.0,
         };
         match &self.tilt {
             None => std::array::from_fn(|axis| match self.lengths[axis] {
-                Some(length) => (f64::from(n[axis]) * length) as f32,
+                Some(length) => f64::from(n[axis]) * length,
                 None => 0.0,
             }),
-            Some(tilt) => tilt
-                .sum([boxes(0), boxes(1), boxes(2)])
-                .map(|component| component as f32),
+            Some(tilt) => tilt.sum([boxes(0), boxes(1), boxes(2)]),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What can be wrong with a grid's input, with the numbers that say where.
 
+use crate::Value;
+
 /// Why positions, a radius or a domain were refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -15,7 +17,7 @@ pub enum Error {
         /// Axis of its first offending coordinate: `x`, `y` or `z`.
         axis: char,
         /// The coordinate.
-        value: f32,
+        value: Value,
         /// How many points have such a coordinate.
         count: usize,
         /// Points in the set.
@@ -26,7 +28,7 @@ pub enum Error {
         "radius {0} cannot be searched: it must be finite, positive and between 2^-50 and 2^63 \
          (about 8.9e-16 to 9.2e18); rescale the coordinates if it is not"
     )]
-    Radius(f32),
+    Radius(Value),
     /// A periodic box length is not a positive finite number.
     #[error("the box length along {axis} is {length}: it must be finite and positive")]
     BoxLength {
@@ -74,10 +76,10 @@ pub enum Error {
         /// Distance between the two faces of the box that it connects.
         width: f64,
     },
-    /// A point lies so many boxes away that `f32` cannot resolve the box there.
+    /// A point lies so many boxes away that its images cannot be counted.
     #[error(
         "point {index} has {axis} = {value}, more than 2^30 box lengths ({length}) from the \
-         origin: f32 cannot resolve positions there; wrap the coordinates"
+         origin: images are not counted that far; wrap the coordinates"
     )]
     TooFarFromBox {
         /// First offending point in the caller's order.
@@ -85,20 +87,20 @@ pub enum Error {
         /// Axis of the coordinate.
         axis: char,
         /// The coordinate.
-        value: f32,
+        value: Value,
         /// Box length along that axis.
         length: f64,
     },
     /// The same in a tilted box, where several coordinates say how far away a point is.
     #[error(
         "point {index} at {position:?} is {boxes:e} box vectors {vector} from the origin, more \
-         than 2^30: f32 cannot resolve positions there; wrap the coordinates"
+         than 2^30: images are not counted that far; wrap the coordinates"
     )]
     TooFarFromTiltedBox {
         /// First offending point in the caller's order.
         index: usize,
         /// Its coordinates.
-        position: [f32; 3],
+        position: [Value; 3],
         /// The box vector: `a`, `b` or `c`.
         vector: char,
         /// How many of them lead to the point.
@@ -116,13 +118,19 @@ pub enum Error {
         /// box is tilted.
         length: f64,
         /// The radius.
-        radius: f32,
+        radius: Value,
         /// Images within the radius along that axis, on each side.
         images: u64,
     },
     /// More points than 32-bit indices can name.
     #[error("{0} points in one set: at most 4294967294 can be indexed; split the set")]
     TooManyPoints(usize),
+    /// Positions in double precision were given to a search in single precision.
+    #[error(
+        "the positions are f64, but the search is in f32 and would have to round them: search in \
+         f64 (Engine::builder_f64), or round them to f32 first"
+    )]
+    Precision,
     /// A strided view does not fit its bytes.
     #[error(
         "{len} points of {size} bytes at offset {offset}, stride {stride} need {needed} bytes, \

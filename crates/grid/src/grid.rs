@@ -3,7 +3,7 @@
 use crate::{
     Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
     error::reserve,
-    keys::FillKeys,
+    keys::{Double, FillKeys, Placed, Single},
     occupancy,
     positions::{Source, Visitor},
     sort::{self, Order, SortScratch, Sorted, WideKey},
@@ -33,7 +33,8 @@ pub struct Grid {
 
 /// Points in the order of their cells, as structure of arrays.
 ///
-/// The coordinate arrays are [`PADDING`] longer than [`len`](Self::len), filled with infinity.
+/// The coordinate arrays are [`PADDING`] longer than [`len`](Self::len), filled with infinity. In
+/// double precision they hold *proxies*, see [`DoublePoints`].
 #[derive(Debug, Clone, Default)]
 pub struct SortedPoints {
     len: usize,
@@ -42,6 +43,70 @@ pub struct SortedPoints {
     z: Vec<f32>,
     index: Vec<u32>,
     wraps: Vec<[i32; 3]>,
+    double: Option<DoublePoints>,
+}
+
+/// What sorted points have beside their coordinates in `f32` when they were given for a search in
+/// double precision.
+///
+/// The coordinates in `f32` are proxies then: positions relative to a centre that all sets on a
+/// lattice share. Whenever the contract finds a pair within the radius through some image, the
+/// squared distance of the proxies (moved by [`Lattice::image_shift`]) as computed in `f32` is at
+/// most the target's [`filter_r2`](Self::filter_r2). The converse does not hold: what passes is to
+/// be decided by [`position`](Self::position).
+#[derive(Debug, Clone, Default)]
+pub struct DoublePoints {
+    axes: [Vec<f64>; 3],
+    filter_r2: Vec<f32>,
+}
+
+impl DoublePoints {
+    /// Coordinates along each axis as they were given, one value per sorted point.
+    pub fn axes(&self) -> [&[f64]; 3] {
+        [&self.axes[0], &self.axes[1], &self.axes[2]]
+    }
+
+    /// Position of a sorted point as it was given.
+    #[inline(always)]
+    pub fn position(&self, slot: usize) -> [f64; 3] {
+        [self.axes[0][slot], self.axes[1][slot], self.axes[2][slot]]
+    }
+
+    /// What squared distances of proxies are compared with when a sorted point searches, one value
+    /// per point.
+    pub fn filter_r2(&self) -> &[f32] {
+        &self.filter_r2
+    }
+
+    fn bytes(&self) -> usize {
+        let axes: usize = self.axes.iter().map(Vec::capacity).sum();
+        size_of::<f64>() * axes + size_of::<f32>() * self.filter_r2.capacity()
+    }
+
+    fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        for axis in &mut self.axes {
+            reserve(axis, len, "sorted coordinates")?;
+        }
+        reserve(&mut self.filter_r2, len, "filter radii")
+    }
+
+    /// Takes the positions of the points whose indices are given in sorted order; room has been
+    /// reserved. In one pass: points in random order are far apart in memory.
+    fn fill<S: Source<f64>>(&mut self, points: Double<'_, S>, index: &[u32]) {
+        let [x, y, z] = &mut self.axes;
+        for axis in [&mut *x, &mut *y, &mut *z] {
+            axis.resize(index.len(), 0.0);
+        }
+        self.filter_r2.resize(index.len(), 0.0);
+        (index, x, y, z, &mut self.filter_r2)
+            .into_par_iter()
+            .with_min_len(1 << 12)
+            .for_each(|(&index, x, y, z, r2)| {
+                let position = points.source.position(index as usize);
+                [*x, *y, *z] = position;
+                *r2 = points.frame.filter_r2(position);
+            });
+    }
 }
 
 /// A contiguous range of sorted points that are candidates of a cell, all in one periodic image.
@@ -74,6 +139,12 @@ impl SortedPoints {
         &self.index
     }
 
+    /// What there is beside these coordinates in double precision.
+    #[inline(always)]
+    pub fn double(&self) -> Option<&DoublePoints> {
+        self.double.as_ref()
+    }
+
     /// Position of a sorted point.
     #[inline(always)]
     pub fn position(&self, slot: usize) -> [f32; 3] {
@@ -91,19 +162,34 @@ impl SortedPoints {
         !self.wraps.is_empty()
     }
 
-    /// Positions in the caller's order.
-    pub fn in_callers_order(&self) -> Vec<[f32; 3]> {
-        let mut positions = vec![[0.0; 3]; self.len];
-        for slot in 0..self.len {
-            positions[self.index[slot] as usize] = self.position(slot);
+    /// Position of a sorted point as it was given, converted where it was given in `f32`.
+    #[inline(always)]
+    pub fn position_f64(&self, slot: usize) -> [f64; 3] {
+        match &self.double {
+            None => self.position(slot).map(f64::from),
+            Some(double) => double.position(slot),
         }
-        positions
+    }
+
+    /// Positions in the caller's order; in double precision those of the proxies.
+    pub fn in_callers_order(&self) -> Vec<[f32; 3]> {
+        self.scatter(|slot| self.position(slot))
+    }
+
+    /// `value` of every sorted point, in the caller's order.
+    fn scatter<T: Copy + Default>(&self, value: impl Fn(usize) -> [T; 3]) -> Vec<[T; 3]> {
+        let mut values = vec![[T::default(); 3]; self.len];
+        for slot in 0..self.len {
+            values[self.index[slot] as usize] = value(slot);
+        }
+        values
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         4 * (self.x.capacity() + self.y.capacity() + self.z.capacity() + self.index.capacity())
             + size_of::<[i32; 3]>() * self.wraps.capacity()
+            + self.double.as_ref().map_or(0, DoublePoints::bytes)
     }
 
     fn reserve(&mut self, len: usize) -> Result<(), Error> {
@@ -150,7 +236,8 @@ impl Grid {
     /// Sorts `positions`, whose checked bounds are `bounds`, on `lattice`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the grid then holds what it held before.
+    /// [`Error::OutOfMemory`], and [`Error::Precision`] for positions in `f64` on a lattice of
+    /// single precision; the grid then holds what it held before.
     pub fn build(
         &mut self,
         positions: Positions<'_>,
@@ -159,18 +246,17 @@ impl Grid {
     ) -> Result<(), Error> {
         let points = positions.len();
         let span = tracing::debug_span!("grid.sort", points, cells = Empty).entered();
+        positions.check_precision(lattice.radius().precision())?;
         self.points.reserve(positions.len())?;
-        if positions.is_empty() {
-            self.points.resize(0);
-            self.points.wraps.clear();
-            self.table = CellTable::Dense(DenseTable::default());
-        } else {
-            positions.with(Build {
-                grid: self,
-                len: positions.len(),
-                bounds,
-                lattice,
-            })?;
+        let build = Build {
+            grid: self,
+            len: positions.len(),
+            bounds,
+            lattice,
+        };
+        match lattice.frame() {
+            None => positions.with(build)??,
+            Some(_) => positions.with_f64(build)?,
         }
         self.bounds = bounds;
         self.lattice.clone_from(lattice);
@@ -184,8 +270,14 @@ impl Grid {
     /// # Errors
     /// [`Error::OutOfMemory`]; the grid then holds what it held before.
     pub fn rebuild(&mut self, lattice: &Lattice) -> Result<(), Error> {
-        let positions = self.points.in_callers_order();
-        self.build((&positions).into(), self.bounds, lattice)
+        let points = &self.points;
+        match points.double() {
+            None => self.build((&points.in_callers_order()).into(), self.bounds, lattice),
+            Some(double) => {
+                let positions = points.scatter(|slot| double.position(slot));
+                self.build((&positions).into(), self.bounds, lattice)
+            }
+        }
     }
 
     /// The lattice the points were sorted on.
@@ -253,15 +345,15 @@ impl Grid {
         }
     }
 
-    fn build_dense<S: Source>(
+    fn build_dense<P: Placed>(
         &mut self,
-        source: S,
+        source: P,
         len: usize,
         cells: CellBox,
         lattice: &Lattice,
     ) -> Result<(), Error> {
         let count = cells.cells().unwrap_or(usize::MAX);
-        let key = |index| cells.index(lattice.cell(source.position(index))) as u32;
+        let key = |index| cells.index(lattice.cell_at(source.place(index))) as u32;
         self.scratch.reserve(len, Order::of(len, count, key))?;
         let mut starts = match &mut self.table {
             CellTable::Dense(table) => std::mem::take(&mut table.starts),
@@ -277,7 +369,7 @@ impl Grid {
         self.points.resize(len);
         sort::by_counting(
             len,
-            |index| source.position(index),
+            |index| source.stored(index),
             |range, keys| {
                 widest(FillKeys {
                     source,
@@ -295,9 +387,9 @@ impl Grid {
         Ok(())
     }
 
-    fn build_hashed<K: WideKey, S: Source>(
+    fn build_hashed<K: WideKey, P: Placed>(
         &mut self,
-        source: S,
+        source: P,
         len: usize,
         packing: Packing,
         lattice: &Lattice,
@@ -308,7 +400,7 @@ impl Grid {
         (0..len)
             .into_par_iter()
             .with_min_len(1 << 12)
-            .map(|index| pack(packing.key(lattice.cell(source.position(index)))))
+            .map(|index| pack(packing.key(lattice.cell_at(source.place(index)))))
             .collect_into_vec(&mut keys);
         let sorted = sort::by_radix(&keys)?;
         drop(keys);
@@ -318,14 +410,14 @@ impl Grid {
             .into_par_iter()
             .with_min_len(1 << 12)
             .for_each(|(x, y, z, index, item)| {
-                [*x, *y, *z] = source.position(item.1 as usize);
+                [*x, *y, *z] = source.stored(item.1 as usize);
                 *index = item.1;
             });
         let occupied = (0..len)
             .filter(|&slot| slot == 0 || sorted[slot].0 != sorted[slot - 1].0)
             .map(|slot| {
-                let position = source.position(sorted[slot].1 as usize);
-                (lattice.cell(position), slot as u32)
+                let place = source.place(sorted[slot].1 as usize);
+                (lattice.cell_at(place), slot as u32)
             });
         self.table = CellTable::Hashed(HashedTable::new(occupied, len as u32));
         Ok(())
@@ -339,36 +431,77 @@ struct Build<'a> {
     lattice: &'a Lattice,
 }
 
-impl Visitor for Build<'_> {
+impl Visitor<f32> for Build<'_> {
     type Output = Result<(), Error>;
 
-    fn visit<S: Source>(self, source: S) -> Self::Output {
+    fn visit<S: Source<f32>>(mut self, source: S) -> Self::Output {
+        self.sort(Single(source))?;
+        self.grid.points.double = None;
+        Ok(())
+    }
+}
+
+impl Visitor<f64> for Build<'_> {
+    type Output = Result<(), Error>;
+
+    fn visit<S: Source<f64>>(mut self, source: S) -> Self::Output {
+        let Some(frame) = self.lattice.frame() else {
+            return Err(Error::Precision);
+        };
+        let held = self.grid.points.double.take();
+        let was_double = held.is_some();
+        let mut double = held.unwrap_or_default();
+        let placed = Double { source, frame };
+        let built = double.reserve(self.len).and_then(|()| self.sort(placed));
+        let points = &mut self.grid.points;
+        if built.is_ok() {
+            double.fill(placed, &points.index[..points.len]);
+        }
+        // After a failure the points are still those from before, which may be single.
+        points.double = (built.is_ok() || was_double).then_some(double);
+        built
+    }
+}
+
+impl Build<'_> {
+    fn sort<P: Placed>(&mut self, points: P) -> Result<(), Error> {
         let Self {
             grid,
             len,
             bounds,
             lattice,
         } = self;
-        let (low, high, inside) = lattice.cells_within(&bounds);
+        let len = *len;
+        if len == 0 {
+            grid.points.resize(0);
+            grid.points.wraps.clear();
+            grid.table = CellTable::Dense(DenseTable::default());
+            return Ok(());
+        }
+        let (low, high, inside) = lattice.cells_within(bounds);
         let cells = CellBox::new(low, high);
         let most = (CELLS_PER_POINT.saturating_mul(len)).clamp(SMALL_TABLE, 1 << 31);
         if cells.cells().is_some_and(|count| count <= most) {
-            grid.build_dense(source, len, cells, lattice)?;
+            grid.build_dense(points, len, cells, lattice)?;
         } else {
             let packing = Packing::new(cells);
             if packing.bits <= 64 {
-                grid.build_hashed(source, len, packing, lattice, |key| key as u64)?;
+                grid.build_hashed(points, len, packing, lattice, |key| key as u64)?;
             } else {
-                grid.build_hashed(source, len, packing, lattice, |key| key)?;
+                grid.build_hashed(points, len, packing, lattice, |key| key)?;
             }
         }
         grid.points.wraps.clear();
         if !inside {
-            let points = &grid.points;
+            let sorted = &grid.points;
+            let place = |slot: usize| match lattice.frame() {
+                None => sorted.position(slot).map(f64::from),
+                Some(_) => points.place(sorted.index[slot] as usize),
+            };
             let wraps: Vec<_> = (0..len)
                 .into_par_iter()
                 .with_min_len(1 << 12)
-                .map(|slot| lattice.wraps(points.position(slot)))
+                .map(|slot| lattice.wraps_at(place(slot)))
                 .collect();
             // The corners of the bounds may lie outside a tilted box that holds all points.
             if wraps.iter().any(|wraps| *wraps != [0; 3]) {

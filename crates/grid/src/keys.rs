@@ -1,18 +1,62 @@
 //! Numbers of the cells of many points at once, for dense tables.
 
-use crate::{Lattice, positions::Source, table::CellBox, widest::Loops};
+use crate::{Lattice, lattice::Frame, positions::Source, table::CellBox, widest::Loops};
 use std::ops::Range;
 
-/// Fills `keys` with the cell numbers, in `cells`, of the points `range`.
-pub(crate) struct FillKeys<'a, S> {
+/// Points as they are sorted: where their cells are computed from, and what is stored of them.
+pub(crate) trait Placed: Copy + Send + Sync {
+    /// Coordinates for [`Lattice::cell_at`] of point `index`.
+    fn place(&self, index: usize) -> [f64; 3];
+
+    /// Sorted coordinates of point `index`.
+    fn stored(&self, index: usize) -> [f32; 3];
+}
+
+/// Positions in single precision, which are stored as they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Single<S>(pub(crate) S);
+
+impl<S: Source<f32>> Placed for Single<S> {
+    #[inline(always)]
+    fn place(&self, index: usize) -> [f64; 3] {
+        self.0.position(index).map(f64::from)
+    }
+
+    #[inline(always)]
+    fn stored(&self, index: usize) -> [f32; 3] {
+        self.0.position(index)
+    }
+}
+
+/// Positions in double precision, of which the proxies are stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Double<'a, S> {
     pub(crate) source: S,
+    pub(crate) frame: &'a Frame,
+}
+
+impl<S: Source<f64>> Placed for Double<'_, S> {
+    #[inline(always)]
+    fn place(&self, index: usize) -> [f64; 3] {
+        self.frame.anchored(self.source.position(index))
+    }
+
+    #[inline(always)]
+    fn stored(&self, index: usize) -> [f32; 3] {
+        self.frame.proxy(self.source.position(index))
+    }
+}
+
+/// Fills `keys` with the cell numbers, in `cells`, of the points `range`.
+pub(crate) struct FillKeys<'a, P> {
+    pub(crate) source: P,
     pub(crate) range: Range<usize>,
     pub(crate) keys: &'a mut [u32],
     pub(crate) lattice: &'a Lattice,
     pub(crate) cells: CellBox,
 }
 
-impl<S: Source> Loops for FillKeys<'_, S> {
+impl<P: Placed> Loops for FillKeys<'_, P> {
     type Output = ();
 
     #[inline(always)]
@@ -26,7 +70,7 @@ impl<S: Source> Loops for FillKeys<'_, S> {
         } = self;
         let Some(scale) = lattice.open_scale().filter(|_| cells.is_near()) else {
             for (index, key) in range.zip(keys) {
-                *key = cells.index(lattice.cell(source.position(index))) as u32;
+                *key = cells.index(lattice.cell_at(source.place(index))) as u32;
             }
             return;
         };
@@ -35,7 +79,7 @@ impl<S: Source> Loops for FillKeys<'_, S> {
         let (origin_x, origin_y, origin_z) = (origin_x as f64, origin_y as f64, origin_z as f64);
         let (width, height) = (cells.dims[0] as f64, cells.dims[1] as f64);
         for (index, key) in range.zip(keys) {
-            let [x, y, z] = source.position(index);
+            let [x, y, z] = source.place(index);
             let x = scale.cell(x) - origin_x;
             let y = scale.cell(y) - origin_y;
             let z = scale.cell(z) - origin_z;

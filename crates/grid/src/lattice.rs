@@ -13,10 +13,13 @@
 //!
 //! In a tilted box cells are shares of the box vectors; the submodule `tilted` has the same
 //! argument for them. "x", "y" and "z" of a cell or a row then stand for the vectors a, b and c.
+//! The submodule `double` has it for points in double precision.
 
+mod double;
 mod tilted;
 
-use crate::{Bounds, Domain, Error, Radius, error::axis_name};
+use crate::{Bounds, Domain, Error, Precision, Radius, error::axis_name};
+pub(crate) use double::Frame;
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];
@@ -54,6 +57,8 @@ pub struct Lattice {
     domain: Domain,
     axes: [Axis; 3],
     rows: Vec<Row>,
+    /// Present in double precision.
+    frame: Option<Frame>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,8 +97,8 @@ impl OpenScale {
     /// The cell of a coordinate that is not so far out that it would be clamped: the same as
     /// [`Axis::cell`], but as a whole floating-point number and in few operations.
     #[inline(always)]
-    pub(crate) fn cell(self, x: f32) -> f64 {
-        let x = f64::from(x) * self.inverse_edge + PHASE;
+    pub(crate) fn cell(self, x: f64) -> f64 {
+        let x = x * self.inverse_edge + PHASE;
         // Rounded by an addition, which vectorises everywhere; below 2³¹ it leaves whole numbers.
         const WHOLE: f64 = (1u64 << 52) as f64 * 1.5;
         let rounded = (x + WHOLE) - WHOLE;
@@ -110,8 +115,9 @@ struct Period {
 impl Lattice {
     /// The lattice of edge r/`subdivision` for points within `bounds`.
     ///
-    /// Only the extent of `bounds` along periodic axes matters, and it is rounded up to a power of
-    /// two times the box, so a moving cloud keeps its lattice.
+    /// In single precision only the extent of `bounds` along periodic axes matters, and it is
+    /// rounded up to a power of two times the box, so a moving cloud keeps its lattice. In double
+    /// precision it also matters where the points are, roughly.
     ///
     /// # Errors
     /// [`Error::TooManyImages`] when a box is over a thousand times smaller than the radius.
@@ -121,6 +127,10 @@ impl Lattice {
         subdivision: u32,
         bounds: &Bounds,
     ) -> Result<Self, Error> {
+        let frame = match radius.precision() {
+            Precision::Single => None,
+            Precision::Double => Some(Frame::new(radius, &domain, bounds)),
+        };
         if let Some(tilt) = domain.tilt() {
             let (axes, rows) = tilted::axes_and_rows(radius, &domain, tilt, subdivision, bounds)?;
             return Ok(Self {
@@ -128,6 +138,7 @@ impl Lattice {
                 domain,
                 axes,
                 rows,
+                frame,
             });
         }
         let reach = enlarged_radius(radius, &domain, bounds);
@@ -142,8 +153,8 @@ impl Lattice {
                 return Err(Error::TooManyImages {
                     axis: axis_name(axis),
                     length,
-                    radius: radius.value(),
-                    images: (reach / length).ceil() as u64,
+                    radius: radius.as_given(),
+                    images: images_within(radius, reach, length),
                 });
             }
             let cells = (length / edge).floor().clamp(1.0, FARTHEST_CELL);
@@ -161,6 +172,7 @@ impl Lattice {
             domain,
             axes,
             rows,
+            frame,
         })
     }
 
@@ -202,6 +214,22 @@ impl Lattice {
     /// Cell of a position, wrapped into the box on periodic axes.
     #[inline(always)]
     pub fn cell(&self, position: [f32; 3]) -> Cell {
+        self.cell_f64(position.map(f64::from))
+    }
+
+    /// The same of a position in double precision.
+    #[inline(always)]
+    pub fn cell_f64(&self, position: [f64; 3]) -> Cell {
+        match &self.frame {
+            None => self.cell_at(position),
+            Some(frame) => self.cell_at(frame.anchored(position)),
+        }
+    }
+
+    /// Cell of coordinates that are already [anchored](Frame::anchored) in double precision, and in
+    /// single precision those of the position itself.
+    #[inline(always)]
+    pub(crate) fn cell_at(&self, position: [f64; 3]) -> Cell {
         if self.domain.is_tilted() {
             return self.tilted_places(position).map(|(cell, _)| cell);
         }
@@ -211,6 +239,24 @@ impl Lattice {
             self.axes[1].cell(y).0,
             self.axes[2].cell(z).0,
         ]
+    }
+
+    /// What differences of sorted coordinates are moved by in the image with this vector: the
+    /// vector rounded to `f32`, unless coordinates are proxies of an axis that has none (see
+    /// [`DoublePoints`](crate::DoublePoints)).
+    #[inline]
+    pub fn image_shift(&self, image_vector: [f64; 3]) -> [f32; 3] {
+        let shift = image_vector.map(|component| component as f32);
+        match &self.frame {
+            None => shift,
+            Some(frame) => frame.proxy_shift(shift),
+        }
+    }
+
+    /// What turns positions into proxies, in double precision.
+    #[inline(always)]
+    pub(crate) fn frame(&self) -> Option<&Frame> {
+        self.frame.as_ref()
     }
 
     /// What [`cell`](Self::cell) does with each coordinate where all axes are open.
@@ -224,6 +270,12 @@ impl Lattice {
     /// box, whole box vectors between it and its image in the box that the vectors span.
     #[inline]
     pub fn wraps(&self, position: [f32; 3]) -> [i32; 3] {
+        self.wraps_at(position.map(f64::from))
+    }
+
+    /// The same of a position in double precision; only coordinates along periodic axes matter.
+    #[inline]
+    pub(crate) fn wraps_at(&self, position: [f64; 3]) -> [i32; 3] {
         if self.domain.is_tilted() {
             // The bounds check allows 2³⁰ boxes, so the counts fit.
             return self.tilted_places(position).map(|(_, wraps)| wraps as i32);
@@ -240,8 +292,7 @@ impl Lattice {
     /// Cell and wrap count per axis in a tilted box. Not inlined, so that it costs the straight
     /// path no more than a branch.
     #[inline(never)]
-    fn tilted_places(&self, position: [f32; 3]) -> [(i64, i64); 3] {
-        let position = position.map(f64::from);
+    fn tilted_places(&self, position: [f64; 3]) -> [(i64, i64); 3] {
         std::array::from_fn(|k| match self.domain.tilt() {
             Some(tilt) => tilted::place(&self.axes[k], tilt, k, position),
             None => (0, 0),
@@ -249,7 +300,8 @@ impl Lattice {
     }
 
     /// How coordinates become cells along an axis, for lanes that do it themselves: the same
-    /// operations in the same order give the same cells as [`cell`](Self::cell).
+    /// operations in the same order give the same cells as [`cell`](Self::cell), in single
+    /// precision.
     pub fn scale(&self, axis: usize) -> AxisScale {
         let Axis {
             inverse_edge,
@@ -266,6 +318,10 @@ impl Lattice {
     /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
     /// point is already inside the box. `bounds` must not be empty.
     pub fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
+        let bounds = &match &self.frame {
+            None => *bounds,
+            Some(frame) => frame.anchored_bounds(bounds),
+        };
         let (mut low, mut high, mut inside) = ([0; 3], [0; 3], true);
         for axis in 0..3 {
             let [(min, min_wrap), (max, max_wrap)] = match self.domain.tilt() {
@@ -288,8 +344,7 @@ impl Lattice {
 impl Axis {
     /// Cell and wrap count of one coordinate.
     #[inline(always)]
-    fn cell(&self, x: f32) -> (i64, i32) {
-        let x = f64::from(x);
+    fn cell(&self, x: f64) -> (i64, i32) {
         match self.period {
             None => (floor(x * self.inverse_edge + PHASE), 0),
             Some(period) => {
@@ -315,6 +370,9 @@ fn floor(x: f64) -> i64 {
 
 /// The radius with everything rounding could add to a distance (see the module's comment).
 fn enlarged_radius(radius: Radius, domain: &Domain, bounds: &Bounds) -> f64 {
+    if radius.precision() == Precision::Double {
+        return (radius.value_f64() + double::slack(domain, bounds)) * double::ENLARGEMENT;
+    }
     let extent = bounds.extent();
     let slack = (0..3)
         .filter_map(|axis| domain.lengths()[axis].map(|length| (length, extent[axis])))
@@ -324,6 +382,17 @@ fn enlarged_radius(radius: Radius, domain: &Domain, bounds: &Bounds) -> f64 {
         })
         .fold(0.0, f64::max);
     (f64::from(radius.value()) + slack * 2f64.powi(-22)) * (1.0 + 2f64.powi(-20))
+}
+
+/// How many images, a box `length` apart, an enlarged radius reaches: too many already without the
+/// enlargement, unless it is what far coordinates add that makes them too many.
+fn images_within(radius: Radius, reach: f64, length: f64) -> u64 {
+    let given = (radius.value_f64() / length).ceil();
+    let images = match given > MOST_IMAGES {
+        true => given,
+        false => (reach / length).ceil(),
+    };
+    images as u64
 }
 
 /// Largest offset between the cells of points whose cell coordinates differ by up to `difference`,
@@ -337,14 +406,15 @@ fn stencil(reach: f64, edges: [f64; 3]) -> Vec<Row> {
     // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps
     // reach/edge = K from rounding up to K + 1; it is far inside the enlargement of the radius.
     let cells = |distance: f64, axis: usize| cells_reached(distance / edges[axis], 1e-9);
-    let gap = |offset: i64, axis: usize| (offset.abs() - 1).max(0) as f64 * edges[axis];
+    // As shares of the reach, whose square may be no number that `f64` has in a vast box.
+    let gap = |offset: i64, axis: usize| (offset.abs() - 1).max(0) as f64 * (edges[axis] / reach);
     let (ry, rz) = (cells(reach, 1), cells(reach, 2));
     let mut rows = Vec::new();
     for z in -rz..=rz {
         for y in -ry..=ry {
-            let chord = reach * reach - gap(y, 1).powi(2) - gap(z, 2).powi(2);
+            let chord = 1.0 - gap(y, 1).powi(2) - gap(z, 2).powi(2);
             if chord >= 0.0 {
-                let reach = cells(chord.sqrt(), 0);
+                let reach = cells(reach * chord.sqrt(), 0);
                 rows.push(Row { y, z, reach });
             }
         }
@@ -439,6 +509,22 @@ mod tests {
             &Bounds::EMPTY,
         )
         .unwrap_err();
-        assert!(matches!(error, Error::TooManyImages { axis: 'z', .. }));
+        let images = 10_000;
+        assert!(
+            matches!(error, Error::TooManyImages { axis: 'z', images: found, .. } if found == images),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn in_a_vast_box_a_cell_reaches_its_neighbours_only() {
+        for radius in [Radius::new(1.0), Radius::new_f64(1.0)] {
+            for lengths in [[Some(1e300); 3], [Some(1e300), None, None]] {
+                let (domain, bounds) = (Domain::new(lengths).unwrap(), Bounds::EMPTY);
+                let lattice = Lattice::new(radius.clone().unwrap(), domain, 1, &bounds).unwrap();
+                assert_eq!(lattice.rows().len(), 9);
+                assert!(lattice.rows().iter().all(|row| row.reach == 1));
+            }
+        }
     }
 }

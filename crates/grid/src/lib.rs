@@ -31,20 +31,22 @@ mod sort;
 mod sweep;
 mod table;
 mod tilt;
+mod value;
 mod widest;
 
 pub use bounds::Bounds;
 pub use csr::Csr;
 pub use domain::Domain;
 pub use error::Error;
-pub use grid::{Cells, Grid, Run, SortedPoints};
+pub use grid::{Cells, DoublePoints, Grid, Run, SortedPoints};
 pub use lattice::{AxisScale, Cell, Lattice, Row};
 pub use permutation::Permutation;
 pub use positions::Positions;
-pub use radius::Radius;
+pub use radius::{Precision, Radius};
 pub use shared::SharedMut;
 pub use sweep::Sweep;
 pub use table::TableKind;
+pub use value::Value;
 
 /// Lanes of padding behind every sorted array, so that a vector load that starts at the last
 /// point stays inside the allocation.

@@ -1,13 +1,18 @@
 //! A view of the caller's coordinates, packed, planar or strided inside the caller's structs.
 
-use crate::Error;
-use glam::{Vec2, Vec3};
-use std::borrow::Cow;
+use crate::{Error, Precision, Value};
+use bytemuck::Pod;
+use glam::{DVec2, DVec3, Vec2, Vec3};
+use std::{borrow::Cow, marker::PhantomData};
 
-/// Borrowed positions of a point set: `len` points of three `f32`.
+/// Borrowed positions of a point set: `len` points of three `f32` or three `f64`.
 ///
-/// Made from `&[[f32; 3]]`, `&[glam::Vec3]`, `&[[f32; 2]]` or `&[glam::Vec2]` (then z = 0) by
-/// `into()`, or from any struct array by [`strided`](Self::strided). Nothing is copied.
+/// Made from `&[[f32; 3]]`, `&[glam::Vec3]`, `&[[f32; 2]]` or `&[glam::Vec2]` (then z = 0), or the
+/// same in `f64` (`glam::DVec3`, `glam::DVec2`), by `into()`, or from any struct array by
+/// [`strided`](Self::strided) and [`strided_f64`](Self::strided_f64). Nothing is copied.
+///
+/// A search in double precision takes both, one in single precision refuses `f64`
+/// ([`Error::Precision`]) rather than round it.
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'a>(Layout<'a>);
 
@@ -15,14 +20,54 @@ pub struct Positions<'a>(Layout<'a>);
 enum Layout<'a> {
     Packed(&'a [[f32; 3]]),
     Planar(&'a [[f32; 2]]),
-    Strided(Strided<'a>),
+    Strided(Strided<'a, f32>),
+    PackedDouble(&'a [[f64; 3]]),
+    PlanarDouble(&'a [[f64; 2]]),
+    StridedDouble(Strided<'a, f64>),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Strided<'a> {
+#[derive(Debug)]
+struct Strided<'a, T> {
     bytes: &'a [u8],
     stride: usize,
     len: usize,
+    coordinates: PhantomData<T>,
+}
+
+impl<T> Clone for Strided<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Strided<'_, T> {}
+
+impl<'a, T> Strided<'a, T> {
+    fn new(bytes: &'a [u8], offset: usize, stride: usize, len: usize) -> Result<Self, Error> {
+        let size = size_of::<[T; 3]>();
+        let needed = match len {
+            0 => Some(0),
+            _ => (len - 1)
+                .checked_mul(stride)
+                .and_then(|span| span.checked_add(offset)?.checked_add(size)),
+        };
+        match needed {
+            Some(needed) if needed <= bytes.len() => Ok(Self {
+                bytes: if len == 0 { &[] } else { &bytes[offset..] },
+                stride,
+                len,
+                coordinates: PhantomData,
+            }),
+            _ => Err(Error::Stride {
+                len,
+                size,
+                offset,
+                stride,
+                needed: needed.unwrap_or(usize::MAX),
+                bytes: bytes.len(),
+            }),
+        }
+    }
 }
 
 impl<'a> Positions<'a> {
@@ -48,28 +93,20 @@ impl<'a> Positions<'a> {
         stride: usize,
         len: usize,
     ) -> Result<Self, Error> {
-        const SIZE: usize = size_of::<[f32; 3]>();
-        let needed = match len {
-            0 => Some(0),
-            _ => (len - 1)
-                .checked_mul(stride)
-                .and_then(|span| span.checked_add(offset)?.checked_add(SIZE)),
-        };
-        match needed {
-            Some(needed) if needed <= bytes.len() => Ok(Self(Layout::Strided(Strided {
-                bytes: if len == 0 { &[] } else { &bytes[offset..] },
-                stride,
-                len,
-            }))),
-            _ => Err(Error::Stride {
-                len,
-                size: SIZE,
-                offset,
-                stride,
-                needed: needed.unwrap_or(usize::MAX),
-                bytes: bytes.len(),
-            }),
-        }
+        Strided::new(bytes, offset, stride, len).map(|view| Self(Layout::Strided(view)))
+    }
+
+    /// `len` positions of three `f64` each, otherwise as [`strided`](Self::strided).
+    ///
+    /// # Errors
+    /// [`Error::Stride`] when the last position would end behind `bytes`.
+    pub fn strided_f64(
+        bytes: &'a [u8],
+        offset: usize,
+        stride: usize,
+        len: usize,
+    ) -> Result<Self, Error> {
+        Strided::new(bytes, offset, stride, len).map(|view| Self(Layout::StridedDouble(view)))
     }
 
     /// Number of points.
@@ -78,6 +115,9 @@ impl<'a> Positions<'a> {
             Layout::Packed(points) => points.len(),
             Layout::Planar(points) => points.len(),
             Layout::Strided(points) => points.len,
+            Layout::PackedDouble(points) => points.len(),
+            Layout::PlanarDouble(points) => points.len(),
+            Layout::StridedDouble(points) => points.len,
         }
     }
 
@@ -86,51 +126,109 @@ impl<'a> Positions<'a> {
         self.len() == 0
     }
 
-    /// Position of point `index`, if there is such a point.
+    /// The precision the coordinates are given in.
+    pub fn precision(&self) -> Precision {
+        match self.0 {
+            Layout::Packed(_) | Layout::Planar(_) | Layout::Strided(_) => Precision::Single,
+            _ => Precision::Double,
+        }
+    }
+
+    /// Refuses coordinates that a search in `precision` would have to round.
+    ///
+    /// # Errors
+    /// [`Error::Precision`] for `f64` in a search in single precision.
+    pub fn check_precision(&self, precision: Precision) -> Result<(), Error> {
+        match (self.precision(), precision) {
+            (Precision::Double, Precision::Single) => Err(Error::Precision),
+            _ => Ok(()),
+        }
+    }
+
+    /// Position of point `index`, if there is such a point; rounded when it was given in `f64`.
     pub fn get(&self, index: usize) -> Option<[f32; 3]> {
-        (index < self.len()).then(|| self.with(At(index)))
+        self.get_f64(index).map(|at| at.map(|x| x as f32))
+    }
+
+    /// Position of point `index`, if there is such a point.
+    pub fn get_f64(&self, index: usize) -> Option<[f64; 3]> {
+        (index < self.len()).then(|| self.with_f64(At(index)))
+    }
+
+    /// Coordinates of point `index` in the precision they were given in, if there is such a point.
+    pub(crate) fn as_given(&self, index: usize) -> Option<[Value; 3]> {
+        let position = self.get_f64(index)?;
+        Some(match self.precision() {
+            Precision::Single => position.map(|x| Value::Single(x as f32)),
+            Precision::Double => position.map(Value::Double),
+        })
     }
 
     /// All positions side by side, copied only where they are not so already.
-    pub fn to_packed(&self) -> Cow<'a, [[f32; 3]]> {
+    ///
+    /// # Errors
+    /// [`Error::Precision`] when the coordinates are `f64`.
+    pub fn to_packed(&self) -> Result<Cow<'a, [[f32; 3]]>, Error> {
         match self.0 {
-            Layout::Packed(points) => Cow::Borrowed(points),
-            _ => Cow::Owned(self.with(Pack(self.len()))),
+            Layout::Packed(points) => Ok(Cow::Borrowed(points)),
+            _ => self.with(Pack(self.len())).map(Cow::Owned),
         }
     }
 
     /// Runs `visitor` with the concrete layout, so that its loops are compiled for each.
-    pub(crate) fn with<V: Visitor>(&self, visitor: V) -> V::Output {
+    ///
+    /// # Errors
+    /// [`Error::Precision`] when the coordinates are `f64`.
+    pub(crate) fn with<V: Visitor<f32>>(&self, visitor: V) -> Result<V::Output, Error> {
         match self.0 {
-            Layout::Packed(points) => visitor.visit(points),
-            Layout::Planar(points) => visitor.visit(points),
-            Layout::Strided(points) => visitor.visit(points),
+            Layout::Packed(points) => Ok(visitor.visit(points)),
+            Layout::Planar(points) => Ok(visitor.visit(points)),
+            Layout::Strided(points) => Ok(visitor.visit(points)),
+            _ => Err(Error::Precision),
+        }
+    }
+
+    /// The same in `f64`, to which `f32` is converted. Compiled for packed positions and once for
+    /// all other layouts, which are told apart point by point.
+    pub(crate) fn with_f64<V: Visitor<f64>>(&self, visitor: V) -> V::Output {
+        match self.0 {
+            Layout::PackedDouble(points) => visitor.visit(points),
+            layout => visitor.visit(layout),
         }
     }
 }
 
-impl<'a> From<&'a [[f32; 3]]> for Positions<'a> {
-    fn from(points: &'a [[f32; 3]]) -> Self {
-        Self(Layout::Packed(points))
-    }
-}
+/// Conversions from slices of three or two coordinates, and of vectors that are laid out like them.
+macro_rules! from_slices {
+    ($($scalar:ty: $packed:ident $three:ty, $planar:ident $two:ty;)*) => {$(
+        impl<'a> From<&'a [[$scalar; 3]]> for Positions<'a> {
+            fn from(points: &'a [[$scalar; 3]]) -> Self {
+                Self(Layout::$packed(points))
+            }
+        }
 
-impl<'a> From<&'a [Vec3]> for Positions<'a> {
-    fn from(points: &'a [Vec3]) -> Self {
-        Self(Layout::Packed(bytemuck::cast_slice(points)))
-    }
-}
+        impl<'a> From<&'a [$three]> for Positions<'a> {
+            fn from(points: &'a [$three]) -> Self {
+                Self(Layout::$packed(bytemuck::cast_slice(points)))
+            }
+        }
 
-impl<'a> From<&'a [[f32; 2]]> for Positions<'a> {
-    fn from(points: &'a [[f32; 2]]) -> Self {
-        Self(Layout::Planar(points))
-    }
-}
+        impl<'a> From<&'a [[$scalar; 2]]> for Positions<'a> {
+            fn from(points: &'a [[$scalar; 2]]) -> Self {
+                Self(Layout::$planar(points))
+            }
+        }
 
-impl<'a> From<&'a [Vec2]> for Positions<'a> {
-    fn from(points: &'a [Vec2]) -> Self {
-        Self(Layout::Planar(bytemuck::cast_slice(points)))
-    }
+        impl<'a> From<&'a [$two]> for Positions<'a> {
+            fn from(points: &'a [$two]) -> Self {
+                Self(Layout::$planar(bytemuck::cast_slice(points)))
+            }
+        }
+    )*};
+}
+from_slices! {
+    f32: Packed Vec3, Planar Vec2;
+    f64: PackedDouble DVec3, PlanarDouble DVec2;
 }
 
 impl<'a, T, const N: usize> From<&'a [T; N]> for Positions<'a>
@@ -151,56 +249,70 @@ where
     }
 }
 
-/// Random access to positions, one implementation per layout.
-pub(crate) trait Source: Copy + Send + Sync {
+/// Random access to positions in coordinates of type `T`, one implementation per layout.
+pub(crate) trait Source<T>: Copy + Send + Sync {
     /// Position of point `index`, which must be below the number of points.
-    fn position(&self, index: usize) -> [f32; 3];
+    fn position(&self, index: usize) -> [T; 3];
 }
 
 /// Code that is compiled once per layout.
-pub(crate) trait Visitor {
+pub(crate) trait Visitor<T> {
     type Output;
-    fn visit<S: Source>(self, source: S) -> Self::Output;
+    fn visit<S: Source<T>>(self, source: S) -> Self::Output;
 }
 
-impl Source for &[[f32; 3]] {
+impl<T: Copy + Send + Sync> Source<T> for &[[T; 3]] {
     #[inline(always)]
-    fn position(&self, index: usize) -> [f32; 3] {
+    fn position(&self, index: usize) -> [T; 3] {
         self[index]
     }
 }
 
-impl Source for &[[f32; 2]] {
+impl<T: Copy + Default + Send + Sync> Source<T> for &[[T; 2]] {
     #[inline(always)]
-    fn position(&self, index: usize) -> [f32; 3] {
+    fn position(&self, index: usize) -> [T; 3] {
         let [x, y] = self[index];
-        [x, y, 0.0]
+        [x, y, T::default()]
     }
 }
 
-impl Source for Strided<'_> {
+impl<T: Pod + Send + Sync> Source<T> for Strided<'_, T> {
     #[inline(always)]
-    fn position(&self, index: usize) -> [f32; 3] {
+    fn position(&self, index: usize) -> [T; 3] {
         let at = index * self.stride;
-        bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<[f32; 3]>()])
+        bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<[T; 3]>()])
+    }
+}
+
+impl Source<f64> for Layout<'_> {
+    #[inline(always)]
+    fn position(&self, index: usize) -> [f64; 3] {
+        match self {
+            Self::Packed(points) => points.position(index).map(f64::from),
+            Self::Planar(points) => points.position(index).map(f64::from),
+            Self::Strided(points) => points.position(index).map(f64::from),
+            Self::PackedDouble(points) => points.position(index),
+            Self::PlanarDouble(points) => points.position(index),
+            Self::StridedDouble(points) => points.position(index),
+        }
     }
 }
 
 struct Pack(usize);
 
-impl Visitor for Pack {
+impl Visitor<f32> for Pack {
     type Output = Vec<[f32; 3]>;
 
-    fn visit<S: Source>(self, source: S) -> Self::Output {
+    fn visit<S: Source<f32>>(self, source: S) -> Self::Output {
         (0..self.0).map(|index| source.position(index)).collect()
     }
 }
 
 struct At(usize);
 
-impl Visitor for At {
-    type Output = [f32; 3];
-    fn visit<S: Source>(self, source: S) -> [f32; 3] {
+impl Visitor<f64> for At {
+    type Output = [f64; 3];
+    fn visit<S: Source<f64>>(self, source: S) -> [f64; 3] {
         source.position(self.0)
     }
 }
@@ -226,6 +338,41 @@ mod tests {
             Positions::from(&[[7.0f32, 8.0]]).get(0),
             Some([7.0, 8.0, 0.0])
         );
+    }
+
+    #[test]
+    fn every_layout_in_double_precision_gives_the_same_points() {
+        let packed = [[0.1, 2.0, 1e300], [4.0, -5.0, 6.0f64]];
+        let vectors = packed.map(DVec3::from);
+        let bytes: &[u8] = bytemuck::cast_slice(&packed);
+        let strided = Positions::strided_f64(bytes, 0, 24, 2).unwrap();
+        for index in 0..2 {
+            let expected = Some(packed[index]);
+            assert_eq!(Positions::from(&packed).get_f64(index), expected);
+            assert_eq!(Positions::from(&vectors).get_f64(index), expected);
+            assert_eq!(strided.get_f64(index), expected);
+        }
+        assert_eq!(strided.get_f64(2), None);
+        assert_eq!(strided.get(0), Some([0.1, 2.0, f32::INFINITY]));
+        let planar = [DVec2::new(7.0, 8.0)];
+        assert_eq!(Positions::from(&planar).get_f64(0), Some([7.0, 8.0, 0.0]));
+        let error = Positions::strided_f64(bytes, 1, 24, 2).unwrap_err();
+        assert!(matches!(error, Error::Stride { needed: 49, .. }), "{error}");
+    }
+
+    #[test]
+    fn only_double_precision_takes_both() {
+        let single = Positions::from(&[[0.1f32; 3]]).get_f64(0);
+        assert_eq!(single, Some([f64::from(0.1f32); 3]), "widened as it is");
+        let (f32s, f64s) = ([[0.0f32; 3]], [[0.0f64; 3]]);
+        for (positions, precision, fits) in [
+            (Positions::from(&f32s), Precision::Single, true),
+            (Positions::from(&f32s), Precision::Double, true),
+            (Positions::from(&f64s), Precision::Double, true),
+            (Positions::from(&f64s), Precision::Single, false),
+        ] {
+            assert_eq!(positions.check_precision(precision).is_ok(), fits);
+        }
     }
 
     #[test]

@@ -1,15 +1,39 @@
-//! A search radius that is known to be usable.
+//! A search radius that is known to be usable, and the precision it is searched in.
 
-use crate::Error;
+use crate::{Error, Value};
+use std::fmt;
+
+/// The precision that coordinates are taken in and pairs are decided in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Precision {
+    /// `f32`, four bytes per coordinate.
+    #[default]
+    Single,
+    /// `f64`, eight bytes per coordinate.
+    Double,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Single => "f32",
+            Self::Double => "f64",
+        })
+    }
+}
 
 /// A finite, positive search radius whose square is a normal `f32`.
 ///
-/// A pair is within the radius when its squared distance, computed in `f32` as the engine's
-/// contract says, is at most [`squared`](Self::squared).
+/// A pair is within the radius when its squared distance, computed in the radius's precision as
+/// the engine's contract says, is at most the [`squared`](Self::squared) one (in double precision
+/// [`squared_f64`](Self::squared_f64)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Radius {
     value: f32,
     squared: f32,
+    value_f64: f64,
+    squared_f64: f64,
+    precision: Precision,
 }
 
 impl Radius {
@@ -18,30 +42,85 @@ impl Radius {
     /// Largest radius accepted, 2⁶³.
     pub const MAX: f32 = f32::from_bits((127 + 63) << 23);
 
-    /// Checks `value`.
+    /// Checks a radius for searching in single precision.
     ///
     /// # Errors
     /// [`Error::Radius`] when it is NaN, infinite, zero, negative or outside
     /// [`MIN`](Self::MIN)…[`MAX`](Self::MAX).
     pub fn new(value: f32) -> Result<Self, Error> {
-        if (Self::MIN..=Self::MAX).contains(&value) {
-            Ok(Self {
+        let squared = value * value;
+        match (Self::MIN..=Self::MAX).contains(&value) {
+            true => Ok(Self {
                 value,
-                squared: value * value,
-            })
-        } else {
-            Err(Error::Radius(value))
+                squared,
+                value_f64: f64::from(value),
+                squared_f64: f64::from(squared),
+                precision: Precision::Single,
+            }),
+            false => Err(Error::Radius(value.into())),
         }
     }
 
-    /// The radius as given.
+    /// Checks a radius for searching in double precision.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn new_f64(value: f64) -> Result<Self, Error> {
+        match (f64::from(Self::MIN)..=f64::from(Self::MAX)).contains(&value) {
+            true => Ok(Self {
+                value: value as f32,
+                squared: (value * value) as f32,
+                value_f64: value,
+                squared_f64: value * value,
+                precision: Precision::Double,
+            }),
+            false => Err(Error::Radius(value.into())),
+        }
+    }
+
+    /// Checks a radius for searching in the precision it was given in.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(value: Value) -> Result<Self, Error> {
+        match value {
+            Value::Single(value) => Self::new(value),
+            Value::Double(value) => Self::new_f64(value),
+        }
+    }
+
+    /// The precision to search in.
+    pub fn precision(self) -> Precision {
+        self.precision
+    }
+
+    /// The radius as given, in double precision rounded to `f32`.
     pub fn value(self) -> f32 {
         self.value
     }
 
-    /// `fl(r·r)`, what squared distances are compared with.
+    /// The radius as given.
+    pub fn value_f64(self) -> f64 {
+        self.value_f64
+    }
+
+    /// `fl(r·r)` in `f32`, what squared distances are compared with in single precision.
     pub fn squared(self) -> f32 {
         self.squared
+    }
+
+    /// `fl(r·r)` in `f64`, what squared distances are compared with in double precision; in single
+    /// precision the same as [`squared`](Self::squared).
+    pub fn squared_f64(self) -> f64 {
+        self.squared_f64
+    }
+
+    /// The radius in its precision, for messages.
+    pub(crate) fn as_given(self) -> Value {
+        match self.precision {
+            Precision::Single => Value::Single(self.value),
+            Precision::Double => Value::Double(self.value_f64),
+        }
     }
 }
 
@@ -54,11 +133,24 @@ mod tests {
         for bad in [0.0, -0.0, -1.0, f32::NAN, f32::INFINITY, 1e-30, 1e30] {
             let error = Radius::new(bad).unwrap_err().to_string();
             assert!(error.contains("radius"), "{error}");
+            assert!(Radius::new_f64(f64::from(bad)).is_err(), "{bad}");
         }
         for good in [Radius::MIN, 1e-6, 1.0, 2.5e7, Radius::MAX] {
             let radius = Radius::new(good).unwrap();
             assert!(radius.squared().is_normal());
             assert_eq!(radius.squared(), good * good);
+            assert_eq!(radius.squared_f64(), f64::from(good * good));
         }
+    }
+
+    #[test]
+    fn a_radius_in_double_precision_keeps_its_digits() {
+        let radius = Radius::new_f64(0.1).unwrap();
+        assert_eq!(radius.precision(), Precision::Double);
+        assert_eq!(radius.value_f64(), 0.1);
+        assert_eq!(radius.squared_f64(), 0.1 * 0.1);
+        assert_eq!(radius.value(), 0.1f32);
+        let error = Radius::new_f64(-1e-9).unwrap_err().to_string();
+        assert!(error.contains("radius -0.000000001 "), "{error}");
     }
 }

@@ -1,14 +1,15 @@
 //! The settings of an engine.
 
-use crate::{Device, Engine, Error, Strategy, gpu::GpuSide};
+use crate::{Device, Engine, Error, Precision, Strategy, gpu::GpuSide};
 use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
-use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
 
-/// Settings of an engine, made by [`Engine::builder`].
+/// Settings of an engine, made by [`Engine::builder`] or [`Engine::builder_f64`].
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until build() is called"]
 pub struct Builder {
-    pub(crate) radius: f32,
+    /// Of the precision to search in.
+    pub(crate) radius: Value,
     pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) device: Device,
     pub(crate) threads: usize,
@@ -61,7 +62,8 @@ impl Builder {
         self
     }
 
-    /// Hardware to use; [`Device::Auto`] by default.
+    /// Hardware to use; [`Device::Auto`] by default. The GPU lane takes `f32` only:
+    /// [engines in `f64`](Engine::builder_f64) are refused a [`Device::Gpu`].
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
@@ -113,7 +115,8 @@ impl Builder {
     ///
     /// Searches and traversals refuse a set whose radii count and have not been given
     /// ([`Error::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
-    /// they need them.
+    /// they need them. [Engines in `f64`](Engine::builder_f64) have one radius for all points:
+    /// [`build`](Self::build) refuses another rule for them.
     pub fn radii(mut self, rule: RadiusRule) -> Self {
         self.rule = rule;
         self
@@ -135,9 +138,10 @@ impl Builder {
     /// # Errors
     /// [`Error::Setup`] for a radius or box that cannot be used,
     /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started or half lists
-    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`].
+    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`], and
+    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`.
     pub fn build(self) -> Result<Engine, Error> {
-        let radius = Radius::new(self.radius).map_err(Error::Setup)?;
+        let radius = Radius::of(self.radius).map_err(Error::Setup)?;
         let domain = self.domain.clone().map_err(Error::Setup)?;
         let lattice =
             Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
@@ -146,7 +150,11 @@ impl Builder {
                 rule: self.rule,
             }));
         }
-        let (gpu, reason) = self.choose()?;
+        let precision = radius.precision();
+        if precision == Precision::Double && self.rule != RadiusRule::Uniform {
+            return Err(Error::RadiiInDouble(self.rule));
+        }
+        let (gpu, reason) = self.choose(precision)?;
         let lane = CpuLane::new(self.threads)?;
         let lane = match self.simd {
             Some(level) => lane.with_level(level),
@@ -163,11 +171,18 @@ impl Builder {
     }
 
     /// The GPU's side of the engine where it has one, and why it runs where it runs.
-    fn choose(&self) -> Result<(Option<GpuSide>, &'static str), Error> {
+    fn choose(&self, precision: Precision) -> Result<(Option<GpuSide>, &'static str), Error> {
         let device = self.device;
         match device {
             Device::Cpu => Ok((None, "asked for")),
             Device::Auto => Ok((None, "the GPU lane runs when it is asked for")),
+            Device::Gpu(_) if precision == Precision::Double => Err(Error::DeviceUnavailable {
+                device,
+                missing:
+                    "the GPU lane computes in single precision; use cpu or auto for an engine \
+                          in f64, or build one in f32 with Engine::builder"
+                        .to_owned(),
+            }),
             Device::Gpu(number) => match GpuSide::new(number) {
                 Ok(side) => Ok((Some(side), "asked for")),
                 Err(error) => Err(Error::DeviceUnavailable {
@@ -184,10 +199,40 @@ impl Builder {
 }
 
 impl Engine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates; the largest
-    /// where points have [radii of their own](Builder::radii).
+    /// Settings for an engine with this search radius, in the unit of the coordinates, that takes
+    /// and decides everything in `f32`; the largest radius where points have
+    /// [radii of their own](Builder::radii).
     pub fn builder(radius: f32) -> Builder {
-        Builder {
+        Builder::new(radius.into())
+    }
+
+    /// Settings for an engine with this search radius, in the unit of the coordinates, that takes
+    /// and decides everything in `f64`: for coordinates that `f32` is too coarse for, such as those
+    /// of a small cloud far from the origin.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let far = [[1e8, 0.0, 0.0], [1e8 + 0.25, 0.0, 0.0], [1e8 + 0.75, 0.0, 0.0f64]];
+    /// let mut engine = Engine::builder_f64(0.3).build()?;
+    /// let points = engine.add_point_set(&far)?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.of(0), &[1]);
+    /// assert!(engine.neighbors(points, points)?.of(2).is_empty());
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// Which pairs are neighbours is then decided by the same operations as in `f32`, all of them
+    /// in `f64` (see the [crate's documentation](crate)). What is handed out with a pair, its
+    /// displacement and squared distance, is rounded to `f32` afterwards, and fields of kernels
+    /// are `f32`: sums are as precise as `f32` sums are, of exactly the right pairs.
+    pub fn builder_f64(radius: f64) -> Builder {
+        Builder::new(radius.into())
+    }
+}
+
+impl Builder {
+    fn new(radius: Value) -> Self {
+        Self {
             radius,
             domain: Ok(Domain::OPEN),
             device: Device::Auto,

@@ -1,8 +1,8 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
 
 use crate::{
-    Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Report, StageTimes,
-    Traversal,
+    Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision, Report,
+    StageTimes, Traversal,
     gpu::GpuSide,
     sets::{SearchPair, Set},
     traverse::Over,
@@ -191,9 +191,20 @@ impl Engine {
         Ok(self.grid(set)?.permutation())
     }
 
-    /// The search radius, the largest where points have radii of their own.
+    /// The search radius, the largest where points have radii of their own; in an `f64` engine
+    /// rounded to `f32`.
     pub fn radius(&self) -> f32 {
         self.lattice.radius().value()
+    }
+
+    /// The search radius as it was given.
+    pub fn radius_f64(&self) -> f64 {
+        self.lattice.radius().value_f64()
+    }
+
+    /// The precision in which positions are taken and pairs are decided.
+    pub fn precision(&self) -> Precision {
+        self.lattice.radius().precision()
     }
 
     /// Changes the search radius; all sets are sorted anew and all lists are out of date.
@@ -202,7 +213,29 @@ impl Engine {
     /// [`Error::Setup`], and [`Error::Radii`] naming a point whose own radius is larger (give it
     /// another first); the old radius then stays.
     pub fn set_radius(&mut self, radius: f32) -> Result<(), Error> {
-        let radius = Radius::new(radius).map_err(Error::Setup)?;
+        let radius = match self.precision() {
+            Precision::Single => Radius::new(radius),
+            Precision::Double => Radius::new_f64(f64::from(radius)),
+        };
+        self.search_within(radius.map_err(Error::Setup)?)
+    }
+
+    /// The same for an engine in `f64`.
+    ///
+    /// # Errors
+    /// As [`set_radius`](Self::set_radius), and [`Error::Precision`] in an `f32` engine.
+    pub fn set_radius_f64(&mut self, radius: f64) -> Result<(), Error> {
+        if self.precision() == Precision::Single {
+            return Err(Error::Precision {
+                what: "a radius in f64",
+                precision: Precision::Single,
+                remedy: "give it to set_radius in f32, or build the engine with builder_f64",
+            });
+        }
+        self.search_within(Radius::new_f64(radius).map_err(Error::Setup)?)
+    }
+
+    fn search_within(&mut self, radius: Radius) -> Result<(), Error> {
         for (number, set) in self.sets.iter().enumerate() {
             set.radii
                 .check(radius, &self.lane)
@@ -214,7 +247,10 @@ impl Engine {
         let domain = *self.lattice.domain();
         let lattice = Lattice::new(radius, domain, self.settings.subdivision, &self.bounds())
             .map_err(Error::Setup)?;
-        self.settings.radius = radius.value();
+        self.settings.radius = match radius.precision() {
+            Precision::Single => radius.value().into(),
+            Precision::Double => radius.value_f64().into(),
+        };
         self.move_to(lattice)
     }
 
@@ -231,6 +267,7 @@ impl Engine {
                 .map(|gpu| gpu.report(self.settings.strategy)),
             threads: self.lane.threads(),
             simd: self.lane.level(),
+            precision: self.precision(),
             sets: self.sets.iter().map(Set::report).collect(),
             times,
             pairs: self
@@ -278,6 +315,9 @@ impl Engine {
     fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
         let begin = Instant::now();
         let refuse = |source| Error::Positions { set, source };
+        positions
+            .check_precision(self.precision())
+            .map_err(refuse)?;
         let domain = *self.lattice.domain();
         let check = || Bounds::of(positions, &domain);
         let bounds = tracing::debug_span!("cpu.check", points = positions.len())
@@ -303,10 +343,11 @@ impl Engine {
             .fold(Bounds::EMPTY, |all, set| all.union(set.grid.bounds()))
     }
 
-    /// Moves all sets to a lattice that also holds a set with new `bounds`, if it must change:
-    /// only the extent of the points along periodic axes matters.
+    /// Moves all sets to a lattice that also holds a set with new `bounds`, if it must change.
+    /// Where points are matters along periodic axes, and in `f64` along open ones too, where the
+    /// lattice follows a cloud that moves far.
     pub(crate) fn fit_lattice(&mut self, set: PointSetId, bounds: &Bounds) -> Result<(), Error> {
-        if !self.lattice.domain().is_periodic() {
+        if !self.lattice.domain().is_periodic() && self.precision() == Precision::Single {
             return Ok(());
         }
         let all = (self.sets.iter().enumerate())

@@ -1,6 +1,6 @@
 //! The one error type of the engine.
 
-use crate::{Device, PointSetId, RadiusRule};
+use crate::{Device, PointSetId, Precision, RadiusRule};
 
 /// Why the engine refused a request. The engine stays usable and keeps its last good state.
 #[derive(Debug, thiserror::Error)]
@@ -60,12 +60,28 @@ pub enum Error {
         /// The engine's rule.
         rule: RadiusRule,
     },
+    /// Radii of single points were asked for together with double precision.
+    #[error(
+        "engines in f64 have one radius for all points, not the rule {0}: build with \
+         Engine::builder and f32 positions, or leave out Builder::radii"
+    )]
+    RadiiInDouble(RadiusRule),
     /// A traversal's arrays do not fit, or the CPU lane could not go on.
     #[error(transparent)]
     Cpu(#[from] nearfield_cpu::Error),
     /// A permutation was applied to a slice of another length.
     #[error(transparent)]
     Permutation(nearfield_grid::Error),
+    /// What was asked for exists in another precision than the engine's only.
+    #[error("{what} is not available in {precision} engines: {remedy}")]
+    Precision {
+        /// What was asked for.
+        what: &'static str,
+        /// Precision of the engine.
+        precision: Precision,
+        /// What to do instead.
+        remedy: &'static str,
+    },
     /// The device asked for cannot be used.
     #[error("device {device} is not available: {missing}")]
     DeviceUnavailable {

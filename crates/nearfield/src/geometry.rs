@@ -6,6 +6,8 @@ impl Engine {
     /// Writes the neighbours of every point of `targets` among `sources` together with the
     /// displacement, the squared distance and the periodic image of each pair.
     ///
+    /// In an `f64` engine displacements and squares are rounded to `f32` once pairs are decided.
+    ///
     /// Lists are full or half and in the order that the engine was built with. They are written
     /// anew and kept in `geometry` alone, whose memory is reused; the pair of sets need not be
     /// active. A pair takes 32 bytes, which

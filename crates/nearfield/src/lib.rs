@@ -44,7 +44,12 @@
 //! size too.
 //!
 //! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
-//! coordinates as given.
+//! coordinates as given. [`Engine::builder_f64`] makes an engine that takes `&[[f64; 3]]`,
+//! `&[glam::DVec3]` and their like (and `f32`, which it converts), and for which all of the above
+//! holds with `f64` in the place of `f32`: radius, coordinates, image vectors and every operation.
+//! Kernels, callbacks and geometry get that displacement and its square, each rounded to `f32` once,
+//! and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than round
+//! them.
 
 mod builder;
 mod chunks;
@@ -71,7 +76,7 @@ pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
 pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way};
-pub use nearfield_grid::{Csr, Permutation, Positions, TableKind};
+pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
     Channels, Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };

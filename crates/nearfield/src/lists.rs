@@ -131,12 +131,17 @@ impl Engine {
         positions: Positions<'_>,
         sources: PointSetId,
     ) -> Result<Grid, Error> {
+        positions
+            .check_precision(self.precision())
+            .map_err(Error::Query)?;
         let domain = *self.lattice.domain();
         let bounds = self
             .lane
             .install(|| Bounds::of(positions, &domain))
             .map_err(Error::Query)?;
-        self.fit_lattice(sources, &bounds.union(self.sets[sources.0].grid.bounds()))?;
+        if domain.is_periodic() {
+            self.fit_lattice(sources, &bounds.union(self.sets[sources.0].grid.bounds()))?;
+        }
         let mut targets = Grid::new(self.lattice.clone());
         let lattice = &self.lattice;
         self.lane

@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, SimdLevel, Strategy, TableKind, Tried};
+use crate::{Device, Precision, SimdLevel, Strategy, TableKind, Tried};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -19,6 +19,8 @@ pub struct Report {
     pub threads: usize,
     /// Instruction set of the CPU lane's inner loops.
     pub simd: SimdLevel,
+    /// Precision in which positions are taken and pairs are decided.
+    pub precision: Precision,
     /// Every point set in the order added.
     pub sets: Vec<SetReport>,
     /// Times of the last run of each stage.
@@ -66,7 +68,8 @@ impl Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryReport {
-    /// Coordinates, indices and image counts of the sorted points.
+    /// Coordinates (in `f64` engines of both precisions), indices and image counts of the sorted
+    /// points.
     pub sorted_points: usize,
     /// Cell tables.
     pub tables: usize,

@@ -1,7 +1,7 @@
 //! A traversal being put together: kernel, sets and fields.
 
-use crate::{Engine, Error, Field, PairKernel, PointSetId, VerletLists};
-use nearfield_cpu::{Fields, Output, StoredPairs};
+use crate::{Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists, verlet::Stored};
+use nearfield_cpu::{Coordinate, Fields, Output, StoredPairs};
 use nearfield_pairs::Channels;
 use std::time::Instant;
 
@@ -98,11 +98,14 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         let begin = Instant::now();
         match self.over {
             Over::Grid => self.run_over_grid(output)?,
-            Over::Lists => self.run_over_lists(output)?,
-            Over::Skin(lists) => {
-                let pairs = lists.stored(self.targets, self.sources)?;
-                self.run_over(&pairs, output)?;
-            }
+            Over::Lists => match self.engine.precision() {
+                Precision::Single => self.run_over_lists::<f32>(output)?,
+                Precision::Double => self.run_over_lists::<f64>(output)?,
+            },
+            Over::Skin(lists) => match lists.stored(self.targets, self.sources)? {
+                Stored::Single(pairs) => self.run_over(&pairs, output)?,
+                Stored::Double(pairs) => self.run_over(&pairs, output)?,
+            },
         }
         self.engine.record(|times| times.traverse = begin.elapsed());
         Ok(())
@@ -117,10 +120,10 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         Ok(lane.traverse(self.kernel, of, self.fields, output)?)
     }
 
-    fn run_over_lists(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
+    fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, same_set) = (self.engine, self.targets == self.sources);
         let lists = engine.neighbors(self.targets, self.sources)?;
-        let targets = engine.lane.positions(engine.grid(self.targets)?)?;
+        let targets = engine.lane.positions::<T>(engine.grid(self.targets)?)?;
         let others = match same_set {
             true => None,
             false => Some(engine.lane.positions(engine.grid(self.sources)?)?),
@@ -138,9 +141,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         self.run_over(&pairs, output)
     }
 
-    fn run_over(
+    fn run_over<T: Coordinate>(
         &self,
-        pairs: &StoredPairs<'_>,
+        pairs: &StoredPairs<'_, T>,
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
         let lane = &self.engine.lane;

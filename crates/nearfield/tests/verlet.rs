@@ -95,6 +95,34 @@ fn random_walks_lose_no_pair() {
     };
     walk(pair.clone(), 0.3, 0.02, 60);
     walk(pair.periodic([Some(5.0); 3]), 0.3, 0.02, 60);
+    walk(one("tilted").tilted(LEANING), 0.3, 0.02, 60);
+}
+
+const LEANING: [Option<[f64; 3]>; 3] = [
+    Some([6.0, 0.0, 0.0]),
+    Some([2.0, 5.0, 0.0]),
+    Some([-1.0, 1.5, 5.0]),
+];
+
+#[test]
+fn a_move_along_an_axis_by_the_length_of_a_leaning_vector_is_no_way_back() {
+    let mut case = Case::new("leaning", 1.0, cube(300, 5.0, 4)).tilted(LEANING);
+    let (mut lists, sets) = verlet(&case, 0.2).unwrap();
+    lists.refresh().unwrap();
+    let length = 29f32.sqrt();
+    case.sets[0][..150]
+        .iter_mut()
+        .for_each(|at| at[1] += length);
+    lists.update(sets[0], &case.sets[0]).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    case.check(pairs(&lists, &case, &sets).unwrap()).unwrap();
+    // By the vector itself, nothing has moved.
+    for at in &mut case.sets[0][..150] {
+        *at = moved(*at, [2.0, 5.0, 0.0]);
+    }
+    lists.update(sets[0], &case.sets[0]).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
+    case.check(pairs(&lists, &case, &sets).unwrap()).unwrap();
 }
 
 #[test]

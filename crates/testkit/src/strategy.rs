@@ -200,3 +200,31 @@ pub fn case(most: usize) -> impl Strategy<Value = Case> {
         }
     })
 }
+
+/// [`case`], or with a tilted box [`tilted_case`], in double precision: some
+/// coordinates and the radius moved by a few steps of f64, at times all points
+/// moved far away (along open axes).
+pub fn double_case(most: usize) -> impl Strategy<Value = Case<f64>> {
+    let case = prop_oneof![2 => case(most), 1 => tilted_case(most.min(40))];
+    let steps = vec(-2_i8..=2, 1..50);
+    let far = prop::sample::select(vec![0.0, 0.0, 1e8, -3e11, 0.1]);
+    (case, steps, far).prop_map(|(case, steps, far)| {
+        let mut case = case.widened();
+        let mut step = steps.into_iter().cycle();
+        let mut moved = |x: f64| match step.next() {
+            Some(step) if step < 0 => x.next_down(),
+            Some(0) | None => x,
+            Some(_) => x.next_up(),
+        };
+        case.radius = moved(case.radius);
+        for point in case.sets.iter_mut().flatten() {
+            for (axis, at) in point.iter_mut().enumerate() {
+                let vectors = case.vectors.unwrap_or_default();
+                let open = case.periodic[axis].is_none() && vectors[axis].is_none();
+                let by = if open { far * case.radius } else { 0.0 };
+                *at = moved(*at) + by;
+            }
+        }
+        case
+    })
+}

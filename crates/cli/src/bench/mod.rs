@@ -15,7 +15,7 @@ use crate::{
     compare,
     domain::DomainOptions,
     failure::Failure,
-    options::{self, EngineOptions},
+    options::{self, EngineOptions, Precision, Radius},
     output,
 };
 use indicatif::{HumanBytes, HumanCount};
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// What is computed
     #[arg(long, value_enum, default_value_t = Work::Lists)]
     work: Work,
+    /// What pairs are decided in; the points, f32 numbers all of them, are handed over in it
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
     /// Timed repetitions; medians are reported
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
@@ -67,6 +70,7 @@ struct Summary {
     radius: f32,
     order: Order,
     work: Work,
+    precision: Precision,
     device: String,
     threads: usize,
     simd: &'static str,
@@ -97,7 +101,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Ok(cloud) => cloud.default_radius(args.points),
             Err(_) => 1.0,
         });
-    let mut builder = args.engine.engine(radius);
+    let mut builder = args.engine.engine(match args.precision {
+        Precision::F32 => Radius::Single(radius),
+        Precision::F64 => Radius::Double(f64::from(radius)),
+    });
     if let Some(boundaries) = args.domain.boundaries(file_box.as_ref())? {
         builder = boundaries.set(builder);
     }
@@ -126,6 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         radius,
         order: args.order,
         work: args.work,
+        precision: args.precision,
         device: report.device.to_string(),
         threads: report.threads,
         simd: report.simd.name(),
@@ -159,12 +167,13 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
     let times = summary.milliseconds;
     let mut lines = vec![
         format!(
-            "{} of {} points, radius {}, {:?}, {:?}",
+            "{} of {} points, radius {}, {:?}, {:?}, {:?}",
             summary.cloud,
             HumanCount(summary.points as u64),
             summary.radius,
             summary.work,
-            summary.order
+            summary.order,
+            summary.precision
         )
         .to_lowercase(),
         format!(

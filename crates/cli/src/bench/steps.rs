@@ -3,7 +3,7 @@
 use super::subject::Subject;
 use crate::failure::Failure;
 use clap::ValueEnum;
-use nearfield::{Builder, Engine, PointSetId};
+use nearfield::{Builder, Engine, PointSetId, Positions, Precision};
 use nearfield_testkit::cloud;
 use serde::Serialize;
 
@@ -77,13 +77,21 @@ impl Steps {
         mut beside: impl FnMut(&[[f32; 3]]) -> Result<(), Failure>,
     ) -> Result<Times, Failure> {
         let mut samples = Vec::new();
+        let mut widened = Vec::new();
         for repetition in 0..=repetitions {
             let amplitude = 0.015 * self.radius;
             cloud::drift(&mut self.positions, amplitude, u64::from(repetition));
+            let positions = match self.engine.precision() {
+                Precision::Single => Positions::from(&self.positions),
+                Precision::Double => {
+                    widened.clear();
+                    widened.extend(self.positions.iter().map(|at| at.map(f64::from)));
+                    Positions::from(&widened)
+                }
+            };
             let points = self.positions.len();
             let step = tracing::debug_span!("bench.step", step = repetition, points);
-            let times =
-                step.in_scope(|| subject.run(&mut self.engine, self.set, &self.positions))?;
+            let times = step.in_scope(|| subject.run(&mut self.engine, self.set, positions))?;
             beside(&self.positions)?;
             if repetition > 0 {
                 samples.push(times);

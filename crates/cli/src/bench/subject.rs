@@ -82,7 +82,7 @@ impl Subject {
         &mut self,
         engine: &mut Engine,
         set: PointSetId,
-        positions: &[[f32; 3]],
+        positions: Positions<'_>,
     ) -> Result<Times, Failure> {
         let begin = Instant::now();
         engine.update(set, positions)?;

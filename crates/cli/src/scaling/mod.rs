@@ -10,7 +10,7 @@ mod sizes;
 use crate::{
     bench::{Order, Steps, Subject, Times, Work},
     failure::Failure,
-    options::{self, EngineOptions},
+    options::{self, EngineOptions, Radius},
     output,
 };
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
@@ -113,7 +113,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let sizes = sizes::between(args.from, args.to).map_err(Failure::Scaling)?;
     check_folder(&args.output)?;
     let radius = args.radius.or_else(|| sizes::common_radius(cloud, &sizes));
-    let report = args.engine.engine(radius.unwrap_or(1.0)).build()?.report();
+    let report = args
+        .engine
+        .engine(Radius::Single(radius.unwrap_or(1.0)))
+        .build()?
+        .report();
     let mut summary = Summary {
         cloud: cloud.name(),
         radius,
@@ -187,7 +191,7 @@ fn time(
 ) -> Result<Outcome, Failure> {
     let points = positions.len();
     let radius = args.radius.unwrap_or_else(|| cloud.default_radius(points));
-    let builder = args.engine.engine(radius);
+    let builder = args.engine.engine(Radius::Single(radius));
     let mut steps = Steps::new(builder, radius, positions.to_vec(), args.order)?;
     if work == Work::Lists {
         let counts = steps.engine().count_neighbors(steps.set(), steps.set())?;

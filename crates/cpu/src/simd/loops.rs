@@ -173,6 +173,33 @@ pub(super) unsafe fn pack<V: Vector, const MODE: Mode>(
     found
 }
 
+/// See [`Simd::filter`](super::Simd::filter).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn filter<V: Vector, const MODE: Mode>(
+    args: &Select,
+    candidates: &Candidates,
+    places: *mut u32,
+) -> usize {
+    let sources = Sources::new(candidates);
+    let (mut found, mut k) = (0, 0);
+    // SAFETY: the level is the caller's promise. Candidate arrays are padded by LANES, and there is
+    // room for as many more places.
+    unsafe {
+        let target = Target::<V>::new(args);
+        while k < candidates.len() {
+            let block = sources.load::<V, MODE>(k);
+            let near = squared(target.difference::<MODE>(&block)).le(target.r2);
+            V::compress_u32(V::count_from(k as u32), V::order(near), places.add(found));
+            found += near.count_ones() as usize;
+            k += V::LANES;
+        }
+    }
+    found
+}
+
 /// Where the candidates are.
 struct Sources {
     position: [*const f32; 3],

@@ -2,7 +2,8 @@
 //!
 //! * `gather` copies the candidates of a run that can be within the radius of any target in a box;
 //! * `select` writes the indices of the candidates within the radius of one target;
-//! * `pack` does the same with the geometry and the source channels of the neighbours.
+//! * `pack` does the same with the geometry and the source channels of the neighbours;
+//! * `filter` writes the places of those that are to be decided in double precision.
 //!
 //! [`loops`] holds them, written once over [`Vector`]; one module per instruction set says what a
 //! vector is; everything around them is generic Rust, compiled once per level by [`with_level`].
@@ -208,6 +209,12 @@ pub(crate) fn squared(d: [f32; 3]) -> f32 {
     d[2].mul_add(d[2], d[1].mul_add(d[1], d[0] * d[0]))
 }
 
+/// The same in double precision.
+#[inline(always)]
+pub(crate) fn squared_f64(d: [f64; 3]) -> f64 {
+    d[2].mul_add(d[2], d[1].mul_add(d[1], d[0] * d[0]))
+}
+
 /// The inner loops of one level.
 ///
 /// The methods are inlined into tasks that [`with_level`] compiles for the level, so that nothing
@@ -254,6 +261,21 @@ pub(crate) trait Simd {
     ) -> [usize; TARGETS] {
         // SAFETY: the caller's promises.
         unsafe { loops::select::<Self::Vector, MODE, TARGETS>(args, candidates, lists) }
+    }
+
+    /// Writes the places of the candidates within the radius of a target, itself included if it is
+    /// among them, and returns how many; half lists are not looked at.
+    ///
+    /// # Safety
+    /// As for [`select`](Self::select).
+    #[inline(always)]
+    unsafe fn filter<const MODE: Mode>(
+        args: &Select,
+        candidates: &Candidates,
+        places: *mut u32,
+    ) -> usize {
+        // SAFETY: the caller's promises.
+        unsafe { loops::filter::<Self::Vector, MODE>(args, candidates, places) }
     }
 
     /// Packs the candidates that are neighbours next to each other in `packed` and returns how

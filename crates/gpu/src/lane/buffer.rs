@@ -133,6 +133,35 @@ impl<T: DeviceRepr> Buffer<T> {
         self.slice.as_ref()?.try_slice(0..len)
     }
 
+    /// Starts to copy elements from `first` on into `values`; wait for the stream before they are
+    /// used, and before they are given back.
+    pub(crate) fn copy_to(
+        &self,
+        stream: &Arc<CudaStream>,
+        first: usize,
+        values: &mut [T],
+    ) -> Result<(), Error> {
+        let failed = |error| Error::driver(format!("downloading {}", self.what), error);
+        let inside = first
+            .checked_add(values.len())
+            .is_some_and(|end| end <= self.capacity());
+        if values.is_empty() || !inside {
+            return match inside {
+                true => Ok(()),
+                false => Err(Error::FieldLength {
+                    what: self.what,
+                    found: self.capacity(),
+                    expected: first.saturating_add(values.len()),
+                }),
+            };
+        }
+        stream.context().bind_to_thread().map_err(failed)?;
+        let from = self.address() + (first * size_of::<T>()) as u64;
+        // SAFETY: the array has those elements, and the lane waits for the stream before the
+        // borrow of `values` ends (`deliver_lists`, `parts`).
+        unsafe { result::memcpy_dtoh_async(values, from, stream.cu_stream()) }.map_err(failed)
+    }
+
     /// Copies elements from `first` on into `values` and waits until they are there.
     pub(crate) fn download(
         &self,

@@ -104,6 +104,7 @@ pub(crate) struct GridKernels {
     settle: [Kernel; 2],
     counts_in_order: Kernel,
     order_of_points: Kernel,
+    lists_in_order: Kernel,
     values_in_order: Kernel,
     fill_values: Kernel,
 }
@@ -138,6 +139,7 @@ impl GridKernels {
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
             counts_in_order: kernel("counts_in_order")?,
             order_of_points: kernel("order_of_points")?,
+            lists_in_order: kernel("lists_in_order")?,
             values_in_order: kernel("values_in_order")?,
             fill_values: kernel("fill_values")?,
         })
@@ -378,6 +380,32 @@ impl GridKernels {
         }
     }
 
+    /// `sorted` and `ordered` are starts and lengths of lists, in sorted and in the caller's order.
+    pub(crate) fn lists_in_order(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        sorted: (CUdeviceptr, CUdeviceptr),
+        ordered: (CUdeviceptr, CUdeviceptr),
+    ) -> Result<(), Error> {
+        let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.lists_in_order.start(
+                stream,
+                shape,
+                &[
+                    &points.at,
+                    &sorted.0,
+                    &sorted.1,
+                    &points.count,
+                    &ordered.0,
+                    &ordered.1,
+                ],
+            )
+        }
+    }
+
     pub(crate) fn order_of_points(
         &self,
         stream: &CudaStream,
@@ -488,6 +516,21 @@ impl Flat {
             self.threads,
         );
         // SAFETY: the module's promise.
+        unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
+    }
+}
+
+impl Flat {
+    /// As [`run`](Self::run), for `targets` targets from the outlet's first on: of `flat_lists`.
+    pub(crate) fn run_part(
+        &self,
+        stream: &CudaStream,
+        walk: &Walk,
+        outlet: &Outlet,
+        targets: usize,
+    ) -> Result<(), Error> {
+        let shape = (blocks(targets, self.threads), self.threads);
+        // SAFETY: the module's promise; the kernel looks at no target behind the outlet's last.
         unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
     }
 }

@@ -78,6 +78,9 @@ pub(crate) struct Outlet {
     pub(crate) list_starts: CUdeviceptr,
     pub(crate) list_counts: CUdeviceptr,
     pub(crate) capacity: u64,
+    pub(crate) base: u64,
+    pub(crate) first: u32,
+    pub(crate) behind: u32,
     pub(crate) sources: CUdeviceptr,
     pub(crate) more: CUdeviceptr,
     pub(crate) target_fields: CUdeviceptr,
@@ -192,8 +195,8 @@ impl Status {
             })
         };
         grid::Bounds {
-            min: [value(0), value(1), value(2)],
-            max: [value(3), value(4), value(5)],
+            min: [value(0), value(1), value(2)].map(f64::from),
+            max: [value(3), value(4), value(5)].map(f64::from),
         }
     }
 }
@@ -215,17 +218,12 @@ mod tests {
         };
         let bounds = status.bounds();
         let found = [bounds.min, bounds.max].concat();
-        assert_eq!(found.map_bits(), values.to_vec().map_bits());
+        let given = values.map(f64::from);
+        assert_eq!(bits(&found), bits(&given));
         assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
     }
 
-    trait MapBits {
-        fn map_bits(&self) -> Vec<u32>;
-    }
-
-    impl MapBits for Vec<f32> {
-        fn map_bits(&self) -> Vec<u32> {
-            self.iter().map(|value| value.to_bits()).collect()
-        }
+    fn bits(values: &[f64]) -> Vec<u64> {
+        values.iter().map(|value| value.to_bits()).collect()
     }
 }

@@ -10,7 +10,8 @@ use super::{
     walk::{PairOfPoints, Scratch},
 };
 use crate::Error;
-use cudarc::driver::CudaView;
+use cudarc::driver::{CudaStream, CudaView};
+use std::sync::Arc;
 
 /// Which pairs a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -26,14 +27,16 @@ pub enum ListKind {
 /// entries, the lists of sorted targets one behind the other.
 #[derive(Debug)]
 pub struct DeviceLists {
-    counts: Buffer<u32>,
-    starts: Buffer<u64>,
-    entries: Buffer<u32>,
-    list_starts: Buffer<u64>,
-    list_counts: Buffer<u32>,
+    pub(super) counts: Buffer<u32>,
+    pub(super) starts: Buffer<u64>,
+    pub(super) entries: Buffer<u32>,
+    pub(super) list_starts: Buffer<u64>,
+    pub(super) list_counts: Buffer<u32>,
     tiles: Buffer<u64>,
     status: Buffer<Status>,
     scratch: Scratch,
+    /// On which lists are copied to the host, once they have been.
+    pub(super) copies: Option<Arc<CudaStream>>,
     /// Targets rounded up to whole tiles of the scan, behind whose starts the total stands.
     scanned: usize,
     targets: usize,
@@ -51,6 +54,7 @@ impl Default for DeviceLists {
             tiles: Buffer::new("tiles of a scan"),
             status: Buffer::new("the status"),
             scratch: Scratch::default(),
+            copies: None,
             scanned: 0,
             targets: 0,
             pairs: 0,
@@ -207,6 +211,12 @@ impl DeviceLists {
         self.entries.download(&lane.stream, 0, entries)
     }
 
+    /// Room for lists of so many targets, which hold nothing yet.
+    pub(super) fn prepare(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
+        (self.targets, self.pairs) = (0, 0);
+        self.reserve(lane, targets)
+    }
+
     fn reserve(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
         let stream = &lane.stream;
         let padded = lane.tiles_for(&mut self.tiles, targets)? * SCAN_TILE;
@@ -220,7 +230,7 @@ impl DeviceLists {
         self.counts.zero(stream, targets..padded)
     }
 
-    fn count(
+    pub(super) fn count(
         &mut self,
         lane: &GpuLane,
         of: PairOfPoints<'_>,
@@ -241,14 +251,14 @@ impl DeviceLists {
     }
 
     /// Neighbours of all targets together.
-    fn total(&self, lane: &GpuLane) -> Result<u64, Error> {
+    pub(super) fn total(&self, lane: &GpuLane) -> Result<u64, Error> {
         let mut total = [0];
         self.starts
             .download(&lane.stream, self.scanned, &mut total)?;
         Ok(total[0])
     }
 
-    fn fill(
+    pub(super) fn fill(
         &mut self,
         lane: &GpuLane,
         of: PairOfPoints<'_>,
@@ -267,6 +277,7 @@ impl DeviceLists {
             list_starts: self.list_starts.address(),
             list_counts: self.list_counts.address(),
             capacity: pairs,
+            behind: of.targets.len() as u32,
             ..Outlet::default()
         };
         lane.traverse(&kernels, of, &outlet, &mut self.scratch)

@@ -8,6 +8,7 @@
 //! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
 mod buffer;
+mod delivery;
 mod grid;
 mod host;
 mod launch;
@@ -18,6 +19,7 @@ mod programs;
 mod strategy;
 mod walk;
 
+pub use delivery::HostLists;
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
 pub use host::HostBuffer;
 pub use lists::{DeviceLists, ListKind};

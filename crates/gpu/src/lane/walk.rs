@@ -73,7 +73,7 @@ impl PairOfPoints<'_> {
         }
     }
 
-    fn walk(&self) -> Walk {
+    pub(crate) fn walk(&self) -> Walk {
         Walk {
             lattice: self.lattice.layout,
             targets: self.targets.layout(),

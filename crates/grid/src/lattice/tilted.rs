@@ -22,11 +22,17 @@
 //! 4. The cells of the two points are apart by an offset `o_k` with `|n_k·f_k(D') − o_k| < 1`, and
 //!    `|f_k(D')| ≤ R/w_k`. So **the perpendicular widths decide how many cells an axis has**: with
 //!    `n_k ≤ K·w_k/R`, K cells on either side reach every neighbour.
+//!    In double precision the contract rounds in `f64` too: the roundings of step 1 are at most
+//!    `2⁻⁵⁰·Σ F_k·|v_k|` then, which a larger factor in step 3 covers, and open axes are as the
+//!    module `double` says.
 //! 5. A row is left out, or its reach along x cut, only where interval arithmetic over everything
 //!    its offsets allow (step 4) shows that `|D'| > R`; intervals contain all that is possible.
 
-use super::{Axis, FARTHEST_CELL, MOST_IMAGES, Period, Row, cells_reached, floor};
-use crate::{Bounds, Domain, Error, Radius, error::axis_name, tilt::Tilt, tilt::norm};
+use super::{
+    Axis, FARTHEST_CELL, MOST_IMAGES, Period, Row, cells_reached, double::ENLARGEMENT, floor,
+    images_within,
+};
+use crate::{Bounds, Domain, Error, Precision, Radius, error::axis_name, tilt::Tilt, tilt::norm};
 
 /// Bits of a cell offset that rounding may make too large: keeps `K` from becoming `K + 1`, and is
 /// far inside the enlargement of the radius, also in the flattest box.
@@ -43,8 +49,12 @@ pub(super) fn axes_and_rows(
     subdivision: u32,
     bounds: &Bounds,
 ) -> Result<([Axis; 3], Vec<Row>), Error> {
-    let enlarged =
-        (f64::from(radius.value()) + rounding(domain, tilt, bounds)) * (1.0 + 2f64.powi(-20));
+    let enlargement = match radius.precision() {
+        Precision::Single => 1.0 + 2f64.powi(-20),
+        Precision::Double => ENLARGEMENT,
+    };
+    let rounding = rounding(radius.precision(), domain, tilt, bounds);
+    let enlarged = (radius.value_f64() + rounding) * enlargement;
     let subdivision = f64::from(subdivision.max(1));
     let mut axes = [Axis {
         inverse_edge: subdivision / enlarged,
@@ -58,8 +68,8 @@ pub(super) fn axes_and_rows(
             return Err(Error::TooManyImages {
                 axis: axis_name(k),
                 length: width,
-                radius: radius.value(),
-                images: (enlarged / width).ceil() as u64,
+                radius: radius.as_given(),
+                images: images_within(radius, enlarged, width),
             });
         }
         let cells = (subdivision * width / enlarged)
@@ -98,7 +108,7 @@ pub(super) fn places_within(
     k: usize,
     bounds: &Bounds,
 ) -> [(i64, i64); 2] {
-    let (min, max) = (bounds.min.map(f64::from), bounds.max.map(f64::from));
+    let (min, max) = (bounds.min, bounds.max);
     // Each product, and so their rounded sum, never falls from the low corner to the high one.
     let corner = |low: bool| {
         std::array::from_fn(|i| match (tilt.inverse[k][i] >= 0.0) == low {
@@ -114,7 +124,7 @@ pub(super) fn places_within(
 
 /// What rounding can add to a distance (steps 1 to 3 of the module's comment), from numbers of
 /// boxes that are rounded up to powers of two, so that moving points keep their lattice.
-fn rounding(domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f64 {
+fn rounding(precision: Precision, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f64 {
     let power_of_two = |boxes: f64| boxes.max(1.0).log2().ceil().exp2();
     let magnitudes = std::array::from_fn(|axis| bounds.magnitude(axis));
     let periodic = || (0..3).filter(|&k| domain.lengths()[k].is_some());
@@ -129,7 +139,12 @@ fn rounding(domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f64 {
             power_of_two(images) * norm(tilt.vectors[k])
         })
         .sum();
-    in_single * 2f64.powi(-22) + in_double * (3.0 * tilt.drift + 2f64.powi(-49))
+    match precision {
+        Precision::Single => {
+            in_single * 2f64.powi(-22) + in_double * (3.0 * tilt.drift + 2f64.powi(-49))
+        }
+        Precision::Double => in_double * (3.0 * tilt.drift + 2f64.powi(-47)),
+    }
 }
 
 /// All that a range of real numbers can be.

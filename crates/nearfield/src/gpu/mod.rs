@@ -11,7 +11,7 @@ use crate::{Device, Engine, Error, GpuReport, ListOrder, PointSetId, Strategy};
 use lent::{PageLocked, Received};
 use nearfield_cpu::{ListKind, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer,
+    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, HostLists,
     PairOfPoints, PairScratch, Way,
 };
 use nearfield_grid::{Bounds, Lattice, Positions};
@@ -253,11 +253,14 @@ impl Engine {
         if gpu.failed() {
             return false;
         }
+        // Engines in f64 have no GPU.
+        let Ok(packed) = positions.to_packed() else {
+            return false;
+        };
         let old = self.sets[set.0].grid.take_copy(&self.lattice);
         let Some(mut copy) = self.gpu.as_ref().and_then(|gpu| gpu.copy(old, numbers)) else {
             return false;
         };
-        let packed = positions.to_packed();
         let from = packed.as_flattened();
         self.lane.install(|| {
             let to = copy[..numbers].par_chunks_mut(COPIED);
@@ -326,29 +329,34 @@ impl Engine {
                 let strategy = state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
                 let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
-                state.booked(("lists", at), |state| {
-                    match state.pair(at / sets, at % sets) {
-                        Some(pair) => state.lane.search(pair, kind, strategy, &mut storage),
-                        None => Ok(()),
+                let received = state.booked(("lists", at), |state| {
+                    let Some(pair) = state.pair(at / sets, at % sets) else {
+                        return Ok(Ok(()));
+                    };
+                    let lane = &state.lane;
+                    let pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
+                    span.record("pairs", pairs);
+                    let (targets, lender) = (pair.targets.len(), PageLocked(lane));
+                    let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32]| {
+                        let to = HostLists {
+                            start,
+                            count,
+                            entries,
+                        };
+                        lane.deliver_lists(pair, kind, strategy, &mut storage, to)
+                            .map_err(Received::Gpu)
+                    };
+                    let received = self
+                        .lane
+                        .install(|| lists.receive(targets, pairs, &lender, fill));
+                    match received {
+                        Err(Received::Gpu(error)) => Err(error),
+                        Err(Received::Cpu(error)) => Ok(Err(Error::Cpu(error))),
+                        Ok(()) => Ok(Ok(())),
                     }
-                })?;
-                let lender = PageLocked(&state.lane);
-                let (targets, pairs) = (storage.len(), storage.pairs());
-                span.record("pairs", pairs);
-                drop(span);
-                let bytes = 12 * targets as u64 + 4 * pairs;
-                let _span = tracing::debug_span!("gpu.download", bytes).entered();
-                let received = lists.receive(targets, pairs, &lender, |start, count, entries| {
-                    storage
-                        .download(&state.lane, start, count, entries)
-                        .map_err(Received::Gpu)
                 });
                 state.lists = storage;
-                match received {
-                    Err(Received::Gpu(error)) => Err(error),
-                    Err(Received::Cpu(error)) => Ok(Err(Error::Cpu(error))),
-                    Ok(()) => Ok(Ok(())),
-                }
+                received
             })
         });
         if found.is_some() && self.settings.order == ListOrder::Ascending {

@@ -61,8 +61,8 @@ impl ResidentBuilder {
     /// the start, so that no step has to be repeated because points have moved on in it.
     pub fn within(mut self, low: [f32; 3], high: [f32; 3]) -> Self {
         self.within = Bounds {
-            min: low,
-            max: high,
+            min: low.map(f64::from),
+            max: high.map(f64::from),
         };
         self
     }

@@ -120,9 +120,9 @@ fn with_room(bounds: &Bounds, domain: &Domain, radius: f32) -> Bounds {
             Some(length) => length,
             None => (ROOM_IN_RADII * f64::from(radius)).max(ROOM_IN_EXTENTS * extent[axis]),
         };
-        let finite = |value: f64| (value as f32).clamp(f32::MIN, f32::MAX);
-        room.min[axis] = finite(f64::from(bounds.min[axis]) - more);
-        room.max[axis] = finite(f64::from(bounds.max[axis]) + more);
+        let finite = |value: f64| f64::from((value as f32).clamp(f32::MIN, f32::MAX));
+        room.min[axis] = finite(bounds.min[axis] - more);
+        room.max[axis] = finite(bounds.max[axis] + more);
     }
     room
 }

@@ -6,28 +6,41 @@
 //!
 //! # Why no pair is lost to rounding
 //!
-//! Let δ be the displacements of two points since the build, u = 2⁻²⁴, and E the extent of all
-//! coordinates, then and now, along the periodic axes. A pair that the contract finds within r now
-//! has a true distance of at most r + u·(4E + 7R): the difference, the image vector and their sum
-//! are each rounded once per axis, the square three times and r² once. So its true distance at the
-//! build was at most that plus δ_i + δ_j, and the contract, which errs as much once more, found it
-//! within R if r + δ_i + δ_j + u·(8E + 14R) ≤ R. The margin taken is 32u·(E + R).
+//! Let δ be the displacements of two points since the build, u = 2⁻²⁴ (2⁻⁵³ in double precision),
+//! and E the extent of all coordinates, then and now, along the periodic axes. A pair that the
+//! contract finds within r now has a true distance of at most r + u·(4E + 7R): the difference, the
+//! image vector and their sum are each rounded once per axis, the square three times and r² once.
+//! So its true distance at the build was at most that plus δ_i + δ_j, and the contract, which errs
+//! as much once more, found it within R if r + δ_i + δ_j + u·(8E + 14R) ≤ R. The margin taken is
+//! 32u·(E + R).
+//!
+//! In double precision the displacements are rounded by as much as the contract is, and the image
+//! vectors of a tilted box are sums of terms of which each may be 2¹⁰ times as long as the box is
+//! wide, so that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still nothing
+//! beside a skin.
 //!
 //! Displacements along periodic axes are taken modulo the box: stored pairs are looked at through
 //! every image anyway, so coordinates may be wrapped into the box at any time.
 
+mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, NeighborLists, Pair, PairKernel, PointSetId, Positions, Report,
-    Traversal, traverse::Over,
+    Builder, Engine, Error, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
+    Report, Traversal, traverse::Over,
 };
-use nearfield_cpu::{Fields, RadiusRule, SetRadii, StoredPairs};
+use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
+use sets::Sets;
 use tracked::Tracked;
 
-/// Share of E + R kept free for rounding, 32u (see the module's comment).
-const MARGIN: f64 = 1.0 / (1u64 << 19) as f64;
+/// Share of E + R kept free for rounding (see the module's comment).
+fn margin(precision: Precision) -> f64 {
+    match precision {
+        Precision::Single => 1.0 / (1u64 << 19) as f64,
+        Precision::Double => 1.0 / (1u64 << 34) as f64,
+    }
+}
 
 /// Neighbour lists with a skin: built with a radius r + skin, kept over many steps, and rebuilt
 /// when points have moved so far that a pair within r could be missing.
@@ -63,7 +76,7 @@ pub struct VerletLists {
     radius: Radius,
     /// R − r as the two were rounded.
     gap: f64,
-    sets: Vec<Tracked>,
+    sets: Sets,
     builds: u64,
 }
 
@@ -85,7 +98,7 @@ impl VerletLists {
     /// [`Error::Skin`] when the skin is negative or not finite, [`Error::SkinWithRadii`] for settings
     /// by which points have radii of their own, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
-        let radius = Radius::new(settings.radius).map_err(Error::Setup)?;
+        let radius = Radius::of(settings.radius).map_err(Error::Setup)?;
         if !(skin.is_finite() && skin >= 0.0) {
             return Err(Error::Skin(skin));
         }
@@ -93,15 +106,18 @@ impl VerletLists {
             return Err(Error::SkinWithRadii(settings.rule));
         }
         let wide = Builder {
-            radius: settings.radius + skin,
+            radius: match radius.precision() {
+                Precision::Single => (radius.value() + skin).into(),
+                Precision::Double => (radius.value_f64() + f64::from(skin)).into(),
+            },
             ..settings
         };
         let engine = wide.build()?;
         Ok(Self {
-            gap: f64::from(engine.radius()) - f64::from(radius.value()),
+            gap: engine.radius_f64() - radius.value_f64(),
+            sets: Sets::new(engine.precision()),
             engine,
             radius,
-            sets: Vec::new(),
             builds: 0,
         })
     }
@@ -115,12 +131,15 @@ impl VerletLists {
         positions: impl Into<Positions<'a>>,
     ) -> Result<PointSetId, Error> {
         let positions = positions.into();
-        let mut set = Tracked::default();
-        self.take(PointSetId(self.sets.len()), &mut set, positions)?;
-        set.was_built()?;
-        let id = self.engine.add_point_set(positions)?;
-        self.sets.push(set);
-        Ok(id)
+        let set = PointSetId(self.sets.len());
+        self.sets.push();
+        let added = (self.take(set, positions))
+            .and_then(|()| self.sets.was_built(set.0))
+            .and_then(|()| self.engine.add_point_set(positions));
+        if added.is_err() {
+            self.sets.pop();
+        }
+        added
     }
 
     /// Gives a set new positions; their number may differ from before. The lists stay as they are
@@ -134,11 +153,7 @@ impl VerletLists {
         positions: impl Into<Positions<'a>>,
     ) -> Result<(), Error> {
         self.engine.known(set)?;
-        // Left empty for the moment; nothing below can get lost on the way.
-        let mut tracked = std::mem::take(&mut self.sets[set.0]);
-        let taken = self.take(set, &mut tracked, positions.into());
-        self.sets[set.0] = tracked;
-        taken
+        self.take(set, positions.into())
     }
 
     /// Whether `targets` search among `sources`; every pair of sets does by default.
@@ -164,10 +179,10 @@ impl VerletLists {
         if !self.needs_rebuild() {
             return Ok(Refresh::Kept);
         }
-        for (number, set) in self.sets.iter_mut().enumerate() {
-            if set.is_changed() {
-                self.engine.update(PointSetId(number), set.now())?;
-                set.was_built()?;
+        for set in 0..self.sets.len() {
+            if self.sets.path(set).is_changed() {
+                self.engine.update(PointSetId(set), self.sets.now(set))?;
+                self.sets.was_built(set)?;
             }
         }
         self.engine.find_neighbors()?;
@@ -197,15 +212,15 @@ impl VerletLists {
     /// [`Error::UnknownPointSet`].
     pub fn displacement(&self, set: PointSetId) -> Result<f64, Error> {
         self.engine.known(set)?;
-        Ok(self.sets[set.0].moved())
+        Ok(self.sets.path(set.0).moved())
     }
 
-    /// The radius r within which pairs are found.
+    /// The radius r within which pairs are found; of an `f64` engine rounded to `f32`.
     pub fn radius(&self) -> f32 {
         self.radius.value()
     }
 
-    /// The radius r + skin of the lists.
+    /// The radius r + skin of the lists; of an `f64` engine rounded to `f32`.
     pub fn list_radius(&self) -> f32 {
         self.engine.radius()
     }
@@ -232,7 +247,7 @@ impl VerletLists {
                 targets,
                 sources,
                 moved: match pair.current {
-                    true => self.sets[a].moved() + self.sets[b].moved(),
+                    true => self.sets.path(a).moved() + self.sets.path(b).moved(),
                     false => f64::INFINITY,
                 },
                 allowed: self.room(a, b).max(0.0),
@@ -254,7 +269,7 @@ impl VerletLists {
         mut visit: impl FnMut(u32, u32, Pair),
     ) -> Result<(), Error> {
         let pairs = self.stored(targets, sources)?;
-        for target in 0..pairs.targets.len() {
+        for target in 0..self.sets.now(targets.0).len() {
             pairs.for_each_neighbor(target, |source, pair| visit(target as u32, source, pair));
         }
         Ok(())
@@ -273,7 +288,7 @@ impl VerletLists {
         visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
         let pairs = self.stored(targets, sources)?;
-        let points = pairs.targets.len();
+        let points = self.sets.now(targets.0).len();
         if point >= points {
             return Err(Error::UnknownPoint {
                 set: targets,
@@ -307,7 +322,7 @@ impl VerletLists {
     /// What ran where and why, how long it took and what is held.
     pub fn report(&self) -> Report {
         let mut report = self.engine.report();
-        report.memory.positions = self.sets.iter().map(Tracked::bytes).sum();
+        report.memory.positions = self.sets.bytes();
         report
     }
 
@@ -316,13 +331,25 @@ impl VerletLists {
         &self,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> Result<StoredPairs<'_>, Error> {
+    ) -> Result<Stored<'_>, Error> {
+        Ok(match &self.sets {
+            Sets::Single(sets) => Stored::Single(self.pairs(sets, targets, sources)?),
+            Sets::Double(sets) => Stored::Double(self.pairs(sets, targets, sources)?),
+        })
+    }
+
+    fn pairs<'a, T: Coordinate>(
+        &'a self,
+        sets: &'a [Tracked<T>],
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<StoredPairs<'a, T>, Error> {
         Ok(StoredPairs {
             lists: self.candidates(targets, sources)?,
             kind: self.engine.settings.lists,
             lattice: &self.engine.lattice,
-            targets: self.sets[targets.0].now(),
-            sources: self.sets[sources.0].now(),
+            targets: sets[targets.0].now(),
+            sources: sets[sources.0].now(),
             same_set: targets == sources,
             radius: self.radius,
             radii: SetRadii::Uniform,
@@ -330,36 +357,49 @@ impl VerletLists {
     }
 
     /// Checks the new positions of a set and measures how far its points have come.
-    fn take(
-        &self,
-        id: PointSetId,
-        set: &mut Tracked,
-        positions: Positions<'_>,
-    ) -> Result<(), Error> {
-        let domain = self.engine.lattice.domain();
-        self.engine.lane.install(|| {
-            let bounds = Bounds::of(positions, domain)
+    fn take(&mut self, id: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
+        let (engine, sets) = (&self.engine, &mut self.sets);
+        let domain = engine.lattice.domain();
+        engine.lane.install(|| {
+            let bounds = positions
+                .check_precision(engine.precision())
+                .and_then(|()| Bounds::of(positions, domain))
                 .map_err(|source| Error::Positions { set: id, source })?;
-            set.take(positions, bounds, domain)
+            sets.take(id.0, positions, bounds, domain)
         })
     }
 
     /// Whether the lists of two sets, built from where they were, hold every pair within the
     /// radius.
     fn holds(&self, targets: usize, sources: usize) -> bool {
-        let (a, b) = (&self.sets[targets], &self.sets[sources]);
+        let (a, b) = (self.sets.path(targets), self.sets.path(sources));
         let unchanged = !a.is_changed() && !b.is_changed();
         unchanged || a.moved() + b.moved() <= self.room(targets, sources)
     }
 
     /// How far the points of two sets may have moved together.
     fn room(&self, targets: usize, sources: usize) -> f64 {
-        let extent = (self.sets[targets].reached())
-            .union(&self.sets[sources].reached())
+        let extent = (self.sets.path(targets).reached())
+            .union(&self.sets.path(sources).reached())
             .extent();
         let lengths = self.engine.lattice.domain().lengths();
         let periodic = (0..3).filter(|&axis| lengths[axis].is_some());
         let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
-        self.gap - MARGIN * (widest + f64::from(self.engine.radius()))
+        self.gap - margin(self.engine.precision()) * (widest + self.engine.radius_f64())
+    }
+}
+
+/// Stored pairs in either precision.
+pub(crate) enum Stored<'a> {
+    Single(StoredPairs<'a, f32>),
+    Double(StoredPairs<'a, f64>),
+}
+
+impl Stored<'_> {
+    fn for_each_neighbor(&self, target: usize, visit: impl FnMut(u32, Pair)) {
+        match self {
+            Self::Single(pairs) => pairs.for_each_neighbor(target, visit),
+            Self::Double(pairs) => pairs.for_each_neighbor(target, visit),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Where the points of a set are, and how far they are from where they were.
 
 use crate::{Error, Positions};
+use nearfield_cpu::Coordinate;
 use nearfield_grid::{Bounds, Domain};
 use rayon::prelude::*;
 
@@ -9,9 +10,15 @@ const ABOVE_ROUNDING: f64 = 1.0 + 1.0 / (1u64 << 40) as f64;
 
 /// Positions of a set now and when its lists were built, in the caller's order.
 #[derive(Debug)]
-pub(super) struct Tracked {
-    now: Vec<[f32; 3]>,
-    built: Vec<[f32; 3]>,
+pub(super) struct Tracked<T> {
+    now: Vec<[T; 3]>,
+    built: Vec<[T; 3]>,
+    path: Path,
+}
+
+/// How far the points of a set have come since its lists were built.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Path {
     now_bounds: Bounds,
     built_bounds: Bounds,
     /// Largest displacement, infinite when the number of points differs.
@@ -20,11 +27,19 @@ pub(super) struct Tracked {
     changed: bool,
 }
 
-impl Default for Tracked {
+impl<T> Default for Tracked<T> {
     fn default() -> Self {
         Self {
             now: Vec::new(),
             built: Vec::new(),
+            path: Path::default(),
+        }
+    }
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
             now_bounds: Bounds::EMPTY,
             built_bounds: Bounds::EMPTY,
             moved: 0.0,
@@ -33,7 +48,7 @@ impl Default for Tracked {
     }
 }
 
-impl Tracked {
+impl<T: Coordinate> Tracked<T> {
     /// Takes the positions of now, whose checked bounds are `bounds`, and measures the
     /// displacements.
     pub(super) fn take(
@@ -43,25 +58,24 @@ impl Tracked {
         domain: &Domain,
     ) -> Result<(), Error> {
         resize(&mut self.now, positions.len())?;
-        let lengths = domain.lengths();
         let built = &self.built;
         let farthest = (self.now.par_iter_mut().with_min_len(1 << 12).enumerate())
             .map(|(index, now)| {
-                *now = positions.get(index).unwrap_or_default();
+                *now = T::given(&positions, index).unwrap_or_default();
                 let old = built.get(index).unwrap_or(now);
                 Step {
-                    squared: squared_displacement(*old, *now, lengths),
+                    squared: squared_displacement(*old, *now, domain),
                     changed: old != now,
                 }
             })
             .reduce(Step::default, Step::farther);
         let same_number = self.now.len() == self.built.len();
-        self.moved = match same_number {
+        self.path.moved = match same_number {
             true => farthest.squared.sqrt() * ABOVE_ROUNDING,
             false => f64::INFINITY,
         };
-        self.changed = farthest.changed || !same_number;
-        self.now_bounds = bounds;
+        self.path.changed = farthest.changed || !same_number;
+        self.path.now_bounds = bounds;
         Ok(())
     }
 
@@ -69,16 +83,28 @@ impl Tracked {
     pub(super) fn was_built(&mut self) -> Result<(), Error> {
         resize(&mut self.built, self.now.len())?;
         self.built.copy_from_slice(&self.now);
-        self.built_bounds = self.now_bounds;
-        (self.moved, self.changed) = (0.0, false);
+        self.path.built_bounds = self.path.now_bounds;
+        (self.path.moved, self.path.changed) = (0.0, false);
         Ok(())
     }
 
     /// Positions of now.
-    pub(super) fn now(&self) -> &[[f32; 3]] {
+    pub(super) fn now(&self) -> &[[T; 3]] {
         &self.now
     }
 
+    /// How far the points have come.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<[T; 3]>() * (self.now.capacity() + self.built.capacity())
+    }
+}
+
+impl Path {
     /// The largest displacement since the lists were built, modulo the box; infinite when the
     /// number of points has changed.
     pub(super) fn moved(&self) -> f64 {
@@ -93,11 +119,6 @@ impl Tracked {
     /// Bounds of the points then and now.
     pub(super) fn reached(&self) -> Bounds {
         self.now_bounds.union(&self.built_bounds)
-    }
-
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        size_of::<[f32; 3]>() * (self.now.capacity() + self.built.capacity())
     }
 }
 
@@ -117,24 +138,41 @@ impl Step {
     }
 }
 
-/// Squared distance between two positions of a point, through its nearest image.
-fn squared_displacement(from: [f32; 3], to: [f32; 3], lengths: [Option<f64>; 3]) -> f64 {
-    let along = |axis: usize| {
-        let d = f64::from(to[axis]) - f64::from(from[axis]);
-        lengths[axis].map_or(d, |length| d - (d / length).round() * length)
+/// Squared distance between two positions of a point, through an image that is near; infinite when
+/// it overflows.
+fn squared_displacement<T: Coordinate>(from: [T; 3], to: [T; 3], domain: &Domain) -> f64 {
+    let d: [f64; 3] = std::array::from_fn(|axis| to[axis].into() - from[axis].into());
+    let moved = match domain.is_periodic() {
+        false => d,
+        true => {
+            // Any image would do, as lists do not tell images apart.
+            let image = domain.inverse().map(|row| {
+                row.map_or(0, |[x, y, z]| {
+                    -(x * d[0] + y * d[1] + z * d[2]).round() as i32
+                })
+            });
+            let shift = domain.image_vector_f64(image);
+            std::array::from_fn(|axis| d[axis] + shift[axis])
+        }
     };
-    (0..3).map(|axis| along(axis) * along(axis)).sum()
+    let squared = moved[0] * moved[0] + moved[1] * moved[1] + moved[2] * moved[2];
+    // A difference that overflowed is a number no more where an image vector is added to it.
+    if squared.is_nan() {
+        f64::INFINITY
+    } else {
+        squared
+    }
 }
 
-fn resize(positions: &mut Vec<[f32; 3]>, len: usize) -> Result<(), Error> {
+fn resize<T: Coordinate>(positions: &mut Vec<[T; 3]>, len: usize) -> Result<(), Error> {
     let more = len.saturating_sub(positions.len());
     positions.try_reserve_exact(more).map_err(|_| {
         Error::Cpu(nearfield_cpu::Error::OutOfMemory {
-            bytes: size_of::<[f32; 3]>().saturating_mul(len),
+            bytes: size_of::<[T; 3]>().saturating_mul(len),
             what: "positions in the caller's order",
         })
     })?;
-    positions.resize(len, [0.0; 3]);
+    positions.resize(len, [T::default(); 3]);
     Ok(())
 }
 
@@ -146,39 +184,74 @@ mod tests {
     fn displacements_are_taken_through_the_nearest_image() {
         let from = [0.5, 9.75, 1.0];
         let to = [0.75, 0.25, 1.0];
-        assert_eq!(squared_displacement(from, to, [None; 3]), 90.3125);
-        let lengths = [Some(10.0), Some(10.0), None];
-        assert_eq!(squared_displacement(from, to, lengths), 0.3125);
+        assert_eq!(squared_displacement(from, to, &Domain::OPEN), 90.3125);
+        let domain = Domain::new([Some(10.0), Some(10.0), None]).unwrap();
+        assert_eq!(squared_displacement(from, to, &domain), 0.3125);
         let far = [-399.5, 9.75, 1.0];
-        assert_eq!(squared_displacement(from, far, lengths), 0.0);
+        assert_eq!(squared_displacement(from, far, &domain), 0.0);
+    }
+
+    #[test]
+    fn in_a_tilted_box_a_whole_length_along_an_axis_is_no_way_back() {
+        let lengths = [Some(8.0), Some(4.0), Some(4.0)];
+        let domain = Domain::triclinic(lengths, [3.0, 0.0, 0.0]).unwrap();
+        let from = [0.5f32, 0.25, 1.0];
+        assert_eq!(squared_displacement(from, [0.5, 4.25, 1.0], &domain), 9.0);
+        assert_eq!(squared_displacement(from, [3.5, 4.25, 5.0], &domain), 0.0);
+        // As long as the vector that leans, but straight along its axis.
+        assert!(squared_displacement(from, [0.5, 5.25, 1.0], &domain) >= 10.0);
+    }
+
+    #[test]
+    fn a_displacement_that_overflows_is_infinite() {
+        let domain = Domain::new([Some(1e305), None, None]).unwrap();
+        for domain in [domain, Domain::OPEN] {
+            for way in [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0; 3]] {
+                let (from, to) = (way.map(|x| -1e308 * x), way.map(|x| 1e308 * x));
+                let squared = squared_displacement(from, to, &domain);
+                assert_eq!(squared, f64::INFINITY, "{way:?}");
+            }
+        }
     }
 
     #[test]
     fn a_set_knows_whether_it_moved_and_how_far() {
         let domain = Domain::OPEN;
         let mut set = Tracked::default();
-        let take = |set: &mut Tracked, points: &Vec<[f32; 3]>| {
+        let take = |set: &mut Tracked<f32>, points: &Vec<[f32; 3]>| {
             let bounds = Bounds::of(points.into(), &domain).unwrap();
             set.take(points.into(), bounds, &domain).unwrap();
         };
         let mut points = vec![[0.0f32; 3], [5.0, 0.0, 0.0]];
         take(&mut set, &points);
-        assert_eq!((set.moved(), set.is_changed()), (f64::INFINITY, true));
+        assert_eq!(
+            (set.path().moved(), set.path().is_changed()),
+            (f64::INFINITY, true)
+        );
         set.was_built().unwrap();
-        assert_eq!((set.moved(), set.is_changed()), (0.0, false));
+        assert_eq!((set.path().moved(), set.path().is_changed()), (0.0, false));
         points[1][2] = -3.0;
         take(&mut set, &points);
-        assert!(set.moved() >= 3.0 && set.moved() < 3.000_001 && set.is_changed());
+        assert!(
+            set.path().moved() >= 3.0 && set.path().moved() < 3.000_001 && set.path().is_changed()
+        );
         points[1][2] = 0.0;
         take(&mut set, &points);
         assert_eq!(
-            (set.moved(), set.is_changed()),
+            (set.path().moved(), set.path().is_changed()),
             (0.0, false),
             "it came back"
         );
         points.pop();
         take(&mut set, &points);
-        assert_eq!((set.moved(), set.is_changed()), (f64::INFINITY, true));
-        assert_eq!(set.reached().max[0], 5.0, "where points were counts too");
+        assert_eq!(
+            (set.path().moved(), set.path().is_changed()),
+            (f64::INFINITY, true)
+        );
+        assert_eq!(
+            set.path().reached().max[0],
+            5.0,
+            "where points were counts too"
+        );
     }
 }

@@ -2,13 +2,39 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 use nearfield::{
-    Builder, Cuda, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, RadiusRule,
-    SimdLevel,
+    Builder, Cuda, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions,
+    RadiusRule, SimdLevel,
 };
 use nearfield_testkit::{
     conformance::{Case, Lists},
-    oracle,
+    oracle::{self, Real},
 };
+
+/// A precision that engines and cases exist in.
+pub(crate) trait Precise: Real {
+    fn builder(radius: Self) -> Builder;
+    fn positions(points: &[[Self; 3]]) -> Positions<'_>;
+}
+
+impl Precise for f32 {
+    fn builder(radius: Self) -> Builder {
+        Engine::builder(radius)
+    }
+
+    fn positions(points: &[[Self; 3]]) -> Positions<'_> {
+        points.into()
+    }
+}
+
+impl Precise for f64 {
+    fn builder(radius: Self) -> Builder {
+        Engine::builder_f64(radius)
+    }
+
+    fn positions(points: &[[Self; 3]]) -> Positions<'_> {
+        points.into()
+    }
+}
 
 /// What a run of a case is tried with.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +55,12 @@ impl Default for Settings {
 }
 
 /// An engine's settings for a case.
-pub(crate) fn builder_for(case: &Case, settings: Settings) -> Builder {
+pub(crate) fn builder_for<T: Precise>(case: &Case<T>, settings: Settings) -> Builder {
     let kind = match case.list {
         oracle::ListKind::Full => ListKind::Full,
         oracle::ListKind::Half => ListKind::Half,
     };
-    let builder = Engine::builder(case.radius);
+    let builder = T::builder(case.radius);
     let builder = match case.vectors {
         Some(vectors) => builder.box_vectors(vectors),
         None => builder.periodic(case.periodic),
@@ -48,7 +74,7 @@ pub(crate) fn builder_for(case: &Case, settings: Settings) -> Builder {
 }
 
 /// Whose radius decides in a case.
-pub(crate) fn rule_of(case: &Case) -> RadiusRule {
+pub(crate) fn rule_of<T>(case: &Case<T>) -> RadiusRule {
     match case.rule {
         oracle::RadiusRule::Uniform => RadiusRule::Uniform,
         oracle::RadiusRule::Gather => RadiusRule::Gather,
@@ -58,25 +84,27 @@ pub(crate) fn rule_of(case: &Case) -> RadiusRule {
 }
 
 /// An engine that holds the sets of a case.
-pub(crate) fn engine_for(
-    case: &Case,
+pub(crate) fn engine_for<T: Precise>(
+    case: &Case<T>,
     settings: Settings,
 ) -> Result<(Engine, Vec<PointSetId>), nearfield::Error> {
     fill(builder_for(case, settings).build()?, case)
 }
 
-/// `engine` with the sets of a case, and the radii of their points, added.
-pub(crate) fn fill(
+/// `engine` with the sets of a case, and the radii of their points, added. Engines take radii in
+/// `f32` only, in which cases of radii are made.
+pub(crate) fn fill<T: Precise>(
     mut engine: Engine,
-    case: &Case,
+    case: &Case<T>,
 ) -> Result<(Engine, Vec<PointSetId>), nearfield::Error> {
     let sets = case
         .sets
         .iter()
-        .map(|set| engine.add_point_set(set))
+        .map(|set| engine.add_point_set(T::positions(set)))
         .collect::<Result<Vec<_>, _>>()?;
     for (set, radii) in sets.iter().zip(&case.radii) {
-        engine.set_radii(*set, radii)?;
+        let radii: Vec<f32> = radii.iter().map(|r| r.to_f64() as f32).collect();
+        engine.set_radii(*set, &radii)?;
     }
     Ok((engine, sets))
 }
@@ -122,12 +150,12 @@ fn label(index: usize) -> f32 {
 }
 
 /// A label for every point.
-pub(crate) fn labels(points: &[[f32; 3]]) -> Vec<f32> {
+pub(crate) fn labels<T>(points: &[[T; 3]]) -> Vec<f32> {
     (0..points.len()).map(label).collect()
 }
 
 /// What a traversal of a case with [`Fingerprint`] must return.
-pub(crate) fn fingerprints(case: &Case) -> Vec<[f32; 3]> {
+pub(crate) fn fingerprints<T: Precise>(case: &Case<T>) -> Vec<[f32; 3]> {
     case.problem()
         .neighbors()
         .iter()
@@ -137,6 +165,7 @@ pub(crate) fn fingerprints(case: &Case) -> Vec<[f32; 3]> {
             for neighbor in list {
                 let (target, source) = (case.targets()[i], case.sources()[neighbor.index as usize]);
                 let d = case.problem().displacement(target, source, neighbor.image);
+                let d = d.map(|d| d.to_f64() as f32);
                 let pair = Pair { d, d2: 0.0 };
                 let (i, j) = (label(i), label(neighbor.index as usize));
                 for (sum, value) in sum.iter_mut().zip(Fingerprint.pair(pair, i, j)) {

@@ -1,7 +1,7 @@
 //! One search to run: what goes into the engine and what must come out.
 
 use super::report::{Mismatch, compare};
-use crate::oracle::{ListKind, Pairing, Problem, Radii, RadiusRule, Vectors};
+use crate::oracle::{ListKind, Pairing, Problem, Radii, RadiusRule, Real, Vectors};
 
 /// Per target, the indices of its neighbours, one entry per image.
 pub type Lists = Vec<Vec<u32>>;
@@ -26,23 +26,23 @@ pub enum Known {
 /// points of set `target` with neighbours out of set `source`. Both must be
 /// indices into `sets`; the methods panic where they are not.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Case {
+pub struct Case<T = f32> {
     /// What is searched, unique among the cases of a runner.
     pub name: String,
     /// The search radius, the largest where points have radii of their own.
-    pub radius: f32,
+    pub radius: T,
     /// The box length of each periodic axis, `None` for open axes.
     pub periodic: [Option<f64>; 3],
     /// The vectors of a tilted box, which take the place of `periodic`: an
     /// engine that looks at `periodic` alone fails such a case.
     pub vectors: Option<Vectors>,
     /// All point sets.
-    pub sets: Vec<Vec<[f32; 3]>>,
+    pub sets: Vec<Vec<[T; 3]>>,
     /// Whose radius decides.
     pub rule: RadiusRule,
     /// Radii of the points of all sets, each at most the search radius; empty
     /// under [`RadiusRule::Uniform`].
-    pub radii: Vec<Vec<f32>>,
+    pub radii: Vec<Vec<T>>,
     /// Which set searches.
     pub target: usize,
     /// Which set is found.
@@ -54,9 +54,9 @@ pub struct Case {
     pub known: Option<Known>,
 }
 
-impl Case {
+impl<T: Real> Case<T> {
     /// Full lists of one set in an open domain.
-    pub fn new(name: impl Into<String>, radius: f32, points: Vec<[f32; 3]>) -> Self {
+    pub fn new(name: impl Into<String>, radius: T, points: Vec<[T; 3]>) -> Self {
         Self {
             name: name.into(),
             radius,
@@ -89,7 +89,7 @@ impl Case {
     }
 
     /// The same case with a radius for every point of every set.
-    pub fn with_radii(self, rule: RadiusRule, radii: Vec<Vec<f32>>) -> Self {
+    pub fn with_radii(self, rule: RadiusRule, radii: Vec<Vec<T>>) -> Self {
         Self {
             rule,
             radii,
@@ -116,22 +116,22 @@ impl Case {
     }
 
     /// The points that search.
-    pub fn targets(&self) -> &[[f32; 3]] {
+    pub fn targets(&self) -> &[[T; 3]] {
         &self.sets[self.target]
     }
 
     /// The points that are found.
-    pub fn sources(&self) -> &[[f32; 3]] {
+    pub fn sources(&self) -> &[[T; 3]] {
         &self.sets[self.source]
     }
 
     /// The radii of the points of a set, none under [`RadiusRule::Uniform`].
-    pub fn radii_of(&self, set: usize) -> &[f32] {
+    pub fn radii_of(&self, set: usize) -> &[T] {
         self.radii.get(set).map_or(&[], Vec::as_slice)
     }
 
     /// The same search for the oracle.
-    pub fn problem(&self) -> Problem<'_> {
+    pub fn problem(&self) -> Problem<'_, T> {
         let pairing = match self.target == self.source {
             true => Pairing::Within(self.list),
             false => Pairing::With(self.sources()),
@@ -162,5 +162,26 @@ impl Case {
     /// extra.
     pub fn check(&self, found: Lists) -> Result<(), Mismatch> {
         compare(self, &self.expected(), found)
+    }
+}
+
+impl Case {
+    /// The same case in double precision: the same numbers, but decided in f64.
+    pub fn widened(self) -> Case<f64> {
+        let widen = |set: Vec<[f32; 3]>| set.iter().map(|at| at.map(f64::from)).collect();
+        let widen_radii = |set: &Vec<f32>| set.iter().copied().map(f64::from).collect();
+        Case {
+            name: format!("{} in f64", self.name),
+            radius: f64::from(self.radius),
+            periodic: self.periodic,
+            vectors: self.vectors,
+            sets: self.sets.into_iter().map(widen).collect(),
+            rule: self.rule,
+            radii: self.radii.iter().map(widen_radii).collect(),
+            target: self.target,
+            source: self.source,
+            list: self.list,
+            known: self.known,
+        }
     }
 }

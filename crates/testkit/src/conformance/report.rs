@@ -6,6 +6,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::case::{Case, Known, Lists};
+use crate::oracle::Real;
 
 /// How many differing pairs a report shows at most.
 pub(super) const SHOWN: usize = 20;
@@ -46,10 +47,10 @@ pub enum Mismatch {
 /// A pair that an engine has too often or not often enough.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairDifference {
-    /// The target and its position.
-    pub target: (u32, [f32; 3]),
+    /// The target and its position, as printed.
+    pub target: (u32, String),
     /// The source and its position, `None` when there is no such point.
-    pub source: (u32, Option<[f32; 3]>),
+    pub source: (u32, Option<String>),
     /// How often it must be in the list: once per image.
     pub expected: usize,
     /// How often it is.
@@ -65,13 +66,13 @@ impl fmt::Display for PairDifference {
             true => "missing",
             false => "extra",
         };
-        let (target, at) = self.target;
+        let (target, at) = &self.target;
         write!(formatter, "{what} ({target}, {})", self.source.0)?;
         let (expected, found) = (self.expected, self.found);
-        write!(formatter, ": {found} of {expected} images, {at:?} to ")?;
-        match (self.source.1, self.share) {
+        write!(formatter, ": {found} of {expected} images, {at} to ")?;
+        match (&self.source.1, self.share) {
             (Some(source), Some(share)) => {
-                write!(formatter, "{source:?}, nearest image at {share:.9} r")
+                write!(formatter, "{source}, nearest image at {share:.9} r")
             }
             _ => write!(formatter, "no such point"),
         }
@@ -88,7 +89,11 @@ fn lines(differences: &[PairDifference]) -> String {
 }
 
 /// Compares `found`, in any order, with `expected`, ascending.
-pub(super) fn compare(case: &Case, expected: &Lists, mut found: Lists) -> Result<(), Mismatch> {
+pub(super) fn compare<T: Real>(
+    case: &Case<T>,
+    expected: &Lists,
+    mut found: Lists,
+) -> Result<(), Mismatch> {
     if found.len() != expected.len() {
         let (expected, found) = (expected.len(), found.len());
         return Err(Mismatch::Lengths { expected, found });
@@ -125,32 +130,32 @@ fn tally(expected: &[u32], found: &[u32]) -> BTreeMap<u32, [usize; 2]> {
     tally
 }
 
-fn difference(
-    case: &Case,
+fn difference<T: Real>(
+    case: &Case<T>,
     [target, source]: [u32; 2],
     [expected, found]: [usize; 2],
 ) -> PairDifference {
     let from = case.targets()[target as usize];
     let to = case.sources().get(source as usize).copied();
     PairDifference {
-        target: (target, from),
-        source: (source, to),
+        target: (target, format!("{from:?}")),
+        source: (source, to.map(|to| format!("{to:?}"))),
         expected,
         found,
         share: to.map(|to| {
             let radius = case.problem().radius_of(target as usize, source as usize);
-            nearest_distance(case, from, to) / f64::from(radius)
+            nearest_distance(case, from, to) / radius.to_f64()
         }),
     }
 }
 
-fn nearest_distance(case: &Case, from: [f32; 3], to: [f32; 3]) -> f64 {
+fn nearest_distance<T: Real>(case: &Case<T>, from: [T; 3], to: [T; 3]) -> f64 {
     let problem = case.problem();
     let image = problem.nearest_image(from, to);
-    f64::from(problem.distance_squared(from, to, image)).sqrt()
+    problem.distance_squared(from, to, image).to_f64().sqrt()
 }
 
-fn check_known(case: &Case, lists: &Lists) -> Result<(), Mismatch> {
+fn check_known<T>(case: &Case<T>, lists: &Lists) -> Result<(), Mismatch> {
     let differing = |who: String, expected, found| match expected == found {
         true => Ok(()),
         false => Err(Mismatch::Published {

@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::case::{Case, Lists};
 use super::cases;
 use super::report::{Mismatch, SHOWN, compare};
+use crate::oracle::Real;
 
 /// How thorough a [`Runner`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,13 +22,13 @@ pub enum Level {
 /// The cases of one level with the oracle's answers, which are computed when
 /// first needed and kept.
 #[derive(Debug)]
-pub struct Runner {
-    cases: Vec<Prepared>,
+pub struct Runner<T = f32> {
+    cases: Vec<Prepared<T>>,
 }
 
 #[derive(Debug)]
-struct Prepared {
-    case: Case,
+struct Prepared<T> {
+    case: Case<T>,
     expected: OnceLock<Lists>,
 }
 
@@ -96,9 +97,19 @@ impl Runner {
     pub fn new(level: Level) -> Self {
         Self::of(cases::all(level))
     }
+}
 
+impl Runner<f64> {
+    /// The cases of a level in double precision, and those that only double
+    /// precision tells apart.
+    pub fn in_double(level: Level) -> Self {
+        Self::of(cases::all_in_double(level))
+    }
+}
+
+impl<T: Real> Runner<T> {
     /// Cases of the caller's own.
-    pub fn of(cases: Vec<Case>) -> Self {
+    pub fn of(cases: Vec<Case<T>>) -> Self {
         let prepared = |case| Prepared {
             case,
             expected: OnceLock::new(),
@@ -109,13 +120,13 @@ impl Runner {
     }
 
     /// Keeps the cases that an engine is meant to handle.
-    pub fn keep(mut self, wanted: impl Fn(&Case) -> bool) -> Self {
+    pub fn keep(mut self, wanted: impl Fn(&Case<T>) -> bool) -> Self {
         self.cases.retain(|prepared| wanted(&prepared.case));
         self
     }
 
     /// The cases in the order they run.
-    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+    pub fn cases(&self) -> impl Iterator<Item = &Case<T>> {
         self.cases.iter().map(|prepared| &prepared.case)
     }
 
@@ -127,7 +138,7 @@ impl Runner {
     /// cases are run all the same), [`Failure::NoCase`] when there are none.
     pub fn run(
         &self,
-        mut engine: impl FnMut(&Case) -> Result<Lists, String>,
+        mut engine: impl FnMut(&Case<T>) -> Result<Lists, String>,
     ) -> Result<Summary, Failure> {
         if self.cases.is_empty() {
             return Err(Failure::NoCase);
@@ -150,11 +161,11 @@ impl Runner {
     }
 }
 
-impl Prepared {
+impl<T: Real> Prepared<T> {
     /// The number of list entries compared.
     fn run(
         &self,
-        engine: &mut impl FnMut(&Case) -> Result<Lists, String>,
+        engine: &mut impl FnMut(&Case<T>) -> Result<Lists, String>,
     ) -> Result<u64, CaseFailure> {
         let found = engine(&self.case).map_err(CaseFailure::Engine)?;
         let expected = self.expected.get_or_init(|| self.case.expected());

@@ -9,11 +9,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::real::Real;
 use super::tilted::{Cell, Vectors};
-
-/// Far above the rounding error of one f32 subtraction and one addition,
-/// which is at most 2⁻²³ of the numbers involved.
-const SLACK: f64 = 1.0 / (1 << 20) as f64;
 
 /// One axis of the domain.
 #[derive(Debug, Clone, Copy)]
@@ -23,10 +20,10 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    fn new(radius: f32, length: Option<f64>) -> Self {
+    fn new(radius: f64, length: Option<f64>) -> Self {
         Self {
             length: length.filter(|&length| length.is_finite() && length > 0.0),
-            radius: f64::from(radius),
+            radius,
         }
     }
 
@@ -37,41 +34,40 @@ impl Axis {
 
     /// Every image through which a difference between `low` and `high` can
     /// come within the radius.
-    pub(super) fn images(&self, low: f32, high: f32) -> RangeInclusive<i32> {
+    pub(super) fn images<T: Real>(&self, low: T, high: T) -> RangeInclusive<i32> {
         let Some(length) = self.length else {
             return 0..=0;
         };
         // Differences that overflowed stay out of reach but finite.
-        let finite =
-            |d: f32| f64::from(d).clamp(-2.0 * f64::from(f32::MAX), 2.0 * f64::from(f32::MAX));
+        let finite = |d: T| d.to_f64().clamp(-T::FAR, T::FAR);
         let (low, high) = (finite(low), finite(high));
-        let reach = self.radius + SLACK * (self.radius + low.abs().max(high.abs()));
+        let reach = self.radius + T::SLACK * (self.radius + low.abs().max(high.abs()));
         let first = ((-reach - high) / length).ceil() - 1.0;
         let last = ((reach - low) / length).floor() + 1.0;
         first as i32..=last as i32
     }
 
     /// The shift S of an image.
-    pub(super) fn shift(&self, image: i32) -> f32 {
-        self.length
-            .map_or(0.0, |length| (f64::from(image) * length) as f32)
+    pub(super) fn shift<T: Real>(&self, image: i32) -> T {
+        let length = self.length.unwrap_or(0.0);
+        T::round(f64::from(image) * length)
     }
 }
 
 /// The radius and the domain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Metric {
+pub(super) struct Metric<T> {
     pub(super) axes: [Axis; 3],
     /// The box, when it is given by its vectors; the axes are not used then.
     cell: Option<Cell>,
-    r2: f32,
+    r2: T,
 }
 
-impl Metric {
-    pub(super) fn new(radius: f32, periodic: [Option<f64>; 3], vectors: Option<Vectors>) -> Self {
+impl<T: Real> Metric<T> {
+    pub(super) fn new(radius: T, periodic: [Option<f64>; 3], vectors: Option<Vectors>) -> Self {
         Self {
-            axes: periodic.map(|length| Axis::new(radius, length)),
-            cell: vectors.map(|vectors| Cell::new(radius, vectors)),
+            axes: periodic.map(|length| Axis::new(radius.to_f64(), length)),
+            cell: vectors.map(|vectors| Cell::new(radius.to_f64(), vectors)),
             r2: radius * radius,
         }
     }
@@ -84,27 +80,22 @@ impl Metric {
 
     /// Whether a difference along one axis is beyond the radius towards
     /// smaller coordinates, whatever the other axes say.
-    pub(super) fn below(&self, d: f32) -> bool {
-        d < 0.0 && d * d > self.r2
+    pub(super) fn below(&self, d: T) -> bool {
+        d < T::default() && d * d > self.r2
     }
 
     /// The same towards larger coordinates.
-    pub(super) fn above(&self, d: f32) -> bool {
-        d > 0.0 && d * d > self.r2
+    pub(super) fn above(&self, d: T) -> bool {
+        d > T::default() && d * d > self.r2
     }
 
     /// Whether a difference vector is within the radius.
-    pub(super) fn within(&self, d: [f32; 3]) -> bool {
+    pub(super) fn within(&self, d: [T; 3]) -> bool {
         squared(d) <= self.r2
     }
 
     /// The displacement from target to source through `image`.
-    pub(super) fn displacement(
-        &self,
-        target: [f32; 3],
-        source: [f32; 3],
-        image: [i32; 3],
-    ) -> [f32; 3] {
+    pub(super) fn displacement(&self, target: [T; 3], source: [T; 3], image: [i32; 3]) -> [T; 3] {
         let shift = match &self.cell {
             Some(cell) => cell.shift(image),
             None => [0, 1, 2].map(|axis| self.axes[axis].shift(image[axis])),
@@ -115,8 +106,8 @@ impl Metric {
     /// Calls `found` for each image of `source` within the radius.
     pub(super) fn images_within(
         &self,
-        target: [f32; 3],
-        source: [f32; 3],
+        target: [T; 3],
+        source: [T; 3],
         mut found: impl FnMut([i32; 3]),
     ) {
         let difference = [0, 1, 2].map(|axis| source[axis] - target[axis]);
@@ -142,12 +133,12 @@ impl Metric {
     }
 
     /// The image whose shift brings `source` closest to `target`.
-    pub(super) fn nearest_image(&self, target: [f32; 3], source: [f32; 3]) -> [i32; 3] {
+    pub(super) fn nearest_image(&self, target: [T; 3], source: [T; 3]) -> [i32; 3] {
         if let Some(cell) = &self.cell {
             return cell.nearest_image([0, 1, 2].map(|axis| source[axis] - target[axis]));
         }
         [0, 1, 2].map(|axis| {
-            let difference = f64::from(target[axis]) - f64::from(source[axis]);
+            let difference = target[axis].to_f64() - source[axis].to_f64();
             let length = self.axes[axis].length();
             length.map_or(0, |length| (difference / length).round() as i32)
         })
@@ -155,7 +146,7 @@ impl Metric {
 }
 
 /// d² as the contract defines it.
-pub(super) fn squared([x, y, z]: [f32; 3]) -> f32 {
+pub(super) fn squared<T: Real>([x, y, z]: [T; 3]) -> T {
     z.mul_add(z, y.mul_add(y, x * x))
 }
 
@@ -177,20 +168,21 @@ mod tests {
     #[test]
     fn the_shift_is_computed_in_f64_and_rounded_once() {
         let axis = Axis::new(1.0, Some(0.1));
-        assert_eq!(axis.shift(3), (3.0 * 0.1_f64) as f32);
-        assert_eq!(axis.shift(9), (9.0 * 0.1_f64) as f32);
-        assert_ne!(axis.shift(9), 9.0 * 0.1_f32);
-        assert_eq!(Axis::new(1.0, None).shift(3), 0.0);
+        assert_eq!(axis.shift::<f32>(3), (3.0 * 0.1_f64) as f32);
+        assert_eq!(axis.shift::<f32>(9), (9.0 * 0.1_f64) as f32);
+        assert_ne!(axis.shift::<f32>(9), 9.0 * 0.1_f32);
+        assert_eq!(axis.shift::<f64>(9), 9.0 * 0.1_f64);
+        assert_eq!(Axis::new(1.0, None).shift::<f32>(3), 0.0);
     }
 
     #[test]
     fn no_image_within_the_radius_is_left_out() {
         for (radius, length) in [(1.0, 0.3), (1.0, 1.0), (0.1, 7.0), (2.5, 2.5)] {
-            let axis = Axis::new(radius, Some(length));
+            let axis = Axis::new(f64::from(radius), Some(length));
             for step in -400..400 {
                 let d = step as f32 * 0.05;
                 let images = axis.images(d, d);
-                let inside = |n: &i32| (d + axis.shift(*n)).abs() <= radius;
+                let inside = |n: &i32| (d + axis.shift::<f32>(*n)).abs() <= radius;
                 let expected = (-2000..2000).filter(inside);
                 assert!(expected.into_iter().all(|n| images.contains(&n)), "{d}");
             }
@@ -199,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_difference_that_overflows_has_no_image_within_the_radius() {
-        let metric = Metric::new(1.0, [Some(1e38), None, None], None);
+        let metric = Metric::new(1.0_f32, [Some(1e38), None, None], None);
         let mut found = 0;
         metric.images_within([f32::MIN; 3], [f32::MAX; 3], |_| found += 1);
         assert_eq!(found, 0);

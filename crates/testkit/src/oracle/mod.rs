@@ -4,10 +4,11 @@
 //! d² ≤ r2, all in f32: per axis d = fl(fl(xj − xi) + S) with S = n·L computed
 //! in f64 and rounded once (zero on open axes; in a tilted box the sum n₁·v₁ +
 //! n₂·v₂ + n₃·v₃ of its vectors in this order), d² = fma(dz, dz, fma(dy, dy,
-//! dx·dx)), r2 = fl(r·r). Within one set, only the point itself in its own
-//! image is left out; coincident points are in. Coordinates are taken as they
-//! are, never wrapped. Where points have radii of their own, r2 is that of the
-//! target, of the source, or the larger of the two: see [`Radii`].
+//! dx·dx)), r2 = fl(r·r). With f64 coordinates and radius the same holds, all
+//! in f64. Within one set, only the point itself in its own image is left out;
+//! coincident points are in. Coordinates are taken as they are, never wrapped.
+//! Where points have radii of their own, r2 is that of the target, of the
+//! source, or the larger of the two: see [`Radii`].
 //!
 //! [`Problem::brute_force`] tests every pair in every image that could matter
 //! and is the definition. [`Problem::neighbors`] returns the same from a sweep
@@ -15,12 +16,14 @@
 //! and is usable for a million points. Both return each list sorted.
 
 mod metric;
+mod real;
 mod sweep;
 mod tilted;
 
 use rayon::prelude::*;
 
 use metric::Metric;
+pub use real::Real;
 pub use tilted::Vectors;
 
 /// A source within the radius of a target, seen through one periodic image.
@@ -46,11 +49,11 @@ pub enum ListKind {
 
 /// Which points are searched for the targets' neighbours.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pairing<'a> {
+pub enum Pairing<'a, T = f32> {
     /// The targets themselves.
     Within(ListKind),
     /// Another set of points, each of which counts.
-    With(&'a [[f32; 3]]),
+    With(&'a [[T; 3]]),
 }
 
 /// Whose radius decides whether a source is a neighbour of a target: r in
@@ -81,13 +84,13 @@ impl RadiusRule {
 /// A rule and the radii of all points. Radii above the search radius count as
 /// the search radius, and under [`RadiusRule::Uniform`] there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Radii<'a> {
+pub struct Radii<'a, T = f32> {
     /// Whose radius decides.
     pub rule: RadiusRule,
     /// Of the points that search.
-    pub targets: &'a [f32],
+    pub targets: &'a [T],
     /// Of the points that are found: the same where they are the targets.
-    pub sources: &'a [f32],
+    pub sources: &'a [T],
 }
 
 /// One search: points, radius and domain.
@@ -98,24 +101,24 @@ pub struct Radii<'a> {
 /// component. Images more than 2³¹ boxes away are not considered. There are
 /// at most 2³² points.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Problem<'a> {
+pub struct Problem<'a, T = f32> {
     /// The search radius r.
-    pub radius: f32,
+    pub radius: T,
     /// The box length of each periodic axis, `None` for open axes.
     pub periodic: [Option<f64>; 3],
     /// The vectors of a tilted box, which take the place of `periodic`.
     pub vectors: Option<Vectors>,
     /// The points that search.
-    pub targets: &'a [[f32; 3]],
+    pub targets: &'a [[T; 3]],
     /// The points that are found.
-    pub pairing: Pairing<'a>,
+    pub pairing: Pairing<'a, T>,
     /// Radii of single points.
-    pub radii: Radii<'a>,
+    pub radii: Radii<'a, T>,
 }
 
-impl<'a> Problem<'a> {
+impl<'a, T: Real> Problem<'a, T> {
     /// A search in an open domain.
-    pub fn open(radius: f32, targets: &'a [[f32; 3]], pairing: Pairing<'a>) -> Self {
+    pub fn open(radius: T, targets: &'a [[T; 3]], pairing: Pairing<'a, T>) -> Self {
         Self {
             radius,
             periodic: [None; 3],
@@ -127,7 +130,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The radius that decides whether a source is a neighbour of a target.
-    pub fn radius_of(&self, target: usize, source: usize) -> f32 {
+    pub fn radius_of(&self, target: usize, source: usize) -> T {
         let Radii {
             rule,
             targets,
@@ -137,7 +140,10 @@ impl<'a> Problem<'a> {
             RadiusRule::Uniform => self.radius,
             RadiusRule::Gather => targets[target],
             RadiusRule::Scatter => sources[source],
-            RadiusRule::Symmetric => targets[target].max(sources[source]),
+            RadiusRule::Symmetric => match targets[target] > sources[source] {
+                true => targets[target],
+                false => sources[source],
+            },
         }
     }
 
@@ -175,7 +181,7 @@ impl<'a> Problem<'a> {
             let lists = self.brute_force();
             return lists.iter().map(|list| list.len() as u64).collect();
         };
-        let count = |(index, &at): (usize, &[f32; 3])| {
+        let count = |(index, &at): (usize, &[T; 3])| {
             let mut count = 0;
             sweep.visit(at, &mut |neighbor| {
                 count += u64::from(self.lists_pair(index, neighbor));
@@ -187,39 +193,36 @@ impl<'a> Problem<'a> {
 
     /// The squared distance from target to source through `image`, as the
     /// contract computes it.
-    pub fn distance_squared(&self, target: [f32; 3], source: [f32; 3], image: [i32; 3]) -> f32 {
+    pub fn distance_squared(&self, target: [T; 3], source: [T; 3], image: [i32; 3]) -> T {
         metric::squared(self.displacement(target, source, image))
     }
 
     /// The displacement from target to source through `image`, as the contract
     /// computes it.
-    pub fn displacement(&self, target: [f32; 3], source: [f32; 3], image: [i32; 3]) -> [f32; 3] {
+    pub fn displacement(&self, target: [T; 3], source: [T; 3], image: [i32; 3]) -> [T; 3] {
         self.metric().displacement(target, source, image)
     }
 
     /// The image through which `source` is nearest to `target`.
-    pub fn nearest_image(&self, target: [f32; 3], source: [f32; 3]) -> [i32; 3] {
+    pub fn nearest_image(&self, target: [T; 3], source: [T; 3]) -> [i32; 3] {
         self.metric().nearest_image(target, source)
     }
 
     /// The points that are found.
-    pub fn sources(&self) -> &'a [[f32; 3]] {
+    pub fn sources(&self) -> &'a [[T; 3]] {
         match self.pairing {
             Pairing::Within(_) => self.targets,
             Pairing::With(sources) => sources,
         }
     }
 
-    fn metric(&self) -> Metric {
+    fn metric(&self) -> Metric<T> {
         Metric::new(self.radius, self.periodic, self.vectors)
     }
 
     /// Runs `visit` for every target and keeps what belongs in its list.
-    fn lists(
-        &self,
-        visit: impl Fn([f32; 3], &mut dyn FnMut(Neighbor)) + Sync,
-    ) -> Vec<Vec<Neighbor>> {
-        let list = |(index, &at): (usize, &[f32; 3])| {
+    fn lists(&self, visit: impl Fn([T; 3], &mut dyn FnMut(Neighbor)) + Sync) -> Vec<Vec<Neighbor>> {
+        let list = |(index, &at): (usize, &[T; 3])| {
             let mut list = Vec::new();
             visit(at, &mut |neighbor| {
                 if self.lists_pair(index, neighbor) {

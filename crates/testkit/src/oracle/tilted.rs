@@ -9,12 +9,10 @@
 
 use std::ops::RangeInclusive;
 
+use super::real::Real;
+
 /// The vectors of the box, one for each periodic axis.
 pub type Vectors = [Option<[f64; 3]>; 3];
-
-/// Far above the rounding error of one f32 subtraction and one addition,
-/// which is at most 2⁻²³ of the numbers involved.
-const SLACK: f64 = 1.0 / (1 << 20) as f64;
 
 /// A share of a box far above the rounding errors of f64 fractions.
 const SHARE: f64 = 1e-3;
@@ -31,7 +29,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn new(radius: f32, vectors: Vectors) -> Self {
+    pub(super) fn new(radius: f64, vectors: Vectors) -> Self {
         let [a, b, c] = [0, 1, 2].map(|axis| {
             let mut unit = [0.0; 3];
             unit[axis] = 1.0;
@@ -43,18 +41,18 @@ impl Cell {
         Self {
             vectors,
             normals: [0, 1, 2].map(normal),
-            radius: f64::from(radius),
+            radius,
         }
     }
 
     /// Every image along one vector through which a difference can come
     /// within the radius.
-    fn images_along(&self, axis: usize, difference: [f64; 3]) -> RangeInclusive<i32> {
+    fn images_along(&self, axis: usize, difference: [f64; 3], slack: f64) -> RangeInclusive<i32> {
         let Some(normal) = self.normals[axis] else {
             return 0..=0;
         };
         let size = difference.iter().map(|d| d.abs()).sum::<f64>();
-        let reach = (self.radius + SLACK * (self.radius + size)) * dot(normal, normal).sqrt();
+        let reach = (self.radius + slack * (self.radius + size)) * dot(normal, normal).sqrt();
         let fraction = dot(normal, difference);
         let first = (-fraction - reach - SHARE).ceil();
         let last = (-fraction + reach + SHARE).floor();
@@ -63,11 +61,10 @@ impl Cell {
 
     /// Calls `found` for every image through which a difference can come
     /// within the radius.
-    pub(super) fn images(&self, difference: [f32; 3], mut found: impl FnMut([i32; 3])) {
-        let far = 2.0 * f64::from(f32::MAX);
+    pub(super) fn images<T: Real>(&self, difference: [T; 3], mut found: impl FnMut([i32; 3])) {
         // Differences that overflowed stay out of reach but finite.
-        let difference = difference.map(|d| f64::from(d).clamp(-far, far));
-        let [xs, ys, zs] = [0, 1, 2].map(|axis| self.images_along(axis, difference));
+        let difference = difference.map(|d| d.to_f64().clamp(-T::FAR, T::FAR));
+        let [xs, ys, zs] = [0, 1, 2].map(|axis| self.images_along(axis, difference, T::SLACK));
         for x in xs {
             for y in ys.clone() {
                 for z in zs.clone() {
@@ -79,20 +76,20 @@ impl Cell {
 
     /// The shift S of an image: per component the f64 sum over the three
     /// vectors, taken from the first to the last, rounded once.
-    pub(super) fn shift(&self, image: [i32; 3]) -> [f32; 3] {
+    pub(super) fn shift<T: Real>(&self, image: [i32; 3]) -> [T; 3] {
         [0, 1, 2].map(|component| {
             let along = |axis: usize| {
                 let vector = self.vectors[axis].unwrap_or_default();
                 f64::from(image[axis]) * vector[component]
             };
-            ((along(0) + along(1)) + along(2)) as f32
+            T::round((along(0) + along(1)) + along(2))
         })
     }
 
     /// The image whose shift brings the difference closest to zero, among
     /// those around the nearest whole numbers of boxes.
-    pub(super) fn nearest_image(&self, difference: [f32; 3]) -> [i32; 3] {
-        let difference = difference.map(f64::from);
+    pub(super) fn nearest_image<T: Real>(&self, difference: [T; 3]) -> [i32; 3] {
+        let difference = difference.map(T::to_f64);
         let around = self.normals.map(|normal| {
             normal.map_or(0..=0, |normal| {
                 let middle = -dot(normal, difference).round() as i32;
@@ -108,7 +105,7 @@ impl Cell {
                 .flat_map(move |y| zs.clone().map(move |z| [y, z]));
             plane.map(move |[y, z]| [x, y, z])
         }) {
-            let shift = self.shift(image).map(f64::from);
+            let shift = self.shift::<T>(image).map(T::to_f64);
             let moved = [0, 1, 2].map(|axis| difference[axis] + shift[axis]);
             let length = dot(moved, moved);
             if length < shortest {
@@ -145,8 +142,8 @@ mod tests {
 
     #[test]
     fn no_image_within_the_radius_is_left_out() {
-        for (radius, vectors) in [(1.0, LEANING), (0.4, LEANING), (2.2, ROTATED)] {
-            let cell = Cell::new(radius, vectors);
+        for (radius, vectors) in [(1.0_f32, LEANING), (0.4, LEANING), (2.2, ROTATED)] {
+            let cell = Cell::new(f64::from(radius), vectors);
             for step in -40..40 {
                 let difference = [0.31, -0.17, 0.23].map(|share| step as f32 * share);
                 let mut named = Vec::new();
@@ -154,7 +151,7 @@ mod tests {
                 let mut within = 0;
                 for n in 0..41_i32.pow(3) {
                     let image = [n % 41 - 20, n / 41 % 41 - 20, n / 1681 - 20];
-                    let shift = cell.shift(image);
+                    let shift: [f32; 3] = cell.shift(image);
                     let d = [0, 1, 2].map(|axis| difference[axis] + shift[axis]);
                     if d.iter().map(|d| d * d).sum::<f32>() <= radius * radius {
                         within += 1;
@@ -172,16 +169,16 @@ mod tests {
     #[test]
     fn the_nearest_image_is_no_farther_than_any_other() {
         let cell = Cell::new(1.0, LEANING);
-        assert_eq!(cell.nearest_image([0.0; 3]), [0; 3]);
-        assert_eq!(cell.nearest_image([3.6, 0.7, 0.0]), [-1, -1, 0]);
-        assert_eq!(cell.nearest_image([0.41, -1.1, -0.9]), [0, 0, 1]);
+        assert_eq!(cell.nearest_image([0.0_f32; 3]), [0; 3]);
+        assert_eq!(cell.nearest_image([3.6_f32, 0.7, 0.0]), [-1, -1, 0]);
+        assert_eq!(cell.nearest_image([0.41_f32, -1.1, -0.9]), [0, 0, 1]);
     }
 
     #[test]
     fn an_open_axis_has_no_images() {
         let vectors = [Some([1.0, 0.0, 0.0]), Some([0.5, 1.0, 0.0]), None];
         let mut images = Vec::new();
-        Cell::new(0.1, vectors).images([0.5, 1.0, 3.0], |image| images.push(image));
+        Cell::new(0.1, vectors).images([0.5_f32, 1.0, 3.0], |image| images.push(image));
         assert!(images.contains(&[0, -1, 0]) && images.iter().all(|n| n[2] == 0));
     }
 }

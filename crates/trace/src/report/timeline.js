@@ -66,7 +66,6 @@ const timeline = (() => {
 
   function drawSteps(context, px, width, height, left) {
     context.textAlign = "center";
-    const named = (view[1] - view[0]) * 1;
     let last = -Infinity;
     for (let at = firstStep(view[0]); at < rows.length && stepBegin[at] <= view[1]; at++) {
       const [a, b] = [Math.max(left, px(stepBegin[at])), Math.min(width - 6, px(stepEnd[at]))];
@@ -88,7 +87,7 @@ const timeline = (() => {
     context.fillText("step", left - 8, TOP - 9);
     context.fillText("time", left - 8, 10);
     context.textAlign = "center";
-    const span = named / 1e3;
+    const span = (view[1] - view[0]) / 1e3;
     for (const tick of ticks(view[0] / 1e3, view[1] / 1e3, Math.max(2, (width - left) / 110))) {
       const x = px(tick * 1e3);
       if (x < left || x > width - 6) continue;

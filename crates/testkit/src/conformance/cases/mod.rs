@@ -1,5 +1,6 @@
 //! The cases of the runner, by what is hard about them.
 
+mod double;
 mod periodic;
 mod published;
 mod radii;
@@ -10,6 +11,7 @@ mod tilted;
 
 use super::case::Case;
 use super::runner::Level;
+use crate::oracle::{RadiusRule, Real};
 
 /// Every case of a level; names are unique.
 pub(super) fn all(level: Level) -> Vec<Case> {
@@ -23,8 +25,20 @@ pub(super) fn all(level: Level) -> Vec<Case> {
     cases
 }
 
+/// Every case of a level in double precision, those with one radius for all
+/// points; names are unique.
+pub(super) fn all_in_double(level: Level) -> Vec<Case<f64>> {
+    let mut cases: Vec<_> = all(level)
+        .into_iter()
+        .filter(|case| case.rule == RadiusRule::Uniform)
+        .map(Case::widened)
+        .collect();
+    cases.extend(double::cases(level));
+    cases
+}
+
 /// The case with full and with half lists.
-fn full_and_half(case: Case) -> [Case; 2] {
+fn full_and_half<T: Real>(case: Case<T>) -> [Case<T>; 2] {
     [case.clone(), case.half()]
 }
 
@@ -33,7 +47,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::oracle::{ListKind, RadiusRule};
+    use crate::oracle::ListKind;
 
     #[test]
     fn names_are_unique() {
@@ -48,6 +62,16 @@ mod tests {
     fn the_quick_cases_are_among_the_full_ones() {
         let full = all(Level::Full);
         for case in all(Level::Quick) {
+            assert!(full.contains(&case), "{} is not", case.name);
+        }
+    }
+
+    #[test]
+    fn names_in_double_are_unique_and_the_quick_cases_among_the_full_ones() {
+        let full = all_in_double(Level::Full);
+        let names: HashSet<_> = full.iter().map(|case| &case.name).collect();
+        assert_eq!(names.len(), full.len());
+        for case in all_in_double(Level::Quick) {
             assert!(full.contains(&case), "{} is not", case.name);
         }
     }

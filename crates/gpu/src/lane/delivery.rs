@@ -1,0 +1,219 @@
+//! Lists on their way to the host: written in parts, and every part copied while the next is
+//! written. The device holds two parts at a time, so lists may be larger than its memory.
+
+use super::{
+    GpuLane,
+    launch::TraversalKernels,
+    layout::Outlet,
+    lists::{DeviceLists, ListKind},
+    programs::Work,
+    strategy::Strategy,
+    walk::PairOfPoints,
+};
+use crate::Error;
+use cudarc::driver::{CudaEvent, CudaStream};
+use std::{ops::Range, sync::Arc};
+
+/// Entries of a part, about: enough for a copy to run at full speed.
+const PART: u64 = 4 << 20;
+/// Parts of lists that fit into the device's memory anyway.
+const PARTS: u64 = 16;
+/// Most parts, where memory is short.
+const MOST_PARTS: u64 = 1 << 12;
+
+/// Memory of the host that lists are copied to, in the caller's order.
+#[derive(Debug)]
+pub struct HostLists<'a> {
+    /// First entry of every list.
+    pub start: &'a mut [u64],
+    /// Length of every list.
+    pub count: &'a mut [u32],
+    /// All entries.
+    pub entries: &'a mut [u32],
+}
+
+/// Sorted targets whose lists are written together, and where those lists lie.
+#[derive(Debug, Clone)]
+struct Part {
+    slots: Range<usize>,
+    entries: Range<u64>,
+}
+
+impl GpuLane {
+    /// Counts the neighbours of every target, and says how many there are together.
+    ///
+    /// # Errors
+    /// Those of compiling and running programs.
+    pub fn measure_lists(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+    ) -> Result<u64, Error> {
+        lists.prepare(self, of.targets.len())?;
+        if of.is_empty() {
+            return Ok(0);
+        }
+        lists.count(self, of, kind, strategy)?;
+        lists.total(self)
+    }
+
+    /// Writes the lists that were [measured](Self::measure_lists) into memory of the host, which
+    /// has room for exactly them, and waits until they are there. In
+    /// [page-locked memory](crate::HostBuffer) the copies run beside the search.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the memory has another size, [`Error::OutOfMemory`] when not even
+    /// a small part of the lists fits, and those of running programs.
+    pub fn deliver_lists(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+        to: HostLists<'_>,
+    ) -> Result<(), Error> {
+        let targets = of.targets.len();
+        for (what, found, expected) in [
+            ("starts of lists", to.start.len(), targets),
+            ("lengths of lists", to.count.len(), targets),
+        ] {
+            if found != expected {
+                return Err(Error::FieldLength {
+                    what,
+                    found,
+                    expected,
+                });
+            }
+        }
+        if of.is_empty() {
+            to.start.fill(0);
+            to.count.fill(0);
+            return Ok(());
+        }
+        let copies = match &lists.copies {
+            Some(copies) => copies.clone(),
+            None => {
+                let failed = |error| Error::driver("cuStreamCreate", error);
+                let stream = self.stream.fork().map_err(failed)?;
+                lists.copies.insert(stream).clone()
+            }
+        };
+        let delivered = self.deliver(of, kind, strategy, lists, to, &copies);
+        // Whatever happened, nothing may be written to the host's memory after this.
+        let waited = copies.synchronize().map_err(failed);
+        delivered.and(waited)
+    }
+
+    fn deliver(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+        to: HostLists<'_>,
+        copies: &Arc<CudaStream>,
+    ) -> Result<(), Error> {
+        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half);
+        let kernels = self
+            .shared
+            .traversals
+            .get(&self.shared.modules, &traversal)?;
+        let TraversalKernels::Flat(flat) = &*kernels else {
+            // The others do not go by targets, so they write everything at once.
+            let pairs = to.entries.len();
+            lists.entries.reserve(&self.stream, pairs)?;
+            lists.fill(self, of, kind, strategy, pairs as u64)?;
+            self.wait()?;
+            lists.list_starts.copy_to(copies, 0, to.start)?;
+            lists.list_counts.copy_to(copies, 0, to.count)?;
+            return lists.entries.copy_to(copies, 0, to.entries);
+        };
+        let parts = self.parts(of.targets.len(), to.entries.len() as u64, lists)?;
+        let room = lists.entries.capacity() / 2;
+        self.shared.grid.lists_in_order(
+            &self.stream,
+            &of.targets.layout(),
+            (lists.starts.address(), lists.counts.address()),
+            (lists.list_starts.address(), lists.list_counts.address()),
+        )?;
+        copies.join(&self.stream).map_err(failed)?;
+        lists.list_starts.copy_to(copies, 0, to.start)?;
+        lists.list_counts.copy_to(copies, 0, to.count)?;
+        let walk = of.walk();
+        let mut copied: Vec<CudaEvent> = Vec::with_capacity(parts.len());
+        for (number, part) in parts.iter().enumerate() {
+            // Where the part before the last was.
+            let half = number % 2 * room;
+            if let Some(event) = number.checked_sub(2).map(|before| &copied[before]) {
+                self.stream.wait(event).map_err(failed)?;
+            }
+            let outlet = Outlet {
+                starts: lists.starts.address(),
+                entries: lists.entries.address() + (half * size_of::<u32>()) as u64,
+                list_starts: lists.list_starts.address(),
+                list_counts: lists.list_counts.address(),
+                base: part.entries.start,
+                capacity: part.entries.end,
+                first: part.slots.start as u32,
+                behind: part.slots.end as u32,
+                ..Outlet::default()
+            };
+            flat.run_part(&self.stream, &walk, &outlet, part.slots.len())?;
+            copies.join(&self.stream).map_err(failed)?;
+            let place = part.entries.start as usize..part.entries.end as usize;
+            let Some(place) = to.entries.get_mut(place) else {
+                return Err(Error::FieldLength {
+                    what: "entries of lists",
+                    found: to.entries.len(),
+                    expected: part.entries.end as usize,
+                });
+            };
+            lists.entries.copy_to(copies, half, place)?;
+            copied.push(copies.record_event(None).map_err(failed)?);
+        }
+        // What the lane does next may use the same buffers.
+        self.stream.join(copies).map_err(failed)
+    }
+
+    /// Divides the lists into parts, two of which find room on the device.
+    fn parts(
+        &self,
+        targets: usize,
+        pairs: u64,
+        lists: &mut DeviceLists,
+    ) -> Result<Vec<Part>, Error> {
+        let mut wanted = (pairs / PART).clamp(1, PARTS);
+        loop {
+            let slots = targets.div_ceil(wanted as usize).max(1);
+            let mut bounds: Vec<usize> = (0..targets).step_by(slots).collect();
+            bounds.push(targets);
+            let mut starts = vec![0u64; bounds.len()];
+            let mut places = starts.iter_mut().zip(&bounds).skip(1);
+            let copied = places.try_for_each(|(start, &slot)| {
+                let start = std::slice::from_mut(start);
+                lists.starts.copy_to(&self.stream, slot, start)
+            });
+            self.wait().and(copied)?;
+            let parts: Vec<Part> = (bounds.windows(2).zip(starts.windows(2)))
+                .map(|(slots, entries)| Part {
+                    slots: slots[0]..slots[1],
+                    entries: entries[0]..entries[1],
+                })
+                .collect();
+            let longest = parts
+                .iter()
+                .map(|part| part.entries.end - part.entries.start);
+            let room = 2 * longest.max().unwrap_or(0) as usize;
+            match lists.entries.reserve(&self.stream, room) {
+                Err(Error::OutOfMemory { .. }) if wanted < MOST_PARTS && slots > 1 => wanted *= 4,
+                reserved => return reserved.map(|_| parts),
+            }
+        }
+    }
+}
+
+fn failed(error: cudarc::driver::DriverError) -> Error {
+    Error::driver("copying lists to the host", error)
+}

@@ -1,0 +1,246 @@
+//! Searching points in double precision: cells from `f64`, distances first from `f32` *proxies*.
+//!
+//! Every point has a proxy, its position relative to a centre that all sets share, rounded to
+//! `f32`, and a squared *filter radius*. Vector code compares proxies; what passes is decided in
+//! `f64` by the contract. So two things must hold:
+//!
+//! **1. The cells of a pair that the contract finds are among the rows of the lattice.** Cells are
+//! computed in `f64`, on open axes from `x − centre` (so clouds far from the origin lose nothing),
+//! on periodic ones from `x`. Let `u = 2⁻⁵³`, and take everything in lengths.
+//!
+//! * On an open axis a cell coordinate is rounded thrice: by less than `3u·2⁴¹ < 2⁻¹⁰·⁴` cells,
+//!   because cells are clamped to ±2⁴¹, which brings no pair farther apart. For two points and
+//!   three axes that is `√3·2⁻⁹·⁴·R < 2.6·10⁻³·R`, with `R` the enlarged radius that the cells are
+//!   made for. [`ENLARGEMENT`] covers it.
+//! * On periodic axes it is rounded by at most `4u·(X + L)` per point, where X is the farthest
+//!   coordinate from 0 and L the box length, and the contract itself rounds the difference, the
+//!   image vector and their sum by at most `4u·(X + r)` together: for two points and three axes less
+//!   than `22u·(X + L + r)`. [`slack`] is `2⁻⁴⁶·(X + L)`, over five times as much. (For tilted boxes
+//!   see the submodule `tilted`.)
+//! * The contract's `d² ≤ r2` lets |d| exceed r by less than `4u·r`, far inside [`ENLARGEMENT`].
+//!
+//! **2. The proxies of a pair that the contract finds pass the filter.** Let `v = 2⁻²⁴` and, per
+//! axis, d be the contract's difference, `e` the filter's `fl(fl(p_j − p_i) + fl(S))`.
+//!
+//! * On an open axis a proxy is clamped to ±[`FARTHEST_PROXY`], which brings no pair farther
+//!   apart, and rounded by `1.01·v·M`, where `M = min(|x − centre|, FARTHEST_PROXY) + r` bounds both
+//!   points of the pair; their difference, at most r and these roundings, is rounded by as much
+//!   again: `|e| ≤ |d| + 2⁻²¹·M`.
+//! * On a periodic axis no point of any set is farther than M₀ from the centre, so `|S| ≤ 2·M₀ +
+//!   1.01·r`. Two proxies, their difference, the image vector and the sum are rounded by `v·(2 + 2 +
+//!   2)·M₀ + 2v·r`, with 1 % for terms of second order: `|e| ≤ |d| + 2⁻²¹·(M₀ + r)`. Where M₀ is
+//!   beyond [`FARTHEST_IMAGE`] and squares could overflow, proxies and image vectors are 0: such
+//!   an axis is not filtered.
+//! * So `|e| ≤ r + Σ 2⁻²¹·M`, and its square as computed (three roundings in `f32`) at most
+//!   `1 + 2⁻²²` times that squared; [`Frame::filter_r2`] is larger by `2⁻²⁰`, which its own
+//!   rounding does not use up. No square overflows: differences are at most 2⁶².
+//!
+//! The filter radius of a *target* bounds the coordinates of its sources, so targets bring it along
+//! and an outlier far away makes the filter coarse for itself alone, never for the others. However
+//! coarse the filter is, the cells still keep candidates few.
+
+use crate::{Bounds, Domain, Radius};
+
+/// What the radius is enlarged by for the cells, above all for the rounding of far cells.
+pub(super) const ENLARGEMENT: f64 = 1.0 + 1.0 / (1u64 << 8) as f64;
+
+/// Proxies on open axes are clamped to this distance from the centre.
+const FARTHEST_PROXY: f64 = (1u64 << 61) as f64;
+
+/// Points on periodic axes may be this far from the centre for the axis to be filtered.
+const FARTHEST_IMAGE: f64 = (1u64 << 60) as f64;
+
+/// What the difference of two proxies may be off by, as a share of how large they may be.
+const ROUNDING: f64 = 1.0 / (1u64 << 21) as f64;
+
+/// The centre is a multiple of four times the extent of the points, taken to be at least this many
+/// radii: points keep the origin as their centre unless it is far away, and moving ones keep
+/// whatever centre they have for long.
+const NARROWEST: f64 = (1u64 << 14) as f64;
+
+/// What turns positions into proxies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Frame {
+    radius: f64,
+    centre: [f64; 3],
+    /// Farthest distance of any point from the centre on periodic axes, at least two boxes and
+    /// rounded up to a power of two, so that a moving cloud keeps it; `None` on open ones.
+    farthest: [Option<f64>; 3],
+}
+
+impl Frame {
+    /// The frame for points within `bounds`; only where they are along periodic axes matters for
+    /// correctness.
+    pub(super) fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
+        let radius = radius.value_f64();
+        let centre = std::array::from_fn(|axis| centre(radius, bounds, axis));
+        Self {
+            radius,
+            centre,
+            farthest: std::array::from_fn(|axis| {
+                let length = domain.lengths()[axis]?;
+                let [low, high] = [bounds.min[axis], bounds.max[axis]];
+                let farthest = match low <= high {
+                    true => (low - centre[axis]).abs().max((high - centre[axis]).abs()),
+                    false => 0.0,
+                };
+                Some(power_of_two(farthest.max(2.0 * length)))
+            }),
+        }
+    }
+
+    /// Coordinates that cells are computed from.
+    #[inline(always)]
+    pub(crate) fn anchored(&self, position: [f64; 3]) -> [f64; 3] {
+        std::array::from_fn(|axis| match self.farthest[axis] {
+            None => position[axis] - self.centre[axis],
+            Some(_) => position[axis],
+        })
+    }
+
+    /// Bounds of the [`anchored`](Self::anchored) coordinates of the points within `bounds`.
+    pub(crate) fn anchored_bounds(&self, bounds: &Bounds) -> Bounds {
+        Bounds {
+            min: self.anchored(bounds.min),
+            max: self.anchored(bounds.max),
+        }
+    }
+
+    /// The proxy of a position.
+    #[inline(always)]
+    pub(crate) fn proxy(&self, position: [f64; 3]) -> [f32; 3] {
+        std::array::from_fn(|axis| {
+            let from_centre = position[axis] - self.centre[axis];
+            match self.farthest[axis] {
+                None => from_centre.clamp(-FARTHEST_PROXY, FARTHEST_PROXY) as f32,
+                Some(farthest) if farthest <= FARTHEST_IMAGE => from_centre as f32,
+                Some(_) => 0.0,
+            }
+        })
+    }
+
+    /// What the squared distance of proxies is compared with when a point at `position` searches.
+    #[inline(always)]
+    pub(crate) fn filter_r2(&self, position: [f64; 3]) -> f32 {
+        let mut reach = self.radius;
+        for axis in 0..3 {
+            let from_centre = (position[axis] - self.centre[axis]).abs();
+            let largest = match self.farthest[axis] {
+                None => from_centre.min(FARTHEST_PROXY),
+                Some(farthest) if farthest <= FARTHEST_IMAGE => farthest,
+                Some(_) => continue,
+            };
+            reach += ROUNDING * (largest + self.radius);
+        }
+        (reach * reach * (1.0 + 2f64.powi(-20))) as f32
+    }
+
+    /// What the difference of two proxies is moved by in the image whose vector this is.
+    #[inline(always)]
+    pub(super) fn proxy_shift(&self, image_vector: [f32; 3]) -> [f32; 3] {
+        std::array::from_fn(|axis| match self.farthest[axis] {
+            Some(farthest) if farthest > FARTHEST_IMAGE => 0.0,
+            _ => image_vector[axis],
+        })
+    }
+}
+
+/// The centre along an axis: a function of the bounds alone, so that the order of lists does not
+/// depend on where points have been.
+fn centre(radius: f64, bounds: &Bounds, axis: usize) -> f64 {
+    let extent = bounds.extent()[axis].max(NARROWEST * radius);
+    let step = 4.0 * power_of_two(extent);
+    let middle = 0.5 * bounds.min[axis] + 0.5 * bounds.max[axis];
+    let centre = (middle / step).round() * step;
+    // Not finite when there are no points, or when they span all of f64.
+    if centre.is_finite() { centre } else { 0.0 }
+}
+
+/// The next power of two not below `x`, which must not be negative; 0 for 0.
+fn power_of_two(x: f64) -> f64 {
+    // One more where the logarithm is rounded down.
+    let power = x.log2().ceil().exp2();
+    if power < x { 2.0 * power } else { power }
+}
+
+/// What rounding can add to a distance along the periodic axes of a straight box (see the module's
+/// comment), from a number of boxes that is rounded up to a power of two.
+pub(super) fn slack(domain: &Domain, bounds: &Bounds) -> f64 {
+    (0..3)
+        .filter_map(|axis| domain.lengths()[axis].map(|length| (length, bounds.magnitude(axis))))
+        .map(|(length, farthest)| {
+            let boxes = power_of_two((farthest / length).max(4.0));
+            (boxes + 1.0) * length
+        })
+        .fold(0.0, f64::max)
+        * 2f64.powi(-46)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(radius: f64, low: f64, high: f64, length: Option<f64>) -> Frame {
+        let radius = Radius::new_f64(radius).unwrap();
+        let domain = Domain::new([length, None, None]).unwrap();
+        let bounds = Bounds {
+            min: [low; 3],
+            max: [high; 3],
+        };
+        Frame::new(radius, &domain, &bounds)
+    }
+
+    #[test]
+    fn the_centre_is_the_origin_unless_points_are_far_from_it() {
+        assert_eq!(frame(1.0, 0.0, 100.0, None).centre, [0.0; 3]);
+        assert_eq!(frame(1.0, -1e9, 1e3, None).centre, [0.0; 3]);
+        let far = frame(1e-3, 1e8, 1e8 + 5.0, None);
+        let near = far.anchored([1e8, 1e8, 1e8 + 5.0]);
+        assert!(near.iter().all(|x| x.abs() < 1e3), "{near:?}");
+        let moved = frame(1e-3, 1e8 + 1.0, 1e8 + 5.5, None);
+        assert_eq!(far, moved, "a cloud that moves keeps its centre");
+        assert_eq!(frame(1.0, -f64::MAX, f64::MAX, None).centre, [0.0; 3]);
+        let empty = Bounds::EMPTY;
+        let radius = Radius::new_f64(1.0).unwrap();
+        assert_eq!(Frame::new(radius, &Domain::OPEN, &empty).centre, [0.0; 3]);
+    }
+
+    #[test]
+    fn proxies_and_filter_radii_are_finite_everywhere() {
+        for length in [None, Some(1e300), Some(1e10)] {
+            for far in [1.0, 1e15, 1e30, 1e300, f64::MAX] {
+                if length.is_some_and(|length| far > 1e9 * length) {
+                    continue;
+                }
+                let frame = frame(9e18, -far, far, length);
+                for x in [-far, 0.0, far] {
+                    assert!(frame.proxy([x; 3]).iter().all(|p| p.is_finite()));
+                    let most = 3.0 * 2f32.powi(124);
+                    assert!(frame.proxy([x; 3]).iter().all(|p| p * p <= most));
+                    assert!(frame.filter_r2([x; 3]).is_finite());
+                    let shift = frame.proxy_shift([f32::INFINITY, 0.0, 0.0]);
+                    assert!(length != Some(1e300) || far < 1e30 || shift == [0.0; 3]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_outlier_does_not_make_the_filter_coarse_for_others() {
+        let frame = frame(1.0, -50.0, 1e12, None);
+        let near = frame.filter_r2([10.0, -20.0, 30.0]);
+        assert!((1.0..1.001).contains(&near), "{near}");
+        assert!(frame.filter_r2([1e12; 3]) > 1e10);
+    }
+
+    #[test]
+    fn powers_of_two_are_not_below_their_argument() {
+        assert_eq!(power_of_two(0.0), 0.0);
+        for exponent in -60..60 {
+            let x = 2f64.powi(exponent);
+            assert_eq!(power_of_two(x), x);
+            assert_eq!(power_of_two(x.next_up()), 2.0 * x);
+            assert_eq!(power_of_two(x.next_down()), x);
+        }
+    }
+}

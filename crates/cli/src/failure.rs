@@ -38,6 +38,9 @@ pub(crate) enum Failure {
     /// A plot could not be drawn or saved.
     #[error(transparent)]
     Plot(#[from] nearfield_plot::PlotError),
+    /// A trace cannot be recorded, read or shown.
+    #[error(transparent)]
+    Trace(#[from] nearfield_trace::Error),
     /// Standard output is gone.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),

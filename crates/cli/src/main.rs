@@ -9,16 +9,17 @@ mod domain;
 mod failure;
 mod info;
 mod kernels;
-mod machine;
 mod neighbors;
 mod options;
 mod output;
 mod scaling;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use nearfield_sph::dam_break;
-use std::process::ExitCode;
+use nearfield_trace::{Options, Recording};
+use std::{path::PathBuf, process::ExitCode};
 
 /// Fixed-radius neighbours of particles, fast and exact.
 #[derive(Debug, Parser)]
@@ -26,6 +27,9 @@ use std::process::ExitCode;
 struct Command {
     #[command(subcommand)]
     task: Task,
+    /// Record where the time goes into a file, for nearfield trace
+    #[arg(long, value_name = "FILE", global = true)]
+    trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -43,19 +47,14 @@ enum Task {
     Scaling(scaling::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),
+    /// Shows what a recorded trace says: --trace FILE records one with any other command
+    #[command(subcommand)]
+    Trace(trace::Task),
 }
 
 fn main() -> ExitCode {
     let command = Command::parse();
-    let done = match command.task {
-        Task::Info(args) => info::run(&args),
-        Task::Neighbors(args) => neighbors::run(&args),
-        Task::Bench(args) => bench::run(&args),
-        Task::Kernels(task) => kernels::run(&task),
-        Task::Scaling(args) => scaling::run(&args),
-        Task::DamBreak(args) => dam_break(&args),
-    };
-    match done {
+    match run(&command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
@@ -63,6 +62,33 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    // Ends, and is complete, when this function does.
+    let _recording = record(command)?;
+    match &command.task {
+        Task::Info(args) => info::run(args),
+        Task::Neighbors(args) => neighbors::run(args),
+        Task::Bench(args) => bench::run(args),
+        Task::Kernels(task) => kernels::run(task),
+        Task::Scaling(args) => scaling::run(args),
+        Task::DamBreak(args) => dam_break(args),
+        Task::Trace(task) => trace::run(task),
+    }
+}
+
+/// Starts to record what the command does, when that is asked for.
+fn record(command: &Command) -> Result<Option<Recording>, Failure> {
+    let Some(path) = &command.trace else {
+        return Ok(None);
+    };
+    // The dam break has the flag itself, for its example.
+    if let Task::DamBreak(_) = command.task {
+        return Ok(None);
+    }
+    let options = Options::default().program("nearfield", env!("CARGO_PKG_VERSION"));
+    Ok(Some(options.start(path)?))
 }
 
 fn dam_break(args: &dam_break::Args) -> Result<(), Failure> {

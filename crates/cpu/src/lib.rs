@@ -53,6 +53,7 @@ mod simd;
 mod storage;
 mod stored;
 mod traverse;
+mod work;
 
 pub use coordinate::Coordinate;
 pub use error::Error;

@@ -11,6 +11,7 @@ use crate::{
 };
 use nearfield_grid::SharedMut;
 use std::ops::Range;
+use tracing::field::Empty;
 
 /// Lists of a pair of sets of which the lengths are known, made by [`CpuLane::measure`].
 #[derive(Debug)]
@@ -93,6 +94,7 @@ impl CpuLane {
         kind: ListKind,
     ) -> Result<MeasuredLists<'a>, Error> {
         let targets = sets.targets.points().len();
+        let span = tracing::debug_span!("cpu.measure", targets, pairs = Empty).entered();
         let mut lengths = Vec::new();
         lengths
             .try_reserve_exact(targets)
@@ -107,6 +109,7 @@ impl CpuLane {
             unsafe { shared.write(slot, list.len() as u32) };
         })?;
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
+        span.record("pairs", pairs);
         Ok(MeasuredLists {
             lane: self,
             sets,
@@ -180,6 +183,7 @@ impl<'a> MeasuredLists<'a> {
     /// # Errors
     /// [`Error::OutOfMemory`]; the lists are then of no use.
     pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
+        let _span = tracing::debug_span!("cpu.write", targets = self.lengths.len()).entered();
         self.lay_out(lists)?;
         let index = self.targets();
         let (starts, _, storage) = lists.laid_out();
@@ -214,6 +218,7 @@ impl<'a> MeasuredLists<'a> {
     ) -> Result<(), Error> {
         let end = slots.end.min(self.lengths.len());
         let slots = slots.start.min(end)..end;
+        let _span = tracing::debug_span!("cpu.write", targets = slots.len()).entered();
         let lengths = &self.lengths[slots.clone()];
         let pairs: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
         rows.reserve(slots.len(), pairs)?;

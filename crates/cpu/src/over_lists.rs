@@ -54,7 +54,8 @@ impl CpuLane {
         if found != expected {
             return Err(Error::OutputLength { found, expected });
         }
-        let _span = tracing::debug_span!("cpu.traverse_lists", targets).entered();
+        let name = std::any::type_name::<K>();
+        let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel = name).entered();
         let values = SharedMut::new(values);
         let shared = Shared {
             kernel,

@@ -66,7 +66,9 @@ impl CpuLane {
 
     /// Runs `work` on the pool; parallel iterators inside use its workers.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
+        // What begins on a worker is part of the stage that waits for it here.
+        let stage = tracing::Span::current();
+        self.pool.install(|| stage.in_scope(work))
     }
 
     /// Calls `task` for consecutive ranges of `0..len` on all workers.

@@ -13,6 +13,7 @@ use crate::{
 use nearfield_grid::{Grid, SharedMut};
 use nearfield_pairs::Pair;
 use std::{ops::Range, sync::Mutex};
+use tracing::field::Empty;
 
 /// Who searches whom; both are sorted on the same lattice.
 #[derive(Debug, Clone, Copy)]
@@ -53,10 +54,11 @@ impl CpuLane {
         kind: ListKind,
         lists: &mut NeighborLists,
     ) -> Result<(), Error> {
-        let _span =
-            tracing::debug_span!("cpu.search", targets = sets.targets.points().len()).entered();
-        let walk = self.walk(sets, Tag::Index, kind)?;
         let targets = sets.targets.points().len();
+        let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
+        let span = span.entered();
+        let walk = self.walk(sets, Tag::Index, kind)?;
+        walk.tell_work(&span);
         let expected = match lists.storage().is_empty() {
             true => self.expected_pairs(&walk, targets, kind),
             false => 0,
@@ -74,7 +76,9 @@ impl CpuLane {
             for chunk in stack().iter_mut().flatten() {
                 writer.retire(chunk);
             }
-        })
+        })?;
+        span.record("pairs", lists.pairs());
+        Ok(())
     }
 
     /// Number of neighbours of every target, in the caller's order, without storing lists.
@@ -91,7 +95,9 @@ impl CpuLane {
                 expected: targets,
             });
         }
+        let span = tracing::debug_span!("cpu.count", targets, work = Empty).entered();
         let walk = self.walk(sets, Tag::Index, ListKind::Full)?;
+        walk.tell_work(&span);
         let counts = SharedMut::new(counts);
         self.for_each_task(targets, |slots, scratch| {
             let mut sink = Counted::new(|target, list: &[u32]| {

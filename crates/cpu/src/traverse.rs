@@ -16,6 +16,7 @@ use nearfield_grid::{Grid, PADDING, SharedMut};
 use nearfield_pairs::{Channels, Field, PairKernel};
 use rayon::prelude::*;
 use std::ops::Range;
+use tracing::field::Empty;
 
 /// Per-point values a kernel reads, in the caller's order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,8 +79,15 @@ impl CpuLane {
                 expected: targets.len(),
             });
         }
-        let _span = tracing::debug_span!("cpu.traverse", targets = targets.len()).entered();
+        let span = tracing::debug_span!(
+            "cpu.traverse",
+            targets = targets.len(),
+            kernel = std::any::type_name::<K>(),
+            work = Empty,
+        )
+        .entered();
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
+        walk.tell_work(&span);
         let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));
         let values = SharedMut::new(values);
         let results = Results {

@@ -4,6 +4,7 @@ use crate::{
     Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
     error::reserve,
     keys::{Double, FillKeys, Placed, Single},
+    occupancy,
     positions::{Source, Visitor},
     sort::{self, Order, SortScratch, Sorted, WideKey},
     table::{CellBox, CellTable, DenseTable, HashedTable, RowOfCells},
@@ -11,6 +12,7 @@ use crate::{
 };
 use rayon::prelude::*;
 use std::ops::Range;
+use tracing::field::Empty;
 
 /// A dense cell table may hold this many cells per point…
 const CELLS_PER_POINT: usize = 8;
@@ -242,7 +244,8 @@ impl Grid {
         bounds: Bounds,
         lattice: &Lattice,
     ) -> Result<(), Error> {
-        let _span = tracing::debug_span!("grid.sort", points = positions.len()).entered();
+        let points = positions.len();
+        let span = tracing::debug_span!("grid.sort", points, cells = Empty).entered();
         positions.check_precision(lattice.radius().precision())?;
         self.points.reserve(positions.len())?;
         let build = Build {
@@ -257,6 +260,8 @@ impl Grid {
         }
         self.bounds = bounds;
         self.lattice.clone_from(lattice);
+        span.record("cells", self.table_len());
+        occupancy::tell(self);
         Ok(())
     }
 

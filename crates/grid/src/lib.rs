@@ -22,6 +22,7 @@ mod error;
 mod grid;
 mod keys;
 mod lattice;
+mod occupancy;
 mod permutation;
 mod positions;
 mod radius;

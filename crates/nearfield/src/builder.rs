@@ -160,6 +160,13 @@ impl Builder {
             Some(level) => lane.with_level(level),
             None => lane,
         };
+        tracing::debug!(
+            name: "engine.device",
+            device = %self.device,
+            reason,
+            threads = lane.threads(),
+            simd = lane.level().name(),
+        );
         Ok(Engine::new(self, lattice, (lane, gpu), reason))
     }
 

@@ -57,9 +57,11 @@ impl Engine {
         &mut self,
         positions: impl Into<Positions<'a>>,
     ) -> Result<PointSetId, Error> {
-        let id = PointSetId(self.sets.len());
+        let (id, positions) = (PointSetId(self.sets.len()), positions.into());
+        let points = positions.len();
+        let _span = tracing::debug_span!("engine.add_point_set", set = id.0, points).entered();
         self.sets.push(Set::new(self.lattice.clone()));
-        if let Err(error) = self.place(id, positions.into()) {
+        if let Err(error) = self.place(id, positions) {
             self.sets.pop();
             return Err(error);
         }
@@ -114,8 +116,11 @@ impl Engine {
         set: PointSetId,
         positions: impl Into<Positions<'a>>,
     ) -> Result<(), Error> {
+        let positions = positions.into();
+        let points = positions.len();
+        let _span = tracing::debug_span!("engine.update", set = set.0, points).entered();
         self.known(set)?;
-        self.place(set, positions.into())?;
+        self.place(set, positions)?;
         self.outdate(set);
         Ok(())
     }
@@ -314,9 +319,9 @@ impl Engine {
             .check_precision(self.precision())
             .map_err(refuse)?;
         let domain = *self.lattice.domain();
-        let bounds = self
-            .lane
-            .install(|| Bounds::of(positions, &domain))
+        let check = || Bounds::of(positions, &domain);
+        let bounds = tracing::debug_span!("cpu.check", points = positions.len())
+            .in_scope(|| self.lane.install(check))
             .map_err(refuse)?;
         self.fit_lattice(set, &bounds)?;
         if !self.place_on_gpu(set, positions, bounds) {

@@ -36,6 +36,8 @@ impl Engine {
         sources: PointSetId,
         geometry: &mut PairGeometry,
     ) -> Result<(), Error> {
+        let (t, s) = (targets.0, sources.0);
+        let _span = tracing::debug_span!("engine.geometry", targets = t, sources = s).entered();
         let of = self.pair_of_sets(targets, sources)?;
         let lists = self.lane.measure(of, self.settings.lists)?;
         if let Some(limit) = self.settings.memory_limit {

@@ -15,6 +15,7 @@ impl Engine {
     /// [`Error::MemoryLimit`] before anything is written, [`Error::NoRadii`], and [`Error::Cpu`] when
     /// memory is short; lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
+        let _span = tracing::debug_span!("engine.find_neighbors").entered();
         let begin = Instant::now();
         match self.settings.memory_limit {
             None => {
@@ -114,6 +115,7 @@ impl Engine {
         positions: impl Into<Positions<'a>>,
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
+        let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
         self.known(sources)?;
         let rule = self.settings.rule;
         if rule.needs_targets() {
@@ -192,6 +194,8 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<Vec<u32>, Error> {
+        let (t, s) = (targets.0, sources.0);
+        let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
         self.pair_index(targets, sources)?;
         let begin = Instant::now();
         let counts = match self.count_on_gpu(targets, sources) {
@@ -218,7 +222,7 @@ fn write_lists(
 ) -> Result<(), Error> {
     lane.search(of, kind, lists)?;
     if order == ListOrder::Ascending {
-        lane.install(|| lists.sort());
+        tracing::debug_span!("cpu.sort_lists").in_scope(|| lane.install(|| lists.sort()));
     }
     Ok(())
 }

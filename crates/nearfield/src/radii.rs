@@ -150,6 +150,7 @@ impl Engine {
             let what = "positions of a query";
             return Err(Error::UnusedRadii { what, rule });
         }
+        let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
         self.known(sources)?;
         let positions = positions.into();
         self.lane

@@ -88,6 +88,13 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn finish(self, output: Output<'_, K::Output>) -> Result<(), Error> {
+        let _span = tracing::debug_span!(
+            "engine.traverse",
+            targets = self.targets.0,
+            sources = self.sources.0,
+            kernel = std::any::type_name::<K>(),
+        )
+        .entered();
         let begin = Instant::now();
         match self.over {
             Over::Grid => self.run_over_grid(output)?,

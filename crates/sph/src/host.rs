@@ -93,6 +93,7 @@ impl HostBody {
 
     /// Changes the velocities by the forces over `dt`.
     fn kick(&mut self, config: &Config, dt: f64) -> Kick {
+        let _span = tracing::debug_span!("sph.kick").entered();
         let (gravity, step) = (config.gravity, dt as f32);
         let forces = self.results.forces.iter().zip(&self.results.wall_forces);
         let (mut speed, mut acceleration) = (0.0f32, 0.0f32);
@@ -115,6 +116,7 @@ impl HostBody {
 
     /// Moves the particles with their velocities over `dt`.
     fn drift(&mut self, dt: f64) {
+        let _span = tracing::debug_span!("sph.drift").entered();
         let step = dt as f32;
         for (position, &velocity) in self.fluid.position.iter_mut().zip(&self.fluid.velocity) {
             *position += step * velocity;
@@ -123,6 +125,7 @@ impl HostBody {
 
     /// Changes the compressions by the motion of the drift over `dt` just made.
     fn compress(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
+        let _span = tracing::debug_span!("sph.compress").entered();
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
         let (results, sets) = (&mut self.results, (&self.fluid, &self.walls));
         self.search
@@ -150,6 +153,7 @@ impl HostBody {
 
     /// Gives the walls their pressure and evaluates all forces at the present positions.
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.forces").entered();
         let (passes, water) = (Passes::of(config), config.water_state());
         let results = &mut self.results;
         self.search.extrapolation(
@@ -175,6 +179,7 @@ impl HostBody {
 
     /// Brings the particles into spatial order.
     pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
+        let _span = tracing::debug_span!("sph.sort").entered();
         let order = self.search.fluid_order()?;
         self.fluid.reorder(&order)?;
         let refused = nearfield::Error::Permutation;

@@ -141,6 +141,8 @@ impl Simulation {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn step_at_most(&mut self, limit: f64) -> Result<StepReport, Error> {
+        let points = self.points();
+        let _span = tracing::debug_span!("sph.step", step = self.step + 1, points).entered();
         let dt = self.stable_step().min(limit);
         self.step += 1;
         let watch = Watch {
@@ -202,6 +204,14 @@ impl Simulation {
         match &mut self.body {
             Body::Host(body) => body.sort_fluid(),
             Body::Device(body) => body.sort_fluid(),
+        }
+    }
+
+    /// Particles, walls included.
+    fn points(&self) -> usize {
+        match &self.body {
+            Body::Host(body) => body.fluid.len() + body.walls.len(),
+            Body::Device(body) => body.points(),
         }
     }
 

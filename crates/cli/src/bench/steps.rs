@@ -89,7 +89,9 @@ impl Steps {
                     Positions::from(&widened)
                 }
             };
-            let times = subject.run(&mut self.engine, self.set, positions)?;
+            let points = self.positions.len();
+            let step = tracing::debug_span!("bench.step", step = repetition, points);
+            let times = step.in_scope(|| subject.run(&mut self.engine, self.set, positions))?;
             beside(&self.positions)?;
             if repetition > 0 {
                 samples.push(times);

@@ -10,7 +10,6 @@ mod sizes;
 use crate::{
     bench::{Order, Steps, Subject, Times, Work},
     failure::Failure,
-    machine,
     options::{self, EngineOptions, Radius},
     output,
 };
@@ -124,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         radius,
         order: args.order,
         device: report.device.to_string(),
-        processor: machine::processor(),
+        processor: nearfield_trace::processor(),
         threads: report.threads,
         simd: report.simd.name(),
         version: env!("CARGO_PKG_VERSION"),

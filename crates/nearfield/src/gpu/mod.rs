@@ -21,6 +21,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use times::Times;
+use tracing::field::Empty;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table.
 const FINER_FROM: f64 = 4.0;
@@ -91,7 +92,9 @@ impl GpuSide {
 
     /// Copies the checked positions of a set to the device.
     fn place(&self, set: usize, positions: &[f32]) {
+        let bytes = size_of_val(positions);
         self.attempt(|state| {
+            let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
                 let points = state.lane.points();
                 let sorted = false;
@@ -190,6 +193,7 @@ impl State {
     }
 
     fn sort_by(&mut self, engine: &Engine, subdivision: u32) -> Result<(), gpu::Error> {
+        let _span = tracing::debug_span!("gpu.sort").entered();
         let all = engine.bounds();
         let (radius, domain) = (engine.lattice.radius(), *engine.lattice.domain());
         let lattice = match Lattice::new(radius, domain, subdivision, &all) {
@@ -324,12 +328,14 @@ impl Engine {
             side.attempt(|state| {
                 let strategy = state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
+                let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
                 let received = state.booked(("lists", at), |state| {
                     let Some(pair) = state.pair(at / sets, at % sets) else {
                         return Ok(Ok(()));
                     };
                     let lane = &state.lane;
                     let pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
+                    span.record("pairs", pairs);
                     let (targets, lender) = (pair.targets.len(), PageLocked(lane));
                     let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32]| {
                         let to = HostLists {
@@ -371,6 +377,7 @@ impl Engine {
         let side = self.gpu_for_lists()?;
         let counted = side.attempt(|state| {
             let strategy = state.sort(self)?;
+            let _span = tracing::debug_span!("gpu.count").entered();
             state.booked(("counts", targets, sources), |state| {
                 let Some(pair) = state.pair(targets.0, sources.0) else {
                     return Ok(None);

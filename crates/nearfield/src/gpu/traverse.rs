@@ -53,6 +53,8 @@ impl<K: PairKernel> Traversal<'_, K> {
                 sources: &of_sources,
             };
             let name = (&program, self.targets, self.sources);
+            let kernel = std::any::type_name::<K>();
+            let span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
             let evaluated = state.booked(name, |state| {
                 let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
                     return Ok(());
@@ -66,6 +68,7 @@ impl<K: PairKernel> Traversal<'_, K> {
                     &mut scratch,
                 )
             });
+            drop(span);
             state.scratch = scratch;
             match evaluated {
                 Err(error @ gpu::Error::Compile { .. }) => refused = Some(error),

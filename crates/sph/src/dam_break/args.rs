@@ -48,6 +48,10 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub frames: Option<usize>,
 
+    /// Record where the time goes into a file, for nearfield trace
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
     /// Print the summary as one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
@@ -73,6 +77,7 @@ impl Default for Args {
             threads: 0,
             output: PathBuf::from(OUTPUT),
             frames: None,
+            trace: None,
             json: false,
         }
     }

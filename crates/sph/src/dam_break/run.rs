@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use nearfield_trace::Recording;
 
 use super::args::Args;
 use super::column::{Column, TANK};
@@ -34,6 +35,7 @@ const MOST_PARTICLES: usize = 50_000_000;
 /// output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
     let begin = Instant::now();
+    let _trace = args.trace.as_deref().map(record).transpose()?;
     let particles = args.particle_count();
     if !(1..=MOST_PARTICLES).contains(&particles) {
         return Err(Error::Setting {
@@ -69,6 +71,16 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     };
     course.travel(&mut simulation, args.frame_count())?;
     course.arrive(&simulation, args, begin)
+}
+
+/// Starts to record the run, which ends when this is dropped.
+fn record(path: &Path) -> Result<Recording, Error> {
+    let options = nearfield_trace::Options::default();
+    let program = options.program("dam_break", env!("CARGO_PKG_VERSION"));
+    program.start(path).map_err(|error| match error {
+        nearfield_trace::Error::Write { source, .. } => refused(path, source),
+        other => refused(path, other),
+    })
 }
 
 /// A run under way.

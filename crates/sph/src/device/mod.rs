@@ -130,6 +130,8 @@ impl DeviceBody {
         watch: Watch,
     ) -> Result<Advance, Error> {
         self.report_fault()?;
+        // Work is queued and then waited for: what the device does of it is not told apart here.
+        let _span = tracing::debug_span!("gpu.step").entered();
         if let Some(seen) = self.seen.take() {
             self.last = seen;
         }
@@ -332,6 +334,11 @@ impl DeviceBody {
     /// reports.
     pub(crate) fn particles(&self) -> &Particles {
         &self.seen().fluid
+    }
+
+    /// Particles, walls included.
+    pub(crate) fn points(&self) -> usize {
+        self.count + self.walls
     }
 
     /// The walls as they are now.

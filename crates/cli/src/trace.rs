@@ -1,0 +1,168 @@
+//! `nearfield trace`: what a recorded trace says.
+
+use crate::{failure::Failure, output};
+use clap::{Subcommand, ValueEnum};
+use nearfield_trace::{
+    Analysis, Comparison, Error, Trace, write_activities_csv, write_chrome, write_report,
+    write_steps_csv,
+};
+use serde::Serialize;
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+/// The commands of `nearfield trace`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Says how busy lanes were, what waited for what, and what to do about it
+    Summary {
+        /// A file that --trace wrote
+        file: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes one HTML page with timeline, plots and tables
+    Report {
+        /// A file that --trace wrote
+        file: PathBuf,
+        /// The page
+        #[arg(long, value_name = "PATH", default_value = "report.html")]
+        output: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes the trace in a format of other programs
+    Export {
+        /// A file that --trace wrote
+        file: PathBuf,
+        /// chrome opens in Perfetto and chrome://tracing
+        #[arg(long, value_enum, default_value_t = Format::Chrome)]
+        format: Format,
+        /// The file to write; standard output without
+        #[arg(long, value_name = "PATH")]
+        output: Option<PathBuf>,
+    },
+    /// Shows what became faster or slower from one trace to another
+    Compare {
+        /// The trace before
+        before: PathBuf,
+        /// The trace after
+        after: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Formats of other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Trace events as JSON
+    Chrome,
+    /// A table of steps
+    Csv,
+    /// A table of everything that lanes did
+    ActivitiesCsv,
+}
+
+/// What was written where.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    output: &'a Path,
+    steps: usize,
+    bytes: u64,
+}
+
+pub(crate) fn run(task: &Task) -> Result<(), Failure> {
+    match task {
+        Task::Summary { file, json } => summarize(file, *json),
+        Task::Report { file, output, json } => report(file, output, *json),
+        Task::Export {
+            file,
+            format,
+            output,
+        } => export(file, *format, output.as_deref()),
+        Task::Compare {
+            before,
+            after,
+            json,
+        } => compare(before, after, *json),
+    }
+}
+
+fn summarize(file: &Path, json: bool) -> Result<(), Failure> {
+    let trace = Trace::open(file)?;
+    let summary = Analysis::of(&trace)?.summary;
+    match json {
+        true => output::print_json(&summary),
+        false => output::print_lines(summary.to_string().lines().map(str::to_owned)),
+    }
+}
+
+fn report(file: &Path, output: &Path, json: bool) -> Result<(), Failure> {
+    let trace = open(file)?;
+    let analysis = Analysis::of(&trace)?;
+    write(output, |to| write_report(&analysis, to))?;
+    let written = Written {
+        output,
+        steps: analysis.rows.len(),
+        bytes: output.metadata().map_or(0, |file| file.len()),
+    };
+    if json {
+        return output::print_json(&written);
+    }
+    output::print_lines([format!(
+        "{}: {} steps, {:.1} MB; open it in a browser",
+        output.display(),
+        written.steps,
+        written.bytes as f64 / 1e6
+    )])
+}
+
+fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Failure> {
+    let trace = open(file)?;
+    let analysis = Analysis::of(&trace)?;
+    let export = |to: &mut dyn Write| match format {
+        Format::Chrome => write_chrome(&analysis, to),
+        Format::Csv => write_steps_csv(&analysis, to),
+        Format::ActivitiesCsv => write_activities_csv(&analysis, to),
+    };
+    match output {
+        Some(path) => write(path, export),
+        None => Ok(export(&mut BufWriter::new(io::stdout().lock()))?),
+    }
+}
+
+fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
+    let (before, after) = (open(before)?, open(after)?);
+    let comparison = Comparison::of(&Analysis::of(&before)?, &Analysis::of(&after)?);
+    match json {
+        true => output::print_json(&comparison),
+        false => output::print_lines(comparison.to_string().lines().map(str::to_owned)),
+    }
+}
+
+/// A trace, with a warning on standard error when something is missing from it.
+fn open(file: &Path) -> Result<Trace, Failure> {
+    let trace = Trace::open(file)?;
+    if !trace.damage.is_none() {
+        eprintln!("nearfield: {}: {}", file.display(), trace.damage);
+    }
+    Ok(trace)
+}
+
+fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let written = File::create(path).and_then(|file| {
+        let mut to = BufWriter::new(file);
+        fill(&mut to)?;
+        to.flush()
+    });
+    Ok(written.map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })?)
+}

@@ -1,0 +1,251 @@
+//! `--trace` and `nearfield trace`, from recording to every way of showing it.
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+
+fn nearfield(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nearfield"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn succeed(arguments: &[&str]) -> String {
+    let output = nearfield(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&succeed(arguments)).unwrap()
+}
+
+/// A trace of a short bench, and what the bench printed.
+fn bench(folder: &Path, name: &str) -> (PathBuf, Value) {
+    let path = folder.join(name);
+    let printed = json(&[
+        "bench",
+        "--points",
+        "20000",
+        "--repetitions",
+        "5",
+        "--json",
+        "--threads",
+        "2",
+        "--trace",
+        path.to_str().unwrap(),
+    ]);
+    (path, printed)
+}
+
+#[test]
+fn a_bench_is_recorded_and_summarised() {
+    let folder = TempDir::new().unwrap();
+    let (path, printed) = bench(folder.path(), "bench.jsonl");
+    let summary = json(&["trace", "summary", path.to_str().unwrap(), "--json"]);
+    // The uncounted repetition is a step too.
+    assert_eq!(summary["steps"], 6);
+    assert_eq!(summary["damage"], "");
+    assert_eq!(summary["program"]["name"], "nearfield");
+    let stages = summary["stages"].as_object().unwrap();
+    for stage in [
+        "bench.step",
+        "engine.update",
+        "cpu.check",
+        "grid.sort",
+        "engine.find_neighbors",
+        "cpu.search",
+    ] {
+        assert_eq!(stages[stage]["count"], 6, "{stage}");
+    }
+    let found = stages["cpu.search"]["pairs"].as_u64().unwrap();
+    let last = printed["pairs"].as_u64().unwrap();
+    // Points move a little from one repetition to the next.
+    assert!(
+        (found as f64 / (6 * last) as f64 - 1.0).abs() < 0.02,
+        "{found} and {last}"
+    );
+    let work = stages["cpu.search"]["work"].as_u64().unwrap();
+    assert!(
+        work > 2 * found && work < 20 * found,
+        "{work} tested for {found}"
+    );
+    let cpu = &summary["lanes"]["cpu"];
+    let sum: f64 = ["busy", "waiting", "idle"]
+        .iter()
+        .map(|part| cpu[part].as_f64().unwrap())
+        .sum();
+    assert!((sum / summary["total_ms"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    assert!(cpu["utilisation"].as_f64().unwrap() > 0.5);
+    let text = succeed(&["trace", "summary", path.to_str().unwrap()]);
+    assert!(
+        text.starts_with("program     nearfield ") && text.contains("\ngrid.sort "),
+        "{text}"
+    );
+}
+
+#[test]
+fn neighbors_of_a_file_are_recorded_too() {
+    let folder = TempDir::new().unwrap();
+    let (points, path) = (
+        folder.path().join("points.csv"),
+        folder.path().join("trace.jsonl"),
+    );
+    fs::write(&points, "x,y,z\n0,0,0\n0.5,0,0\n3,0,0\n").unwrap();
+    let path = path.to_str().unwrap();
+    succeed(&[
+        "neighbors",
+        points.to_str().unwrap(),
+        "--radius",
+        "1",
+        "--trace",
+        path,
+    ]);
+    let summary = json(&["trace", "summary", path, "--json"]);
+    assert_eq!(
+        (&summary["steps"], &summary["stages"]["cpu.search"]["pairs"]),
+        (&1.into(), &2.into())
+    );
+}
+
+#[test]
+fn the_dam_break_marks_its_steps() {
+    let folder = TempDir::new().unwrap();
+    let (output, path) = (folder.path().join("dam"), folder.path().join("dam.jsonl"));
+    let printed = json(&[
+        "dam-break",
+        "--dim",
+        "2",
+        "--particles",
+        "200",
+        "--seconds",
+        "0.02",
+        "--frames",
+        "1",
+        "--json",
+        "--output",
+        output.to_str().unwrap(),
+        "--trace",
+        path.to_str().unwrap(),
+    ]);
+    let summary = json(&["trace", "summary", path.to_str().unwrap(), "--json"]);
+    assert_eq!(summary["steps"], printed["steps"]);
+    let stages = summary["stages"].as_object().unwrap();
+    for stage in [
+        "sph.step",
+        "sph.kick",
+        "sph.forces",
+        "engine.traverse (Forces)",
+        "cpu.traverse (Forces)",
+    ] {
+        assert!(stages.contains_key(stage), "{stage}");
+    }
+}
+
+#[test]
+fn a_trace_becomes_a_page_tables_and_events() {
+    let folder = TempDir::new().unwrap();
+    let (path, _) = bench(folder.path(), "bench.jsonl");
+    let path = path.to_str().unwrap();
+    let page = folder.path().join("report.html");
+    let written = json(&[
+        "trace",
+        "report",
+        path,
+        "--output",
+        page.to_str().unwrap(),
+        "--json",
+    ]);
+    let text = fs::read_to_string(&page).unwrap();
+    assert_eq!(written["bytes"].as_u64().unwrap(), text.len() as u64);
+    assert!(text.starts_with("<!doctype html>") && text.contains("\"cpu.search\""));
+    let table = succeed(&["trace", "export", path, "--format", "csv"]);
+    assert_eq!(table.lines().count(), 7);
+    let events: Value = serde_json::from_str(&succeed(&["trace", "export", path])).unwrap();
+    assert!(events["traceEvents"].as_array().unwrap().len() > 30);
+    let activities = folder.path().join("activities.csv");
+    let to = activities.to_str().unwrap();
+    succeed(&[
+        "trace",
+        "export",
+        path,
+        "--format",
+        "activities-csv",
+        "--output",
+        to,
+    ]);
+    assert!(fs::read_to_string(&activities).unwrap().lines().count() > 18);
+}
+
+#[test]
+fn two_traces_are_compared() {
+    let folder = TempDir::new().unwrap();
+    let (one, _) = bench(folder.path(), "one.jsonl");
+    let (other, _) = bench(folder.path(), "other.jsonl");
+    let (one, other) = (one.to_str().unwrap(), other.to_str().unwrap());
+    let same = json(&["trace", "compare", one, one, "--json"]);
+    assert_eq!(
+        (&same["step"]["verdict"], &same["step"]["ratio"]),
+        (&"same".into(), &1.0.into())
+    );
+    let text = succeed(&["trace", "compare", one, other]);
+    assert!(
+        text.contains("\ngrid.sort ") && text.contains("\ncpu busy "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_cut_trace_is_shown_with_a_warning_and_a_foreign_file_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let (path, _) = bench(folder.path(), "bench.jsonl");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
+    let output = nearfield(&["trace", "export", path.to_str().unwrap(), "--format", "csv"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.success() && said.contains("was not closed"),
+        "{said}"
+    );
+    fs::write(&path, "x,y,z\n").unwrap();
+    let refused = nearfield(&["trace", "summary", path.to_str().unwrap()]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said.contains("is no trace: its first line is no JSON") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[test]
+fn a_full_disk_is_said_once_and_the_run_goes_on() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("skipped: there is no /dev/full");
+        return;
+    }
+    let output = nearfield(&[
+        "bench",
+        "--points",
+        "2000",
+        "--repetitions",
+        "2",
+        "--json",
+        "--trace",
+        "/dev/full",
+    ]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(
+        said.matches("cannot write /dev/full: No space left")
+            .count(),
+        1,
+        "{said}"
+    );
+    serde_json::from_slice::<Value>(&output.stdout).unwrap();
+}

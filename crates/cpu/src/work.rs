@@ -1,0 +1,31 @@
+//! What a search or a traversal is expected to cost, for whoever listens.
+
+use crate::group::Walk;
+use tracing::Span;
+
+/// Targets whose candidates are counted.
+const SAMPLE: usize = 64;
+
+impl Walk<'_> {
+    /// Records in a span that someone listens to the pairs to test, as `work`: the candidates in
+    /// reach of all targets, from a sample of them.
+    pub(crate) fn tell_work(&self, span: &Span) {
+        if !span.is_disabled() {
+            span.record("work", self.expected_work());
+        }
+    }
+
+    fn expected_work(&self) -> u64 {
+        let targets = self.targets.points().len();
+        let mut sweep = self.sources.sweep();
+        let (mut candidates, mut sampled) = (0u64, 0u64);
+        for slot in (0..targets).step_by((targets / SAMPLE).max(1)) {
+            for (cell, _) in self.targets.cells(slot..slot + 1) {
+                let runs = sweep.runs(cell, 0).iter();
+                candidates += runs.map(|run| run.slots.len() as u64).sum::<u64>();
+                sampled += 1;
+            }
+        }
+        (candidates as f64 / sampled.max(1) as f64 * targets as f64) as u64
+    }
+}

@@ -1,0 +1,130 @@
+//! What lanes did with the time of a step.
+
+use super::{
+    intervals::{Merged, clip, increase},
+    run::{Activity, Run, RunStep, Source},
+};
+use crate::model::{Interval, Phase};
+use std::collections::BTreeMap;
+
+/// A lane's time in a step or in all steps, nanoseconds; busy, waiting and idle make up the whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LaneTimes {
+    /// Computing.
+    pub(crate) busy: u64,
+    /// Not computing between its first activity and its last.
+    pub(crate) waiting: u64,
+    /// Before its first activity and after its last.
+    pub(crate) idle: u64,
+    /// Moving data, each transfer counted.
+    pub(crate) transfers: u64,
+    /// Of that, while the lane computed.
+    pub(crate) hidden: u64,
+}
+
+impl LaneTimes {
+    pub(crate) fn add(&mut self, other: &Self) {
+        increase(&mut self.busy, other.busy);
+        increase(&mut self.waiting, other.waiting);
+        increase(&mut self.idle, other.idle);
+        increase(&mut self.transfers, other.transfers);
+        increase(&mut self.hidden, other.hidden);
+    }
+}
+
+/// Every lane's times in a step.
+pub(crate) fn lane_times(run: &Run, step: &RunStep) -> Vec<LaneTimes> {
+    (0..run.lanes.len())
+        .map(|lane| times_of(step, lane))
+        .collect()
+}
+
+fn times_of(step: &RunStep, lane: usize) -> LaneTimes {
+    let whole = step.step.time;
+    let own = |activity: &&Activity| activity.lane == Some(lane);
+    let clipped = |activity: &Activity| clip(activity.time, whole);
+    let computing = step.activities.iter().filter(own);
+    let computing = computing.filter(|activity| activity.phase == Phase::Compute);
+    let busy = Merged::of(computing.map(clipped));
+    let any = Merged::of(step.activities.iter().filter(own).map(clipped));
+    let present = any.extent().map_or(0, Interval::length);
+    let mut times = LaneTimes {
+        busy: busy.length(),
+        waiting: present - busy.length(),
+        idle: whole.length() - present,
+        ..LaneTimes::default()
+    };
+    for activity in step.activities.iter().filter(own) {
+        if activity.phase.is_transfer() {
+            let time = clipped(activity);
+            increase(&mut times.transfers, time.length());
+            increase(&mut times.hidden, busy.covers(time));
+        }
+    }
+    times
+}
+
+/// Time of a step in which no lane did anything.
+pub(crate) fn without_lanes(step: &RunStep) -> u64 {
+    let whole = step.step.time;
+    let of_lanes = step.activities.iter().filter(|one| one.lane.is_some());
+    whole.length() - Merged::of(of_lanes.map(|one| clip(one.time, whole))).length()
+}
+
+/// Imbalance (t_slow − t_fast) / t_slow of a step between the lanes that share subregions, over all
+/// its passes; none when there are not two. t is from a lane's first upload to its last result.
+pub(crate) fn step_imbalance(run: &Run, step: &RunStep) -> Option<f64> {
+    let passes = extents(step, |_, pass| pass);
+    imbalance(run, passes.values())
+}
+
+/// Imbalance of every subregion in every pass of a step.
+pub(crate) fn subregion_imbalances(run: &Run, step: &RunStep) -> Vec<f64> {
+    extents(step, |number, pass| (number, pass))
+        .values()
+        .filter_map(|lanes| imbalance(run, [lanes]))
+        .collect()
+}
+
+/// From first upload to last result, by lane.
+type ByLane = BTreeMap<usize, Interval>;
+
+fn extents<K: Ord>(step: &RunStep, key: impl Fn(u64, u64) -> K) -> BTreeMap<K, ByLane> {
+    let mut extents: BTreeMap<K, ByLane> = BTreeMap::new();
+    for activity in &step.activities {
+        let (Some(lane), Source::Subregion { number, pass }) = (activity.lane, activity.source)
+        else {
+            continue;
+        };
+        // Handing results over comes after the last of them.
+        if activity.phase == Phase::Exchange {
+            continue;
+        }
+        let time = activity.time;
+        let lanes = extents.entry(key(number, pass)).or_default();
+        let extent = lanes.entry(lane).or_insert(time);
+        let begin = extent.begin().min(time.begin());
+        *extent = Interval::new(begin, extent.end().max(time.end()));
+    }
+    extents
+}
+
+fn imbalance<'a>(run: &Run, groups: impl IntoIterator<Item = &'a ByLane>) -> Option<f64> {
+    let lanes = run.shared_by.len();
+    if lanes < 2 {
+        return None;
+    }
+    let (mut slow, mut apart) = (0, 0);
+    for group in groups {
+        let times = || group.values().map(|extent| extent.length());
+        let slowest = times().max().unwrap_or(0);
+        // A lane that had nothing to do was ready at once.
+        let fastest = match group.len() < lanes {
+            true => 0,
+            false => times().min().unwrap_or(0),
+        };
+        increase(&mut slow, slowest);
+        increase(&mut apart, slowest - fastest);
+    }
+    (slow > 0).then(|| apart as f64 / slow as f64)
+}

@@ -1,0 +1,374 @@
+//! What a trace says: how busy lanes were, what waited for what, what the scheduler did.
+//!
+//! `docs/trace-format.md` defines every number.
+
+mod course;
+mod intervals;
+mod lanes;
+mod path;
+mod run;
+mod stages;
+mod statistics;
+mod text;
+mod words;
+
+pub use course::Course;
+pub use stages::Stage;
+pub use statistics::Spread;
+pub use words::SlowStep;
+
+pub(crate) use intervals::Merged;
+pub(crate) use run::{Activity, Run, Source};
+pub(crate) use stages::stage_name;
+pub(crate) use statistics::median;
+
+use crate::{
+    Error, Trace,
+    model::{Machine, Program, Retune, Theta},
+};
+use intervals::{increase, total};
+use lanes::LaneTimes;
+use serde::Serialize;
+use stages::StageTimes;
+use std::collections::{BTreeMap, HashSet};
+
+/// What a trace says as a whole. Times are milliseconds summed over all steps, unless they say
+/// otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Where it came from.
+    pub file: String,
+    /// What was traced.
+    pub program: Program,
+    /// Where it ran.
+    pub machine: Machine,
+    /// When it began, milliseconds since 1970-01-01 UTC.
+    pub start_unix_ms: u64,
+    /// What is missing from the trace, in words; empty when nothing is.
+    pub damage: String,
+    /// Number of steps.
+    pub steps: usize,
+    /// Time of all steps.
+    pub total_ms: f64,
+    /// Milliseconds per step.
+    pub step_ms: Spread,
+    /// Every lane by name.
+    pub lanes: BTreeMap<String, Lane>,
+    /// Time in which no lane computed and nothing was moved.
+    pub no_lane_ms: f64,
+    /// (t_slow − t_fast) / t_slow between the lanes that share subregions, mean over the steps.
+    pub imbalance: Option<f64>,
+    /// The same, mean over all subregions.
+    pub subregion_imbalance: Option<f64>,
+    /// Share of the time of transfers that passed while the lane computed.
+    pub overlap: Option<f64>,
+    /// Length of the longest chains of activities that waited for each other.
+    pub critical_path_ms: f64,
+    /// What those chains are made of, longest first.
+    pub critical_path: Vec<PathPart>,
+    /// Every stage by name.
+    pub stages: BTreeMap<String, Stage>,
+    /// The occupancy threshold over the steps.
+    pub theta: Option<Course>,
+    /// The CPU lane's share of the work over the steps.
+    pub share: Option<Course>,
+    /// Steps before the share (or else the threshold) stayed near its end; none when it did not, or
+    /// when there is none.
+    pub settle_steps: Option<usize>,
+    /// The device that the engine ran on and why, where the trace says.
+    pub device: Option<String>,
+    /// Decisions of the scheduler.
+    pub retunes: usize,
+    /// Steps that were much slower than most, slowest first.
+    pub slowest: Vec<SlowStep>,
+    /// What to do about it, where the numbers tell.
+    pub advice: Vec<String>,
+}
+
+/// A lane's time over all steps; busy, waiting and idle make up the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Lane {
+    /// Computing.
+    pub busy: f64,
+    /// Before its first activity in a step and after its last.
+    pub idle: f64,
+    /// Not computing between them.
+    pub waiting: f64,
+    /// Share of the time in which it computed.
+    pub utilisation: f64,
+    /// Moving data.
+    pub transfers: f64,
+    /// Share of that in which it also computed; none without transfers.
+    pub overlap: Option<f64>,
+}
+
+/// A part of the critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathPart {
+    /// A stage's name, or a lane and what it did.
+    pub what: String,
+    /// Milliseconds on the path.
+    pub ms: f64,
+    /// Share of the path.
+    pub share: f64,
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepRow {
+    /// Its number, as the program counts.
+    pub step: u64,
+    /// When it began, milliseconds since the start of the trace.
+    pub begin_ms: f64,
+    /// How long it took.
+    pub ms: f64,
+    /// Points in it.
+    pub points: Option<u64>,
+    /// Pairs found or evaluated in it.
+    pub pairs: Option<u64>,
+    /// Pairs that were expected to be tested in it.
+    pub work: Option<u64>,
+    /// The median threshold of its subregions; infinity is written `inf`.
+    pub theta: Option<Theta>,
+    /// The CPU lane's share of the work.
+    pub share: Option<f64>,
+    /// Imbalance of the lanes that share subregions.
+    pub imbalance: Option<f64>,
+    /// Share of the time of transfers that passed while the lane computed.
+    pub overlap: Option<f64>,
+    /// Length of the critical path.
+    pub critical_path_ms: f64,
+    /// Whether the scheduler changed something after it.
+    pub retuned: bool,
+    /// Busy, waiting and idle milliseconds of every lane, in the order of [`Analysis::lanes`].
+    pub lanes: Vec<[f64; 3]>,
+}
+
+/// An analysed trace.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// The whole.
+    pub summary: Summary,
+    /// Every step.
+    pub rows: Vec<StepRow>,
+    pub(crate) run: Run,
+}
+
+impl<'a> Analysis<'a> {
+    /// Analyses a trace.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] when it holds no step and no stage.
+    pub fn of(trace: &'a Trace) -> Result<Self, Error> {
+        let run = Run::of(trace);
+        if run.steps.is_empty() {
+            return Err(Error::Empty {
+                name: trace.name.clone(),
+            });
+        }
+        let stages = stages::by_step(trace, &run);
+        let mut rows = Vec::with_capacity(run.steps.len());
+        let retuned = trace.retunes.iter().filter(|one| changes(one));
+        let mut sums = Sums {
+            lanes: vec![LaneTimes::default(); run.lanes.len()],
+            retuned: retuned.map(|one| one.step).collect(),
+            ..Sums::default()
+        };
+        for step in &run.steps {
+            rows.push(sums.take(trace, &run, step));
+        }
+        let summary = sums.summary(trace, &run, &rows, &stages);
+        Ok(Self {
+            trace,
+            summary,
+            rows,
+            run,
+        })
+    }
+
+    /// Names of the lanes.
+    pub fn lanes(&self) -> impl Iterator<Item = &str> {
+        self.run.lanes.iter().map(|lane| &**lane)
+    }
+}
+
+/// What is summed up over the steps.
+#[derive(Default)]
+struct Sums {
+    lanes: Vec<LaneTimes>,
+    subregion_imbalances: Vec<f64>,
+    path: BTreeMap<String, u64>,
+    total: u64,
+    no_lane: u64,
+    /// Numbers of the steps after which the scheduler changed something.
+    retuned: HashSet<u64>,
+}
+
+impl Sums {
+    fn take(&mut self, trace: &Trace, run: &Run, step: &run::RunStep) -> StepRow {
+        let lanes = lanes::lane_times(run, step);
+        for (sum, lane) in self.lanes.iter_mut().zip(&lanes) {
+            sum.add(lane);
+        }
+        self.subregion_imbalances
+            .extend(lanes::subregion_imbalances(run, step));
+        increase(&mut self.total, step.step.time.length());
+        increase(&mut self.no_lane, lanes::without_lanes(step));
+        let mut path_length = 0;
+        for at in path::critical_path(&step.activities, run.lanes.len()) {
+            let activity = &step.activities[at];
+            let name = activity_name(trace, run, activity);
+            increase(self.path.entry(name).or_default(), activity.time.length());
+            increase(&mut path_length, activity.time.length());
+        }
+        let subregions = || step.subregions.iter().map(|at| &trace.subregions[*at]);
+        let stages = || step.spans.iter().map(|at| &trace.spans[*at]);
+        let of_stages = |name: &'static str| {
+            let on_lanes = stages().filter(|span| span.lane.is_some());
+            on_lanes.filter_map(move |span| span.fields.get(name)?.count())
+        };
+        let sum = |sum, count| stages::add(sum, Some(count));
+        let pairs = subregions().filter_map(|one| one.pairs);
+        let pairs = pairs.chain(of_stages("pairs")).fold(None, sum);
+        let tested = match step.subregions.is_empty() {
+            true => of_stages("work").fold(None, sum),
+            false => Some(total(subregions().map(|one| one.work))),
+        };
+        let thetas = subregions().filter_map(|one| one.theta);
+        let theta = statistics::median(thetas.map(|theta| theta.0));
+        let work = |cpu: bool| -> u64 {
+            let of_lane = subregions().filter(|one| !cpu || one.lane == "cpu");
+            total(of_lane.map(|one| one.work))
+        };
+        StepRow {
+            step: step.step.step,
+            begin_ms: ms(step.step.time.begin()),
+            ms: ms(step.step.time.length()),
+            points: step.step.points,
+            pairs: step.step.pairs.or(pairs),
+            work: tested,
+            theta: step.step.theta.or(theta.map(Theta)),
+            share: step.step.share.or_else(|| part(work(true), work(false))),
+            imbalance: lanes::step_imbalance(run, step),
+            overlap: overlap(&lanes),
+            critical_path_ms: ms(path_length),
+            retuned: self.retuned.contains(&step.step.step),
+            lanes: lanes
+                .iter()
+                .map(|lane| [ms(lane.busy), ms(lane.waiting), ms(lane.idle)])
+                .collect(),
+        }
+    }
+
+    fn summary(self, trace: &Trace, run: &Run, rows: &[StepRow], stages: &[StageTimes]) -> Summary {
+        let known = |pick: fn(&StepRow) -> Option<f64>| rows.iter().filter_map(pick);
+        let shares: Vec<f64> = known(|row| row.share).collect();
+        let thetas: Vec<f64> = known(|row| Some(row.theta?.0)).collect();
+        let share = course::course(&shares, |_| 0.02);
+        let theta = course::course(&thetas, |at| (0.05 * at).max(0.5));
+        let path = total(self.path.values().copied());
+        let lane = |times: &LaneTimes| Lane {
+            busy: ms(times.busy),
+            idle: ms(times.idle),
+            waiting: ms(times.waiting),
+            utilisation: part(times.busy, self.total).unwrap_or(0.0),
+            transfers: ms(times.transfers),
+            overlap: part(times.hidden, times.transfers),
+        };
+        let named = run.lanes.iter().map(|name| name.to_string());
+        let mut summary = Summary {
+            file: trace.name.clone(),
+            program: trace.header.program.clone(),
+            machine: trace.header.machine.clone(),
+            start_unix_ms: trace.header.start_unix_ms,
+            damage: trace.damage.to_string(),
+            steps: rows.len(),
+            total_ms: ms(self.total),
+            step_ms: Spread::of(rows.iter().map(|row| row.ms)).unwrap_or_default(),
+            lanes: named.zip(self.lanes.iter().map(lane)).collect(),
+            no_lane_ms: ms(self.no_lane),
+            imbalance: mean(known(|row| row.imbalance)),
+            subregion_imbalance: mean(self.subregion_imbalances.iter().copied()),
+            overlap: overlap(&self.lanes),
+            critical_path_ms: ms(path),
+            critical_path: path_parts(&self.path, path),
+            stages: stages::summarize(trace, stages),
+            settle_steps: share.or(theta).and_then(|course| course.settle_steps),
+            theta,
+            share,
+            device: device(trace),
+            retunes: trace.retunes.len(),
+            slowest: words::slowest(trace, run, rows, stages),
+            advice: Vec::new(),
+        };
+        summary.advice = words::advice(&summary);
+        summary
+    }
+}
+
+/// What the engine said of its device when it was built.
+fn device(trace: &Trace) -> Option<String> {
+    let note = trace
+        .notes
+        .iter()
+        .find(|note| note.message == "engine.device")?;
+    let field = |name: &str| note.fields.get(name).map(|value| value.to_string());
+    Some(format!(
+        "{} ({}), {} threads, {}",
+        field("device")?,
+        field("reason")?,
+        field("threads")?,
+        field("simd")?
+    ))
+}
+
+/// Whether a decision is not to leave things as they are.
+fn changes(retune: &Retune) -> bool {
+    retune.theta != retune.theta_before || retune.share != retune.share_before
+}
+
+fn path_parts(parts: &BTreeMap<String, u64>, whole: u64) -> Vec<PathPart> {
+    let mut sorted: Vec<(&String, &u64)> = parts.iter().filter(|part| *part.1 > 0).collect();
+    sorted.sort_by_key(|part| std::cmp::Reverse(part.1));
+    sorted
+        .into_iter()
+        .map(|(what, length)| PathPart {
+            what: what.clone(),
+            ms: ms(*length),
+            share: part(*length, whole).unwrap_or(0.0),
+        })
+        .collect()
+}
+
+/// What an activity is called: its stage, or its lane and phase.
+pub(crate) fn activity_name(trace: &Trace, run: &Run, activity: &Activity) -> String {
+    match (activity.source, activity.lane) {
+        (Source::Stage { span }, _) => stage_name(&trace.spans[span]),
+        (Source::Subregion { .. }, Some(lane)) => {
+            format!("{} {}", run.lanes[lane], activity.phase.name())
+        }
+        (Source::Subregion { .. }, None) => activity.phase.name().to_owned(),
+    }
+}
+
+fn overlap(lanes: &[LaneTimes]) -> Option<f64> {
+    let sum = |pick: fn(&LaneTimes) -> u64| total(lanes.iter().map(pick));
+    part(sum(|lane| lane.hidden), sum(|lane| lane.transfers))
+}
+
+/// How much `one` is of `all`; none of nothing.
+fn part(one: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| one as f64 / all as f64)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / count as f64)
+}
+
+/// Milliseconds of nanoseconds.
+pub(crate) fn ms(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
+}

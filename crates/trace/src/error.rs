@@ -1,0 +1,69 @@
+//! What goes wrong with traces.
+
+use std::{io, path::PathBuf};
+
+/// Why a trace cannot be written, read or shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be opened or read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file cannot be made or written to.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error("{name} is no trace: {reason}")]
+    Foreign {
+        /// The file.
+        name: String,
+        /// What is wrong with its first line.
+        reason: String,
+    },
+    /// The file ends within its first line.
+    #[error(
+        "{name} ends after {bytes} bytes, before its first line is complete: nothing was recorded"
+    )]
+    Truncated {
+        /// The file.
+        name: String,
+        /// Bytes of the first line that are there.
+        bytes: usize,
+    },
+    /// The file is of a later version.
+    #[error(
+        "{name} is a trace of version {found}, and this program reads up to {known}: update it"
+    )]
+    Newer {
+        /// The file.
+        name: String,
+        /// Its version.
+        found: u64,
+        /// The newest that is read.
+        known: u32,
+    },
+    /// The trace holds nothing that can be analysed.
+    #[error("{name} holds no stages and no steps: was anything run while it was recorded?")]
+    Empty {
+        /// The file.
+        name: String,
+    },
+    /// The writer's thread cannot be started.
+    #[error("cannot start the thread that writes the trace: {0}")]
+    Thread(io::Error),
+    /// Another subscriber is installed.
+    #[error(
+        "another tracing subscriber is installed already: add the layer of `record` to that one"
+    )]
+    Installed,
+}

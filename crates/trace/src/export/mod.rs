@@ -1,0 +1,7 @@
+//! Traces in the formats of other programs.
+
+mod chrome;
+mod csv;
+
+pub use self::chrome::write_chrome;
+pub use self::csv::{write_activities_csv, write_steps_csv};

@@ -1,0 +1,122 @@
+//! Events that the format has records for, by their names; all others become notes.
+//!
+//! An event is named by `name:` in the macro, or by its message. Times of `sched.subregion` are
+//! nanoseconds since the start of the step, so that a scheduler that counts from there, or whose
+//! clock is a virtual one, need not know the trace's.
+
+use crate::model::{
+    Fields, Interval, Note, Occupancy, Record, Retune, Subregion, Text, Theta, Value,
+};
+use tracing::Metadata;
+
+/// Where in the trace an event belongs.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) step: u64,
+    /// What its times count from.
+    pub(super) origin: u64,
+    pub(super) at: u64,
+}
+
+/// The record of an event.
+pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Place) -> Record {
+    let message = fields.remove("message").map(|message| message.to_string());
+    // What the macro makes up says where in the source the event is, which is no name.
+    let named = (!metadata.name().starts_with("event ")).then(|| metadata.name());
+    let name = named.or(message.as_deref()).unwrap_or_default();
+    let made = match name {
+        "sched.subregion" => subregion(&fields, place).map(Record::Subregion),
+        "sched.retune" => retune(&fields, place).map(Record::Retune),
+        "grid.occupancy" | "sched.occupancy" => occupancy(&fields, place).map(Record::Occupancy),
+        _ => None,
+    };
+    made.unwrap_or_else(|| {
+        Record::Note(Note {
+            at: place.at,
+            level: metadata.level().as_str().to_ascii_lowercase().into(),
+            message: match (named, message) {
+                (_, Some(message)) => message.into(),
+                (Some(name), None) => name.into(),
+                (None, None) => metadata.target().into(),
+            },
+            fields,
+        })
+    })
+}
+
+fn count(fields: &Fields, name: &str) -> Option<u64> {
+    fields.get(name).and_then(Value::count)
+}
+
+fn number(fields: &Fields, name: &str) -> Option<f64> {
+    fields.get(name).and_then(Value::number)
+}
+
+fn theta(fields: &Fields, name: &str) -> Option<Theta> {
+    number(fields, name)
+        .filter(|theta| *theta >= 0.0)
+        .map(Theta)
+}
+
+fn text(fields: &Fields, name: &str) -> Option<Text> {
+    match fields.get(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn subregion(fields: &Fields, place: Place) -> Option<Subregion> {
+    let interval = |begin: &str, end: &str| {
+        let from_origin = |name| Some(place.origin.saturating_add(count(fields, name)?));
+        Some(Interval::new(from_origin(begin)?, from_origin(end)?))
+    };
+    Some(Subregion {
+        step: place.step,
+        subregion: count(fields, "subregion")?,
+        lane: text(fields, "lane")?,
+        pass: count(fields, "pass").unwrap_or(0),
+        points: count(fields, "points").unwrap_or(0),
+        cells: count(fields, "cells").unwrap_or(0),
+        work: count(fields, "work").unwrap_or(0),
+        pairs: count(fields, "pairs"),
+        bytes_up: count(fields, "bytes_up").unwrap_or(0),
+        bytes_down: count(fields, "bytes_down").unwrap_or(0),
+        upload: interval("upload_start", "upload_end"),
+        compute: interval("compute_start", "compute_end"),
+        download: interval("download_start", "download_end"),
+        exchange: interval("exchange_start", "exchange_end"),
+        clock_error: count(fields, "clock_error").unwrap_or(0),
+        theta: theta(fields, "theta"),
+        theta_ties: count(fields, "theta_ties"),
+    })
+}
+
+fn retune(fields: &Fields, place: Place) -> Option<Retune> {
+    Some(Retune {
+        step: place.step,
+        at: place.at,
+        subregion: count(fields, "subregion"),
+        policy: text(fields, "policy").unwrap_or_default(),
+        theta_before: theta(fields, "theta_before"),
+        theta: theta(fields, "theta"),
+        share_before: number(fields, "share_before"),
+        share: number(fields, "share"),
+        reason: text(fields, "reason")?,
+    })
+}
+
+fn occupancy(fields: &Fields, place: Place) -> Option<Occupancy> {
+    let counts = text(fields, "counts")?
+        .split_ascii_whitespace()
+        .map(|entry| {
+            let (points, cells) = entry.split_once(':')?;
+            Some([points.parse().ok()?, cells.parse().ok()?])
+        })
+        .collect::<Option<Vec<[u64; 2]>>>()?;
+    Some(Occupancy {
+        at: place.at,
+        of: text(fields, "of").unwrap_or_else(|| "cells".into()),
+        one_in: count(fields, "one_in").unwrap_or(1).max(1),
+        counts,
+    })
+}

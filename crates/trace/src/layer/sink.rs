@@ -1,0 +1,175 @@
+//! The queue and the thread behind it that writes.
+//!
+//! States: open (records are taken) → failed (an error was reported once; records are thrown away
+//! where they are made) or closed (the guard is gone). The thread ends when it is told to close, and
+//! has then written all that was put before.
+
+use crate::{
+    Error,
+    model::{Header, Lost, Record},
+    write::Writer,
+};
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// Longest that a record stays in memory.
+const FLUSH_EVERY: Duration = Duration::from_millis(200);
+
+/// Called once with the error that ends the recording.
+pub(crate) type OnError = Box<dyn FnOnce(&io::Error) + Send>;
+
+enum Message {
+    Record(Box<Record>),
+    /// Write everything put so far, and say so.
+    Flush(SyncSender<()>),
+    Close,
+}
+
+/// The end of the queue that records are put into.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    queue: SyncSender<Message>,
+    begin: Instant,
+    open: AtomicBool,
+    dropped: AtomicU64,
+    error: Mutex<Option<io::Error>>,
+}
+
+/// Starts a thread that writes to `to`, behind a queue of `length` records.
+pub(crate) fn open(
+    to: Box<dyn Write + Send>,
+    header: &Header,
+    length: usize,
+    on_error: OnError,
+) -> Result<(Arc<Sink>, JoinHandle<()>), Error> {
+    let (queue, records) = sync_channel(length.max(1));
+    let sink = Arc::new(Sink {
+        queue,
+        begin: Instant::now(),
+        open: AtomicBool::new(true),
+        dropped: AtomicU64::new(0),
+        error: Mutex::default(),
+    });
+    let (header, shared) = (header.clone(), Arc::clone(&sink));
+    let thread = thread::Builder::new()
+        .name("nearfield-trace".into())
+        .spawn(move || {
+            if let Err(error) = write_all(to, &header, &records, &shared) {
+                shared.open.store(false, Ordering::Release);
+                on_error(&error);
+                *shared.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                drain(&records);
+            }
+        })
+        .map_err(Error::Thread)?;
+    Ok((sink, thread))
+}
+
+impl Sink {
+    /// Nanoseconds since the start of the trace.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether records are written.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Takes a record, or counts it as dropped when the queue is full.
+    pub(crate) fn put(&self, record: Record) {
+        if !self.is_open() {
+            return;
+        }
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(Message::Record(Box::new(record))) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until everything put before is written, at most for `patience`.
+    pub(crate) fn flush(&self, patience: Duration) {
+        let begin = Instant::now();
+        let (done, written) = sync_channel(1);
+        let mut message = Message::Flush(done);
+        while self.is_open() {
+            match self.queue.try_send(message) {
+                Ok(()) => {
+                    // Late or never: there is nobody to tell.
+                    let _ = written.recv_timeout(patience.saturating_sub(begin.elapsed()));
+                    return;
+                }
+                Err(TrySendError::Full(same)) if begin.elapsed() < patience => {
+                    message = same;
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Takes no more records, and has the thread write what is left and end.
+    pub(crate) fn close(&self) {
+        self.open.store(false, Ordering::Release);
+        // The thread is gone only when it was told to close before.
+        let _ = self.queue.send(Message::Close);
+    }
+
+    /// The error that ended the recording, once.
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        error.take()
+    }
+}
+
+/// The thread's work: writes records until it is told to close.
+fn write_all(
+    to: Box<dyn Write + Send>,
+    header: &Header,
+    records: &Receiver<Message>,
+    sink: &Sink,
+) -> io::Result<()> {
+    let mut writer = Writer::new(to, header)?;
+    writer.flush()?;
+    let mut flushed = Instant::now();
+    loop {
+        match records.recv_timeout(FLUSH_EVERY) {
+            Ok(Message::Record(record)) => writer.write(&record)?,
+            Ok(Message::Flush(done)) => {
+                writer.flush()?;
+                // Who asked may have lost patience.
+                let _ = done.try_send(());
+            }
+            Ok(Message::Close) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        match sink.dropped.swap(0, Ordering::Relaxed) {
+            0 => {}
+            records => writer.write(&Record::Lost(Lost { records }))?,
+        }
+        if flushed.elapsed() >= FLUSH_EVERY {
+            writer.flush()?;
+            flushed = Instant::now();
+        }
+    }
+    // Threads that took the sink for open may have put records behind the order to close.
+    while let Ok(message) = records.try_recv() {
+        if let Message::Record(record) = message {
+            writer.write(&record)?;
+        }
+    }
+    writer.finish(sink.now()).map(drop)
+}
+
+/// Throws records away until it is told to close, so that nobody waits for a full queue.
+fn drain(records: &Receiver<Message>) {
+    while let Ok(Message::Record(_) | Message::Flush(_)) = records.recv() {}
+}

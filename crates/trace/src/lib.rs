@@ -1,0 +1,39 @@
+//! Where the time of a step went: recording, reading, analysis and display of traces.
+//!
+//! Two lines record a program that uses Nearfield:
+//!
+//! ```no_run
+//! let trace = nearfield_trace::start("trace.jsonl")?;
+//! // ... build an engine; update, search, traverse; update, search, traverse ...
+//! trace.finish()?;
+//! # Ok::<(), nearfield_trace::Error>(())
+//! ```
+//!
+//! [`record`] gives a layer instead, for programs that have a `tracing` subscriber. A program that
+//! marks its steps, with a span that has a field `step`, has them told apart in the analysis;
+//! otherwise a step begins at the first update of positions after a search or a traversal.
+//!
+//! What is recorded are the engine's `tracing` spans and events, stages of a step and not more, so a
+//! step costs some microseconds when it is recorded and nothing that could be measured when not.
+
+pub mod analysis;
+mod compare;
+mod error;
+mod export;
+mod layer;
+mod machine;
+pub mod model;
+mod read;
+mod recording;
+mod report;
+mod write;
+
+pub use analysis::{Analysis, Summary};
+pub use compare::{Change, Comparison, LaneChange, Side, Verdict};
+pub use error::Error;
+pub use export::{write_activities_csv, write_chrome, write_steps_csv};
+pub use machine::processor;
+pub use read::{Damage, Trace};
+pub use recording::{BoxedLayer, Options, Recording, record, start};
+pub use report::write_report;
+pub use write::Writer;

@@ -1,0 +1,237 @@
+//! Reading a trace.
+//!
+//! A file that does not begin as a trace is refused. A line further down that cannot be read, as a
+//! crash leaves one at the end, is left out, and [`Damage`] says so; everything else is kept.
+
+use crate::{
+    Error,
+    model::{FORMAT, Header, Note, Occupancy, Record, Retune, Span, Step, Subregion, VERSION},
+};
+use serde_json::Value;
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+};
+
+/// Longest line that is read, bytes; writers stay far below.
+const LONGEST: u64 = 1 << 22;
+
+/// What is wrong with a trace that could be read all the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Damage {
+    /// The file was not closed: the program crashed, was killed, or runs still.
+    pub cut: bool,
+    /// Records dropped while recording because the writer could not keep up.
+    pub dropped: u64,
+    /// Lines that could not be read.
+    pub lines: u64,
+    /// The first of those, from 1, and what is wrong with it.
+    pub first: Option<(u64, String)>,
+    /// Lines of a kind that this version does not know.
+    pub unknown: u64,
+}
+
+impl Damage {
+    /// Whether nothing is missing.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        if self.cut {
+            parts.push("the trace was not closed, so its end is missing".to_owned());
+        }
+        if self.dropped > 0 {
+            parts.push(format!(
+                "{} records were dropped while recording",
+                self.dropped
+            ));
+        }
+        if let Some((line, reason)) = &self.first {
+            let lines = self.lines;
+            let plural = if lines == 1 { "line" } else { "lines" };
+            parts.push(format!(
+                "{lines} {plural} cannot be read, the first is {line}: {reason}"
+            ));
+        }
+        if self.unknown > 0 {
+            parts.push(format!("lines of kinds not known here: {}", self.unknown));
+        }
+        f.write_str(&parts.join("; "))
+    }
+}
+
+/// A trace that has been read: its records by kind, each kind in the order of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// Where it came from.
+    pub name: String,
+    /// The first line.
+    pub header: Header,
+    /// Stages.
+    pub spans: Vec<Span>,
+    /// Steps, if the program marked any.
+    pub steps: Vec<Step>,
+    /// What lanes did for subregions.
+    pub subregions: Vec<Subregion>,
+    /// Decisions of the scheduler.
+    pub retunes: Vec<Retune>,
+    /// Occupancies.
+    pub occupancies: Vec<Occupancy>,
+    /// Warnings and other events.
+    pub notes: Vec<Note>,
+    /// What is missing.
+    pub damage: Damage,
+}
+
+impl Trace {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Read`]; [`Error::Truncated`], [`Error::Foreign`] and [`Error::Newer`] for files that
+    /// do not begin as a trace of a version up to [`VERSION`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let refuse = |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(refuse)?;
+        Self::read(BufReader::new(file), &path.display().to_string())
+    }
+
+    /// Reads a trace that messages call `name`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn read(mut from: impl BufRead, name: &str) -> Result<Self, Error> {
+        let refuse = |source| Error::Read {
+            path: name.into(),
+            source,
+        };
+        let mut line = Vec::new();
+        next_line(&mut from, &mut line).map_err(refuse)?;
+        let mut trace = Self::empty(header(&line, name)?, name);
+        let mut closed = false;
+        for number in 2.. {
+            if next_line(&mut from, &mut line).map_err(refuse)? == 0 {
+                break;
+            }
+            match record(&line) {
+                Ok(None) => {}
+                Ok(Some(record)) => closed |= trace.take(record),
+                Err(reason) => trace.damage.line(number, reason),
+            }
+        }
+        trace.damage.cut = !closed;
+        Ok(trace)
+    }
+
+    pub(crate) fn empty(header: Header, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            header,
+            spans: Vec::new(),
+            steps: Vec::new(),
+            subregions: Vec::new(),
+            retunes: Vec::new(),
+            occupancies: Vec::new(),
+            notes: Vec::new(),
+            damage: Damage::default(),
+        }
+    }
+
+    /// Sorts a record in; true for the last line.
+    fn take(&mut self, record: Record) -> bool {
+        match record {
+            Record::Span(span) => self.spans.push(span),
+            Record::Step(step) => self.steps.push(step),
+            Record::Subregion(subregion) => self.subregions.push(subregion),
+            Record::Retune(retune) => self.retunes.push(retune),
+            Record::Occupancy(occupancy) => self.occupancies.push(occupancy),
+            Record::Note(note) => self.notes.push(note),
+            Record::Lost(lost) => {
+                self.damage.dropped = self.damage.dropped.saturating_add(lost.records);
+            }
+            Record::Unknown | Record::Header(_) => self.damage.unknown += 1,
+            Record::End(_) => return true,
+        }
+        false
+    }
+}
+
+impl Damage {
+    fn line(&mut self, number: u64, reason: String) {
+        self.lines += 1;
+        self.first.get_or_insert((number, reason));
+    }
+}
+
+/// The next line with its end, of which at most [`LONGEST`] bytes are kept; its length.
+fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    line.clear();
+    let mut length = from.by_ref().take(LONGEST).read_until(b'\n', line)?;
+    let mut rest = Vec::new();
+    while length as u64 >= LONGEST && line.last() != Some(&b'\n') {
+        rest.clear();
+        let more = from.by_ref().take(LONGEST).read_until(b'\n', &mut rest)?;
+        length += more;
+        if more == 0 || rest.last() == Some(&b'\n') {
+            break;
+        }
+    }
+    Ok(length)
+}
+
+/// The record of a line; none for an empty one.
+fn record(line: &[u8]) -> Result<Option<Record>, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_slice(line) {
+        Ok(record) => Ok(Some(record)),
+        Err(_) if !line.ends_with(b"\n") => Err("it ends in the middle".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The header of a trace from its first line.
+fn header(line: &[u8], name: &str) -> Result<Header, Error> {
+    let foreign = |reason: String| Error::Foreign {
+        name: name.to_owned(),
+        reason,
+    };
+    let whole = line.ends_with(b"\n");
+    let value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(error) if !whole && (line.is_empty() || error.is_eof()) => {
+            return Err(Error::Truncated {
+                name: name.to_owned(),
+                bytes: line.len(),
+            });
+        }
+        Err(_) => return Err(foreign("its first line is no JSON".into())),
+    };
+    if value["record"] != "header" || value["format"] != FORMAT {
+        return Err(foreign(format!(
+            "its first line is no header with \"format\":\"{FORMAT}\""
+        )));
+    }
+    match value["version"].as_u64() {
+        Some(version) if version > u64::from(VERSION) => Err(Error::Newer {
+            name: name.to_owned(),
+            found: version,
+            known: VERSION,
+        }),
+        Some(1..) => match serde_json::from_slice(line) {
+            Ok(Record::Header(header)) => Ok(header),
+            Ok(_) => Err(foreign("its first line is no header".into())),
+            Err(error) => Err(foreign(format!("its header is incomplete: {error}"))),
+        },
+        _ => Err(foreign("its header has no version from 1".into())),
+    }
+}

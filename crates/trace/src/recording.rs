@@ -1,0 +1,257 @@
+//! Starting and ending a recording.
+
+use crate::{
+    Error,
+    layer::{Sink, TraceLayer, open},
+    model::{Header, Program},
+};
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufWriter, Write},
+    panic,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+use tracing::{Level, Metadata, Subscriber, level_filters::LevelFilter};
+use tracing_subscriber::{
+    Layer, Registry, filter::FilterFn, layer::SubscriberExt, registry::LookupSpan,
+};
+
+/// Records that may wait to be written; a record takes some 300 bytes.
+const QUEUE: usize = 1 << 16;
+/// Longest that a panic is held up by writing what was recorded before it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A layer that can be added to any subscriber with a registry.
+pub type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
+
+/// Told once what ended a recording.
+type Tell = Box<dyn FnOnce(&Error) + Send>;
+
+/// What is recorded, and how.
+#[must_use = "nothing is recorded until it is started"]
+pub struct Options {
+    program: Program,
+    targets: Vec<String>,
+    queue: usize,
+    on_error: Option<Tell>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("program", &self.program)
+            .field("targets", &self.targets)
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            program: Program::here(),
+            targets: vec!["nearfield".into()],
+            queue: QUEUE,
+            on_error: None,
+        }
+    }
+}
+
+impl Options {
+    /// Name and version that the header gives the program; by default the name of its file.
+    pub fn program(mut self, name: &str, version: &str) -> Self {
+        self.program.name = name.into();
+        self.program.version = version.into();
+        self
+    }
+
+    /// Records the spans and events of one more target too, and of all below it, such as your own
+    /// crate's; of those, and of `nearfield`, everything up to the level `DEBUG` is taken.
+    pub fn target(mut self, prefix: &str) -> Self {
+        self.targets.push(prefix.into());
+        self
+    }
+
+    /// Records that may wait to be written, 65536 by default; what is too much is dropped, counted,
+    /// and the count stands in the trace.
+    pub fn queue(mut self, records: usize) -> Self {
+        self.queue = records;
+        self
+    }
+
+    /// Called once, on a thread of the recording, when the trace cannot be written any further. By
+    /// default one line goes to standard error. The program goes on either way.
+    pub fn on_error(mut self, tell: impl FnOnce(&Error) + Send + 'static) -> Self {
+        self.on_error = Some(Box::new(tell));
+        self
+    }
+
+    /// Records into a file, with a layer to add to a subscriber of your own.
+    ///
+    /// # Errors
+    /// [`Error::Write`] when the file cannot be made, and [`Error::Thread`].
+    pub fn record<S>(self, path: impl AsRef<Path>) -> Result<(BoxedLayer<S>, Recording), Error>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let path = path.as_ref().to_owned();
+        let file = File::create(&path).map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
+        self.record_to(BufWriter::new(file), path)
+    }
+
+    /// Records into anything that takes bytes, which messages call `name`; buffer it.
+    ///
+    /// # Errors
+    /// [`Error::Thread`].
+    pub fn record_to<S>(
+        self,
+        to: impl Write + Send + 'static,
+        name: impl Into<PathBuf>,
+    ) -> Result<(BoxedLayer<S>, Recording), Error>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let path = name.into();
+        let tell = self.on_error.unwrap_or_else(|| {
+            Box::new(|error: &Error| eprintln!("{error}; the run goes on without a trace"))
+        });
+        let named = path.clone();
+        let on_error = Box::new(move |error: &io::Error| tell(&write_error(&named, error)));
+        let header = Header::now(self.program);
+        let (sink, thread) = open(Box::new(to), &header, self.queue, on_error)?;
+        flush_on_panic(Arc::downgrade(&sink));
+        let layer = TraceLayer::new(Arc::clone(&sink))
+            .with_filter(filter(self.targets))
+            .boxed();
+        let recording = Recording {
+            sink,
+            thread: Some(thread),
+            path,
+        };
+        Ok((layer, recording))
+    }
+
+    /// Records into a file, with a subscriber that does nothing else, installed for the process.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and [`Error::Installed`] when there is a subscriber already.
+    pub fn start(self, path: impl AsRef<Path>) -> Result<Recording, Error> {
+        let (layer, recording) = self.record(path)?;
+        let subscriber = Registry::default().with(layer);
+        tracing::subscriber::set_global_default(subscriber).map_err(|_| Error::Installed)?;
+        Ok(recording)
+    }
+}
+
+/// Records this process into a file: [`Options::start`] with the default options.
+///
+/// # Errors
+/// As [`Options::start`].
+pub fn start(path: impl AsRef<Path>) -> Result<Recording, Error> {
+    Options::default().start(path)
+}
+
+/// Records into a file with a layer for your own subscriber: [`Options::record`] with the default
+/// options.
+///
+/// ```no_run
+/// use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
+///
+/// let (layer, trace) = nearfield_trace::record("trace.jsonl")?;
+/// tracing_subscriber::registry().with(layer).init();
+/// // ...
+/// trace.finish()?;
+/// # Ok::<(), nearfield_trace::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Options::record`].
+pub fn record<S>(path: impl AsRef<Path>) -> Result<(BoxedLayer<S>, Recording), Error>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    Options::default().record(path)
+}
+
+/// A recording under way; it ends when this is dropped, and everything is in the file then. What
+/// was recorded before a panic is written too.
+#[derive(Debug)]
+#[must_use = "the recording ends when this is dropped"]
+pub struct Recording {
+    sink: Arc<Sink>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Recording {
+    /// Ends the recording, and says whether everything is in the file.
+    ///
+    /// # Errors
+    /// [`Error::Write`] when it could not be written to the end.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.end();
+        match self.sink.take_error() {
+            Some(error) => Err(write_error(&self.path, &error)),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.sink.close();
+            // It does not panic; if it did, its message has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn write_error(path: &Path, error: &io::Error) -> Error {
+    let source = match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    };
+    Error::Write {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Lets pass what belongs to `targets`, so that other layers' spans cost nothing here.
+fn filter(targets: Vec<String>) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+    FilterFn::new(move |metadata: &Metadata<'_>| {
+        let target = metadata.target();
+        *metadata.level() <= Level::DEBUG
+            && targets
+                .iter()
+                .any(|prefix| target.starts_with(prefix.as_str()))
+    })
+    .with_max_level_hint(LevelFilter::DEBUG)
+}
+
+/// Has every panic write first what was recorded before it.
+fn flush_on_panic(sink: Weak<Sink>) {
+    // A hook cannot be set while this thread panics.
+    if thread::panicking() {
+        return;
+    }
+    let previous = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if let Some(sink) = sink.upgrade() {
+            sink.flush(PATIENCE);
+        }
+        previous(info);
+    }));
+}

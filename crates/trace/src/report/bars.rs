@@ -1,0 +1,146 @@
+//! The bars of the timeline: a track for the caller's thread and one per stream of every lane.
+
+use crate::{
+    analysis::{Activity, Analysis, Merged, Source, activity_name},
+    model::{Interval, Phase},
+};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Most bars of a page; of longer traces most steps are shown by one bar per stretch and track.
+const MOST_BARS: usize = 100_000;
+/// Steps that keep all their bars in that case: so many of the first, the last, the slowest and
+/// those after which the scheduler changed something.
+const KEPT: usize = 20;
+
+/// A row of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Track {
+    /// The lane's name, or `caller`.
+    lane: String,
+    /// What the lane does there.
+    phase: &'static str,
+}
+
+/// All bars.
+#[derive(Default)]
+pub(super) struct Bars {
+    pub(super) tracks: Vec<Track>,
+    pub(super) names: Vec<String>,
+    pub(super) numbers: Vec<f64>,
+    pub(super) thinned: bool,
+    name_places: HashMap<String, usize>,
+}
+
+/// Bars of the first `steps` steps.
+pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
+    let run = &analysis.run;
+    let shown = &run.steps[..steps];
+    let keys: BTreeSet<(Option<usize>, Phase)> = shown
+        .iter()
+        .flat_map(|step| step.activities.iter().map(key))
+        .collect();
+    let places: BTreeMap<_, usize> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, key)| (*key, at))
+        .collect();
+    let name =
+        |lane: Option<usize>| lane.map_or("caller".into(), |lane| run.lanes[lane].to_string());
+    let mut bars = Bars {
+        tracks: keys
+            .iter()
+            .map(|(lane, phase)| Track {
+                lane: name(*lane),
+                phase: phase.name(),
+            })
+            .collect(),
+        ..Bars::default()
+    };
+    let all: usize = shown.iter().map(|step| step.activities.len()).sum();
+    bars.thinned = all > MOST_BARS;
+    let kept = if bars.thinned {
+        kept(analysis, steps)
+    } else {
+        (0..steps).collect()
+    };
+    for (at, step) in shown.iter().enumerate() {
+        match kept.contains(&at) {
+            true => {
+                for activity in &step.activities {
+                    let name = activity_name(analysis.trace, run, activity);
+                    let subregion = match activity.source {
+                        Source::Subregion { number, .. } => number as f64,
+                        Source::Stage { .. } => -1.0,
+                    };
+                    bars.put(
+                        places[&key(activity)],
+                        &name,
+                        (at, subregion),
+                        activity.time,
+                    );
+                }
+            }
+            false => bars.put_merged(&step.activities, &places, at),
+        }
+    }
+    bars
+}
+
+fn key(activity: &Activity) -> (Option<usize>, Phase) {
+    (activity.lane, activity.phase)
+}
+
+/// Steps that keep all their bars.
+fn kept(analysis: &Analysis<'_>, steps: usize) -> BTreeSet<usize> {
+    let mut slowest: Vec<usize> = (0..steps).collect();
+    slowest.sort_by(|a, b| analysis.rows[*b].ms.total_cmp(&analysis.rows[*a].ms));
+    let retuned = (0..steps)
+        .filter(|at| analysis.rows[*at].retuned)
+        .take(KEPT);
+    (0..steps.min(KEPT))
+        .chain(steps.saturating_sub(KEPT)..steps)
+        .chain(slowest.into_iter().take(KEPT))
+        .chain(retuned)
+        .collect()
+}
+
+impl Bars {
+    fn put(&mut self, track: usize, name: &str, (step, subregion): (usize, f64), time: Interval) {
+        let next = self.names.len();
+        let place = match self.name_places.get(name) {
+            Some(place) => *place,
+            None => {
+                self.names.push(name.to_owned());
+                self.name_places.insert(name.to_owned(), next);
+                next
+            }
+        };
+        let us = |nanoseconds: u64| (nanoseconds as f64 / 100.0).round() / 10.0;
+        self.numbers.extend([
+            track as f64,
+            place as f64,
+            step as f64,
+            subregion,
+            us(time.begin()),
+            us(time.length()),
+        ]);
+    }
+
+    /// One bar for all that touch, with the track's name.
+    fn put_merged(
+        &mut self,
+        activities: &[Activity],
+        places: &BTreeMap<(Option<usize>, Phase), usize>,
+        step: usize,
+    ) {
+        for (of, track) in places {
+            let own = activities.iter().filter(|activity| key(activity) == *of);
+            let merged = Merged::of(own.map(|activity| activity.time));
+            let name = format!("{} {}", self.tracks[*track].lane, self.tracks[*track].phase);
+            for stretch in merged.stretches() {
+                self.put(*track, &name, (step, -1.0), *stretch);
+            }
+        }
+    }
+}

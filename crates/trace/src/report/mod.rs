@@ -1,0 +1,136 @@
+//! One page that shows a trace: styles, scripts and data in one file, nothing fetched.
+
+mod bars;
+mod points;
+
+use crate::{
+    analysis::{Analysis, StepRow, Summary, ms},
+    model::Note,
+};
+use serde::Serialize;
+use std::io::{self, Write};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+/// In this order: each uses what stands before it.
+const SCRIPTS: [&str; 4] = [
+    include_str!("base.js"),
+    include_str!("charts.js"),
+    include_str!("timeline.js"),
+    include_str!("page.js"),
+];
+
+/// Most steps that are shown one by one; the summary is of all.
+const MOST_STEPS: usize = 50_000;
+/// Most occupancies, evenly taken.
+const MOST_OCCUPANCIES: usize = 40;
+/// Most decisions and notes.
+const MOST_LINES: usize = 300;
+
+/// What the page's scripts are handed.
+#[derive(Serialize)]
+struct Data<'a> {
+    summary: &'a Summary,
+    lanes: Vec<&'a str>,
+    rows: &'a [StepRow],
+    tracks: Vec<bars::Track>,
+    names: Vec<String>,
+    /// Six numbers a bar: track, name, index of the step, subregion or −1, begin and length in
+    /// microseconds.
+    bars: Vec<f64>,
+    /// Whether only some steps have all their bars.
+    thinned: bool,
+    points: Vec<points::RatePoint>,
+    occupancies: Vec<points::Occupancy<'a>>,
+    lines: Vec<Line>,
+}
+
+/// A decision or a note.
+#[derive(Serialize)]
+struct Line {
+    at_ms: f64,
+    /// `decision`, or the note's level.
+    kind: String,
+    text: String,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// What `to` says.
+pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<()> {
+    let steps = analysis.rows.len().min(MOST_STEPS);
+    let bars = bars::collect(analysis, steps);
+    let data = Data {
+        summary: &analysis.summary,
+        lanes: analysis.lanes().collect(),
+        rows: &analysis.rows[..steps],
+        tracks: bars.tracks,
+        names: bars.names,
+        bars: bars.numbers,
+        thinned: bars.thinned,
+        points: points::rates(analysis),
+        occupancies: points::occupancies(analysis, MOST_OCCUPANCIES),
+        lines: lines(analysis),
+    };
+    // Nothing in it may end the element it stands in; outside of strings JSON has no such sign.
+    let json = serde_json::to_string(&data)?.replace('<', "\\u003c");
+    let mut rest = PAGE;
+    for (mark, texts) in [
+        ("/*STYLE*/", &[STYLE][..]),
+        ("/*DATA*/", &[json.as_str()]),
+        ("/*SCRIPT*/", &SCRIPTS),
+    ] {
+        let (before, after) = rest.split_once(mark).unwrap_or((rest, ""));
+        to.write_all(before.as_bytes())?;
+        for text in texts {
+            to.write_all(text.as_bytes())?;
+        }
+        rest = after;
+    }
+    to.write_all(rest.as_bytes())?;
+    to.flush()
+}
+
+fn lines(analysis: &Analysis<'_>) -> Vec<Line> {
+    let trace = analysis.trace;
+    let changes = trace.retunes.iter().map(|one| Line {
+        at_ms: ms(one.at),
+        kind: "decision".into(),
+        text: decision(one),
+    });
+    let notes = trace.notes.iter().map(|note| Line {
+        at_ms: ms(note.at),
+        kind: note.level.to_string(),
+        text: described(note),
+    });
+    let mut lines: Vec<Line> = changes.chain(notes).collect();
+    lines.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
+    lines.truncate(MOST_LINES);
+    lines
+}
+
+fn decision(retune: &crate::model::Retune) -> String {
+    let place = retune
+        .subregion
+        .map_or(String::new(), |one| format!(", subregion {one}"));
+    let change = match (retune.theta_before, retune.theta) {
+        (Some(before), Some(after)) => format!(" θ {before} → {after}:"),
+        (None, Some(after)) => format!(" θ {after}:"),
+        _ => String::new(),
+    };
+    let (step, policy, reason) = (retune.step, &retune.policy, &retune.reason);
+    format!("step {step}{place}, {policy}:{change} {reason}")
+}
+
+fn described(note: &Note) -> String {
+    let fields: Vec<String> = note
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    match fields.is_empty() {
+        true => note.message.to_string(),
+        false => format!("{} ({})", note.message, fields.join(", ")),
+    }
+}

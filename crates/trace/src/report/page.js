@@ -1,0 +1,212 @@
+
+// The page around the charts: tiles, tables, what is chosen.
+
+let chosenSteps = null;
+function selection() {
+  return chosenSteps;
+}
+// Chooses steps by their places among all, or none of them.
+function chooseSteps(first, last) {
+  chosenSteps = first === null ? null : [first, last];
+  const field = byId("filter-step");
+  const names = chosenSteps && chosenSteps.map((at) => data.rows[at].step);
+  field.value = names ? (names[0] === names[1] ? names[0] : names.join("-")) : "";
+  timeline.setFilter({ steps: chosenSteps });
+  timeline.showSteps(chosenSteps);
+  for (const chart of charts) if (chart !== timeline) chart.draw();
+  table.mark();
+}
+byId("filter-step").addEventListener("change", (event) => {
+  const found = event.target.value.trim().match(/^(\d+)\s*(?:[-–:]\s*(\d+))?$/);
+  if (!found) return chooseSteps(null);
+  const place = (name) => data.rows.findIndex((row) => row.step >= Number(name));
+  const first = place(found[1]);
+  const last = found[2] ? data.rows.findLastIndex((row) => row.step <= Number(found[2])) : first;
+  first < 0 || last < first ? chooseSteps(null) : chooseSteps(first, last);
+});
+byId("filter-subregion").addEventListener("change", (event) => {
+  const text = event.target.value.trim();
+  timeline.setFilter({ subregion: /^\d+$/.test(text) ? Number(text) : null });
+});
+
+function head() {
+  const { summary } = data;
+  const { program, machine } = summary;
+  const name = [program.name, program.version].filter(Boolean).join(" ") || "a program";
+  document.title = `${name}: trace`;
+  byId("title").textContent = name + (program.arguments ? " " + program.arguments.join(" ") : "");
+  const when = new Date(summary.start_unix_ms).toISOString().slice(0, 16).replace("T", " ");
+  const parts = [machine.processor, `${machine.cores} threads`, ...(machine.gpus || []), machine.system,
+    summary.device, when + " UTC"];
+  byId("subtitle").textContent = parts.filter(Boolean).join(" · ");
+  byId("damage").hidden = !summary.damage;
+  byId("damage").textContent = summary.damage ? "Incomplete: " + summary.damage + "." : "";
+  byId("thinned").textContent = data.thinned ? "Most steps are drawn by one bar per stretch; the first, the last, the slowest and those that the scheduler changed have all their bars." : "";
+}
+
+function tiles() {
+  const { summary } = data;
+  const half = `half within ${duration(summary.step_ms.lower_quartile)} and ${duration(summary.step_ms.upper_quartile)}`;
+  const all = [
+    ["steps", "steps", number(summary.steps, 7), duration(summary.total_ms) + " together"],
+    ["step_ms.median", "median step", duration(summary.step_ms.median), half],
+    ...Object.entries(summary.lanes).map(([name, lane]) =>
+      [`lanes.${name}.utilisation`, `${name} computes`, percent(lane.utilisation), duration(lane.busy) + " busy"]),
+    ["imbalance", "imbalance", percent(summary.imbalance), "how much earlier one lane is ready"],
+    ["overlap", "overlap", percent(summary.overlap), "of transfers hidden by computing"],
+    ["critical_path_ms", "critical path", duration(summary.critical_path_ms), percent(summary.critical_path_ms / summary.total_ms) + " of the time"],
+    ["settle_steps", "settled after", summary.settle_steps === null ? "–" : summary.settle_steps + " steps",
+      (summary.share || summary.theta || {}).oscillates ? "goes to and fro" : "until the split stays"],
+  ];
+  for (const [key, what, value, note] of all) {
+    // What the trace cannot know is left out.
+    if (value === "–") continue;
+    const tile = element("div", { class: "tile", "data-key": key },
+      element("div", { class: "what" }, what), element("div", { class: "value" }, value), element("div", { class: "note" }, note));
+    byId("tiles").append(tile);
+  }
+}
+
+function lanes() {
+  const { summary } = data;
+  for (const name of data.lanes) {
+    const lane = summary.lanes[name];
+    const part = (ms, color) => element("span", { style: `width:${(100 * ms) / summary.total_ms}%;background:var(--${color})` });
+    const stack = element("div", { class: "stack" }, part(lane.busy, `lane-${data.lanes.indexOf(name) % 4}`), part(lane.waiting, "waiting"), part(lane.idle, "idle"));
+    const moved = lane.overlap === null ? "" : `; transfers ${duration(lane.transfers)}, ${percent(lane.overlap)} hidden`;
+    const text = `busy ${duration(lane.busy)}, waiting ${duration(lane.waiting)}, idle ${duration(lane.idle)}${moved}`;
+    byId("lanes").append(element("div", { class: "lane" }, element("b", {}, name), stack, element("div", { class: "text" }, text)));
+  }
+  const legend = byId("legend");
+  for (const [phase, name] of [["upload", "upload"], ["download", "download"], ["exchange", "exchange"]]) {
+    if (data.tracks.some((track) => track.phase === phase)) legend.append(key(`--${phase}`, name));
+  }
+  data.lanes.forEach((lane, at) => legend.append(key(`--lane-${at % 4}`, `${lane} computes`)));
+  if (data.tracks.some((track) => track.lane === "caller")) legend.append(key("--caller", "the caller's thread"));
+}
+const key = (color, name) => element("span", {}, element("i", { style: `background:var(${color})` }), name);
+
+function lists() {
+  const { summary } = data;
+  byId("findings").hidden = !summary.advice.length;
+  byId("advice").append(...summary.advice.map((text) => element("li", {}, text)));
+  byId("slow-card").hidden = !summary.slowest.length;
+  byId("slow").append(...summary.slowest.map((slow) =>
+    element("li", {}, `step ${slow.step}, ${duration(slow.ms)}: ${slow.cause}`)));
+  const most = summary.critical_path.length ? summary.critical_path[0].ms : 1;
+  byId("path").append(...summary.critical_path.slice(0, 12).map((part) =>
+    element("div", { class: "row" }, element("span", { class: "name", title: part.what }, part.what),
+      element("span", { class: "meter" }, element("i", { style: `width:${(100 * part.ms) / most}%` })),
+      element("span", { class: "number" }, `${duration(part.ms)}`))));
+  byId("lines-card").hidden = !data.lines.length;
+  byId("lines").append(...data.lines.map((line) => element("tr", {},
+    element("td", {}, duration(line.at_ms)), element("td", {}, line.kind), element("td", {}, line.text))));
+}
+
+function stages() {
+  const entries = Object.entries(data.summary.stages).sort((a, b) => b[1].total_ms - a[1].total_ms);
+  const heads = ["stage", "count", "total", "own", "median per step", "middle half", "per M pairs", "per M tests"];
+  const known = (pick) => entries.some(([, stage]) => pick(stage) !== null);
+  const shown = [true, true, true, true, true, true, known((stage) => stage.ms_per_million_pairs), known((stage) => stage.ms_per_million_tests)];
+  const row = (kind, cells) => element("tr", {}, ...cells.filter((_, at) => shown[at]).map((text) => element(kind, {}, text)));
+  byId("stages").append(element("thead", {}, row("th", heads)), element("tbody", {}, ...entries.map(([name, stage]) =>
+    row("td", [name, number(stage.count, 7), duration(stage.total_ms), duration(stage.self_ms), duration(stage.per_step_ms.median),
+      `${duration(stage.per_step_ms.lower_quartile)} … ${duration(stage.per_step_ms.upper_quartile)}`,
+      duration(stage.ms_per_million_pairs), duration(stage.ms_per_million_tests)]))));
+}
+
+// The table of steps, a page at a time, in any order.
+const table = (() => {
+  const PAGE = 25;
+  const all = [
+    ["step", (row) => row.step, (v) => String(v)], ["begin", (row) => row.begin_ms, duration], ["time", (row) => row.ms, duration],
+    ["critical path", (row) => row.critical_path_ms, duration], ["points", (row) => row.points, large], ["pairs", (row) => row.pairs, large],
+    ["tested", (row) => row.work, large], ["θ", (row) => (row.theta === "inf" ? Infinity : row.theta), number],
+    ["CPU share", (row) => row.share, percent], ["imbalance", (row) => row.imbalance, percent], ["overlap", (row) => row.overlap, percent],
+    ...data.lanes.map((lane, at) => [`${lane} busy`, (row) => row.lanes[at][0], duration]),
+  ];
+  const columns = all.filter(([, pick]) => data.rows.some((row) => pick(row) !== null));
+  let order = data.rows.map((_, at) => at);
+  let [sorted, up, page] = [0, true, 0];
+  const pages = Math.ceil(order.length / PAGE);
+  function draw() {
+    const heads = columns.map(([name], at) => element("th", {}, name + (at === sorted ? (up ? " ↑" : " ↓") : "")));
+    heads.forEach((cell, at) => cell.addEventListener("click", () => sort(at)));
+    const shown = order.slice(page * PAGE, (page + 1) * PAGE).map((place) => {
+      const row = data.rows[place];
+      const made = element("tr", { "data-place": place }, ...columns.map(([, pick, text]) => element("td", {}, text(pick(row)))));
+      made.addEventListener("click", () => chooseSteps(place, place));
+      return made;
+    });
+    byId("steps").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...shown));
+    byId("page-place").textContent = pages > 1 ? `${page + 1} of ${pages}` : "";
+    mark();
+  }
+  function mark() {
+    for (const row of document.querySelectorAll("#steps tbody tr")) {
+      const place = Number(row.dataset.place);
+      row.classList.toggle("chosen", Boolean(chosenSteps && place >= chosenSteps[0] && place <= chosenSteps[1]));
+    }
+  }
+  function sort(at) {
+    up = at === sorted ? !up : at === 0;
+    sorted = at;
+    const pick = columns[at][1];
+    const value = (place) => pick(data.rows[place]) ?? -Infinity;
+    order.sort((a, b) => { const [x, y] = [value(a), value(b)]; return (x < y ? -1 : x > y ? 1 : a - b) * (up ? 1 : -1); });
+    page = 0;
+    draw();
+  }
+  function turn(by) {
+    page = Math.max(0, Math.min(pages - 1, page + by));
+    draw();
+  }
+  byId("page-back").addEventListener("click", () => turn(-1));
+  byId("page-on").addEventListener("click", () => turn(1));
+  return { draw, mark };
+})();
+
+function makeCharts() {
+  const column = (pick) => data.rows.map(pick);
+  const some = (values) => values.some((value) => value !== null);
+  stepChart("step-times", { yText: axisTime, yName: "", series: [
+    { name: "step", values: column((row) => row.ms), color: () => colors.accent, text: duration },
+    { name: "critical path", values: column((row) => row.critical_path_ms), color: () => colors["lane-1"], text: duration },
+  ] });
+  const [shares, thetas] = [column((row) => row.share), column((row) => row.theta)];
+  const optional = (card, present, make) => {
+    byId(card).hidden = !present;
+    if (present) make();
+  };
+  optional("share-card", some(shares), () => {
+    stepChart("shares", { yText: percent, range: [0, 1], series: [{ name: "share", values: shares, color: () => colors["lane-0"], text: percent }] }).marks = true;
+  });
+  optional("theta-card", some(thetas), () => {
+    stepChart("thetas", { yText: (v) => number(v), series: [{ name: "θ", values: thetas, color: () => colors.mark, text: (v) => number(v) }] });
+  });
+  optional("occupancy-card", data.occupancies.length > 0, occupancyChart);
+  optional("rate-card", data.points.length > 0, rateChart);
+}
+
+function drawAll() {
+  readColors();
+  for (const chart of charts) chart.draw();
+}
+byId("theme").addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).getPropertyValue("--page").trim() === "#10141b";
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  drawAll();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+new ResizeObserver(drawAll).observe(document.body);
+
+readColors();
+head();
+tiles();
+lanes();
+lists();
+stages();
+makeCharts();
+table.draw();
+drawAll();
+document.body.dataset.ready = String(Math.round(performance.now()));

@@ -1,0 +1,78 @@
+//! Writing a trace, line by line.
+
+use crate::model::{End, FORMAT, Header, Machine, Program, Record, VERSION};
+use std::{
+    io::{self, Write},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+impl Header {
+    /// The header of a trace that starts now, on this machine.
+    pub fn now(program: Program) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let milliseconds = since.map_or(0, |since| since.as_millis());
+        Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            program,
+            machine: Machine::here(),
+            start_unix_ms: u64::try_from(milliseconds).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Writes records to anything that takes bytes.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    to: W,
+    line: Vec<u8>,
+    records: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header; give it buffered output.
+    ///
+    /// # Errors
+    /// What `to` says.
+    pub fn new(to: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self {
+            to,
+            line: Vec::new(),
+            records: 0,
+        };
+        writer.write(&Record::Header(header.clone()))?;
+        Ok(writer)
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// What the output says; the line may then be there in part.
+    pub fn write(&mut self, record: &Record) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, record)?;
+        self.line.push(b'\n');
+        self.to.write_all(&self.line)?;
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Hands on what is buffered.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    /// Writes the last line, which tells readers that nothing is missing, and gives the output back.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub fn finish(mut self, at: u64) -> io::Result<W> {
+        let records = self.records;
+        self.write(&Record::End(End { at, records }))?;
+        self.to.flush()?;
+        Ok(self.to)
+    }
+}

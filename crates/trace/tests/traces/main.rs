@@ -1,0 +1,10 @@
+//! Traces as programs write and read them.
+
+mod analysis;
+mod compare;
+mod export;
+mod made;
+mod reading;
+mod recording;
+mod report;
+mod schema;

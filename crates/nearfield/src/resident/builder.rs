@@ -45,7 +45,8 @@ impl ResidentBuilder {
         self
     }
 
-    /// How cells and targets are mapped to threads.
+    /// How cells and targets are mapped to threads. [`Strategy::Auto`] is [`Strategy::Flat`] here:
+    /// timing would have to wait for the device.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self

@@ -1,8 +1,6 @@
 //! Every way of asking the engine gives the contract's neighbours, bit for bit.
 
-mod common;
-
-use common::{Fingerprint, Settings, as_vectors, engine_for, fingerprints, labels, rule_of};
+use crate::common::{Fingerprint, Settings, as_vectors, engine_for, fingerprints, labels, rule_of};
 use nearfield::{SimdLevel, prelude::*};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},

@@ -1,8 +1,6 @@
 //! Lists under a memory limit: complete within it, refused with the bytes needed beyond it.
 
-mod common;
-
-use common::{Settings, as_vectors, builder_for, fill};
+use crate::common::{Settings, as_vectors, builder_for, fill};
 use nearfield::{Engine, Error, ListOrder};
 use nearfield_testkit::{
     cloud::Cloud,

@@ -1,8 +1,6 @@
 //! Kernels over stored lists give what fused traversals give.
 
-mod common;
-
-use common::{Fingerprint, Settings, engine_for, fingerprints, labels};
+use crate::common::{Fingerprint, Settings, engine_for, fingerprints, labels};
 use nearfield::{Engine, ListKind, Reduce, SimdLevel, SphDensity, WendlandC2, prelude::*};
 use nearfield_testkit::{
     cloud::Cloud,

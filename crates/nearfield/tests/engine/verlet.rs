@@ -1,8 +1,6 @@
 //! Lists with a skin give exactly the pairs within the radius, step after step.
 
-mod common;
-
-use common::{Fingerprint, Settings, builder_for, fingerprints, labels};
+use crate::common::{Fingerprint, Settings, builder_for, fingerprints, labels};
 use nearfield::{Engine, Error, ListKind, Refresh, VerletLists, prelude::*};
 use nearfield_testkit::{
     cloud::Cloud,

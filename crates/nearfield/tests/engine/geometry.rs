@@ -1,8 +1,6 @@
 //! The geometry of pairs is the contract's, images included.
 
-mod common;
-
-use common::{Settings, builder_for, fill};
+use crate::common::{Settings, builder_for, fill};
 use nearfield::{Engine, Error, ListOrder, NeighborPair, PairGeometry, SimdLevel};
 use nearfield_testkit::{
     conformance::{Case, Level, Runner},

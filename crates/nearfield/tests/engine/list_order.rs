@@ -1,8 +1,6 @@
 //! Sorted lists are the same bytes however they were found.
 
-mod common;
-
-use common::{Settings, builder_for, engine_for, fill};
+use crate::common::{Settings, builder_for, engine_for, fill};
 use nearfield::{Csr, Error, ListOrder, SimdLevel};
 use nearfield_testkit::{
     cloud::Cloud,

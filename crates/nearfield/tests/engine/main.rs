@@ -1,0 +1,15 @@
+//! Everything that engines promise on the CPU. One program for all of it, because each would compile
+//! the same traversals anew.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod basics;
+mod conformance;
+mod double;
+mod geometry;
+mod list_order;
+mod memory_limit;
+mod over_lists;
+mod radii;
+mod verlet;

@@ -286,10 +286,7 @@ impl Engine {
 
     /// How crowded cells of the radius' edge are, and the finest cells whose table is no burden.
     fn crowding(&self, bounds: &Bounds) -> (Class, u32) {
-        let (edges, extent) = (self.lattice.edges(), bounds.extent());
-        let cells: f64 = (0..3)
-            .map(|axis| extent[axis] / edges[axis] + 1.0)
-            .product();
+        let cells = cells_of(bounds.extent(), self.lattice.edges());
         let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
         let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MOST_CELLS * points as f64;
         let finest = (2..=3).rev().find(affordable).unwrap_or(1);
@@ -320,10 +317,7 @@ impl Engine {
     /// Writes the lists of one pair of sets; false when the CPU lane has to.
     fn list_on_gpu(&mut self, at: usize, sets: usize) -> Result<bool, Error> {
         let mut lists = std::mem::take(&mut self.pairs[at].lists);
-        let kind = match self.settings.lists {
-            ListKind::Full => gpu::ListKind::Full,
-            ListKind::Half => gpu::ListKind::Half,
-        };
+        let kind = on_device(self.settings.lists);
         let found = self.gpu.as_ref().and_then(|side| {
             side.attempt(|state| {
                 let strategy = state.sort(self)?;
@@ -390,13 +384,25 @@ impl Engine {
     }
 }
 
+/// The kind of lists, in the words of the GPU lane.
+pub(crate) fn on_device(kind: ListKind) -> gpu::ListKind {
+    match kind {
+        ListKind::Full => gpu::ListKind::Full,
+        ListKind::Half => gpu::ListKind::Half,
+    }
+}
+
+/// Cells that a box has, about.
+fn cells_of(extent: [f64; 3], edges: [f64; 3]) -> f64 {
+    (0..3)
+        .map(|axis| extent[axis] / edges[axis] + 1.0)
+        .product()
+}
+
 /// Cells to a radius for so many points in a box: finer ones test fewer candidates, but their table
 /// has to be filled every step. `edges` are those of one cell to a radius.
 pub(crate) fn finer_cells(points: usize, extent: [f64; 3], edges: [f64; 3]) -> u32 {
-    let cells: f64 = (0..3)
-        .map(|axis| extent[axis] / edges[axis] + 1.0)
-        .product();
-    let points = points.max(1) as f64;
+    let (cells, points) = (cells_of(extent, edges), points.max(1) as f64);
     match points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
         true => 2,
         false => 1,

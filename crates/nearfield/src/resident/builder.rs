@@ -2,7 +2,7 @@
 
 use super::ResidentEngine;
 use crate::{Device, Error, ListKind, Strategy};
-use nearfield_gpu::{self as gpu, GpuLane, cudarc::driver::CudaStream};
+use nearfield_gpu::{GpuLane, cudarc::driver::CudaStream};
 use nearfield_grid::{Bounds, Domain, Radius};
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ pub struct ResidentBuilder {
     pub(super) subdivision: u32,
     pub(super) strategy: Strategy,
     pub(super) within: Bounds,
-    lists: ListKind,
+    pub(super) lists: ListKind,
 }
 
 impl ResidentBuilder {
@@ -39,9 +39,9 @@ impl ResidentBuilder {
         self
     }
 
-    /// Cells per radius along each axis; 0, the default, chooses by the points.
+    /// Cells per radius along each axis, at most 8; 0, the default, chooses by the points.
     pub fn subdivision(mut self, cells_per_radius: u32) -> Self {
-        self.subdivision = cells_per_radius;
+        self.subdivision = cells_per_radius.min(8);
         self
     }
 
@@ -66,13 +66,6 @@ impl ResidentBuilder {
             max: high.map(f64::from),
         };
         self
-    }
-
-    pub(super) fn kind(&self) -> gpu::ListKind {
-        match self.lists {
-            ListKind::Full => gpu::ListKind::Full,
-            ListKind::Half => gpu::ListKind::Half,
-        }
     }
 
     /// Starts an engine that does everything on `stream`.

@@ -50,7 +50,7 @@ pub use lists::ResidentLists;
 pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
 pub use traverse::ResidentTraversal;
 
-use crate::{Error, GpuReport, PairKernel, PointSetId};
+use crate::{Error, GpuReport, PairKernel, PointSetId, gpu::on_device};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairScratch};
 use sets::ResidentSet;
@@ -162,7 +162,7 @@ impl ResidentEngine {
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let of = pair(&self.lattice, &self.sets, targets, sources)?;
-        let (kind, strategy) = (self.settings.kind(), self.settings.strategy);
+        let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
         self.lane
             .count_resident(of, kind, strategy, counts, &mut self.scratch())
             .map_err(Error::Gpu)
@@ -179,7 +179,7 @@ impl ResidentEngine {
         sources: PointSetId,
     ) -> Result<(), Error> {
         let of = pair(&self.lattice, &self.sets, targets, sources)?;
-        let (kind, strategy) = (self.settings.kind(), self.settings.strategy);
+        let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
         let lists = self.lists.entry((targets.0, sources.0)).or_default();
         lists.current = false;
         let storage = &mut lists.storage;

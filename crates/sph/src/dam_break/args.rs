@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long, value_name = "T_END")]
     pub seconds: Option<f64>,
 
-    /// A small run of about ten seconds: fewer particles and frames
+    /// A small run: fewer particles and frames
     #[arg(long)]
     pub quick: bool,
 

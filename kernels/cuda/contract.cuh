@@ -47,6 +47,7 @@ struct Points {
     u32 cells;              // cells of the table
     u32 count;              // points
     u32 pad[3];             // dense: empty cells on either side, which no point may be in
+    const u32* slots;       // targets that are a share of a set: their places in the whole set, else null
 };
 
 constexpr int BRICK = 8;

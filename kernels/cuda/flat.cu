@@ -108,7 +108,7 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
                         const float4 source = __ldg(points.at + run.x + j);
                         const float d2 = squared(__fsub_rn(source.x, target.x), __fsub_rn(source.y, target.y),
                                                  __fsub_rn(source.z, target.z));
-                        bool hit = d2 <= r2 && run.x + j != target.slot;
+                        bool hit = d2 <= r2 && run.x + j != target.itself;
                         if (j > 0) hit = hit && run.x + j < run.y;
                         if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
                         if (hit) rings.push(__float_as_uint(source.w));

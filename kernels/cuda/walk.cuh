@@ -28,7 +28,8 @@ struct Image {
 // A target and what is asked of its pairs.
 struct Target {
     float x, y, z;
-    u32 slot;            // sorted place
+    u32 slot;            // sorted place among the targets
+    u32 itself;          // the same among the sources, where both are one set
     u32 index;           // the caller's
     int4 wraps;
 };
@@ -40,6 +41,7 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     target.y = at.y;
     target.z = at.z;
     target.slot = slot;
+    target.itself = walk.targets.slots ? walk.targets.slots[slot] : slot;
     target.index = __float_as_uint(at.w);
     target.wraps = make_int4(0, 0, 0, 0);
     if (walk.lattice.periodic && *walk.targets.any_wrapped) target.wraps = walk.targets.wraps[slot];
@@ -164,7 +166,7 @@ __device__ __forceinline__ void visit_open(const Walk& walk, const Target& targe
                     const float dy = __fsub_rn(source.y, target.y);
                     const float dz = __fsub_rn(source.z, target.z);
                     const float d2 = squared(dx, dy, dz);
-                    bool hit = d2 <= r2 && !(SAME && k + j == target.slot);
+                    bool hit = d2 <= r2 && !(SAME && k + j == target.itself);
                     if (j > 0) hit = hit && k + j < run.y;
                     if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
                     work.visit(hit, k + j, dx, dy, dz, d2, source.w);
@@ -286,7 +288,7 @@ __device__ __forceinline__ void visit_pair(
     const float dy = __fadd_rn(__fsub_rn(source.y, target.y), shift.y);
     const float dz = __fadd_rn(__fsub_rn(source.z, target.z), shift.z);
     const float d2 = squared(dx, dy, dz);
-    const bool itself = walk.same_set && k == target.slot && a == 0 && b == 0 && c == 0;
+    const bool itself = walk.same_set && k == target.itself && a == 0 && b == 0 && c == 0;
     bool hit = real && d2 <= walk.lattice.r2 && !itself;
     if (HALF) hit = hit && wanted<HALF>(target.index, source_index, a, b, c);
     work.visit(hit, k, dx, dy, dz, d2, source.w);

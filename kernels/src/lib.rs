@@ -65,6 +65,15 @@ pub const GRID: Source = Source {
     ],
 };
 
+/// The targets of a lane that works beside another one.
+pub const SHARE: Source = Source {
+    name: "share",
+    text: include_str!("../cuda/share.cu"),
+    headers: &[CONTRACT],
+    launches_children: false,
+    kernels: &["share_count", "share_bounds", "share_place", "share_table"],
+};
+
 /// Traversal by one thread per target.
 pub const FLAT: Source = Source {
     name: "flat",
@@ -93,7 +102,7 @@ pub const CHILDREN: Source = Source {
 };
 
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
 
 /// The sources that become programs with the macros of a traversal.
 pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN];

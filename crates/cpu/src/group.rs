@@ -4,9 +4,10 @@
 //! superset of the neighbours of each of its targets, in the order of the grid's runs.
 
 use crate::{
-    SetRadii, SortedRadii,
+    SetRadii, Share, SortedRadii,
     aligned::Aligned,
     candidates::Candidates,
+    share::Tally,
     simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
 };
 use nearfield_grid::{Cell, Cells, Grid, Run, Sweep};
@@ -66,6 +67,8 @@ pub(crate) struct Walk<'a> {
     /// Whether only the targets themselves and what comes after them are candidates, so that every
     /// pair of a set is met once; for open domains.
     pub(crate) ahead: bool,
+    /// Which targets are searched for, if not all.
+    pub(crate) share: Option<Share<'a>>,
 }
 
 /// Squared radii per sorted point, where they are not all the lattice's.
@@ -137,6 +140,8 @@ pub(crate) struct Groups<'a> {
     sweep: Sweep<'a>,
     /// A cell taken from `cells` whose targets, or the last of them, are yet to come.
     rest: Option<(Cell, Range<usize>)>,
+    /// What was taken of a share.
+    tally: Option<Tally<'a>>,
 }
 
 impl Groups<'_> {
@@ -177,15 +182,17 @@ impl Groups<'_> {
     fn next_cells(&mut self) -> Option<(Cell, i64, Range<usize>)> {
         let (cell, mut slots) = match self.rest.take() {
             Some(rest) => rest,
-            None => self.cells.next()?,
+            None => self.next_cell()?,
         };
         let mut more = 0;
         while slots.len() < FEW_TARGETS {
-            let Some((next, more_slots)) = self.cells.next() else {
+            let Some((next, more_slots)) = self.next_cell() else {
                 break;
             };
             let apart = next[0] - cell[0];
-            let same_row = next[1..] == cell[1..] && apart < LONGEST_GROUP;
+            // Of a share, cells between may have been left out.
+            let same_row =
+                next[1..] == cell[1..] && apart < LONGEST_GROUP && more_slots.start == slots.end;
             if !same_row || slots.len() + more_slots.len() > 2 * FEW_TARGETS {
                 self.rest = Some((next, more_slots));
                 break;
@@ -194,6 +201,21 @@ impl Groups<'_> {
             more = apart;
         }
         Some((cell, more, slots))
+    }
+
+    /// The next cell with targets to be searched for.
+    #[inline(always)]
+    fn next_cell(&mut self) -> Option<(Cell, Range<usize>)> {
+        let Some(tally) = &mut self.tally else {
+            return self.cells.next();
+        };
+        let index = self.walk.targets.points().index();
+        loop {
+            let (cell, slots) = self.cells.next()?;
+            if tally.takes(cell, &index[slots.clone()]) {
+                return Some((cell, slots));
+            }
+        }
     }
 
     /// [`next`](Self::next) where the domain is periodic.
@@ -205,7 +227,7 @@ impl Groups<'_> {
         let walk = self.walk;
         let (cell, slots) = match self.rest.take() {
             Some(rest) => rest,
-            None => self.cells.next()?,
+            None => self.next_cell()?,
         };
         let end = walk.same_wrap_until(&slots);
         if end < slots.end {
@@ -254,6 +276,7 @@ impl Walk<'_> {
             cells: self.targets.cells(slots),
             sweep: self.sources.sweep(),
             rest: None,
+            tally: self.share.map(Tally::new),
         }
     }
 

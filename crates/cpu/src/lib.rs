@@ -27,6 +27,13 @@
 //! carry their squared radii, and count when within the larger of theirs and the target's (which is
 //! below any square where only the sources' count).
 //!
+//! # Shares
+//!
+//! A lane that works beside another one searches for the targets of some bricks only:
+//! [`PairOfSets::share`] names them, learns which points were taken, and how long it took.
+//! [`CpuLane::search_share`] writes such lists into one part of a storage
+//! whose other part the other lane fills.
+//!
 //! # What others rely on
 //!
 //! The set of neighbours is the contract's, bit for bit, at every [`SimdLevel`]. The order inside
@@ -42,6 +49,7 @@ mod error;
 mod evaluate;
 mod geometry;
 mod group;
+mod joint;
 mod lists;
 mod measured;
 mod mutual;
@@ -49,6 +57,7 @@ mod over_lists;
 mod pool;
 mod radii;
 mod search;
+mod share;
 mod simd;
 mod storage;
 mod stored;
@@ -58,11 +67,13 @@ mod work;
 pub use coordinate::Coordinate;
 pub use error::Error;
 pub use geometry::{NeighborPair, PairGeometry};
+pub use joint::{JointLists, ShareOfLists};
 pub use lists::{ListOrder, NeighborLists};
 pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;
 pub use radii::{RadiusRule, SetRadii, SortedRadii};
 pub use search::{ListKind, PairOfSets};
+pub use share::{Share, Spent};
 pub use simd::SimdLevel;
 pub use storage::{Lender, LentMemory};
 pub use stored::StoredPairs;

@@ -18,10 +18,10 @@ use std::sync::{
 /// Neighbours of every target, in the caller's order and numbering.
 #[derive(Debug, Default)]
 pub struct NeighborLists {
-    start: Storage<u64>,
-    count: Storage<u32>,
-    indices: Storage<u32>,
-    pairs: u64,
+    pub(crate) start: Storage<u64>,
+    pub(crate) count: Storage<u32>,
+    pub(crate) indices: Storage<u32>,
+    pub(crate) pairs: u64,
 }
 
 /// Order of the neighbours inside a list.
@@ -213,7 +213,7 @@ impl NeighborLists {
     }
 
     /// Room in lent memory, an eighth more than is needed where it has to be lent anew.
-    fn borrow<L: Lender>(
+    pub(crate) fn borrow<L: Lender>(
         &mut self,
         targets: usize,
         entries: usize,
@@ -277,66 +277,38 @@ impl NeighborLists {
         streams: usize,
         write: impl FnOnce(&ListWriter<'_>),
     ) -> Result<(), Error> {
-        let capacity = self.indices.len() as u64;
-        let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
-        let writer = ListWriter {
-            start: SharedMut::new(&mut self.start),
-            count: SharedMut::new(&mut self.count),
-            storage: SharedMut::new(&mut self.indices),
-            capacity,
-            chunk: share.clamp(SMALL_CHUNK, CHUNK),
-            next: AtomicU64::new(0),
-            overflow: Mutex::default(),
-            failed: AtomicU64::new(0),
-        };
-        write(&writer);
-        let used = writer.next.load(Ordering::Relaxed).min(capacity);
-        let failed = writer.failed.load(Ordering::Relaxed);
-        let overflow = writer
-            .overflow
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        if failed > 0 {
+        let places = (&mut *self.start, &mut *self.count);
+        let written = written(places, &mut self.indices, streams, write);
+        if let Some(entries) = written.failed {
             self.forget();
-            return Err(out_of_memory(failed));
+            return Err(out_of_memory(entries));
         }
-        if !overflow.is_empty() {
-            self.take_in(used, overflow)?;
+        if !written.overflow.is_empty() {
+            let base = self.take_in(written.used, written.overflow)?;
+            let starts = self.start.iter_mut();
+            starts.for_each(|start| *start = base.resolve(*start));
         }
         self.pairs = self.count.par_iter().map(|&count| u64::from(count)).sum();
         Ok(())
     }
 
-    /// Moves overflow blocks behind the first `used` entries of a grown storage.
-    fn take_in(&mut self, used: u64, overflow: Vec<(u64, Vec<u32>)>) -> Result<(), Error> {
+    /// Moves overflow blocks behind the first `used` entries of a grown storage; says where they are
+    /// now.
+    pub(crate) fn take_in(&mut self, used: u64, overflow: Vec<Block>) -> Result<Moved, Error> {
         let more: u64 = overflow.iter().map(|(_, block)| block.len() as u64).sum();
         if let Err(error) = self.grow(used + more + (used + more) / 8, used) {
             self.forget();
             return Err(error);
         }
-        let mut base = vec![
-            0u64;
-            overflow
-                .iter()
-                .map(|(id, _)| *id as usize + 1)
-                .max()
-                .unwrap_or(0)
-        ];
+        let blocks = overflow.iter().map(|(id, _)| *id as usize + 1);
+        let mut base = vec![0u64; blocks.max().unwrap_or(0)];
         let mut next = used as usize;
         for (id, block) in &overflow {
             base[*id as usize] = next as u64;
             self.indices[next..next + block.len()].copy_from_slice(block);
             next += block.len();
         }
-        for start in self
-            .start
-            .iter_mut()
-            .filter(|start| **start & OVERFLOW != 0)
-        {
-            let id = (*start & !OVERFLOW) >> OFFSET_BITS;
-            *start = base[id as usize] + (*start & ((1 << OFFSET_BITS) - 1));
-        }
-        Ok(())
+        Ok(Moved(base))
     }
 
     /// Makes the storage `room` entries long, keeping the first `keep`.
@@ -352,10 +324,74 @@ impl NeighborLists {
     }
 
     /// Leaves no lists rather than half-written ones.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.start.clear();
         self.count.clear();
         self.pairs = 0;
+    }
+}
+
+/// An overflow block with its number.
+pub(crate) type Block = (u64, Vec<u32>);
+
+/// Where overflow blocks have come to lie.
+#[derive(Debug, Default)]
+pub(crate) struct Moved(Vec<u64>);
+
+impl Moved {
+    /// Whether a list was in an overflow block.
+    pub(crate) fn is_block(&self, start: u64) -> bool {
+        start & OVERFLOW != 0
+    }
+
+    /// The start of a list that may have been in an overflow block.
+    pub(crate) fn resolve(&self, start: u64) -> u64 {
+        match start & OVERFLOW {
+            0 => start,
+            _ => {
+                let id = (start & !OVERFLOW) >> OFFSET_BITS;
+                self.0[id as usize] + (start & ((1 << OFFSET_BITS) - 1))
+            }
+        }
+    }
+}
+
+/// What workers have written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Entries of the storage that were claimed.
+    pub(crate) used: u64,
+    /// What did not fit.
+    pub(crate) overflow: Vec<Block>,
+    /// Entries that there was no memory for.
+    pub(crate) failed: Option<u64>,
+}
+
+/// Lets `write` fill starts, counts and a storage in `streams` streams.
+pub(crate) fn written(
+    (start, count): (&mut [u64], &mut [u32]),
+    storage: &mut [u32],
+    streams: usize,
+    write: impl FnOnce(&ListWriter<'_>),
+) -> Written {
+    let capacity = storage.len() as u64;
+    let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
+    let writer = ListWriter {
+        start: SharedMut::new(start),
+        count: SharedMut::new(count),
+        storage: SharedMut::new(storage),
+        capacity,
+        chunk: share.clamp(SMALL_CHUNK, CHUNK),
+        next: AtomicU64::new(0),
+        overflow: Mutex::default(),
+        failed: AtomicU64::new(0),
+    };
+    write(&writer);
+    let failed = writer.failed.load(Ordering::Relaxed);
+    Written {
+        used: writer.next.load(Ordering::Relaxed).min(capacity),
+        overflow: (writer.overflow.into_inner()).unwrap_or_else(PoisonError::into_inner),
+        failed: (failed > 0).then_some(failed),
     }
 }
 
@@ -369,7 +405,7 @@ fn zeroed(room: u64) -> Result<Vec<u32>, Error> {
     Ok(vec![0; room as usize])
 }
 
-fn out_of_memory(entries: u64) -> Error {
+pub(crate) fn out_of_memory(entries: u64) -> Error {
     Error::OutOfMemory {
         bytes: (entries as usize).saturating_mul(size_of::<u32>()),
         what: "neighbour lists",
@@ -405,7 +441,7 @@ pub(crate) struct ListWriter<'a> {
     /// Entries to claim at a time.
     chunk: u64,
     next: AtomicU64,
-    overflow: Mutex<Vec<(u64, Vec<u32>)>>,
+    overflow: Mutex<Vec<Block>>,
     /// Entries of an overflow block that could not be allocated.
     failed: AtomicU64,
 }

@@ -359,6 +359,7 @@ mod tests {
             sources: &double,
             same_set: true,
             radii: SetRadii::Gather { targets: &sorted },
+            share: None,
         };
         let refused = lane.count(sets, &mut [0; 2]);
         assert!(matches!(refused, Err(Error::RadiiInDouble)));

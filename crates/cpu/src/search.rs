@@ -1,7 +1,8 @@
 //! Neighbour lists and counts.
 
 use crate::{
-    CpuLane, Error, NeighborLists, RadiusRule, SetRadii, SimdLevel, SortedRadii,
+    CpuLane, Error, NeighborLists, RadiusRule, SetRadii, Share, ShareOfLists, SimdLevel,
+    SortedRadii,
     candidates::Candidates,
     group::{Group, Radii, Scratch, Walk},
     lists::{Chunk, ListWriter},
@@ -26,6 +27,8 @@ pub struct PairOfSets<'a> {
     pub same_set: bool,
     /// Radii of single points, none above the grids'; [`SetRadii::Uniform`] for the grids' radius.
     pub radii: SetRadii<&'a SortedRadii>,
+    /// Which targets are searched for; None for all. Results of the others are left as they were.
+    pub share: Option<Share<'a>>,
 }
 
 /// Which pairs a list holds.
@@ -65,20 +68,52 @@ impl CpuLane {
         };
         lists.prepare(targets, expected)?;
         lists.fill(STREAMS * self.threads(), |writer| {
-            let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
-            let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
-            self.for_each_task(targets, |slots, scratch| {
-                let chunks = stack().pop().unwrap_or_default();
-                let mut sink = Stored { writer, chunks };
-                walk.lists(self.level(), slots, scratch, kind, &mut sink);
-                stack().push(sink.chunks);
-            });
-            for chunk in stack().iter_mut().flatten() {
-                writer.retire(chunk);
-            }
+            self.write(&walk, kind, writer)
         })?;
         span.record("pairs", lists.pairs());
         Ok(())
+    }
+
+    /// Writes the lists of all targets of a walk.
+    fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) {
+        let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
+        let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
+        self.for_each_task(walk.targets.points().len(), |slots, scratch| {
+            let chunks = stack().pop().unwrap_or_default();
+            let mut sink = Stored { writer, chunks };
+            walk.lists(self.level(), slots, scratch, kind, &mut sink);
+            stack().push(sink.chunks);
+        });
+        for chunk in stack().iter_mut().flatten() {
+            writer.retire(chunk);
+        }
+    }
+
+    /// Writes the lists of a [share](PairOfSets::share) into `room`, while another lane writes those
+    /// of the other targets; [`JointLists::join`] puts both together.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_share(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        room: &mut [u32],
+        found: &mut ShareOfLists,
+    ) -> Result<(), Error> {
+        let targets = sets.targets.points().len();
+        let span = tracing::debug_span!("cpu.search", targets, work = Empty).entered();
+        let walk = self.walk(sets, Tag::Index, kind)?;
+        walk.tell_work(&span);
+        found.fill(targets, room, STREAMS * self.threads(), |writer| {
+            self.write(&walk, kind, writer);
+        })
+    }
+
+    /// Entries that a share of lists leaves empty at most in the storage it writes to, besides a
+    /// sixteenth of it: every worker claims room for the longest list it may meet.
+    pub fn slack(&self) -> usize {
+        self.threads() * STREAMS * 4096
     }
 
     /// Number of neighbours of every target, in the caller's order, without storing lists.
@@ -120,6 +155,12 @@ impl CpuLane {
     ) -> Result<Walk<'a>, Error> {
         let points = (sets.targets.points().len(), sets.sources.points().len());
         sets.radii.check(points, |radii| radii.len())?;
+        if let Some(share) = sets.share.filter(|share| share.taken.len() < points.0) {
+            return Err(Error::OutputLength {
+                found: share.taken.len(),
+                expected: points.0,
+            });
+        }
         let rule = sets.radii.rule();
         if kind == ListKind::Half && sets.same_set && !rule.is_mutual() {
             return Err(Error::HalfRule { rule });
@@ -132,6 +173,7 @@ impl CpuLane {
             ranked: kind == ListKind::Half && sets.same_set,
             radii: sets.radii.into(),
             ahead: false,
+            share: sets.share,
         };
         match walk.double() {
             None => Ok(walk),

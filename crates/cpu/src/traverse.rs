@@ -139,7 +139,7 @@ impl CpuLane {
 /// How far candidates reach, when the kernel and the sets let pairs be evaluated once.
 fn mutual_spill<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
     let open = !walk.sources.lattice().domain().is_periodic();
-    let single = walk.double().is_none();
+    let single = walk.double().is_none() && walk.share.is_none();
     match K::MUTUAL && walk.same_set && open && single && walk.radii.are_mutual() {
         true => mutual::spill(walk),
         false => None,

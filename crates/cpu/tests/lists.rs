@@ -24,6 +24,7 @@ fn search(lane: &CpuLane, grid: &Grid, lists: &mut NeighborLists) {
         sources: grid,
         same_set: true,
         radii: SetRadii::Uniform,
+        share: None,
     };
     lane.search(sets, ListKind::Full, lists).unwrap();
 }

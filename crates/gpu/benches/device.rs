@@ -205,5 +205,6 @@ fn itself<'a>(lattice: &'a DeviceLattice, set: &'a DevicePoints) -> PairOfPoints
         targets: set,
         sources: set,
         same_set: true,
+        share: None,
     }
 }

@@ -186,6 +186,14 @@ pub enum Error {
         /// Uniforms it may have.
         most: usize,
     },
+    /// Work is divided into more parts than shares are told apart in.
+    #[error("work is divided into {found} parts, at most {most} are possible")]
+    TooManyParts {
+        /// Parts there are.
+        found: usize,
+        /// Parts there may be.
+        most: usize,
+    },
     /// An array lies on another GPU than the lane works on.
     #[error("{what} are on GPU {found}, but the lane works on GPU {expected}")]
     OtherDevice {

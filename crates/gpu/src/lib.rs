@@ -43,9 +43,9 @@ pub use cudarc;
 pub use driver::DeviceInfo;
 pub use error::Error;
 pub use lane::{
-    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, GpuLane,
-    HostBuffer, HostLists, ListKind, Measured, PairFields, PairOfPoints, PairProgram, PairScratch,
-    ParseStrategyError, Settled, Strategy,
+    Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DeviceParts,
+    DevicePoints, DeviceShare, GpuLane, HostBuffer, HostLists, ListKind, MOST_PARTS, Measured,
+    PairFields, PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Settled, Strategy,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, open};

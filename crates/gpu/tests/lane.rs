@@ -156,6 +156,7 @@ fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
         sources: &grid,
         same_set: true,
         radii: SetRadii::Uniform,
+        share: None,
     };
     let mut expected = vec![O::default(); points.len()];
     let of_cpu = Fields {

@@ -171,6 +171,7 @@ impl Engine {
                 || radii.ok_or(Error::QueryWithoutRadii { rule }),
                 || set.sorted_radii(sources, rule),
             )?,
+            share: None,
         };
         let (kind, order) = (ListKind::Full, self.settings.order);
         match self.settings.memory_limit {

@@ -110,5 +110,6 @@ pub(crate) fn pair_of_sets<'a>(
         sources: grid(sources)?,
         same_set: targets == sources,
         radii: rule.choose(|| radii(targets), || radii(sources))?,
+        share: None,
     })
 }

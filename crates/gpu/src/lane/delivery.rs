@@ -11,7 +11,7 @@ use super::{
     walk::PairOfPoints,
 };
 use crate::Error;
-use cudarc::driver::{CudaEvent, CudaStream};
+use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
 use std::{ops::Range, sync::Arc};
 
 /// Entries of a part, about: enough for a copy to run at full speed.
@@ -37,6 +37,17 @@ pub struct HostLists<'a> {
 struct Part {
     slots: Range<usize>,
     entries: Range<u64>,
+}
+
+/// When lists of a share were written and copied, in milliseconds of the device since a mark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delivered {
+    /// Whose lists these are: targets of the share, as its bounds count them.
+    pub slots: Range<usize>,
+    /// From when to when they were written.
+    pub compute: [f32; 2],
+    /// From when to when they were copied.
+    pub download: [f32; 2],
 }
 
 impl GpuLane {
@@ -74,6 +85,36 @@ impl GpuLane {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
     ) -> Result<(), Error> {
+        self.deliver_since(of, kind, strategy, lists, to, None)
+            .map(|_| ())
+    }
+
+    /// As [`deliver_lists`](Self::deliver_lists), for the lists of a share; says when what was done.
+    /// Starts and lengths of other lists are overwritten too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn deliver_share(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+        to: HostLists<'_>,
+        begin: &CudaEvent,
+    ) -> Result<Vec<Delivered>, Error> {
+        self.deliver_since(of, kind, strategy, lists, to, Some(begin))
+    }
+
+    fn deliver_since(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+        to: HostLists<'_>,
+        begin: Option<&CudaEvent>,
+    ) -> Result<Vec<Delivered>, Error> {
         let targets = of.targets.len();
         for (what, found, expected) in [
             ("starts of lists", to.start.len(), targets),
@@ -90,7 +131,7 @@ impl GpuLane {
         if of.is_empty() {
             to.start.fill(0);
             to.count.fill(0);
-            return Ok(());
+            return Ok(Vec::new());
         }
         let copies = match &lists.copies {
             Some(copies) => copies.clone(),
@@ -100,10 +141,22 @@ impl GpuLane {
                 lists.copies.insert(stream).clone()
             }
         };
-        let delivered = self.deliver(of, kind, strategy, lists, to, &copies);
+        let delivered = self.deliver(of, kind, strategy, lists, to, (&copies, begin));
         // Whatever happened, nothing may be written to the host's memory after this.
         let waited = copies.synchronize().map_err(failed);
-        delivered.and(waited)
+        let stages = delivered?;
+        waited?;
+        let Some(begin) = begin else {
+            return Ok(Vec::new());
+        };
+        let times = stages.iter().map(|stage| stage.times(begin));
+        let mut times = times.collect::<Result<Vec<Delivered>, Error>>()?;
+        for part in 1..times.len() {
+            let before = times[part - 1].download[1];
+            let download = &mut times[part].download;
+            download[0] = download[0].max(before);
+        }
+        Ok(times)
     }
 
     fn deliver(
@@ -113,8 +166,11 @@ impl GpuLane {
         strategy: Strategy,
         lists: &mut DeviceLists,
         to: HostLists<'_>,
-        copies: &Arc<CudaStream>,
-    ) -> Result<(), Error> {
+        (copies, begin): (&Arc<CudaStream>, Option<&CudaEvent>),
+    ) -> Result<Vec<Stage>, Error> {
+        if of.share.is_some() {
+            lists.clear_places(self, of.targets.len())?;
+        }
         let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half);
         let kernels = self
             .shared
@@ -124,17 +180,25 @@ impl GpuLane {
             // The others do not go by targets, so they write everything at once.
             let pairs = to.entries.len();
             lists.entries.reserve(&self.stream, pairs)?;
+            let before = self.mark()?;
             lists.fill(self, of, kind, strategy, pairs as u64)?;
+            let written = self.mark()?;
             self.wait()?;
             lists.list_starts.copy_to(copies, 0, to.start)?;
             lists.list_counts.copy_to(copies, 0, to.count)?;
-            return lists.entries.copy_to(copies, 0, to.entries);
+            lists.entries.copy_to(copies, 0, to.entries)?;
+            return Ok(vec![Stage {
+                slots: 0..of.searching(),
+                compute: [before, written],
+                copied: (copies.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)))
+                    .map_err(failed)?,
+            }]);
         };
-        let parts = self.parts(of.targets.len(), to.entries.len() as u64, lists)?;
+        let parts = self.divided(of, to.entries.len() as u64, lists)?;
         let room = lists.entries.capacity() / 2;
         self.shared.grid.lists_in_order(
             &self.stream,
-            &of.targets.layout(),
+            &of.targets_layout(),
             (lists.starts.address(), lists.counts.address()),
             (lists.list_starts.address(), lists.list_counts.address()),
         )?;
@@ -142,13 +206,18 @@ impl GpuLane {
         lists.list_starts.copy_to(copies, 0, to.start)?;
         lists.list_counts.copy_to(copies, 0, to.count)?;
         let walk = of.walk();
-        let mut copied: Vec<CudaEvent> = Vec::with_capacity(parts.len());
+        let mark = |stream: &CudaStream| match begin {
+            Some(_) => stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)),
+            None => stream.record_event(None),
+        };
+        let mut stages: Vec<Stage> = Vec::with_capacity(parts.len());
         for (number, part) in parts.iter().enumerate() {
             // Where the part before the last was.
             let half = number % 2 * room;
-            if let Some(event) = number.checked_sub(2).map(|before| &copied[before]) {
-                self.stream.wait(event).map_err(failed)?;
+            if let Some(before) = number.checked_sub(2).map(|before| &stages[before]) {
+                self.stream.wait(&before.copied).map_err(failed)?;
             }
+            let before = mark(&self.stream).map_err(failed)?;
             let outlet = Outlet {
                 starts: lists.starts.address(),
                 entries: lists.entries.address() + (half * size_of::<u32>()) as u64,
@@ -161,7 +230,8 @@ impl GpuLane {
                 ..Outlet::default()
             };
             flat.run_part(&self.stream, &walk, &outlet, part.slots.len())?;
-            copies.join(&self.stream).map_err(failed)?;
+            let written = mark(&self.stream).map_err(failed)?;
+            copies.wait(&written).map_err(failed)?;
             let place = part.entries.start as usize..part.entries.end as usize;
             let Some(place) = to.entries.get_mut(place) else {
                 return Err(Error::FieldLength {
@@ -171,19 +241,25 @@ impl GpuLane {
                 });
             };
             lists.entries.copy_to(copies, half, place)?;
-            copied.push(copies.record_event(None).map_err(failed)?);
+            stages.push(Stage {
+                slots: part.slots.clone(),
+                compute: [before, written],
+                copied: mark(copies).map_err(failed)?,
+            });
         }
         // What the lane does next may use the same buffers.
-        self.stream.join(copies).map_err(failed)
+        self.stream.join(copies).map_err(failed)?;
+        Ok(stages)
     }
 
     /// Divides the lists into parts, two of which find room on the device.
-    fn parts(
+    fn divided(
         &self,
-        targets: usize,
+        of: PairOfPoints<'_>,
         pairs: u64,
         lists: &mut DeviceLists,
     ) -> Result<Vec<Part>, Error> {
+        let targets = of.searching();
         let mut wanted = (pairs / PART).clamp(1, PARTS);
         loop {
             let slots = targets.div_ceil(wanted as usize).max(1);
@@ -211,6 +287,29 @@ impl GpuLane {
                 reserved => return reserved.map(|_| parts),
             }
         }
+    }
+}
+
+/// A part on its way: marks in both streams.
+struct Stage {
+    slots: Range<usize>,
+    compute: [CudaEvent; 2],
+    copied: CudaEvent,
+}
+
+impl Stage {
+    fn times(&self, begin: &CudaEvent) -> Result<Delivered, Error> {
+        let since = |event: &CudaEvent| {
+            let elapsed = begin.elapsed_ms(event);
+            elapsed.map_err(|error| Error::driver("cuEventElapsedTime", error))
+        };
+        let compute = [since(&self.compute[0])?, since(&self.compute[1])?];
+        Ok(Delivered {
+            slots: self.slots.clone(),
+            compute,
+            // A copy begins when its lists are written, or when the copy before it has ended.
+            download: [compute[1], since(&self.copied)?],
+        })
     }
 }
 

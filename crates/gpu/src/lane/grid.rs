@@ -508,6 +508,7 @@ impl DevicePoints {
             cells: self.cells,
             count: self.count,
             pad: self.pad,
+            slots: 0,
         }
     }
 

@@ -4,7 +4,7 @@
 //! elements as the counts beside it say (the buffers' owners see to it), and everything is on the
 //! lane's one stream, so a kernel finds what the one before it wrote.
 
-use super::layout::{Arguments, Lattice, Outlet, Points, Walk};
+use super::layout::{Arguments, Lattice, Outlet, Parts, Points, Walk};
 use crate::{Error, Module, Modules, Program};
 use cudarc::driver::{
     CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, sys::CUdeviceptr,
@@ -451,6 +451,147 @@ impl GridKernels {
                 stream,
                 shape,
                 &[&points.at, &from, &channels, &points.count, &to],
+            )
+        }
+    }
+}
+
+/// The kernels of share.cu.
+#[derive(Debug)]
+pub(crate) struct ShareKernels {
+    count: Kernel,
+    bounds: Kernel,
+    place: Kernel,
+    table: Kernel,
+}
+
+/// What the points of a share are found from, and where they go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sharing {
+    pub(crate) keys: CUdeviceptr,
+    pub(crate) counts: CUdeviceptr,
+    pub(crate) starts: CUdeviceptr,
+    pub(crate) bounds: CUdeviceptr,
+    /// Parts that are told apart.
+    pub(crate) groups: u32,
+    pub(crate) at: CUdeviceptr,
+    pub(crate) wraps: CUdeviceptr,
+    pub(crate) slots: CUdeviceptr,
+    /// 0 where no table is asked for.
+    pub(crate) ranks: CUdeviceptr,
+}
+
+/// Points that a block of share.cu looks at.
+const SHARE_TILE: usize = 1024;
+
+impl ShareKernels {
+    pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
+        let module = modules.load(&Program::from(&nearfield_kernels::SHARE))?;
+        let kernel = |name| Kernel::of(&module, name);
+        Ok(Self {
+            count: kernel("share_count")?,
+            bounds: kernel("share_bounds")?,
+            place: kernel("share_place")?,
+            table: kernel("share_table")?,
+        })
+    }
+
+    /// Tiles of so many points.
+    pub(crate) fn tiles(points: usize) -> usize {
+        points.div_ceil(SHARE_TILE).max(1)
+    }
+
+    /// Counts the points of every part in every tile; `counts` has room for groups × tiles.
+    pub(crate) fn count(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        lattice: &Lattice,
+        parts: &Parts,
+        grouped: bool,
+        to: &Sharing,
+    ) -> Result<(), Error> {
+        let tiles = Self::tiles(points.count as usize) as u32;
+        // SAFETY: the module's promise.
+        unsafe {
+            self.count.start(
+                stream,
+                (tiles, GRID_THREADS),
+                &[
+                    &points.at,
+                    &points.count,
+                    lattice,
+                    parts,
+                    &u32::from(grouped),
+                    &to.keys,
+                    &to.counts,
+                    &tiles,
+                ],
+            )
+        }
+    }
+
+    /// Places the points of all parts once `starts` holds the sums of the counts.
+    pub(crate) fn place(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        to: &Sharing,
+    ) -> Result<(), Error> {
+        let tiles = Self::tiles(points.count as usize) as u32;
+        let wraps = if to.wraps == 0 { 0 } else { points.wraps };
+        // SAFETY: the module's promise; there are at most as many points as `at` has room for.
+        unsafe {
+            self.bounds.start(
+                stream,
+                (1, GRID_THREADS),
+                &[&to.starts, &to.groups, &tiles, &to.bounds],
+            )?;
+            self.place.start(
+                stream,
+                (tiles, GRID_THREADS),
+                &[
+                    &points.at,
+                    &wraps,
+                    &to.keys,
+                    &points.count,
+                    &to.starts,
+                    &to.groups,
+                    &tiles,
+                    &to.at,
+                    &to.wraps,
+                    &to.slots,
+                    &to.ranks,
+                ],
+            )
+        }
+    }
+
+    /// The cell table of an ungrouped share, for one cell more than the points' table has.
+    pub(crate) fn table(
+        &self,
+        stream: &CudaStream,
+        points: &Points,
+        from: &Sharing,
+        starts: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (
+            blocks(points.cells as usize + 1, GRID_THREADS),
+            GRID_THREADS,
+        );
+        // SAFETY: the module's promise.
+        unsafe {
+            self.table.start(
+                stream,
+                shape,
+                &[
+                    &points.starts,
+                    &points.cells,
+                    &from.ranks,
+                    &points.count,
+                    &from.bounds,
+                    &starts,
+                ],
             )
         }
     }

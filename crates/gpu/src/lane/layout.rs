@@ -1,5 +1,5 @@
-//! The structs that kernels take, as `kernels/cuda/contract.cuh`, `walk.cuh`, `work.cuh` and
-//! `grid.cu` declare them: the same fields in the same order.
+//! The structs that kernels take, as `kernels/cuda/contract.cuh`, `walk.cuh`, `work.cuh`,
+//! `grid.cu` and `share.cu` declare them: the same fields in the same order.
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;
@@ -42,6 +42,19 @@ pub(crate) struct Points {
     pub(crate) cells: u32,
     pub(crate) count: u32,
     pub(crate) pad: [u32; 3],
+    pub(crate) slots: CUdeviceptr,
+}
+
+/// `Parts` of share.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Parts {
+    pub(crate) parts: CUdeviceptr,
+    pub(crate) first: [i64; 3],
+    pub(crate) dims: [u32; 3],
+    pub(crate) edge: u32,
+    pub(crate) elsewhere: u32,
+    pub(crate) count: u32,
 }
 
 /// `Row` of contract.cuh.
@@ -125,6 +138,8 @@ pub(crate) struct Status {
 unsafe impl DeviceRepr for Lattice {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Points {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Parts {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Row {}
 // SAFETY: as above.

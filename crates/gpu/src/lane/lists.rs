@@ -217,6 +217,12 @@ impl DeviceLists {
         self.reserve(lane, targets)
     }
 
+    /// Makes all lists empty, so that those of targets that are not searched for are something.
+    pub(super) fn clear_places(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
+        self.list_starts.zero(&lane.stream, 0..targets)?;
+        self.list_counts.zero(&lane.stream, 0..targets)
+    }
+
     fn reserve(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
         let stream = &lane.stream;
         let padded = lane.tiles_for(&mut self.tiles, targets)? * SCAN_TILE;
@@ -238,7 +244,7 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<(), Error> {
         lane.count_into(of, kind, strategy, &self.counts, &mut self.scratch)?;
-        let (stream, items) = (&*lane.stream, of.targets.len());
+        let (stream, items) = (&*lane.stream, of.searching());
         let (tiles, status) = (self.tiles.address(), self.status.address());
         let tiles_in_all = super::launch::scan_tiles(items);
         lane.shared
@@ -277,7 +283,7 @@ impl DeviceLists {
             list_starts: self.list_starts.address(),
             list_counts: self.list_counts.address(),
             capacity: pairs,
-            behind: of.targets.len() as u32,
+            behind: of.searching() as u32,
             ..Outlet::default()
         };
         lane.traverse(&kernels, of, &outlet, &mut self.scratch)

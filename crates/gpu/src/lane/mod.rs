@@ -16,25 +16,27 @@ mod layout;
 mod lists;
 mod pairs;
 mod programs;
+mod share;
 mod strategy;
 mod walk;
 
-pub use delivery::HostLists;
+pub use delivery::{Delivered, HostLists};
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
 pub use host::HostBuffer;
 pub use lists::{DeviceLists, ListKind};
 pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};
 pub(crate) use programs::traversal_programs;
+pub use share::{DeviceParts, DeviceShare, MOST_PARTS};
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
 
 use crate::{DeviceInfo, Error, Module, Modules, Program, open, probe::describe};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
-use launch::GridKernels;
+use launch::{GridKernels, ShareKernels};
 use programs::Traversals;
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak},
 };
 
 /// One GPU, ready to work.
@@ -53,6 +55,8 @@ struct Shared {
     context: Arc<CudaContext>,
     modules: Modules,
     grid: GridKernels,
+    /// Loaded when a lane first works beside another.
+    share: OnceLock<ShareKernels>,
     traversals: Traversals,
     device: DeviceInfo,
 }
@@ -61,6 +65,16 @@ struct Shared {
 static IN_USE: LazyLock<Mutex<HashMap<u32, Weak<Shared>>>> = LazyLock::new(Mutex::default);
 
 impl Shared {
+    fn share(&self) -> Result<&ShareKernels, Error> {
+        match self.share.get() {
+            Some(kernels) => Ok(kernels),
+            None => {
+                let kernels = ShareKernels::load(&self.modules)?;
+                Ok(self.share.get_or_init(|| kernels))
+            }
+        }
+    }
+
     /// GPU `device`, opened if no lane uses it yet.
     fn of(device: u32) -> Result<Arc<Self>, Error> {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,6 +88,7 @@ impl Shared {
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {
             grid: GridKernels::load(&modules)?,
+            share: OnceLock::new(),
             context,
             modules,
             traversals: Traversals::default(),

@@ -249,6 +249,11 @@ impl GpuLane {
         scratch.target_fields.upload(&self.stream, fields.targets)?;
         scratch.source_fields.upload(&self.stream, fields.sources)?;
         scratch.results.reserve(&self.stream, results.len())?;
+        if of.share.is_some() {
+            let (to, all) = (scratch.results.address(), results.len());
+            let grid = &self.shared.grid;
+            grid.fill_values(&self.stream, to, all, identity)?;
+        }
         let places = Channelled {
             targets: (scratch.target_fields.address(), program.targets as u32),
             sources: (scratch.source_fields.address(), program.sources as u32),
@@ -329,7 +334,7 @@ impl GpuLane {
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        if of.targets.is_empty() {
+        if of.searching() == 0 {
             return Ok(());
         }
         let count = of.sources.len();

@@ -5,10 +5,11 @@ use super::{
     buffer::Buffer,
     grid::{DeviceLattice, DevicePoints},
     launch::{ChildArguments, Children, TraversalKernels, scan_tiles},
-    layout::{Launches, Outlet, Walk},
+    layout::{Launches, Outlet, Points, Walk},
     lists::ListKind,
     pairs::PairScratch,
     programs::{Open, Traversal, Work},
+    share::DeviceShare,
     strategy::Strategy,
 };
 use crate::Error;
@@ -25,6 +26,9 @@ pub struct PairOfPoints<'a> {
     pub sources: &'a DevicePoints,
     /// Whether both are the same set, so that a point is not its own neighbour.
     pub same_set: bool,
+    /// Which targets are searched for; None for all. Made of the targets as they are sorted now;
+    /// results of the others are unspecified.
+    pub share: Option<&'a DeviceShare>,
 }
 
 /// Scratch of a traversal; kept by whoever runs it again and again.
@@ -46,9 +50,14 @@ impl Default for Scratch {
 }
 
 impl PairOfPoints<'_> {
+    /// Number of targets that are searched for.
+    pub(crate) fn searching(&self) -> usize {
+        self.share.map_or(self.targets.len(), DeviceShare::len)
+    }
+
     /// Whether there is nothing to visit.
     pub(crate) fn is_empty(&self) -> bool {
-        self.targets.is_empty() || self.sources.is_empty()
+        self.searching() == 0 || self.sources.is_empty()
     }
 
     /// The program that does `work` with these pairs.
@@ -73,10 +82,16 @@ impl PairOfPoints<'_> {
         }
     }
 
+    /// The targets that are searched for, as kernels see them.
+    pub(crate) fn targets_layout(&self) -> Points {
+        let share = self.share.and_then(DeviceShare::layout);
+        share.unwrap_or_else(|| self.targets.layout())
+    }
+
     pub(crate) fn walk(&self) -> Walk {
         Walk {
             lattice: self.lattice.layout,
-            targets: self.targets.layout(),
+            targets: self.targets_layout(),
             sources: self.sources.layout(),
             rows: self.lattice.rows.address(),
             row_count: self.lattice.row_count,
@@ -104,8 +119,11 @@ impl GpuLane {
         sorted.reserve(&self.stream, of.targets.len())?;
         let mut ordered = Buffer::<u32>::new("counts of neighbours");
         ordered.reserve(&self.stream, of.targets.len())?;
+        if of.share.is_some() {
+            ordered.zero(&self.stream, 0..of.targets.len())?;
+        }
         self.count_into(of, kind, strategy, &sorted, &mut Scratch::default())?;
-        let points = of.targets.layout();
+        let points = of.targets_layout();
         self.shared.grid.counts_in_order(
             &self.stream,
             &points,
@@ -147,7 +165,7 @@ impl GpuLane {
         sorted.reserve(&self.stream, of.targets.len())?;
         self.count_into(of, kind, strategy, sorted, scratch)?;
         let (out, _held) = counts.device_ptr_mut(&self.stream);
-        let points = of.targets.layout();
+        let points = of.targets_layout();
         self.shared
             .grid
             .counts_in_order(&self.stream, &points, sorted.address(), out)

@@ -69,6 +69,7 @@ impl Scene {
             targets: &self.sets[targets],
             sources: &self.sets[sources],
             same_set: targets == sources,
+            share: None,
         }
     }
 }

@@ -226,6 +226,7 @@ impl State {
             targets: &self.sets.get(targets)?.points,
             sources: &self.sets.get(sources)?.points,
             same_set: targets == sources,
+            share: None,
         })
     }
 }

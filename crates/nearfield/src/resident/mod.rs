@@ -358,5 +358,6 @@ fn pair<'a>(
         targets: &of_targets.points,
         sources: &of_sources.points,
         same_set: targets == sources,
+        share: None,
     })
 }

@@ -1,0 +1,132 @@
+//! Who works on which bricks: a part number for every block of cells.
+
+use crate::Cell;
+
+/// The part of the work that every brick belongs to.
+///
+/// A brick is a block of `edge`³ cells; bricks are numbered from cell 0 on, so brick b holds the cells
+/// b·edge to b·edge + edge − 1 along each axis. Every cell belongs to some part, also those where no
+/// point was when the parts were made: whoever shares work by it misses nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrickParts {
+    edge: u32,
+    first: [i64; 3],
+    dims: [u32; 3],
+    parts: Vec<u8>,
+    elsewhere: u8,
+}
+
+impl BrickParts {
+    /// All cells belong to part `elsewhere`, until bricks of the box of `dims` bricks from brick
+    /// `first` on are [given](Self::set) to others. None when the box has more than `most` bricks,
+    /// or `edge` is 0.
+    pub fn new(
+        edge: u32,
+        first: [i64; 3],
+        dims: [u32; 3],
+        elsewhere: u8,
+        most: usize,
+    ) -> Option<Self> {
+        let bricks = dims
+            .iter()
+            .try_fold(1usize, |bricks, &dim| bricks.checked_mul(dim as usize))?;
+        (edge > 0 && bricks <= most).then(|| Self {
+            edge,
+            first,
+            dims,
+            parts: vec![elsewhere; bricks],
+            elsewhere,
+        })
+    }
+
+    /// Cells of a brick along each axis.
+    pub fn edge(&self) -> u32 {
+        self.edge
+    }
+
+    /// The first brick of the box along each axis.
+    pub fn first(&self) -> [i64; 3] {
+        self.first
+    }
+
+    /// Bricks of the box along each axis.
+    pub fn dims(&self) -> [u32; 3] {
+        self.dims
+    }
+
+    /// Parts of the bricks of the box, x fastest.
+    pub fn parts(&self) -> &[u8] {
+        &self.parts
+    }
+
+    /// The part of everything outside the box.
+    pub fn elsewhere(&self) -> u8 {
+        self.elsewhere
+    }
+
+    /// Gives a brick to a part; bricks outside the box stay where they are.
+    pub fn set(&mut self, brick: [i64; 3], part: u8) {
+        if let Some(place) = self.place(brick) {
+            self.parts[place] = part;
+        }
+    }
+
+    /// The part of a cell.
+    #[inline]
+    pub fn part(&self, cell: Cell) -> u8 {
+        let edge = i64::from(self.edge);
+        let brick = cell.map(|cell| cell.div_euclid(edge));
+        self.place(brick)
+            .map_or(self.elsewhere, |place| self.parts[place])
+    }
+
+    #[inline]
+    fn place(&self, brick: [i64; 3]) -> Option<usize> {
+        let mut place = 0;
+        for axis in [2, 1, 0] {
+            // Wraps to something large where the brick lies before the first.
+            let at = brick[axis].wrapping_sub(self.first[axis]) as u64;
+            if at >= u64::from(self.dims[axis]) {
+                return None;
+            }
+            place = place * self.dims[axis] as usize + at as usize;
+        }
+        Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_has_a_part() {
+        let mut parts = BrickParts::new(2, [-1, 0, 5], [3, 2, 1], 7, 6).unwrap();
+        parts.set([-1, 1, 5], 1);
+        parts.set([1, 0, 5], 2);
+        parts.set([2, 0, 5], 3);
+        assert_eq!(parts.part([-2, 2, 10]), 1);
+        assert_eq!(parts.part([-1, 3, 11]), 1);
+        assert_eq!(parts.part([0, 3, 11]), 7);
+        assert_eq!(parts.part([3, 1, 10]), 2);
+        for outside in [
+            [4, 0, 10],
+            [-3, 2, 10],
+            [3, 1, 12],
+            [3, 1, 9],
+            [i64::MIN; 3],
+        ] {
+            assert_eq!(parts.part(outside), 7, "{outside:?}");
+        }
+        assert_eq!(parts.parts(), [7, 7, 2, 1, 7, 7]);
+    }
+
+    #[test]
+    fn boxes_that_are_too_large_are_refused() {
+        assert!(BrickParts::new(1, [0; 3], [2, 2, 2], 0, 7).is_none());
+        assert!(BrickParts::new(1, [0; 3], [u32::MAX; 3], 0, usize::MAX).is_none());
+        assert!(BrickParts::new(0, [0; 3], [1; 3], 0, 8).is_none());
+        let empty = BrickParts::new(1, [0; 3], [0; 3], 4, 0).unwrap();
+        assert_eq!(empty.part([0; 3]), 4);
+    }
+}

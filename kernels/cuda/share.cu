@@ -1,0 +1,127 @@
+// The targets of a share: of all sorted points those in bricks that belong to this lane, gathered
+// into arrays of their own, grouped by the part of the work (subregion) that they belong to, and
+// within it in sorted order. Counting sort by part: tiles count, a scan of list_scan's kind adds up
+// (counts stand part by part, tile by tile), tiles place.
+#include "contract.cuh"
+
+constexpr u32 THREADS = 256;
+constexpr u32 ROUNDS = 4;              // points of a thread
+constexpr u32 TILE = THREADS * ROUNDS;
+constexpr u32 MOST_PARTS = 64;
+constexpr u32 WARPS = THREADS / 32;
+
+// Whom bricks belong to, as nearfield_grid::BrickParts has it.
+struct Parts {
+    const unsigned char* parts;  // of the bricks of a box, x fastest
+    i64 first[3];                // its first brick along each axis
+    u32 dims[3];                 // bricks along each axis
+    u32 edge;                    // cells of a brick along each axis
+    u32 elsewhere;               // the part of everything outside
+    u32 count;                   // parts below this are this lane's
+};
+
+// The lattice is the one that parts were made for, whatever cells the points are sorted into.
+__device__ __forceinline__ u32 part_of(const Lattice& lattice, const Parts& parts, float4 at) {
+    u64 place = 0;
+    for (int axis = 2; axis >= 0; axis--) {
+        const i64 cell = static_cast<i64>(place_of(lattice, axis, at.x, at.y, at.z).cell);
+        const i64 edge = parts.edge;
+        const i64 brick = cell >= 0 ? cell / edge : -((edge - 1 - cell) / edge);
+        const u64 offset = static_cast<u64>(brick - parts.first[axis]);
+        if (offset >= parts.dims[axis]) return parts.elsewhere;
+        place = place * parts.dims[axis] + offset;
+    }
+    return parts.parts[place];
+}
+
+// Part of every point, NONE's lowest byte for those of others, and how many there are of each part
+// in every tile. Ungrouped, all parts are one.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_count(const float4* __restrict__ at, u32 count, const __grid_constant__ Lattice lattice,
+            const __grid_constant__ Parts parts, u32 grouped, unsigned char* __restrict__ keys,
+            u32* __restrict__ counts, u32 tiles) {
+    __shared__ u32 found[MOST_PARTS];
+    for (u32 part = threadIdx.x; part < MOST_PARTS; part += THREADS) found[part] = 0;
+    __syncthreads();
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 slot = blockIdx.x * TILE + round * THREADS + threadIdx.x;
+        if (slot >= count) break;
+        u32 part = part_of(lattice, parts, at[slot]);
+        const bool mine = part < parts.count;
+        if (!grouped) part = 0;
+        keys[slot] = mine ? part : NONE & 0xff;
+        if (mine) atomicAdd(&found[part], 1u);
+    }
+    __syncthreads();
+    const u32 groups = grouped ? parts.count : 1;
+    for (u32 part = threadIdx.x; part < groups; part += THREADS) {
+        counts[static_cast<u64>(part) * tiles + blockIdx.x] = found[part];
+    }
+}
+
+// Points of a share before every part, and all of them behind the last.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_bounds(const u64* __restrict__ starts, u32 groups, u32 tiles, u64* __restrict__ bounds) {
+    const u32 part = threadIdx.x;
+    if (part <= groups) bounds[part] = starts[static_cast<u64>(part) * tiles];
+}
+
+// Puts every point of the share in its place; `ranks`, where it is asked for (ungrouped), says of every
+// slot how many of the share come before it.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const unsigned char* __restrict__ keys,
+            u32 count, const u64* __restrict__ starts, u32 groups, u32 tiles, float4* __restrict__ out_at,
+            int4* __restrict__ out_wraps, u32* __restrict__ slots, u32* __restrict__ ranks) {
+    __shared__ u32 next[WARPS][MOST_PARTS];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    for (u32 k = threadIdx.x; k < WARPS * MOST_PARTS; k += THREADS) next[k / MOST_PARTS][k % MOST_PARTS] = 0;
+    __syncthreads();
+    // A warp takes points that lie next to each other.
+    const u32 first = blockIdx.x * TILE + warp * (32 * ROUNDS) + lane;
+    u32 key[ROUNDS];
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 slot = first + round * 32;
+        key[round] = slot < count ? keys[slot] : NONE & 0xff;
+        const u32 same = __match_any_sync(~0u, key[round]);
+        if (key[round] < groups && lane == __ffs(same) - 1) next[warp][key[round]] += __popc(same);
+        __syncwarp();
+    }
+    __syncthreads();
+    for (u32 part = threadIdx.x; part < groups; part += THREADS) {
+        u32 before = static_cast<u32>(starts[static_cast<u64>(part) * tiles + blockIdx.x]);
+        for (u32 w = 0; w < WARPS; w++) {
+            const u32 found = next[w][part];
+            next[w][part] = before;
+            before += found;
+        }
+    }
+    __syncthreads();
+    const u32 lower = (1u << lane) - 1;
+    for (u32 round = 0; round < ROUNDS; round++) {
+        const u32 slot = first + round * 32, part = key[round];
+        const u32 same = __match_any_sync(~0u, part);
+        const bool mine = part < groups;
+        const u32 before = mine ? next[warp][part] : 0;
+        const u32 chosen = __ballot_sync(~0u, mine);
+        if (ranks && slot < count) ranks[slot] = next[warp][0] + __popc(chosen & lower);
+        __syncwarp();
+        if (mine) {
+            const u32 place = before + __popc(same & lower);
+            out_at[place] = at[slot];
+            if (wraps) out_wraps[place] = wraps[slot];
+            slots[place] = slot;
+            if (lane == __ffs(same) - 1) next[warp][part] = before + __popc(same);
+        }
+        __syncwarp();
+    }
+}
+
+// The cell table of an ungrouped share: points of it before every cell, and behind the last.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_table(const u32* __restrict__ starts, u32 cells, const u32* __restrict__ ranks, u32 count,
+            const u64* __restrict__ bounds, u32* __restrict__ out) {
+    const u64 cell = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (cell > cells) return;
+    const u32 slot = starts[cell];
+    out[cell] = slot < count ? ranks[slot] : static_cast<u32>(bounds[1]);
+}

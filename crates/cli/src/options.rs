@@ -33,7 +33,7 @@ pub(crate) fn positive_count(text: &str) -> Result<usize, String> {
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EngineOptions {
-    /// Where to run: auto, cpu, gpu, gpu:N, hybrid or hybrid:N
+    /// Where to run: auto, cpu, gpu[:N], hybrid[:N] or emulated[:KEY=VALUE,…]
     #[arg(long, default_value_t = Device::Auto)]
     pub(crate) device: Device,
     /// Worker threads on the CPU; 0 for one per core

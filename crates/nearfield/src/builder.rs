@@ -3,6 +3,13 @@
 use crate::{Device, Engine, Error, Precision, Strategy, gpu::GpuSide};
 use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
+use nearfield_sched::{Controller, Policy, SUBREGIONS};
+use std::ops::RangeInclusive;
+
+/// Cells along an edge of a brick.
+const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
+/// Subregions of a step.
+const SUBREGION_COUNTS: RangeInclusive<usize> = 1..=64;
 
 /// Settings of an engine, made by [`Engine::builder`] or [`Engine::builder_f64`].
 #[derive(Debug, Clone)]
@@ -20,6 +27,9 @@ pub struct Builder {
     pub(crate) order: ListOrder,
     pub(crate) rule: RadiusRule,
     pub(crate) memory_limit: Option<u64>,
+    pub(crate) policy: Policy,
+    pub(crate) brick_edge: u32,
+    pub(crate) subregions: usize,
 }
 
 impl Builder {
@@ -133,13 +143,38 @@ impl Builder {
         self
     }
 
+    /// How the lanes of [`Device::Hybrid`] and [`Device::Emulated`] divide a step between them,
+    /// judging by what earlier steps took; [`Policy::Model`] by default. Other devices ignore it.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Cells along each edge of the bricks, the blocks of cells of which each goes to one lane or the
+    /// other as a whole: 1 to 8, 2 by default. Larger ones cost less to plan, smaller ones tell
+    /// dense places from sparse ones more finely. Counts where [`policy`](Self::policy) does.
+    pub fn brick_edge(mut self, cells: u32) -> Self {
+        self.brick_edge = cells;
+        self
+    }
+
+    /// Subregions of about equal work that a step is cut into, each of which moves to and from the
+    /// GPU in one transfer: 1 to 64, 32 by default. More hide transfers better and cost more
+    /// launches. Counts where [`policy`](Self::policy) does.
+    pub fn subregions(mut self, count: usize) -> Self {
+        self.subregions = count;
+        self
+    }
+
     /// Starts the engine.
     ///
     /// # Errors
     /// [`Error::Setup`] for a radius or box that cannot be used,
     /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started or half lists
-    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`], and
-    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`.
+    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
+    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`, and
+    /// [`Error::BrickEdge`], [`Error::Subregions`] and [`Error::Schedule`] for what no step can be
+    /// divided by.
     pub fn build(self) -> Result<Engine, Error> {
         let radius = Radius::of(self.radius).map_err(Error::Setup)?;
         let domain = self.domain.clone().map_err(Error::Setup)?;
@@ -154,6 +189,7 @@ impl Builder {
         if precision == Precision::Double && self.rule != RadiusRule::Uniform {
             return Err(Error::RadiiInDouble(self.rule));
         }
+        self.check_division()?;
         let (gpu, reason) = self.choose(precision)?;
         let lane = CpuLane::new(self.threads)?;
         let lane = match self.simd {
@@ -168,6 +204,18 @@ impl Builder {
             simd = lane.level().name(),
         );
         Ok(Engine::new(self, lattice, (lane, gpu), reason))
+    }
+
+    /// Refuses what no step can be divided by, whatever the device.
+    fn check_division(&self) -> Result<(), Error> {
+        if !BRICK_EDGES.contains(&self.brick_edge) {
+            return Err(Error::BrickEdge(self.brick_edge));
+        }
+        if !SUBREGION_COUNTS.contains(&self.subregions) {
+            return Err(Error::Subregions(self.subregions));
+        }
+        Controller::new(self.policy).map_err(Error::Schedule)?;
+        Ok(())
     }
 
     /// The GPU's side of the engine where it has one, and why it runs where it runs.
@@ -190,9 +238,11 @@ impl Builder {
                     missing: error.to_string(),
                 }),
             },
-            Device::Hybrid(_) => Err(Error::DeviceUnavailable {
+            // HYBRID: the only place that refuses both lanes on one step.
+            Device::Hybrid(_) | Device::Emulated(_) => Err(Error::DeviceUnavailable {
                 device,
-                missing: "both lanes do not work on one step yet; use cpu, gpu or auto".to_owned(),
+                missing: "both lanes do not work on one step in this build; use cpu, gpu or auto"
+                    .to_owned(),
             }),
         }
     }
@@ -244,6 +294,9 @@ impl Builder {
             order: ListOrder::Unspecified,
             rule: RadiusRule::Uniform,
             memory_limit: None,
+            policy: Policy::Model,
+            brick_edge: 2,
+            subregions: SUBREGIONS,
         }
     }
 }

@@ -90,6 +90,15 @@ pub enum Error {
         /// What is missing and how to get it.
         missing: String,
     },
+    /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
+    #[error("bricks have 1 to 8 cells along an edge, not {0}: change Builder::brick_edge")]
+    BrickEdge(u32),
+    /// [`Builder::subregions`](crate::Builder::subregions) is out of range.
+    #[error("a step is cut into 1 to 64 subregions, not {0}: change Builder::subregions")]
+    Subregions(usize),
+    /// The policy contradicts itself, or a step cannot be divided between the lanes.
+    #[error(transparent)]
+    Schedule(nearfield_sched::Error),
     /// The GPU lane could not do what was asked of it, and the CPU lane cannot do it in its place.
     #[error(transparent)]
     Gpu(nearfield_gpu::Error),

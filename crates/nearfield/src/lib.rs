@@ -69,7 +69,7 @@ mod verlet;
 
 pub use builder::Builder;
 pub use chunks::{ListChunk, ListChunks};
-pub use device::Device;
+pub use device::{Device, ParseDeviceError};
 pub use engine::Engine;
 pub use error::Error;
 pub use nearfield_cpu::{
@@ -80,6 +80,7 @@ pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
     Channels, Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };
+pub use nearfield_sched::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};
 pub use sets::PointSetId;
 pub use traverse::Traversal;

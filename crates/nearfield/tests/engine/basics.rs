@@ -1,6 +1,6 @@
 //! What the engine does with sets that change, with wrong input, and with its memory.
 
-use nearfield::{Csr, Engine, Reduce, SimdLevel, TableKind, prelude::*};
+use nearfield::{Csr, Engine, Policy, Reduce, SimdLevel, TableKind, prelude::*};
 
 fn row(count: usize, spacing: f32) -> Vec<[f32; 3]> {
     (0..count).map(|i| [i as f32 * spacing, 0.0, 0.0]).collect()
@@ -112,6 +112,26 @@ fn settings_that_cannot_work_are_refused_by_name() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("worker threads: at most 4096"), "{error}");
+}
+
+#[test]
+fn how_a_step_is_divided_is_checked_whatever_the_device() {
+    let builder = || Engine::builder(1.0).device(Device::Cpu);
+    let band = |alpha, beta| Policy::Band { alpha, beta };
+    for (builder, expected) in [
+        (builder().brick_edge(0), "along an edge, not 0"),
+        (builder().brick_edge(9), "along an edge, not 9"),
+        (builder().subregions(0), "1 to 64 subregions, not 0"),
+        (builder().subregions(65), "1 to 64 subregions, not 65"),
+        (builder().policy(band(0.9, 0.8)), "the band is 0.9 to 0.8"),
+    ] {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    for (edge, subregions, policy) in [(1, 1, Policy::BAND), (8, 64, Policy::Fraction)] {
+        let builder = builder().brick_edge(edge).subregions(subregions);
+        assert!(builder.policy(policy).build().is_ok());
+    }
 }
 
 #[test]

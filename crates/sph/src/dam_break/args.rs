@@ -30,7 +30,8 @@ pub struct Args {
     #[arg(long, value_name = "2|3", default_value = "3", value_parser = dimensions)]
     pub dim: Dimensions,
 
-    /// Where the neighbour engine runs: auto, cpu, gpu, gpu:N, hybrid or hybrid:N
+    /// Where the neighbour engine runs: auto, cpu, gpu[:N], hybrid[:N] or
+    /// emulated[:KEY=VALUE,…]
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Device,
 

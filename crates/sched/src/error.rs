@@ -1,6 +1,6 @@
 //! What can be wrong with a plan's input, with the numbers that say where.
 
-/// Why bricks, a plan, times or an emulated machine were refused.
+/// Why bricks, a plan, times, an emulated machine or a crew were refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -76,6 +76,18 @@ pub enum Error {
         start_ms: f64,
         /// End, milliseconds.
         end_ms: f64,
+    },
+    /// Too few buffers for results.
+    #[error("{buffers} buffers for results: use at least 2, so that compute and download overlap")]
+    Buffers {
+        /// Buffers asked for.
+        buffers: usize,
+    },
+    /// The system refused a thread.
+    #[error("a thread of the GPU lane could not be started: {what}")]
+    Threads {
+        /// What the system said.
+        what: String,
     },
     /// Options of a policy that contradict each other or mean nothing.
     #[error("policy {policy}: {what}")]

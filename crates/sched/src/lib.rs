@@ -1,7 +1,8 @@
 //! Which lane works on which points, decided from what earlier steps took.
 //!
-//! Everything here is a pure function: no clock, no device, no thread. Cells go in as counts, times
-//! go in as numbers, and what comes out is who does what and why.
+//! What decides is a pure function: no clock, no device, no thread. Cells go in as counts, times go
+//! in as numbers, and what comes out is who does what and why. What runs a step beside it, on threads
+//! and by the clock, is [`run`] and decides nothing.
 //!
 //! - [`Bricks`]: blocks of cells with their work, the pairs they have to test.
 //! - [`Layout`]: bricks cut into subregions of about equal work, each with the order in which its
@@ -11,6 +12,8 @@
 //! - [`Controller`]: a [`Policy`] that turns the [`StepTimes`] of one plan into the cuts of the next.
 //! - [`Machine`]: how long an emulated machine takes for a plan, and [`tune`](fn@tune): what a sweep
 //!   of θ and the policies look like on it.
+//! - [`Crew`]: the threads that take subregions through upload, compute and download while the CPU
+//!   lane works.
 //!
 //! ```
 //! use nearfield_sched::*;
@@ -69,6 +72,7 @@ mod layout;
 mod load;
 mod pipeline;
 mod plan;
+pub mod run;
 mod times;
 pub mod tune;
 mod work;
@@ -81,6 +85,7 @@ pub use layout::{Estimate, Layout, SUBREGIONS, Subregion};
 pub use load::{CLASSES, Load, Traffic, class_of};
 pub use pipeline::{Durations, in_turn, overlapped};
 pub use plan::{Cut, Lane, Part, Plan, Stage};
+pub use run::{Crew, Progress, Stages};
 pub use times::{Fault, GpuSpans, Span, StepTimes};
 pub use tune::tune;
 pub use work::{Brick, Bricks, CellLoad};

@@ -1,6 +1,6 @@
 //! The settings of an engine.
 
-use crate::{Device, Engine, Error, Precision, Strategy, gpu::GpuSide};
+use crate::{Device, Engine, Error, Precision, Strategy, gpu::GpuSide, hybrid::HybridSide};
 use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
 use nearfield_sched::{Controller, Policy, SUBREGIONS};
@@ -191,6 +191,10 @@ impl Builder {
         }
         self.check_division()?;
         let (gpu, reason) = self.choose(precision)?;
+        let hybrid = match self.device {
+            Device::Hybrid(_) | Device::Emulated(_) => Some(HybridSide::new(&self)?),
+            _ => None,
+        };
         let lane = CpuLane::new(self.threads)?;
         let lane = match self.simd {
             Some(level) => lane.with_level(level),
@@ -203,7 +207,7 @@ impl Builder {
             threads = lane.threads(),
             simd = lane.level().name(),
         );
-        Ok(Engine::new(self, lattice, (lane, gpu), reason))
+        Ok(Engine::new(self, lattice, (lane, gpu, hybrid), reason))
     }
 
     /// Refuses what no step can be divided by, whatever the device.
@@ -238,12 +242,23 @@ impl Builder {
                     missing: error.to_string(),
                 }),
             },
-            // HYBRID: the only place that refuses both lanes on one step.
-            Device::Hybrid(_) | Device::Emulated(_) => Err(Error::DeviceUnavailable {
-                device,
-                missing: "both lanes do not work on one step in this build; use cpu, gpu or auto"
-                    .to_owned(),
-            }),
+            Device::Hybrid(_) | Device::Emulated(_) if precision == Precision::Double => {
+                Err(Error::DeviceUnavailable {
+                    device,
+                    missing:
+                        "both lanes together compute in single precision; use cpu or auto for \
+                              an engine in f64, or build one in f32 with Engine::builder"
+                            .to_owned(),
+                })
+            }
+            Device::Hybrid(number) => match GpuSide::new(number) {
+                Ok(side) => Ok((Some(side), "asked for")),
+                Err(error) => Err(Error::DeviceUnavailable {
+                    device,
+                    missing: error.to_string(),
+                }),
+            },
+            Device::Emulated(_) => Ok((None, "asked for")),
         }
     }
 }

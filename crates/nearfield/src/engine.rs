@@ -4,6 +4,7 @@ use crate::{
     Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision, Report,
     StageTimes, Traversal,
     gpu::GpuSide,
+    hybrid::HybridSide,
     sets::{SearchPair, Set},
     traverse::Over,
 };
@@ -21,6 +22,8 @@ pub struct Engine {
     pub(crate) lattice: Lattice,
     pub(crate) lane: CpuLane,
     pub(crate) gpu: Option<GpuSide>,
+    /// Where both lanes work on one step.
+    pub(crate) hybrid: Option<HybridSide>,
     pub(crate) reason: &'static str,
     pub(crate) sets: Vec<Set>,
     /// Row by row: entry `targets * sets + sources`.
@@ -33,7 +36,7 @@ impl Engine {
     pub(crate) fn new(
         settings: Builder,
         lattice: Lattice,
-        (lane, gpu): (CpuLane, Option<GpuSide>),
+        (lane, gpu, hybrid): (CpuLane, Option<GpuSide>, Option<HybridSide>),
         reason: &'static str,
     ) -> Self {
         Self {
@@ -41,6 +44,7 @@ impl Engine {
             lattice,
             lane,
             gpu,
+            hybrid,
             reason,
             sets: Vec::new(),
             pairs: Vec::new(),
@@ -265,6 +269,10 @@ impl Engine {
                 .gpu
                 .as_ref()
                 .map(|gpu| gpu.report(self.settings.strategy)),
+            works: self
+                .hybrid
+                .as_ref()
+                .map_or_else(Vec::new, HybridSide::reports),
             threads: self.lane.threads(),
             simd: self.lane.level(),
             precision: self.precision(),
@@ -324,7 +332,8 @@ impl Engine {
             .in_scope(|| self.lane.install(check))
             .map_err(refuse)?;
         self.fit_lattice(set, &bounds)?;
-        if !self.place_on_gpu(set, positions, bounds) {
+        let wanted = (self.hybrid.as_ref()).is_none_or(HybridSide::wants_device);
+        if !wanted || !self.place_on_gpu(set, positions, bounds) {
             let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
             target
                 .grid
@@ -332,6 +341,12 @@ impl Engine {
                 .map_err(refuse)?;
         }
         self.sets[set.0].was_sorted(&self.lane);
+        if let Some(hybrid) = &self.hybrid {
+            if let Some(emulated) = hybrid.emulated() {
+                emulated.place(set, wanted.then_some(positions), bounds, &self.lattice)?;
+            }
+            hybrid.placed(begin.elapsed());
+        }
         self.record(|times| times.build = begin.elapsed());
         Ok(())
     }
@@ -375,6 +390,9 @@ impl Engine {
         self.lattice = lattice;
         if let Some(gpu) = &mut self.gpu {
             gpu.outdate();
+        }
+        if let Some(hybrid) = &self.hybrid {
+            hybrid.move_to(&self.lattice);
         }
         for pair in &mut self.pairs {
             pair.current = false;

@@ -58,6 +58,7 @@ mod engine;
 mod error;
 mod geometry;
 mod gpu;
+mod hybrid;
 mod lazy;
 mod lists;
 mod radii;
@@ -72,6 +73,7 @@ pub use chunks::{ListChunk, ListChunks};
 pub use device::{Device, ParseDeviceError};
 pub use engine::Engine;
 pub use error::Error;
+pub use hybrid::{LaneReport, WorkReport};
 pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };

@@ -1,6 +1,11 @@
 //! Neighbour lists of an engine: written, handed out, asked for free positions.
 
-use crate::{Engine, Error, ListOrder, NeighborLists, PointSetId, Positions, sets::pair_of_sets};
+use crate::{
+    Engine, Error, ListOrder, NeighborLists, PointSetId, Positions,
+    gpu::{GpuDone, GpuPart, GpuSide},
+    hybrid::Values,
+    sets::pair_of_sets,
+};
 use nearfield_cpu::{CpuLane, ListKind, PairOfSets, SortedRadii};
 use nearfield_grid::{Bounds, Grid};
 use std::time::Instant;
@@ -19,7 +24,11 @@ impl Engine {
         let begin = Instant::now();
         match self.settings.memory_limit {
             None => {
-                if !self.find_on_gpu()? {
+                let found = match self.hybrid {
+                    Some(_) => self.find_on_both()?,
+                    None => false,
+                };
+                if !found && !self.find_on_gpu()? {
                     self.find_unlimited()?;
                 }
             }
@@ -199,17 +208,64 @@ impl Engine {
         let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
         self.pair_index(targets, sources)?;
         let begin = Instant::now();
-        let counts = match self.count_on_gpu(targets, sources) {
-            Some(counts) => counts,
-            None => {
-                let of = self.pair_of_sets(targets, sources)?;
-                let mut counts = vec![0; of.targets.points().len()];
-                self.lane.count(of, &mut counts)?;
-                counts
-            }
-        };
+        let mut counts = vec![0; self.points(targets)?];
+        if !self.values_by_both(&Counting(targets, sources), (targets, sources), &mut counts)?
+            && !self.count_on_gpu(targets, sources, &mut counts)
+        {
+            self.lane
+                .count(self.pair_of_sets(targets, sources)?, &mut counts)?;
+        }
         self.record(|times| times.traverse = begin.elapsed());
         Ok(counts)
+    }
+}
+
+/// Counts as both lanes find them together.
+struct Counting(PointSetId, PointSetId);
+
+impl Values for Counting {
+    type Value = u32;
+    type OfGpu = Vec<u32>;
+
+    fn kernel(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn blank(&self) -> u32 {
+        0
+    }
+
+    fn evaluate(
+        &self,
+        lane: &CpuLane,
+        of: PairOfSets<'_>,
+        counts: &mut [u32],
+        _: bool,
+    ) -> Result<(), Error> {
+        Ok(lane.count(of, counts)?)
+    }
+
+    fn evaluate_on_gpu(&self, engine: &Engine, counts: &mut [u32]) -> Result<bool, Error> {
+        Ok(engine.count_on_gpu(self.0, self.1, counts))
+    }
+
+    fn part_on_gpu(
+        &self,
+        engine: &Engine,
+        gpu: &GpuSide,
+        part: GpuPart<'_>,
+    ) -> Result<Option<(Vec<u32>, GpuDone)>, Error> {
+        Ok(gpu.count_part(engine, part))
+    }
+
+    fn of_gpu(&self, found: &Vec<u32>, target: usize) -> u32 {
+        found[target]
+    }
+
+    fn give_back(&self, _: &GpuSide, _: Vec<u32>) {}
+
+    fn put(&self, place: &mut u32, count: u32) {
+        *place = count;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, Precision, SimdLevel, Strategy, TableKind, Tried};
+use crate::{Device, Precision, SimdLevel, Strategy, TableKind, Tried, WorkReport};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -15,6 +15,8 @@ pub struct Report {
     pub reason: &'static str,
     /// The GPU, in an engine that was asked to use one.
     pub gpu: Option<GpuReport>,
+    /// The works that both lanes share, in an engine that was asked for that.
+    pub works: Vec<WorkReport>,
     /// Worker threads of the CPU lane.
     pub threads: usize,
     /// Instruction set of the CPU lane's inner loops.

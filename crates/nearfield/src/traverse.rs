@@ -1,9 +1,18 @@
 //! A traversal being put together: kernel, sets and fields.
 
-use crate::{Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists, verlet::Stored};
-use nearfield_cpu::{Coordinate, Fields, Output, StoredPairs};
+use crate::{
+    Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
+    gpu::{GpuDone, GpuPart, GpuSide},
+    hybrid::Values,
+    verlet::Stored,
+};
+use nearfield_cpu::{Coordinate, CpuLane, Fields, Output, PairOfSets, StoredPairs};
+use nearfield_gpu::{HostBuffer, PairProgram};
 use nearfield_pairs::Channels;
 use std::time::Instant;
+
+/// Output channels a kernel may have.
+const MOST_OUTPUTS: usize = 16;
 
 /// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
 #[derive(Debug)]
@@ -112,12 +121,57 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
+        let output = match self.engine.hybrid {
+            Some(_) => self.run_on_both(output)?,
+            None => Some(output),
+        };
+        let Some(output) = output else {
+            return Ok(());
+        };
         let Some(output) = self.run_on_gpu(output)? else {
             return Ok(());
         };
         let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let lane = &self.engine.lane;
         Ok(lane.traverse(self.kernel, of, self.fields, output)?)
+    }
+
+    /// Evaluates the kernel on both lanes; gives `output` back when a single lane has to.
+    fn run_on_both<'o>(
+        &self,
+        output: Output<'o, K::Output>,
+    ) -> Result<Option<Output<'o, K::Output>>, Error> {
+        let (targets, sources) = (self.targets, self.sources);
+        let points = (self.engine.points(targets)?, self.engine.points(sources)?);
+        self.fields.check::<K>(points.0, points.1)?;
+        let (values, combine) = match output {
+            Output::Write(values) => (values, false),
+            Output::Combine(values) => (values, true),
+        };
+        let give_back = |values| match combine {
+            false => Output::Write(values),
+            true => Output::Combine(values),
+        };
+        if values.len() != points.0 {
+            // The CPU lane says what is wrong.
+            return Ok(Some(give_back(values)));
+        }
+        let (program, uniforms) = match &self.engine.gpu {
+            // A kernel without CUDA text is the caller's mistake, not the GPU's.
+            Some(_) => PairProgram::of(self.kernel).map(Some).map_err(Error::Gpu)?,
+            None => None,
+        }
+        .unzip();
+        let summing = Summing {
+            traversal: self,
+            program,
+            uniforms: uniforms.unwrap_or_default(),
+            combine,
+        };
+        let done = self
+            .engine
+            .values_by_both(&summing, (targets, sources), values)?;
+        Ok((!done).then(|| give_back(values)))
     }
 
     fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
@@ -148,5 +202,82 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     ) -> Result<(), Error> {
         let lane = &self.engine.lane;
         Ok(lane.traverse_lists(self.kernel, pairs, self.fields, output)?)
+    }
+}
+
+/// Sums of a kernel as both lanes find them together.
+struct Summing<'t, 'a, K> {
+    traversal: &'t Traversal<'a, K>,
+    /// Where there is a GPU.
+    program: Option<PairProgram>,
+    uniforms: Vec<f32>,
+    combine: bool,
+}
+
+impl<K: PairKernel> Values for Summing<'_, '_, K> {
+    type Value = K::Output;
+    type OfGpu = HostBuffer<f32>;
+
+    fn kernel(&self) -> Option<&'static str> {
+        Some(std::any::type_name::<K>())
+    }
+
+    fn blank(&self) -> K::Output {
+        K::Output::read(|_| K::REDUCE.identity())
+    }
+
+    fn evaluate(
+        &self,
+        lane: &CpuLane,
+        of: PairOfSets<'_>,
+        values: &mut [K::Output],
+        fresh: bool,
+    ) -> Result<(), Error> {
+        let output = match self.combine && !fresh {
+            true => Output::Combine(values),
+            false => Output::Write(values),
+        };
+        let Traversal { kernel, fields, .. } = self.traversal;
+        Ok(lane.traverse(*kernel, of, *fields, output)?)
+    }
+
+    fn evaluate_on_gpu(&self, _: &Engine, values: &mut [K::Output]) -> Result<bool, Error> {
+        let output = match self.combine {
+            true => Output::Combine(values),
+            false => Output::Write(values),
+        };
+        Ok(self.traversal.run_on_gpu(output)?.is_none())
+    }
+
+    fn part_on_gpu(
+        &self,
+        engine: &Engine,
+        gpu: &GpuSide,
+        part: GpuPart<'_>,
+    ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
+        let Some(program) = &self.program else {
+            return Ok(None);
+        };
+        let program = (program, &self.uniforms[..]);
+        gpu.evaluate_part::<K>(engine, part, program, self.traversal.fields)
+    }
+
+    fn of_gpu(&self, found: &HostBuffer<f32>, target: usize) -> K::Output {
+        K::Output::read(|channel| found[target * K::Output::COUNT + channel])
+    }
+
+    fn give_back(&self, gpu: &GpuSide, found: HostBuffer<f32>) {
+        gpu.give_back(found);
+    }
+
+    fn put(&self, place: &mut K::Output, value: K::Output) {
+        if !self.combine {
+            *place = value;
+            return;
+        }
+        let (mut before, mut after) = ([0.0; MOST_OUTPUTS], [0.0; MOST_OUTPUTS]);
+        place.write(|channel, value| before[channel] = value);
+        value.write(|channel, value| after[channel] = value);
+        *place = K::Output::read(|channel| K::REDUCE.combine(before[channel], after[channel]));
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
-use nearfield::{Pair, SphDensity, Strategy, WendlandC2, prelude::*};
+use nearfield::{Pair, Policy, SphDensity, Strategy, WendlandC2, WorkReport, prelude::*};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
     conformance::{Case, Level, Runner},
@@ -245,4 +245,127 @@ fn bad_coordinates_are_refused_as_on_the_cpu() {
     engine.find_neighbors().unwrap();
     assert_eq!(engine.neighbors(set, set).unwrap().of(0), &[1]);
     assert_on_gpu(&engine);
+}
+
+/// Both lanes on one step; the GPU has not failed.
+fn hybrid_for(
+    case: &Case,
+    strategy: Strategy,
+    theta: f64,
+) -> Result<(Engine, Vec<PointSetId>), Error> {
+    let builder = builder_for(case, Settings::default())
+        .device(Device::Hybrid(0))
+        .policy(Policy::Fixed { theta })
+        .strategy(strategy);
+    fill(builder.build()?, case)
+}
+
+#[test]
+fn both_lanes_together_write_the_contracts_lists_by_every_strategy() {
+    if !gpu() {
+        return;
+    }
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
+    let runner = Runner::new(Level::Quick).keep(uniform);
+    let mut shared = 0;
+    for (strategy, theta) in [
+        (Strategy::Flat, 4.0),
+        (Strategy::Flat, 20.5),
+        (Strategy::CellTasks, 9.0),
+        (Strategy::ChildPerCell, 9.0),
+        (Strategy::ChildAggregated, 12.0),
+    ] {
+        for case in runner.cases() {
+            let (mut engine, sets) = hybrid_for(case, strategy, theta).unwrap();
+            engine.find_neighbors().unwrap();
+            let report = engine.report();
+            assert_eq!(report.device, Device::Hybrid(0), "{:?}", report.gpu);
+            let both = |work: &&WorkReport| work.lanes.iter().all(|lane| lane.points > 0);
+            shared += report.works.iter().filter(both).count();
+            let lists = engine
+                .neighbors(sets[case.target], sets[case.source])
+                .unwrap();
+            case.check(as_vectors(lists))
+                .unwrap_or_else(|error| panic!("{strategy}, theta {theta}: {error}"));
+        }
+    }
+    assert!(shared > 100, "both lanes had work {shared} times only");
+}
+
+#[test]
+fn both_lanes_together_visit_the_contracts_pairs() {
+    if !gpu() {
+        return;
+    }
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
+    let full = |case: &Case| uniform(case) && case.list == oracle::ListKind::Full;
+    let strategies = [
+        Strategy::Flat,
+        Strategy::CellTasks,
+        Strategy::ChildAggregated,
+    ];
+    for (number, case) in Runner::new(Level::Quick).keep(full).cases().enumerate() {
+        let expected = fingerprints(case);
+        let strategy = strategies[number % strategies.len()];
+        let (engine, sets) = hybrid_for(case, strategy, 9.0).unwrap();
+        let (target, source) = (sets[case.target], sets[case.source]);
+        let (targets, sources) = (labels(case.targets()), labels(case.sources()));
+        let traverse = || {
+            engine
+                .traverse(&Fingerprint, target, source)
+                .target_fields(&[Field::from(&targets)])
+                .source_fields(&[Field::from(&sources)])
+                .run()
+                .unwrap()
+        };
+        assert!(traverse() == expected, "{strategy}: case {}", case.name);
+        assert!(
+            traverse() == expected,
+            "{strategy}: case {} again",
+            case.name
+        );
+        let counts = engine.count_neighbors(target, source).unwrap();
+        let alone: Vec<u32> = expected.iter().map(|sums| sums[0] as u32).collect();
+        assert_eq!(counts, alone, "{strategy}: case {}", case.name);
+        assert_eq!(engine.report().device, Device::Hybrid(0));
+    }
+}
+
+#[test]
+fn policies_move_bricks_and_the_lists_stay_right() {
+    if !gpu() {
+        return;
+    }
+    let policies = [Policy::Model, Policy::Fraction, "band".parse().unwrap()];
+    for policy in policies {
+        for (cloud, radius) in [(Cloud::Lattice, 2.0), (Cloud::PoolSpray, 2.0)] {
+            let mut points = cloud.points(60_000, 11);
+            let builder = || Engine::builder(radius).list_order(ListOrder::Ascending);
+            let mut hybrid = builder()
+                .device(Device::Hybrid(0))
+                .policy(policy)
+                .build()
+                .unwrap();
+            let mut cpu = builder().device(Device::Cpu).build().unwrap();
+            let set = hybrid.add_point_set(&points).unwrap();
+            cpu.add_point_set(&points).unwrap();
+            let mut reasons = Vec::new();
+            for step in 0..40 {
+                for engine in [&mut hybrid, &mut cpu] {
+                    engine.update(set, &points).unwrap();
+                    engine.find_neighbors().unwrap();
+                }
+                let (found, expected) = (hybrid.neighbors(set, set), cpu.neighbors(set, set));
+                let same = found.unwrap().iter().eq(expected.unwrap().iter());
+                assert!(same, "{policy}, {}: lists of step {step}", cloud.name());
+                let report = hybrid.report();
+                assert_eq!(report.device, Device::Hybrid(0), "{:?}", report.gpu);
+                reasons.push(report.works[0].reason.clone());
+                drift(&mut points, 0.05, step);
+            }
+            let last = hybrid.report().works.remove(0);
+            println!("{policy}, {}: {last:?}", cloud.name());
+            assert_eq!(last.steps, 40, "{reasons:?}");
+        }
+    }
 }

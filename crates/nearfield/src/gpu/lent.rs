@@ -5,7 +5,7 @@ use nearfield_gpu::{self as gpu, GpuLane, HostBuffer};
 use std::{fmt, ptr::NonNull};
 
 /// Lends memory that the GPU can write into.
-pub(super) struct PageLocked<'a>(pub(super) &'a GpuLane);
+pub(crate) struct PageLocked<'a>(pub(super) &'a GpuLane);
 
 impl Lender for PageLocked<'_> {
     type Error = Received;
@@ -32,7 +32,7 @@ unsafe impl<T: Send + Sync + fmt::Debug> LentMemory<T> for Lent<T> {
 }
 
 /// Why lists did not arrive.
-pub(super) enum Received {
+pub(crate) enum Received {
     Gpu(gpu::Error),
     Cpu(nearfield_cpu::Error),
 }

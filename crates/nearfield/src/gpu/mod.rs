@@ -4,10 +4,11 @@
 //! the CPU lane, as are all that follow, and the report says why.
 
 mod lent;
+mod share;
 mod times;
 mod traverse;
 
-use crate::{Device, Engine, Error, GpuReport, ListOrder, PointSetId, Strategy};
+use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
 use lent::{PageLocked, Received};
 use nearfield_cpu::{ListKind, RadiusRule};
 use nearfield_gpu::{
@@ -16,6 +17,7 @@ use nearfield_gpu::{
 };
 use nearfield_grid::{Bounds, Lattice, Positions};
 use rayon::prelude::*;
+pub(crate) use share::{GpuDone, GpuPart};
 use std::{
     hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -49,6 +51,7 @@ struct State {
     lattice: Option<DeviceLattice>,
     lists: DeviceLists,
     scratch: PairScratch,
+    shares: share::Shares,
     /// Where results arrive, made when first needed.
     results: Option<HostBuffer<f32>>,
     failed: Option<String>,
@@ -71,6 +74,7 @@ impl GpuSide {
                 lattice: None,
                 lists: DeviceLists::default(),
                 scratch: PairScratch::default(),
+                shares: share::Shares::default(),
                 results: None,
                 failed: None,
             }),
@@ -124,13 +128,25 @@ impl GpuSide {
         }
     }
 
-    fn failed(&self) -> bool {
+    pub(crate) fn failed(&self) -> bool {
         self.locked().failed.is_some()
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
         // What a panic leaves behind is sorted anew at the next step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `work` does with page-locked memory; None when the GPU has failed.
+    pub(crate) fn lend<T>(
+        &self,
+        work: impl FnOnce(&PageLocked<'_>) -> Result<T, Received>,
+    ) -> Option<Result<T, nearfield_cpu::Error>> {
+        self.attempt(|state| match work(&PageLocked(&state.lane)) {
+            Ok(done) => Ok(Ok(done)),
+            Err(Received::Cpu(error)) => Ok(Err(error)),
+            Err(Received::Gpu(error)) => Err(error),
+        })
     }
 
     /// What `work` gives, or None when the GPU has failed, now or before.
@@ -234,9 +250,13 @@ impl State {
 impl Engine {
     /// Where the work is done.
     pub(crate) fn device(&self) -> Device {
+        let asked = self.settings.device;
         match &self.gpu {
-            Some(gpu) if gpu.locked().failed.is_none() => Device::Gpu(gpu.number),
-            _ => Device::Cpu,
+            Some(gpu) if gpu.failed() => Device::Cpu,
+            Some(gpu) if self.hybrid.is_some() => Device::Hybrid(gpu.number),
+            Some(gpu) => Device::Gpu(gpu.number),
+            None if self.hybrid.is_some() => asked,
+            None => Device::Cpu,
         }
     }
 
@@ -295,7 +315,7 @@ impl Engine {
     }
 
     /// The GPU, where it can do what the engine's settings ask for.
-    fn gpu_for_lists(&self) -> Option<&GpuSide> {
+    pub(crate) fn gpu_for_lists(&self) -> Option<&GpuSide> {
         self.gpu
             .as_ref()
             .filter(|_| self.settings.rule == RadiusRule::Uniform)
@@ -306,9 +326,8 @@ impl Engine {
         if self.gpu_for_lists().is_none() {
             return Ok(false);
         }
-        let sets = self.sets.len();
         for at in 0..self.pairs.len() {
-            if self.pairs[at].active && !self.pairs[at].current && !self.list_on_gpu(at, sets)? {
+            if self.pairs[at].active && !self.pairs[at].current && !self.list_on_gpu(at)? {
                 return Ok(false);
             }
         }
@@ -316,9 +335,21 @@ impl Engine {
     }
 
     /// Writes the lists of one pair of sets; false when the CPU lane has to.
-    fn list_on_gpu(&mut self, at: usize, sets: usize) -> Result<bool, Error> {
+    fn list_on_gpu(&mut self, at: usize) -> Result<bool, Error> {
         let mut lists = std::mem::take(&mut self.pairs[at].lists);
-        let kind = on_device(self.settings.lists);
+        let found = self.list_into(at, &mut lists);
+        if matches!(found, Ok(true)) && self.settings.order == ListOrder::Ascending {
+            self.lane.install(|| lists.sort());
+        }
+        let pair = &mut self.pairs[at];
+        pair.lists = lists;
+        pair.current = matches!(found, Ok(true));
+        found
+    }
+
+    /// The same into lists that are not the engine's meanwhile.
+    pub(crate) fn list_into(&self, at: usize, lists: &mut NeighborLists) -> Result<bool, Error> {
+        let (kind, sets) = (on_device(self.settings.lists), self.sets.len());
         let found = self.gpu.as_ref().and_then(|side| {
             side.attempt(|state| {
                 let strategy = state.sort(self)?;
@@ -354,22 +385,19 @@ impl Engine {
                 received
             })
         });
-        if found.is_some() && self.settings.order == ListOrder::Ascending {
-            self.lane.install(|| lists.sort());
-        }
-        let pair = &mut self.pairs[at];
-        pair.lists = lists;
-        pair.current = matches!(found, Some(Ok(())));
         found.transpose().map(|found| found.is_some())
     }
 
-    /// Neighbours of every target, or None when the CPU lane has to count.
+    /// Counts the neighbours of every target; false when the CPU lane has to.
     pub(crate) fn count_on_gpu(
         &self,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> Option<Vec<u32>> {
-        let side = self.gpu_for_lists()?;
+        counts: &mut [u32],
+    ) -> bool {
+        let Some(side) = self.gpu_for_lists() else {
+            return false;
+        };
         let counted = side.attempt(|state| {
             let strategy = state.sort(self)?;
             let _span = tracing::debug_span!("gpu.count").entered();
@@ -381,7 +409,13 @@ impl Engine {
                 Ok(Some(counts))
             })
         });
-        counted.flatten()
+        match counted.flatten() {
+            Some(found) => {
+                counts.copy_from_slice(&found);
+                true
+            }
+            None => false,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ const MIN_LEN: usize = 1 << 13;
 
 impl State {
     /// Room for so many results, kept from before where it suffices.
-    fn room(&mut self, len: usize) -> Result<HostBuffer<f32>, gpu::Error> {
+    pub(super) fn room(&mut self, len: usize) -> Result<HostBuffer<f32>, gpu::Error> {
         match self.results.take().filter(|results| results.len() >= len) {
             Some(results) => Ok(results),
             None => self.lane.host_buffer(len + len / 8),
@@ -111,7 +111,11 @@ fn deliver<K: PairKernel>(results: &[f32], output: Output<'_, K::Output>) {
 }
 
 /// The channels of every point side by side; copied only when they come from several fields.
-fn interleaved<'a>(fields: &[Field<'a>], points: usize, channels: usize) -> Cow<'a, [f32]> {
+pub(super) fn interleaved<'a>(
+    fields: &[Field<'a>],
+    points: usize,
+    channels: usize,
+) -> Cow<'a, [f32]> {
     if let [field] = fields {
         return Cow::Borrowed(field.values());
     }

@@ -8,6 +8,7 @@ mod basics;
 mod conformance;
 mod double;
 mod geometry;
+mod hybrid;
 mod list_order;
 mod memory_limit;
 mod over_lists;

@@ -1,0 +1,259 @@
+//! The GPU's part of a work that it shares with the CPU lane.
+
+use super::{GpuSide, State, on_device};
+use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
+use nearfield_cpu::{Fields, ListKind};
+use nearfield_gpu::{
+    self as gpu, DeviceParts, DeviceShare, HostBuffer, HostLists, PairFields, PairOfPoints,
+    PairProgram,
+};
+use nearfield_grid::{BrickParts, Lattice};
+use nearfield_pairs::Channels;
+use std::collections::HashMap;
+
+/// Plans whose bricks the device keeps.
+const KEPT_PLANS: usize = 16;
+
+/// What to work on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GpuPart<'a> {
+    pub(crate) targets: usize,
+    pub(crate) sources: usize,
+    /// Tells one map of bricks from all others.
+    pub(crate) version: u64,
+    pub(crate) bricks: &'a BrickParts,
+    /// Parts below this are the GPU's.
+    pub(crate) parts: usize,
+    /// The lattice that bricks are blocks of, and its cells to a radius.
+    pub(crate) lattice: (&'a Lattice, u32),
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GpuDone {
+    /// Targets that were the GPU's, and where each part of them ends.
+    pub(crate) bounds: Vec<u64>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Entries of its lists.
+    pub(crate) pairs: u64,
+    /// Whether there was room for them; nothing was written if not.
+    pub(crate) fitted: bool,
+}
+
+/// Buffers of shares, kept between steps.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    share: DeviceShare,
+    /// By the version of the plan.
+    parts: HashMap<u64, DeviceParts>,
+}
+
+impl State {
+    /// Sorts, and gathers the targets of a part. The result must be given back.
+    fn gather(
+        &mut self,
+        engine: &Engine,
+        part: GpuPart<'_>,
+    ) -> Result<(Shares, Strategy), gpu::Error> {
+        let strategy = match engine.settings.strategy {
+            // What a part takes says nothing about which way is fastest for the whole.
+            Strategy::Auto => Strategy::Flat,
+            strategy => strategy,
+        };
+        self.sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
+        let mut shares = std::mem::take(&mut self.shares);
+        let gathered = self.gather_into(&mut shares, part, strategy);
+        match gathered {
+            Ok(()) => Ok((shares, strategy)),
+            Err(error) => {
+                self.shares = shares;
+                Err(error)
+            }
+        }
+    }
+
+    fn gather_into(
+        &self,
+        shares: &mut Shares,
+        part: GpuPart<'_>,
+        strategy: Strategy,
+    ) -> Result<(), gpu::Error> {
+        let (Some(lattice), Some(targets)) = (&self.lattice, self.sets.get(part.targets)) else {
+            return Ok(());
+        };
+        if !shares.parts.contains_key(&part.version) {
+            if shares.parts.len() >= KEPT_PLANS {
+                shares.parts.clear();
+            }
+            let parts = self
+                .lane
+                .parts(part.bricks, part.parts, part.lattice, None)?;
+            shares.parts.insert(part.version, parts);
+        }
+        let grouped = strategy == Strategy::Flat;
+        match shares.parts.get(&part.version) {
+            Some(parts) => {
+                self.lane
+                    .share(&targets.points, lattice, parts, grouped, &mut shares.share)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn pair_of_share<'a>(
+        &'a self,
+        part: GpuPart<'_>,
+        share: &'a DeviceShare,
+    ) -> Option<PairOfPoints<'a>> {
+        let pair = self.pair(part.targets, part.sources)?;
+        let share = Some(share);
+        Some(PairOfPoints { share, ..pair })
+    }
+}
+
+impl GpuSide {
+    /// Writes the lists of a part; None when the GPU has failed.
+    pub(crate) fn find_part(
+        &self,
+        engine: &Engine,
+        part: GpuPart<'_>,
+        kind: ListKind,
+        to: HostLists<'_>,
+    ) -> Option<GpuDone> {
+        self.attempt(|state| {
+            let _span = tracing::debug_span!("gpu.search").entered();
+            let begin = state.lane.mark()?;
+            let (shares, strategy) = state.gather(engine, part)?;
+            let mut storage = std::mem::take(&mut state.lists);
+            let kind = on_device(kind);
+            let found = (|| {
+                let mut done = GpuDone {
+                    bounds: shares.share.bounds().to_vec(),
+                    fitted: true,
+                    ..GpuDone::default()
+                };
+                let Some(pair) = state.pair_of_share(part, &shares.share) else {
+                    return Ok(done);
+                };
+                let lane = &state.lane;
+                done.pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
+                let HostLists {
+                    start,
+                    count,
+                    entries,
+                } = to;
+                let Some(entries) = entries.get_mut(..done.pairs as usize) else {
+                    done.fitted = false;
+                    return Ok(done);
+                };
+                let to = HostLists {
+                    start,
+                    count,
+                    entries,
+                };
+                let delivered =
+                    lane.deliver_share(pair, kind, strategy, &mut storage, to, &begin)?;
+                done.pieces = delivered
+                    .iter()
+                    .map(|part| Piece {
+                        behind: part.slots.end as u64,
+                        begin_ms: f64::from(part.compute[0]),
+                        end_ms: f64::from(part.download[1]),
+                    })
+                    .collect();
+                Ok(done)
+            })();
+            state.lists = storage;
+            state.shares = shares;
+            found
+        })
+    }
+
+    /// Neighbours of every target of a part, by the caller's index; None when the GPU has failed.
+    pub(crate) fn count_part(
+        &self,
+        engine: &Engine,
+        part: GpuPart<'_>,
+    ) -> Option<(Vec<u32>, GpuDone)> {
+        self.attempt(|state| {
+            let _span = tracing::debug_span!("gpu.count").entered();
+            let (shares, strategy) = state.gather(engine, part)?;
+            let bounds = shares.share.bounds().to_vec();
+            let counted = match state.pair_of_share(part, &shares.share) {
+                Some(pair) => state.lane.count(pair, gpu::ListKind::Full, strategy),
+                None => Ok(Vec::new()),
+            };
+            state.shares = shares;
+            let done = GpuDone {
+                bounds,
+                fitted: true,
+                ..GpuDone::default()
+            };
+            Ok((counted?, done))
+        })
+    }
+
+    /// Evaluates a pair kernel for a part; the results come in page-locked memory, which is to be
+    /// [given back](Self::give_back). None when the GPU has failed.
+    ///
+    /// # Errors
+    /// Those of the kernel's own CUDA text.
+    pub(crate) fn evaluate_part<K: PairKernel>(
+        &self,
+        engine: &Engine,
+        part: GpuPart<'_>,
+        (program, uniforms): (&PairProgram, &[f32]),
+        fields: Fields<'_>,
+    ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
+        let points = [part.targets, part.sources].map(|set| engine.sets[set].grid.len());
+        let of_targets = super::traverse::interleaved(fields.targets, points[0], K::Target::COUNT);
+        let of_sources = super::traverse::interleaved(fields.sources, points[1], K::Source::COUNT);
+        let mut refused = None;
+        let evaluated = self.attempt(|state| {
+            let kernel = std::any::type_name::<K>();
+            let _span = tracing::debug_span!("gpu.evaluate", targets = points[0], kernel).entered();
+            let (shares, strategy) = state.gather(engine, part)?;
+            let mut results = state.room(points[0] * K::Output::COUNT)?;
+            let mut scratch = std::mem::take(&mut state.scratch);
+            let on_device = PairFields {
+                targets: &of_targets,
+                sources: &of_sources,
+            };
+            let evaluated = match state.pair_of_share(part, &shares.share) {
+                Some(pair) => state.lane.evaluate(
+                    pair,
+                    (program, uniforms),
+                    on_device,
+                    strategy,
+                    &mut results[..points[0] * K::Output::COUNT],
+                    &mut scratch,
+                ),
+                None => Ok(()),
+            };
+            state.scratch = scratch;
+            let done = GpuDone {
+                bounds: shares.share.bounds().to_vec(),
+                fitted: true,
+                ..GpuDone::default()
+            };
+            state.shares = shares;
+            match evaluated {
+                Err(error @ gpu::Error::Compile { .. }) => {
+                    refused = Some(error);
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+                Ok(()) => Ok(Some((results, done))),
+            }
+        });
+        match refused {
+            Some(error) => Err(Error::Gpu(error)),
+            None => Ok(evaluated.flatten()),
+        }
+    }
+
+    /// Takes page-locked memory back, for the next results.
+    pub(crate) fn give_back(&self, results: HostBuffer<f32>) {
+        self.locked().results = Some(results);
+    }
+}

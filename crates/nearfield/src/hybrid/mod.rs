@@ -1,0 +1,297 @@
+//! Both lanes on one step: the CPU pool and a GPU, or a stand-in for one, share the targets of a work.
+//!
+//! A work is what is done for one pair of sets: its lists, its counts, or one kernel. Every work has a
+//! controller and a [plan](plan::Planned) of its own, because lanes compare differently on each. A
+//! step of a work goes like this:
+//!
+//! 1. The plan says which bricks are whose. Where everything is one lane's, that lane works as it
+//!    does alone.
+//! 2. Else the [`Crew`] takes the device's subregions through their stages, while the calling thread
+//!    runs the CPU pool on the other targets. Each lane sorts for itself; the CPU lane marks the targets
+//!    that it takes, and the results of all others are the device's.
+//! 3. Both lanes' results are put together, and the times go to the controller, which may move
+//!    bricks for the next step.
+//!
+//! When the device fails, the CPU lane does its part too, within the same step.
+//!
+//! A plan is made from the points of some step and serves for many: every cell of space belongs to
+//! some part, so points that move meanwhile are searched for by exactly one lane all the same.
+
+mod emulated;
+mod lists;
+mod plan;
+mod report;
+mod step;
+mod times;
+mod values;
+
+pub use report::{LaneReport, WorkReport};
+pub(crate) use times::Piece;
+pub(crate) use values::Values;
+
+use crate::{Builder, Device, Engine, Error, PointSetId, gpu::GpuSide};
+use emulated::EmulatedDevice;
+use nearfield_cpu::{Share, ShareOfLists, Spent};
+use nearfield_grid::Lattice;
+use nearfield_sched::{Crew, Policy, StepTimes, Traffic};
+use plan::WorkState;
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Results that the device may have on their way at a time.
+const BUFFERS: usize = 2;
+
+/// Parts of the CPU lane have this bit; subregions are below it.
+const OF_CPU: u8 = 0x80;
+
+/// What an engine needs to work on both lanes.
+#[derive(Debug)]
+pub(crate) struct HybridSide {
+    crew: Crew,
+    settings: Settings,
+    /// Instead of a GPU.
+    emulated: Option<EmulatedDevice>,
+    shared: Mutex<Shared>,
+    /// Checking and placing positions since the last work.
+    placing: Mutex<Duration>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    policy: Policy,
+    brick_edge: u32,
+    subregions: usize,
+}
+
+/// What one work at a time uses.
+#[derive(Debug, Default)]
+struct Shared {
+    works: HashMap<Work, WorkState>,
+    taken: Vec<AtomicBool>,
+    spent: Spent,
+    lists: ShareOfLists,
+}
+
+/// Tells works from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Work {
+    kind: WorkKind,
+    targets: usize,
+    sources: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum WorkKind {
+    Lists,
+    Counts,
+    /// A pair kernel, by the name of its type.
+    Kernel(&'static str),
+}
+
+/// Who works in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lanes {
+    Cpu,
+    Device,
+    Both,
+}
+
+impl HybridSide {
+    pub(crate) fn new(settings: &Builder) -> Result<Self, Error> {
+        let emulated = match settings.device {
+            Device::Emulated(spec) => Some(EmulatedDevice::new(spec)?),
+            _ => None,
+        };
+        Ok(Self {
+            crew: Crew::new(BUFFERS).map_err(Error::Schedule)?,
+            settings: Settings {
+                policy: settings.policy,
+                brick_edge: settings.brick_edge,
+                subregions: settings.subregions,
+            },
+            emulated,
+            shared: Mutex::default(),
+            placing: Mutex::default(),
+        })
+    }
+
+    /// The shared state, unless another work is under way: on another thread, or on this one, which
+    /// may do something else while it waits for the pool.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Shared>> {
+        match self.shared.try_lock() {
+            Ok(shared) => Some(shared),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Positions were placed, which took so long.
+    pub(crate) fn placed(&self, took: Duration) {
+        *self.placing.lock().unwrap_or_else(PoisonError::into_inner) += took;
+    }
+
+    fn take_placing(&self) -> Duration {
+        std::mem::take(&mut *self.placing.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the device has work in the next step, as far as is known.
+    pub(crate) fn wants_device(&self) -> bool {
+        self.try_lock().is_none_or(|shared| {
+            shared.works.is_empty() || shared.works.values().any(WorkState::wants_device)
+        })
+    }
+
+    /// What a work sends and fetches, on the emulated device's clock. On a real one copies are part
+    /// of what a subregion is measured to take.
+    fn traffic(&self, kind: WorkKind) -> Traffic {
+        match (&self.emulated, kind) {
+            (None, _) => Traffic::NONE,
+            (_, WorkKind::Lists) => Traffic::LISTS,
+            _ => Traffic::SUMS,
+        }
+    }
+
+    pub(crate) fn emulated(&self) -> Option<&EmulatedDevice> {
+        self.emulated.as_ref()
+    }
+
+    /// What the next step of a work takes on the virtual clock; None where there is none.
+    fn virtual_times(&self, shared: &Shared, work: Work) -> Option<StepTimes> {
+        let device = self.emulated.as_ref()?;
+        let planned = shared.works.get(&work)?.planned()?;
+        Some(device.step(planned))
+    }
+
+    /// What every work did last.
+    pub(crate) fn reports(&self) -> Vec<WorkReport> {
+        let Some(shared) = self.try_lock() else {
+            return Vec::new();
+        };
+        let mut works: Vec<_> = shared.works.iter().collect();
+        works.sort_by_key(|(work, _)| **work);
+        let reports = works.into_iter();
+        reports.map(|(work, state)| state.report(work)).collect()
+    }
+
+    /// All sets are on another lattice now, to which no plan refers.
+    pub(crate) fn move_to(&self, lattice: &Lattice) {
+        if let Some(emulated) = &self.emulated {
+            emulated.move_to(lattice);
+        }
+        if let Some(mut shared) = self.try_lock() {
+            shared.works.values_mut().for_each(WorkState::drop_plan);
+        }
+    }
+}
+
+impl Shared {
+    /// Nobody has taken any of so many targets.
+    fn clear(&mut self, targets: usize) {
+        self.taken.resize_with(targets, AtomicBool::default);
+        for taken in &mut self.taken {
+            *taken.get_mut() = false;
+        }
+        self.spent.clear();
+    }
+}
+
+impl Engine {
+    /// The engine's hybrid side, and the real GPU's where it has one.
+    fn hybrid_sides(&self) -> Option<(&HybridSide, Option<&GpuSide>)> {
+        let hybrid = self.hybrid.as_ref()?;
+        let gpu = self.gpu_for_lists();
+        let usable = hybrid.emulated.is_some() || gpu.is_some_and(|gpu| !gpu.failed());
+        let uniform = self.settings.rule == crate::RadiusRule::Uniform;
+        (usable && uniform).then_some((hybrid, gpu))
+    }
+
+    /// Whether the device has the positions of these sets as they are now.
+    fn on_device(&self, hybrid: &HybridSide, sets: [usize; 2]) -> bool {
+        match &hybrid.emulated {
+            Some(emulated) => sets.iter().all(|&set| emulated.has(set)),
+            None => sets
+                .iter()
+                .all(|&set| self.sets[set].grid.copied().is_some()),
+        }
+    }
+
+    /// Who works in this step: the plan is made if there is none.
+    ///
+    /// Also says whether that is what was planned: what the device does not have it cannot work on; it
+    /// gets it at the next update.
+    fn lanes(
+        &self,
+        hybrid: &HybridSide,
+        shared: &mut Shared,
+        work: Work,
+    ) -> Result<(Lanes, bool), Error> {
+        if !shared.works.contains_key(&work) {
+            let state = WorkState::new(hybrid.settings.policy).map_err(Error::Schedule)?;
+            shared.works.insert(work, state);
+        }
+        let Some(state) = shared.works.get_mut(&work) else {
+            return Ok((Lanes::Cpu, false));
+        };
+        let points = [work.targets, work.sources].map(|set| self.sets[set].grid.len());
+        if state.is_stale(points) {
+            let of = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
+            let subdivision = self.settings.subdivision;
+            state.plan_for(of, &hybrid.settings, hybrid.traffic(work.kind), subdivision)?;
+        }
+        let planned = state.lanes();
+        match planned == Lanes::Cpu || self.on_device(hybrid, [work.targets, work.sources]) {
+            true => Ok((planned, true)),
+            false => Ok((Lanes::Cpu, false)),
+        }
+    }
+}
+
+/// A clock that begins with the positions' placing.
+struct Clock {
+    begin: Instant,
+    before: Duration,
+}
+
+impl Clock {
+    fn start(hybrid: &HybridSide) -> Self {
+        Self {
+            begin: Instant::now(),
+            before: hybrid.take_placing(),
+        }
+    }
+
+    /// Milliseconds since the work began, placing left out.
+    fn since_begin_ms(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64() * 1e3
+    }
+
+    /// Milliseconds of the step so far.
+    fn ms(&self) -> f64 {
+        (self.begin.elapsed() + self.before).as_secs_f64() * 1e3
+    }
+}
+
+/// The targets of the CPU lane, or of a subregion of the device.
+fn share<'a>(
+    plan: &'a plan::Planned,
+    (taken, spent): (&'a [AtomicBool], &'a Spent),
+    parts: (u8, u8),
+) -> Share<'a> {
+    Share {
+        bricks: plan.parts(),
+        parts,
+        taken,
+        spent,
+    }
+}
+
+/// Whether the CPU lane has a target's result.
+fn is_taken(taken: &AtomicBool) -> bool {
+    taken.load(Ordering::Relaxed)
+}

@@ -1,0 +1,383 @@
+//! What a work remembers between steps: its plan, its controller and what they were made from.
+
+use super::{Lanes, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured};
+use crate::Error;
+use nearfield_cpu::PairOfSets;
+use nearfield_grid::{BrickParts, Grid, Lattice};
+use nearfield_sched::{
+    Action, Bricks, CellLoad, Controller, Decision, Lane, Layout, Neighbourhood, Plan, Policy,
+    RowOffset, StepTimes, Traffic,
+};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+/// Bricks that a map may have per brick that holds points…
+const SPREAD: usize = 64;
+/// …and always.
+const SMALL_MAP: usize = 1 << 16;
+/// Share of the time that making plans anew may take.
+const FRESHNESS: f64 = 0.005;
+/// Steps that a plan serves at least.
+const LEAST_AGE: u32 = 8;
+/// Part of the points that may come or go before a plan is made anew.
+const TURNOVER: f64 = 0.1;
+/// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
+const HITS: f64 = 0.25;
+
+/// Pairs that memory is taken for without knowing how many there are.
+const FEW_PAIRS: u64 = 1 << 21;
+
+/// Plans made so far.
+static VERSIONS: AtomicU64 = AtomicU64::new(0);
+
+fn next_version() -> u64 {
+    VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Who works where.
+#[derive(Debug)]
+pub(super) struct Planned {
+    layout: Layout,
+    plan: Plan,
+    parts: BrickParts,
+    /// Cells of a brick along each axis.
+    edge: u32,
+    lattice: Lattice,
+    subdivision: u32,
+    /// Tells the plan from all others.
+    version: u64,
+}
+
+impl Planned {
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(super) fn parts(&self) -> &BrickParts {
+        &self.parts
+    }
+
+    /// The lattice that the parts were made for, and its cells to a radius.
+    pub(super) fn lattice(&self) -> (&Lattice, u32) {
+        (&self.lattice, self.subdivision)
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Mean threshold over subregions, weighted by work.
+    fn theta(&self) -> f64 {
+        let (mut sum, mut work) = (0.0, 0.0);
+        for (subregion, &cut) in self.plan.cuts().iter().enumerate() {
+            let weight = self.layout.work(subregion) as f64;
+            sum += weight * self.layout.theta_of(subregion, cut);
+            work += weight;
+        }
+        if work > 0.0 { sum / work } else { 0.0 }
+    }
+
+    /// Subregions that there are.
+    pub(super) fn subregions(&self) -> usize {
+        self.layout.subregions().len()
+    }
+}
+
+/// A work between steps.
+#[derive(Debug)]
+pub(super) struct WorkState {
+    controller: Controller,
+    planned: Option<Planned>,
+    decision: Option<Decision>,
+    /// Points of targets and sources when the layout was made.
+    points: [usize; 2],
+    /// Steps since then, and what making it took.
+    age: u32,
+    cost_ms: f64,
+    /// Neighbours per pair tested on either lane.
+    hits: [Option<f64>; 2],
+    steps: u64,
+    last: Measured,
+}
+
+impl WorkState {
+    pub(super) fn new(policy: Policy) -> Result<Self, nearfield_sched::Error> {
+        Ok(Self {
+            controller: Controller::new(policy)?,
+            planned: None,
+            decision: None,
+            points: [0; 2],
+            age: 0,
+            cost_ms: 0.0,
+            hits: [None; 2],
+            steps: 0,
+            last: Measured::default(),
+        })
+    }
+
+    pub(super) fn planned(&self) -> Option<&Planned> {
+        self.planned.as_ref()
+    }
+
+    /// Whether the device has work in the next step, or may have.
+    pub(super) fn wants_device(&self) -> bool {
+        self.planned.is_none() || self.lanes() != Lanes::Cpu
+    }
+
+    /// Neighbours that the CPU lane and the device are expected to find, with some room to spare.
+    pub(super) fn expected_pairs(&self) -> [usize; 2] {
+        let work = |lane| {
+            self.planned
+                .as_ref()
+                .map_or(0, |p| p.plan.load(lane).work())
+        };
+        let of = |lane: usize, work: u64| match self.hits[lane] {
+            Some(hits) => (1.125 * hits * work as f64) as usize + 4096,
+            // No more than are tested; all of them while that is not much.
+            None => work.min(FEW_PAIRS).max((HITS * work as f64) as u64) as usize,
+        };
+        [of(0, work(Lane::Cpu)), of(1, work(Lane::Gpu))]
+    }
+
+    /// Both lanes have found so many neighbours.
+    pub(super) fn found(&mut self, pairs: [u64; 2]) {
+        let Some(planned) = &self.planned else {
+            return;
+        };
+        for (lane, name) in [Lane::Cpu, Lane::Gpu].into_iter().enumerate() {
+            let work = planned.plan.load(name).work();
+            if work > 0 {
+                self.hits[lane] = Some(pairs[lane] as f64 / work as f64);
+            }
+        }
+    }
+
+    pub(super) fn drop_plan(&mut self) {
+        self.planned = None;
+    }
+
+    /// Whether a plan has to be made, or made anew, before the next step.
+    pub(super) fn is_stale(&self, points: [usize; 2]) -> bool {
+        let turned = (0..2).any(|set| {
+            let change = points[set].abs_diff(self.points[set]) as f64;
+            change > TURNOVER * self.points[set] as f64
+        });
+        // Where the device works alone the host does not sort, and nothing depends on the plan.
+        let old = self.age >= LEAST_AGE
+            && f64::from(self.age) * self.last.total_ms * FRESHNESS >= self.cost_ms
+            && self.lanes() != Lanes::Device;
+        turned || old || self.planned.is_none()
+    }
+
+    pub(super) fn lanes(&self) -> Lanes {
+        let Some(planned) = &self.planned else {
+            return Lanes::Cpu;
+        };
+        let has = |lane| !planned.plan.load(lane).is_empty();
+        match (has(Lane::Cpu), has(Lane::Gpu)) {
+            (true, true) => Lanes::Both,
+            (false, true) => Lanes::Device,
+            _ => Lanes::Cpu,
+        }
+    }
+
+    /// Makes a plan from the points as they are.
+    pub(super) fn plan_for(
+        &mut self,
+        of: PairOfSets<'_>,
+        settings: &Settings,
+        traffic: Traffic,
+        subdivision: u32,
+    ) -> Result<(), Error> {
+        let begin = Instant::now();
+        let _span = tracing::debug_span!("sched.plan").entered();
+        let points = [of.targets.points().len(), of.sources.points().len()];
+        let lattice = of.targets.lattice();
+        let (layout, edge) = layout(of, settings, traffic).map_err(Error::Schedule)?;
+        let subregions = layout.subregions().len();
+        let decision = match self.decision.take() {
+            Some(decision) if decision.cuts.len() == subregions => decision,
+            _ => self.controller.start(&layout),
+        };
+        (self.points, self.age) = (points, 0);
+        let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
+        self.planned = Some(Planned {
+            parts: parts_of(&layout, &plan, edge),
+            layout,
+            plan,
+            edge,
+            lattice: lattice.clone(),
+            subdivision,
+            version: next_version(),
+        });
+        self.decision = Some(decision);
+        self.cost_ms = begin.elapsed().as_secs_f64() * 1e3;
+        Ok(())
+    }
+
+    /// A step was done that teaches nothing.
+    pub(super) fn note(&mut self, measured: Measured) {
+        self.steps += 1;
+        self.age += 1;
+        self.last = measured;
+    }
+
+    /// Takes the times of a step in, and moves bricks for the next one if that is worth it. Times of a
+    /// step that made a plan first teach nothing.
+    pub(super) fn learn(&mut self, times: &StepTimes, measured: Measured) -> Result<(), Error> {
+        self.note(measured);
+        let Some(planned) = &mut self.planned else {
+            return Ok(());
+        };
+        if self.age == 1 && times.fault.is_none() {
+            return Ok(());
+        }
+        let (layout, plan) = (&planned.layout, &planned.plan);
+        let next = self.controller.next(layout, plan, times);
+        let decision = next.map_err(Error::Schedule)?;
+        if decision.cuts != plan.cuts() {
+            planned.plan = Plan::new(layout, &decision.cuts).map_err(Error::Schedule)?;
+            planned.parts = parts_of(layout, &planned.plan, planned.edge);
+            planned.version = next_version();
+        }
+        if decision.action != Action::Keep {
+            tracing::debug!(
+                name: "sched.retune",
+                action = ?decision.action,
+                share = planned.plan.share(),
+                reason = %decision.reason,
+            );
+        }
+        self.decision = Some(decision);
+        Ok(())
+    }
+
+    pub(super) fn report(&self, work: &Work) -> WorkReport {
+        let planned = self.planned.as_ref();
+        WorkReport {
+            work: match work.kind {
+                WorkKind::Lists => "lists".to_owned(),
+                WorkKind::Counts => "counts".to_owned(),
+                WorkKind::Kernel(name) => name.to_owned(),
+            },
+            targets: work.targets,
+            sources: work.sources,
+            policy: self.controller.policy(),
+            steps: self.steps,
+            theta: planned.map_or(0.0, Planned::theta),
+            share: self.last.share,
+            lanes: self.last.lanes(),
+            milliseconds: self.last.total_ms,
+            planning: self.last.planning_ms,
+            reason: (self.decision.as_ref())
+                .map_or_else(String::new, |decision| decision.reason.clone()),
+        }
+    }
+}
+
+/// Bricks of the points as they are, cut into subregions, and the edge of the bricks: larger than
+/// asked for where points lie so far apart that a map of all bricks would be a burden.
+fn layout(
+    of: PairOfSets<'_>,
+    settings: &Settings,
+    traffic: Traffic,
+) -> Result<(Layout, u32), nearfield_sched::Error> {
+    let lattice = of.targets.lattice();
+    let near = neighbourhood(lattice);
+    let mut edge = settings.brick_edge;
+    loop {
+        let bricks = Bricks::new(cells(of), &near, edge)?;
+        let (_, dims) = extent(&bricks);
+        let map = dims
+            .iter()
+            .try_fold(1usize, |all, &dim| all.checked_mul(dim as usize));
+        let most = SMALL_MAP.max(SPREAD * bricks.as_slice().len());
+        if map.is_some_and(|map| map <= most) || edge > 1 << 30 {
+            return Ok((Layout::new(bricks, settings.subregions, traffic)?, edge));
+        }
+        edge *= 2;
+    }
+}
+
+/// Occupied cells of both sets; those of one set once.
+fn cells(of: PairOfSets<'_>) -> impl Iterator<Item = CellLoad> {
+    let of_grid = |grid: &'_ Grid| {
+        let all = 0..grid.points().len();
+        // Collected, because the iterator of cells borrows the grid's table mutably in turn.
+        grid.cells(all)
+            .map(|(cell, slots)| (cell, slots.len() as u32))
+            .collect::<Vec<_>>()
+    };
+    let targets = of_grid(of.targets);
+    let sources = match of.same_set {
+        true => Vec::new(),
+        false => of_grid(of.sources),
+    };
+    let same_set = of.same_set;
+    let targets = targets.into_iter().map(move |(cell, points)| CellLoad {
+        cell,
+        targets: points,
+        sources: if same_set { points } else { 0 },
+    });
+    targets.chain(sources.into_iter().map(|(cell, points)| CellLoad {
+        cell,
+        targets: 0,
+        sources: points,
+    }))
+}
+
+fn neighbourhood(lattice: &Lattice) -> Neighbourhood {
+    let rows = lattice.rows().iter().map(|row| RowOffset {
+        y: row.y,
+        z: row.z,
+        reach: row.reach,
+    });
+    Neighbourhood {
+        rows: rows.collect(),
+        periods: [0, 1, 2].map(|axis| Some(lattice.scale(axis).cells).filter(|&cells| cells > 0)),
+    }
+}
+
+/// First brick and number of bricks along each axis.
+fn extent(bricks: &Bricks) -> ([i64; 3], [u32; 3]) {
+    let (mut low, mut high) = ([i64::MAX; 3], [i64::MIN; 3]);
+    for brick in bricks.as_slice() {
+        for axis in 0..3 {
+            low[axis] = low[axis].min(brick.at[axis]);
+            high[axis] = high[axis].max(brick.at[axis]);
+        }
+    }
+    let dims = std::array::from_fn(|axis| {
+        let dim = high[axis].saturating_sub(low[axis]).saturating_add(1);
+        u32::try_from(dim).unwrap_or(if dim < 0 { 0 } else { u32::MAX })
+    });
+    (low, dims)
+}
+
+/// Whose every brick is: its subregion, with [`OF_CPU`] set where it is the CPU lane's. What lies
+/// outside goes to the device.
+fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> BrickParts {
+    let bricks = layout.bricks();
+    let (first, dims) = extent(bricks);
+    let empty = || BrickParts::new(edge.max(1), [0; 3], [0; 3], 0, 0);
+    let parts = BrickParts::new(edge, first, dims, 0, usize::MAX).or_else(empty);
+    let Some(mut parts) = parts else {
+        unreachable!("a map of no bricks is always possible")
+    };
+    for (number, subregion) in layout.subregions().iter().enumerate() {
+        for brick in subregion.bricks.clone() {
+            let part = match plan.lane(brick) {
+                Some(Lane::Cpu) => OF_CPU | number as u8,
+                _ => number as u8,
+            };
+            parts.set(bricks.as_slice()[brick].at, part);
+        }
+    }
+    parts
+}

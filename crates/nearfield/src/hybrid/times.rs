@@ -1,0 +1,220 @@
+//! From clocks to what controllers learn from.
+//!
+//! A controller wants to know how long each subregion took on each lane. What a lane does for all its
+//! subregions together (sorting, counting, bringing data over) is divided evenly among those it has
+//! work in, so that costs of starting at all are seen as what they are: paid once a subregion at
+//! most, and not at all by a lane that does nothing.
+
+use super::{OF_CPU, plan::Planned, report::LaneReport};
+use nearfield_cpu::Spent;
+use nearfield_sched::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
+
+/// A step in numbers, for the report.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Measured {
+    pub(super) share: f64,
+    pub(super) points: [usize; 2],
+    pub(super) lane_ms: [f64; 2],
+    pub(super) total_ms: f64,
+    pub(super) planning_ms: f64,
+}
+
+impl Measured {
+    /// A step that the CPU lane did alone.
+    pub(super) fn by_cpu(targets: usize, total_ms: f64) -> Self {
+        Self {
+            share: 1.0,
+            points: [targets, 0],
+            lane_ms: [total_ms, 0.0],
+            total_ms,
+            planning_ms: 0.0,
+        }
+    }
+
+    pub(super) fn lanes(&self) -> [LaneReport; 2] {
+        [0, 1].map(|lane| LaneReport {
+            name: ["cpu", "gpu"][lane],
+            points: self.points[lane],
+            milliseconds: self.lane_ms[lane],
+        })
+    }
+}
+
+/// Targets that a device worked on together, in the order in which it did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Piece {
+    /// Its targets end before this one.
+    pub(crate) behind: u64,
+    /// When their work began, and when their results had arrived.
+    pub(crate) begin_ms: f64,
+    pub(crate) end_ms: f64,
+}
+
+/// What a lane took in all, and what of that can be told apart by subregion.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LaneTimes {
+    pub(super) total_ms: f64,
+    /// By subregion; empty when nothing is known.
+    pub(super) own_ms: Vec<f64>,
+}
+
+impl LaneTimes {
+    /// A lane of which only the whole is known.
+    pub(super) fn whole(total_ms: f64) -> Self {
+        Self {
+            total_ms,
+            own_ms: Vec::new(),
+        }
+    }
+
+    /// The CPU lane's, from what its workers have spent.
+    pub(super) fn of_cpu(total_ms: f64, spent: &Spent, threads: usize, subregions: usize) -> Self {
+        let own = (0..subregions).map(|subregion| {
+            let nanoseconds = spent.on(OF_CPU | subregion as u8) as f64;
+            nanoseconds / 1e6 / threads.max(1) as f64
+        });
+        Self {
+            total_ms,
+            own_ms: own.collect(),
+        }
+    }
+
+    /// A device's, from when it worked on which of its targets, and the targets before every part.
+    pub(super) fn of_device(total_ms: f64, pieces: &[Piece], bounds: &[u64]) -> Self {
+        let mut own_ms = vec![0.0; bounds.len().saturating_sub(1)];
+        let (mut first, mut free) = (0u64, 0.0f64);
+        for piece in pieces {
+            let took = (piece.end_ms - piece.begin_ms.max(free)).max(0.0);
+            let targets = piece.behind.saturating_sub(first).max(1) as f64;
+            for (part, own) in own_ms.iter_mut().enumerate() {
+                let low = bounds[part].max(first);
+                let high = bounds[part + 1].min(piece.behind);
+                *own += took * high.saturating_sub(low) as f64 / targets;
+            }
+            (first, free) = (piece.behind, piece.end_ms);
+        }
+        Self { total_ms, own_ms }
+    }
+
+    /// Consecutive spans of the subregions that the lane has work in, which together take as long as
+    /// the lane did.
+    fn spans(&self, loads: &[Load]) -> Vec<Span> {
+        let active = loads.iter().filter(|load| !load.is_empty()).count();
+        let work: f64 = loads.iter().map(|load| load.work() as f64).sum();
+        let own = |subregion: usize| self.own_ms.get(subregion).copied().unwrap_or(0.0);
+        let known: f64 = (0..loads.len())
+            .filter(|&subregion| !loads[subregion].is_empty())
+            .map(own)
+            .sum();
+        // Nothing may be known, or clocks may disagree by a little.
+        let by_work = known <= 0.0 || known > self.total_ms;
+        let scale = if known > self.total_ms {
+            self.total_ms / known
+        } else {
+            1.0
+        };
+        let common = (self.total_ms - known * scale).max(0.0) / active.max(1) as f64;
+        let mut now = 0.0;
+        loads
+            .iter()
+            .enumerate()
+            .map(|(subregion, load)| {
+                if load.is_empty() {
+                    return Span::default();
+                }
+                let start_ms = now;
+                now += match by_work && known <= 0.0 {
+                    true if work > 0.0 => self.total_ms * load.work() as f64 / work,
+                    true => self.total_ms / active.max(1) as f64,
+                    false => own(subregion) * scale + common,
+                };
+                Span {
+                    start_ms,
+                    end_ms: now,
+                }
+            })
+            .collect()
+    }
+}
+
+/// What a controller learns from.
+pub(super) fn step_times(
+    planned: &Planned,
+    cpu: &LaneTimes,
+    gpu: &LaneTimes,
+    recovery_ms: f64,
+    fault: Option<Fault>,
+) -> StepTimes {
+    let loads =
+        |of: fn(&Stage) -> Load| -> Vec<Load> { planned.plan().stages().iter().map(of).collect() };
+    let cpu_spans = cpu.spans(&loads(|stage| stage.cpu.load));
+    let gpu_spans = gpu.spans(&loads(|stage| stage.gpu.load));
+    StepTimes {
+        cpu: cpu_spans,
+        gpu: (gpu_spans.into_iter())
+            .map(|compute| GpuSpans {
+                compute,
+                ..GpuSpans::default()
+            })
+            .collect(),
+        recovery: Span {
+            start_ms: cpu.total_ms,
+            end_ms: cpu.total_ms + recovery_ms,
+        },
+        fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(work: u64) -> Load {
+        let mut load = Load {
+            bricks: u32::from(work > 0),
+            targets: work,
+            ..Load::default()
+        };
+        load.by_class[0] = work;
+        load
+    }
+
+    #[test]
+    fn what_is_common_is_divided_among_subregions_with_work() {
+        let times = LaneTimes {
+            total_ms: 10.0,
+            own_ms: vec![1.0, 5.0, 3.0],
+        };
+        let spans = times.spans(&[load(2), load(0), load(6)]);
+        assert_eq!(spans[0].ms(), 4.0);
+        assert_eq!(spans[1], Span::default());
+        assert_eq!((spans[2].start_ms, spans[2].end_ms), (4.0, 10.0));
+    }
+
+    #[test]
+    fn without_more_knowledge_work_decides() {
+        let spans = LaneTimes::whole(8.0).spans(&[load(1), load(3)]);
+        assert_eq!((spans[0].ms(), spans[1].end_ms), (2.0, 8.0));
+        // Clocks that say more than the whole are scaled down.
+        let times = LaneTimes {
+            total_ms: 6.0,
+            own_ms: vec![4.0, 8.0],
+        };
+        let spans = times.spans(&[load(1), load(1)]);
+        assert_eq!((spans[0].ms(), spans[1].end_ms), (2.0, 6.0));
+    }
+
+    #[test]
+    fn a_device_ends_with_one_part_after_the_other() {
+        // Four subregions of ten targets, done in two parts.
+        let bounds = [0, 10, 20, 30, 40];
+        let piece = |behind, begin_ms, end_ms| Piece {
+            behind,
+            begin_ms,
+            end_ms,
+        };
+        let pieces = [piece(20, 1.0, 5.0), piece(40, 3.0, 11.0)];
+        let times = LaneTimes::of_device(12.0, &pieces, &bounds);
+        assert_eq!(times.own_ms, [2.0, 2.0, 3.0, 3.0]);
+    }
+}

@@ -1,0 +1,288 @@
+//! One value per target by both lanes: counts, and sums of pair kernels.
+
+use super::{
+    BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
+    emulated::{EmulatedDevice, Marks, pair},
+    is_taken,
+    plan::Planned,
+    share,
+    step::{Seen, Step, Whole, gpu_part, on_both},
+};
+use crate::{
+    Engine, Error, PointSetId,
+    gpu::{GpuDone, GpuPart, GpuSide},
+};
+use nearfield_cpu::{CpuLane, PairOfSets};
+use nearfield_sched::Lane;
+use rayon::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Results that one thread merges at a time.
+const MIN_LEN: usize = 1 << 13;
+
+/// What is evaluated.
+pub(crate) trait Values: Sync {
+    /// Of a target.
+    type Value: Copy + Send + Sync;
+    /// Of all targets, as the GPU hands them over.
+    type OfGpu: Send + Sync;
+
+    /// The pair kernel's name; None for counts.
+    fn kernel(&self) -> Option<&'static str>;
+
+    /// A value of no neighbours.
+    fn blank(&self) -> Self::Value;
+
+    /// Evaluates on a CPU lane, into the caller's values or, `fresh`, over what is there.
+    fn evaluate(
+        &self,
+        lane: &CpuLane,
+        of: PairOfSets<'_>,
+        values: &mut [Self::Value],
+        fresh: bool,
+    ) -> Result<(), Error>;
+
+    /// Evaluates everything on the GPU alone; false when the CPU lane has to.
+    fn evaluate_on_gpu(&self, engine: &Engine, values: &mut [Self::Value]) -> Result<bool, Error>;
+
+    /// Evaluates a part on the GPU; None when it has failed.
+    fn part_on_gpu(
+        &self,
+        engine: &Engine,
+        gpu: &GpuSide,
+        part: GpuPart<'_>,
+    ) -> Result<Option<(Self::OfGpu, GpuDone)>, Error>;
+
+    /// The GPU's value of a target.
+    fn of_gpu(&self, found: &Self::OfGpu, target: usize) -> Self::Value;
+
+    /// Takes back what the GPU has handed over.
+    fn give_back(&self, gpu: &GpuSide, found: Self::OfGpu);
+
+    /// Puts a device's value where the caller wants it.
+    fn put(&self, place: &mut Self::Value, value: Self::Value);
+}
+
+impl Engine {
+    /// Evaluates on both lanes; false when a single lane has to.
+    pub(crate) fn values_by_both<V: Values>(
+        &self,
+        of: &V,
+        (targets, sources): (PointSetId, PointSetId),
+        values: &mut [V::Value],
+    ) -> Result<bool, Error> {
+        let Some((hybrid, gpu)) = self.hybrid_sides() else {
+            return Ok(false);
+        };
+        let Some(mut shared) = hybrid.try_lock() else {
+            return Ok(false);
+        };
+        let shared = &mut *shared;
+        let work = Work {
+            kind: of.kernel().map_or(WorkKind::Counts, WorkKind::Kernel),
+            targets: targets.0,
+            sources: sources.0,
+        };
+        let clock = Clock::start(hybrid);
+        let (lanes, fits) = self.lanes(hybrid, shared, work)?;
+        let planning_ms = clock.since_begin_ms();
+        let points = values.len();
+        let emulated = match fits {
+            true => hybrid.virtual_times(shared, work),
+            false => None,
+        };
+        let alone = match (lanes, gpu) {
+            (Lanes::Device, Some(_)) if hybrid.emulated.is_none() => {
+                if !of.evaluate_on_gpu(self, values)? {
+                    return Ok(false);
+                }
+                Lane::Gpu
+            }
+            (Lanes::Cpu, _) => {
+                let pair = self.pair_of_sets(targets, sources)?;
+                of.evaluate(&self.lane, pair, values, false)?;
+                Lane::Cpu
+            }
+            _ => {
+                let step = Step {
+                    hybrid,
+                    work,
+                    clock,
+                    planning_ms,
+                    emulated,
+                };
+                return self.values_joint(of, &step, gpu, shared, values);
+            }
+        };
+        let took = (clock.ms(), planning_ms);
+        if let Some(state) = shared.works.get_mut(&work).filter(|_| fits) {
+            self.learn_alone(state, alone, points, took, emulated)?;
+        }
+        Ok(true)
+    }
+
+    fn values_joint<V: Values>(
+        &self,
+        of: &V,
+        step: &Step<'_>,
+        gpu: Option<&GpuSide>,
+        shared: &mut Shared,
+        values: &mut [V::Value],
+    ) -> Result<bool, Error> {
+        let Step { hybrid, work, .. } = *step;
+        shared.clear(values.len());
+        let Shared {
+            works,
+            taken,
+            spent,
+            ..
+        } = shared;
+        let Some(state) = works.get_mut(&work) else {
+            return Ok(false);
+        };
+        let Some(planned) = state.planned() else {
+            return Ok(false);
+        };
+        let on_cpu = |parts: (u8, u8), values: &mut [V::Value]| {
+            let pair = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
+            let pair = PairOfSets {
+                share: Some(share(planned, (taken, spent), parts)),
+                ..pair
+            };
+            of.evaluate(&self.lane, pair, values, false)
+        };
+        let found = Mutex::new(None);
+        let emulated;
+        let cpu = || on_cpu((OF_CPU, u8::MAX), values);
+        let (both, theirs) = match (&hybrid.emulated, gpu) {
+            (Some(device), _) => {
+                emulated = ValuesOnEmulated::new(device, planned, of, work, taken.len());
+                let compute = |subregion, buffer| emulated.compute(subregion, buffer);
+                let download = |subregion, buffer| emulated.download(subregion, buffer);
+                let both = step.on_emulated(planned, compute, download, cpu)?;
+                (both, Some(&emulated))
+            }
+            (None, Some(gpu)) => {
+                let part = gpu_part(planned, work);
+                let device = Whole::new(|| {
+                    let evaluated = of.part_on_gpu(self, gpu, part).map_err(Some)?;
+                    *locked(&found) = Some(evaluated.ok_or(None)?);
+                    Ok(())
+                });
+                (on_both(hybrid, &[0], &device, cpu)?, None)
+            }
+            (None, None) => return Ok(false),
+        };
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut recovery_ms = 0.0;
+        if both.failed {
+            let begin = step.clock.ms();
+            on_cpu((0, OF_CPU - 1), values)?;
+            recovery_ms = step.clock.ms() - begin;
+        } else {
+            let arrived = theirs.map(|device| locked(&device.arrived));
+            let value = |target: usize| match (&found, &arrived) {
+                (Some((found, _)), _) => of.of_gpu(found, target),
+                (None, Some(arrived)) => arrived[target],
+                (None, None) => of.blank(),
+            };
+            self.lane.install(|| {
+                let places = values.par_iter_mut().zip(&taken[..]).enumerate();
+                places
+                    .with_min_len(MIN_LEN)
+                    .filter(|(_, (_, taken))| !is_taken(taken))
+                    .for_each(|(target, (place, _))| of.put(place, value(target)));
+            });
+        }
+        let (found, done) = found.unzip();
+        if let (Some(gpu), Some(found)) = (gpu, found) {
+            of.give_back(gpu, found);
+        }
+        let seen = Seen {
+            both: &both,
+            spent,
+            taken,
+            gpu: done.as_ref(),
+            recovery_ms,
+        };
+        self.learn(state, step, seen)?;
+        Ok(true)
+    }
+}
+
+/// Values of the subregions of an emulated device.
+struct ValuesOnEmulated<'a, V: Values> {
+    device: &'a EmulatedDevice,
+    planned: &'a Planned,
+    of: &'a V,
+    work: Work,
+    /// The device's own memory.
+    buffers: [Mutex<Buffer<V::Value>>; BUFFERS],
+    arrived: Mutex<Vec<V::Value>>,
+}
+
+/// Values of a subregion, in the device's memory.
+struct Buffer<T> {
+    values: Vec<T>,
+    marks: Marks,
+}
+
+impl<'a, V: Values> ValuesOnEmulated<'a, V> {
+    fn new(
+        device: &'a EmulatedDevice,
+        planned: &'a Planned,
+        of: &'a V,
+        work: Work,
+        targets: usize,
+    ) -> Self {
+        let blank = || vec![of.blank(); targets];
+        Self {
+            device,
+            planned,
+            of,
+            work,
+            buffers: std::array::from_fn(|_| {
+                Mutex::new(Buffer {
+                    values: blank(),
+                    marks: Marks::new(targets),
+                })
+            }),
+            arrived: Mutex::new(blank()),
+        }
+    }
+
+    fn compute(&self, subregion: usize, buffer: usize) -> Result<(), Error> {
+        let mut buffer = locked(&self.buffers[buffer]);
+        let Buffer { values, marks } = &mut *buffer;
+        marks.clear();
+        let sets = self.device.locked();
+        let Some(of) = pair(&sets, self.work.targets, self.work.sources) else {
+            return Ok(());
+        };
+        let part = subregion as u8;
+        let of = PairOfSets {
+            share: Some(share(
+                self.planned,
+                (&marks.taken, &marks.spent),
+                (part, part),
+            )),
+            ..of
+        };
+        self.of.evaluate(self.device.lane(), of, values, true)
+    }
+
+    fn download(&self, _: usize, buffer: usize) -> Result<(), Error> {
+        let buffer = locked(&self.buffers[buffer]);
+        let mut arrived = locked(&self.arrived);
+        for (target, taken) in buffer.marks.taken.iter().enumerate() {
+            if is_taken(taken) {
+                arrived[target] = buffer.values[target];
+            }
+        }
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,377 @@
+//! Both lanes on one step, with an emulated device: the contract's neighbours whatever the threshold,
+//! whatever moves, and whatever fails.
+
+use crate::common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
+use nearfield::{EmulatedSpec, ListOrder, Policy, WorkReport, prelude::*};
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    conformance::{Case, Level, Runner},
+    oracle,
+};
+
+fn device(text: &str) -> Device {
+    text.parse().unwrap()
+}
+
+/// How a step is divided.
+#[derive(Debug, Clone, Copy)]
+struct Division {
+    theta: f64,
+    brick_edge: u32,
+    subregions: usize,
+}
+
+const DIVISIONS: [Division; 4] = [
+    Division {
+        theta: 0.0,
+        brick_edge: 2,
+        subregions: 32,
+    },
+    Division {
+        theta: 2.5,
+        brick_edge: 1,
+        subregions: 5,
+    },
+    Division {
+        theta: 12.0,
+        brick_edge: 2,
+        subregions: 32,
+    },
+    Division {
+        theta: 30.25,
+        brick_edge: 3,
+        subregions: 2,
+    },
+];
+
+fn engine_for(
+    case: &Case,
+    settings: Settings,
+    division: Division,
+) -> Result<(Engine, Vec<PointSetId>), Error> {
+    let builder = builder_for(case, settings)
+        .device(device("emulated"))
+        .policy(Policy::Fixed {
+            theta: division.theta,
+        })
+        .brick_edge(division.brick_edge)
+        .subregions(division.subregions);
+    fill(builder.build()?, case)
+}
+
+fn uniform(case: &Case) -> bool {
+    case.rule == oracle::RadiusRule::Uniform
+}
+
+/// The report of the only work, whose lanes have worked on all targets between them.
+fn only_work(engine: &Engine, targets: usize) -> WorkReport {
+    let mut works = engine.report().works;
+    assert_eq!(works.len(), 1, "{works:?}");
+    let work = works.remove(0);
+    let points: usize = work.lanes.iter().map(|lane| lane.points).sum();
+    assert_eq!(points, targets, "{work:?}");
+    work
+}
+
+#[test]
+fn lists_are_the_contracts_at_every_threshold() {
+    let runner = Runner::new(Level::Quick).keep(uniform);
+    let mut shared = 0;
+    for (number, division) in DIVISIONS.into_iter().enumerate() {
+        let settings = Settings {
+            subdivision: 1 + number as u32 % 2,
+            ..Settings::default()
+        };
+        let run = |case: &Case| {
+            let (mut engine, sets) = engine_for(case, settings, division)?;
+            let (targets, sources) = (sets[case.target], sets[case.source]);
+            for &one in &sets {
+                for &other in &sets {
+                    engine.set_active(one, other, (one, other) == (targets, sources))?;
+                }
+            }
+            engine.find_neighbors()?;
+            let points = engine.points(targets)?;
+            let work = only_work(&engine, points);
+            shared += usize::from(work.lanes.iter().all(|lane| lane.points > 0));
+            Ok(as_vectors(engine.neighbors(targets, sources)?))
+        };
+        let mut run = run;
+        runner
+            .run(|case| run(case).map_err(|error: Error| format!("{division:?}: {error}")))
+            .unwrap();
+    }
+    assert!(shared > 100, "both lanes had work in {shared} cases only");
+}
+
+#[test]
+fn counts_and_traversals_visit_the_contracts_pairs() {
+    let runner =
+        Runner::new(Level::Quick).keep(|case| uniform(case) && case.list == oracle::ListKind::Full);
+    for (number, case) in runner.cases().enumerate() {
+        let division = DIVISIONS[1 + number % 2];
+        let expected = fingerprints(case);
+        let (engine, sets) = engine_for(case, Settings::default(), division).unwrap();
+        let (cpu, _) = cpu_engine(case);
+        let (target, source) = (sets[case.target], sets[case.source]);
+        let (targets, sources) = (labels(case.targets()), labels(case.sources()));
+        let (targets, sources) = ([Field::from(&targets)], [Field::from(&sources)]);
+        let traverse = |engine: &Engine, onto: &[_]| {
+            let mut sums = onto.to_vec();
+            engine
+                .traverse(&Fingerprint, target, source)
+                .target_fields(&targets)
+                .source_fields(&sources)
+                .add_into(&mut sums)
+                .unwrap();
+            sums
+        };
+        let nothing = vec![Default::default(); expected.len()];
+        let once = traverse(&engine, &nothing);
+        assert!(once == expected, "case {}", case.name);
+        let twice = traverse(&engine, &once);
+        assert!(twice == traverse(&cpu, &once), "case {}: added", case.name);
+        let counts = engine.count_neighbors(target, source).unwrap();
+        assert_eq!(counts, cpu.count_neighbors(target, source).unwrap());
+    }
+}
+
+fn cpu_engine(case: &Case) -> (Engine, Vec<PointSetId>) {
+    let builder = builder_for(case, Settings::default()).device(Device::Cpu);
+    fill(builder.build().unwrap(), case).unwrap()
+}
+
+/// An engine on `device`, and one on the CPU that says what is right.
+fn pair(radius: f32, device: Device, policy: Policy) -> [Engine; 2] {
+    let builder = || {
+        Engine::builder(radius)
+            .threads(2)
+            .list_order(ListOrder::Ascending)
+    };
+    [
+        builder().device(device).policy(policy).build().unwrap(),
+        builder().device(Device::Cpu).build().unwrap(),
+    ]
+}
+
+/// Steps of points that move, with everything compared in each.
+fn steps(
+    mut points: Vec<[f32; 3]>,
+    [hybrid, cpu]: &mut [Engine; 2],
+    count: u64,
+    mut change: impl FnMut(u64, &mut Vec<[f32; 3]>),
+    mut look: impl FnMut(u64, &Engine),
+) {
+    let set = hybrid.add_point_set(&points).unwrap();
+    cpu.add_point_set(&points).unwrap();
+    for step in 0..count {
+        for engine in [&mut *hybrid, &mut *cpu] {
+            engine.update(set, &points).unwrap();
+            engine.find_neighbors().unwrap();
+        }
+        let (found, expected) = (hybrid.neighbors(set, set), cpu.neighbors(set, set));
+        let (found, expected) = (found.unwrap(), expected.unwrap());
+        assert!(found.iter().eq(expected.iter()), "lists of step {step}");
+        assert_eq!(found.pairs(), expected.pairs());
+        look(step, hybrid);
+        change(step, &mut points);
+    }
+}
+
+#[test]
+fn every_policy_keeps_the_lists_right_while_points_move() {
+    let policies = [
+        Policy::Model,
+        Policy::Fraction,
+        "band".parse().unwrap(),
+        Policy::Fixed { theta: 9.0 },
+    ];
+    for policy in policies {
+        let mut engines = pair(2.0, device("emulated:speed=3,jitter=0.1"), policy);
+        let mut both = 0;
+        steps(
+            Cloud::PoolSpray.points(6_000, 3),
+            &mut engines,
+            24,
+            |step, points| drift(points, 0.3, step),
+            |_, engine| {
+                let work = only_work(engine, 6_000);
+                assert_eq!(work.policy, policy);
+                both += usize::from(work.lanes.iter().all(|lane| lane.points > 0));
+            },
+        );
+        assert!(
+            both > 8,
+            "{policy}: both lanes had work in {both} steps only"
+        );
+        assert!(matches!(engines[0].report().device, Device::Emulated(_)));
+    }
+}
+
+#[test]
+fn points_may_leave_the_cells_that_a_plan_was_made_of() {
+    let mut engines = pair(1.0, device("emulated"), Policy::Fixed { theta: 40.0 });
+    let far = |step: u64, points: &mut Vec<[f32; 3]>| {
+        for (i, point) in points.iter_mut().enumerate() {
+            // Into places where nothing was, below zero and far out.
+            point[i % 3] += [35.0, -60.0, 900.0][(i + step as usize) % 3];
+        }
+    };
+    steps(
+        Cloud::Clusters.points(3_000, 5),
+        &mut engines,
+        6,
+        far,
+        |_, engine| {
+            only_work(engine, 3_000);
+        },
+    );
+}
+
+#[test]
+fn sets_may_grow_shrink_and_be_empty() {
+    let mut engines = pair(2.0, device("emulated:speed=1"), Policy::Model);
+    let all = Cloud::Lattice.points(8_000, 2);
+    let sizes = [8_000, 7_900, 100, 1, 0, 0, 5_000, 8_000];
+    let mut next = sizes.iter().skip(1);
+    steps(
+        all.clone(),
+        &mut engines,
+        sizes.len() as u64,
+        |_, points| {
+            if let Some(&size) = next.next() {
+                *points = all[..size].to_vec();
+            }
+        },
+        |_, _| {},
+    );
+}
+
+#[test]
+fn a_device_that_runs_out_of_memory_loses_no_result_and_gets_less() {
+    let device = device("emulated:speed=20,bandwidth=60,fail=oom@4");
+    let mut engines = pair(2.0, device, Policy::Model);
+    let mut seen = Vec::new();
+    steps(
+        Cloud::Lattice.points(8_000, 2),
+        &mut engines,
+        12,
+        |step, points| drift(points, 0.03, step),
+        |_, engine| seen.push(only_work(engine, 8_000)),
+    );
+    let fault = seen
+        .iter()
+        .position(|work| work.reason.contains("ran out of memory"));
+    assert_eq!(
+        fault,
+        Some(4),
+        "{:?}",
+        seen.iter().map(|w| &w.reason).collect::<Vec<_>>()
+    );
+    assert!(
+        seen[11].lanes[1].points > 0,
+        "it goes on with less: {:?}",
+        seen[11]
+    );
+}
+
+#[test]
+fn a_device_that_is_lost_loses_no_result_and_is_left_alone() {
+    for at in [0, 3] {
+        let device = device(&format!("emulated:speed=20,fail=lost@{at}"));
+        let mut engines = pair(2.0, device, Policy::Model);
+        let mut seen = Vec::new();
+        steps(
+            Cloud::Clusters.points(8_000, 2),
+            &mut engines,
+            8,
+            |step, points| drift(points, 0.03, step),
+            |_, engine| seen.push(only_work(engine, 8_000)),
+        );
+        let last = seen.last().unwrap();
+        assert!(last.reason.contains("lost"), "{last:?}");
+        assert_eq!(last.lanes[0].points, 8_000, "{last:?}");
+    }
+}
+
+#[test]
+fn sums_survive_a_fault_too() {
+    for fault in ["oom@0", "lost@0"] {
+        let points = Cloud::Clusters.points(5_000, 4);
+        let case = Case::new("clusters", 1.0, points.clone());
+        let builder = builder_for(&case, Settings::default())
+            .device(device(&format!("emulated:fail={fault}")))
+            .policy(Policy::Fixed { theta: 60.0 });
+        let (engine, sets) = fill(builder.build().unwrap(), &case).unwrap();
+        let labels = labels(&points);
+        let expected = fingerprints(&case);
+        let mut found = expected.clone();
+        for _ in 0..2 {
+            engine
+                .traverse(&Fingerprint, sets[0], sets[0])
+                .target_fields(&[Field::from(&labels)])
+                .source_fields(&[Field::from(&labels)])
+                .run_into(&mut found)
+                .unwrap();
+            assert!(found == expected, "{fault}");
+        }
+        let counts = engine.count_neighbors(sets[0], sets[0]).unwrap();
+        let (cpu, _) = cpu_engine(&case);
+        assert_eq!(counts, cpu.count_neighbors(sets[0], sets[0]).unwrap());
+    }
+}
+
+#[test]
+fn threads_may_traverse_at_once() {
+    let points = Cloud::Lattice.points(8_000, 6);
+    let case = Case::new("lattice", 2.0, points.clone());
+    let builder = builder_for(&case, Settings::default())
+        .device(device("emulated"))
+        .policy(Policy::Fixed { theta: 64.0 });
+    let (engine, sets) = fill(builder.build().unwrap(), &case).unwrap();
+    let labels = labels(&points);
+    let expected = fingerprints(&case);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let found = engine
+                        .traverse(&Fingerprint, sets[0], sets[0])
+                        .target_fields(&[Field::from(&labels)])
+                        .source_fields(&[Field::from(&labels)])
+                        .run()
+                        .unwrap();
+                    assert!(found == expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn what_both_lanes_cannot_do_together_is_said_or_done_by_one() {
+    let spec = EmulatedSpec::default();
+    let refused = Engine::builder_f64(1.0)
+        .device(Device::Emulated(spec))
+        .build();
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("single precision")
+    );
+    // A memory limit and radii of single points are the CPU lane's.
+    let points = Cloud::Uniform.points(500, 1);
+    let builder = Engine::builder(2.0).device(Device::Emulated(spec));
+    let mut limited = builder.clone().memory_limit(1 << 20).build().unwrap();
+    let set = limited.add_point_set(&points).unwrap();
+    limited.find_neighbors().unwrap();
+    assert!(limited.neighbors(set, set).unwrap().pairs() > 0);
+    let rule = nearfield::RadiusRule::Gather;
+    let mut own = builder.radii(rule).build().unwrap();
+    let set = own.add_point_set(&points).unwrap();
+    own.set_radii(set, &vec![1.0; 500]).unwrap();
+    own.find_neighbors().unwrap();
+    assert!(own.neighbors(set, set).unwrap().pairs() > 0);
+    assert!(own.report().works.is_empty());
+}

@@ -1,6 +1,6 @@
 //! Flags that several commands share.
 
-use nearfield::{Builder, Device, Engine, Strategy};
+use nearfield::{Builder, Device, Engine, Policy, Strategy};
 use serde::Serialize;
 use std::str::FromStr;
 
@@ -42,6 +42,10 @@ pub(crate) struct EngineOptions {
     /// How the GPU maps cells to threads: flat, child-per-cell, child-aggregated or cell-tasks
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
+    /// What divides the work between both lanes (hybrid, emulated): model, band[:A,B], fraction or
+    /// fixed:THETA
+    #[arg(long, default_value_t = Policy::Model)]
+    pub(crate) policy: Policy,
 }
 
 impl EngineOptions {
@@ -55,6 +59,7 @@ impl EngineOptions {
             .device(self.device)
             .threads(self.threads)
             .strategy(self.strategy)
+            .policy(self.policy)
     }
 }
 

@@ -1,9 +1,10 @@
 //! `nearfield bench`: what a search or a traversal costs in the steady state of a simulation.
 //!
 //! Between repetitions every coordinate moves by up to 0.015 r, as particles do between two steps,
-//! so nothing is timed on an answer that is already known; the first repetition, which pays for
-//! fresh memory, is not counted.
+//! so nothing is timed on an answer that is already known; the first repetitions, which pay for fresh
+//! memory, are not counted.
 
+mod lanes;
 mod steps;
 mod subject;
 mod ways;
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Timed repetitions; medians are reported
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
+    /// Repetitions before those; what learns from times has then settled
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    warmup: u32,
     #[command(flatten)]
     domain: DomainOptions,
     #[command(flatten)]
@@ -81,6 +85,8 @@ struct Summary {
     checksum: Checksum,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<ways::Ways>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lanes: Vec<lanes::Lanes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<compare::Comparison>,
 }
@@ -116,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut subject = Subject::new(args.work, points, radius);
     let threads = steps.engine().report().threads;
     let mut comparison = args.compare.then(|| compare::Kiddo::new(radius, threads));
-    let times = steps.time(&mut subject, args.repetitions, |positions| {
+    let times = steps.time(&mut subject, (args.warmup, args.repetitions), |positions| {
         comparison
             .as_mut()
             .map_or(Ok(()), |kiddo| kiddo.run(positions))
@@ -143,6 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         pairs,
         checksum,
         gpu: report.gpu.as_ref().map(ways::Ways::of),
+        lanes: report.works.iter().map(lanes::Lanes::of).collect(),
         compare: comparison.map(|kiddo| kiddo.finish()),
     };
     print(args, &summary)
@@ -192,6 +199,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
         summary.memory.per_point
     ));
     lines.extend(summary.gpu.iter().flat_map(ways::Ways::lines));
+    lines.extend(summary.lanes.iter().flat_map(lanes::Lanes::lines));
     if let Some(kiddo) = &summary.compare {
         lines.push(format!(
             "kiddo       build {:.2} ms, search {:.2} ms, total {:.2} ms, {} pairs: {:.1} times as long",

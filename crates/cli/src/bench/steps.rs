@@ -67,18 +67,18 @@ impl Steps {
         })
     }
 
-    /// Does the work once uncounted and then `repetitions` times, after which medians are known;
-    /// between repetitions every coordinate moves by up to 0.015 r. `beside` is handed the points
+    /// Does the work `warmup` times uncounted and then `repetitions` times, after which medians are
+    /// known; between repetitions every coordinate moves by up to 0.015 r. `beside` is handed the points
     /// of every repetition, the uncounted one first.
     pub(crate) fn time(
         &mut self,
         subject: &mut Subject,
-        repetitions: u32,
+        (warmup, repetitions): (u32, u32),
         mut beside: impl FnMut(&[[f32; 3]]) -> Result<(), Failure>,
     ) -> Result<Times, Failure> {
         let mut samples = Vec::new();
         let mut widened = Vec::new();
-        for repetition in 0..=repetitions {
+        for repetition in 0..warmup + repetitions {
             let amplitude = 0.015 * self.radius;
             cloud::drift(&mut self.positions, amplitude, u64::from(repetition));
             let positions = match self.engine.precision() {
@@ -93,7 +93,7 @@ impl Steps {
             let step = tracing::debug_span!("bench.step", step = repetition, points);
             let times = step.in_scope(|| subject.run(&mut self.engine, self.set, positions))?;
             beside(&self.positions)?;
-            if repetition > 0 {
+            if repetition >= warmup {
                 samples.push(times);
             }
         }

@@ -202,7 +202,7 @@ fn time(
         }
     }
     let mut subject = Subject::new(work, points, radius);
-    let milliseconds = steps.time(&mut subject, args.repetitions, |_| Ok(()))?;
+    let milliseconds = steps.time(&mut subject, (1, args.repetitions), |_| Ok(()))?;
     let bytes_per_point = steps.engine().report().bytes_per_point();
     let (pairs, _) = subject.result(steps.engine(), steps.set())?;
     Ok(Outcome::Timed(Sample {

@@ -244,7 +244,13 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<(), Error> {
         lane.count_into(of, kind, strategy, &self.counts, &mut self.scratch)?;
-        let (stream, items) = (&*lane.stream, of.searching());
+        let items = of.searching();
+        if of.share.is_some() {
+            // A share is shorter than the set, and another one every time.
+            self.scanned = super::launch::scan_tiles(items) * SCAN_TILE;
+            self.counts.zero(&lane.stream, items..self.scanned)?;
+        }
+        let stream = &*lane.stream;
         let (tiles, status) = (self.tiles.address(), self.status.address());
         let tiles_in_all = super::launch::scan_tiles(items);
         lane.shared

@@ -7,6 +7,7 @@
 use crate::{
     Error,
     cells::{Neighbourhood, Places, check_cell, row_order},
+    dense::{self, Extent},
 };
 use std::ops::Range;
 
@@ -60,10 +61,27 @@ impl Bricks {
             return Err(Error::BrickEdge);
         }
         near.check()?;
+        let edge = i64::from(edge);
         let cells = merged(cells, near)?;
-        let work = work_of_cells(&cells, near);
-        let bricks = gather(&cells, &work, i64::from(edge))?;
-        Ok(Self::connected(bricks, near, i64::from(edge)))
+        match Extent::of_dense(&cells, near) {
+            Some(extent) => {
+                let work = dense::work_of_cells(&cells, near, &extent);
+                dense::bricks(&cells, &work, near, edge, &extent)
+            }
+            None => {
+                let work = work_of_cells(&cells, near);
+                Ok(Self::connected(gather(&cells, &work, edge)?, near, edge))
+            }
+        }
+    }
+
+    /// From bricks in row order and their lists, ascending and without repeats.
+    pub(crate) fn from_lists(bricks: Vec<Brick>, starts: Vec<usize>, near: Vec<u32>) -> Self {
+        Self {
+            bricks,
+            starts,
+            near,
+        }
     }
 
     fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Self {
@@ -120,6 +138,15 @@ impl Bricks {
         &self.bricks
     }
 
+    /// Number of the brick at `at`, in coordinates of bricks; `None` where no cell is occupied.
+    pub fn index_of(&self, at: [i64; 3]) -> Option<usize> {
+        let key = row_order(&at);
+        let found = self
+            .bricks
+            .binary_search_by_key(&key, |brick| row_order(&brick.at));
+        found.ok()
+    }
+
     /// Bricks that hold a neighbour cell of one of `brick`'s cells, itself among them.
     pub fn near(&self, brick: usize) -> &[u32] {
         &self.near[self.starts[brick]..self.starts[brick + 1]]
@@ -141,9 +168,10 @@ fn merged(
     for load in &cells {
         check_cell(load.cell, &near.periods)?;
     }
-    if !cells.is_sorted_by_key(|load| row_order(&load.cell)) {
-        cells.sort_by_key(|load| row_order(&load.cell));
+    if cells.is_sorted_by(|a, b| row_order(&a.cell) < row_order(&b.cell)) {
+        return Ok(cells);
     }
+    cells.sort_by_key(|load| row_order(&load.cell));
     let mut overflow = None;
     cells.dedup_by(|next, kept| {
         next.cell == kept.cell && {
@@ -162,7 +190,7 @@ fn merged(
 }
 
 /// Adds counts; `None` if they do not fit.
-fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
+pub(crate) fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
     for (kept, next) in kept.into_iter().zip(next) {
         *kept = kept.checked_add(next)?;
     }

@@ -2,18 +2,18 @@
 //!
 //! Real clouds fill their box more or less, and then a table costs a few nanoseconds per cell where
 //! sorting and looking rows up costs hundreds. Candidates are summed row by row: first the windows
-//! along x of every row, once per reach, then the rows of windows that a row of cells sees. Bricks
-//! near a brick are a product of what is near along each axis; taken in row order it is sorted and
-//! has no repeats, images included. Sparse clouds go the way of [`Places`](crate::cells::Places).
+//! along x of every row, once per reach, then the windows of the rows that a row sees. Bricks near a
+//! brick are a product of what is near along each axis; taken in row order it is sorted and has no
+//! repeats, images included. Sparse clouds go the way of [`Places`](crate::cells::Places).
 
 use crate::{
     Brick, CellLoad, Error,
-    cells::Neighbourhood,
+    cells::{Bounds, Neighbourhood},
     work::{Bricks, add_points},
 };
-use std::ops::Range;
+use std::ops::{AddAssign, Range, Sub};
 
-/// A box is dense with at most so many cells in it, empty margins included, per occupied one.
+/// A box is dense with at most so many cells in it, margins included, per occupied one.
 const SPARSEST: u128 = 8;
 
 /// A box of places and its numbering, x fastest.
@@ -24,22 +24,16 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The bounding box of `cells` if they fill it well enough.
-    pub(crate) fn of_dense(cells: &[CellLoad], near: &Neighbourhood) -> Option<Self> {
-        let (mut low, mut high) = ([i64::MAX; 3], [i64::MIN; 3]);
-        for load in cells {
-            for axis in 0..3 {
-                low[axis] = low[axis].min(load.cell[axis]);
-                high[axis] = high[axis].max(load.cell[axis]);
-            }
-        }
-        let margin = near.rows.iter().map(|row| row.reach).max().unwrap_or(0);
+    /// The box of `cells` occupied ones within `bounds`, if they fill it well enough.
+    pub(crate) fn of_dense(bounds: &Bounds, cells: usize, near: &Neighbourhood) -> Option<Self> {
+        let Bounds { low, high } = *bounds;
+        let reach = near.rows.iter().map(|row| row.reach).max().unwrap_or(0);
         let mut volume = 1;
         for axis in 0..3 {
             let size = high[axis].checked_sub(low[axis])? as u128 + 1;
-            let margin = if axis == 0 { 2 * margin.max(0) } else { 0 };
-            volume *= size + margin as u128;
-            if volume > SPARSEST * cells.len() as u128 {
+            let margins = if axis == 0 { 2 * reach.max(0) } else { 0 };
+            volume *= size + margins as u128;
+            if volume > SPARSEST * cells as u128 {
                 return None;
             }
         }
@@ -57,17 +51,6 @@ impl Extent {
         Self { low, size }
     }
 
-    fn volume(&self) -> usize {
-        self.size.iter().product()
-    }
-
-    /// Number of the row in which a place is, and its place in the row.
-    fn row_of(&self, at: [i64; 3]) -> (usize, usize) {
-        let [x, y, z]: [usize; 3] =
-            std::array::from_fn(|axis| (at[axis] - self.low[axis]) as usize);
-        (z * self.size[1] + y, x)
-    }
-
     /// The row at offset (y, z) from row (y, z), where there is one in the box.
     fn row_at(&self, of: [usize; 2], offset: [i64; 2], near: &Neighbourhood) -> Option<usize> {
         let [y, z] = [1, 2].map(|axis| {
@@ -80,186 +63,262 @@ impl Extent {
     }
 }
 
-/// Pairs tested by the targets of each cell; `cells` in row order, each once.
-pub(crate) fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood, extent: &Extent) -> Vec<u64> {
-    let candidates = candidates(cells, near, extent);
+/// The cells of a row.
+struct Row {
+    /// Where the row is in the box.
+    y: usize,
+    z: usize,
+    cells: Range<usize>,
+}
+
+fn rows_of(cells: &[CellLoad], extent: &Extent) -> Vec<Row> {
+    let mut first = 0;
     cells
-        .iter()
-        .map(|load| {
-            let (row, x) = extent.row_of(load.cell);
-            candidates[row * extent.size[0] + x].saturating_mul(u64::from(load.targets))
+        .chunk_by(|a, b| a.cell[1] == b.cell[1] && a.cell[2] == b.cell[2])
+        .map(|row| {
+            let [_, y, z] = row[0].cell;
+            let cells = first..first + row.len();
+            first = cells.end;
+            Row {
+                y: (y - extent.low[1]) as usize,
+                z: (z - extent.low[2]) as usize,
+                cells,
+            }
         })
         .collect()
 }
 
-/// Sources in the neighbour cells of every cell of the box that is in an occupied row.
-fn candidates(cells: &[CellLoad], near: &Neighbourhood, extent: &Extent) -> Vec<u64> {
-    let [width, height, depth] = extent.size;
-    let mut sources = vec![0u32; extent.volume()];
-    let mut occupied = vec![false; height * depth];
-    for load in cells {
-        let (row, x) = extent.row_of(load.cell);
-        sources[row * width + x] = load.sources;
-        occupied[row] = true;
-    }
-    let mut candidates = vec![0u64; extent.volume()];
-    let mut windows = vec![0u64; extent.volume()];
-    let mut reaches: Vec<i64> = near.rows.iter().map(|row| row.reach).collect();
-    reaches.sort_unstable();
-    reaches.dedup();
-    // A row of negative reach has no cells.
-    for reach in reaches.into_iter().filter(|&reach| reach >= 0) {
-        let mut slider = Slider::new(extent, near, reach as usize);
-        for row in (0..height * depth).filter(|&row| occupied[row]) {
-            let row = row * width..(row + 1) * width;
-            slider.slide(&sources[row.clone()], &mut windows[row]);
-        }
-        for offset in near.rows.iter().filter(|offset| offset.reach == reach) {
-            for row in (0..height * depth).filter(|&row| occupied[row]) {
-                let at = [row % height, row / height];
-                match extent.row_at(at, [offset.y, offset.z], near) {
-                    Some(other) if occupied[other] => {
-                        let sums = &mut candidates[row * width..(row + 1) * width];
-                        let windows = &windows[other * width..(other + 1) * width];
-                        for (sum, window) in sums.iter_mut().zip(windows) {
-                            *sum += window;
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    candidates
-}
-
-/// Sums over windows of `2 · reach + 1` cells of a row, periodic images counted.
-struct Slider {
-    reach: usize,
-    /// Where the cells before and behind the row are in it.
-    margins: [Vec<Option<usize>>; 2],
-    /// Sum of all cells before each, from the first of the margin on.
-    before: Vec<u64>,
-}
-
-impl Slider {
-    fn new(extent: &Extent, near: &Neighbourhood, reach: usize) -> Self {
-        let (low, width) = (extent.low[0], extent.size[0]);
-        let inside = |x: i64| {
-            let x = low + x;
-            let at = near.periods[0].map(|period| x.rem_euclid(period) - low)?;
-            usize::try_from(at).ok().filter(|&at| at < width)
-        };
-        let (reach_i64, width_i64) = (reach as i64, width as i64);
-        Self {
-            reach,
-            margins: [
-                (-reach_i64..0).map(inside).collect(),
-                (width_i64..width_i64 + reach_i64).map(inside).collect(),
-            ],
-            before: vec![0; width + 2 * reach + 1],
-        }
-    }
-
-    fn slide(&mut self, row: &[u32], windows: &mut [u64]) {
-        let margin = |at: &Option<usize>| at.map_or(0, |at| row[at]);
-        let left = self.margins[0].iter().map(margin);
-        let right = self.margins[1].iter().map(margin);
-        let mut sum = 0;
-        let cells = left.chain(row.iter().copied()).chain(right);
-        for (before, sources) in self.before[1..].iter_mut().zip(cells) {
-            sum += u64::from(sources);
-            *before = sum;
-        }
-        let ends = &self.before[2 * self.reach + 1..];
-        for ((window, end), start) in windows.iter_mut().zip(ends).zip(&self.before) {
-            *window = end - start;
-        }
-    }
-}
-
-/// Bricks of cells in row order, and who is near whom.
+/// Bricks of cells, which come in row order and each once, and who is near whom.
 ///
 /// # Errors
 /// [`Error::TooManyPoints`].
 pub(crate) fn bricks(
     cells: &[CellLoad],
-    work: &[u64],
     near: &Neighbourhood,
     edge: i64,
     extent: &Extent,
 ) -> Result<Bricks, Error> {
-    let box_of_bricks = extent.of_bricks(edge);
-    let place = places_of_bricks(extent, &box_of_bricks, edge);
-    let mut before = vec![0u32; box_of_bricks.volume() + 1];
-    for load in cells {
-        before[place(load.cell) + 1] = 1;
+    let sources: u64 = cells.iter().map(|load| u64::from(load.sources)).sum();
+    // How often a source can count for a cell: with every row and every image.
+    let times = near.rows.iter().fold(0u64, |times, row| {
+        let images = near.periods[0].map_or(0, |period| 2 * row.reach.max(0) / period + 1);
+        times.saturating_add(images as u64 + 1)
+    });
+    match u32::try_from(sources.saturating_mul(times)) {
+        Ok(_) => summed::<u32>(cells, near, edge, extent),
+        Err(_) => summed::<u64>(cells, near, edge, extent),
     }
-    let mut bricks = Vec::new();
-    for z in 0..box_of_bricks.size[2] {
-        for y in 0..box_of_bricks.size[1] {
-            let row = (z * box_of_bricks.size[1] + y) * box_of_bricks.size[0];
-            for x in 0..box_of_bricks.size[0] {
-                if before[row + x + 1] > 0 {
-                    let at = [x, y, z];
-                    bricks.push(Brick {
-                        at: std::array::from_fn(|i| box_of_bricks.low[i] + at[i] as i64),
-                        cells: 0,
-                        targets: 0,
-                        sources: 0,
-                        work: 0,
-                    });
+}
+
+/// Numbers that sources are added up in.
+trait Sum: Copy + Default + AddAssign + Sub<Output = Self> + From<u32> + Into<u64> {}
+impl Sum for u32 {}
+impl Sum for u64 {}
+
+fn summed<T: Sum>(
+    cells: &[CellLoad],
+    near: &Neighbourhood,
+    edge: i64,
+    extent: &Extent,
+) -> Result<Bricks, Error> {
+    let rows = rows_of(cells, extent);
+    let width = extent.size[0];
+    let windows = windows::<T>(cells, &rows, near, extent);
+    let table = Table::new(cells, &rows, extent, edge);
+    let mut bricks = table.empty_bricks();
+    let mut overflow: Option<usize> = None;
+    let mut candidates = vec![T::default(); width];
+    for row in &rows {
+        candidates.fill(T::default());
+        for (reach, offset) in &windows.offsets {
+            if let Some(other) = extent.row_at([row.y, row.z], [offset.0, offset.1], near) {
+                let seen = &windows.by_reach[*reach][other * width..(other + 1) * width];
+                for (sum, &window) in candidates.iter_mut().zip(seen) {
+                    *sum += window;
                 }
-                before[row + x + 1] = bricks.len() as u32;
             }
         }
-    }
-    let mut overflow: Option<usize> = None;
-    for (load, &work) in cells.iter().zip(work) {
-        let number = before[place(load.cell)] as usize;
-        let brick = &mut bricks[number];
-        brick.cells += 1;
-        brick.work = brick.work.saturating_add(work);
-        add_points(
-            [&mut brick.targets, &mut brick.sources],
-            [load.targets, load.sources],
-        )
-        .unwrap_or_else(|| overflow = overflow.max(Some(number)));
+        let numbers = table.row(row);
+        for load in &cells[row.cells.clone()] {
+            let x = (load.cell[0] - extent.low[0]) as usize;
+            let number = numbers[table.along[0][x] as usize] as usize;
+            let brick = &mut bricks[number];
+            let work = candidates[x].into().saturating_mul(u64::from(load.targets));
+            brick.cells += 1;
+            brick.work = brick.work.saturating_add(work);
+            let kept = [&mut brick.targets, &mut brick.sources];
+            if add_points(kept, [load.targets, load.sources]).is_none() {
+                overflow = overflow.max(Some(number));
+            }
+        }
     }
     match overflow {
         Some(number) => Err(Error::TooManyPoints {
             at: bricks[number].at,
         }),
-        None => Ok(connected(
-            bricks,
-            &before,
-            &near.of_bricks(edge),
-            &box_of_bricks,
-        )),
+        None => Ok(connected(bricks, &table, &near.of_bricks(edge))),
     }
 }
 
-/// From a cell to the place of its brick in the box of bricks, by tables instead of divisions.
-fn places_of_bricks(
+/// Sources in the window around every cell of every row.
+struct Windows<T> {
+    by_reach: Vec<Vec<T>>,
+    /// Which of them each row of the neighbourhood looks into, and where that row is.
+    offsets: Vec<(usize, (i64, i64))>,
+}
+
+fn windows<T: Sum>(
+    cells: &[CellLoad],
+    rows: &[Row],
+    near: &Neighbourhood,
     extent: &Extent,
-    bricks: &Extent,
-    edge: i64,
-) -> impl Fn([i64; 3]) -> usize + use<> {
-    let steps = [1, bricks.size[0], bricks.size[0] * bricks.size[1]];
-    let tables: [Vec<usize>; 3] = std::array::from_fn(|axis| {
-        (extent.low[axis]..extent.low[axis] + extent.size[axis] as i64)
-            .map(|at| (at.div_euclid(edge) - bricks.low[axis]) as usize * steps[axis])
-            .collect()
+) -> Windows<T> {
+    let [width, height, depth] = extent.size;
+    // A row of negative reach has no cells.
+    let mut reaches: Vec<i64> = near.rows.iter().map(|row| row.reach).collect();
+    reaches.retain(|&reach| reach >= 0);
+    reaches.sort_unstable();
+    reaches.dedup();
+    let offsets = near.rows.iter().filter_map(|row| {
+        let reach = reaches.binary_search(&row.reach).ok()?;
+        Some((reach, (row.y, row.z)))
     });
-    let low = extent.low;
-    move |cell| {
-        let at = |axis: usize| tables[axis][(cell[axis] - low[axis]) as usize];
-        at(0) + at(1) + at(2)
+    let offsets = offsets.collect();
+    let by_reach = reaches.into_iter().map(|reach| {
+        let mut slider = Slider::new(extent, near, reach as usize);
+        let mut windows = vec![T::default(); width * height * depth];
+        for row in rows {
+            let first = (row.z * height + row.y) * width;
+            slider.slide(
+                &cells[row.cells.clone()],
+                extent.low[0],
+                &mut windows[first..first + width],
+            );
+        }
+        windows
+    });
+    Windows {
+        by_reach: by_reach.collect(),
+        offsets,
     }
 }
 
-/// Lists the bricks near each, from how many there are `before` each place of the box.
-fn connected(bricks: Vec<Brick>, before: &[u32], near: &Neighbourhood, extent: &Extent) -> Bricks {
+/// Sums over windows of `2 · reach + 1` cells of a row, periodic images counted.
+struct Slider<T> {
+    reach: usize,
+    /// Which cells of the row are those before and behind it, as places in `before` both.
+    images: Vec<(usize, usize)>,
+    /// The row with its margins; then the sum of everything before each of its cells.
+    before: Vec<T>,
+}
+
+impl<T: Sum> Slider<T> {
+    fn new(extent: &Extent, near: &Neighbourhood, reach: usize) -> Self {
+        let (low, width) = (extent.low[0], extent.size[0]);
+        let image_of = |place: usize| {
+            let x = low + place as i64 - reach as i64;
+            let inside = near.periods[0].map(|period| x.rem_euclid(period) - low)?;
+            let inside = usize::try_from(inside).ok().filter(|&at| at < width)?;
+            Some((place, inside + reach))
+        };
+        let margins = (0..reach).chain(width + reach..width + 2 * reach);
+        Self {
+            reach,
+            images: margins.filter_map(image_of).collect(),
+            before: vec![T::default(); width + 2 * reach + 1],
+        }
+    }
+
+    fn slide(&mut self, cells: &[CellLoad], low: i64, windows: &mut [T]) {
+        self.before.fill(T::default());
+        for load in cells {
+            self.before[(load.cell[0] - low) as usize + self.reach] = T::from(load.sources);
+        }
+        for &(image, of) in &self.images {
+            self.before[image] = self.before[of];
+        }
+        let mut sum = T::default();
+        for place in &mut self.before {
+            let here = *place;
+            *place = sum;
+            sum += here;
+        }
+        let ends = &self.before[2 * self.reach + 1..];
+        for ((window, &end), &start) in windows.iter_mut().zip(ends).zip(&self.before) {
+            *window = end - start;
+        }
+    }
+}
+
+/// The numbers of bricks by place.
+struct Table {
+    extent: Extent,
+    /// For each axis and place of a cell along it the place of its brick.
+    along: [Vec<u32>; 3],
+    /// Bricks before each place of the box, and at the end all.
+    before: Vec<u32>,
+}
+
+impl Table {
+    fn new(cells: &[CellLoad], rows: &[Row], of_cells: &Extent, edge: i64) -> Self {
+        let extent = of_cells.of_bricks(edge);
+        let along = std::array::from_fn(|axis| {
+            let low = of_cells.low[axis];
+            (low..low + of_cells.size[axis] as i64)
+                .map(|at| (at.div_euclid(edge) - extent.low[axis]) as u32)
+                .collect()
+        });
+        let mut table = Self {
+            extent,
+            along,
+            before: vec![0; extent.size.iter().product::<usize>() + 1],
+        };
+        for row in rows {
+            let first = table.first_of(row);
+            for load in &cells[row.cells.clone()] {
+                let x = table.along[0][(load.cell[0] - of_cells.low[0]) as usize];
+                table.before[first + x as usize] = 1;
+            }
+        }
+        let mut count = 0;
+        for place in &mut table.before {
+            count += std::mem::replace(place, count);
+        }
+        table
+    }
+
+    /// Where the row of bricks begins in which a row of cells lies.
+    fn first_of(&self, row: &Row) -> usize {
+        let [y, z] = [self.along[1][row.y], self.along[2][row.z]];
+        (z as usize * self.extent.size[1] + y as usize) * self.extent.size[0]
+    }
+
+    fn row(&self, row: &Row) -> &[u32] {
+        &self.before[self.first_of(row)..]
+    }
+
+    fn empty_bricks(&self) -> Vec<Brick> {
+        let [width, height, _] = self.extent.size;
+        let places = self.before.len() - 1;
+        let occupied = (0..places).filter(|&at| self.before[at] != self.before[at + 1]);
+        occupied
+            .map(|at| {
+                let at = [at % width, at / width % height, at / width / height];
+                Brick {
+                    at: std::array::from_fn(|axis| self.extent.low[axis] + at[axis] as i64),
+                    cells: 0,
+                    targets: 0,
+                    sources: 0,
+                    work: 0,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Lists the bricks near each.
+fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Bricks {
+    let extent = &table.extent;
     // Neighbourhoods of bricks are whole boxes.
     let corner = near.rows[near.rows.len() - 1];
     let reach = [corner.reach, corner.y, corner.z];
@@ -270,19 +329,28 @@ fn connected(bricks: Vec<Brick>, before: &[u32], near: &Neighbourhood, extent: &
     });
     let mut starts = Vec::with_capacity(bricks.len() + 1);
     starts.push(0);
+    // In most bricks, with one neighbour to each side.
     let mut all: Vec<u32> = Vec::with_capacity(bricks.len() * 27);
-    for brick in &bricks {
-        let at: [usize; 3] =
-            std::array::from_fn(|axis| (brick.at[axis] - extent.low[axis]) as usize);
-        for z in along_z[at[2]].iter().cloned().flatten() {
-            for y in along_y[at[1]].iter().cloned().flatten() {
-                let row = &before[(z * extent.size[1] + y) * extent.size[0]..];
-                for x in &along_x[at[0]] {
+    let mut rows: Vec<&[u32]> = Vec::new();
+    for row in bricks.chunk_by(|a, b| a.at[1] == b.at[1] && a.at[2] == b.at[2]) {
+        let [_, y, z] = row[0].at;
+        let [y, z] = [y - extent.low[1], z - extent.low[2]].map(|at| at as usize);
+        rows.clear();
+        for z in along_z[z].iter().cloned().flatten() {
+            for y in along_y[y].iter().cloned().flatten() {
+                let first = (z * extent.size[1] + y) * extent.size[0];
+                rows.push(&table.before[first..=first + extent.size[0]]);
+            }
+        }
+        for brick in row {
+            let ranges = &along_x[(brick.at[0] - extent.low[0]) as usize];
+            for row in &rows {
+                for x in ranges {
                     all.extend(row[x.start]..row[x.end]);
                 }
             }
+            starts.push(all.len());
         }
-        starts.push(all.len());
     }
     Bricks::from_lists(bricks, starts, all)
 }

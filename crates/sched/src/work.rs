@@ -6,7 +6,7 @@
 
 use crate::{
     Error,
-    cells::{Neighbourhood, Places, check_cell, row_order},
+    cells::{Bounds, Neighbourhood, Places, row_order},
     dense::{self, Extent},
 };
 use std::ops::Range;
@@ -62,12 +62,9 @@ impl Bricks {
         }
         near.check()?;
         let edge = i64::from(edge);
-        let cells = merged(cells, near)?;
-        match Extent::of_dense(&cells, near) {
-            Some(extent) => {
-                let work = dense::work_of_cells(&cells, near, &extent);
-                dense::bricks(&cells, &work, near, edge, &extent)
-            }
+        let (cells, bounds) = merged(cells, near)?;
+        match Extent::of_dense(&bounds, cells.len(), near) {
+            Some(extent) => dense::bricks(&cells, near, edge, &extent),
             None => {
                 let work = work_of_cells(&cells, near);
                 Ok(Self::connected(gather(&cells, &work, edge)?, near, edge))
@@ -159,17 +156,16 @@ impl Bricks {
     }
 }
 
-/// Cells in row order, each once.
+/// Cells in row order, each once, and what they lie in.
 fn merged(
     cells: impl IntoIterator<Item = CellLoad>,
     near: &Neighbourhood,
-) -> Result<Vec<CellLoad>, Error> {
+) -> Result<(Vec<CellLoad>, Bounds), Error> {
     let mut cells: Vec<CellLoad> = cells.into_iter().collect();
-    for load in &cells {
-        check_cell(load.cell, &near.periods)?;
-    }
+    let bounds = Bounds::of(cells.iter().map(|load| load.cell));
+    bounds.check(cells.iter().map(|load| load.cell), &near.periods)?;
     if cells.is_sorted_by(|a, b| row_order(&a.cell) < row_order(&b.cell)) {
-        return Ok(cells);
+        return Ok((cells, bounds));
     }
     cells.sort_by_key(|load| row_order(&load.cell));
     let mut overflow = None;
@@ -185,7 +181,7 @@ fn merged(
     });
     match overflow {
         Some(cell) => Err(Error::TooManyPoints { at: cell }),
-        None => Ok(cells),
+        None => Ok((cells, bounds)),
     }
 }
 

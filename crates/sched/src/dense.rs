@@ -9,7 +9,7 @@
 use crate::{
     Brick, CellLoad, Error,
     cells::{Bounds, Neighbourhood},
-    work::{Bricks, add_points},
+    work::Bricks,
 };
 use std::ops::{AddAssign, Range, Sub};
 
@@ -146,8 +146,10 @@ fn summed<T: Sum>(
             let work = candidates[x].into().saturating_mul(u64::from(load.targets));
             brick.cells += 1;
             brick.work = brick.work.saturating_add(work);
-            let kept = [&mut brick.targets, &mut brick.sources];
-            if add_points(kept, [load.targets, load.sources]).is_none() {
+            let (targets, many) = brick.targets.overflowing_add(load.targets);
+            let (sources, found) = brick.sources.overflowing_add(load.sources);
+            (brick.targets, brick.sources) = (targets, sources);
+            if many | found {
                 overflow = overflow.max(Some(number));
             }
         }
@@ -329,8 +331,7 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Bricks 
     });
     let mut starts = Vec::with_capacity(bricks.len() + 1);
     starts.push(0);
-    // In most bricks, with one neighbour to each side.
-    let mut all: Vec<u32> = Vec::with_capacity(bricks.len() * 27);
+    let mut lists = Lists::new(bricks.len());
     let mut rows: Vec<&[u32]> = Vec::new();
     for row in bricks.chunk_by(|a, b| a.at[1] == b.at[1] && a.at[2] == b.at[2]) {
         let [_, y, z] = row[0].at;
@@ -346,13 +347,54 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Bricks 
             let ranges = &along_x[(brick.at[0] - extent.low[0]) as usize];
             for row in &rows {
                 for x in ranges {
-                    all.extend(row[x.start]..row[x.end]);
+                    lists.push(row[x.start]..row[x.end]);
                 }
             }
-            starts.push(all.len());
+            starts.push(lists.length);
         }
     }
-    Bricks::from_lists(bricks, starts, all)
+    Bricks::from_lists(bricks, starts, lists.finish())
+}
+
+/// Numbers near each brick, four written at a time: the next overwrite what was too much.
+struct Lists {
+    numbers: Vec<u32>,
+    length: usize,
+}
+
+impl Lists {
+    const ROOM: usize = 64;
+
+    /// With room for bricks that have one neighbour to each side.
+    fn new(bricks: usize) -> Self {
+        Self {
+            numbers: vec![0; bricks * 27 + Self::ROOM],
+            length: 0,
+        }
+    }
+
+    fn push(&mut self, numbers: Range<u32>) {
+        let first = numbers.start;
+        let four = self.numbers[self.length..].first_chunk_mut();
+        match four {
+            Some(four) if numbers.len() <= 4 => {
+                *four = [0, 1, 2, 3].map(|more| first.wrapping_add(more));
+                self.length += numbers.len();
+            }
+            _ => {
+                self.numbers.truncate(self.length);
+                self.numbers.extend(numbers);
+                self.length = self.numbers.len();
+                self.numbers
+                    .resize(self.length + self.length / 2 + Self::ROOM, 0);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<u32> {
+        self.numbers.truncate(self.length);
+        self.numbers
+    }
 }
 
 /// What lies within `reach` of a place along an axis, in ascending ranges of places of the box.

@@ -186,7 +186,7 @@ fn merged(
 }
 
 /// Adds counts; `None` if they do not fit.
-pub(crate) fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
+fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
     for (kept, next) in kept.into_iter().zip(next) {
         *kept = kept.checked_add(next)?;
     }

@@ -198,8 +198,43 @@ fn image_shifts(reach: i64, period: Option<i64>) -> impl Iterator<Item = i64> {
 /// Cells may be this far from the origin.
 const FARTHEST_CELL: i64 = 1 << 60;
 
+/// The least box around cells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) low: [i64; 3],
+    pub(crate) high: [i64; 3],
+}
+
+impl Bounds {
+    /// Without cells, `low` is above `high`.
+    pub(crate) fn of(cells: impl Iterator<Item = [i64; 3]>) -> Self {
+        let (mut low, mut high) = ([i64::MAX; 3], [i64::MIN; 3]);
+        for cell in cells {
+            for axis in 0..3 {
+                low[axis] = low[axis].min(cell[axis]);
+                high[axis] = high[axis].max(cell[axis]);
+            }
+        }
+        Self { low, high }
+    }
+
+    /// Refuses the first of `cells`, which these are the bounds of, that lies outside a periodic
+    /// axis or too far out.
+    pub(crate) fn check(
+        &self,
+        mut cells: impl Iterator<Item = [i64; 3]>,
+        periods: &[Option<i64>; 3],
+    ) -> Result<(), Error> {
+        // Cells are fine if the corners are.
+        match check_cell(self.low, periods).and(check_cell(self.high, periods)) {
+            Ok(()) => Ok(()),
+            Err(_) => cells.try_for_each(|cell| check_cell(cell, periods)),
+        }
+    }
+}
+
 /// Refuses a cell outside the box, or too far out.
-pub(crate) fn check_cell(cell: [i64; 3], periods: &[Option<i64>; 3]) -> Result<(), Error> {
+fn check_cell(cell: [i64; 3], periods: &[Option<i64>; 3]) -> Result<(), Error> {
     let near = |axis: i64| (-FARTHEST_CELL..=FARTHEST_CELL).contains(&axis);
     if !cell.into_iter().all(near) {
         return Err(Error::FarCell { cell });

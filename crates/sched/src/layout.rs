@@ -24,12 +24,18 @@ pub struct Layout {
     subregions: Vec<Subregion>,
     /// Bricks that hold targets, by rank within each subregion.
     ladder: Vec<u32>,
-    /// Key of each of them, ascending within a subregion.
+    /// Class of occupancy of each of them, and its work.
+    classes: Vec<u8>,
+    works: Vec<f64>,
+    /// Key of each of them, ascending within a subregion. Keys are positive, so that their bits are in
+    /// the same order as they are.
     keys: Vec<f64>,
     /// All keys, ascending.
     sorted: Vec<f64>,
     /// Sums over the ladder before each place: work, targets.
     before: Vec<(u64, u64)>,
+    /// The largest occupancy.
+    most: u32,
     /// (key, bytes sent while the threshold is not above it and above the key before), ascending
     /// within a subregion.
     uploads: Vec<(f64, f64)>,
@@ -70,19 +76,29 @@ impl Layout {
         let ranges = equal_work(&bricks, subregions);
         let mut layout = Self {
             ladder: Vec::with_capacity(bricks.as_slice().len()),
+            classes: Vec::with_capacity(bricks.as_slice().len()),
+            works: Vec::with_capacity(bricks.as_slice().len()),
             keys: Vec::with_capacity(bricks.as_slice().len()),
             sorted: Vec::new(),
-            before: vec![(0, 0)],
+            before: Vec::with_capacity(bricks.as_slice().len() + 1),
+            most: bricks
+                .as_slice()
+                .iter()
+                .map(|b| b.targets)
+                .max()
+                .unwrap_or(0),
             uploads: Vec::new(),
             subregions: Vec::with_capacity(ranges.len()),
             bricks,
             traffic,
         };
+        layout.before.push((0, 0));
         for range in ranges {
             layout.push_subregion(range);
         }
         layout.sorted.clone_from(&layout.keys);
-        layout.sorted.sort_unstable_by(f64::total_cmp);
+        // Not unstable: this sort makes use of what is ascending already, subregion by subregion.
+        layout.sorted.sort_by_key(|key| key.to_bits());
         layout.rank_uploads();
         Ok(layout)
     }
@@ -110,6 +126,8 @@ impl Layout {
         for &brick in ladder.iter() {
             let (work, targets) = self.before[self.before.len() - 1];
             let brick = &all[brick as usize];
+            self.classes.push(class_of(brick.targets) as u8);
+            self.works.push(brick.work as f64);
             self.before.push((
                 work.saturating_add(brick.work),
                 targets + u64::from(brick.targets),
@@ -126,36 +144,59 @@ impl Layout {
     /// that is, has a key of at least θ. As θ passes the highest key of one subregion, the brick is
     /// no longer needed there and moves on to the next one that has a higher key.
     fn rank_uploads(&mut self) {
+        if self.traffic.sends_nothing() {
+            return;
+        }
         let count = self.bricks.as_slice().len();
         let mut key_of = vec![f64::NEG_INFINITY; count];
         for (&brick, &key) in self.ladder.iter().zip(&self.keys) {
             key_of[brick as usize] = key;
         }
-        let mut home = vec![0; count];
-        for (number, subregion) in self.subregions.iter().enumerate() {
-            home[subregion.bricks.clone()].fill(number);
-        }
+        let ends: Vec<u32> = self
+            .subregions
+            .iter()
+            .map(|s| s.bricks.end as u32)
+            .collect();
         let mut needs = vec![Vec::new(); self.subregions.len()];
+        // The first subregion that a brick near this one lies in, or an earlier one.
+        let mut first = 0;
         for brick in 0..count {
             let bytes = self.traffic.upload(&self.bricks.as_slice()[brick]);
-            let mut passed = f64::NEG_INFINITY;
-            // Near bricks ascend, and so do their subregions.
             let near = self.bricks.near(brick);
-            for there in near.chunk_by(|&a, &b| home[a as usize] == home[b as usize]) {
-                let keys = there.iter().map(|&other| key_of[other as usize]);
-                let until = keys.fold(f64::NEG_INFINITY, f64::max);
-                if until > passed && bytes > 0.0 {
-                    let needs = &mut needs[home[there[0] as usize]];
-                    needs.push((until, bytes));
+            let (&[lowest, ..], true) = (near, bytes > 0.0) else {
+                continue;
+            };
+            while first > 0 && lowest < ends[first - 1] {
+                first -= 1;
+            }
+            while ends[first] <= lowest {
+                first += 1;
+            }
+            let (mut passed, mut home, mut rest) = (f64::NEG_INFINITY, first, near);
+            // Near bricks ascend, and so do their subregions.
+            while let [next, ..] = rest {
+                while ends[home] <= *next {
+                    home += 1;
+                }
+                let there = match rest[rest.len() - 1] < ends[home] {
+                    true => rest.len(),
+                    false => rest.partition_point(|&other| other < ends[home]),
+                };
+                let keys = rest[..there].iter().map(|&other| key_of[other as usize]);
+                // No key is NaN, and plain comparisons are quicker than `f64::max`.
+                let until = keys.fold(f64::NEG_INFINITY, |a, b| if b > a { b } else { a });
+                rest = &rest[there..];
+                if until > passed {
+                    needs[home].push((until, bytes));
                     if passed > f64::NEG_INFINITY {
-                        needs.push((passed, -bytes));
+                        needs[home].push((passed, -bytes));
                     }
                     passed = until;
                 }
             }
         }
         for (subregion, mut needs) in self.subregions.iter_mut().zip(needs) {
-            needs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            needs.sort_by_key(|need| need.0.to_bits());
             let mut bytes = 0.0;
             for need in needs.iter_mut().rev() {
                 bytes += need.1;
@@ -201,8 +242,7 @@ impl Layout {
 
     /// The largest occupancy: the threshold of CPU only.
     pub fn highest(&self) -> f64 {
-        let occupancies = self.bricks.as_slice().iter().map(|brick| brick.targets);
-        f64::from(occupancies.max().unwrap_or(0))
+        f64::from(self.most)
     }
 
     /// How many bricks of a subregion's ladder lie below θ.
@@ -330,11 +370,9 @@ impl Layout {
     }
 
     /// Class and work of every place of the ladder.
-    pub(crate) fn classes_and_work(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.ladder.iter().map(|&brick| {
-            let brick = &self.bricks.as_slice()[brick as usize];
-            (class_of(brick.targets), brick.work)
-        })
+    pub(crate) fn classes_and_work(&self) -> impl Iterator<Item = (usize, f64)> {
+        let classes = self.classes.iter().map(|&class| usize::from(class));
+        classes.zip(self.works.iter().copied())
     }
 
     /// All keys, ascending: a threshold between two of them splits as either of them does.

@@ -66,6 +66,7 @@
 
 mod cells;
 pub mod controller;
+mod dense;
 pub mod emulate;
 mod error;
 mod layout;

@@ -90,6 +90,11 @@ impl Traffic {
         download_per_pair: 0.0,
     };
 
+    /// Whether bricks cross to the GPU without a byte.
+    pub(crate) fn sends_nothing(&self) -> bool {
+        self.upload_per_source == 0.0 && self.upload_per_target == 0.0
+    }
+
     /// Bytes sent for a brick.
     pub(crate) fn upload(&self, brick: &Brick) -> f64 {
         f64::from(brick.sources) * self.upload_per_source

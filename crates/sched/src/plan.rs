@@ -162,6 +162,9 @@ impl Plan {
     ) -> (Range<usize>, f64) {
         let first = self.uploads.len();
         let mut bytes = 0.0;
+        if layout.traffic().sends_nothing() {
+            return (first..first, bytes);
+        }
         for &brick in &self.order[bricks] {
             for &near in layout.bricks().near(brick as usize) {
                 if !std::mem::replace(&mut sent[near as usize], true) {
@@ -200,7 +203,8 @@ impl Plan {
         &self.slots
     }
 
-    /// Bricks whose sources go to the GPU, each once, before the subregion that needs it first.
+    /// Bricks whose sources go to the GPU, each once, before the subregion that needs it first; none
+    /// when nothing is sent for any.
     pub fn uploads(&self) -> &[u32] {
         &self.uploads
     }

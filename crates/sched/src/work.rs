@@ -6,7 +6,8 @@
 
 use crate::{
     Error,
-    cells::{Neighbourhood, Places, check_cell, row_order},
+    cells::{Bounds, Neighbourhood, Places, row_order},
+    dense::{self, Extent},
 };
 use std::ops::Range;
 
@@ -60,10 +61,24 @@ impl Bricks {
             return Err(Error::BrickEdge);
         }
         near.check()?;
-        let cells = merged(cells, near)?;
-        let work = work_of_cells(&cells, near);
-        let bricks = gather(&cells, &work, i64::from(edge))?;
-        Ok(Self::connected(bricks, near, i64::from(edge)))
+        let edge = i64::from(edge);
+        let (cells, bounds) = merged(cells, near)?;
+        match Extent::of_dense(&bounds, cells.len(), near) {
+            Some(extent) => dense::bricks(&cells, near, edge, &extent),
+            None => {
+                let work = work_of_cells(&cells, near);
+                Ok(Self::connected(gather(&cells, &work, edge)?, near, edge))
+            }
+        }
+    }
+
+    /// From bricks in row order and their lists, ascending and without repeats.
+    pub(crate) fn from_lists(bricks: Vec<Brick>, starts: Vec<usize>, near: Vec<u32>) -> Self {
+        Self {
+            bricks,
+            starts,
+            near,
+        }
     }
 
     fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Self {
@@ -120,6 +135,15 @@ impl Bricks {
         &self.bricks
     }
 
+    /// Number of the brick at `at`, in coordinates of bricks; `None` where no cell is occupied.
+    pub fn index_of(&self, at: [i64; 3]) -> Option<usize> {
+        let key = row_order(&at);
+        let found = self
+            .bricks
+            .binary_search_by_key(&key, |brick| row_order(&brick.at));
+        found.ok()
+    }
+
     /// Bricks that hold a neighbour cell of one of `brick`'s cells, itself among them.
     pub fn near(&self, brick: usize) -> &[u32] {
         &self.near[self.starts[brick]..self.starts[brick + 1]]
@@ -132,18 +156,18 @@ impl Bricks {
     }
 }
 
-/// Cells in row order, each once.
+/// Cells in row order, each once, and what they lie in.
 fn merged(
     cells: impl IntoIterator<Item = CellLoad>,
     near: &Neighbourhood,
-) -> Result<Vec<CellLoad>, Error> {
+) -> Result<(Vec<CellLoad>, Bounds), Error> {
     let mut cells: Vec<CellLoad> = cells.into_iter().collect();
-    for load in &cells {
-        check_cell(load.cell, &near.periods)?;
+    let bounds = Bounds::of(cells.iter().map(|load| load.cell));
+    bounds.check(cells.iter().map(|load| load.cell), &near.periods)?;
+    if cells.is_sorted_by(|a, b| row_order(&a.cell) < row_order(&b.cell)) {
+        return Ok((cells, bounds));
     }
-    if !cells.is_sorted_by_key(|load| row_order(&load.cell)) {
-        cells.sort_by_key(|load| row_order(&load.cell));
-    }
+    cells.sort_by_key(|load| row_order(&load.cell));
     let mut overflow = None;
     cells.dedup_by(|next, kept| {
         next.cell == kept.cell && {
@@ -157,7 +181,7 @@ fn merged(
     });
     match overflow {
         Some(cell) => Err(Error::TooManyPoints { at: cell }),
-        None => Ok(cells),
+        None => Ok((cells, bounds)),
     }
 }
 

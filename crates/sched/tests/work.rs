@@ -3,6 +3,7 @@
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_sched::{Bricks, CellLoad, Error, Neighbourhood, RowOffset};
 use nearfield_testkit::random::Random;
+use proptest::prelude::*;
 
 fn points(count: usize, size: f64, seed: u64) -> Vec<[f32; 3]> {
     let mut random = Random::new(seed);
@@ -116,6 +117,66 @@ fn tilted_boxes_count_as_the_grid_does() {
     let lengths = [Some(5.0), Some(4.0), Some(6.0)];
     let domain = Domain::triclinic(lengths, [1.5, -0.5, 1.0]).unwrap();
     check_against_the_grid(&points(300, 5.0, 7), domain, 1, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// An empty cell far away makes the box too sparse for dense tables: the same bricks must come
+    /// out by way of sorted rows.
+    #[test]
+    fn an_outlier_changes_no_other_brick(
+        found in prop::collection::vec(
+            ([-5i64..5, -4i64..4, -6i64..6], 0u32..5, 0u32..5), 1..300),
+        periodic in [any::<bool>(), any::<bool>(), any::<bool>()],
+        open in 0usize..3,
+        pruned in any::<bool>(),
+        reach in 0i64..4,
+        edge in 1u32..5,
+    ) {
+        let sizes = [10, 8, 12];
+        let mut near = Neighbourhood::cube(reach);
+        if pruned {
+            near.rows.retain(|row| row.y * row.y + row.z * row.z <= reach * reach);
+            near.rows.iter_mut().for_each(|row| row.reach -= row.y.abs().min(row.reach));
+        }
+        for axis in 0..3 {
+            near.periods[axis] = (periodic[axis] && axis != open).then_some(sizes[axis]);
+        }
+        let mut cells: Vec<CellLoad> = found
+            .into_iter()
+            .map(|(cell, targets, sources)| CellLoad {
+                cell: std::array::from_fn(|axis| match near.periods[axis] {
+                    Some(period) => cell[axis].rem_euclid(period),
+                    None => cell[axis],
+                }),
+                targets,
+                sources,
+            })
+            .collect();
+        let bricks = Bricks::new(cells.iter().copied(), &near, edge).unwrap();
+        let mut far = [0; 3];
+        far[open] = 1 << 30;
+        cells.push(CellLoad { cell: far, targets: 0, sources: 0 });
+        let sparse = Bricks::new(cells, &near, edge).unwrap();
+        let outlier = sparse.index_of(far.map(|axis| axis.div_euclid(i64::from(edge)))).unwrap();
+        prop_assert_eq!(sparse.near(outlier), [outlier as u32]);
+        prop_assert_eq!(bricks.as_slice().len() + 1, sparse.as_slice().len());
+        for (number, brick) in bricks.as_slice().iter().enumerate() {
+            let other = sparse.index_of(brick.at).unwrap();
+            prop_assert_eq!(brick, &sparse.as_slice()[other]);
+            prop_assert_eq!(bricks.index_of(brick.at), Some(number));
+            let at = |bricks: &Bricks, near: &[u32]| -> Vec<[i64; 3]> {
+                near.iter().map(|&near| bricks.as_slice()[near as usize].at).collect()
+            };
+            prop_assert_eq!(at(&bricks, bricks.near(number)), at(&sparse, sparse.near(other)));
+        }
+        prop_assert_eq!(bricks.index_of([99, 0, 0]), None);
+    }
 }
 
 #[test]

@@ -8,7 +8,8 @@ use super::{
     knowledge::Knowledge,
     record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
-use crate::{Durations, Lane, Layout, StepTimes, overlapped};
+use crate::{CLASSES, Durations, Lane, Layout, StepTimes, overlapped};
+use std::ops::Range;
 
 /// Milliseconds of both lanes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,48 +28,44 @@ impl Predicted {
 pub(super) struct Prices<'a> {
     layout: &'a Layout,
     knowledge: &'a Knowledge,
-    cpu: Ladder,
-    gpu: Ladder,
-}
-
-/// Milliseconds before each place of the ladders, and for beginning a subregion.
-#[derive(Debug)]
-struct Ladder {
-    before: Vec<f64>,
-    base: f64,
-}
-
-impl Ladder {
-    fn new(layout: &Layout, cost: &Cost) -> Self {
-        let mut before = vec![0.0];
-        let mut sum = 0.0;
-        before.extend(layout.classes_and_work().map(|(class, work)| {
-            sum += cost.rate(class) * work as f64;
-            sum
-        }));
-        Self {
-            before,
-            base: cost.base(),
-        }
-    }
-
-    fn of(&self, places: &std::ops::Range<usize>) -> f64 {
-        match places.is_empty() {
-            true => 0.0,
-            false => self.base + self.before[places.end] - self.before[places.start],
-        }
-    }
+    /// Milliseconds before each place of the ladders, on either lane.
+    before: Vec<[f64; 2]>,
+    /// Milliseconds for beginning a subregion.
+    bases: [f64; 2],
 }
 
 impl<'a> Prices<'a> {
     /// `None` while a lane has never been seen at work.
     pub(super) fn new(layout: &'a Layout, knowledge: &'a Knowledge) -> Option<Self> {
+        let costs = [knowledge.cost(CPU)?, knowledge.cost(COMPUTE)?];
+        let rates: [[f64; 2]; CLASSES] =
+            std::array::from_fn(|class| costs.map(|cost| cost.rate(class)));
+        let mut before = Vec::with_capacity(layout.sorted_keys().len() + 1);
+        let mut sums = [0.0; 2];
+        before.push(sums);
+        before.extend(layout.classes_and_work().map(|(class, work)| {
+            for lane in 0..2 {
+                sums[lane] += rates[class][lane] * work;
+            }
+            sums
+        }));
         Some(Self {
             layout,
             knowledge,
-            cpu: Ladder::new(layout, knowledge.cost(CPU)?),
-            gpu: Ladder::new(layout, knowledge.cost(COMPUTE)?),
+            before,
+            bases: costs.map(Cost::base),
         })
+    }
+
+    /// What a lane takes for places of a ladder.
+    fn of(&self, lane: Lane, places: &Range<usize>) -> f64 {
+        let lane = lane as usize;
+        match places.is_empty() {
+            true => 0.0,
+            false => {
+                self.bases[lane] + self.before[places.end][lane] - self.before[places.start][lane]
+            }
+        }
     }
 
     /// With one threshold for all subregions.
@@ -87,12 +84,12 @@ impl<'a> Prices<'a> {
                     _ => theta,
                 };
                 let (cpu, gpu) = self.layout.places(subregion, theta);
-                cpu_ms += self.cpu.of(&cpu);
+                cpu_ms += self.of(Lane::Cpu, &cpu);
                 cpu_works |= !cpu.is_empty();
                 gpu_works |= !gpu.is_empty();
                 Durations {
                     upload: self.copy(UPLOAD, self.layout.upload(subregion, theta)),
-                    compute: self.gpu.of(&gpu),
+                    compute: self.of(Lane::Gpu, &gpu),
                     download: self.copy(DOWNLOAD, self.layout.download(gpu)),
                 }
             })

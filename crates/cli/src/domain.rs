@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use nearfield::Builder;
+use nearfield_grid::Domain;
 use nearfield_io::SimulationBox;
 use std::str::FromStr;
 
@@ -77,6 +78,17 @@ impl Boundaries {
         match self {
             Self::Lengths(lengths, tilts) => builder.triclinic(lengths, tilts),
             Self::Vectors(vectors) => builder.box_vectors(vectors),
+        }
+    }
+
+    /// The domain itself.
+    ///
+    /// # Errors
+    /// When the box cannot be one.
+    pub(crate) fn domain(self) -> Result<Domain, nearfield_grid::Error> {
+        match self {
+            Self::Lengths(lengths, tilts) => Domain::triclinic(lengths, tilts),
+            Self::Vectors(vectors) => Domain::from_vectors(vectors),
         }
     }
 }

@@ -35,6 +35,15 @@ pub(crate) enum Failure {
     /// The numbers of points make no series, or none of them could be timed.
     #[error("{0}")]
     Scaling(String),
+    /// The points or the box of a cloud to be divided cannot be used.
+    #[error(transparent)]
+    Cells(#[from] nearfield_grid::Error),
+    /// A step cannot be divided between the lanes.
+    #[error(transparent)]
+    Schedule(#[from] nearfield_sched::Error),
+    /// Thresholds could not be tried, or a policy settled badly.
+    #[error("{0}")]
+    Tune(String),
     /// A plot could not be drawn or saved.
     #[error(transparent)]
     Plot(#[from] nearfield_plot::PlotError),

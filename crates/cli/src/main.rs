@@ -14,6 +14,7 @@ mod options;
 mod output;
 mod scaling;
 mod trace;
+mod tune;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -45,6 +46,8 @@ enum Task {
     Kernels(kernels::Task),
     /// Shows how the cost grows with the number of points
     Scaling(scaling::Args),
+    /// Shows what dividing a step between two lanes brings, and where the policies settle
+    Tune(tune::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),
     /// Shows what a recorded trace says: --trace FILE records one with any other command
@@ -73,6 +76,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Task::Bench(args) => bench::run(args),
         Task::Kernels(task) => kernels::run(task),
         Task::Scaling(args) => scaling::run(args),
+        Task::Tune(args) => tune::run(args),
         Task::DamBreak(args) => dam_break(args),
         Task::Trace(task) => trace::run(task),
     }

@@ -5,6 +5,8 @@
 //! multiplied by [`DETAIL`]; [`text`] does so itself. No system font is needed, so a plot looks the
 //! same everywhere.
 
+pub mod axis;
+
 use image::{ImageFormat, RgbImage};
 use plotters::{
     coord::Shift,
@@ -41,6 +43,9 @@ pub const WARM: [RGBColor; 4] = [
 /// Name under which the embedded font is known to the drawing library.
 const FONT: &str = "nearfield";
 
+/// Fonts of SVG files, as an attribute: the embedded one where it is installed, or one as wide.
+const SVG_FONTS: &str = "\"Ubuntu, 'DejaVu Sans', Verdana, sans-serif\"";
+
 /// What is drawn on.
 pub type Backend<'b> = BitMapBackend<'b>;
 
@@ -49,6 +54,18 @@ pub type Area<'b> = DrawingArea<Backend<'b>, Shift>;
 
 /// What drawing gives.
 pub type Drawn<'b> = Result<(), DrawingAreaErrorKind<<Backend<'b> as DrawingBackend>::ErrorType>>;
+
+/// Why drawing on this backend fails.
+pub type Fault<B> = DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>;
+
+/// A plot that can be drawn on any backend, for those that are saved in several formats.
+pub trait Plot {
+    /// Draws it on an area [`DETAIL`] times as large as the plot along both axes.
+    ///
+    /// # Errors
+    /// What the backend says.
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Fault<B>>;
+}
 
 /// A plot could not be drawn or saved.
 #[derive(Debug, thiserror::Error)]
@@ -70,18 +87,50 @@ pub fn save_png(
     size: (u32, u32),
     draw: impl for<'b> FnOnce(&Area<'b>) -> Drawn<'b>,
 ) -> Result<(), PlotError> {
-    let failed = |reason: String| PlotError {
-        path: path.to_owned(),
-        reason,
-    };
-    register_font(FONT, FontStyle::Normal, FONT_FILE)
-        .map_err(|_| failed("the embedded font cannot be read".into()))?;
+    let failed = |reason| failure(path, reason);
+    know_font().map_err(failed)?;
     let large = (size.0 * DETAIL, size.1 * DETAIL);
     let mut image = RgbImage::new(large.0, large.1);
     paint(image.as_mut(), large, draw).map_err(|error| failed(error.to_string()))?;
     image::imageops::thumbnail(&image, size.0, size.1)
         .save_with_format(path, ImageFormat::Png)
         .map_err(|error| failed(error.to_string()))
+}
+
+/// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file, whatever
+/// the path's extension. Text stays text, in the font that is embedded elsewhere or the viewer's own.
+///
+/// # Errors
+/// [`PlotError`] with the path when drawing or saving fails.
+pub fn save_svg(path: &Path, size: (u32, u32), plot: &impl Plot) -> Result<(), PlotError> {
+    let failed = |reason| failure(path, reason);
+    know_font().map_err(failed)?;
+    let large = (size.0 * DETAIL, size.1 * DETAIL);
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, large).into_drawing_area();
+        area.fill(&WHITE)
+            .and_then(|()| plot.draw(&area))
+            .and_then(|()| area.present())
+            .map_err(|error| failed(error.to_string()))?;
+    }
+    let [drawn, shown] = [large, size].map(|(w, h)| format!("width=\"{w}\" height=\"{h}\""));
+    let text = text
+        .replacen(&drawn, &shown, 1)
+        .replace(&format!("\"{FONT}\""), SVG_FONTS);
+    std::fs::write(path, text).map_err(|error| failed(error.to_string()))
+}
+
+fn failure(path: &Path, reason: String) -> PlotError {
+    PlotError {
+        path: path.to_owned(),
+        reason,
+    }
+}
+
+fn know_font() -> Result<(), String> {
+    register_font(FONT, FontStyle::Normal, FONT_FILE)
+        .map_err(|_| "the embedded font cannot be read".into())
 }
 
 fn paint<'b>(
@@ -132,6 +181,31 @@ mod tests {
         assert_eq!(image.get_pixel(0, 0).0, [255; 3]);
         assert!(count(|red| red == INK.0) > 200, "the disc");
         assert!(count(|red| red > INK.0 && red < 255) > 10, "its edge");
+    }
+
+    struct Disc;
+
+    impl Plot for Disc {
+        fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Fault<B>> {
+            area.draw(&Circle::new((60, 40), 21, INK.filled()))?;
+            area.draw_text("one & two", &text(10), (0, 0))
+        }
+    }
+
+    #[test]
+    fn an_svg_file_has_the_size_asked_for_and_text_in_a_font_that_viewers_know() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("plot.svg");
+        save_svg(&path, (60, 40), &Disc).expect("it can be drawn");
+        let text = std::fs::read_to_string(&path).expect("it exists");
+        assert!(
+            text.starts_with("<svg width=\"60\" height=\"40\" viewBox=\"0 0 120 80\""),
+            "{text}"
+        );
+        assert!(text.contains("<circle") && text.contains("one &amp; two"));
+        assert!(text.contains("font-family=\"Ubuntu,") && !text.contains(FONT));
+        let error = save_svg(&folder.path().join("no/plot.svg"), (60, 40), &Disc);
+        assert!(error.is_err_and(|error| error.to_string().contains("no/plot.svg")));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::{
     output,
 };
 use indicatif::{HumanBytes, HumanCount};
+use nearfield_io::SimulationBox;
 use nearfield_testkit::cloud::Cloud;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -100,13 +101,10 @@ struct Memory {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (positions, file_box) = load(args)?;
+    let (positions, file_box) = load(&args.cloud, args.points)?;
     let radius = args
         .radius
-        .unwrap_or_else(|| match args.cloud.parse::<Cloud>() {
-            Ok(cloud) => cloud.default_radius(args.points),
-            Err(_) => 1.0,
-        });
+        .unwrap_or_else(|| usual_radius(&args.cloud, args.points));
     let mut builder = args.engine.engine(match args.precision {
         Precision::F32 => Radius::Single(radius),
         Precision::F64 => Radius::Double(f64::from(radius)),
@@ -155,16 +153,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     print(args, &summary)
 }
 
-/// The cloud's points and the box its file states.
-fn load(args: &Args) -> Result<(Vec<[f32; 3]>, Option<nearfield_io::SimulationBox>), Failure> {
-    match Cloud::by_name(&args.cloud, args.points, 1) {
+/// The points of a named cloud, or those of a file and the box that it states.
+pub(crate) fn load(
+    cloud: &str,
+    points: usize,
+) -> Result<(Vec<[f32; 3]>, Option<SimulationBox>), Failure> {
+    match Cloud::by_name(cloud, points, 1) {
         Ok(positions) => Ok((positions, None)),
-        Err(unknown) if !Path::new(&args.cloud).exists() => Err(unknown.into()),
+        Err(unknown) if !Path::new(cloud).exists() => Err(unknown.into()),
         Err(_) => {
-            let file = nearfield_io::read_points(Path::new(&args.cloud))?;
+            let file = nearfield_io::read_points(Path::new(cloud))?;
             Ok((file.positions, file.simulation_box))
         }
     }
+}
+
+/// The radius that a named cloud is usually run with; 1 for files.
+pub(crate) fn usual_radius(cloud: &str, points: usize) -> f32 {
+    cloud
+        .parse::<Cloud>()
+        .map_or(1.0, |cloud| cloud.default_radius(points))
 }
 
 fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {

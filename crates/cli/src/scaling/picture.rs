@@ -4,12 +4,13 @@
 //! of points is a straight line of slope 1, like the dashed one below the curves. Beside it are the
 //! same times per point, and the memory.
 
-mod axis;
-
 use super::Sample;
 use crate::bench::Work;
-use axis::Axis;
-use nearfield_plot::{Area, Backend, COOL, DETAIL, Drawn, INK, PlotError, WARM, save_png, text};
+use nearfield_plot::{
+    Area, Backend, COOL, DETAIL, Drawn, Fault, INK, PlotError, WARM,
+    axis::{self, Axis},
+    save_png, text,
+};
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -30,8 +31,6 @@ const GAP: u32 = 18;
 const MARKER: i32 = 13;
 
 type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
-
-type Fault<'b> = DrawingAreaErrorKind<<Backend<'b> as DrawingBackend>::ErrorType>;
 
 /// Where a curve goes.
 type Way = Vec<(f64, f64)>;
@@ -159,7 +158,10 @@ fn draw<'b>(
 }
 
 /// Draws a heading, axes, the guide and the curves.
-fn draw_panel<'a, 'b>(area: &'a Area<'b>, panel: &Panel<'_>) -> Result<Chart<'a, 'b>, Fault<'b>> {
+fn draw_panel<'a, 'b>(
+    area: &'a Area<'b>,
+    panel: &Panel<'_>,
+) -> Result<Chart<'a, 'b>, Fault<Backend<'b>>> {
     area.draw_text(panel.heading, &text(29), ((NUMBERS * DETAIL) as i32, 0))?;
     let (across, up) = panel.axes.clone();
     let mut chart = ChartBuilder::on(area)

@@ -1,7 +1,7 @@
 //! Axes, linear and logarithmic, of one type so that all panels are drawn alike: which values are
 //! marked, and how they are called.
 
-use nearfield_plot::rounded;
+use crate::rounded;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const MARGIN: f64 = 0.1;
 
 /// One axis.
 #[derive(Debug, Clone)]
-pub(super) struct Axis {
+pub struct Axis {
     kind: Kind,
     /// Values of both ends.
     range: Range<f64>,
@@ -29,7 +29,7 @@ enum Kind {
 impl Axis {
     /// A logarithmic axis that holds all `values`, which are positive. Decades are marked; where
     /// there are fewer than three, their doubles and quintuples too.
-    pub(super) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
+    pub fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .map(f64::log10)
             .fold((f64::MAX, f64::MIN), |ends, place| {
@@ -58,20 +58,30 @@ impl Axis {
 
     /// A linear axis from zero to beyond all `values`, which are positive; about five round
     /// numbers are marked.
-    pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
+    pub fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let high = values.fold(f64::MIN_POSITIVE, f64::max) * (1.0 + MARGIN);
-        let decade = 10f64.powf(high.log10().floor());
+        Self::linear(0.0..high)
+    }
+
+    /// A linear axis of exactly this range, which is not empty; about five round numbers are marked.
+    pub fn linear(range: Range<f64>) -> Self {
+        let length = range.end - range.start;
+        let decade = 10f64.powf(length.log10().floor());
         let steps = [0.1, 0.2, 0.5, 1.0, 2.0].map(|share| share * decade);
         let step = steps
             .into_iter()
-            .find(|step| 6.0 * step > high)
+            .find(|step| 6.0 * step > length)
             .unwrap_or(decade);
+        // A mark at an end may miss it by a rounding.
+        let slack = 1e-9 * length;
+        let first = ((range.start - slack) / step).ceil();
+        let last = ((range.end + slack) / step).floor();
         Self {
             kind: Kind::Linear,
-            range: 0.0..high,
-            marks: (0..=(high / step) as usize)
-                .map(|mark| mark as f64 * step)
+            marks: (0..=(last - first) as usize)
+                .map(|mark| (first + mark as f64) * step)
                 .collect(),
+            range,
         }
     }
 
@@ -104,12 +114,12 @@ impl Ranged for Axis {
 }
 
 /// A mark's digits, from a thousand on with k, M or G.
-pub(super) fn number(value: &f64) -> String {
+pub fn number(value: &f64) -> String {
     with_unit(*value, &[(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")])
 }
 
 /// A mark in milliseconds, in the unit that suits it.
-pub(super) fn duration(milliseconds: &f64) -> String {
+pub fn duration(milliseconds: &f64) -> String {
     let units = [(1e3, " s"), (1.0, " ms"), (1e-3, " µs"), (1e-6, " ns")];
     with_unit(*milliseconds, &units)
 }
@@ -165,6 +175,17 @@ mod tests {
         assert_eq!(labels(&axis), ["0", "500", "1 k", "1.5 k"]);
         let axis = Axis::from_zero([0.0].into_iter());
         assert!(axis.range.end > 0.0, "no empty axis");
+    }
+
+    #[test]
+    fn a_linear_axis_may_begin_anywhere_and_marks_its_ends_when_they_are_round() {
+        assert_eq!(
+            labels(&Axis::linear(0.0..100.0)),
+            ["0", "20", "40", "60", "80", "100"]
+        );
+        let axis = Axis::linear(61.7..64.2);
+        assert_eq!(axis.marks, [62.0, 62.5, 63.0, 63.5, 64.0]);
+        assert_eq!(Axis::linear(0.3..0.9).marks.len(), 4);
     }
 
     #[test]

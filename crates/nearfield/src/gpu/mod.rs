@@ -52,6 +52,7 @@ struct State {
     lists: DeviceLists,
     scratch: PairScratch,
     shares: share::Shares,
+    staged: traverse::Staged,
     /// Where results arrive, made when first needed.
     results: Option<HostBuffer<f32>>,
     failed: Option<String>,
@@ -75,6 +76,7 @@ impl GpuSide {
                 lists: DeviceLists::default(),
                 scratch: PairScratch::default(),
                 shares: share::Shares::default(),
+                staged: traverse::Staged::default(),
                 results: None,
                 failed: None,
             }),

@@ -4,8 +4,7 @@ use super::{GpuSide, State, on_device};
 use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
 use nearfield_cpu::{Fields, ListKind};
 use nearfield_gpu::{
-    self as gpu, DeviceParts, DeviceShare, HostBuffer, HostLists, PairFields, PairOfPoints,
-    PairProgram,
+    self as gpu, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints, PairProgram,
 };
 use nearfield_grid::{BrickParts, Lattice};
 use nearfield_pairs::Channels;
@@ -206,8 +205,6 @@ impl GpuSide {
         fields: Fields<'_>,
     ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
         let points = [part.targets, part.sources].map(|set| engine.sets[set].grid.len());
-        let of_targets = super::traverse::interleaved(fields.targets, points[0], K::Target::COUNT);
-        let of_sources = super::traverse::interleaved(fields.sources, points[1], K::Source::COUNT);
         let mut refused = None;
         let evaluated = self.attempt(|state| {
             let kernel = std::any::type_name::<K>();
@@ -215,10 +212,9 @@ impl GpuSide {
             let (shares, strategy) = state.gather(engine, part)?;
             let mut results = state.room(points[0] * K::Output::COUNT)?;
             let mut scratch = std::mem::take(&mut state.scratch);
-            let on_device = PairFields {
-                targets: &of_targets,
-                sources: &of_sources,
-            };
+            let mut staged = std::mem::take(&mut state.staged);
+            staged.fill::<K>(&state.lane, &engine.lane, fields, points)?;
+            let on_device = staged.fields::<K>(points);
             let evaluated = match state.pair_of_share(part, &shares.share) {
                 Some(pair) => state.lane.evaluate(
                     pair,
@@ -230,7 +226,7 @@ impl GpuSide {
                 ),
                 None => Ok(()),
             };
-            state.scratch = scratch;
+            (state.scratch, state.staged) = (scratch, staged);
             let done = GpuDone {
                 bounds: shares.share.bounds().to_vec(),
                 fitted: true,

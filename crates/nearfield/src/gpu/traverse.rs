@@ -2,11 +2,10 @@
 
 use super::State;
 use crate::{Error, PairKernel, Traversal};
-use nearfield_cpu::Output;
-use nearfield_gpu::{self as gpu, HostBuffer, PairFields, PairProgram};
+use nearfield_cpu::{CpuLane, Fields, Output};
+use nearfield_gpu::{self as gpu, GpuLane, HostBuffer, PairFields, PairProgram};
 use nearfield_pairs::{Channels, Field};
 use rayon::prelude::*;
-use std::borrow::Cow;
 
 /// Results that one thread hands over at a time.
 const MIN_LEN: usize = 1 << 13;
@@ -40,18 +39,15 @@ impl<K: PairKernel> Traversal<'_, K> {
         }
         // A kernel without CUDA text is the caller's mistake, not the GPU's.
         let (program, uniforms) = PairProgram::of(self.kernel).map_err(Error::Gpu)?;
-        let of_targets = interleaved(self.fields.targets, targets, K::Target::COUNT);
-        let of_sources = interleaved(self.fields.sources, sources, K::Source::COUNT);
         let mut refused = None;
         let mut output = Some(output);
         side.attempt(|state| {
             let strategy = state.sort(engine)?;
             let mut results = state.room(targets * K::Output::COUNT)?;
             let mut scratch = std::mem::take(&mut state.scratch);
-            let fields = PairFields {
-                targets: &of_targets,
-                sources: &of_sources,
-            };
+            let (mut staged, points) = (std::mem::take(&mut state.staged), [targets, sources]);
+            staged.fill::<K>(&state.lane, &engine.lane, self.fields, points)?;
+            let fields = staged.fields::<K>(points);
             let name = (&program, self.targets, self.sources);
             let kernel = std::any::type_name::<K>();
             let span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
@@ -69,7 +65,7 @@ impl<K: PairKernel> Traversal<'_, K> {
                 )
             });
             drop(span);
-            state.scratch = scratch;
+            (state.scratch, state.staged) = (scratch, staged);
             match evaluated {
                 Err(error @ gpu::Error::Compile { .. }) => refused = Some(error),
                 Err(error) => return Err(error),
@@ -110,28 +106,68 @@ fn deliver<K: PairKernel>(results: &[f32], output: Output<'_, K::Output>) {
     }
 }
 
-/// The channels of every point side by side; copied only when they come from several fields.
-pub(super) fn interleaved<'a>(
-    fields: &[Field<'a>],
-    points: usize,
-    channels: usize,
-) -> Cow<'a, [f32]> {
+/// The channels of every point side by side.
+fn interleave(fields: &[Field<'_>], channels: usize, to: &mut [f32]) {
+    let points = to.par_chunks_mut(channels.max(1)).with_min_len(MIN_LEN);
     if let [field] = fields {
-        return Cow::Borrowed(field.values());
+        let from = field.values().par_chunks(channels.max(1));
+        points
+            .zip(from)
+            .for_each(|(to, from)| to.copy_from_slice(from));
+        return;
     }
-    let mut values = vec![0.0; points * channels];
-    let mut first = 0;
-    for field in fields {
-        let width = field.channels();
-        for (to, from) in values
-            .chunks_mut(channels)
-            .zip(field.values().chunks(width))
-        {
+    points.enumerate().for_each(|(point, to)| {
+        let mut first = 0;
+        for field in fields {
+            let width = field.channels();
+            let from = &field.values()[point * width..(point + 1) * width];
             to[first..first + width].copy_from_slice(from);
+            first += width;
         }
-        first += width;
+    });
+}
+
+/// Channels of targets and sources, in memory that the GPU reads directly.
+#[derive(Debug, Default)]
+pub(super) struct Staged([Option<HostBuffer<f32>>; 2]);
+
+impl Staged {
+    /// Puts the channels of so many targets and sources there.
+    pub(super) fn fill<K: PairKernel>(
+        &mut self,
+        lane: &GpuLane,
+        cpu: &CpuLane,
+        fields: Fields<'_>,
+        points: [usize; 2],
+    ) -> Result<(), gpu::Error> {
+        let sides = [
+            (fields.targets, K::Target::COUNT),
+            (fields.sources, K::Source::COUNT),
+        ];
+        for (side, (fields, channels)) in sides.into_iter().enumerate() {
+            let len = points[side] * channels;
+            let old = self.0[side].take().filter(|old| old.len() >= len);
+            let mut buffer = match old {
+                Some(old) => old,
+                None => lane.host_buffer(len + len / 8)?,
+            };
+            cpu.install(|| interleave(fields, channels, &mut buffer[..len]));
+            self.0[side] = Some(buffer);
+        }
+        Ok(())
     }
-    Cow::Owned(values)
+
+    /// What was put there last.
+    pub(super) fn fields<K: PairKernel>(&self, points: [usize; 2]) -> PairFields<'_> {
+        let side = |side: usize, channels: usize| {
+            let buffer = self.0[side].as_deref();
+            buffer.map_or(&[][..], |buffer| &buffer[..points[side] * channels])
+        };
+        PairFields {
+            targets: side(0, K::Target::COUNT),
+            sources: side(1, K::Source::COUNT),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -143,9 +179,12 @@ mod tests {
         let velocity = [[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
         let mass = [7.0f32, 8.0];
         let fields = [Field::from(&velocity), Field::from(&mass)];
-        let found = interleaved(&fields, 2, 4);
-        assert_eq!(*found, [1.0, 2.0, 3.0, 7.0, 4.0, 5.0, 6.0, 8.0]);
-        assert!(matches!(interleaved(&fields[..1], 2, 3), Cow::Borrowed(_)));
-        assert!(interleaved(&[], 2, 0).is_empty());
+        let mut found = [0.0; 8];
+        interleave(&fields, 4, &mut found);
+        assert_eq!(found, [1.0, 2.0, 3.0, 7.0, 4.0, 5.0, 6.0, 8.0]);
+        let mut found = [0.0; 6];
+        interleave(&fields[..1], 3, &mut found);
+        assert_eq!(found, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        interleave(&[], 0, &mut []);
     }
 }

@@ -89,6 +89,45 @@ impl Planned {
     }
 }
 
+/// Whether anything happens that a controller should be asked about. Asking costs about as much as a
+/// twentieth of a short step, so when it has kept everything as it was for a while and steps take as
+/// long as they did, it is asked about every sixteenth only.
+#[derive(Debug, Default)]
+struct Calm {
+    /// Decisions in turn that kept everything as it was.
+    kept: u32,
+    /// Milliseconds of the step that was last decided on.
+    usual_ms: f64,
+    /// Steps since then.
+    passed: u32,
+}
+
+impl Calm {
+    /// Decisions after which it is calm.
+    const PATIENCE: u32 = 8;
+    /// In calm, every how many steps the controller is asked.
+    const EVERY: u32 = 16;
+    /// Change of a step's time that ends the calm.
+    const SURPRISE: f64 = 0.2;
+
+    fn is_as_before(&mut self, total_ms: f64) -> bool {
+        let usual = (total_ms - self.usual_ms).abs() <= Self::SURPRISE * self.usual_ms;
+        let calm = self.kept >= Self::PATIENCE && usual && self.passed + 1 < Self::EVERY;
+        self.passed += u32::from(calm);
+        calm
+    }
+
+    fn decided(&mut self, action: Action, total_ms: f64) {
+        self.kept = match action {
+            Action::Keep => self.kept + 1,
+            // After a step aside it is as it was before.
+            Action::Explore => Self::PATIENCE - 1,
+            _ => 0,
+        };
+        (self.usual_ms, self.passed) = (total_ms, 0);
+    }
+}
+
 /// A work between steps.
 #[derive(Debug)]
 pub(super) struct WorkState {
@@ -102,6 +141,7 @@ pub(super) struct WorkState {
     cost_ms: f64,
     /// Neighbours per pair tested on either lane.
     hits: [Option<f64>; 2],
+    calm: Calm,
     steps: u64,
     last: Measured,
 }
@@ -116,6 +156,7 @@ impl WorkState {
             age: 0,
             cost_ms: 0.0,
             hits: [None; 2],
+            calm: Calm::default(),
             steps: 0,
             last: Measured::default(),
         })
@@ -238,6 +279,10 @@ impl WorkState {
         if self.age == 1 && times.fault.is_none() {
             return Ok(());
         }
+        let total_ms = times.total_ms();
+        if times.fault.is_none() && self.calm.is_as_before(total_ms) {
+            return Ok(());
+        }
         let (layout, plan) = (&planned.layout, &planned.plan);
         let next = self.controller.next(layout, plan, times);
         let decision = next.map_err(Error::Schedule)?;
@@ -246,6 +291,7 @@ impl WorkState {
             planned.parts = parts_of(layout, &planned.plan, planned.edge);
             planned.version = next_version();
         }
+        self.calm.decided(decision.action, total_ms);
         if decision.action != Action::Keep {
             tracing::debug!(
                 name: "sched.retune",
@@ -380,4 +426,24 @@ fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> BrickParts {
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_is_asked_about_what_is_new_and_now_and_then() {
+        let mut calm = Calm::default();
+        for _ in 0..Calm::PATIENCE {
+            assert!(!calm.is_as_before(2.0));
+            calm.decided(Action::Keep, 2.0);
+        }
+        let passed = (0..).take_while(|_| calm.is_as_before(2.1)).count();
+        assert_eq!(passed, Calm::EVERY as usize - 1);
+        calm.decided(Action::Keep, 2.1);
+        assert!(calm.is_as_before(2.2) && !calm.is_as_before(3.0));
+        calm.decided(Action::Move, 3.0);
+        assert!(!calm.is_as_before(3.0));
+    }
 }

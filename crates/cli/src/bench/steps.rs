@@ -41,6 +41,8 @@ pub(crate) struct Steps {
     set: PointSetId,
     positions: Vec<[f32; 3]>,
     radius: f32,
+    /// Steps done.
+    done: u64,
 }
 
 impl Steps {
@@ -64,6 +66,7 @@ impl Steps {
             set,
             positions,
             radius,
+            done: 0,
         })
     }
 
@@ -77,27 +80,36 @@ impl Steps {
         mut beside: impl FnMut(&[[f32; 3]]) -> Result<(), Failure>,
     ) -> Result<Times, Failure> {
         let mut samples = Vec::new();
-        let mut widened = Vec::new();
         for repetition in 0..warmup + repetitions {
-            let amplitude = 0.015 * self.radius;
-            cloud::drift(&mut self.positions, amplitude, u64::from(repetition));
-            let positions = match self.engine.precision() {
-                Precision::Single => Positions::from(&self.positions),
-                Precision::Double => {
-                    widened.clear();
-                    widened.extend(self.positions.iter().map(|at| at.map(f64::from)));
-                    Positions::from(&widened)
-                }
-            };
-            let points = self.positions.len();
-            let step = tracing::debug_span!("bench.step", step = repetition, points);
-            let times = step.in_scope(|| subject.run(&mut self.engine, self.set, positions))?;
+            let times = self.next(subject)?;
             beside(&self.positions)?;
             if repetition >= warmup {
                 samples.push(times);
             }
         }
         Ok(medians(&samples))
+    }
+
+    /// Moves every coordinate by up to 0.015 r and does the work once.
+    pub(crate) fn next(&mut self, subject: &mut Subject) -> Result<Times, Failure> {
+        cloud::drift(&mut self.positions, 0.015 * self.radius, self.done);
+        let widened: Vec<[f64; 3]>;
+        let positions = match self.engine.precision() {
+            Precision::Single => Positions::from(&self.positions),
+            Precision::Double => {
+                widened = (self.positions.iter().map(|at| at.map(f64::from))).collect();
+                Positions::from(&widened)
+            }
+        };
+        let points = self.positions.len();
+        let step = tracing::debug_span!("bench.step", step = self.done, points);
+        self.done += 1;
+        step.in_scope(|| subject.run(&mut self.engine, self.set, positions))
+    }
+
+    /// The engine, to be told something else between steps.
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 
     /// The engine, holding the last repetition.

@@ -16,7 +16,7 @@ use crate::{
     failure::Failure,
     options, output,
 };
-use nearfield::{Device, Policy};
+use nearfield::{Device, Policy, Strategy};
 use nearfield_sched::tune::{Row, Settled};
 use serde::{Serialize, Serializer};
 use std::{
@@ -87,6 +87,9 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(2..=100_000)
     )]
     steps: u32,
+    /// How the GPU of hybrid maps cells to threads: flat, child-per-cell, child-aggregated or cell-tasks
+    #[arg(long, default_value_t = Strategy::Flat)]
+    strategy: Strategy,
     /// Worker threads of the CPU lane of hybrid; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -142,6 +145,7 @@ struct Task {
     subregions: Vec<usize>,
     rows: usize,
     steps: usize,
+    strategy: Strategy,
     /// Of the CPU lane; 0 for one per core.
     threads: usize,
 }
@@ -283,6 +287,7 @@ fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
             .collect(),
         rows: args.rows as usize,
         steps: args.steps as usize,
+        strategy: args.strategy,
         threads: args.threads,
     })
 }

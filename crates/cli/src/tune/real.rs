@@ -1,16 +1,178 @@
-//! The sweep on real lanes.
+//! The sweep on real lanes: every threshold and every policy for some steps of a cloud that moves.
 
-use super::{Combination, Task};
-use crate::failure::Failure;
+use super::{
+    Combination, Outcome, Task,
+    emulated::{best, cells, layout},
+    key,
+};
+use crate::{
+    bench::{Order, Steps, Subject},
+    failure::Failure,
+};
+use nearfield::{Device, Engine, Policy, WorkReport};
+use nearfield_sched::tune::{Row, Settled};
+
+/// Steps at a threshold before those that are timed, and those.
+const STEPS_PER_ROW: (usize, usize) = (2, 5);
+/// The best threshold is timed again beside every policy, for so many steps.
+const STEPS_BESIDE: usize = 21;
+/// A policy has settled when thresholds take no longer than this part more than the last one.
+const CLOSE: f64 = 0.03;
 
 /// Sweeps thresholds and runs the policies on the CPU lane and the GPU with this number together:
 /// one [`Combination`] per pair of [`Task::combinations`].
 pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure> {
-    // HYBRID: to be replaced by the run on both lanes.
-    Err(Failure::Tune(format!(
-        "device hybrid:{number} is not available for {} points on {} threads: both lanes do not work \
-         on one step in this build; use emulated[:KEY=VALUE,…]",
-        task.positions.len(),
-        task.threads
-    )))
+    let (cells, near) = cells(task)?;
+    let mut combinations = Vec::new();
+    for (edge, subregions) in task.combinations() {
+        let layout = layout(task, &cells, &near, edge, subregions)?;
+        let mut lanes = Lanes::new(task, number, (edge, subregions))?;
+        let mut sweep = Vec::new();
+        for theta in layout.thetas(task.rows) {
+            sweep.push(lanes.row(theta, STEPS_PER_ROW)?);
+        }
+        let best = best(&sweep)?;
+        let mut policies = Vec::new();
+        for &policy in &task.policies {
+            let settled = lanes.settle(policy, task.steps, &sweep)?;
+            let beside = lanes.row(best.theta, (STEPS_PER_ROW.0, STEPS_BESIDE))?;
+            let to_best = settled.total_ms / beside.total_ms;
+            policies.push((key(policy, &task.policies), Outcome { settled, to_best }));
+        }
+        combinations.push(Combination {
+            bricks: edge,
+            subregions,
+            occupied_bricks: layout.bricks().as_slice().len(),
+            highest: layout.highest(),
+            sweep,
+            best,
+            policies,
+        });
+    }
+    Ok(combinations)
+}
+
+/// An engine on both lanes, and what it works on.
+struct Lanes {
+    steps: Steps,
+    subject: Subject,
+}
+
+impl Lanes {
+    fn new(task: &Task, number: u32, (edge, subregions): (u32, usize)) -> Result<Self, Failure> {
+        let builder = Engine::builder(task.radius)
+            .device(Device::Hybrid(number))
+            .threads(task.threads)
+            .strategy(task.strategy)
+            .brick_edge(edge)
+            .subregions(subregions);
+        let builder = match task.boundaries {
+            Some(boundaries) => boundaries.set(builder),
+            None => builder,
+        };
+        let positions = task.positions.clone();
+        Ok(Self {
+            steps: Steps::new(builder, task.radius, positions, Order::Shuffled)?,
+            subject: Subject::new(task.work, task.positions.len(), task.radius),
+        })
+    }
+
+    /// One step, and what the engine says of it.
+    fn step(&mut self) -> Result<WorkReport, Failure> {
+        self.steps.next(&mut self.subject)?;
+        let report = self.steps.engine().report();
+        let failed = report.gpu.and_then(|gpu| gpu.failed);
+        match (failed, report.works.into_iter().next()) {
+            (None, Some(work)) => Ok(work),
+            (failed, _) => Err(Failure::Tune(format!(
+                "the GPU has failed: {}",
+                failed.unwrap_or_else(|| "it did no work".to_owned())
+            ))),
+        }
+    }
+
+    /// Medians at a threshold.
+    fn row(&mut self, theta: f64, (before, timed): (usize, usize)) -> Result<Row, Failure> {
+        self.steps
+            .engine_mut()
+            .set_policy(Policy::Fixed { theta })?;
+        for _ in 0..before {
+            self.step()?;
+        }
+        let works = (0..timed)
+            .map(|_| self.step())
+            .collect::<Result<Vec<_>, _>>()?;
+        let share = works.last().map_or(0.0, |work| work.share);
+        Ok(Row {
+            theta,
+            share,
+            cpu_ms: median(works.iter().map(|work| work.lanes[0].milliseconds)),
+            gpu_ms: median(works.iter().map(|work| work.lanes[1].milliseconds)),
+            total_ms: median(works.iter().map(|work| work.milliseconds)),
+        })
+    }
+
+    /// Runs a policy. What its thresholds would take without noise is taken from the sweep.
+    fn settle(&mut self, policy: Policy, steps: usize, sweep: &[Row]) -> Result<Settled, Failure> {
+        self.steps.engine_mut().set_policy(policy)?;
+        let works = (0..steps.max(2))
+            .map(|_| self.step())
+            .collect::<Result<Vec<_>, _>>()?;
+        let half = works.len() / 2;
+        let late = &works[half..];
+        let quiet: Vec<f64> = (works.iter())
+            .map(|work| on_sweep(sweep, work.theta))
+            .collect();
+        // The threshold that is kept longest in the second half: steps aside are short.
+        let end = median(quiet[half..].iter().copied());
+        let far = |ms: &f64| (ms / end - 1.0).abs() > CLOSE;
+        // Of the second half a step aside says nothing, as it is taken back at once.
+        let settled = quiet[..half]
+            .iter()
+            .rposition(far)
+            .map_or(0, |step| step + 1);
+        Ok(Settled {
+            theta: median(late.iter().map(|work| work.theta)),
+            share: median(late.iter().map(|work| work.share)),
+            total_ms: median(late.iter().map(|work| work.milliseconds)),
+            steps: (settled < half).then_some(settled),
+            reason: works
+                .last()
+                .map_or_else(String::new, |work| work.reason.clone()),
+        })
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// What a step takes at a threshold, between the rows of a sweep; three of them are averaged, because
+/// each was measured.
+fn on_sweep(sweep: &[Row], theta: f64) -> f64 {
+    let at = sweep.partition_point(|row| row.theta < theta);
+    let near = &sweep[at.saturating_sub(1)..(at + 2).min(sweep.len())];
+    median(near.iter().map(|row| row.total_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_takes_what_those_beside_it_took() {
+        let row = |theta: f64, total_ms: f64| Row {
+            theta,
+            share: 0.0,
+            cpu_ms: 0.0,
+            gpu_ms: 0.0,
+            total_ms,
+        };
+        let sweep = [row(0.0, 9.0), row(1.0, 4.0), row(2.0, 3.0), row(3.0, 7.0)];
+        assert_eq!(on_sweep(&sweep, 1.5), 4.0);
+        assert_eq!(on_sweep(&sweep, 0.0), 9.0);
+        assert_eq!(on_sweep(&sweep, 9.0), 7.0);
+    }
 }

@@ -33,7 +33,7 @@ use crate::{Builder, Device, Engine, Error, PointSetId, gpu::GpuSide};
 use emulated::EmulatedDevice;
 use nearfield_cpu::{Share, ShareOfLists, Spent};
 use nearfield_grid::Lattice;
-use nearfield_sched::{Crew, Policy, StepTimes, Traffic};
+use nearfield_sched::{Controller, Crew, Policy, StepTimes, Traffic};
 use plan::WorkState;
 use std::{
     collections::HashMap,
@@ -179,6 +179,17 @@ impl HybridSide {
         reports.map(|(work, state)| state.report(work)).collect()
     }
 
+    /// Another policy for all works.
+    fn restart(&mut self, policy: Policy) -> Result<(), Error> {
+        self.settings.policy = policy;
+        let shared = self
+            .shared
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut works = shared.works.values_mut();
+        works.try_for_each(|state| state.restart(policy).map_err(Error::Schedule))
+    }
+
     /// All sets are on another lattice now, to which no plan refers.
     pub(crate) fn move_to(&self, lattice: &Lattice) {
         if let Some(emulated) = &self.emulated {
@@ -202,6 +213,19 @@ impl Shared {
 }
 
 impl Engine {
+    /// From the next step on another policy divides the work between both lanes; it has learnt nothing
+    /// yet. Without effect on other devices than hybrid and emulated ones.
+    ///
+    /// # Errors
+    /// [`Error::Schedule`] when the policy's numbers contradict each other; the old one then stays.
+    pub fn set_policy(&mut self, policy: Policy) -> Result<(), Error> {
+        Controller::new(policy).map_err(Error::Schedule)?;
+        self.settings.policy = policy;
+        self.hybrid
+            .as_mut()
+            .map_or(Ok(()), |hybrid| hybrid.restart(policy))
+    }
+
     /// The engine's hybrid side, and the real GPU's where it has one.
     fn hybrid_sides(&self) -> Option<(&HybridSide, Option<&GpuSide>)> {
         let hybrid = self.hybrid.as_ref()?;

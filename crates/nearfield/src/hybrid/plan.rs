@@ -72,6 +72,14 @@ impl Planned {
         self.version
     }
 
+    /// Divides the bricks as a decision says.
+    fn cut(&mut self, decision: &Decision) -> Result<(), nearfield_sched::Error> {
+        self.plan = Plan::new(&self.layout, &decision.cuts)?;
+        self.parts = parts_of(&self.layout, &self.plan, self.edge);
+        self.version = next_version();
+        Ok(())
+    }
+
     /// Mean threshold over subregions, weighted by work.
     fn theta(&self) -> f64 {
         let (mut sum, mut work) = (0.0, 0.0);
@@ -199,6 +207,18 @@ impl WorkState {
         }
     }
 
+    /// Another policy, which has learnt nothing yet.
+    pub(super) fn restart(&mut self, policy: Policy) -> Result<(), nearfield_sched::Error> {
+        self.controller = Controller::new(policy)?;
+        (self.decision, self.calm, self.steps) = (None, Calm::default(), 0);
+        if let Some(planned) = &mut self.planned {
+            let decision = self.controller.start(&planned.layout);
+            planned.cut(&decision)?;
+            self.decision = Some(decision);
+        }
+        Ok(())
+    }
+
     pub(super) fn drop_plan(&mut self) {
         self.planned = None;
     }
@@ -287,9 +307,7 @@ impl WorkState {
         let next = self.controller.next(layout, plan, times);
         let decision = next.map_err(Error::Schedule)?;
         if decision.cuts != plan.cuts() {
-            planned.plan = Plan::new(layout, &decision.cuts).map_err(Error::Schedule)?;
-            planned.parts = parts_of(layout, &planned.plan, planned.edge);
-            planned.version = next_version();
+            planned.cut(&decision).map_err(Error::Schedule)?;
         }
         self.calm.decided(decision.action, total_ms);
         if decision.action != Action::Keep {

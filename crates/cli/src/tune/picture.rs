@@ -340,7 +340,7 @@ impl Picture<'_> {
         mark: Mark,
         lines: [String; 3],
     ) -> Result<(), Fault<B>> {
-        self.mark(area, mark, at(56, *down + 14))?;
+        self.mark(area, mark, at(56, *down + 9))?;
         for (line, size) in lines.iter().zip([25, 22, 22]) {
             if !line.is_empty() {
                 area.draw_text(line, &text(size), at(88, *down))?;
@@ -354,7 +354,7 @@ impl Picture<'_> {
 
 fn swatch<B: DrawingBackend>(area: &Part<B>, down: u32, style: ShapeStyle) -> Result<(), Fault<B>> {
     area.draw(&PathElement::new(
-        [at(32, down + 14), at(80, down + 14)],
+        [at(32, down + 8), at(80, down + 8)],
         style,
     ))
 }

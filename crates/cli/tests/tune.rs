@@ -144,7 +144,17 @@ fn a_file_of_points_in_a_periodic_box_is_divided_too() {
         text += &format!("{},{},{}\n", n % 10, n / 10 % 10, n / 100);
     }
     std::fs::write(folder.path().join("cube.csv"), text).unwrap();
-    let args = ["--cloud", "cube.csv", "--radius", "1.5", "--rows", "4"];
+    // One subregion, whose fixed cost is small beside the work.
+    let args = [
+        "--cloud",
+        "cube.csv",
+        "--radius",
+        "1.5",
+        "--rows",
+        "4",
+        "--subregions",
+        "1",
+    ];
     let open = json(folder.path(), &args);
     assert_eq!(
         (&open["points"], &open["radius"]),

@@ -120,6 +120,9 @@ pub fn number(value: &f64) -> String {
 
 /// A mark in milliseconds, in the unit that suits it.
 pub fn duration(milliseconds: &f64) -> String {
+    if *milliseconds == 0.0 {
+        return "0".into();
+    }
     let units = [(1e3, " s"), (1.0, " ms"), (1e-3, " µs"), (1e-6, " ns")];
     with_unit(*milliseconds, &units)
 }
@@ -190,11 +193,12 @@ mod tests {
 
     #[test]
     fn durations_have_the_unit_that_suits_them() {
-        let texts = [1e-7, 5e-4, 0.02, 0.1 * 10.0, 200.0, 1_000.0, 3e5].map(|ms| duration(&ms));
+        let texts =
+            [0.0, 1e-7, 5e-4, 0.02, 0.1 * 10.0, 200.0, 1_000.0, 3e5].map(|ms| duration(&ms));
         assert_eq!(
             texts,
             [
-                "0.1 ns", "500 ns", "20 µs", "1 ms", "200 ms", "1 s", "300 s"
+                "0", "0.1 ns", "500 ns", "20 µs", "1 ms", "200 ms", "1 s", "300 s"
             ]
         );
     }

@@ -33,6 +33,9 @@ const MARKER: i32 = 15;
 
 type Part<B> = DrawingArea<B, Shift>;
 
+/// A number of every row.
+type Column = fn(&Row) -> f64;
+
 /// Where a curve goes.
 type Way = Vec<(f64, f64)>;
 
@@ -91,7 +94,7 @@ impl<'a> Picture<'a> {
     }
 
     /// A column of the sweep against another one, as far as it is shown.
-    fn way(&self, rows: &[Row], x: fn(&Row) -> f64, y: fn(&Row) -> f64) -> Way {
+    fn way(&self, rows: &[Row], x: Column, y: Column) -> Way {
         above(rows.iter().map(|row| (x(row), y(row))), self.floor)
     }
 }
@@ -137,7 +140,7 @@ fn has_theta(policy: &str) -> bool {
 }
 
 /// Colours and names of the curves, in the order in which they are drawn.
-const CURVES: [(&str, RGBColor, fn(&Row) -> f64); 3] = [
+const CURVES: [(&str, RGBColor, Column); 3] = [
     ("CPU lane", COOL[0], |row| row.cpu_ms),
     ("GPU lane", COOL[1], |row| row.gpu_ms),
     ("step: both have ended", INK, |row| row.total_ms),
@@ -188,7 +191,7 @@ impl Picture<'_> {
         area: &Part<B>,
         across: &Axis,
         name: &str,
-        x: fn(&Row) -> f64,
+        x: Column,
     ) -> Result<(), Fault<B>> {
         // The left panel has the numbers of both.
         let by_theta = name.starts_with("threshold");
@@ -340,7 +343,7 @@ impl Picture<'_> {
         mark: Mark,
         lines: [String; 3],
     ) -> Result<(), Fault<B>> {
-        self.mark(area, mark, at(56, *down + 14))?;
+        self.mark(area, mark, at(56, *down + 9))?;
         for (line, size) in lines.iter().zip([25, 22, 22]) {
             if !line.is_empty() {
                 area.draw_text(line, &text(size), at(88, *down))?;
@@ -354,7 +357,7 @@ impl Picture<'_> {
 
 fn swatch<B: DrawingBackend>(area: &Part<B>, down: u32, style: ShapeStyle) -> Result<(), Fault<B>> {
     area.draw(&PathElement::new(
-        [at(32, down + 14), at(80, down + 14)],
+        [at(32, down + 8), at(80, down + 8)],
         style,
     ))
 }

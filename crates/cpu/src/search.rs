@@ -101,7 +101,7 @@ impl CpuLane {
         room: &mut [u32],
         found: &mut ShareOfLists,
     ) -> Result<(), Error> {
-        let targets = sets.targets.points().len();
+        let targets = sets.targets.given();
         let span = tracing::debug_span!("cpu.search", targets, work = Empty).entered();
         let walk = self.walk(sets, Tag::Index, kind)?;
         walk.tell_work(&span);
@@ -123,7 +123,7 @@ impl CpuLane {
     /// [`Error::RadiiLength`] when radii are not those of the sets, and
     /// [`Error::RadiiInDouble`] for radii of points in double precision.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
-        let targets = sets.targets.points().len();
+        let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
         if counts.len() != targets {
             return Err(Error::OutputLength {
                 found: counts.len(),
@@ -134,7 +134,7 @@ impl CpuLane {
         let walk = self.walk(sets, Tag::Index, ListKind::Full)?;
         walk.tell_work(&span);
         let counts = SharedMut::new(counts);
-        self.for_each_task(targets, |slots, scratch| {
+        self.for_each_task(sorted, |slots, scratch| {
             let mut sink = Counted::new(|target, list: &[u32]| {
                 // SAFETY: every target lies in one task, and is visited once there.
                 unsafe { counts.write(target, list.len() as u32) };
@@ -155,10 +155,11 @@ impl CpuLane {
     ) -> Result<Walk<'a>, Error> {
         let points = (sets.targets.points().len(), sets.sources.points().len());
         sets.radii.check(points, |radii| radii.len())?;
-        if let Some(share) = sets.share.filter(|share| share.taken.len() < points.0) {
+        let given = sets.targets.given();
+        if let Some(share) = sets.share.filter(|share| share.taken.len() < given) {
             return Err(Error::OutputLength {
                 found: share.taken.len(),
-                expected: points.0,
+                expected: given,
             });
         }
         let rule = sets.radii.rule();

@@ -67,16 +67,18 @@ impl CpuLane {
                 "a kernel has at most 16 outputs"
             )
         };
-        let (targets, sources) = (sets.targets.points(), sets.sources.points());
-        fields.check::<K>(targets.len(), sources.len())?;
+        let targets = sets.targets.points();
+        // Arrays go with all points, of which a part may have been sorted.
+        let given = sets.targets.given();
+        fields.check::<K>(given, sets.sources.given())?;
         let (values, combine) = match output {
             Output::Write(values) => (values, false),
             Output::Combine(values) => (values, true),
         };
-        if values.len() != targets.len() {
+        if values.len() != given {
             return Err(Error::OutputLength {
                 found: values.len(),
-                expected: targets.len(),
+                expected: given,
             });
         }
         let span = tracing::debug_span!(

@@ -18,6 +18,8 @@ use tracing::field::Empty;
 const CELLS_PER_POINT: usize = 8;
 /// …and always this many, so that small sets never hash.
 const SMALL_TABLE: usize = 1 << 16;
+/// Points that one thread looks at together when only a part of them is sorted.
+const PART: usize = 1 << 13;
 
 /// Sorted points of one set and the table of their cells.
 ///
@@ -29,6 +31,8 @@ pub struct Grid {
     points: SortedPoints,
     table: CellTable,
     scratch: SortScratch,
+    /// Points the caller gave, of which a part may have been left out.
+    given: usize,
 }
 
 /// Points in the order of their cells, as structure of arrays.
@@ -230,6 +234,7 @@ impl Grid {
             points,
             table: CellTable::Dense(DenseTable::default()),
             scratch: SortScratch::default(),
+            given: 0,
         }
     }
 
@@ -258,6 +263,7 @@ impl Grid {
             None => positions.with(build)??,
             Some(_) => positions.with_f64(build)?,
         }
+        self.given = points;
         self.bounds = bounds;
         self.lattice.clone_from(lattice);
         span.record("cells", self.table_len());
@@ -265,11 +271,64 @@ impl Grid {
         Ok(())
     }
 
+    /// Sorts only the points in cells that `keep` says yes to; they keep the indices that they have
+    /// among all. For domains without periodic axes, in single precision.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and those of [`Bounds::of`].
+    pub fn build_part(
+        &mut self,
+        positions: &[[f32; 3]],
+        lattice: &Lattice,
+        keep: impl Fn(Cell) -> bool + Sync,
+    ) -> Result<(), Error> {
+        let _span = tracing::debug_span!("grid.part", points = positions.len()).entered();
+        let parts: Vec<(Vec<u32>, Vec<[f32; 3]>)> = positions
+            .par_chunks(PART)
+            .enumerate()
+            .map(|(number, points)| {
+                let (mut index, mut kept) = (Vec::new(), Vec::new());
+                for (at, &point) in points.iter().enumerate() {
+                    if keep(lattice.cell(point)) {
+                        index.push((number * PART + at) as u32);
+                        kept.push(point);
+                    }
+                }
+                (index, kept)
+            })
+            .collect();
+        let count = parts.iter().map(|part| part.0.len()).sum();
+        let (mut index, mut kept) = (Vec::new(), Vec::new());
+        reserve(&mut index, count, "indices of a part of the points")?;
+        reserve(&mut kept, count, "a part of the points")?;
+        for part in &parts {
+            index.extend_from_slice(&part.0);
+            kept.extend_from_slice(&part.1);
+        }
+        let bounds = Bounds::of((&kept).into(), lattice.domain())?;
+        self.build((&kept).into(), bounds, lattice)?;
+        let slots = &mut self.points.index[..count];
+        (slots.par_iter_mut().with_min_len(1 << 12)).for_each(|slot| *slot = index[*slot as usize]);
+        self.given = positions.len();
+        Ok(())
+    }
+
+    /// Number of points that the caller gave: the length of arrays that go with them. More than there
+    /// are sorted ones where only [a part](Self::build_part) was sorted.
+    pub fn given(&self) -> usize {
+        self.given
+    }
+
     /// The same points on another lattice.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; the grid then holds what it held before.
     pub fn rebuild(&mut self, lattice: &Lattice) -> Result<(), Error> {
+        debug_assert_eq!(
+            self.given,
+            self.points.len(),
+            "of a part nothing is known of the rest"
+        );
         let points = &self.points;
         match points.double() {
             None => self.build((&points.in_callers_order()).into(), self.bounds, lattice),

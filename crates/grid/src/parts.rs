@@ -75,9 +75,42 @@ impl BrickParts {
     #[inline]
     pub fn part(&self, cell: Cell) -> u8 {
         let edge = i64::from(self.edge);
-        let brick = cell.map(|cell| cell.div_euclid(edge));
+        let brick = match self.edge.is_power_of_two() {
+            // Division is the slowest thing here.
+            true => cell.map(|cell| cell >> self.edge.trailing_zeros()),
+            false => cell.map(|cell| cell.div_euclid(edge)),
+        };
         self.place(brick)
             .map_or(self.elsewhere, |place| self.parts[place])
+    }
+
+    /// The bricks of some parts and all within `reach` bricks of them along every axis are part 1 of
+    /// the result, all others part 0.
+    pub fn around(&self, of: impl Fn(u8) -> bool, reach: u32) -> Self {
+        let dims = self.dims.map(|dim| dim as usize + 2 * reach as usize);
+        let first = self.first.map(|first| first - i64::from(reach));
+        let mut parts = vec![0u8; dims.iter().product()];
+        let reach = reach as usize;
+        let own = self.dims.map(|dim| dim as usize);
+        for (row, bricks) in self.parts.chunks(own[0].max(1)).enumerate() {
+            let (y, z) = (row % own[1] + reach, row / own[1] + reach);
+            let begin = (z * dims[1] + y) * dims[0] + reach;
+            for (near, &part) in parts[begin..].iter_mut().zip(bricks) {
+                *near = u8::from(of(part));
+            }
+        }
+        // One axis after the other: what is near along x, near that along y, near that along z.
+        let strides = [1, dims[0], dims[0] * dims[1]];
+        for (axis, stride) in strides.into_iter().enumerate() {
+            spread(&mut parts, stride, dims[axis], reach);
+        }
+        Self {
+            edge: self.edge,
+            first,
+            dims: dims.map(|dim| dim as u32),
+            parts,
+            elsewhere: 0,
+        }
     }
 
     #[inline]
@@ -92,6 +125,27 @@ impl BrickParts {
             place = place * self.dims[axis] as usize + at as usize;
         }
         Some(place)
+    }
+}
+
+/// Marks everything within `reach` of a mark along lines of `len` elements, `stride` apart.
+fn spread(marks: &mut [u8], stride: usize, len: usize, reach: usize) {
+    let block = stride * len;
+    let mut line = Vec::with_capacity(len);
+    for begin in (0..marks.len()).step_by(block.max(1)) {
+        for offset in begin..begin + stride {
+            line.clear();
+            line.extend((0..len).map(|at| marks[offset + at * stride]));
+            // Marks within reach of the present place.
+            let mut near: usize = line.iter().take(reach).map(|&mark| usize::from(mark)).sum();
+            for at in 0..len {
+                near += line.get(at + reach).map_or(0, |&mark| usize::from(mark));
+                marks[offset + at * stride] = u8::from(near > 0);
+                if at >= reach {
+                    near -= usize::from(line[at - reach]);
+                }
+            }
+        }
     }
 }
 
@@ -128,5 +182,25 @@ mod tests {
         assert!(BrickParts::new(0, [0; 3], [1; 3], 0, 8).is_none());
         let empty = BrickParts::new(1, [0; 3], [0; 3], 4, 0).unwrap();
         assert_eq!(empty.part([0; 3]), 4);
+    }
+
+    #[test]
+    fn what_lies_around_bricks_is_found_beyond_the_box_too() {
+        let mut parts = BrickParts::new(2, [0; 3], [4, 3, 2], 0, 24).unwrap();
+        parts.set([3, 0, 1], 9);
+        parts.set([0, 2, 0], 8);
+        for reach in [0, 1, 2] {
+            let near = parts.around(|part| part == 9, reach);
+            for x in -4..8i64 {
+                for y in -4..7i64 {
+                    for z in -4..6i64 {
+                        let apart = [x - 3, y, z - 1].map(i64::abs);
+                        let expected = apart.iter().all(|&apart| apart <= i64::from(reach));
+                        let found = near.part([2 * x, 2 * y + 1, 2 * z]);
+                        assert_eq!(found, u8::from(expected), "{reach}: {x} {y} {z}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -254,6 +254,7 @@ impl Values for Counting {
         engine: &Engine,
         gpu: &GpuSide,
         part: GpuPart<'_>,
+        _: Instant,
     ) -> Result<Option<(Vec<u32>, GpuDone)>, Error> {
         Ok(gpu.count_part(engine, part))
     }

@@ -26,6 +26,8 @@ impl fmt::Display for PointSetId {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) grid: LazyGrid,
+    /// Counts the positions that the set has had.
+    pub(crate) stamp: u64,
     /// Sorted place of every point, made when first asked for.
     pub(crate) places: OnceLock<Vec<u32>>,
     /// Empty unless the engine's rule has radii of single points.
@@ -56,6 +58,7 @@ impl Set {
     pub(crate) fn new(lattice: Lattice) -> Self {
         Self {
             grid: Grid::new(lattice).into(),
+            stamp: 0,
             places: OnceLock::new(),
             radii: PointRadii::default(),
         }
@@ -64,6 +67,7 @@ impl Set {
     /// The grid has been built anew.
     pub(crate) fn was_sorted(&mut self, lane: &CpuLane) {
         self.places.take();
+        self.stamp += 1;
         // Only grids that are made at once have radii of their own.
         if let LazyGrid::Built(grid) = &self.grid {
             self.radii.follow(grid, lane);

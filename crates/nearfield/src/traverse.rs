@@ -254,12 +254,13 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
         engine: &Engine,
         gpu: &GpuSide,
         part: GpuPart<'_>,
+        began: Instant,
     ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
         let Some(program) = &self.program else {
             return Ok(None);
         };
         let program = (program, &self.uniforms[..]);
-        gpu.evaluate_part::<K>(engine, part, program, self.traversal.fields)
+        gpu.evaluate_part::<K>(engine, part, program, self.traversal.fields, began)
     }
 
     fn of_gpu(&self, found: &HostBuffer<f32>, target: usize) -> K::Output {

@@ -11,7 +11,7 @@
 //! one brick at a time also in a uniform cloud.
 
 use crate::{Bricks, Cut, Error, Load, Traffic, load::class_of};
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 /// Subregions by default, and the least that tunes finely.
 pub const SUBREGIONS: usize = 32;
@@ -21,6 +21,9 @@ pub const SUBREGIONS: usize = 32;
 pub struct Layout {
     bricks: Bricks,
     traffic: Traffic,
+    ties: Ties,
+    /// What thresholds compare, of every brick.
+    ranks: Vec<u32>,
     subregions: Vec<Subregion>,
     /// Bricks that hold targets, by rank within each subregion.
     ladder: Vec<u32>,
@@ -39,6 +42,18 @@ pub struct Layout {
     /// (key, bytes sent while the threshold is not above it and above the key before), ascending
     /// within a subregion.
     uploads: Vec<(f64, f64)>,
+}
+
+/// Which of the bricks that a threshold does not tell apart go over to the CPU lane first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// Those of every subregion alike: bricks of the same occupancy are ties.
+    #[default]
+    Even,
+    /// The first ones in brick order, so that what the CPU lane has lies together and little has to be
+    /// brought in from around it. Bricks that hold about as much as is usual (up to half as much again,
+    /// or two thirds of it) are ties; from there on a threshold tells octaves apart.
+    Compact,
 }
 
 /// Consecutive bricks that move in one transfer.
@@ -70,10 +85,24 @@ impl Layout {
     /// # Errors
     /// [`Error::NoSubregions`].
     pub fn new(bricks: Bricks, subregions: usize, traffic: Traffic) -> Result<Self, Error> {
+        Self::with_ties(bricks, subregions, traffic, Ties::Even)
+    }
+
+    /// As [`new`](Self::new), with another way of breaking ties.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_ties(
+        bricks: Bricks,
+        subregions: usize,
+        traffic: Traffic,
+        ties: Ties,
+    ) -> Result<Self, Error> {
         if subregions == 0 {
             return Err(Error::NoSubregions);
         }
         let ranges = equal_work(&bricks, subregions);
+        let ranks = ranks(&bricks, ties);
         let mut layout = Self {
             ladder: Vec::with_capacity(bricks.as_slice().len()),
             classes: Vec::with_capacity(bricks.as_slice().len()),
@@ -81,12 +110,9 @@ impl Layout {
             keys: Vec::with_capacity(bricks.as_slice().len()),
             sorted: Vec::new(),
             before: Vec::with_capacity(bricks.as_slice().len() + 1),
-            most: bricks
-                .as_slice()
-                .iter()
-                .map(|b| b.targets)
-                .max()
-                .unwrap_or(0),
+            most: ranks.iter().copied().max().unwrap_or(0),
+            ranks,
+            ties,
             uploads: Vec::new(),
             subregions: Vec::with_capacity(ranges.len()),
             bricks,
@@ -96,11 +122,37 @@ impl Layout {
         for range in ranges {
             layout.push_subregion(range);
         }
+        if ties == Ties::Compact {
+            layout.break_ties_in_order();
+        }
         layout.sorted.clone_from(&layout.keys);
         // Not unstable: this sort makes use of what is ascending already, subregion by subregion.
         layout.sorted.sort_by_key(|key| key.to_bits());
         layout.rank_uploads();
         Ok(layout)
+    }
+
+    fn rank_of(&self, brick: u32) -> u32 {
+        self.ranks[brick as usize]
+    }
+
+    /// Gives ties keys that rise in brick order through all subregions.
+    fn break_ties_in_order(&mut self) {
+        let mut counts: HashMap<u32, (u32, u32)> = HashMap::new();
+        let ranks: Vec<u32> = self
+            .ladder
+            .iter()
+            .map(|&brick| self.rank_of(brick))
+            .collect();
+        for &rank in &ranks {
+            counts.entry(rank).or_default().0 += 1;
+        }
+        for (key, rank) in self.keys.iter_mut().zip(ranks) {
+            if let Some((all, before)) = counts.get_mut(&rank) {
+                *key = f64::from(rank - 1) + (f64::from(*before) + 0.5) / f64::from(*all);
+                *before += 1;
+            }
+        }
     }
 
     fn push_subregion(&mut self, range: Range<usize>) {
@@ -112,18 +164,21 @@ impl Layout {
                 .filter(|&brick| all[brick].targets > 0)
                 .map(|brick| brick as u32),
         );
-        let ladder = &mut self.ladder[first..];
-        ladder.sort_by_key(|&brick| all[brick as usize].targets);
+        let mut ladder = self.ladder.split_off(first);
+        ladder.sort_by_key(|&brick| self.rank_of(brick));
         // The fractional parts of multiples of the golden ratio lie evenly in 0..1.
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let shift = ((self.subregions.len() as f64 + 0.5) * GOLDEN).fract();
-        for ties in ladder.chunk_by(|&a, &b| all[a as usize].targets == all[b as usize].targets) {
-            let below = f64::from(all[ties[0] as usize].targets - 1);
+        let ranks = &self.ranks;
+        let rank_of = |brick: u32| ranks[brick as usize];
+        for ties in ladder.chunk_by(|&a, &b| rank_of(a) == rank_of(b)) {
+            let below = f64::from(rank_of(ties[0]) - 1);
             let count = ties.len() as f64;
             self.keys
                 .extend((0..ties.len()).map(|tie| below + (tie as f64 + shift) / count));
         }
-        for &brick in ladder.iter() {
+        self.ladder.append(&mut ladder);
+        for &brick in &self.ladder[first..] {
             let (work, targets) = self.before[self.before.len() - 1];
             let brick = &all[brick as usize];
             self.classes.push(class_of(brick.targets) as u8);
@@ -253,16 +308,14 @@ impl Layout {
     /// The cut that gives the first `bricks` bricks of a subregion's ladder to the CPU lane.
     pub fn cut_at(&self, subregion: usize, bricks: usize) -> Cut {
         let ladder = self.ladder(subregion);
-        let occupancy = |place: usize| self.bricks.as_slice()[ladder[place] as usize].targets;
+        let occupancy = |place: usize| self.rank_of(ladder[place]);
         if bricks == 0 {
             return Cut::NONE;
         }
         if bricks >= ladder.len() {
             return Cut::ALL;
         }
-        let first = ladder.partition_point(|&brick| {
-            self.bricks.as_slice()[brick as usize].targets < occupancy(bricks)
-        });
+        let first = ladder.partition_point(|&brick| self.rank_of(brick) < occupancy(bricks));
         Cut::Occupancy {
             occupancy: occupancy(bricks),
             ties: (bricks - first) as u32,
@@ -273,12 +326,11 @@ impl Layout {
     /// order: how many bricks it gives.)
     pub fn bricks_of(&self, subregion: usize, cut: Cut) -> usize {
         let ladder = self.ladder(subregion);
-        let all = self.bricks.as_slice();
         match cut {
             Cut::Leading(bricks) => (bricks as usize).min(ladder.len()),
             Cut::Occupancy { occupancy, ties } => {
-                let first = ladder.partition_point(|&b| all[b as usize].targets < occupancy);
-                let past = ladder.partition_point(|&b| all[b as usize].targets <= occupancy);
+                let first = ladder.partition_point(|&b| self.rank_of(b) < occupancy);
+                let past = ladder.partition_point(|&b| self.rank_of(b) <= occupancy);
                 past.min(first + ties as usize)
             }
         }
@@ -295,7 +347,7 @@ impl Layout {
     pub fn theta_of(&self, subregion: usize, cut: Cut) -> f64 {
         let ladder = self.ladder(subregion);
         let bricks = self.bricks_of(subregion, cut);
-        let occupancy = |place: usize| self.bricks.as_slice()[ladder[place] as usize].targets;
+        let occupancy = |place: usize| self.rank_of(ladder[place]);
         if bricks == 0 {
             return 0.0;
         }
@@ -303,8 +355,8 @@ impl Layout {
             return self.highest();
         }
         let next = occupancy(bricks);
-        let first = ladder.partition_point(|&b| self.bricks.as_slice()[b as usize].targets < next);
-        let past = ladder.partition_point(|&b| self.bricks.as_slice()[b as usize].targets <= next);
+        let first = ladder.partition_point(|&b| self.rank_of(b) < next);
+        let past = ladder.partition_point(|&b| self.rank_of(b) <= next);
         f64::from(next - 1) + (bricks - first) as f64 / (past - first) as f64
     }
 
@@ -390,23 +442,62 @@ impl Layout {
         let mut place = places.start;
         while place < places.end {
             let class = self.class_at(place);
-            let rest = &self.ladder[place..places.end];
+            let rest = &self.classes[place..places.end];
+            let same = |&other: &u8| usize::from(other) == class;
             let end = place
-                + rest.partition_point(|&brick| {
-                    class_of(self.bricks.as_slice()[brick as usize].targets) <= class
-                });
-            load.by_class[class] = self.before[end].0 - self.before[place].0;
+                + match self.ties {
+                    Ties::Even => rest.partition_point(same),
+                    // Ties of several classes stand in brick order.
+                    Ties::Compact => rest.iter().take_while(|other| same(other)).count(),
+                };
+            load.by_class[class] += self.before[end].0 - self.before[place].0;
             place = end;
         }
         load
     }
 
     fn class_at(&self, place: usize) -> usize {
-        class_of(self.bricks.as_slice()[self.ladder[place] as usize].targets)
+        usize::from(self.classes[place])
     }
 }
 
 /// Ranges of bricks whose borders lie as near as can be to equal shares of the work.
+/// What thresholds compare: the occupancy, or the highest one of the same tie.
+fn ranks(bricks: &Bricks, ties: Ties) -> Vec<u32> {
+    let occupancies = bricks.as_slice().iter().map(|brick| brick.targets);
+    if ties == Ties::Even {
+        return occupancies.collect();
+    }
+    // Octaves above and below half as much again as is usual.
+    let border = 1.5 * usual(bricks);
+    occupancies
+        .map(|targets| {
+            let octave = (f64::from(targets) / border).log2().ceil();
+            let highest = (border * octave.exp2()).floor().min(f64::from(u32::MAX)) as u32;
+            match targets {
+                0 => 0,
+                // Rounding must not rank a brick below what it holds.
+                _ => highest.max(targets),
+            }
+        })
+        .collect()
+}
+
+/// The occupancy that half of the work is below.
+fn usual(bricks: &Bricks) -> f64 {
+    let mut loads: Vec<(u32, u64)> = (bricks.as_slice().iter())
+        .map(|brick| (brick.targets, brick.work))
+        .collect();
+    loads.sort_unstable();
+    let all: u64 = loads.iter().map(|load| load.1).fold(0, u64::saturating_add);
+    let mut below = 0u64;
+    let middle = loads.iter().find(|load| {
+        below = below.saturating_add(load.1);
+        below >= all / 2
+    });
+    middle.map_or(1.0, |load| f64::from(load.0.max(1)))
+}
+
 fn equal_work(bricks: &Bricks, count: usize) -> Vec<Range<usize>> {
     let all = bricks.as_slice();
     let total = u128::from(bricks.work());

@@ -82,7 +82,7 @@ pub use cells::{Neighbourhood, RowOffset};
 pub use controller::{Action, Controller, Decision, ParsePolicyError, Policy};
 pub use emulate::{EmulatedSpec, FaultAt, Machine, ParseSpecError};
 pub use error::Error;
-pub use layout::{Estimate, Layout, SUBREGIONS, Subregion};
+pub use layout::{Estimate, Layout, SUBREGIONS, Subregion, Ties};
 pub use load::{CLASSES, Load, Traffic, class_of};
 pub use pipeline::{Durations, in_turn, overlapped};
 pub use plan::{Cut, Lane, Part, Plan, Stage};

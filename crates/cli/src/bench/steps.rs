@@ -107,6 +107,12 @@ impl Steps {
         step.in_scope(|| subject.run(&mut self.engine, self.set, positions))
     }
 
+    /// Brings the points back to where they once were: steps are a random walk, and a long one makes
+    /// another cloud.
+    pub(crate) fn go_back(&mut self, positions: &[[f32; 3]]) {
+        self.positions.copy_from_slice(positions);
+    }
+
     /// The engine, to be told something else between steps.
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine

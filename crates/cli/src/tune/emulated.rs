@@ -5,7 +5,7 @@ use crate::{bench::Work, failure::Failure};
 use nearfield::EmulatedSpec;
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_sched::{
-    Bricks, CellLoad, Layout, Machine, Neighbourhood, RowOffset, Traffic,
+    Bricks, CellLoad, Layout, Machine, Neighbourhood, RowOffset, Ties, Traffic,
     tune::{Row, settle, sweep},
 };
 
@@ -14,7 +14,7 @@ pub(super) fn run(task: &Task, spec: EmulatedSpec) -> Result<Vec<Combination>, F
     let (cells, near) = cells(task)?;
     task.combinations()
         .map(|(edge, subregions)| {
-            let layout = layout(task, &cells, &near, edge, subregions)?;
+            let layout = layout(task, &cells, &near, (edge, subregions), Ties::Even)?;
             combination(task, spec, &layout, (edge, subregions))
         })
         .collect()
@@ -59,11 +59,12 @@ pub(super) fn layout(
     task: &Task,
     cells: &[CellLoad],
     near: &Neighbourhood,
-    edge: u32,
-    subregions: usize,
+    (edge, subregions): (u32, usize),
+    ties: Ties,
 ) -> Result<Layout, Failure> {
     let bricks = Bricks::new(cells.iter().copied(), near, edge)?;
-    Ok(Layout::new(bricks, subregions, traffic(task.work))?)
+    let traffic = traffic(task.work);
+    Ok(Layout::with_ties(bricks, subregions, traffic, ties)?)
 }
 
 /// What crosses for this work, in bytes.

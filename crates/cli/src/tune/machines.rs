@@ -13,7 +13,7 @@ use crate::{failure::Failure, output};
 use indicatif::HumanCount;
 use nearfield::{EmulatedSpec, Policy};
 use nearfield_sched::{
-    Action, Controller, Layout, Machine, Plan,
+    Action, Controller, Layout, Machine, Plan, Ties,
     tune::{Row, sweep},
 };
 use nearfield_testkit::random::Random;
@@ -87,7 +87,7 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let (bricks, subregions) = only(task)?;
     let (cells, near) = cells(task)?;
-    let layout = layout(task, &cells, &near, bricks, subregions)?;
+    let layout = layout(task, &cells, &near, (bricks, subregions), Ties::Even)?;
     let machines = (0..u64::from(count))
         .map(|number| try_machine(task, &layout, seed.wrapping_add(number)))
         .collect::<Result<Vec<_>, _>>()?;

@@ -10,7 +10,10 @@ use crate::{
     failure::Failure,
 };
 use nearfield::{Device, Engine, Policy, WorkReport};
-use nearfield_sched::tune::{Row, Settled};
+use nearfield_sched::{
+    Ties,
+    tune::{Row, Settled},
+};
 
 /// Steps at a threshold before those that are timed, and those.
 const STEPS_PER_ROW: (usize, usize) = (2, 5);
@@ -25,7 +28,7 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
     let (cells, near) = cells(task)?;
     let mut combinations = Vec::new();
     for (edge, subregions) in task.combinations() {
-        let layout = layout(task, &cells, &near, edge, subregions)?;
+        let layout = layout(task, &cells, &near, (edge, subregions), Ties::Compact)?;
         let mut lanes = Lanes::new(task, number, (edge, subregions))?;
         let mut sweep = Vec::new();
         for theta in layout.thetas(task.rows) {
@@ -56,6 +59,8 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
 struct Lanes {
     steps: Steps,
     subject: Subject,
+    /// Where the points begin whenever something else is timed.
+    positions: Vec<[f32; 3]>,
 }
 
 impl Lanes {
@@ -72,9 +77,16 @@ impl Lanes {
         };
         let positions = task.positions.clone();
         Ok(Self {
-            steps: Steps::new(builder, task.radius, positions, Order::Shuffled)?,
+            steps: Steps::new(builder, task.radius, positions.clone(), Order::Shuffled)?,
+            positions,
             subject: Subject::new(task.work, task.positions.len(), task.radius),
         })
+    }
+
+    /// Everything as it was in the beginning, divided by another policy.
+    fn begin(&mut self, policy: Policy) -> Result<(), Failure> {
+        self.steps.go_back(&self.positions);
+        Ok(self.steps.engine_mut().set_policy(policy)?)
     }
 
     /// One step, and what the engine says of it.
@@ -114,7 +126,7 @@ impl Lanes {
 
     /// Runs a policy. What its thresholds would take without noise is taken from the sweep.
     fn settle(&mut self, policy: Policy, steps: usize, sweep: &[Row]) -> Result<Settled, Failure> {
-        self.steps.engine_mut().set_policy(policy)?;
+        self.begin(policy)?;
         let works = (0..steps.max(2))
             .map(|_| self.step())
             .collect::<Result<Vec<_>, _>>()?;

@@ -8,7 +8,10 @@ use nearfield_gpu::{
 };
 use nearfield_grid::{BrickParts, Lattice};
 use nearfield_pairs::Channels;
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 /// Plans whose bricks the device keeps.
 const KEPT_PLANS: usize = 16;
@@ -33,10 +36,29 @@ pub(crate) struct GpuDone {
     /// Targets that were the GPU's, and where each part of them ends.
     pub(crate) bounds: Vec<u64>,
     pub(crate) pieces: Vec<Piece>,
+    /// When the device's clock began, milliseconds since both lanes did, and how far off that may be
+    /// in nanoseconds.
+    pub(crate) origin_ms: f64,
+    pub(crate) clock_error: u64,
     /// Entries of its lists.
     pub(crate) pairs: u64,
     /// Whether there was room for them; nothing was written if not.
     pub(crate) fitted: bool,
+}
+
+impl GpuDone {
+    /// Places the device's clock on the host's: it began after the host had asked it to, `asked`
+    /// after both lanes began, and its last piece had ended when the host had it, now.
+    fn place(&mut self, began: Instant, asked: Duration) {
+        let Some(last) = self.pieces.last() else {
+            return;
+        };
+        let now = began.elapsed().as_secs_f64() * 1e3;
+        let asked = asked.as_secs_f64() * 1e3;
+        let slack = (now - last.end_ms - asked).max(0.0);
+        self.origin_ms = asked + slack / 2.0;
+        self.clock_error = (slack / 2.0 * 1e6) as u64;
+    }
 }
 
 /// Buffers of shares, kept between steps.
@@ -118,9 +140,11 @@ impl GpuSide {
         part: GpuPart<'_>,
         kind: ListKind,
         to: HostLists<'_>,
+        began: Instant,
     ) -> Option<GpuDone> {
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.search").entered();
+            let asked = began.elapsed();
             let begin = state.lane.mark()?;
             let (shares, strategy) = state.gather(engine, part)?;
             let mut storage = std::mem::take(&mut state.lists);
@@ -157,9 +181,11 @@ impl GpuSide {
                     .map(|part| Piece {
                         behind: part.slots.end as u64,
                         begin_ms: f64::from(part.compute[0]),
+                        computed_ms: f64::from(part.compute[1]),
                         end_ms: f64::from(part.download[1]),
                     })
                     .collect();
+                done.place(began, asked);
                 Ok(done)
             })();
             state.lists = storage;
@@ -203,12 +229,15 @@ impl GpuSide {
         part: GpuPart<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
         fields: Fields<'_>,
+        began: Instant,
     ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
         let points = [part.targets, part.sources].map(|set| engine.sets[set].grid.len());
         let mut refused = None;
         let evaluated = self.attempt(|state| {
             let kernel = std::any::type_name::<K>();
             let _span = tracing::debug_span!("gpu.evaluate", targets = points[0], kernel).entered();
+            let asked = began.elapsed();
+            let begin = state.lane.mark()?;
             let (shares, strategy) = state.gather(engine, part)?;
             let mut results = state.room(points[0] * K::Output::COUNT)?;
             let mut scratch = std::mem::take(&mut state.scratch);
@@ -227,11 +256,19 @@ impl GpuSide {
                 None => Ok(()),
             };
             (state.scratch, state.staged) = (scratch, staged);
-            let done = GpuDone {
+            let end_ms = f64::from(state.lane.since(&begin)?);
+            let mut done = GpuDone {
                 bounds: shares.share.bounds().to_vec(),
+                pieces: vec![Piece {
+                    behind: shares.share.len() as u64,
+                    begin_ms: 0.0,
+                    computed_ms: end_ms,
+                    end_ms,
+                }],
                 fitted: true,
                 ..GpuDone::default()
             };
+            done.place(began, asked);
             state.shares = shares;
             match evaluated {
                 Err(error @ gpu::Error::Compile { .. }) => {

@@ -19,8 +19,16 @@ use std::{
 pub(crate) struct EmulatedDevice {
     lane: CpuLane,
     /// None for a set whose positions it does not have.
-    sets: RwLock<Vec<Option<Grid>>>,
+    sets: RwLock<Vec<Option<Placed>>>,
     machine: Mutex<Machine>,
+}
+
+/// A set on the device.
+#[derive(Debug)]
+pub(super) struct Placed {
+    grid: Grid,
+    /// The copy that it was brought over from, which stays on the host.
+    pub(super) positions: Vec<[f32; 3]>,
 }
 
 impl EmulatedDevice {
@@ -48,10 +56,15 @@ impl EmulatedDevice {
         let Some(positions) = positions else {
             return Ok(());
         };
-        let mut grid = old.unwrap_or_else(|| Grid::new(lattice.clone()));
+        let refuse = |source| Error::Positions { set, source };
+        let copied = positions.to_packed().map_err(refuse)?.into_owned();
+        let mut grid = old.map_or_else(|| Grid::new(lattice.clone()), |old| old.grid);
         let built = self.lane.install(|| grid.build(positions, bounds, lattice));
-        built.map_err(|source| Error::Positions { set, source })?;
-        sets[set.0] = Some(grid);
+        built.map_err(refuse)?;
+        sets[set.0] = Some(Placed {
+            grid,
+            positions: copied,
+        });
         Ok(())
     }
 
@@ -60,7 +73,7 @@ impl EmulatedDevice {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
         for set in sets.iter_mut() {
             // What cannot be sorted anew is brought over again at the next update.
-            set.take_if(|grid| self.lane.install(|| grid.rebuild(lattice)).is_err());
+            set.take_if(|set| self.lane.install(|| set.grid.rebuild(lattice)).is_err());
         }
     }
 
@@ -68,7 +81,7 @@ impl EmulatedDevice {
         self.locked().get(set).is_some_and(Option::is_some)
     }
 
-    pub(super) fn locked(&self) -> RwLockReadGuard<'_, Vec<Option<Grid>>> {
+    pub(super) fn locked(&self) -> RwLockReadGuard<'_, Vec<Option<Placed>>> {
         self.sets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,13 +98,13 @@ impl EmulatedDevice {
 
 /// The sets of a work as the device has them.
 pub(super) fn pair<'a>(
-    sets: &'a [Option<Grid>],
+    sets: &'a [Option<Placed>],
     targets: usize,
     sources: usize,
 ) -> Option<PairOfSets<'a>> {
     Some(PairOfSets {
-        targets: sets.get(targets)?.as_ref()?,
-        sources: sets.get(sources)?.as_ref()?,
+        targets: &sets.get(targets)?.as_ref()?.grid,
+        sources: &sets.get(sources)?.as_ref()?.grid,
         same_set: targets == sources,
         radii: SetRadii::Uniform,
         share: None,

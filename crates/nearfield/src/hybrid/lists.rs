@@ -111,6 +111,7 @@ impl Engine {
             taken,
             spent,
             lists: ours,
+            sorted,
         } = shared;
         let Some(state) = works.get_mut(&work) else {
             return Ok(false);
@@ -145,7 +146,7 @@ impl Engine {
         let cpu_share = share(planned, (taken, spent), (OF_CPU, u8::MAX));
         let kind = self.settings.lists;
         let cpu = || {
-            let of = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
+            let of = self.sets_of_share((hybrid, sorted), planned, work)?;
             let of = PairOfSets {
                 share: Some(cpu_share),
                 ..of
@@ -163,9 +164,9 @@ impl Engine {
                 both
             }
             (None, Some(gpu)) => {
-                let part = gpu_part(planned, work);
+                let (part, began) = (gpu_part(planned, work), step.began());
                 let device = Whole::new(|| {
-                    let found = gpu.find_part(self, part, kind, to).ok_or(None)?;
+                    let found = gpu.find_part(self, part, kind, to, began).ok_or(None)?;
                     *locked(&done) = found;
                     Ok(())
                 });

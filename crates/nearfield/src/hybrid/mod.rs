@@ -23,6 +23,7 @@ mod plan;
 mod report;
 mod step;
 mod times;
+mod trace;
 mod values;
 
 pub use report::{LaneReport, WorkReport};
@@ -31,8 +32,8 @@ pub(crate) use values::Values;
 
 use crate::{Builder, Device, Engine, Error, PointSetId, gpu::GpuSide};
 use emulated::EmulatedDevice;
-use nearfield_cpu::{Share, ShareOfLists, Spent};
-use nearfield_grid::Lattice;
+use nearfield_cpu::{PairOfSets, SetRadii, Share, ShareOfLists, Spent};
+use nearfield_grid::{Grid, Lattice};
 use nearfield_sched::{Controller, Crew, Policy, StepTimes, Traffic};
 use plan::WorkState;
 use std::{
@@ -76,6 +77,17 @@ struct Shared {
     taken: Vec<AtomicBool>,
     spent: Spent,
     lists: ShareOfLists,
+    /// By set, the points that the CPU lane needs.
+    sorted: HashMap<usize, PartOfSet>,
+}
+
+/// Those points of a set that the CPU lane needs for a plan, sorted.
+#[derive(Debug)]
+struct PartOfSet {
+    grid: Grid,
+    /// Of which positions, and for which plan.
+    stamp: u64,
+    version: u64,
 }
 
 /// Tells works from each other.
@@ -272,6 +284,67 @@ impl Engine {
         match planned == Lanes::Cpu || self.on_device(hybrid, [work.targets, work.sources]) {
             true => Ok((planned, true)),
             false => Ok((Lanes::Cpu, false)),
+        }
+    }
+}
+
+impl Engine {
+    /// The sets of a work as the CPU lane needs them for its share: whole where they are sorted anyway,
+    /// else what lies within reach of its bricks.
+    fn sets_of_share<'a>(
+        &'a self,
+        (hybrid, sorted): (&HybridSide, &'a mut HashMap<usize, PartOfSet>),
+        plan: &plan::Planned,
+        work: Work,
+    ) -> Result<PairOfSets<'a>, Error> {
+        let sets = [work.targets, work.sources].map(|set| &self.sets[set]);
+        let whole = || self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources));
+        let Some(needed) = plan.needed() else {
+            return whole();
+        };
+        // Where the device is emulated the host sorts everything anyway, but does as if not.
+        let emulated = hybrid.emulated.as_ref().map(EmulatedDevice::locked);
+        if emulated.is_none() && sets.iter().any(|set| set.grid.made().is_some()) {
+            return whole();
+        }
+        for (number, set) in [work.targets, work.sources].into_iter().zip(sets) {
+            let copied = match &emulated {
+                Some(sets) => (sets.get(number).and_then(Option::as_ref))
+                    .map(|set| set.positions.as_flattened()),
+                None => set.grid.copied(),
+            };
+            let Some(positions) = copied else {
+                return whole();
+            };
+            let part = sorted.entry(number).or_insert_with(|| PartOfSet {
+                grid: Grid::new(self.lattice.clone()),
+                stamp: 0,
+                version: 0,
+            });
+            if (part.stamp, part.version) != (set.stamp, plan.version()) {
+                let positions = positions.as_chunks::<3>().0;
+                let (lattice, grid) = (plan.lattice().0, &mut part.grid);
+                let keep = |cell| needed.part(cell) == 1;
+                let built = self
+                    .lane
+                    .install(|| grid.build_part(positions, lattice, keep));
+                built.map_err(|source| Error::Positions {
+                    set: PointSetId(number),
+                    source,
+                })?;
+                (part.stamp, part.version) = (set.stamp, plan.version());
+            }
+        }
+        let grid = |set: usize| sorted.get(&set).map(|part| &part.grid);
+        match (grid(work.targets), grid(work.sources)) {
+            (Some(targets), Some(sources)) => Ok(PairOfSets {
+                targets,
+                sources,
+                same_set: work.targets == work.sources,
+                radii: SetRadii::Uniform,
+                share: None,
+            }),
+            _ => whole(),
         }
     }
 }

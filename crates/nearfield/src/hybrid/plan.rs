@@ -1,12 +1,12 @@
 //! What a work remembers between steps: its plan, its controller and what they were made from.
 
-use super::{Lanes, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured};
+use super::{Lanes, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured, trace};
 use crate::Error;
 use nearfield_cpu::PairOfSets;
 use nearfield_grid::{BrickParts, Grid, Lattice};
 use nearfield_sched::{
     Action, Bricks, CellLoad, Controller, Decision, Lane, Layout, Neighbourhood, Plan, Policy,
-    RowOffset, StepTimes, Traffic,
+    RowOffset, StepTimes, Ties, Traffic,
 };
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -26,6 +26,10 @@ const TURNOVER: f64 = 0.1;
 /// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
 const HITS: f64 = 0.25;
 
+/// Share of the work, and of the bricks of the map, above which the CPU lane sorts all points.
+const MOST_SHARE: f64 = 0.7;
+const MOST_NEEDED: f64 = 0.7;
+
 /// Pairs that memory is taken for without knowing how many there are.
 const FEW_PAIRS: u64 = 1 << 21;
 
@@ -42,6 +46,8 @@ pub(super) struct Planned {
     layout: Layout,
     plan: Plan,
     parts: BrickParts,
+    /// Bricks whose points the CPU lane needs, as part 1; None where it needs all.
+    needed: Option<BrickParts>,
     /// Cells of a brick along each axis.
     edge: u32,
     lattice: Lattice,
@@ -63,6 +69,11 @@ impl Planned {
         &self.parts
     }
 
+    /// Bricks whose points the CPU lane needs, as part 1; None where it may as well have all.
+    pub(super) fn needed(&self) -> Option<&BrickParts> {
+        self.needed.as_ref()
+    }
+
     /// The lattice that the parts were made for, and its cells to a radius.
     pub(super) fn lattice(&self) -> (&Lattice, u32) {
         (&self.lattice, self.subdivision)
@@ -76,12 +87,13 @@ impl Planned {
     fn cut(&mut self, decision: &Decision) -> Result<(), nearfield_sched::Error> {
         self.plan = Plan::new(&self.layout, &decision.cuts)?;
         self.parts = parts_of(&self.layout, &self.plan, self.edge);
+        self.needed = needed(&self.parts, &self.plan, &self.lattice);
         self.version = next_version();
         Ok(())
     }
 
     /// Mean threshold over subregions, weighted by work.
-    fn theta(&self) -> f64 {
+    pub(super) fn theta(&self) -> f64 {
         let (mut sum, mut work) = (0.0, 0.0);
         for (subregion, &cut) in self.plan.cuts().iter().enumerate() {
             let weight = self.layout.work(subregion) as f64;
@@ -268,8 +280,10 @@ impl WorkState {
         };
         (self.points, self.age) = (points, 0);
         let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
+        let parts = parts_of(&layout, &plan, edge);
         self.planned = Some(Planned {
-            parts: parts_of(&layout, &plan, edge),
+            needed: needed(&parts, &plan, lattice),
+            parts,
             layout,
             plan,
             edge,
@@ -278,6 +292,9 @@ impl WorkState {
             version: next_version(),
         });
         self.decision = Some(decision);
+        if let Some(planned) = &self.planned {
+            trace::occupancy(planned);
+        }
         self.cost_ms = begin.elapsed().as_secs_f64() * 1e3;
         Ok(())
     }
@@ -306,18 +323,12 @@ impl WorkState {
         let (layout, plan) = (&planned.layout, &planned.plan);
         let next = self.controller.next(layout, plan, times);
         let decision = next.map_err(Error::Schedule)?;
+        let before = (planned.theta(), plan.share());
         if decision.cuts != plan.cuts() {
             planned.cut(&decision).map_err(Error::Schedule)?;
         }
         self.calm.decided(decision.action, total_ms);
-        if decision.action != Action::Keep {
-            tracing::debug!(
-                name: "sched.retune",
-                action = ?decision.action,
-                share = planned.plan.share(),
-                reason = %decision.reason,
-            );
-        }
+        trace::retune(self.controller.policy(), before, planned, &decision);
         self.decision = Some(decision);
         Ok(())
     }
@@ -363,7 +374,8 @@ fn layout(
             .try_fold(1usize, |all, &dim| all.checked_mul(dim as usize));
         let most = SMALL_MAP.max(SPREAD * bricks.as_slice().len());
         if map.is_some_and(|map| map <= most) || edge > 1 << 30 {
-            return Ok((Layout::new(bricks, settings.subregions, traffic)?, edge));
+            let layout = Layout::with_ties(bricks, settings.subregions, traffic, Ties::Compact)?;
+            return Ok((layout, edge));
         }
         edge *= 2;
     }
@@ -444,6 +456,23 @@ fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> BrickParts {
         }
     }
     parts
+}
+
+/// The CPU lane's bricks and those within reach, where leaving out the others is worth it.
+fn needed(parts: &BrickParts, plan: &Plan, lattice: &Lattice) -> Option<BrickParts> {
+    let domain = lattice.domain();
+    if domain.is_periodic() || plan.share() == 0.0 || plan.share() > MOST_SHARE {
+        return None;
+    }
+    let rows = lattice.rows().iter();
+    let reach = rows
+        .map(|row| row.reach.max(row.y.abs()).max(row.z.abs()))
+        .max();
+    let reach = u32::try_from(reach?).ok()?.div_ceil(parts.edge());
+    let needed = parts.around(|part| part & OF_CPU != 0, reach);
+    let bricks = needed.parts().iter().filter(|&&part| part == 1).count();
+    let all = parts.parts().len();
+    ((bricks as f64) < MOST_NEEDED * all as f64).then_some(needed)
 }
 
 #[cfg(test)]

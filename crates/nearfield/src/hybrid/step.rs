@@ -5,6 +5,7 @@ use super::{
     emulated::EmulatedStages,
     plan::{Planned, WorkState},
     times::{LaneTimes, Measured, step_times},
+    trace,
 };
 use crate::{
     Engine, Error,
@@ -12,9 +13,12 @@ use crate::{
 };
 use nearfield_cpu::Spent;
 use nearfield_sched::{Fault, Lane, Progress, Stages, StepTimes};
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 /// The device's part as one piece of work, which a real GPU divides and overlaps itself, by streams.
@@ -55,6 +59,11 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// When both lanes began, planning done.
+    pub(super) fn began(&self) -> Instant {
+        self.clock.begin + Duration::from_secs_f64(self.planning_ms / 1e3)
+    }
+
     /// The emulated device's part: `compute` and `download` are given a subregion and a buffer. A step
     /// that fails on the virtual clock fails in the middle of its subregions.
     pub(super) fn on_emulated(
@@ -169,6 +178,7 @@ impl Engine {
                 step_times(planned, &cpu, &gpu, seen.recovery_ms, fault)
             }
         };
+        trace::subregions(planned, &times, seen.both, seen.gpu, step.began());
         let measured = Measured {
             share: planned.plan().share(),
             points: match failed {

@@ -6,6 +6,7 @@
 //! most, and not at all by a lane that does nothing.
 
 use super::{OF_CPU, plan::Planned, report::LaneReport};
+use crate::gpu::GpuDone;
 use nearfield_cpu::Spent;
 use nearfield_sched::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
 
@@ -45,8 +46,10 @@ impl Measured {
 pub(crate) struct Piece {
     /// Its targets end before this one.
     pub(crate) behind: u64,
-    /// When their work began, and when their results had arrived.
+    /// When their work began, when it was done, and when their results had arrived; on the device's
+    /// clock since it began.
     pub(crate) begin_ms: f64,
+    pub(crate) computed_ms: f64,
     pub(crate) end_ms: f64,
 }
 
@@ -137,6 +140,49 @@ impl LaneTimes {
     }
 }
 
+impl GpuDone {
+    /// When which part of a share was worked on, since both lanes began: within a piece one part after
+    /// the other.
+    pub(super) fn spans(&self, gpu_ms: f64) -> Vec<GpuSpans> {
+        let parts = self.bounds.len().saturating_sub(1);
+        let mut spans = vec![GpuSpans::default(); parts];
+        let Some(last) = self.pieces.last() else {
+            return spans;
+        };
+        // The device's clock began when the host had asked it to.
+        let shift = self.origin_ms.min((gpu_ms - last.end_ms).max(0.0));
+        let (mut first, mut copied) = (0u64, 0.0f64);
+        for piece in &self.pieces {
+            let targets = piece.behind.saturating_sub(first).max(1) as f64;
+            for (part, spans) in spans.iter_mut().enumerate() {
+                let low = self.bounds[part].clamp(first, piece.behind);
+                let high = self.bounds[part + 1].clamp(first, piece.behind);
+                if low == high {
+                    continue;
+                }
+                let from = (low - first) as f64 / targets;
+                let to = (high - first) as f64 / targets;
+                let slice = |begin: f64, end: f64| Span {
+                    start_ms: shift + begin + (end - begin) * from,
+                    end_ms: shift + begin + (end - begin) * to,
+                };
+                let join = |whole: Span, slice: Span| match whole.ms() > 0.0 {
+                    true => Span {
+                        end_ms: slice.end_ms,
+                        ..whole
+                    },
+                    false => slice,
+                };
+                let download = piece.computed_ms.max(copied);
+                spans.compute = join(spans.compute, slice(piece.begin_ms, piece.computed_ms));
+                spans.download = join(spans.download, slice(download, piece.end_ms.max(download)));
+            }
+            (first, copied) = (piece.behind, piece.end_ms);
+        }
+        spans
+    }
+}
+
 /// What a controller learns from.
 pub(super) fn step_times(
     planned: &Planned,
@@ -211,6 +257,7 @@ mod tests {
         let piece = |behind, begin_ms, end_ms| Piece {
             behind,
             begin_ms,
+            computed_ms: begin_ms,
             end_ms,
         };
         let pieces = [piece(20, 1.0, 5.0), piece(40, 3.0, 11.0)];

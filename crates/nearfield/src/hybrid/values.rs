@@ -15,7 +15,10 @@ use crate::{
 use nearfield_cpu::{CpuLane, PairOfSets};
 use nearfield_sched::Lane;
 use rayon::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
 
 /// Results that one thread merges at a time.
 const MIN_LEN: usize = 1 << 13;
@@ -45,12 +48,13 @@ pub(crate) trait Values: Sync {
     /// Evaluates everything on the GPU alone; false when the CPU lane has to.
     fn evaluate_on_gpu(&self, engine: &Engine, values: &mut [Self::Value]) -> Result<bool, Error>;
 
-    /// Evaluates a part on the GPU; None when it has failed.
+    /// Evaluates a part on the GPU, both lanes having begun then; None when it has failed.
     fn part_on_gpu(
         &self,
         engine: &Engine,
         gpu: &GpuSide,
         part: GpuPart<'_>,
+        began: Instant,
     ) -> Result<Option<(Self::OfGpu, GpuDone)>, Error>;
 
     /// The GPU's value of a target.
@@ -135,6 +139,7 @@ impl Engine {
             works,
             taken,
             spent,
+            sorted,
             ..
         } = shared;
         let Some(state) = works.get_mut(&work) else {
@@ -143,8 +148,7 @@ impl Engine {
         let Some(planned) = state.planned() else {
             return Ok(false);
         };
-        let on_cpu = |parts: (u8, u8), values: &mut [V::Value]| {
-            let pair = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
+        let on_cpu = |pair: PairOfSets<'_>, parts: (u8, u8), values: &mut [V::Value]| {
             let pair = PairOfSets {
                 share: Some(share(planned, (taken, spent), parts)),
                 ..pair
@@ -153,7 +157,10 @@ impl Engine {
         };
         let found = Mutex::new(None);
         let emulated;
-        let cpu = || on_cpu((OF_CPU, u8::MAX), values);
+        let cpu = || {
+            let pair = self.sets_of_share((hybrid, sorted), planned, work)?;
+            on_cpu(pair, (OF_CPU, u8::MAX), values)
+        };
         let (both, theirs) = match (&hybrid.emulated, gpu) {
             (Some(device), _) => {
                 emulated = ValuesOnEmulated::new(device, planned, of, work, taken.len());
@@ -163,9 +170,9 @@ impl Engine {
                 (both, Some(&emulated))
             }
             (None, Some(gpu)) => {
-                let part = gpu_part(planned, work);
+                let (part, began) = (gpu_part(planned, work), step.began());
                 let device = Whole::new(|| {
-                    let evaluated = of.part_on_gpu(self, gpu, part).map_err(Some)?;
+                    let evaluated = of.part_on_gpu(self, gpu, part, began).map_err(Some)?;
                     *locked(&found) = Some(evaluated.ok_or(None)?);
                     Ok(())
                 });
@@ -177,7 +184,8 @@ impl Engine {
         let mut recovery_ms = 0.0;
         if both.failed {
             let begin = step.clock.ms();
-            on_cpu((0, OF_CPU - 1), values)?;
+            let pair = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
+            on_cpu(pair, (0, OF_CPU - 1), values)?;
             recovery_ms = step.clock.ms() - begin;
         } else {
             let arrived = theirs.map(|device| locked(&device.arrived));

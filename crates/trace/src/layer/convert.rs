@@ -66,8 +66,10 @@ fn text(fields: &Fields, name: &str) -> Option<Text> {
 }
 
 fn subregion(fields: &Fields, place: Place) -> Option<Subregion> {
+    let ago = count(fields, "origin_ago");
+    let origin = ago.map_or(place.origin, |ago| place.at.saturating_sub(ago));
     let interval = |begin: &str, end: &str| {
-        let from_origin = |name| Some(place.origin.saturating_add(count(fields, name)?));
+        let from_origin = |name| Some(origin.saturating_add(count(fields, name)?));
         Some(Interval::new(from_origin(begin)?, from_origin(end)?))
     };
     Some(Subregion {

@@ -1,0 +1,395 @@
+//! The experiment that Nearfield grew out of: the same sums by every way of using a GPU, by the CPU
+//! alone and by both together, from sparse to dense.
+//!
+//! `cargo bench -p nearfield --bench lanes -- [--quick] [--output DIR] [--points N]`. Clouds are
+//! jittered lattices of 8 to 512 points in a cell of the radius' edge, a pool with spray, clusters, a
+//! Plummer sphere and a frame of a dam break. Positions come from the host and sums go back to it; a
+//! step is update and traversal together, its points move by up to 0.015 r, and medians are shown.
+//! Lanes together are given steps to settle first. Without a GPU the hybrid ways run on an emulated
+//! device, whose own clock says what they take, and the GPU's ways are left out.
+//!
+//! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes).
+
+use nearfield::{Policy, SphDensity, SphForce, Strategy, WendlandC2, prelude::*};
+use nearfield_plot::{COOL, DETAIL, INK, WARM, axis, axis::Axis, save_png, text};
+use nearfield_testkit::cloud::{Cloud, drift};
+use plotters::prelude::*;
+use serde::Serialize;
+use std::{error::Error as StdError, path::PathBuf, time::Instant};
+
+/// A step may take this long before its way is timed with few repetitions.
+const SLOW_MS: f64 = 60.0;
+
+struct Options {
+    quick: bool,
+    output: PathBuf,
+    points: usize,
+}
+
+fn options() -> Result<Options, String> {
+    let mut found = Options {
+        quick: false,
+        output: "lanes".into(),
+        points: 1_000_000,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(flag) = given.next() {
+        let mut value = || given.next().ok_or(format!("{flag} needs a value"));
+        match flag.as_str() {
+            // What cargo adds.
+            "--bench" => {}
+            "--quick" => (found.quick, found.points) = (true, 20_000),
+            "--output" => found.output = value()?.into(),
+            "--points" => {
+                found.points = value()?.parse().map_err(|_| "--points needs a number")?;
+            }
+            _ => {
+                return Err(format!(
+                    "unknown flag {flag}: there are --quick, --output and --points"
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A cloud and the radius to search it with.
+struct Scene {
+    name: String,
+    /// Points in a cell of the radius' edge, of a lattice.
+    crowding: Option<f64>,
+    points: Vec<[f32; 3]>,
+    radius: f32,
+}
+
+fn scenes(options: &Options) -> Vec<Scene> {
+    let radii: &[f32] = match options.quick {
+        true => &[2.0, 4.0],
+        false => &[2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    };
+    let mut scenes: Vec<Scene> = radii
+        .iter()
+        .map(|&radius| Scene {
+            name: format!("lattice, {} points a cell", radius.powi(3)),
+            crowding: Some(f64::from(radius.powi(3))),
+            points: Cloud::Lattice.points(options.points, 1),
+            radius,
+        })
+        .collect();
+    for cloud in [Cloud::PoolSpray, Cloud::Clusters, Cloud::Plummer] {
+        let points = match cloud {
+            Cloud::Clusters => options.points * 45 / 100,
+            _ => options.points,
+        };
+        scenes.push(Scene {
+            name: cloud.name().to_owned(),
+            crowding: None,
+            points: cloud.points(points, 1),
+            radius: cloud.default_radius(points),
+        });
+    }
+    scenes.push(dam_break(options.points));
+    scenes
+}
+
+/// Water half-way through a dam break: a column that has sunk and run out along the floor, with a
+/// surface that slopes, and drops above it.
+fn dam_break(points: usize) -> Scene {
+    let side = (points as f64 / 2.2).cbrt();
+    let mut found = Vec::with_capacity(points);
+    let drops = points / 100;
+    let spray = Cloud::Uniform.points(drops, 3);
+    let edge = (drops as f32).cbrt();
+    let slot = |i: usize, wide: usize| (i % wide, i / wide);
+    let (length, depth) = ((3.2 * side) as usize, side as usize);
+    let mut column = 0;
+    while found.len() + drops < points {
+        let (x, y) = slot(column, length);
+        // Higher where the column stood, a bore at the far wall.
+        let along = x as f32 / length as f32;
+        let height = side as f32 * (0.25 + 0.9 * (1.0 - along).powi(2) + 0.35 * along.powi(8));
+        let next = (0..height as usize).map(|z| [x as f32, (y % depth.max(1)) as f32, z as f32]);
+        found.extend(next.take(points - drops - found.len()));
+        column += 1;
+    }
+    found.extend(spray.iter().map(|at| {
+        let part = |axis: usize, scale: f64| at[axis] / edge * scale as f32;
+        [part(0, 3.2 * side), part(1, side), part(2, 2.0 * side)]
+    }));
+    drift(&mut found, 0.1, 7);
+    Scene {
+        name: "dam-break".to_owned(),
+        crowding: None,
+        points: found,
+        radius: 2.0,
+    }
+}
+
+/// A way of doing the work.
+#[derive(Clone, Copy)]
+struct Way {
+    name: &'static str,
+    device: Device,
+    strategy: Strategy,
+    policy: Policy,
+    color: RGBColor,
+}
+
+fn ways(gpu: bool) -> Vec<Way> {
+    let way = |name, device, strategy, policy, color| Way {
+        name,
+        device,
+        strategy,
+        policy,
+        color,
+    };
+    let alone = |name, strategy, color| way(name, Device::Gpu(0), strategy, Policy::Model, color);
+    let both = match gpu {
+        true => Device::Hybrid(0),
+        false => Device::Emulated(nearfield::EmulatedSpec::default()),
+    };
+    let band = Policy::Band {
+        alpha: 0.75,
+        beta: 0.95,
+    };
+    let band = "band".parse().unwrap_or(band);
+    let (flat, child) = (Strategy::Flat, Strategy::ChildPerCell);
+    let mut ways = vec![way("CPU", Device::Cpu, flat, Policy::Model, INK)];
+    if gpu {
+        ways.extend([
+            alone("GPU, flat", flat, COOL[0]),
+            alone("GPU, child per cell", child, COOL[1]),
+            alone("GPU, child aggregated", Strategy::ChildAggregated, COOL[2]),
+            alone("GPU, auto", Strategy::Auto, COOL[3]),
+        ]);
+    }
+    ways.extend([
+        way("hybrid, flat, model", both, flat, Policy::Model, WARM[0]),
+        way("hybrid, flat, band", both, flat, band, WARM[2]),
+        way(
+            "hybrid, flat, fraction",
+            both,
+            flat,
+            Policy::Fraction,
+            WARM[3],
+        ),
+    ]);
+    if gpu {
+        ways.push(way(
+            "hybrid, child per cell, model",
+            both,
+            child,
+            Policy::Model,
+            WARM[1],
+        ));
+    }
+    ways
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Work {
+    Density,
+    Force,
+}
+
+/// What was found.
+#[derive(Serialize)]
+struct Found {
+    cloud: String,
+    points: usize,
+    radius: f32,
+    crowding: Option<f64>,
+    work: Work,
+    way: &'static str,
+    milliseconds: f64,
+    /// The CPU lane's share of the pairs tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    theta: Option<f64>,
+}
+
+fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearfield::Error> {
+    let mut engine = Engine::builder(scene.radius)
+        .device(way.device)
+        .strategy(way.strategy)
+        .policy(way.policy)
+        .build()?;
+    let (mut points, count) = (scene.points.clone(), scene.points.len());
+    let set = engine.add_point_set(&points)?;
+    let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
+    let mass = vec![1.0f32; count];
+    let velocity: Vec<[f32; 3]> = (0..count)
+        .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
+        .collect();
+    let density: Vec<f32> = (0..count).map(|i| 1.0 + 0.01 * wave(i, 17)).collect();
+    let pressure: Vec<f32> = (0..count).map(|i| wave(i, 19)).collect();
+    let kernel = WendlandC2::with_support(scene.radius);
+    let (sums, force) = (
+        SphDensity { kernel },
+        SphForce {
+            kernel,
+            h: 0.5 * scene.radius,
+            alpha_c: 0.1,
+        },
+    );
+    let (mut out, mut vectors) = (vec![0.0f32; count], vec![[0.0f32; 3]; count]);
+    let of_targets = [
+        Field::from(&velocity),
+        Field::from(&density),
+        Field::from(&pressure),
+    ];
+    let of_sources = [
+        Field::from(&mass),
+        Field::from(&velocity),
+        Field::from(&density),
+        Field::from(&pressure),
+    ];
+    let mut step = |number: u64| -> Result<f64, nearfield::Error> {
+        drift(&mut points, 0.015 * scene.radius, number);
+        let begin = Instant::now();
+        engine.update(set, &points)?;
+        match work {
+            Work::Density => engine
+                .traverse(&sums, set, set)
+                .source_fields(&of_sources[..1])
+                .run_into(&mut out)?,
+            Work::Force => engine
+                .traverse(&force, set, set)
+                .target_fields(&of_targets)
+                .source_fields(&of_sources)
+                .run_into(&mut vectors)?,
+        }
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        Ok(match (way.device, engine.report().works.first()) {
+            // The clock of a device that does not exist.
+            (Device::Emulated(_), Some(work)) => (work.lanes.iter())
+                .map(|lane| lane.milliseconds)
+                .fold(0.0, f64::max),
+            _ => took,
+        })
+    };
+    step(0)?;
+    let slow = step(1)? > SLOW_MS;
+    let learns = matches!(way.device, Device::Hybrid(_) | Device::Emulated(_))
+        || way.strategy == Strategy::Auto;
+    let (before, timed) = match (quick, learns, slow) {
+        (true, ..) => (12, 3),
+        (_, true, true) => (10, 5),
+        (_, true, false) => (40, 15),
+        (_, false, true) => (0, 3),
+        (_, false, false) => (4, 11),
+    };
+    for number in 0..before {
+        step(2 + number)?;
+    }
+    let mut times = (0..timed)
+        .map(|number| step(2 + before + number))
+        .collect::<Result<Vec<f64>, _>>()?;
+    times.sort_by(f64::total_cmp);
+    let report = engine.report();
+    let lanes = report.works.first();
+    Ok(Found {
+        cloud: scene.name.clone(),
+        points: count,
+        radius: scene.radius,
+        crowding: scene.crowding,
+        work,
+        way: way.name,
+        milliseconds: times[times.len() / 2],
+        share: lanes.map(|lanes| lanes.share),
+        theta: lanes.map(|lanes| lanes.theta),
+    })
+}
+
+fn main() -> Result<(), Box<dyn StdError>> {
+    let options = options()?;
+    let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
+        Ok(_) => true,
+        Err(error) => {
+            println!("without a GPU: {error}\n");
+            false
+        }
+    };
+    let (ways, mut all) = (ways(gpu), Vec::new());
+    for scene in scenes(&options) {
+        for work in [Work::Density, Work::Force] {
+            let what = match work {
+                Work::Density => "density",
+                Work::Force => "force",
+            };
+            println!("{} ({}), {what}", scene.name, scene.points.len());
+            for &way in &ways {
+                let found = time(&scene, work, way, options.quick)?;
+                let share = found.share.map_or(String::new(), |share| {
+                    format!("   {:.1} % on the CPU", 100.0 * share)
+                });
+                println!("  {:30} {:9.3} ms{share}", way.name, found.milliseconds);
+                all.push(found);
+            }
+        }
+    }
+    std::fs::create_dir_all(&options.output)?;
+    let json = serde_json::to_string_pretty(&all)?;
+    std::fs::write(options.output.join("lanes.json"), json + "\n")?;
+    draw(&options.output.join("lanes.png"), &ways, &all)?;
+    Ok(())
+}
+
+/// Time against points in a cell, one curve per way, density left and force right.
+fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<dyn StdError>> {
+    let crowded = || all.iter().filter(|found| found.crowding.is_some());
+    let across = Axis::logarithmic(crowded().filter_map(|found| found.crowding));
+    let up = Axis::logarithmic(crowded().map(|found| found.milliseconds));
+    save_png(path, (1500, 760), |area| {
+        let area = area.margin(14 * DETAIL, 8 * DETAIL, 14 * DETAIL, 26 * DETAIL);
+        let panels = area.split_evenly((1, 2));
+        for (panel, (work, heading)) in panels.iter().zip([
+            (Work::Density, "Density: time per step, host to host"),
+            (Work::Force, "Pressure and viscosity force"),
+        ]) {
+            panel.draw_text(heading, &text(29), ((90 * DETAIL) as i32, 0))?;
+            let mut chart = ChartBuilder::on(panel)
+                .margin_top(46 * DETAIL)
+                .x_label_area_size(74 * DETAIL)
+                .y_label_area_size(90 * DETAIL)
+                .build_cartesian_2d(across.clone(), up.clone())?;
+            chart
+                .configure_mesh()
+                .x_desc("points in a cell of the radius' edge")
+                .axis_desc_style(text(25))
+                .label_style(text(25))
+                .x_label_formatter(&axis::number)
+                .y_label_formatter(&axis::duration)
+                .bold_line_style(INK.mix(0.13))
+                .light_line_style(TRANSPARENT)
+                .draw()?;
+            for way in ways {
+                let line = way.color.stroke_width(4 * DETAIL);
+                let places: Vec<_> = crowded()
+                    .filter(|found| found.work == work && found.way == way.name)
+                    .filter_map(|found| Some((found.crowding?, found.milliseconds)))
+                    .collect();
+                chart
+                    .draw_series(LineSeries::new(places.iter().copied(), line))?
+                    .label(way.name)
+                    .legend(move |(x, y)| {
+                        PathElement::new([(x, y), (x + 40 * DETAIL as i32, y)], line)
+                    });
+            }
+            if work == Work::Density {
+                chart
+                    .configure_series_labels()
+                    .position(SeriesLabelPosition::UpperLeft)
+                    .margin(8 * DETAIL)
+                    .legend_area_size(44 * DETAIL)
+                    .label_font(text(21))
+                    .background_style(WHITE.mix(0.9))
+                    .draw()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}

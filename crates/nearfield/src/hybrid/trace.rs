@@ -1,0 +1,157 @@
+//! What a step of both lanes did, as events for whoever listens: the same that the controller sees, by
+//! lane and subregion.
+
+use super::{plan::Planned, step::Both};
+use crate::gpu::GpuDone;
+use nearfield_sched::{Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
+use std::time::Instant;
+
+/// Classes of points in a brick, octaves.
+const CLASSES: u32 = 32;
+
+fn nanoseconds(ms: f64) -> u64 {
+    (ms.max(0.0) * 1e6) as u64
+}
+
+/// Whether anybody listens.
+pub(super) fn is_on() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
+}
+
+/// One lane in one subregion.
+struct Line<'a> {
+    subregion: usize,
+    lane: &'static str,
+    load: &'a Load,
+    bytes: [u64; 2],
+    clock_error: u64,
+    theta: f64,
+    /// Since when times count, nanoseconds before now.
+    origin_ago: u64,
+}
+
+impl Line<'_> {
+    fn emit(&self, spans: GpuSpans) {
+        let Self {
+            subregion,
+            lane,
+            load,
+            bytes,
+            clock_error,
+            theta,
+            origin_ago,
+        } = *self;
+        let at = |span: Span| match span.ms() > 0.0 {
+            true => (
+                Some(nanoseconds(span.start_ms)),
+                Some(nanoseconds(span.end_ms)),
+            ),
+            false => (None, None),
+        };
+        let (upload, compute, download) = (at(spans.upload), at(spans.compute), at(spans.download));
+        tracing::debug!(
+            name: "sched.subregion",
+            subregion = subregion as u64,
+            lane,
+            points = load.targets,
+            cells = u64::from(load.bricks),
+            work = load.work(),
+            bytes_up = bytes[0],
+            bytes_down = bytes[1],
+            upload_start = upload.0,
+            upload_end = upload.1,
+            compute_start = compute.0,
+            compute_end = compute.1,
+            download_start = download.0,
+            download_end = download.1,
+            clock_error,
+            theta,
+            origin_ago,
+        );
+    }
+}
+
+/// A step, as it was timed: `began` is when both lanes did.
+pub(super) fn subregions(
+    planned: &Planned,
+    times: &StepTimes,
+    both: &Both,
+    gpu: Option<&GpuDone>,
+    began: Instant,
+) {
+    if !is_on() {
+        return;
+    }
+    let (layout, plan) = (planned.layout(), planned.plan());
+    let origin_ago = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let on_device = gpu.map(|done| done.spans(both.gpu_ms));
+    let pairs = gpu.map_or(0, |done| done.pairs) as f64;
+    let work: u64 = plan
+        .stages()
+        .iter()
+        .map(|stage| stage.gpu.load.work())
+        .sum();
+    for (subregion, stage) in plan.stages().iter().enumerate() {
+        let cut: Cut = plan.cuts()[subregion];
+        let line = |lane, load, bytes, clock_error| Line {
+            subregion,
+            lane,
+            load,
+            bytes,
+            clock_error,
+            theta: layout.theta_of(subregion, cut),
+            origin_ago,
+        };
+        if !stage.cpu.load.is_empty() {
+            line("cpu", &stage.cpu.load, [0; 2], 0).emit(GpuSpans {
+                compute: times.cpu[subregion],
+                ..GpuSpans::default()
+            });
+        }
+        if !stage.gpu.load.is_empty() {
+            let entries = 4.0 * pairs * stage.gpu.load.work() as f64 / work.max(1) as f64;
+            let bytes = match gpu {
+                Some(_) => [0, entries as u64],
+                None => [stage.upload as u64, stage.download as u64],
+            };
+            let known = on_device.as_ref().and_then(|spans| spans.get(subregion));
+            let spans = known.copied().unwrap_or(times.gpu[subregion]);
+            let error = gpu.map_or(0, |done| done.clock_error);
+            line("gpu", &stage.gpu.load, bytes, error).emit(spans);
+        }
+    }
+}
+
+/// A decision, also one to leave things as they are; `before` are θ and the CPU lane's share.
+pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, decision: &Decision) {
+    if !is_on() {
+        return;
+    }
+    tracing::debug!(
+        name: "sched.retune",
+        policy = %policy,
+        theta_before = before.0,
+        theta = planned.theta(),
+        share_before = before.1,
+        share = planned.plan().share(),
+        reason = %decision.reason,
+    );
+}
+
+/// How many points bricks hold.
+pub(super) fn occupancy(planned: &Planned) {
+    if !is_on() {
+        return;
+    }
+    let mut counts = [0u64; CLASSES as usize];
+    for brick in planned.layout().bricks().as_slice() {
+        if brick.targets > 0 {
+            counts[(brick.targets.ilog2().min(CLASSES - 1)) as usize] += 1;
+        }
+    }
+    let counts: Vec<String> = (counts.iter().enumerate())
+        .filter(|(_, count)| **count > 0)
+        .map(|(class, count)| format!("{}:{count}", 1u64 << class))
+        .collect();
+    tracing::debug!(name: "sched.occupancy", of = "bricks", one_in = 1u64, counts = counts.join(" "));
+}

@@ -16,6 +16,8 @@ pub struct CpuLane {
     pool: rayon::ThreadPool,
     level: SimdLevel,
     scratch: Mutex<Vec<Scratch>>,
+    /// Arrays of channels between traversals.
+    channels: Mutex<Vec<Vec<f32>>>,
 }
 
 impl CpuLane {
@@ -37,6 +39,7 @@ impl CpuLane {
             pool,
             level: SimdLevel::detect(),
             scratch: Mutex::default(),
+            channels: Mutex::default(),
         })
     }
 
@@ -61,7 +64,13 @@ impl CpuLane {
 
     /// Bytes of scratch that workers keep for the next search or traversal.
     pub fn scratch_bytes(&self) -> usize {
-        self.scratch_pool().iter().map(Scratch::bytes).sum()
+        let channels = self.channel_pool();
+        let channels = channels.iter().map(|one| size_of::<f32>() * one.capacity());
+        self.scratch_pool()
+            .iter()
+            .map(Scratch::bytes)
+            .sum::<usize>()
+            + channels.sum::<usize>()
     }
 
     /// Runs `work` on the pool; parallel iterators inside use its workers.
@@ -116,6 +125,20 @@ impl CpuLane {
     /// itself waits inside the pool, and so runs another task meanwhile, finds its own.
     fn take_scratch(&self) -> Scratch {
         self.scratch_pool().pop().unwrap_or_default()
+    }
+
+    /// An array for a channel, of any length and content.
+    pub(crate) fn take_channel(&self) -> Vec<f32> {
+        self.channel_pool().pop().unwrap_or_default()
+    }
+
+    /// Keeps arrays for the next traversal.
+    pub(crate) fn keep_channels(&self, channels: Vec<Vec<f32>>) {
+        self.channel_pool().extend(channels);
+    }
+
+    fn channel_pool(&self) -> std::sync::MutexGuard<'_, Vec<Vec<f32>>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn scratch_pool(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {

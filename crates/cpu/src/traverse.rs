@@ -90,7 +90,8 @@ impl CpuLane {
         .entered();
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
         walk.tell_work(&span);
-        let mut channels = self.install(|| sorted_channels(sets.sources, fields.sources));
+        let mut channels = Vec::new();
+        self.install(|| sorted_channels(self, sets.sources, fields.sources, &mut channels));
         let values = SharedMut::new(values);
         let results = Results {
             values: &values,
@@ -98,7 +99,7 @@ impl CpuLane {
         };
         if let Some(spill) = mutual_spill::<K>(&walk) {
             walk.ahead = true;
-            channels.extend(self.install(|| sorted_channels(sets.targets, fields.targets)));
+            self.install(|| sorted_channels(self, sets.targets, fields.targets, &mut channels));
             let mutual = Mutual {
                 kernel,
                 walk,
@@ -106,6 +107,7 @@ impl CpuLane {
                 results,
             };
             mutual.run(self, spill);
+            self.keep_channels(channels);
             return Ok(());
         }
         let traversal = Traversal {
@@ -134,6 +136,7 @@ impl CpuLane {
                 with_level(level, task);
             }),
         }
+        self.keep_channels(channels);
         Ok(())
     }
 }
@@ -234,23 +237,29 @@ pub(crate) fn check_fields(
     Ok(())
 }
 
-/// Every channel of the source fields in the order of the sorted points, one array per channel.
-fn sorted_channels(sources: &Grid, fields: &[Field<'_>]) -> Vec<Vec<f32>> {
+/// Every channel of the fields in the order of the sorted points, one array per channel, behind those
+/// that are there. Arrays come from the lane and go back to it: fresh memory costs more than filling it.
+fn sorted_channels(
+    lane: &CpuLane,
+    sources: &Grid,
+    fields: &[Field<'_>],
+    channels: &mut Vec<Vec<f32>>,
+) {
     let points = sources.points();
     let index = &points.index()[..points.len()];
-    fields
-        .iter()
-        .flat_map(|field| (0..field.channels()).map(move |channel| (field, channel)))
-        .map(|(field, channel)| {
-            let mut sorted = Vec::with_capacity(points.len() + PADDING);
+    for field in fields {
+        for channel in 0..field.channels() {
+            let mut sorted = lane.take_channel();
+            sorted.clear();
+            sorted.reserve(points.len() + PADDING);
             index
                 .par_iter()
                 .with_min_len(1 << 12)
                 .map(|&i| field.values()[i as usize * field.channels() + channel])
                 .collect_into_vec(&mut sorted);
-            sorted
-        })
-        .collect()
+            channels.push(sorted);
+        }
+    }
 }
 
 /// One value of the target type, read from the caller's arrays.

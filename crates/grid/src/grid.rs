@@ -1,7 +1,7 @@
 //! A point set sorted by cell, and the candidates of every cell.
 
 use crate::{
-    Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
+    Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, SharedMut, TableKind,
     error::reserve,
     keys::{Double, FillKeys, Placed, Single},
     occupancy,
@@ -33,6 +33,74 @@ pub struct Grid {
     scratch: SortScratch,
     /// Points the caller gave, of which a part may have been left out.
     given: usize,
+    kept: Kept,
+}
+
+/// Points that are sorted where some are left out, kept between builds for their memory.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    /// A bit for every point.
+    masks: Vec<u64>,
+    index: Vec<u32>,
+    positions: Vec<[f32; 3]>,
+}
+
+impl Kept {
+    /// Chooses points: once through all to see which, and once more to copy those.
+    fn choose(
+        &mut self,
+        points: &[[f32; 3]],
+        keep: impl Fn([f32; 3]) -> bool + Sync,
+    ) -> Result<(), Error> {
+        const WHAT: &str = "a part of the points";
+        const WORDS: usize = PART / u64::BITS as usize;
+        self.masks.resize(points.len().div_ceil(PART) * WORDS, 0);
+        let mut starts: Vec<usize> = (points.par_chunks(PART))
+            .zip(self.masks.par_chunks_mut(WORDS))
+            .map(|(points, masks)| {
+                let words = points.chunks(u64::BITS as usize).zip(masks);
+                words.fold(0, |count, (points, mask)| {
+                    let bits = points.iter().enumerate();
+                    *mask = bits.fold(0, |bits, (at, &point)| bits | u64::from(keep(point)) << at);
+                    count + mask.count_ones() as usize
+                })
+            })
+            .collect();
+        let mut all = 0;
+        for start in &mut starts {
+            (*start, all) = (all, all + *start);
+        }
+        reserve(&mut self.index, all, WHAT)?;
+        reserve(&mut self.positions, all, WHAT)?;
+        self.index.resize(all, 0);
+        self.positions.resize(all, [0.0; 3]);
+        let (index, kept) = (
+            SharedMut::new(&mut self.index),
+            SharedMut::new(&mut self.positions),
+        );
+        let chunks = points.par_chunks(PART).zip(self.masks.par_chunks(WORDS));
+        chunks
+            .zip(starts)
+            .enumerate()
+            .for_each(|(number, ((points, masks), mut next))| {
+                let words = points.chunks(u64::BITS as usize).zip(masks);
+                for (word, (points, &mask)) in words.enumerate() {
+                    let first = number * PART + word * u64::BITS as usize;
+                    let mut bits = mask;
+                    while bits != 0 {
+                        let at = bits.trailing_zeros() as usize;
+                        bits &= bits - 1;
+                        // SAFETY: places of chunks do not overlap, and are as many as their bits.
+                        unsafe {
+                            index.write(next, (first + at) as u32);
+                            kept.write(next, points[at]);
+                        }
+                        next += 1;
+                    }
+                }
+            });
+        Ok(())
+    }
 }
 
 /// Points in the order of their cells, as structure of arrays.
@@ -235,6 +303,7 @@ impl Grid {
             table: CellTable::Dense(DenseTable::default()),
             scratch: SortScratch::default(),
             given: 0,
+            kept: Kept::default(),
         }
     }
 
@@ -283,34 +352,19 @@ impl Grid {
         keep: impl Fn(Cell) -> bool + Sync,
     ) -> Result<(), Error> {
         let _span = tracing::debug_span!("grid.part", points = positions.len()).entered();
-        let parts: Vec<(Vec<u32>, Vec<[f32; 3]>)> = positions
-            .par_chunks(PART)
-            .enumerate()
-            .map(|(number, points)| {
-                let (mut index, mut kept) = (Vec::new(), Vec::new());
-                for (at, &point) in points.iter().enumerate() {
-                    if keep(lattice.cell(point)) {
-                        index.push((number * PART + at) as u32);
-                        kept.push(point);
-                    }
-                }
-                (index, kept)
-            })
-            .collect();
-        let count = parts.iter().map(|part| part.0.len()).sum();
-        let (mut index, mut kept) = (Vec::new(), Vec::new());
-        reserve(&mut index, count, "indices of a part of the points")?;
-        reserve(&mut kept, count, "a part of the points")?;
-        for part in &parts {
-            index.extend_from_slice(&part.0);
-            kept.extend_from_slice(&part.1);
+        let mut kept = std::mem::take(&mut self.kept);
+        let built = kept
+            .choose(positions, |point| keep(lattice.cell(point)))
+            .and_then(|()| Bounds::of((&kept.positions).into(), lattice.domain()))
+            .and_then(|bounds| self.build((&kept.positions).into(), bounds, lattice));
+        if built.is_ok() {
+            let slots = &mut self.points.index[..kept.index.len()];
+            let own = slots.par_iter_mut().with_min_len(1 << 12);
+            own.for_each(|slot| *slot = kept.index[*slot as usize]);
+            self.given = positions.len();
         }
-        let bounds = Bounds::of((&kept).into(), lattice.domain())?;
-        self.build((&kept).into(), bounds, lattice)?;
-        let slots = &mut self.points.index[..count];
-        (slots.par_iter_mut().with_min_len(1 << 12)).for_each(|slot| *slot = index[*slot as usize]);
-        self.given = positions.len();
-        Ok(())
+        self.kept = kept;
+        built
     }
 
     /// Number of points that the caller gave: the length of arrays that go with them. More than there

@@ -51,8 +51,8 @@ pub enum Ties {
     #[default]
     Even,
     /// The first ones in brick order, so that what the CPU lane has lies together and little has to be
-    /// brought in from around it. Bricks that hold about as much as is usual (up to half as much again,
-    /// or two thirds of it) are ties; from there on a threshold tells octaves apart.
+    /// brought in from around it. Bricks that hold about as much as is usual (more than two thirds of
+    /// it and up to half as much again) are ties too.
     Compact,
 }
 
@@ -468,18 +468,15 @@ fn ranks(bricks: &Bricks, ties: Ties) -> Vec<u32> {
     if ties == Ties::Even {
         return occupancies.collect();
     }
-    // Octaves above and below half as much again as is usual.
-    let border = 1.5 * usual(bricks);
+    let usual = usual(bricks);
+    let (low, high) = (usual / 1.5, (usual * 1.5).min(f64::from(u32::MAX)));
     occupancies
-        .map(|targets| {
-            let octave = (f64::from(targets) / border).log2().ceil();
-            let highest = (border * octave.exp2()).floor().min(f64::from(u32::MAX)) as u32;
-            match targets {
-                0 => 0,
-                // Rounding must not rank a brick below what it holds.
-                _ => highest.max(targets),
-            }
-        })
+        .map(
+            |targets| match low < f64::from(targets) && f64::from(targets) <= high {
+                true => high as u32,
+                false => targets,
+            },
+        )
         .collect()
 }
 

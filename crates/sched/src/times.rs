@@ -45,6 +45,9 @@ pub struct StepTimes {
     pub cpu: Vec<Span>,
     /// The GPU lane, one entry per subregion.
     pub gpu: Vec<GpuSpans>,
+    /// What the CPU and the GPU lane did before their subregions and for all of them together: bringing
+    /// data over, sorting, counting. A lane that has no work has none of it.
+    pub setup: [Span; 2],
     /// What the CPU lane did of the GPU's part after a fault.
     pub recovery: Span,
     /// The fault.
@@ -54,7 +57,7 @@ pub struct StepTimes {
 impl StepTimes {
     /// From the CPU lane's first subregion to its last result; 0 when it had nothing to do.
     pub fn cpu_ms(&self) -> f64 {
-        extent(self.cpu.iter().chain([&self.recovery]))
+        extent(self.cpu.iter().chain([&self.setup[0], &self.recovery]))
     }
 
     /// From the first upload to the last result; 0 when the GPU had nothing to do.
@@ -62,7 +65,8 @@ impl StepTimes {
         extent(
             self.gpu
                 .iter()
-                .flat_map(|spans| [&spans.upload, &spans.compute, &spans.download]),
+                .flat_map(|spans| [&spans.upload, &spans.compute, &spans.download])
+                .chain([&self.setup[1]]),
         )
     }
 
@@ -75,6 +79,7 @@ impl StepTimes {
         self.cpu
             .iter()
             .chain([&self.recovery])
+            .chain(&self.setup)
             .chain(gpu)
             .map(|span| span.end_ms)
             .fold(0.0, f64::max)
@@ -96,6 +101,8 @@ impl StepTimes {
             check_span(&gpu.compute, "GPU compute", subregion)?;
             check_span(&gpu.download, "GPU download", subregion)?;
         }
+        check_span(&self.setup[0], "CPU setup", subregions)?;
+        check_span(&self.setup[1], "GPU setup", subregions)?;
         check_span(&self.recovery, "CPU recovery", subregions)
     }
 }

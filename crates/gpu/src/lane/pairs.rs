@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Error, Program};
 use cudarc::driver::{
-    CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, sys::CUdeviceptr,
+    CudaEvent, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, sys::CUdeviceptr,
 };
 use nearfield_pairs::{Channels, PairKernel, Reduce};
 use std::{
@@ -180,6 +180,8 @@ pub struct PairScratch {
     results: Buffer<f32>,
     counts: Buffer<u32>,
     scratch: Scratch,
+    /// Before and after the last traversal, fields brought over and sorted.
+    marks: Option<[CudaEvent; 2]>,
 }
 
 impl Default for PairScratch {
@@ -192,11 +194,28 @@ impl Default for PairScratch {
             results: Buffer::new("results"),
             counts: Buffer::new("counts of neighbours"),
             scratch: Scratch::default(),
+            marks: None,
         }
     }
 }
 
 impl PairScratch {
+    /// When the last traversal of a share began and ended, in milliseconds of the device since a mark;
+    /// what comes before and after is copies and sorting. Waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn traversed(&self, since: &CudaEvent) -> Result<Option<[f32; 2]>, Error> {
+        let Some([begin, end]) = &self.marks else {
+            return Ok(None);
+        };
+        let at = |event: &CudaEvent| {
+            let elapsed = since.elapsed_ms(event);
+            elapsed.map_err(|error| Error::driver("cuEventElapsedTime", error))
+        };
+        Ok(Some([at(begin)?, at(end)?]))
+    }
+
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
         self.target_fields.bytes()
@@ -373,7 +392,13 @@ impl GpuLane {
         for (to, from) in outlet.uniforms.iter_mut().zip(uniforms) {
             *to = *from;
         }
-        self.traverse(&kernels, of, &outlet, &mut scratch.scratch)
+        if of.share.is_none() {
+            return self.traverse(&kernels, of, &outlet, &mut scratch.scratch);
+        }
+        let begin = self.mark()?;
+        self.traverse(&kernels, of, &outlet, &mut scratch.scratch)?;
+        scratch.marks = Some([begin, self.mark()?]);
+        Ok(())
     }
 }
 

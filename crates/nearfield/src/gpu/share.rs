@@ -255,15 +255,17 @@ impl GpuSide {
                 ),
                 None => Ok(()),
             };
-            (state.scratch, state.staged) = (scratch, staged);
             let end_ms = f64::from(state.lane.since(&begin)?);
+            let traversed = scratch.traversed(&begin)?.map(|times| times.map(f64::from));
+            let [begin_ms, computed_ms] = traversed.unwrap_or([0.0, end_ms]);
+            (state.scratch, state.staged) = (scratch, staged);
             let mut done = GpuDone {
                 bounds: shares.share.bounds().to_vec(),
                 pieces: vec![Piece {
                     behind: shares.share.len() as u64,
-                    begin_ms: 0.0,
-                    computed_ms: end_ms,
-                    end_ms,
+                    begin_ms,
+                    computed_ms,
+                    end_ms: computed_ms,
                 }],
                 fitted: true,
                 ..GpuDone::default()

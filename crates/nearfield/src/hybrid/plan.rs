@@ -162,6 +162,8 @@ pub(super) struct WorkState {
     /// Neighbours per pair tested on either lane.
     hits: [Option<f64>; 2],
     calm: Calm,
+    /// What both lanes needed before their subregions, in the last step of both.
+    setups: [f64; 2],
     steps: u64,
     last: Measured,
 }
@@ -177,6 +179,7 @@ impl WorkState {
             cost_ms: 0.0,
             hits: [None; 2],
             calm: Calm::default(),
+            setups: [0.0; 2],
             steps: 0,
             last: Measured::default(),
         })
@@ -297,6 +300,16 @@ impl WorkState {
         }
         self.cost_ms = begin.elapsed().as_secs_f64() * 1e3;
         Ok(())
+    }
+
+    /// Milliseconds that both lanes need before they begin with their subregions, as last known.
+    pub(super) fn setups(&self) -> [f64; 2] {
+        self.setups
+    }
+
+    /// A step of both lanes has shown them.
+    pub(super) fn set_up(&mut self, setups: [f64; 2]) {
+        self.setups = setups;
     }
 
     /// A step was done that teaches nothing.

@@ -175,10 +175,17 @@ impl Engine {
                     None => LaneTimes::whole(gpu_ms),
                 };
                 let fault = failed.then_some(Fault::Lost);
-                step_times(planned, &cpu, &gpu, seen.recovery_ms, fault)
+                step_times(
+                    planned,
+                    (&cpu, &gpu),
+                    state.setups(),
+                    seen.recovery_ms,
+                    fault,
+                )
             }
         };
         trace::subregions(planned, &times, seen.both, seen.gpu, step.began());
+        let setups = times.setup.map(|setup| setup.ms());
         let measured = Measured {
             share: planned.plan().share(),
             points: match failed {
@@ -189,6 +196,7 @@ impl Engine {
             total_ms: total_ms - step.planning_ms,
             planning_ms: step.planning_ms,
         };
+        state.set_up(setups);
         state.learn(&times, measured)
     }
 
@@ -208,8 +216,8 @@ impl Engine {
         let none = LaneTimes::default();
         let times = match (emulated, lane) {
             (Some(times), _) => times,
-            (None, Lane::Cpu) => step_times(planned, &took, &none, 0.0, None),
-            (None, Lane::Gpu) => step_times(planned, &none, &took, 0.0, None),
+            (None, Lane::Cpu) => step_times(planned, (&took, &none), state.setups(), 0.0, None),
+            (None, Lane::Gpu) => step_times(planned, (&none, &took), state.setups(), 0.0, None),
         };
         let points = match lane {
             Lane::Cpu => [targets, 0],

@@ -1,9 +1,8 @@
 //! From clocks to what controllers learn from.
 //!
 //! A controller wants to know how long each subregion took on each lane. What a lane does for all its
-//! subregions together (sorting, counting, bringing data over) is divided evenly among those it has
-//! work in, so that costs of starting at all are seen as what they are: paid once a subregion at
-//! most, and not at all by a lane that does nothing.
+//! subregions together (sorting, counting, bringing data over) is its setup: paid once by a lane that
+//! has any work.
 
 use super::{OF_CPU, plan::Planned, report::LaneReport};
 use crate::gpu::GpuDone;
@@ -99,44 +98,44 @@ impl LaneTimes {
         Self { total_ms, own_ms }
     }
 
-    /// Consecutive spans of the subregions that the lane has work in, which together take as long as
-    /// the lane did.
-    fn spans(&self, loads: &[Load]) -> Vec<Span> {
-        let active = loads.iter().filter(|load| !load.is_empty()).count();
+    /// The setup, and after it consecutive spans of the subregions that the lane has work in; together
+    /// they take as long as the lane did. `usual` is the lane's setup where only the whole is known.
+    fn spans(&self, loads: &[Load], usual: f64) -> (Span, Vec<Span>) {
+        let has_work = |subregion: usize| !loads[subregion].is_empty();
         let work: f64 = loads.iter().map(|load| load.work() as f64).sum();
         let own = |subregion: usize| self.own_ms.get(subregion).copied().unwrap_or(0.0);
-        let known: f64 = (0..loads.len())
-            .filter(|&subregion| !loads[subregion].is_empty())
-            .map(own)
-            .sum();
-        // Nothing may be known, or clocks may disagree by a little.
-        let by_work = known <= 0.0 || known > self.total_ms;
-        let scale = if known > self.total_ms {
-            self.total_ms / known
-        } else {
-            1.0
+        let known: f64 = (0..loads.len()).filter(|&s| has_work(s)).map(own).sum();
+        if !(0..loads.len()).any(has_work) {
+            return (Span::default(), vec![Span::default(); loads.len()]);
+        }
+        let setup_ms = match known > 0.0 {
+            // Clocks may disagree by a little.
+            true => (self.total_ms - known).max(0.0),
+            false => usual.min(0.9 * self.total_ms),
         };
-        let common = (self.total_ms - known * scale).max(0.0) / active.max(1) as f64;
-        let mut now = 0.0;
-        loads
-            .iter()
-            .enumerate()
-            .map(|(subregion, load)| {
-                if load.is_empty() {
-                    return Span::default();
-                }
-                let start_ms = now;
-                now += match by_work && known <= 0.0 {
-                    true if work > 0.0 => self.total_ms * load.work() as f64 / work,
-                    true => self.total_ms / active.max(1) as f64,
-                    false => own(subregion) * scale + common,
+        let rest = self.total_ms - setup_ms;
+        let mut now = setup_ms;
+        let spans = loads.iter().enumerate().map(|(subregion, load)| {
+            if load.is_empty() {
+                return Span::default();
+            }
+            let start_ms = now;
+            now += rest
+                * match known > 0.0 {
+                    true => own(subregion) / known,
+                    false => load.work() as f64 / work.max(1.0),
                 };
-                Span {
-                    start_ms,
-                    end_ms: now,
-                }
-            })
-            .collect()
+            Span {
+                start_ms,
+                end_ms: now,
+            }
+        });
+        let spans = spans.collect();
+        let setup = Span {
+            start_ms: 0.0,
+            end_ms: setup_ms,
+        };
+        (setup, spans)
     }
 }
 
@@ -183,18 +182,18 @@ impl GpuDone {
     }
 }
 
-/// What a controller learns from.
+/// What a controller learns from; `usual` are the setups of both lanes as they were last known.
 pub(super) fn step_times(
     planned: &Planned,
-    cpu: &LaneTimes,
-    gpu: &LaneTimes,
+    (cpu, gpu): (&LaneTimes, &LaneTimes),
+    usual: [f64; 2],
     recovery_ms: f64,
     fault: Option<Fault>,
 ) -> StepTimes {
     let loads =
         |of: fn(&Stage) -> Load| -> Vec<Load> { planned.plan().stages().iter().map(of).collect() };
-    let cpu_spans = cpu.spans(&loads(|stage| stage.cpu.load));
-    let gpu_spans = gpu.spans(&loads(|stage| stage.gpu.load));
+    let (cpu_setup, cpu_spans) = cpu.spans(&loads(|stage| stage.cpu.load), usual[0]);
+    let (gpu_setup, gpu_spans) = gpu.spans(&loads(|stage| stage.gpu.load), usual[1]);
     StepTimes {
         cpu: cpu_spans,
         gpu: (gpu_spans.into_iter())
@@ -203,6 +202,7 @@ pub(super) fn step_times(
                 ..GpuSpans::default()
             })
             .collect(),
+        setup: [cpu_setup, gpu_setup],
         recovery: Span {
             start_ms: cpu.total_ms,
             end_ms: cpu.total_ms + recovery_ms,
@@ -226,28 +226,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_common_is_divided_among_subregions_with_work() {
+    fn what_subregions_do_not_explain_is_setup() {
         let times = LaneTimes {
             total_ms: 10.0,
             own_ms: vec![1.0, 5.0, 3.0],
         };
-        let spans = times.spans(&[load(2), load(0), load(6)]);
-        assert_eq!(spans[0].ms(), 4.0);
+        let (setup, spans) = times.spans(&[load(2), load(0), load(6)], 0.5);
+        assert_eq!(setup.end_ms, 6.0);
+        assert_eq!((spans[0].start_ms, spans[0].end_ms), (6.0, 7.0));
         assert_eq!(spans[1], Span::default());
-        assert_eq!((spans[2].start_ms, spans[2].end_ms), (4.0, 10.0));
+        assert_eq!(spans[2].end_ms, 10.0);
     }
 
     #[test]
     fn without_more_knowledge_work_decides() {
-        let spans = LaneTimes::whole(8.0).spans(&[load(1), load(3)]);
-        assert_eq!((spans[0].ms(), spans[1].end_ms), (2.0, 8.0));
+        let (setup, spans) = LaneTimes::whole(8.0).spans(&[load(1), load(3)], 2.0);
+        assert_eq!(
+            (setup.end_ms, spans[0].ms(), spans[1].end_ms),
+            (2.0, 1.5, 8.0)
+        );
         // Clocks that say more than the whole are scaled down.
         let times = LaneTimes {
             total_ms: 6.0,
             own_ms: vec![4.0, 8.0],
         };
-        let spans = times.spans(&[load(1), load(1)]);
-        assert_eq!((spans[0].ms(), spans[1].end_ms), (2.0, 6.0));
+        let (setup, spans) = times.spans(&[load(1), load(1)], 2.0);
+        assert_eq!(
+            (setup.end_ms, spans[0].ms(), spans[1].end_ms),
+            (0.0, 2.0, 6.0)
+        );
+        let (setup, spans) = times.spans(&[load(0)], 2.0);
+        assert_eq!((setup, spans[0]), (Span::default(), Span::default()));
     }
 
     #[test]

@@ -22,6 +22,8 @@ use std::collections::VecDeque;
 
 /// Steps remembered.
 const MEMORY: usize = 16;
+/// Setups of a lane that are remembered.
+const SETUPS: usize = 5;
 /// Weight of a step relative to the one after it.
 const FADING: f64 = 0.9;
 /// Beyond this factor a step is doubted.
@@ -51,6 +53,8 @@ pub(super) struct Knowledge {
     older: [Option<Record>; REGIMES],
     /// By lane and regime.
     biases: [[Bias; REGIMES]; 2],
+    /// By lane, the latest setups last.
+    setups: [VecDeque<f64>; 2],
 }
 
 impl Knowledge {
@@ -59,6 +63,15 @@ impl Knowledge {
         let record = Record::new(plan, times);
         let samples = Record::samples(plan, times);
         let regime = record.regime;
+        let worked = [times.cpu_ms(), times.gpu_ms()];
+        for (lane, setups) in self.setups.iter_mut().enumerate() {
+            if worked[lane] > 0.0 {
+                setups.push_back(times.setup[lane].ms());
+            }
+            if setups.len() > SETUPS {
+                setups.pop_front();
+            }
+        }
         self.history.push_back(record);
         if self.history.len() > MEMORY
             && let Some(old) = self.history.pop_front()
@@ -166,6 +179,11 @@ impl Knowledge {
     /// What a stage costs; `None` before it has been seen.
     pub(super) fn cost(&self, stage: usize) -> Option<&Cost> {
         self.fits[stage].cost()
+    }
+
+    /// Milliseconds that a lane needs before it begins with its subregions: the median of the latest.
+    pub(super) fn setup(&self, lane: Lane) -> f64 {
+        median(self.setups[lane as usize].iter().copied()).unwrap_or(0.0)
     }
 
     /// Factor by which a lane as a whole differs from what its stages add up to.

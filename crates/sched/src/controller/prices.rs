@@ -99,9 +99,13 @@ impl<'a> Prices<'a> {
             ..StepTimes::default()
         };
         let regime = Regime::of(cpu_works, gpu_works);
+        let whole = |lane: Lane, works: bool, ms: f64| match works {
+            true => self.knowledge.setup(lane) + ms * self.knowledge.factor(lane, regime),
+            false => 0.0,
+        };
         Predicted {
-            cpu: cpu_ms * self.knowledge.factor(Lane::Cpu, regime),
-            gpu: gpu.gpu_ms() * self.knowledge.factor(Lane::Gpu, regime),
+            cpu: whole(Lane::Cpu, cpu_works, cpu_ms),
+            gpu: whole(Lane::Gpu, gpu_works, gpu.gpu_ms()),
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Record {
     /// The CPU lane's work, and in how many subregions.
     cpu: (Amounts, usize),
     gpu: Vec<GpuAmounts>,
-    /// Measured milliseconds of both lanes.
+    /// Measured milliseconds of both lanes, setup left out.
     pub(super) lanes: [f64; 2],
     pub(super) regime: Regime,
     /// Whether each stage counts.
@@ -73,7 +73,10 @@ impl Record {
         Self {
             cpu,
             gpu: gpu.collect(),
-            lanes: [times.cpu_ms(), times.gpu_ms()],
+            lanes: [
+                times.cpu_ms() - times.setup[0].ms(),
+                times.gpu_ms() - times.setup[1].ms(),
+            ],
             regime: Regime::of(
                 plan.stages().iter().any(|stage| !stage.cpu.load.is_empty()),
                 plan.stages().iter().any(|stage| !stage.gpu.load.is_empty()),

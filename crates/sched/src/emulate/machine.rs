@@ -147,8 +147,8 @@ impl Machine {
         let mut times = StepTimes {
             cpu: in_turn(cpu),
             gpu: overlapped(gpu),
-            recovery: Span::default(),
             fault,
+            ..StepTimes::default()
         };
         if rest > 0.0 {
             // The CPU lane goes on with the rest when it has done its own and knows of the fault.

@@ -344,7 +344,8 @@ fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<d
     let up = Axis::logarithmic(crowded().map(|found| found.milliseconds));
     save_png(path, (1500, 760), |area| {
         let area = area.margin(14 * DETAIL, 8 * DETAIL, 14 * DETAIL, 26 * DETAIL);
-        let panels = area.split_evenly((1, 2));
+        let (body, legend) = area.split_horizontally(1170 * DETAIL);
+        let panels = body.split_evenly((1, 2));
         for (panel, (work, heading)) in panels.iter().zip([
             (Work::Density, "Density: time per step, host to host"),
             (Work::Force, "Pressure and viscosity force"),
@@ -371,23 +372,16 @@ fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<d
                     .filter(|found| found.work == work && found.way == way.name)
                     .filter_map(|found| Some((found.crowding?, found.milliseconds)))
                     .collect();
-                chart
-                    .draw_series(LineSeries::new(places.iter().copied(), line))?
-                    .label(way.name)
-                    .legend(move |(x, y)| {
-                        PathElement::new([(x, y), (x + 40 * DETAIL as i32, y)], line)
-                    });
+                chart.draw_series(LineSeries::new(places, line))?;
             }
-            if work == Work::Density {
-                chart
-                    .configure_series_labels()
-                    .position(SeriesLabelPosition::UpperLeft)
-                    .margin(8 * DETAIL)
-                    .legend_area_size(44 * DETAIL)
-                    .label_font(text(21))
-                    .background_style(WHITE.mix(0.9))
-                    .draw()?;
-            }
+        }
+        for (row, way) in ways.iter().enumerate() {
+            let (x, y) = (4 * DETAIL as i32, ((60 + 34 * row as u32) * DETAIL) as i32);
+            let line = way.color.stroke_width(4 * DETAIL);
+            let end = x + 30 * DETAIL as i32;
+            legend.draw(&PathElement::new([(x, y), (end, y)], line))?;
+            let beside = (end + 8 * DETAIL as i32, y - 13 * DETAIL as i32);
+            legend.draw_text(way.name, &text(21), beside)?;
         }
         Ok(())
     })?;

@@ -9,11 +9,12 @@ use crate::{
     lists::{Block, ListWriter, out_of_memory, written},
     storage::Lender,
 };
+use nearfield_grid::SharedMut;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Targets that one thread looks at together when lists are joined.
-const MIN_LEN: usize = 1 << 14;
+const MIN_LEN: usize = 1 << 12;
 
 /// This lane's lists, kept between steps for their memory.
 #[derive(Debug, Default)]
@@ -82,17 +83,15 @@ impl NeighborLists {
 
     /// Puts both lanes' lists together: those of `ours` for the targets that were `taken`, all others
     /// as the other lane has left them in the first `theirs` entries, of which it wrote `written`.
+    /// `order` holds every target that was taken, and maybe others, once each.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] when lists that did not fit into the room find none; there are no lists
     /// then.
-    ///
-    /// # Panics
-    /// When a list of the other lane lies outside what it wrote.
     pub fn join(
         &mut self,
         ours: &mut ShareOfLists,
-        taken: &[AtomicBool],
+        (order, taken): (&[u32], &[AtomicBool]),
         (theirs, written): (usize, u64),
     ) -> Result<(), Error> {
         let theirs = theirs as u64;
@@ -101,29 +100,32 @@ impl NeighborLists {
             true => None,
             false => Some(self.take_in(theirs + ours.used, overflow)?),
         };
-        let mine = (&ours.start[..], &ours.count[..], taken);
-        self.pairs = (&mut *self.start, &mut *self.count)
-            .into_par_iter()
-            .zip((mine.0, mine.1, mine.2))
-            .with_min_len(MIN_LEN)
-            .map(|((start, count), (my_start, my_count, taken))| {
-                if taken.load(Ordering::Relaxed) {
-                    // Starts in overflow blocks are resolved to places in the whole storage.
-                    *start = match &moved {
-                        Some(moved) if moved.is_block(*my_start) => moved.resolve(*my_start),
-                        _ => theirs + my_start,
-                    };
-                    *count = *my_count;
-                } else {
-                    let end = start.checked_add(u64::from(*count));
-                    assert!(
-                        end.is_some_and(|end| end <= written),
-                        "a list lies outside the entries"
-                    );
+        let targets = self.start.len().min(self.count.len());
+        let (start, count) = (
+            SharedMut::new(&mut self.start),
+            SharedMut::new(&mut self.count),
+        );
+        let own: u64 = (order.par_iter().with_min_len(MIN_LEN))
+            .map(|&target| {
+                let target = target as usize;
+                if target >= targets || !taken[target].load(Ordering::Relaxed) {
+                    return 0;
                 }
-                u64::from(*count)
+                let (my_start, my_count) = (ours.start[target], ours.count[target]);
+                // Starts in overflow blocks are resolved to places in the whole storage.
+                let place = match &moved {
+                    Some(moved) if moved.is_block(my_start) => moved.resolve(my_start),
+                    _ => theirs + my_start,
+                };
+                // SAFETY: there is such a target, and the caller names it once.
+                unsafe {
+                    start.write(target, place);
+                    count.write(target, my_count);
+                }
+                u64::from(my_count)
             })
             .sum();
+        self.pairs = written + own;
         Ok(())
     }
 }

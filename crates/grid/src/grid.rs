@@ -20,6 +20,8 @@ const CELLS_PER_POINT: usize = 8;
 const SMALL_TABLE: usize = 1 << 16;
 /// Points that one thread looks at together when only a part of them is sorted.
 const PART: usize = 1 << 13;
+/// Cells up to here are told by fewer operations.
+const NEAR: i64 = 1 << 30;
 
 /// Sorted points of one set and the table of their cells.
 ///
@@ -340,21 +342,33 @@ impl Grid {
         Ok(())
     }
 
-    /// Sorts only the points in cells that `keep` says yes to; they keep the indices that they have
-    /// among all. For domains without periodic axes, in single precision.
+    /// Sorts only the points, of positions within `bounds`, in cells that `keep` says yes to; they keep
+    /// the indices that they have among all. For domains without periodic axes, in single precision.
     ///
     /// # Errors
     /// As [`build`](Self::build), and those of [`Bounds::of`].
     pub fn build_part(
         &mut self,
         positions: &[[f32; 3]],
+        bounds: &Bounds,
         lattice: &Lattice,
         keep: impl Fn(Cell) -> bool + Sync,
     ) -> Result<(), Error> {
+        if positions.is_empty() {
+            return self.build(positions.into(), Bounds::EMPTY, lattice);
+        }
         let _span = tracing::debug_span!("grid.part", points = positions.len()).entered();
         let mut kept = std::mem::take(&mut self.kept);
-        let built = kept
-            .choose(positions, |point| keep(lattice.cell(point)))
+        let (low, high, _) = lattice.cells_within(bounds);
+        let near = |cell: i64| (-NEAR..NEAR).contains(&cell);
+        let fast = lattice.open_scale();
+        let chosen = match fast.filter(|_| low.into_iter().chain(high).all(near)) {
+            Some(scale) => kept.choose(positions, |point| {
+                keep(point.map(|x| scale.cell(f64::from(x)) as i64))
+            }),
+            None => kept.choose(positions, |point| keep(lattice.cell(point))),
+        };
+        let built = chosen
             .and_then(|()| Bounds::of((&kept.positions).into(), lattice.domain()))
             .and_then(|bounds| self.build((&kept.positions).into(), bounds, lattice));
         if built.is_ok() {

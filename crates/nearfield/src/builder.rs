@@ -79,7 +79,7 @@ impl Builder {
         self
     }
 
-    /// Worker threads of the CPU lane; 0, the default, for one per core.
+    /// Worker threads of the CPU lane; 0, the default, for one per core, or one less beside a GPU.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -195,7 +195,14 @@ impl Builder {
             Device::Hybrid(_) | Device::Emulated(_) => Some(HybridSide::new(&self)?),
             _ => None,
         };
-        let lane = CpuLane::new(self.threads)?;
+        // A core is left to the thread that drives the GPU.
+        let threads = match (self.threads, self.device) {
+            (0, Device::Hybrid(_)) => {
+                std::thread::available_parallelism().map_or(0, |all| (all.get() - 1).max(1))
+            }
+            (threads, _) => threads,
+        };
+        let lane = CpuLane::new(threads)?;
         let lane = match self.simd {
             Some(level) => lane.with_level(level),
             None => lane,

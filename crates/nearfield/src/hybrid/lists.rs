@@ -146,7 +146,7 @@ impl Engine {
         let cpu_share = share(planned, (taken, spent), (OF_CPU, u8::MAX));
         let kind = self.settings.lists;
         let cpu = || {
-            let of = self.sets_of_share((hybrid, sorted), planned, work)?;
+            let of = self.sets_of_share((hybrid, &mut *sorted), planned, work)?;
             let of = PairOfSets {
                 share: Some(cpu_share),
                 ..of
@@ -181,8 +181,10 @@ impl Engine {
             self.lists_by_cpu(work, lists)?;
             recovery_ms = step.clock.ms() - begin;
         } else {
+            let of = self.sets_of_share((hybrid, sorted), planned, work)?;
+            let order = &of.targets.points().index()[..of.targets.points().len()];
             self.lane
-                .install(|| lists.join(ours, taken, (theirs, done.pairs)))?;
+                .install(|| lists.join(ours, (order, taken), (theirs, done.pairs)))?;
         }
         if !both.failed {
             let found = match done.fitted {

@@ -325,9 +325,9 @@ impl Engine {
                 let positions = positions.as_chunks::<3>().0;
                 let (lattice, grid) = (plan.lattice().0, &mut part.grid);
                 let keep = |cell| needed.part(cell) == 1;
-                let built = self
-                    .lane
-                    .install(|| grid.build_part(positions, lattice, keep));
+                let bounds = set.grid.bounds();
+                let built =
+                    (self.lane).install(|| grid.build_part(positions, bounds, lattice, keep));
                 built.map_err(|source| Error::Positions {
                     set: PointSetId(number),
                     source,

@@ -386,7 +386,13 @@ fn layout(
             .iter()
             .try_fold(1usize, |all, &dim| all.checked_mul(dim as usize));
         let most = SMALL_MAP.max(SPREAD * bricks.as_slice().len());
-        if map.is_some_and(|map| map <= most) || edge > 1 << 30 {
+        if map.is_none_or(|map| map > most) && edge > 1 << 29 {
+            // Cells as far apart as cells can be: one lane has to do.
+            let nothing = Bricks::new([], &near, edge)?;
+            let layout = Layout::new(nothing, settings.subregions, traffic)?;
+            return Ok((layout, edge));
+        }
+        if map.is_some_and(|map| map <= most) {
             let layout = Layout::with_ties(bricks, settings.subregions, traffic, Ties::Compact)?;
             return Ok((layout, edge));
         }

@@ -8,13 +8,14 @@
 //! Lanes together are given steps to settle first. Without a GPU the hybrid ways run on an emulated
 //! device, whose own clock says what they take, and the GPU's ways are left out.
 //!
-//! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes).
+//! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes). `--from lanes.json` draws
+//! such results again.
 
 use nearfield::{Policy, SphDensity, SphForce, Strategy, WendlandC2, prelude::*};
 use nearfield_plot::{COOL, DETAIL, INK, WARM, axis, axis::Axis, save_png, text};
 use nearfield_testkit::cloud::{Cloud, drift};
 use plotters::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{error::Error as StdError, path::PathBuf, time::Instant};
 
 /// A step may take this long before its way is timed with few repetitions.
@@ -22,6 +23,8 @@ const SLOW_MS: f64 = 60.0;
 
 struct Options {
     quick: bool,
+    /// Results to be drawn again instead of timing anything.
+    from: Option<PathBuf>,
     output: PathBuf,
     points: usize,
 }
@@ -29,6 +32,7 @@ struct Options {
 fn options() -> Result<Options, String> {
     let mut found = Options {
         quick: false,
+        from: None,
         output: "lanes".into(),
         points: 1_000_000,
     };
@@ -39,13 +43,14 @@ fn options() -> Result<Options, String> {
             // What cargo adds.
             "--bench" => {}
             "--quick" => (found.quick, found.points) = (true, 20_000),
+            "--from" => found.from = Some(value()?.into()),
             "--output" => found.output = value()?.into(),
             "--points" => {
                 found.points = value()?.parse().map_err(|_| "--points needs a number")?;
             }
             _ => {
                 return Err(format!(
-                    "unknown flag {flag}: there are --quick, --output and --points"
+                    "unknown flag {flag}: there are --quick, --output, --points and --from"
                 ));
             }
         }
@@ -186,7 +191,7 @@ fn ways(gpu: bool) -> Vec<Way> {
     ways
 }
 
-#[derive(Clone, Copy, PartialEq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Work {
     Density,
@@ -194,19 +199,19 @@ enum Work {
 }
 
 /// What was found.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Found {
     cloud: String,
     points: usize,
     radius: f32,
     crowding: Option<f64>,
     work: Work,
-    way: &'static str,
+    way: String,
     milliseconds: f64,
     /// The CPU lane's share of the pairs tested.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     theta: Option<f64>,
 }
 
@@ -296,7 +301,7 @@ fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearf
         radius: scene.radius,
         crowding: scene.crowding,
         work,
-        way: way.name,
+        way: way.name.to_owned(),
         milliseconds: times[times.len() / 2],
         share: lanes.map(|lanes| lanes.share),
         theta: lanes.map(|lanes| lanes.theta),
@@ -305,6 +310,11 @@ fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearf
 
 fn main() -> Result<(), Box<dyn StdError>> {
     let options = options()?;
+    if let Some(from) = &options.from {
+        let all: Vec<Found> = serde_json::from_str(&std::fs::read_to_string(from)?)?;
+        std::fs::create_dir_all(&options.output)?;
+        return draw(&options.output.join("lanes.png"), &ways(true), &all);
+    }
     let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
         Ok(_) => true,
         Err(error) => {

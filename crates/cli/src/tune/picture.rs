@@ -218,7 +218,11 @@ impl Picture<'_> {
         let mut line = |way: Way, style: ShapeStyle| -> Result<(), Fault<B>> {
             let shown = |place: &(f64, f64)| !by_theta || place.0 >= self.from;
             let way: Way = way.into_iter().filter(shown).collect();
-            chart.draw_series(LineSeries::new(way, style)).map(|_| ())
+            // Piece by piece: where places lie close together, joints of one line would shoot out.
+            let pieces = way
+                .windows(2)
+                .map(|ends| PathElement::new(ends.to_vec(), style));
+            chart.draw_series(pieces).map(|_| ())
         };
         if !by_theta {
             for other in &self.others {

@@ -90,7 +90,7 @@ impl CpuLane {
     }
 
     /// Writes the lists of a [share](PairOfSets::share) into `room`, while another lane writes those
-    /// of the other targets; [`JointLists::join`] puts both together.
+    /// of the other targets; [`NeighborLists::join`] puts both together.
     ///
     /// # Errors
     /// As [`search`](Self::search).

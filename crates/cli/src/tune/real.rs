@@ -9,7 +9,7 @@ use crate::{
     bench::{Order, Steps, Subject},
     failure::Failure,
 };
-use nearfield::{Device, Engine, Policy, WorkReport};
+use nearfield::{Device, Engine, Policy, Strategy, WorkReport};
 use nearfield_sched::{
     Ties,
     tune::{Row, Settled},
@@ -28,7 +28,12 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
     let (cells, near) = cells(task)?;
     let mut combinations = Vec::new();
     for (edge, subregions) in task.combinations() {
-        let layout = layout(task, &cells, &near, (edge, subregions), Ties::Compact)?;
+        // As engines break ties with this strategy.
+        let ties = match task.strategy {
+            Strategy::Flat | Strategy::Auto => Ties::Compact,
+            _ => Ties::Even,
+        };
+        let layout = layout(task, &cells, &near, (edge, subregions), ties)?;
         let mut lanes = Lanes::new(task, number, (edge, subregions))?;
         let mut sweep = Vec::new();
         for theta in layout.thetas(task.rows) {

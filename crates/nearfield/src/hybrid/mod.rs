@@ -30,14 +30,14 @@ pub use report::{LaneReport, WorkReport};
 pub(crate) use times::Piece;
 pub(crate) use values::Values;
 
-use crate::{Builder, Device, Engine, Error, PointSetId, gpu::GpuSide};
+use crate::{Builder, Device, Engine, Error, PointSetId, Strategy, gpu::GpuSide};
 use emulated::EmulatedDevice;
 use nearfield_cpu::{PairOfSets, SetRadii, Share, ShareOfLists, Spent};
 use nearfield_grid::{Grid, Lattice};
-use nearfield_sched::{Controller, Crew, Policy, StepTimes, Traffic};
+use nearfield_sched::{Controller, Crew, Policy, StepTimes, Ties, Traffic};
 use plan::WorkState;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, Ordering},
@@ -68,6 +68,7 @@ struct Settings {
     policy: Policy,
     brick_edge: u32,
     subregions: usize,
+    ties: Ties,
 }
 
 /// What one work at a time uses.
@@ -126,6 +127,12 @@ impl HybridSide {
                 policy: settings.policy,
                 brick_edge: settings.brick_edge,
                 subregions: settings.subregions,
+                // What a cell costs strategies that go from cell to cell depends on its points; for the
+                // others only the pairs count, and the CPU lane's bricks may as well lie together.
+                ties: match settings.strategy {
+                    Strategy::Flat | Strategy::Auto => Ties::Compact,
+                    _ => Ties::Even,
+                },
             },
             emulated,
             shared: Mutex::default(),
@@ -267,12 +274,12 @@ impl Engine {
         shared: &mut Shared,
         work: Work,
     ) -> Result<(Lanes, bool), Error> {
-        if !shared.works.contains_key(&work) {
-            let state = WorkState::new(hybrid.settings.policy).map_err(Error::Schedule)?;
-            shared.works.insert(work, state);
-        }
-        let Some(state) = shared.works.get_mut(&work) else {
-            return Ok((Lanes::Cpu, false));
+        let state = match shared.works.entry(work) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let state = WorkState::new(hybrid.settings.policy).map_err(Error::Schedule)?;
+                new.insert(state)
+            }
         };
         let points = [work.targets, work.sources].map(|set| self.sets[set].grid.len());
         if state.is_stale(points) {

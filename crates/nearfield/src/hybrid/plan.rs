@@ -6,7 +6,7 @@ use nearfield_cpu::PairOfSets;
 use nearfield_grid::{BrickParts, Grid, Lattice};
 use nearfield_sched::{
     Action, Bricks, CellLoad, Controller, Decision, Lane, Layout, Neighbourhood, Plan, Policy,
-    RowOffset, StepTimes, Ties, Traffic,
+    RowOffset, StepTimes, Traffic,
 };
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -393,7 +393,7 @@ fn layout(
             return Ok((layout, edge));
         }
         if map.is_some_and(|map| map <= most) {
-            let layout = Layout::with_ties(bricks, settings.subregions, traffic, Ties::Compact)?;
+            let layout = Layout::with_ties(bricks, settings.subregions, traffic, settings.ties)?;
             return Ok((layout, edge));
         }
         edge *= 2;

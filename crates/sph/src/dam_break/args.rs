@@ -30,8 +30,8 @@ pub struct Args {
     #[arg(long, value_name = "2|3", default_value = "3", value_parser = dimensions)]
     pub dim: Dimensions,
 
-    /// Where the neighbour engine runs: auto, cpu, gpu[:N], hybrid[:N] or
-    /// emulated[:KEY=VALUE,…]
+    /// Where the neighbour engine runs: auto, cpu, gpu, gpu:N, hybrid, hybrid:N, emulated or
+    /// emulated:KEY=VALUE,…
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Device,
 

@@ -39,6 +39,17 @@ impl BrickParts {
         })
     }
 
+    /// All cells belong to one part.
+    pub fn everywhere(part: u8) -> Self {
+        Self {
+            edge: 1,
+            first: [0; 3],
+            dims: [0; 3],
+            parts: Vec::new(),
+            elsewhere: part,
+        }
+    }
+
     /// Cells of a brick along each axis.
     pub fn edge(&self) -> u32 {
         self.edge
@@ -180,8 +191,12 @@ mod tests {
         assert!(BrickParts::new(1, [0; 3], [2, 2, 2], 0, 7).is_none());
         assert!(BrickParts::new(1, [0; 3], [u32::MAX; 3], 0, usize::MAX).is_none());
         assert!(BrickParts::new(0, [0; 3], [1; 3], 0, 8).is_none());
-        let empty = BrickParts::new(1, [0; 3], [0; 3], 4, 0).unwrap();
-        assert_eq!(empty.part([0; 3]), 4);
+        for empty in [
+            BrickParts::new(1, [0; 3], [0; 3], 4, 0).unwrap(),
+            BrickParts::everywhere(4),
+        ] {
+            assert_eq!(empty.part([0; 3]), 4);
+        }
     }
 
     #[test]

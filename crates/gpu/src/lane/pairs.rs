@@ -261,6 +261,7 @@ impl GpuLane {
         )?;
         fits("results", results.len(), targets * program.outputs)?;
         let identity = program.reduce.identity();
+        scratch.marks = None;
         if of.is_empty() {
             results.fill(identity);
             return Ok(());

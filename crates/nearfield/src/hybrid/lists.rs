@@ -3,7 +3,7 @@
 use super::{
     BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
     emulated::{EmulatedDevice, Marks, OwnLender, pair},
-    is_taken,
+    is_taken, locked,
     plan::Planned,
     share,
     step::{Seen, Step, Whole, gpu_part, on_both},
@@ -16,7 +16,7 @@ use crate::{
 use nearfield_cpu::{JointLists, ListKind, PairOfSets};
 use nearfield_gpu::HostLists;
 use nearfield_sched::Lane;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 impl Engine {
     /// Writes all lists that are out of date; false when a single lane has to.
@@ -313,8 +313,4 @@ impl<'a> ListsOnEmulated<'a> {
             ..GpuDone::default()
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -152,11 +152,11 @@ impl HybridSide {
 
     /// Positions were placed, which took so long.
     pub(crate) fn placed(&self, took: Duration) {
-        *self.placing.lock().unwrap_or_else(PoisonError::into_inner) += took;
+        *locked(&self.placing) += took;
     }
 
     fn take_placing(&self) -> Duration {
-        std::mem::take(&mut *self.placing.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *locked(&self.placing))
     }
 
     /// Whether the device has work in the next step, as far as is known.
@@ -398,4 +398,9 @@ fn share<'a>(
 /// Whether the CPU lane has a target's result.
 fn is_taken(taken: &AtomicBool) -> bool {
     taken.load(Ordering::Relaxed)
+}
+
+/// What a mutex holds, whatever a thread that had it did.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

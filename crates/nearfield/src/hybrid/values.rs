@@ -3,7 +3,7 @@
 use super::{
     BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
     emulated::{EmulatedDevice, Marks, pair},
-    is_taken,
+    is_taken, locked,
     plan::Planned,
     share,
     step::{Seen, Step, Whole, gpu_part, on_both},
@@ -16,7 +16,7 @@ use nearfield_cpu::{CpuLane, PairOfSets};
 use nearfield_sched::Lane;
 use rayon::prelude::*;
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Instant,
 };
 
@@ -289,8 +289,4 @@ impl<'a, V: Values> ValuesOnEmulated<'a, V> {
         }
         Ok(())
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

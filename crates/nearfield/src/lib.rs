@@ -51,6 +51,7 @@
 //! and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than round
 //! them.
 
+mod batches;
 mod builder;
 mod chunks;
 mod device;
@@ -63,11 +64,13 @@ mod lazy;
 mod lists;
 mod radii;
 mod report;
+mod report_json;
 pub mod resident;
 mod sets;
 mod traverse;
 mod verlet;
 
+pub use batches::PairBatch;
 pub use builder::Builder;
 pub use chunks::{ListChunk, ListChunks};
 pub use device::{Device, ParseDeviceError};

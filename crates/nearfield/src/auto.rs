@@ -94,6 +94,7 @@ impl Engine {
                         (self.gpu, self.hybrid) = (Some(gpu), Some(hybrid));
                         self.reason =
                             "a GPU is there; the lanes' times decide who does what".to_owned();
+                        self.announce();
                     }
                     Err(error) => self.do_without_gpu(&error),
                 }
@@ -103,8 +104,8 @@ impl Engine {
     }
 
     fn do_without_gpu(&mut self, why: &str) {
-        tracing::debug!(name: "engine.no_gpu", why);
         self.reason = format!("the CPU lane: the GPU cannot be used: {why}");
+        self.announce();
     }
 
     /// Hands the sets to the GPU that it does not have yet: those that have not moved since it is

@@ -238,13 +238,6 @@ impl Builder {
             Some(level) => lane.with_level(level),
             None => lane,
         };
-        tracing::debug!(
-            name: "engine.device",
-            device = %self.device,
-            reason = %reason,
-            threads = lane.threads(),
-            simd = lane.level().name(),
-        );
         let parts = Parts {
             lane,
             gpu,
@@ -252,7 +245,9 @@ impl Builder {
             later,
             reason,
         };
-        Ok(Engine::new(self, lattice, parts))
+        let engine = Engine::new(self, lattice, parts);
+        engine.announce();
+        Ok(engine)
     }
 
     /// Refuses what no step can be divided by, whatever the device.

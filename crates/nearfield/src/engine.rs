@@ -67,6 +67,17 @@ impl Engine {
         }
     }
 
+    /// Says in the trace what it runs on.
+    pub(crate) fn announce(&self) {
+        tracing::debug!(
+            name: "engine.device",
+            device = %self.settings.device,
+            reason = self.reason,
+            threads = self.lane.threads(),
+            simd = self.lane.level().name(),
+        );
+    }
+
     /// Adds a point set. It searches every set and is searched by every set, itself included,
     /// until [`set_active`](Self::set_active) says otherwise.
     ///

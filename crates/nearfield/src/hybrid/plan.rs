@@ -292,10 +292,13 @@ impl WorkState {
             self.decision = None;
         }
         let decision = match self.decision.take() {
-            Some(decision) if decision.cuts.len() == subregions => decision,
+            Some(decision) if decision.cuts.len() == subregions => Decision {
+                cuts: self.controller.on_layout(&layout, &decision.cuts),
+                ..decision
+            },
             _ => self.controller.start(&layout),
         };
-        (self.points, self.age) = (points, 0);
+        (self.points, self.age, self.calm) = (points, 0, Calm::default());
         let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
         let parts = parts_of(&layout, &plan, edge);
         self.planned = Some(Planned {

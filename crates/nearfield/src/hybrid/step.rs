@@ -212,6 +212,7 @@ impl Engine {
         let Some(planned) = state.planned() else {
             return Ok(());
         };
+        trace::alone(planned);
         let took = LaneTimes::whole(total_ms - planning_ms);
         let none = LaneTimes::default();
         let times = match (emulated, lane) {

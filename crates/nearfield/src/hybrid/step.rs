@@ -171,7 +171,11 @@ impl Engine {
                 let threads = self.lane.threads_beside_another();
                 let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
                 let gpu = match seen.gpu {
-                    Some(done) => LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds),
+                    Some(done) => {
+                        let stages = planned.plan().stages().iter();
+                        let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
+                        LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(&loads)
+                    }
                     None => LaneTimes::whole(gpu_ms),
                 };
                 let fault = failed.then_some(Fault::Lost);

@@ -84,7 +84,9 @@ pub(super) fn subregions(
     }
     let (layout, plan) = (planned.layout(), planned.plan());
     let origin_ago = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let on_device = gpu.map(|done| done.spans(both.gpu_ms));
+    // Strategies that go from cell to cell do not tell subregions apart.
+    let told_apart = gpu.filter(|done| done.bounds.len() == plan.stages().len() + 1);
+    let on_device = told_apart.map(|done| done.spans(both.gpu_ms));
     let pairs = gpu.map_or(0, |done| done.pairs) as f64;
     let work: u64 = plan
         .stages()

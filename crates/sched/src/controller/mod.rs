@@ -33,6 +33,8 @@ pub enum Action {
     Start,
     /// As before.
     Keep,
+    /// As before, until the next step confirms or refutes what the last one seemed to show.
+    Wait,
     /// New thresholds.
     Move,
     /// One step aside to learn something; the next decision goes back.

@@ -148,7 +148,7 @@ impl Model {
     fn wait(&self, layout: &Layout, aside: Option<Vec<Cut>>, seen: String) -> Decision {
         match aside.filter(|cuts| cuts.len() == layout.subregions().len()) {
             Some(cuts) => Decision::new(cuts, Action::Explore, seen),
-            None => Decision::new(self.cuts(layout), Action::Keep, seen),
+            None => Decision::new(self.cuts(layout), Action::Wait, seen),
         }
     }
 

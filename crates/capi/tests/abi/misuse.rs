@@ -208,10 +208,8 @@ fn positions_that_cannot_be_used_are_named_and_leave_the_set_as_it_was() {
     assert!(text.contains("17") && text.contains("NaN"), "{text}");
     let mut points = 0;
     // SAFETY: the place is there.
-    assert_eq!(
-        unsafe { nf_points(made.engine, 0, &mut points) },
-        NfStatus::Ok
-    );
+    let asked = unsafe { nf_points(made.engine, 0, &mut points) };
+    assert_eq!(asked, NfStatus::Ok);
     assert_eq!(points, 1000);
     assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
 }
@@ -328,10 +326,8 @@ fn a_second_thread_may_read_but_not_change_or_free() {
             assert_eq!(nf_engine_free(meeting.engine), NfStatus::Busy);
             let mut radius = 0.0;
             // SAFETY: the place is there.
-            assert_eq!(
-                unsafe { nf_radius(meeting.engine, &mut radius) },
-                NfStatus::Ok
-            );
+            let asked = unsafe { nf_radius(meeting.engine, &mut radius) };
+            assert_eq!(asked, NfStatus::Ok);
             assert_eq!(radius, 1.5);
             meeting.done.wait();
         });

@@ -42,6 +42,7 @@
 //! runs, and sums are kept in sixteen partial sums at every level.
 
 mod aligned;
+mod all_pairs;
 mod candidates;
 mod coordinate;
 mod double;
@@ -64,6 +65,7 @@ mod stored;
 mod traverse;
 mod work;
 
+pub use all_pairs::{PairSumSettings, Sources};
 pub use coordinate::Coordinate;
 pub use error::Error;
 pub use geometry::{NeighborPair, PairGeometry};

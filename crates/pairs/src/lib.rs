@@ -7,12 +7,14 @@
 //! Per-point values go in as [`Field`]s, borrowed from the caller's arrays, and arrive in the
 //! kernel as its [`Target`](PairKernel::Target) and [`Source`](PairKernel::Source) types.
 
+mod all_pairs;
 mod channels;
 mod cuda;
 mod field;
 mod kernel;
 mod sph;
 
+pub use all_pairs::{Arithmetic, PairSum, Real, SampleGrid, SampleGridError, TILE};
 pub use channels::Channels;
 pub use cuda::Cuda;
 pub use field::Field;

@@ -1,4 +1,5 @@
-// Sums over all pairs. NF_REAL is the precision, NF_EXACT says how roots are computed.
+// Sums over all pairs. NF_REAL is the precision, NF_EXACT says how roots are computed, and NF_GUESSED
+// of how many of eight points of a row they are guessed.
 #include "all_pairs.cuh"
 
 constexpr int THREADS = 128;
@@ -37,4 +38,6 @@ NF_POINTS(all_pairs_potential_4, Potential, 4)
 NF_ROWS(all_pairs_rows_1, 1, 0)
 NF_ROWS(all_pairs_rows_4, 4, 0)
 NF_ROWS(all_pairs_rows_8, 8, 0)
+#if NF_GUESSED
 NF_ROWS(all_pairs_rows_8_mixed, 8, NF_GUESSED)
+#endif

@@ -69,10 +69,14 @@ __device__ __forceinline__ float add_by_guess(float sum, float x, float w) {
     return fused(w * y, cubic, sum);
 }
 
+// Sources whose terms are written one behind the other. Terms of many instructions gain nothing by it.
+template <class T, bool EXACT> constexpr int unrolled() { return sizeof(T) == 4 && !EXACT ? 8 : 1; }
+
 // Adds w/d to a target's sum.
 template <class T, bool EXACT> struct Potential {
     static constexpr int COMPONENTS = 1;
     static constexpr bool FACTORS = false;
+    static constexpr int UNROLLED = unrolled<T, EXACT>();
 
     template <bool SKIP> static __device__ __forceinline__ void add(T* sums, T, T, T, T d2, T w) {
         if (SKIP && !(d2 >= (EXACT ? Numbers<T>::LEAST : Numbers<T>::LEAST_NORMAL))) return;
@@ -85,6 +89,7 @@ template <class T, bool EXACT> struct Potential {
 template <class T, bool EXACT> struct Pull {
     static constexpr int COMPONENTS = 3;
     static constexpr bool FACTORS = !EXACT;
+    static constexpr int UNROLLED = unrolled<T, EXACT>();
 
     template <bool SKIP> static __device__ __forceinline__ void add(T* sums, T dx, T dy, T dz, T d2, T w) {
         if (SKIP && !(d2 >= (EXACT ? Numbers<T>::LEAST : Numbers<T>::LEAST_NORMAL))) return;
@@ -166,12 +171,9 @@ __device__ __forceinline__ void visit_tile(const Targets& targets, const Source<
     for (int k = 0; k < Targets::COUNT; k++) {
         for (int c = 0; c < Op::COMPONENTS; c++) sums[k][c] = T(0);
     }
-    if constexpr (SKIP) {
-        for (u32 j = 0; j < TILE; j++) targets.template meet<SKIP, ALIKE>(sums, tile[j]);
-    } else {
-        #pragma unroll 8
-        for (u32 j = 0; j < TILE; j++) targets.template meet<SKIP, ALIKE>(sums, tile[j]);
-    }
+    constexpr int UNROLLED = SKIP ? 1 : Op::UNROLLED;
+    #pragma unroll UNROLLED
+    for (u32 j = 0; j < TILE; j++) targets.template meet<SKIP, ALIKE>(sums, tile[j]);
 }
 
 template <class T, int N, int C> __device__ __forceinline__ bool all_finite(const T (&sums)[N][C]) {

@@ -65,7 +65,6 @@ mod stored;
 mod traverse;
 mod work;
 
-pub use all_pairs::{PairSumSettings, Sources};
 pub use coordinate::Coordinate;
 pub use error::Error;
 pub use geometry::{NeighborPair, PairGeometry};

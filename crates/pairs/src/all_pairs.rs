@@ -12,7 +12,10 @@
 //!   With a softening there is no such source; its potential at its own place is then w/ε.
 
 use bytemuck::Pod;
-use std::fmt;
+use std::{
+    fmt,
+    ops::{Add, Mul, Neg, Sub},
+};
 
 /// Sources that are added up one by one before the sum is added to the result.
 ///
@@ -22,7 +25,18 @@ pub const TILE: usize = 128;
 
 /// The precision of a sum: `f32` or `f64`.
 pub trait Real:
-    Pod + PartialOrd + Default + Send + Sync + fmt::Debug + fmt::Display + private::Sealed
+    Pod
+    + PartialOrd
+    + Default
+    + Send
+    + Sync
+    + fmt::Debug
+    + fmt::Display
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + private::Sealed
 {
     /// Name in messages, in file headers and on command lines.
     const NAME: &'static str;
@@ -103,6 +117,26 @@ impl PairSum {
             Self::Pull => 3,
         }
     }
+}
+
+/// A sum and how it is computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairSumSettings<T> {
+    /// What is summed.
+    pub sum: PairSum,
+    /// How roots are computed.
+    pub arithmetic: Arithmetic,
+    /// Softening ε, in the unit of the coordinates; 0 for none.
+    pub softening: T,
+}
+
+/// The sources of a sum: where they are, and a weight (mass, charge) each.
+#[derive(Debug, Clone, Copy)]
+pub struct Sources<'a, T> {
+    /// Positions.
+    pub points: &'a [[T; 3]],
+    /// As many weights.
+    pub weights: &'a [T],
 }
 
 /// Points at the nodes of a regular grid; x runs fastest.

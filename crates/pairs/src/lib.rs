@@ -9,13 +9,17 @@
 
 mod all_pairs;
 mod channels;
+mod charges;
 mod cuda;
 mod field;
 mod kernel;
 mod sph;
 
-pub use all_pairs::{Arithmetic, PairSum, Real, SampleGrid, SampleGridError, TILE};
+pub use all_pairs::{
+    Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, SampleGridError, Sources, TILE,
+};
 pub use channels::Channels;
+pub use charges::{ChargeField, ChargePotential};
 pub use cuda::Cuda;
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};

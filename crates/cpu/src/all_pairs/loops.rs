@@ -6,9 +6,9 @@
 //! Whether a source lies on a target is not asked for every pair: it makes the sum of a tile NaN or
 //! infinite, and such a tile is done again with the question.
 
-use super::{MOST_LANES, Sources, Wide, sums::Sum};
+use super::{MOST_LANES, Wide, sums::Sum};
 use crate::simd::{Simd, Task};
-use nearfield_pairs::{Real, TILE};
+use nearfield_pairs::{Real, Sources, TILE};
 use std::marker::PhantomData;
 
 /// Targets that a task works on: their coordinates and sums stay in the first-level cache.

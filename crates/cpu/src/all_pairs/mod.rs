@@ -21,7 +21,7 @@ mod wide;
 use crate::{CpuLane, Error, simd::with_level};
 use bytemuck::cast_slice;
 use loops::{CHUNK, ChunkTask, Levels, Targets};
-use nearfield_pairs::{Arithmetic, PairSum, Real, SampleGrid};
+use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use rayon::prelude::*;
 use std::{marker::PhantomData, ops::Range};
 use sums::{Potential, Pull, Sum};
@@ -32,48 +32,6 @@ pub(crate) const MOST_LANES: usize = 16;
 
 /// Points whose sums are taken, of a grid of the field, at a time: what they take beside the result.
 const FIELD_POINTS: usize = 1 << 16;
-
-/// The sources of a sum: where they are, and a weight (mass, charge) each.
-#[derive(Debug, Clone, Copy)]
-pub struct Sources<'a, T> {
-    /// Positions.
-    pub points: &'a [[T; 3]],
-    /// As many weights.
-    pub weights: &'a [T],
-}
-
-impl<'a, T: Real> Sources<'a, T> {
-    fn check(&self) -> Result<(), Error> {
-        match self.points.len() == self.weights.len() {
-            true => Ok(()),
-            false => Err(Error::FieldLength {
-                role: "source",
-                field: 0,
-                found: self.weights.len(),
-                expected: self.points.len(),
-            }),
-        }
-    }
-
-    /// The same as the type that it is.
-    fn of<U: Real>(self) -> Sources<'a, U> {
-        Sources {
-            points: cast_slice(self.points),
-            weights: cast_slice(self.weights),
-        }
-    }
-}
-
-/// A sum and how it is computed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PairSumSettings<T> {
-    /// What is summed.
-    pub sum: PairSum,
-    /// How roots are computed.
-    pub arithmetic: Arithmetic,
-    /// Softening ε, in the unit of the coordinates; 0 for none.
-    pub softening: T,
-}
 
 impl CpuLane {
     /// Sums over all `sources` for every target; [`PairSum::components`] numbers a target go to
@@ -89,7 +47,7 @@ impl CpuLane {
         sources: Sources<'_, T>,
         results: &mut [T],
     ) -> Result<(), Error> {
-        sources.check()?;
+        check_sources(&sources)?;
         check_results(results.len(), settings.sum.components() * targets.len())?;
         let _span = tracing::debug_span!(
             "cpu.sum_pairs",
@@ -101,12 +59,12 @@ impl CpuLane {
         match size_of::<T>() {
             4 => {
                 let e = settings.softening.double() as f32;
-                let call = Call::new(self, settings.sum, settings.arithmetic, e, sources.of());
+                let call = Call::new(self, settings.sum, settings.arithmetic, e, same(sources));
                 call.points(cast_slice(targets), bytemuck::cast_slice_mut(results));
             }
             _ => {
                 let e = settings.softening.double();
-                let call = Call::new(self, settings.sum, settings.arithmetic, e, sources.of());
+                let call = Call::new(self, settings.sum, settings.arithmetic, e, same(sources));
                 call.points(cast_slice(targets), bytemuck::cast_slice_mut(results));
             }
         }
@@ -125,7 +83,7 @@ impl CpuLane {
         sources: Sources<'_, T>,
         results: &mut [T],
     ) -> Result<(), Error> {
-        sources.check()?;
+        check_sources(&sources)?;
         let components = settings.sum.components();
         check_results(results.len(), components * rows.len() * grid.dims[0])?;
         if results.is_empty() {
@@ -150,16 +108,36 @@ impl CpuLane {
         match size_of::<T>() {
             4 => {
                 let e = settings.softening.double() as f32;
-                let call = Call::new(self, settings.sum, settings.arithmetic, e, sources.of());
+                let call = Call::new(self, settings.sum, settings.arithmetic, e, same(sources));
                 call.rows(grid, rows.start, bytemuck::cast_slice_mut(results));
             }
             _ => {
                 let e = settings.softening.double();
-                let call = Call::new(self, settings.sum, settings.arithmetic, e, sources.of());
+                let call = Call::new(self, settings.sum, settings.arithmetic, e, same(sources));
                 call.rows(grid, rows.start, bytemuck::cast_slice_mut(results));
             }
         }
         Ok(())
+    }
+}
+
+/// Sources as the type that they are.
+fn same<T: Real, U: Real>(sources: Sources<'_, T>) -> Sources<'_, U> {
+    Sources {
+        points: cast_slice(sources.points),
+        weights: cast_slice(sources.weights),
+    }
+}
+
+fn check_sources<T>(sources: &Sources<'_, T>) -> Result<(), Error> {
+    match sources.points.len() == sources.weights.len() {
+        true => Ok(()),
+        false => Err(Error::FieldLength {
+            role: "source",
+            field: 0,
+            found: sources.weights.len(),
+            expected: sources.points.len(),
+        }),
     }
 }
 
@@ -179,7 +157,7 @@ struct Call<'a, T> {
     sources: Sources<'a, T>,
 }
 
-impl<'a, T: Levels + std::ops::Mul<Output = T>> Call<'a, T> {
+impl<'a, T: Levels> Call<'a, T> {
     fn new(
         lane: &'a CpuLane,
         sum: PairSum,

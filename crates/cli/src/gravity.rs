@@ -84,7 +84,7 @@ struct Summary {
     precision: &'static str,
     exact: bool,
     device: String,
-    reason: &'static str,
+    reason: String,
     energy_before: Energies,
     energy_after: Energies,
     energy_change: f64,

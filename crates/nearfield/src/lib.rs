@@ -54,6 +54,7 @@
 //! them.
 
 mod all_pairs;
+mod auto;
 mod builder;
 mod chunks;
 mod device;

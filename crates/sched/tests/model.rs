@@ -109,8 +109,9 @@ fn jitter_of_5_percent_moves_it_little() {
             late.sort_by(f64::total_cmp);
             let median = late[late.len() / 2];
             let what = || format!("{name}, machine {seed}\n{}", story(&steps, best));
+            // Of a few samples 5 % of jitter leave a doubt of 3 %, within which either may be kept.
             assert!(
-                median <= best * 1.03,
+                median <= best * 1.04,
                 "median {median}, best {best}: {}",
                 what()
             );
@@ -119,7 +120,8 @@ fn jitter_of_5_percent_moves_it_little() {
                 "median {median}, one lane {single}: {}",
                 what()
             );
-            let far = steps[8..]
+            // Until then it also tries out what either lane takes alone.
+            let far = steps[16..]
                 .iter()
                 .filter(|step| step.action != Action::Explore)
                 .map(|step| step.quiet / best)

@@ -91,7 +91,7 @@ impl Within {
     }
 
     /// Where it ran, and why there.
-    pub(super) fn ran(&self) -> (String, &'static str) {
+    pub(super) fn ran(&self) -> (String, String) {
         let report = self.engine.report();
         (report.device.to_string(), report.reason)
     }

@@ -92,7 +92,7 @@ struct Summary {
     precision: &'static str,
     exact: bool,
     device: String,
-    reason: &'static str,
+    reason: String,
     min: f64,
     mean: f64,
     max: f64,

@@ -57,8 +57,9 @@ pub(super) enum Targets<'a, T> {
     Row(&'a [T], [T; 2]),
 }
 
-/// At most [`CHUNK`] targets and all sources.
-pub(super) struct ChunkTask<'a, T, O, const C: usize, const EXACT: bool> {
+/// At most [`CHUNK`] targets and all sources. `ROW` says that the targets are a row, so that what is
+/// never asked for is not compiled.
+pub(super) struct ChunkTask<'a, T, O, const C: usize, const EXACT: bool, const ROW: bool> {
     pub(super) targets: Targets<'a, T>,
     pub(super) sources: Sources<'a, T>,
     /// Squared softening.
@@ -68,26 +69,23 @@ pub(super) struct ChunkTask<'a, T, O, const C: usize, const EXACT: bool> {
     pub(super) sum: PhantomData<O>,
 }
 
-impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool> Task
-    for ChunkTask<'_, T, O, C, EXACT>
+impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool> Task
+    for ChunkTask<'_, T, O, C, EXACT, ROW>
 {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         // SAFETY: the caller's promise.
-        unsafe {
-            match self.targets {
-                Targets::Points(_) => self.on::<T::Wide<S>, false>(),
-                Targets::Row(..) => self.on::<T::Wide<S>, true>(),
-            }
-        }
+        unsafe { self.on::<T::Wide<S>>() }
     }
 }
 
-impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool> ChunkTask<'_, T, O, C, EXACT> {
+impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
+    ChunkTask<'_, T, O, C, EXACT, ROW>
+{
     /// # Safety
     /// The processor has the level of the vectors.
     #[inline(always)]
-    unsafe fn on<V: Wide<Real = T>, const ROW: bool>(self) {
+    unsafe fn on<V: Wide<Real = T>>(self) {
         let zero = || Numbers([T::default(); CHUNK]);
         let mut at = [zero(), zero(), zero()];
         let mut totals: [Numbers<T>; C] = std::array::from_fn(|_| zero());
@@ -129,8 +127,9 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool> ChunkTask<'_, T, O
                 // Several vectors share what is loaded of a source; the rest go one by one.
                 while first < len {
                     let left = (len - first).div_ceil(V::LANES);
-                    let vectors = match (ROW, left) {
-                        (true, 4..) => meet::<V, O, C, EXACT, ROW, 4>(
+                    let several = if ROW { 4 } else { 2 };
+                    let vectors = match (left >= several, ROW) {
+                        (true, true) => meet::<V, O, C, EXACT, ROW, 4>(
                             &tile,
                             &at,
                             first,
@@ -138,7 +137,7 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool> ChunkTask<'_, T, O
                             &mut totals,
                             &mut errors,
                         ),
-                        (_, 2..) => meet::<V, O, C, EXACT, ROW, 2>(
+                        (true, false) => meet::<V, O, C, EXACT, ROW, 2>(
                             &tile,
                             &at,
                             first,
@@ -232,8 +231,11 @@ where
             std::array::from_fn(|axis| V::load(at[axis].0.as_ptr().add(first + g * V::LANES)))
         });
         let mut sums = tile_sums::<V, O, C, EXACT, ROW, false, G>(tile, &targets, softening2);
-        if !sums.iter().flatten().all(|sum| sum.is_finite()) {
-            sums = tile_sums::<V, O, C, EXACT, ROW, true, G>(tile, &targets, softening2);
+        for g in 0..G {
+            if !sums[g].iter().all(|sum| sum.is_finite()) {
+                let alone = [targets[g]];
+                [sums[g]] = tile_sums::<V, O, C, EXACT, ROW, true, 1>(tile, &alone, softening2);
+            }
         }
         for g in 0..G {
             for c in 0..C {

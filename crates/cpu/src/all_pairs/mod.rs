@@ -178,7 +178,7 @@ impl<'a, T: Levels> Call<'a, T> {
         let size = CHUNK * self.sum.components();
         self.lane.install(|| {
             let chunks = targets.par_chunks(CHUNK).zip(results.par_chunks_mut(size));
-            chunks.for_each(|(targets, results)| self.chunk(Targets::Points(targets), results));
+            chunks.for_each(|(targets, results)| self.chunk(targets, results));
         });
     }
 
@@ -190,30 +190,45 @@ impl<'a, T: Levels> Call<'a, T> {
             rows.for_each(|(row, results)| {
                 let (y, z) = (ys[(first + row) % ys.len()], zs[(first + row) / ys.len()]);
                 let chunks = xs.par_chunks(CHUNK).zip(results.par_chunks_mut(CHUNK));
-                chunks.for_each(|(xs, results)| self.chunk(Targets::Row(xs, [y, z]), results));
+                chunks.for_each(|(xs, results)| self.row(xs, [y, z], results));
             });
         });
     }
 
-    fn chunk(&self, targets: Targets<'_, T>, results: &mut [T]) {
+    /// Sums of at most [`CHUNK`] points.
+    fn chunk(&self, targets: &[[T; 3]], results: &mut [T]) {
+        let targets = Targets::Points(targets);
         match (self.sum, self.arithmetic) {
             (PairSum::Potential, Arithmetic::Fast) => {
-                self.task::<Potential, 1, false>(targets, results)
+                self.task::<Potential, 1, false, false>(targets, results)
             }
             (PairSum::Potential, Arithmetic::Exact) => {
-                self.task::<Potential, 1, true>(targets, results)
+                self.task::<Potential, 1, true, false>(targets, results)
             }
-            (PairSum::Pull, Arithmetic::Fast) => self.task::<Pull, 3, false>(targets, results),
-            (PairSum::Pull, Arithmetic::Exact) => self.task::<Pull, 3, true>(targets, results),
+            (PairSum::Pull, Arithmetic::Fast) => {
+                self.task::<Pull, 3, false, false>(targets, results)
+            }
+            (PairSum::Pull, Arithmetic::Exact) => {
+                self.task::<Pull, 3, true, false>(targets, results)
+            }
         }
     }
 
-    fn task<O: Sum<C>, const C: usize, const EXACT: bool>(
+    /// Potentials of at most [`CHUNK`] points of a row.
+    fn row(&self, xs: &[T], yz: [T; 2], results: &mut [T]) {
+        let targets = Targets::Row(xs, yz);
+        match self.arithmetic {
+            Arithmetic::Fast => self.task::<Potential, 1, false, true>(targets, results),
+            Arithmetic::Exact => self.task::<Potential, 1, true, true>(targets, results),
+        }
+    }
+
+    fn task<O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>(
         &self,
         targets: Targets<'_, T>,
         results: &mut [T],
     ) {
-        let task = ChunkTask::<'_, T, O, C, EXACT> {
+        let task = ChunkTask::<'_, T, O, C, EXACT, ROW> {
             targets,
             sources: self.sources,
             softening2: self.softening2,

@@ -29,8 +29,9 @@ impl Engine {
 }
 
 impl AllPairsBuilder {
-    /// Hardware to use; [`Device::Auto`] by default, which takes the GPU where there is one and the
-    /// pairs are many enough to be worth the way there.
+    /// Hardware to use; [`Device::Auto`] by default: the CPU lane, and where there is a GPU that one for
+    /// every sum of a million pairs or more, once so much has been summed that starting it pays.
+    /// [`AllPairs::report`] says what ran and why.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self

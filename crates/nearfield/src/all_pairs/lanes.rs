@@ -16,6 +16,9 @@ use std::{
 
 /// Pairs below which `Auto` leaves the GPU alone: the way there and back takes longer.
 const WORTH_A_GPU: u64 = 1 << 20;
+/// Pairs in all from which `Auto` starts a GPU: to start one takes about as long as a few cores take
+/// for them.
+const WORTH_STARTING: u64 = 1 << 33;
 /// What the CPU lane gets of the targets before anything was measured.
 const FIRST_SHARE: f64 = 1.0 / 64.0;
 
@@ -112,9 +115,11 @@ type Work = (PairSum, Arithmetic, usize, bool);
 #[derive(Debug)]
 pub(super) struct Lanes {
     requested: Device,
-    reason: &'static str,
+    reason: String,
     cpu: CpuLane,
     gpu: Option<Gpu>,
+    /// Whether a GPU may be started, and the pairs summed until then.
+    later: Option<u64>,
     /// The CPU lane's share of the targets, by work.
     shares: HashMap<Work, f64>,
     last: Last,
@@ -136,14 +141,20 @@ impl Lanes {
             device,
             missing: error.to_string(),
         };
-        let (gpu, reason) = match device {
-            Device::Cpu => (None, "asked for"),
+        let (mut gpu, mut later) = (None, None);
+        let mut reason = "asked for".to_owned();
+        match device {
+            Device::Cpu => {}
             Device::Gpu(number) | Device::Hybrid(number) => {
-                (Some(Gpu::new(number).map_err(missing)?), "asked for")
+                gpu = Some(Gpu::new(number).map_err(missing)?);
             }
-            Device::Auto => match Gpu::new(0) {
-                Ok(gpu) => (Some(gpu), "a GPU sums pairs fastest"),
-                Err(_) => (None, "there is no GPU to use"),
+            Device::Auto => match gpu::find_driver() {
+                Err(missing) => reason = format!("the CPU lane: {missing}"),
+                Ok(()) => {
+                    reason = "the CPU lane, until there is more to sum than starting a GPU takes"
+                        .to_owned();
+                    later = Some(0);
+                }
             },
             Device::Emulated(_) => {
                 return Err(Error::DeviceUnavailable {
@@ -153,15 +164,8 @@ impl Lanes {
                             .to_owned(),
                 });
             }
-        };
-        // A core is left to the thread that drives the GPU.
-        let threads = match (settings.threads, device) {
-            (0, Device::Hybrid(_)) => {
-                std::thread::available_parallelism().map_or(0, |all| (all.get() - 1).max(1))
-            }
-            (threads, _) => threads,
-        };
-        let cpu = CpuLane::new(threads)?;
+        }
+        let cpu = CpuLane::new(settings.threads)?;
         let cpu = match settings.simd {
             Some(level) => cpu.with_level(level),
             None => cpu,
@@ -171,6 +175,7 @@ impl Lanes {
             reason,
             cpu,
             gpu,
+            later,
             shares: HashMap::new(),
             last: Last::default(),
         })
@@ -186,6 +191,7 @@ impl Lanes {
     ) -> Result<(), Error> {
         let begin = Instant::now();
         let pairs = targets.points() as u64 * sources.points.len() as u64;
+        self.start_gpu(pairs);
         let worth = pairs >= WORTH_A_GPU || self.requested != Device::Auto;
         let gpu = self
             .gpu
@@ -220,16 +226,34 @@ impl Lanes {
         Ok(())
     }
 
+    /// Starts the GPU of `Auto` once what has been summed, and is about to be, is worth it.
+    fn start_gpu(&mut self, pairs: u64) {
+        let Some(before) = self.later else { return };
+        let summed = before.saturating_add(pairs);
+        self.later = Some(summed);
+        if summed >= WORTH_STARTING {
+            self.later = None;
+            match Gpu::new(0) {
+                Ok(gpu) => {
+                    self.gpu = Some(gpu);
+                    self.reason = "a GPU sums pairs fastest".to_owned();
+                }
+                Err(error) => self.reason = format!("the CPU lane: {error}"),
+            }
+        }
+    }
+
     pub(super) fn report(&self) -> AllPairsReport {
         let failed = self.gpu.as_ref().and_then(|gpu| gpu.failed.clone());
         let number = self.gpu.as_ref().map(|gpu| gpu.number);
-        let on_gpu = self.last.on_gpu || (self.last.pairs == 0 && failed.is_none());
+        let few = self.requested == Device::Auto && !self.last.on_gpu && self.last.pairs > 0;
+        let own = self.reason.clone();
         let (device, reason) = match (number, self.requested) {
-            (None, _) => (Device::Cpu, self.reason),
-            (Some(_), _) if failed.is_some() => (Device::Cpu, "the GPU has failed"),
-            (Some(_), Device::Hybrid(number)) => (Device::Hybrid(number), self.reason),
-            (Some(_), Device::Auto) if !on_gpu => (Device::Cpu, "too few pairs to be worth a GPU"),
-            (Some(number), _) => (Device::Gpu(number), self.reason),
+            (None, _) => (Device::Cpu, own),
+            (Some(_), _) if failed.is_some() => (Device::Cpu, "the GPU has failed".to_owned()),
+            (Some(_), Device::Hybrid(number)) => (Device::Hybrid(number), own),
+            (Some(_), _) if few => (Device::Cpu, "too few pairs to be worth a GPU".to_owned()),
+            (Some(number), _) => (Device::Gpu(number), own),
         };
         AllPairsReport {
             requested: self.requested,
@@ -282,10 +306,12 @@ fn on_both<T: Real>(
         work().map(|done| (done, begin.elapsed().as_secs_f64()))
     };
     let (on_gpu, by_cpu) = std::thread::scope(|scope| {
-        let driver =
-            scope.spawn(|| timed(&mut || Ok(gpu.run(settings, for_gpu.clone(), sources, to_gpu))));
-        let by_cpu =
-            timed(&mut || on_cpu(cpu, settings, for_cpu.clone(), sources, to_cpu).map(|()| true));
+        let mut drive = || Ok(gpu.run(settings, for_gpu.clone(), sources, &mut *to_gpu));
+        let driver = scope.spawn(move || timed(&mut drive));
+        let mut sum =
+            || on_cpu(cpu, settings, for_cpu.clone(), sources, &mut *to_cpu).map(|()| true);
+        // A core is left to the thread that drives the GPU.
+        let by_cpu = cpu.beside_another(|| timed(&mut sum));
         // A driver that panicked has not done its part.
         let on_gpu = driver.join().unwrap_or(Ok((false, 0.0)));
         (on_gpu, by_cpu)

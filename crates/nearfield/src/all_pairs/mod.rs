@@ -62,7 +62,7 @@ pub struct AllPairsReport {
     /// Device that ran.
     pub device: Device,
     /// Why that one.
-    pub reason: &'static str,
+    pub reason: String,
     /// The GPU's name, where there is one to run on.
     pub gpu: Option<String>,
     /// Why the CPU lane does the work instead, after the GPU failed.

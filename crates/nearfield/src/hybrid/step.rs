@@ -168,7 +168,7 @@ impl Engine {
             None => {
                 let subregions = planned.subregions();
                 let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
-                let threads = self.lane.threads();
+                let threads = self.lane.threads_beside_another();
                 let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
                 let gpu = match seen.gpu {
                     Some(done) => LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds),
@@ -212,6 +212,7 @@ impl Engine {
         let Some(planned) = state.planned() else {
             return Ok(());
         };
+        trace::alone(planned);
         let took = LaneTimes::whole(total_ms - planning_ms);
         let none = LaneTimes::default();
         let times = match (emulated, lane) {

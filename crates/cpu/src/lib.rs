@@ -62,6 +62,7 @@ mod simd;
 mod storage;
 mod stored;
 mod traverse;
+mod window;
 mod work;
 
 pub use coordinate::Coordinate;

@@ -80,7 +80,10 @@ pub use nearfield_cpu::{
 pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way};
 pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
-    Channels, Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
+    Channels, Coefficients, CoefficientsError, Cuda, CutoffCoulomb, Field, Forces, Interactions,
+    LennardJones, LongRange, MOST_TYPES, Mixing, Pair, PairKernel, PairPotential,
+    PlainLennardJones, PowerLaw, PowerLawError, Reduce, Screening, SphDensity, SphForce, Sum,
+    Truncation, WendlandC2,
 };
 pub use nearfield_sched::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};

@@ -20,6 +20,12 @@ pub(crate) enum Failure {
     /// The dam break stopped.
     #[error(transparent)]
     DamBreak(#[from] nearfield_sph::Error),
+    /// A system of atoms cannot be made, or its run had to stop.
+    #[error(transparent)]
+    Md(#[from] nearfield_md::Error),
+    /// Atoms and coefficients do not belong together.
+    #[error("{0}")]
+    Atoms(String),
     /// The named cloud does not exist and is no file either.
     #[error("{0}; a path to a file works too")]
     Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),

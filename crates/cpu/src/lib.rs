@@ -49,6 +49,7 @@ mod error;
 mod evaluate;
 mod geometry;
 mod group;
+mod half_lists;
 mod joint;
 mod lists;
 mod measured;

@@ -120,7 +120,8 @@ impl<K: PairKernel> Task for MutualTask<'_, '_, K> {
         // SAFETY: the caller's promise.
         while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
             let candidates = &self.scratch.candidates;
-            self.window.reach::<K>(&candidates.tags()[..candidates.len()]);
+            self.window
+                .reach::<K>(&candidates.tags()[..candidates.len()]);
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let evaluate = EvaluateMutual {
                 mutual: self.mutual,

@@ -48,7 +48,10 @@ impl Circle {
         if !self.closed {
             return place;
         }
-        let (points, turn) = (self.points as isize, own.len().max(self.points / 2) as isize);
+        let (points, turn) = (
+            self.points as isize,
+            own.len().max(self.points / 2) as isize,
+        );
         match place {
             _ if place >= turn => place - points,
             _ if place < turn - points => place + points,
@@ -87,10 +90,12 @@ impl<'a> Window<'a> {
         }
         let (forward, backward) = ((last + 1) as usize, -first as usize);
         if forward * K::Output::COUNT > self.forward.len() {
-            self.forward.resize(forward * K::Output::COUNT, self.identity);
+            self.forward
+                .resize(forward * K::Output::COUNT, self.identity);
         }
         if backward * K::Output::COUNT > self.backward.len() {
-            self.backward.resize(backward * K::Output::COUNT, self.identity);
+            self.backward
+                .resize(backward * K::Output::COUNT, self.identity);
         }
     }
 
@@ -191,16 +196,25 @@ mod tests {
     fn in_a_circle_every_point_has_one_place_near_the_own_ones() {
         let points = 100;
         for own in [0..10, 45..60, 93..100, 0..100, 0..70] {
-            let circle = Circle { points, closed: true };
+            let circle = Circle {
+                points,
+                closed: true,
+            };
             let mut places: Vec<_> = (0..points).map(|slot| circle.place(&own, slot)).collect();
             for slot in own.clone() {
                 assert_eq!(places[slot], (slot - own.start) as isize);
             }
             places.sort();
             let first = places[0];
-            assert!(places.into_iter().eq(first..first + points as isize), "{own:?}");
+            assert!(
+                places.into_iter().eq(first..first + points as isize),
+                "{own:?}"
+            );
         }
-        let open = Circle { points, closed: false };
+        let open = Circle {
+            points,
+            closed: false,
+        };
         assert_eq!(open.place(&(93..100), 2), -91);
     }
 }

@@ -630,8 +630,20 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
     let scenes = [
         boxed("cube", cube(30.0), 0.0, 27_000, 2.0),
         boxed("points outside of the box", cube(30.0), 0.6, 27_000, 2.0),
-        boxed("a slab", Domain::new([Some(40.0), None, Some(40.0)]).unwrap(), 0.0, 20_000, 1.5),
-        boxed("an open x", Domain::new([None, Some(40.0), Some(40.0)]).unwrap(), 0.0, 20_000, 1.5),
+        boxed(
+            "a slab",
+            Domain::new([Some(40.0), None, Some(40.0)]).unwrap(),
+            0.0,
+            20_000,
+            1.5,
+        ),
+        boxed(
+            "an open x",
+            Domain::new([None, Some(40.0), Some(40.0)]).unwrap(),
+            0.0,
+            20_000,
+            1.5,
+        ),
         boxed(
             "tilted",
             Domain::triclinic([Some(30.0), Some(28.0), Some(32.0)], [9.0, -7.0, 11.0]).unwrap(),
@@ -671,8 +683,16 @@ fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() 
         };
         let once = bits(&traverse(&one, &kernel, sets, fields));
         let three = CpuLane::new(3).unwrap();
-        assert!(once == bits(&traverse(&three, &kernel, sets, fields)), "{}", scene.name);
+        assert!(
+            once == bits(&traverse(&three, &kernel, sets, fields)),
+            "{}",
+            scene.name
+        );
         let differs = check_sums(scene.name, &one, &kernel, sets, fields);
-        assert!(differs || scene.points < 1000, "{}: evaluated once", scene.name);
+        assert!(
+            differs || scene.points < 1000,
+            "{}: evaluated once",
+            scene.name
+        );
     }
 }

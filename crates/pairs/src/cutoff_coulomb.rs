@@ -29,6 +29,8 @@ pub struct CutoffCoulomb {
     square: f32,
     slope: f32,
     offset: f32,
+    /// The same before they were rounded.
+    exact: [f64; 4],
 }
 
 impl CutoffCoulomb {
@@ -40,7 +42,20 @@ impl CutoffCoulomb {
             square: (constant * square) as f32,
             slope: (constant * slope) as f32,
             offset: (constant * offset) as f32,
+            exact: [
+                constant,
+                constant * square,
+                constant * slope,
+                constant * offset,
+            ],
         }
+    }
+
+    /// Energy and −r·dU/dr of two unit charges at a distance, in double precision.
+    pub fn at(&self, r: f64) -> (f64, f64) {
+        let [constant, square, slope, offset] = self.exact;
+        let (plain, bend, shift) = (constant / r, square * r * r, slope * r);
+        (plain + bend + shift + offset, plain - 2.0 * bend - shift)
     }
 
     /// a, b and c.
@@ -112,15 +127,18 @@ mod tests {
             Screening::ForceShift,
             Screening::ReactionField(4.0),
         ] {
-            let (square, slope, offset) = CutoffCoulomb::shifts(3.0, screening);
-            let energy = |r: f64| 1.0 / r + square * r * r + slope * r + offset;
             let charges = CutoffCoulomb::new(1.0, 3.0, screening);
+            let energy = |r: f64| charges.at(r).0;
             for r in [0.3, 1.0, 2.2, 2.9] {
                 let step = 1e-6;
                 let force = -(energy(r + step) - energy(r - step)) / (2.0 * step);
+                assert!((charges.at(r).1 / r - force).abs() < 1e-7 / (r * r));
                 let (found, over) = charges.evaluate((r * r) as f32, 1.0, 1.0);
                 assert!((f64::from(found) - energy(r)).abs() < 2e-6 / r);
-                assert!((f64::from(over) * r - force).abs() < 1e-5 / (r * r), "{screening:?} {r}");
+                assert!(
+                    (f64::from(over) * r - force).abs() < 1e-5 / (r * r),
+                    "{screening:?} {r}"
+                );
             }
         }
     }

@@ -98,7 +98,13 @@ impl PairPotential for PowerLaw {
     fn cuda(&self) -> Option<Cuda> {
         let twin = Cuda::new("power_law.cuh", pairs::POWER_LAW);
         let exponent = self.exponent as f32;
-        let uniforms = [self.c1, self.c2, exponent, self.floor2, self.inverse_less_one()];
+        let uniforms = [
+            self.c1,
+            self.c2,
+            exponent,
+            self.floor2,
+            self.inverse_less_one(),
+        ];
         Some(twin.function("power_law").uniforms(uniforms))
     }
 }
@@ -121,8 +127,14 @@ mod tests {
             for r in [0.01, 0.2, 0.25, 0.4, 1.0, 3.0] {
                 let (force, energy) = law.at(r);
                 let (found, over) = law.evaluate((r * r) as f32, (), ());
-                assert!((f64::from(found) - energy).abs() < 4e-6 * energy.abs(), "{exponent} {r}");
-                assert!((f64::from(over) * r - force).abs() < 4e-6 * force, "{exponent} {r}");
+                assert!(
+                    (f64::from(found) - energy).abs() < 4e-6 * energy.abs(),
+                    "{exponent} {r}"
+                );
+                assert!(
+                    (f64::from(over) * r - force).abs() < 4e-6 * force,
+                    "{exponent} {r}"
+                );
                 let step = 1e-6;
                 let slope = (law.at(r + step).1 - law.at(r - step).1) / (2.0 * step);
                 assert!((slope + force).abs() < 1e-3 * force, "{exponent} {r}");

@@ -21,7 +21,7 @@ struct Info {
     simd: Vec<&'static str>,
     gpu: Gpu,
     auto: String,
-    reason: &'static str,
+    reason: String,
 }
 
 /// What there is for the GPU lane.

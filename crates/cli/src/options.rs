@@ -46,6 +46,9 @@ pub(crate) struct EngineOptions {
     /// fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,
+    /// Let nothing depend on what steps took: the same sums, to the last bit, from the same input
+    #[arg(long)]
+    pub(crate) deterministic: bool,
 }
 
 impl EngineOptions {
@@ -58,6 +61,7 @@ impl EngineOptions {
         builder
             .device(self.device)
             .threads(self.threads)
+            .deterministic(self.deterministic)
             .strategy(self.strategy)
             .policy(self.policy)
     }

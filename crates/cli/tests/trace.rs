@@ -149,6 +149,62 @@ fn the_dam_break_marks_its_steps() {
 }
 
 #[test]
+fn steps_of_both_lanes_on_an_emulated_machine_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("hybrid.jsonl");
+    let path = path.to_str().unwrap();
+    let printed = json(&[
+        "bench",
+        "--points",
+        "20000",
+        "--repetitions",
+        "40",
+        "--json",
+        "--threads",
+        "2",
+        "--device",
+        "emulated:speed=3,bandwidth=10",
+        "--trace",
+        path,
+    ]);
+    let summary = json(&["trace", "summary", path, "--json"]);
+    assert_eq!(
+        (&summary["steps"], &summary["damage"]),
+        (&41.into(), &"".into())
+    );
+    let device = summary["device"].as_str().unwrap();
+    assert!(device.starts_with("emulated:speed=3,"), "{device}");
+    for lane in ["cpu", "gpu"] {
+        let parts = &summary["lanes"][lane];
+        let busy = parts["busy"].as_f64().unwrap();
+        let sum = busy + parts["waiting"].as_f64().unwrap() + parts["idle"].as_f64().unwrap();
+        let total = summary["total_ms"].as_f64().unwrap();
+        assert!(
+            busy > 0.0 && (sum / total - 1.0).abs() < 1e-9,
+            "{lane}: {parts}"
+        );
+    }
+    // The GPU is three times as fast, but small copies take their time: both have work to the end.
+    let share = summary["share"]["settled_at"].as_f64().unwrap();
+    assert!((0.2..0.8).contains(&share), "{}", summary["share"]);
+    for part in ["imbalance", "overlap"] {
+        let value = summary[part].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&value), "{part}: {value}");
+    }
+    assert!(summary["retunes"].as_u64().unwrap() > 0);
+    assert!(summary["settle_steps"].as_u64().unwrap() <= 30);
+    let lanes = printed["lanes"][0]["lanes"].as_array().unwrap();
+    assert_eq!(lanes.len(), 2, "{printed}");
+    let page = folder.path().join("hybrid.html");
+    succeed(&["trace", "report", path, "--output", page.to_str().unwrap()]);
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(
+        page.contains("everything to the") || page.contains("theta"),
+        "no decisions"
+    );
+}
+
+#[test]
 fn a_trace_becomes_a_page_tables_and_events() {
     let folder = TempDir::new().unwrap();
     let (path, _) = bench(folder.path(), "bench.jsonl");

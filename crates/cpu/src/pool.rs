@@ -1,7 +1,10 @@
 //! The worker pool of the CPU lane.
 
 use crate::{Error, SimdLevel, group::Scratch};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, OnceLock, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// Sorted targets that one task works on: small enough to balance, large enough that the cells cut
 /// at its ends do not matter. Fixed, so that sums do not depend on the number of threads.
@@ -14,6 +17,12 @@ const MOST_THREADS: usize = 4096;
 #[derive(Debug)]
 pub struct CpuLane {
     pool: rayon::ThreadPool,
+    /// One worker less, made when first needed; None where it cannot be had or is not wanted.
+    smaller: OnceLock<Option<rayon::ThreadPool>>,
+    /// Whether the number of workers was left to the lane.
+    chosen: bool,
+    /// Works under way that leave a core to somebody else.
+    beside: AtomicUsize,
     level: SimdLevel,
     scratch: Mutex<Vec<Scratch>>,
     /// Arrays of channels between traversals.
@@ -30,13 +39,12 @@ impl CpuLane {
         if threads > MOST_THREADS {
             return Err(refuse(format!("at most {MOST_THREADS} are supported")));
         }
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|worker| format!("nearfield-{worker}"))
-            .build()
-            .map_err(|error| refuse(error.to_string()))?;
+        let pool = workers(threads).map_err(refuse)?;
         Ok(Self {
             pool,
+            smaller: OnceLock::new(),
+            chosen: threads == 0,
+            beside: AtomicUsize::new(0),
             level: SimdLevel::detect(),
             scratch: Mutex::default(),
             channels: Mutex::default(),
@@ -55,6 +63,35 @@ impl CpuLane {
     /// Number of worker threads.
     pub fn threads(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    /// Number of worker threads inside [`beside_another`](Self::beside_another).
+    pub fn threads_beside_another(&self) -> usize {
+        self.smaller()
+            .map_or(self.threads(), rayon::ThreadPool::current_num_threads)
+    }
+
+    /// Does `work` with one worker less where there is one per core, so that a core is left to a
+    /// thread that is busy meanwhile, such as one that drives a GPU.
+    pub fn beside_another<R>(&self, work: impl FnOnce() -> R) -> R {
+        /// Counts down also when the work panics.
+        struct Under<'a>(&'a AtomicUsize);
+        impl Drop for Under<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.beside.fetch_add(1, Ordering::Relaxed);
+        let _under = Under(&self.beside);
+        work()
+    }
+
+    fn smaller(&self) -> Option<&rayon::ThreadPool> {
+        let make = || match (self.chosen, self.threads()) {
+            (true, 2..) => workers(self.threads() - 1).ok(),
+            _ => None,
+        };
+        self.smaller.get_or_init(make).as_ref()
     }
 
     /// The SIMD level in use.
@@ -77,7 +114,12 @@ impl CpuLane {
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         // What begins on a worker is part of the stage that waits for it here.
         let stage = tracing::Span::current();
-        self.pool.install(|| stage.in_scope(work))
+        let smaller = match self.beside.load(Ordering::Relaxed) {
+            0 => None,
+            _ => self.smaller(),
+        };
+        let pool = smaller.unwrap_or(&self.pool);
+        pool.install(|| stage.in_scope(work))
     }
 
     /// Calls `task` for consecutive ranges of `0..len` on all workers.
@@ -145,4 +187,13 @@ impl CpuLane {
         // A kernel that panicked held no lock and left no half-written scratch behind.
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A pool of so many workers, 0 for one per core.
+fn workers(threads: usize) -> Result<rayon::ThreadPool, String> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|worker| format!("nearfield-{worker}"))
+        .build()
+        .map_err(|error| error.to_string())
 }

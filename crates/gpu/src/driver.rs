@@ -50,6 +50,16 @@ pub struct DeviceInfo {
 impl Driver {
     /// Loads and starts the driver.
     pub(crate) fn open() -> Result<Self, Error> {
+        let driver = Self::find()?;
+        match result::init() {
+            // Without a GPU the driver refuses to start; that there is none is all it means.
+            Ok(()) | Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(driver),
+            Err(error) => Err(refused("cuInit", error)),
+        }
+    }
+
+    /// Loads the driver, which is quick, and does not start it: nothing but its version may be asked.
+    pub(crate) fn find() -> Result<Self, Error> {
         static PRESENT: OnceLock<bool> = OnceLock::new();
         // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
         if !PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
@@ -61,11 +71,7 @@ impl Driver {
             let (found, needed) = (cuda, OLDEST);
             return Err(Error::DriverTooOld { found, needed });
         }
-        match result::init() {
-            // Without a GPU the driver refuses to start; that there is none is all it means.
-            Ok(()) | Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(Self { cuda }),
-            Err(error) => Err(refused("cuInit", error)),
-        }
+        Ok(Self { cuda })
     }
 
     /// The newest CUDA whose programs it loads.

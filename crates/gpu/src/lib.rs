@@ -48,7 +48,7 @@ pub use lane::{
     PairFields, PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Settled, Strategy,
 };
 pub use modules::{Module, Modules};
-pub use probe::{GpuInfo, Missing, Tool, open};
+pub use probe::{GpuInfo, Missing, Tool, find_driver, open};
 pub use program::{Key, Program, USER_HEADER, programs};
 pub use search::{Found, Libraries, Search};
 pub use store::{Code, CodeStore, Origin};

@@ -23,6 +23,15 @@ pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
     Driver::open()?.context(device)
 }
 
+/// Whether there is a driver, and so perhaps a GPU. Quick: nothing is started.
+///
+/// # Errors
+///
+/// [`Error::NoDriver`] and [`Error::DriverTooOld`].
+pub fn find_driver() -> Result<(), Error> {
+    Driver::find().map(drop)
+}
+
 /// Describes GPU `device`, numbered from 0; errors as those of [`open`].
 pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
     Driver::open()?.device(device)

@@ -1,6 +1,9 @@
 //! The settings of an engine.
 
-use crate::{Device, Engine, Error, Precision, Strategy, gpu::GpuSide, hybrid::HybridSide};
+use crate::{
+    Device, Engine, Error, Precision, Strategy, auto::Later, engine::Parts, gpu::GpuSide,
+    hybrid::HybridSide,
+};
 use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
 use nearfield_sched::{Controller, Policy, SUBREGIONS};
@@ -30,6 +33,7 @@ pub struct Builder {
     pub(crate) policy: Policy,
     pub(crate) brick_edge: u32,
     pub(crate) subregions: usize,
+    pub(crate) deterministic: bool,
 }
 
 impl Builder {
@@ -74,12 +78,19 @@ impl Builder {
 
     /// Hardware to use; [`Device::Auto`] by default. The GPU lane takes `f32` only:
     /// [engines in `f64`](Engine::builder_f64) are refused a [`Device::Gpu`].
+    ///
+    /// With [`Device::Auto`] the CPU lane begins. Where there is a GPU's driver the first GPU is
+    /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
+    /// thousand points or more, and once it is ready both lanes divide the steps as with
+    /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be used
+    /// is no error: [`Report::reason`](crate::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
     }
 
-    /// Worker threads of the CPU lane; 0, the default, for one per core, or one less beside a GPU.
+    /// Worker threads of the CPU lane; 0, the default, for one per core, of which one rests while
+    /// the GPU shares a step.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -150,6 +161,18 @@ impl Builder {
         self
     }
 
+    /// Results that depend on the input, the device asked for and these settings alone, and never on
+    /// what steps took; off by default. Which points are neighbours never depends on it, but sums do
+    /// in their last bits, and lists in the order inside them.
+    ///
+    /// [`Device::Auto`] then is the CPU lane, [`Strategy::Auto`] is [`Strategy::Flat`], and both
+    /// lanes together divide steps by a threshold that suits a typical machine instead of this one,
+    /// unless the policy is [`Policy::Fixed`].
+    pub fn deterministic(mut self, deterministic: bool) -> Self {
+        self.deterministic = deterministic;
+        self
+    }
+
     /// Cells along each edge of the bricks, the blocks of cells of which each goes to one lane or the
     /// other as a whole: 1 to 8, 2 by default. Larger ones cost less to plan, smaller ones tell
     /// dense places from sparse ones more finely. Counts where [`policy`](Self::policy) does.
@@ -175,7 +198,10 @@ impl Builder {
     /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`, and
     /// [`Error::BrickEdge`], [`Error::Subregions`] and [`Error::Schedule`] for what no step can be
     /// divided by.
-    pub fn build(self) -> Result<Engine, Error> {
+    pub fn build(mut self) -> Result<Engine, Error> {
+        if self.deterministic && self.strategy == Strategy::Auto {
+            self.strategy = Strategy::Flat;
+        }
         let radius = Radius::of(self.radius).map_err(Error::Setup)?;
         let domain = self.domain.clone().map_err(Error::Setup)?;
         let lattice =
@@ -190,31 +216,38 @@ impl Builder {
             return Err(Error::RadiiInDouble(self.rule));
         }
         self.check_division()?;
-        let (gpu, reason) = self.choose(precision)?;
+        let gpu = self.open_gpu(precision)?;
         let hybrid = match self.device {
             Device::Hybrid(_) | Device::Emulated(_) => Some(HybridSide::new(&self)?),
             _ => None,
         };
-        // A core is left to the thread that drives the GPU.
-        let threads = match (self.threads, self.device) {
-            (0, Device::Hybrid(_)) => {
-                std::thread::available_parallelism().map_or(0, |all| (all.get() - 1).max(1))
+        let (later, reason) = match (self.device, precision) {
+            (Device::Auto, Precision::Double) => {
+                let reason = "the CPU lane: the GPU lane computes in single precision";
+                (None, reason.to_owned())
             }
-            (threads, _) => threads,
+            (Device::Auto, Precision::Single) if self.deterministic => {
+                let reason = "the CPU lane: results are to be the same on every machine";
+                (None, reason.to_owned())
+            }
+            (Device::Auto, Precision::Single) => Later::find(self.rule),
+            _ => (None, "asked for".to_owned()),
         };
-        let lane = CpuLane::new(threads)?;
+        let lane = CpuLane::new(self.threads)?;
         let lane = match self.simd {
             Some(level) => lane.with_level(level),
             None => lane,
         };
-        tracing::debug!(
-            name: "engine.device",
-            device = %self.device,
+        let parts = Parts {
+            lane,
+            gpu,
+            hybrid,
+            later,
             reason,
-            threads = lane.threads(),
-            simd = lane.level().name(),
-        );
-        Ok(Engine::new(self, lattice, (lane, gpu, hybrid), reason))
+        };
+        let engine = Engine::new(self, lattice, parts);
+        engine.announce();
+        Ok(engine)
     }
 
     /// Refuses what no step can be divided by, whatever the device.
@@ -229,43 +262,26 @@ impl Builder {
         Ok(())
     }
 
-    /// The GPU's side of the engine where it has one, and why it runs where it runs.
-    fn choose(&self, precision: Precision) -> Result<(Option<GpuSide>, &'static str), Error> {
+    /// The GPU's side of an engine that is asked to have one.
+    fn open_gpu(&self, precision: Precision) -> Result<Option<GpuSide>, Error> {
         let device = self.device;
-        match device {
-            Device::Cpu => Ok((None, "asked for")),
-            Device::Auto => Ok((None, "the GPU lane runs when it is asked for")),
-            Device::Gpu(_) if precision == Precision::Double => Err(Error::DeviceUnavailable {
-                device,
-                missing:
-                    "the GPU lane computes in single precision; use cpu or auto for an engine \
-                          in f64, or build one in f32 with Engine::builder"
-                        .to_owned(),
-            }),
-            Device::Gpu(number) => match GpuSide::new(number) {
-                Ok(side) => Ok((Some(side), "asked for")),
-                Err(error) => Err(Error::DeviceUnavailable {
-                    device,
-                    missing: error.to_string(),
-                }),
-            },
-            Device::Hybrid(_) | Device::Emulated(_) if precision == Precision::Double => {
-                Err(Error::DeviceUnavailable {
-                    device,
-                    missing:
-                        "both lanes together compute in single precision; use cpu or auto for \
-                              an engine in f64, or build one in f32 with Engine::builder"
-                            .to_owned(),
-                })
+        let refuse = |missing: String| Err(Error::DeviceUnavailable { device, missing });
+        let single = |who: &str| {
+            format!(
+                "{who} in single precision; use cpu or auto for an engine in f64, or build one in \
+                 f32 with Engine::builder"
+            )
+        };
+        match (device, precision) {
+            (Device::Gpu(_), Precision::Double) => refuse(single("the GPU lane computes")),
+            (Device::Hybrid(_) | Device::Emulated(_), Precision::Double) => {
+                refuse(single("both lanes together compute"))
             }
-            Device::Hybrid(number) => match GpuSide::new(number) {
-                Ok(side) => Ok((Some(side), "asked for")),
-                Err(error) => Err(Error::DeviceUnavailable {
-                    device,
-                    missing: error.to_string(),
-                }),
+            (Device::Gpu(number) | Device::Hybrid(number), _) => match GpuSide::new(number) {
+                Ok(side) => Ok(Some(side)),
+                Err(error) => refuse(error.to_string()),
             },
-            Device::Emulated(_) => Ok((None, "asked for")),
+            (Device::Cpu | Device::Auto | Device::Emulated(_), _) => Ok(None),
         }
     }
 }
@@ -319,6 +335,7 @@ impl Builder {
             policy: Policy::Model,
             brick_edge: 2,
             subregions: SUBREGIONS,
+            deterministic: false,
         }
     }
 }

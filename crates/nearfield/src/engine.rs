@@ -3,6 +3,7 @@
 use crate::{
     Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision, Report,
     StageTimes, Traversal,
+    auto::Later,
     gpu::GpuSide,
     hybrid::HybridSide,
     sets::{SearchPair, Set},
@@ -24,32 +25,57 @@ pub struct Engine {
     pub(crate) gpu: Option<GpuSide>,
     /// Where both lanes work on one step.
     pub(crate) hybrid: Option<HybridSide>,
-    pub(crate) reason: &'static str,
+    /// A GPU that may be taken in.
+    pub(crate) later: Option<Later>,
+    pub(crate) reason: String,
     pub(crate) sets: Vec<Set>,
     /// Row by row: entry `targets * sets + sources`.
     pub(crate) pairs: Vec<SearchPair>,
     pub(crate) times: Mutex<StageTimes>,
 }
 
+/// What an engine is made of beside its settings.
+pub(crate) struct Parts {
+    pub(crate) lane: CpuLane,
+    pub(crate) gpu: Option<GpuSide>,
+    pub(crate) hybrid: Option<HybridSide>,
+    pub(crate) later: Option<Later>,
+    pub(crate) reason: String,
+}
+
 impl Engine {
     /// An engine without point sets; `settings` have been checked.
-    pub(crate) fn new(
-        settings: Builder,
-        lattice: Lattice,
-        (lane, gpu, hybrid): (CpuLane, Option<GpuSide>, Option<HybridSide>),
-        reason: &'static str,
-    ) -> Self {
+    pub(crate) fn new(settings: Builder, lattice: Lattice, parts: Parts) -> Self {
+        let Parts {
+            lane,
+            gpu,
+            hybrid,
+            later,
+            reason,
+        } = parts;
         Self {
             settings,
             lattice,
             lane,
             gpu,
             hybrid,
+            later,
             reason,
             sets: Vec::new(),
             pairs: Vec::new(),
             times: Mutex::default(),
         }
+    }
+
+    /// Says in the trace what it runs on.
+    pub(crate) fn announce(&self) {
+        tracing::debug!(
+            name: "engine.device",
+            device = %self.settings.device,
+            reason = self.reason,
+            threads = self.lane.threads(),
+            simd = self.lane.level().name(),
+        );
     }
 
     /// Adds a point set. It searches every set and is searched by every set, itself included,
@@ -124,6 +150,7 @@ impl Engine {
         let points = positions.len();
         let _span = tracing::debug_span!("engine.update", set = set.0, points).entered();
         self.known(set)?;
+        self.take_gpu_in();
         self.place(set, positions)?;
         self.outdate(set);
         Ok(())
@@ -264,7 +291,7 @@ impl Engine {
         Report {
             requested: self.settings.device,
             device: self.device(),
-            reason: self.reason,
+            reason: self.reason.clone(),
             gpu: self
                 .gpu
                 .as_ref()
@@ -333,7 +360,9 @@ impl Engine {
             .map_err(refuse)?;
         self.fit_lattice(set, &bounds)?;
         let wanted = (self.hybrid.as_ref()).is_none_or(HybridSide::wants_device);
-        if !wanted || !self.place_on_gpu(set, positions, bounds) {
+        if wanted && self.place_on_gpu(set, positions, bounds) {
+            self.bring_others_to_gpu(set);
+        } else {
             let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
             target
                 .grid

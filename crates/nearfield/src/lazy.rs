@@ -127,6 +127,25 @@ impl LazyGrid {
         }
     }
 
+    /// The grid, out of a set that has nothing else; it is to be [put back](Self::put_back).
+    pub(crate) fn take_made(&mut self, lattice: &Lattice) -> Option<Box<Grid>> {
+        match std::mem::replace(self, Self::from(Grid::new(lattice.clone()))) {
+            Self::Built(grid) => Some(grid),
+            deferred => {
+                *self = deferred;
+                None
+            }
+        }
+    }
+
+    /// Puts the grid back, beside a copy of the same positions where there is one now.
+    pub(crate) fn put_back(&mut self, grid: Box<Grid>) {
+        match self {
+            Self::Built(place) => *place = grid,
+            Self::Deferred(deferred) => deferred.built = OnceLock::from(*grid),
+        }
+    }
+
     /// Takes over a copy of `points` positions, to be sorted when needed.
     pub(crate) fn defer(
         &mut self,

@@ -51,6 +51,7 @@
 //! and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than round
 //! them.
 
+mod auto;
 mod builder;
 mod chunks;
 mod device;

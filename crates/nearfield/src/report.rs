@@ -12,7 +12,7 @@ pub struct Report {
     /// Device that ran.
     pub device: Device,
     /// Why that one.
-    pub reason: &'static str,
+    pub reason: String,
     /// The GPU, in an engine that was asked to use one.
     pub gpu: Option<GpuReport>,
     /// The works that both lanes share, in an engine that was asked for that.

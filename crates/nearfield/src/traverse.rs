@@ -1,7 +1,7 @@
 //! A traversal being put together: kernel, sets and fields.
 
 use crate::{
-    Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
+    Device, Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
     gpu::{GpuDone, GpuPart, GpuSide},
     hybrid::Values,
     verlet::Stored,
@@ -123,16 +123,34 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
+        match self.run_with_device(output)? {
+            None => Ok(()),
+            Some(output) => self.run_on_cpu(output),
+        }
+    }
+
+    /// Gives `output` back when the CPU lane has to.
+    fn run_with_device<'o>(
+        &self,
+        output: Output<'o, K::Output>,
+    ) -> Result<Option<Output<'o, K::Output>>, Error> {
+        // Who asked for a GPU is told when a kernel cannot run there; who left it open is not.
+        let open = self.engine.settings.device == Device::Auto;
+        let gpu = self.engine.gpu.as_ref();
+        if open && gpu.is_some_and(|gpu| !gpu.takes(self.kernel)) {
+            return Ok(Some(output));
+        }
         let output = match self.engine.hybrid {
             Some(_) => self.run_on_both(output)?,
             None => Some(output),
         };
-        let Some(output) = output else {
-            return Ok(());
-        };
-        let Some(output) = self.run_on_gpu(output)? else {
-            return Ok(());
-        };
+        match output {
+            None => Ok(None),
+            Some(output) => self.run_on_gpu(output),
+        }
+    }
+
+    fn run_on_cpu(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let lane = &self.engine.lane;
         Ok(lane.traverse(self.kernel, of, self.fields, output)?)

@@ -369,3 +369,44 @@ fn policies_move_bricks_and_the_lists_stay_right() {
         }
     }
 }
+
+#[test]
+fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
+    if !gpu() {
+        return;
+    }
+    let mut fluid = Cloud::Lattice.points(60_000, 12);
+    let walls = Cloud::Lattice.points(8_000, 13);
+    let builder = || Engine::builder(2.0).list_order(ListOrder::Ascending);
+    let mut auto = builder().build().unwrap();
+    let mut cpu = builder().device(Device::Cpu).build().unwrap();
+    let [set, still] = [&fluid, &walls].map(|points| {
+        cpu.add_point_set(points).unwrap();
+        auto.add_point_set(points).unwrap()
+    });
+    assert_eq!(auto.report().device, Device::Cpu, "nobody waits for a GPU");
+    let mut after = 0;
+    for step in 0..2000 {
+        for engine in [&mut auto, &mut cpu] {
+            engine.update(set, &fluid).unwrap();
+            engine.find_neighbors().unwrap();
+        }
+        for pair in [(set, set), (set, still), (still, set)] {
+            let of = |engine: &Engine| as_vectors(engine.neighbors(pair.0, pair.1).unwrap());
+            assert!(of(&auto) == of(&cpu), "{pair:?} in step {step}");
+        }
+        // A kernel for the CPU lane alone is no mistake where any device will do.
+        let run = |engine: &Engine| engine.traverse(&OnCpu, set, still).run().unwrap();
+        assert!(run(&auto) == run(&cpu), "step {step}");
+        after += usize::from(auto.report().device == Device::Hybrid(0));
+        if after == 40 {
+            break;
+        }
+        drift(&mut fluid, 0.03, step);
+    }
+    let report = auto.report();
+    assert_eq!(after, 40, "{}", report.reason);
+    println!("{}: {:?}", report.reason, report.works);
+    let gpu_points: usize = report.works.iter().map(|work| work.lanes[1].points).sum();
+    assert!(gpu_points > 0, "{:?}", report.works);
+}

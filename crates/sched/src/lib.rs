@@ -30,7 +30,7 @@
 //! let mut machine = Machine::new("speed=8,bandwidth=25".parse()?);
 //! let mut controller = Controller::new(Policy::Model)?;
 //! let mut decision = controller.start(&layout);
-//! for _ in 0..8 {
+//! for _ in 0..16 {
 //!     let plan = Plan::new(&layout, &decision.cuts)?;
 //!     let times = machine.step(&layout, &plan);
 //!     decision = controller.next(&layout, &plan, &times)?;

@@ -109,8 +109,9 @@ fn jitter_of_5_percent_moves_it_little() {
             late.sort_by(f64::total_cmp);
             let median = late[late.len() / 2];
             let what = || format!("{name}, machine {seed}\n{}", story(&steps, best));
+            // Of a few samples 5 % of jitter leave a doubt of 3 %, within which either may be kept.
             assert!(
-                median <= best * 1.03,
+                median <= best * 1.04,
                 "median {median}, best {best}: {}",
                 what()
             );
@@ -119,7 +120,8 @@ fn jitter_of_5_percent_moves_it_little() {
                 "median {median}, one lane {single}: {}",
                 what()
             );
-            let far = steps[8..]
+            // Until then it also tries out what either lane takes alone.
+            let far = steps[16..]
                 .iter()
                 .filter(|step| step.action != Action::Explore)
                 .map(|step| step.quiet / best)
@@ -158,7 +160,9 @@ fn a_lane_that_stalls_once_changes_nothing() {
             run.machine.stall_once(lane, factor);
             let steps = run.steps(10);
             assert!(
-                steps.iter().all(|step| step.action == Action::Keep),
+                steps
+                    .iter()
+                    .all(|step| matches!(step.action, Action::Keep | Action::Wait)),
                 "{name}, {lane:?}"
             );
             assert!(

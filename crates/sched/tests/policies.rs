@@ -7,6 +7,7 @@ use nearfield_sched::{
     Action, Controller, Cut, EmulatedSpec, Error, GpuSpans, Lane, Layout, Plan, Policy, Span,
     StepTimes, Traffic,
 };
+use nearfield_testkit::random::Random;
 
 const POLICIES: [Policy; 4] = [
     Policy::Model,
@@ -342,6 +343,30 @@ fn layouts_may_change_between_steps() {
             assert_eq!(decision.cuts.len(), next.subregions().len());
             now = next;
         }
+    }
+}
+
+#[test]
+fn a_new_layout_of_points_that_moved_a_little_is_divided_as_before() {
+    let layouts = [3, 4].map(|seed| {
+        let mut random = Random::new(seed);
+        let mut cells = common::uniform();
+        for cell in &mut cells {
+            let points = random.between(5.0, 12.0) as u32;
+            (cell.targets, cell.sources) = (points, points);
+        }
+        common::layout(cells, 2, Traffic::LISTS)
+    });
+    for policy in POLICIES {
+        let mut run = Run::new(policy, "speed=2".parse().unwrap(), &layouts[0]);
+        run.steps(16);
+        let before = Plan::new(&layouts[0], run.cuts()).unwrap().share();
+        let cuts = run.controller.on_layout(&layouts[1], run.cuts());
+        let after = Plan::new(&layouts[1], &cuts).unwrap().share();
+        assert!(
+            (before - after).abs() < 0.03,
+            "{policy}: {before} and {after}"
+        );
     }
 }
 

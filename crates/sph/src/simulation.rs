@@ -343,7 +343,7 @@ impl Simulation {
                 let report = body.report();
                 Running {
                     device: report.device,
-                    reason: report.reason.to_owned(),
+                    reason: report.reason,
                     threads: report.threads,
                 }
             }

@@ -401,6 +401,9 @@ pub struct Retune {
     /// Its share from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
+    /// Whether it is for one step only, to learn something.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub aside: bool,
     /// Why, in words.
     pub reason: Text,
 }
@@ -447,6 +450,10 @@ pub struct End {
     pub at: u64,
     /// Lines before this one, the header included.
     pub records: u64,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn is_zero(value: &u64) -> bool {

@@ -95,6 +95,8 @@ impl Shared {
             device: describe(device)?,
         });
         in_use.insert(device, Arc::downgrade(&shared));
+        let DeviceInfo { name, arch, .. } = &shared.device;
+        tracing::debug!(name: "gpu.device", gpu = %name, arch = %arch, number = device);
         Ok(shared)
     }
 }

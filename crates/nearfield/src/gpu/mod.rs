@@ -19,6 +19,7 @@ use nearfield_grid::{Bounds, Lattice, Positions};
 use rayon::prelude::*;
 pub(crate) use share::{GpuDone, GpuPart};
 use std::{
+    collections::HashMap,
     hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -55,6 +56,8 @@ struct State {
     staged: traverse::Staged,
     /// Where results arrive, made when first needed.
     results: Option<HostBuffer<f32>>,
+    /// By the name of a kernel's type, whether it can run here.
+    taken: HashMap<&'static str, bool>,
     failed: Option<String>,
 }
 
@@ -78,6 +81,7 @@ impl GpuSide {
                 shares: share::Shares::default(),
                 staged: traverse::Staged::default(),
                 results: None,
+                taken: HashMap::new(),
                 failed: None,
             }),
         })

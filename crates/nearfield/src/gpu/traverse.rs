@@ -1,6 +1,6 @@
 //! Pair kernels over the sets of an engine, on the GPU.
 
-use super::State;
+use super::{GpuSide, State};
 use crate::{Error, PairKernel, Traversal};
 use nearfield_cpu::{CpuLane, Fields, Output};
 use nearfield_gpu::{self as gpu, GpuLane, HostBuffer, PairFields, PairProgram};
@@ -17,6 +17,26 @@ impl State {
             Some(results) => Ok(results),
             None => self.lane.host_buffer(len + len / 8),
         }
+    }
+}
+
+impl GpuSide {
+    /// Whether a kernel has CUDA text that compiles; true when the GPU has failed, as it then does
+    /// not matter.
+    pub(crate) fn takes<K: PairKernel>(&self, kernel: &K) -> bool {
+        let taken = self.attempt(|state| {
+            let State { lane, taken, .. } = state;
+            let known = taken.entry(std::any::type_name::<K>()).or_insert_with(|| {
+                let compiled = PairProgram::of(kernel)
+                    .and_then(|(program, _)| lane.load(&program.program()).map(drop));
+                if let Err(error) = &compiled {
+                    tracing::warn!(%error, "the CPU lane keeps this kernel for itself");
+                }
+                compiled.is_ok()
+            });
+            Ok(*known)
+        });
+        taken.unwrap_or(true)
     }
 }
 

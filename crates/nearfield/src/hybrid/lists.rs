@@ -170,7 +170,7 @@ impl Engine {
                     *locked(&done) = found;
                     Ok(())
                 });
-                on_both(hybrid, &[0], &device, cpu)?
+                on_both(hybrid, &[0], &device, || self.lane.beside_another(cpu))?
             }
             (None, None) => return Ok(false),
         };

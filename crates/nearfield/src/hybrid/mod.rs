@@ -69,6 +69,8 @@ struct Settings {
     brick_edge: u32,
     subregions: usize,
     ties: Ties,
+    /// Nothing may depend on what steps took.
+    deterministic: bool,
 }
 
 /// What one work at a time uses.
@@ -127,6 +129,7 @@ impl HybridSide {
                 policy: settings.policy,
                 brick_edge: settings.brick_edge,
                 subregions: settings.subregions,
+                deterministic: settings.deterministic,
                 // What a cell costs strategies that go from cell to cell depends on its points; for the
                 // others only the pairs count, and the CPU lane's bricks may as well lie together.
                 ties: match settings.strategy {
@@ -282,7 +285,7 @@ impl Engine {
             }
         };
         let points = [work.targets, work.sources].map(|set| self.sets[set].grid.len());
-        if state.is_stale(points) {
+        if state.is_stale(points, hybrid.settings.deterministic) {
             let of = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
             let subdivision = self.settings.subdivision;
             state.plan_for(of, &hybrid.settings, hybrid.traffic(work.kind), subdivision)?;

@@ -5,8 +5,8 @@ use crate::Error;
 use nearfield_cpu::PairOfSets;
 use nearfield_grid::{BrickParts, Grid, Lattice};
 use nearfield_sched::{
-    Action, Bricks, CellLoad, Controller, Decision, Lane, Layout, Neighbourhood, Plan, Policy,
-    RowOffset, StepTimes, Traffic,
+    Action, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Lane, Layout, Machine,
+    Neighbourhood, Plan, Policy, RowOffset, StepTimes, Traffic,
 };
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -21,8 +21,12 @@ const SMALL_MAP: usize = 1 << 16;
 const FRESHNESS: f64 = 0.005;
 /// Steps that a plan serves at least.
 const LEAST_AGE: u32 = 8;
+/// Steps that a plan serves where times do not count.
+const AGE: u32 = 64;
 /// Part of the points that may come or go before a plan is made anew.
 const TURNOVER: f64 = 0.1;
+/// Thresholds that are compared where times do not count.
+const USUAL_THETAS: usize = 16;
 /// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
 const HITS: f64 = 0.25;
 
@@ -239,15 +243,20 @@ impl WorkState {
     }
 
     /// Whether a plan has to be made, or made anew, before the next step.
-    pub(super) fn is_stale(&self, points: [usize; 2]) -> bool {
+    pub(super) fn is_stale(&self, points: [usize; 2], deterministic: bool) -> bool {
         let turned = (0..2).any(|set| {
             let change = points[set].abs_diff(self.points[set]) as f64;
             change > TURNOVER * self.points[set] as f64
         });
         // Where the device works alone the host does not sort, and nothing depends on the plan.
-        let old = self.age >= LEAST_AGE
-            && f64::from(self.age) * self.last.total_ms * FRESHNESS >= self.cost_ms
-            && self.lanes() != Lanes::Device;
+        let old = match deterministic {
+            true => self.age >= AGE,
+            false => {
+                self.age >= LEAST_AGE
+                    && f64::from(self.age) * self.last.total_ms * FRESHNESS >= self.cost_ms
+                    && self.lanes() != Lanes::Device
+            }
+        };
         turned || old || self.planned.is_none()
     }
 
@@ -277,11 +286,19 @@ impl WorkState {
         let lattice = of.targets.lattice();
         let (layout, edge) = layout(of, settings, traffic).map_err(Error::Schedule)?;
         let subregions = layout.subregions().len();
+        if settings.deterministic && !matches!(settings.policy, Policy::Fixed { .. }) {
+            let theta = usual_theta(&layout).map_err(Error::Schedule)?;
+            self.controller = Controller::new(Policy::Fixed { theta }).map_err(Error::Schedule)?;
+            self.decision = None;
+        }
         let decision = match self.decision.take() {
-            Some(decision) if decision.cuts.len() == subregions => decision,
+            Some(decision) if decision.cuts.len() == subregions => Decision {
+                cuts: self.controller.on_layout(&layout, &decision.cuts),
+                ..decision
+            },
             _ => self.controller.start(&layout),
         };
-        (self.points, self.age) = (points, 0);
+        (self.points, self.age, self.calm) = (points, 0, Calm::default());
         let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
         let parts = parts_of(&layout, &plan, edge);
         self.planned = Some(Planned {
@@ -398,6 +415,20 @@ fn layout(
         }
         edge *= 2;
     }
+}
+
+/// The threshold that suits a typical machine.
+fn usual_theta(layout: &Layout) -> Result<f64, nearfield_sched::Error> {
+    let machine = Machine::new(EmulatedSpec::default());
+    let mut best = (f64::INFINITY, 0.0);
+    for theta in layout.thetas(USUAL_THETAS) {
+        let plan = Plan::new(layout, &layout.cuts(theta))?;
+        let total = machine.quiet(layout, &plan).total_ms();
+        if total < best.0 {
+            best = (total, theta);
+        }
+    }
+    Ok(best.1)
 }
 
 /// Occupied cells of both sets; those of one set once.

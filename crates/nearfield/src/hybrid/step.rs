@@ -168,10 +168,14 @@ impl Engine {
             None => {
                 let subregions = planned.subregions();
                 let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
-                let threads = self.lane.threads();
+                let threads = self.lane.threads_beside_another();
                 let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
                 let gpu = match seen.gpu {
-                    Some(done) => LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds),
+                    Some(done) => {
+                        let stages = planned.plan().stages().iter();
+                        let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
+                        LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(&loads)
+                    }
                     None => LaneTimes::whole(gpu_ms),
                 };
                 let fault = failed.then_some(Fault::Lost);
@@ -212,6 +216,7 @@ impl Engine {
         let Some(planned) = state.planned() else {
             return Ok(());
         };
+        trace::alone(planned);
         let took = LaneTimes::whole(total_ms - planning_ms);
         let none = LaneTimes::default();
         let times = match (emulated, lane) {

@@ -98,6 +98,16 @@ impl LaneTimes {
         Self { total_ms, own_ms }
     }
 
+    /// The same, by subregion also where the device did not tell them apart: then the work decides.
+    pub(super) fn told_apart(mut self, loads: &[Load]) -> Self {
+        if let ([all], true) = (&self.own_ms[..], loads.len() > 1) {
+            let work: u64 = loads.iter().map(Load::work).sum();
+            let part = |load: &Load| all * load.work() as f64 / work.max(1) as f64;
+            self.own_ms = loads.iter().map(part).collect();
+        }
+        self
+    }
+
     /// The setup, and after it consecutive spans of the subregions that the lane has work in; together
     /// they take as long as the lane did. `usual` is the lane's setup where only the whole is known.
     fn spans(&self, loads: &[Load], usual: f64) -> (Span, Vec<Span>) {
@@ -272,5 +282,13 @@ mod tests {
         let pieces = [piece(20, 1.0, 5.0), piece(40, 3.0, 11.0)];
         let times = LaneTimes::of_device(12.0, &pieces, &bounds);
         assert_eq!(times.own_ms, [2.0, 2.0, 3.0, 3.0]);
+        let loads = [load(1), load(0), load(2), load(1)];
+        assert_eq!(
+            times.clone().told_apart(&loads).own_ms,
+            [2.0, 2.0, 3.0, 3.0]
+        );
+        // Strategies that go from cell to cell do not group their targets.
+        let times = LaneTimes::of_device(12.0, &[piece(40, 1.0, 9.0)], &[0, 40]);
+        assert_eq!(times.told_apart(&loads).own_ms, [2.0, 0.0, 4.0, 2.0]);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{plan::Planned, step::Both};
 use crate::gpu::GpuDone;
-use nearfield_sched::{Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
+use nearfield_sched::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
 use std::time::Instant;
 
 /// Classes of points in a brick, octaves.
@@ -84,7 +84,9 @@ pub(super) fn subregions(
     }
     let (layout, plan) = (planned.layout(), planned.plan());
     let origin_ago = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let on_device = gpu.map(|done| done.spans(both.gpu_ms));
+    // Strategies that go from cell to cell do not tell subregions apart.
+    let told_apart = gpu.filter(|done| done.bounds.len() == plan.stages().len() + 1);
+    let on_device = told_apart.map(|done| done.spans(both.gpu_ms));
     let pairs = gpu.map_or(0, |done| done.pairs) as f64;
     let work: u64 = plan
         .stages()
@@ -122,6 +124,31 @@ pub(super) fn subregions(
     }
 }
 
+/// A step that one lane did alone, as it does without a plan: what was whose, but no times, which
+/// stand in the spans of what the lane did.
+pub(super) fn alone(planned: &Planned) {
+    if !is_on() {
+        return;
+    }
+    let (layout, plan) = (planned.layout(), planned.plan());
+    for (subregion, stage) in plan.stages().iter().enumerate() {
+        for (lane, load) in [("cpu", &stage.cpu.load), ("gpu", &stage.gpu.load)] {
+            let line = Line {
+                subregion,
+                lane,
+                load,
+                bytes: [0; 2],
+                clock_error: 0,
+                theta: layout.theta_of(subregion, plan.cuts()[subregion]),
+                origin_ago: 0,
+            };
+            if !load.is_empty() {
+                line.emit(GpuSpans::default());
+            }
+        }
+    }
+}
+
 /// A decision, also one to leave things as they are; `before` are θ and the CPU lane's share.
 pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, decision: &Decision) {
     if !is_on() {
@@ -134,6 +161,7 @@ pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, deci
         theta = planned.theta(),
         share_before = before.1,
         share = planned.plan().share(),
+        aside = decision.action == Action::Explore,
         reason = %decision.reason,
     );
 }

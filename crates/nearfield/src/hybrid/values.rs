@@ -176,6 +176,7 @@ impl Engine {
                     *locked(&found) = Some(evaluated.ok_or(None)?);
                     Ok(())
                 });
+                let cpu = || self.lane.beside_another(cpu);
                 (on_both(hybrid, &[0], &device, cpu)?, None)
             }
             (None, None) => return Ok(false),

@@ -2,7 +2,7 @@
 //! whatever moves, and whatever fails.
 
 use crate::common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
-use nearfield::{EmulatedSpec, ListOrder, Policy, WorkReport, prelude::*};
+use nearfield::{EmulatedSpec, ListOrder, Policy, SphDensity, WendlandC2, WorkReport, prelude::*};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
     conformance::{Case, Level, Runner},
@@ -374,4 +374,43 @@ fn what_both_lanes_cannot_do_together_is_said_or_done_by_one() {
     own.find_neighbors().unwrap();
     assert!(own.neighbors(set, set).unwrap().pairs() > 0);
     assert!(own.report().works.is_empty());
+}
+
+#[test]
+fn deterministic_steps_do_not_depend_on_what_they_took() {
+    // Machines that compare very differently, one of them whimsical.
+    let machines = ["emulated:speed=0.1", "emulated:speed=40,jitter=0.3,seed=5"];
+    let mut points = Cloud::Clusters.points(4000, 8);
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(1.0),
+    };
+    let build = |text: &str| {
+        let builder = Engine::builder(1.0).device(device(text));
+        let mut engine = builder.deterministic(true).build().unwrap();
+        let set = engine.add_point_set(&points).unwrap();
+        (engine, set)
+    };
+    let mut engines = machines.map(build);
+    let masses: Vec<f32> = (0..4000).map(|i| 0.1 + i as f32).collect();
+    for step in 0..70 {
+        let [one, other] = engines.each_mut().map(|(engine, set)| {
+            engine.update(*set, &points).unwrap();
+            engine.find_neighbors().unwrap();
+            let sums = engine
+                .traverse(&kernel, *set, *set)
+                .source_fields(&[Field::from(&masses)])
+                .run()
+                .unwrap();
+            let works = engine.report().works;
+            assert!(
+                works
+                    .iter()
+                    .all(|work| work.lanes.iter().all(|lane| lane.points > 0))
+            );
+            (as_vectors(engine.neighbors(*set, *set).unwrap()), sums)
+        });
+        assert!(one.0 == other.0, "lists of step {step}");
+        assert!(one.1 == other.1, "sums of step {step}");
+        drift(&mut points, 0.05, step);
+    }
 }

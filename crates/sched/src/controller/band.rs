@@ -34,7 +34,7 @@ impl Band {
     }
 
     pub(super) fn next(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Decision {
-        let cuts = carried(layout, plan);
+        let cuts = carried(layout, plan.cuts());
         let keep = |reason: String| Decision::new(cuts.clone(), Action::Keep, reason);
         if let Some(doubt) = self.speeds.doubt(plan, times) {
             return keep(doubt);

@@ -191,11 +191,31 @@ impl Knowledge {
         self.biases[lane as usize][regime as usize].mean.exp()
     }
 
+    /// Steps of this regime that are remembered.
+    pub(super) fn seen(&self, regime: Regime) -> usize {
+        let records = self
+            .history
+            .iter()
+            .chain(self.older[regime as usize].iter());
+        records.filter(|record| record.regime == regime).count()
+    }
+
     /// How far the ratio of the lanes' times can be off when both work, relative: one standard
     /// deviation.
     pub(super) fn uncertainty(&self) -> f64 {
         let variance = |lane: usize| self.biases[lane][Regime::Together as usize].variance;
         (variance(0) + variance(1)).sqrt()
+    }
+
+    /// How far the time of a lane alone can be off, relative: one standard deviation. That of both
+    /// together is 0 here.
+    pub(super) fn spread(&self, regime: Regime) -> f64 {
+        let lane = match regime {
+            Regime::Together => return 0.0,
+            Regime::CpuAlone => 0,
+            Regime::GpuAlone => 1,
+        };
+        self.biases[lane][regime as usize].variance.sqrt()
     }
 
     fn find_biases(&mut self) {

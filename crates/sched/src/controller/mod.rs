@@ -33,6 +33,8 @@ pub enum Action {
     Start,
     /// As before.
     Keep,
+    /// As before, until the next step confirms or refutes what the last one seemed to show.
+    Wait,
     /// New thresholds.
     Move,
     /// One step aside to learn something; the next decision goes back.
@@ -120,6 +122,18 @@ impl Controller {
         self.guarded(layout, decision)
     }
 
+    /// The thresholds that hold, for a new layout: `cuts` are those on the one before.
+    pub fn on_layout(&self, layout: &Layout, cuts: &[Cut]) -> Vec<Cut> {
+        let cuts = match &self.state {
+            State::Fixed(theta) => layout.cuts(*theta),
+            State::Fraction(fraction) => fraction.start(layout).0,
+            State::Model(model) => model.cuts(layout),
+            State::Band(_) => carried(layout, cuts),
+        };
+        let decision = Decision::new(cuts, Action::Keep, String::new());
+        self.guarded(layout, decision).cuts
+    }
+
     /// Thresholds for the next step, on `layout`, from what the last one took.
     ///
     /// # Errors
@@ -187,7 +201,7 @@ impl Controller {
     fn repeated(&self, layout: &Layout, plan: &Plan, why: &str) -> Decision {
         let cuts = match &self.state {
             State::Model(model) => model.cuts(layout),
-            _ => carried(layout, plan),
+            _ => carried(layout, plan.cuts()),
         };
         Decision::new(cuts, Action::Keep, why.to_owned())
     }
@@ -212,9 +226,8 @@ impl Controller {
     }
 }
 
-/// The cuts of the last plan, for as many subregions as there are now.
-fn carried(layout: &Layout, plan: &Plan) -> Vec<Cut> {
-    let last = plan.cuts();
+/// The last cuts, for as many subregions as there are now.
+fn carried(layout: &Layout, last: &[Cut]) -> Vec<Cut> {
     let count = layout.subregions().len();
     (0..count)
         .map(|subregion| match last.len() {

@@ -2,17 +2,19 @@
 //!
 //! It starts by giving every eighth subregion to the CPU lane, so that both lanes are seen at work
 //! on every class of occupancy. After that one threshold holds for all subregions, and it moves when
-//! the predicted gain is worth it. Both extremes are among the candidates. When nothing has moved
-//! for a while it steps aside once: a little more to one lane, or everything to the better single
-//! lane, to see whether what it believes is still so. It allows itself a thousandth of the time for
-//! each of these.
+//! the predicted gain is worth it. Both extremes are among the candidates. What a lane takes alone
+//! does not follow from what it takes beside the other (it may go another way about it), so an extreme
+//! that may be worth it is tried, early on. When nothing has moved for a while it steps aside once: a
+//! little more to one lane, or everything to the better single lane, to see whether what it believes
+//! is still so. It allows itself a thousandth of the time for each of these.
 
 use super::{
     Action, Decision,
     knowledge::Knowledge,
     prices::{Predicted, Prices},
+    record::{REGIMES, Regime},
 };
-use crate::{Cut, Layout, Plan, StepTimes};
+use crate::{Cut, Lane, Layout, Plan, StepTimes};
 
 /// Predicted gain below which nothing moves.
 const LEAST_GAIN: f64 = 0.01;
@@ -27,6 +29,14 @@ const CURIOSITY: f64 = 0.001;
 const FIRST_SHARE: usize = 8;
 /// Kinds of steps aside: more to the CPU, more to the GPU, everything to one lane.
 const KINDS: usize = 3;
+/// Steps without a move before a lane is tried alone.
+const SETTLED: u64 = 4;
+/// It is where that is predicted to take at most as many times as long as both together…
+const ALONE: f64 = 2.0;
+/// …and again, so that chance does not decide, where the first try came as close as this…
+const CLOSE: f64 = 1.2;
+/// …until it has been tried so often.
+const TRIES: usize = 3;
 /// Shares of a subregion's work that are moved in a step aside, the first that can be afforded; the
 /// last one stands for a single brick.
 const ASIDES: [f64; 2] = [0.25, 1e-9];
@@ -42,6 +52,8 @@ pub(super) struct Model {
     waited: [u64; KINDS],
     /// Whose turn it is to be looked at.
     turn: usize,
+    /// By regime, whether it has been gone through.
+    warm: [bool; REGIMES],
     /// The step aside that was just made, until it has been repeated.
     aside: Option<Vec<Cut>>,
 }
@@ -67,8 +79,11 @@ impl Model {
         times: &StepTimes,
         memory: Option<f64>,
     ) -> Decision {
-        let notes = self.knowledge.learn(plan, times);
         self.calm += 1;
+        if let Some(decision) = self.warm_up(layout, plan, times) {
+            return decision;
+        }
+        let notes = self.knowledge.learn(plan, times);
         self.waited.iter_mut().for_each(|waited| *waited += 1);
         let mut seen = format!(
             "measured CPU {:.3} ms, GPU {:.3} ms",
@@ -88,7 +103,17 @@ impl Model {
         };
         let (theta, best) = prices.best(memory);
         let now = self.theta.map(|theta| prices.at(theta));
-        if let Some(instead) = self.worth(best, now) {
+        let worth = self.worth(best, now);
+        let alone = now.and_then(|now| match worth {
+            Some(_) => self.again(&prices, layout, best, now),
+            None if self.calm >= SETTLED => self.alone(&prices, layout, now, memory),
+            None => None,
+        });
+        if let Some(decision) = alone {
+            self.aside = Some(decision.cuts.clone());
+            return decision;
+        }
+        if let Some(instead) = worth {
             self.theta = Some(theta);
             self.calm = 0;
             let reason = format!(
@@ -123,7 +148,7 @@ impl Model {
     fn wait(&self, layout: &Layout, aside: Option<Vec<Cut>>, seen: String) -> Decision {
         match aside.filter(|cuts| cuts.len() == layout.subregions().len()) {
             Some(cuts) => Decision::new(cuts, Action::Explore, seen),
-            None => Decision::new(self.cuts(layout), Action::Keep, seen),
+            None => Decision::new(self.cuts(layout), Action::Wait, seen),
         }
     }
 
@@ -132,9 +157,64 @@ impl Model {
         let Some(now) = now else {
             return Some(String::new());
         };
-        let gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
+        let mut gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
+        if best.regime() != now.regime() {
+            gain += 2.0 * self.knowledge.spread(best.regime());
+        }
         (best.total() < now.total() * (1.0 - gain))
             .then(|| format!(" instead of {:.3}", now.total()))
+    }
+
+    /// When a lane was alone for the first time it has touched memory that it had not needed before:
+    /// what it took is dropped, and the step repeated.
+    fn warm_up(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Option<Decision> {
+        let works = |lane| !plan.load(lane).is_empty();
+        let regime = Regime::of(works(Lane::Cpu), works(Lane::Gpu));
+        if regime == Regime::Together || std::mem::replace(&mut self.warm[regime as usize], true) {
+            return None;
+        }
+        let reason = format!(
+            "once more: the first step of a lane alone, {:.3} ms, is dropped",
+            times.total_ms()
+        );
+        Some(match &self.aside {
+            Some(cuts) => Decision::new(cuts.clone(), Action::Explore, reason),
+            None => Decision::new(self.cuts(layout), Action::Keep, reason),
+        })
+    }
+
+    /// A lane alone, while nobody knows what it takes so.
+    fn alone(
+        &self,
+        prices: &Prices<'_>,
+        layout: &Layout,
+        now: Predicted,
+        memory: Option<f64>,
+    ) -> Option<Decision> {
+        let lanes = [Regime::GpuAlone, Regime::CpuAlone];
+        lanes.into_iter().find_map(|regime| {
+            // A GPU that is short of memory is not given everything.
+            let possible = regime == Regime::CpuAlone || memory.is_none();
+            let unknown = now.regime() == Regime::Together && self.knowledge.seen(regime) == 0;
+            let once = once(prices, layout, regime, now);
+            (possible && unknown && once.1.total() <= ALONE * now.total()).then_some(once.0)
+        })
+    }
+
+    /// The same once more, where a lane alone seems better than both together by no more than chance
+    /// may have made it.
+    fn again(
+        &self,
+        prices: &Prices<'_>,
+        layout: &Layout,
+        best: Predicted,
+        now: Predicted,
+    ) -> Option<Decision> {
+        let regime = best.regime();
+        let alone = regime != Regime::Together && now.regime() == Regime::Together;
+        let few = (1..TRIES).contains(&self.knowledge.seen(regime));
+        let close = now.total() < CLOSE * best.total();
+        (alone && few && close).then(|| once(prices, layout, regime, now).0)
     }
 
     /// The step aside whose turn it is.
@@ -158,6 +238,28 @@ impl Model {
         );
         Some(Decision::new(cuts, Action::Explore, reason))
     }
+}
+
+/// Everything to one lane for a step, and what that is predicted to take.
+fn once(
+    prices: &Prices<'_>,
+    layout: &Layout,
+    regime: Regime,
+    now: Predicted,
+) -> (Decision, Predicted) {
+    let (theta, lane) = match regime {
+        Regime::GpuAlone => (0.0, "GPU"),
+        _ => (layout.highest(), "CPU"),
+    };
+    let predicted = prices.at(theta);
+    let reason = format!(
+        "everything to the {lane} once, to see what it takes alone: predicted {:.3} ms instead of \
+         {:.3}",
+        predicted.total(),
+        now.total()
+    );
+    let decision = Decision::new(layout.cuts(theta), Action::Explore, reason);
+    (decision, predicted)
 }
 
 /// Everything to the lane that has not worked yet.

@@ -22,6 +22,11 @@ impl Predicted {
     pub(super) fn total(&self) -> f64 {
         self.cpu.max(self.gpu)
     }
+
+    /// Who works.
+    pub(super) fn regime(&self) -> Regime {
+        Regime::of(self.cpu > 0.0, self.gpu > 0.0)
+    }
 }
 
 #[derive(Debug)]

@@ -152,6 +152,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// How the next step is divided.
+    pub(crate) fn cuts(&self) -> &[nearfield_sched::Cut] {
+        &self.cuts
+    }
+
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
         (0..count).map(|_| self.step()).collect()
     }

@@ -140,6 +140,9 @@ pub struct StepRow {
     pub critical_path_ms: f64,
     /// Whether the scheduler changed something after it.
     pub retuned: bool,
+    /// Whether the scheduler went aside for this one step, to learn something; such steps do not
+    /// count where the course of θ and share is judged.
+    pub aside: bool,
     /// Busy, waiting and idle milliseconds of every lane, in the order of [`Analysis::lanes`].
     pub lanes: Vec<[f64; 3]>,
 }
@@ -174,6 +177,10 @@ impl<'a> Analysis<'a> {
         let mut sums = Sums {
             lanes: vec![LaneTimes::default(); run.lanes.len()],
             retuned: retuned.map(|one| one.step).collect(),
+            leave: (trace.retunes.iter())
+                .filter(|one| one.aside)
+                .map(|one| one.step)
+                .collect(),
             ..Sums::default()
         };
         for step in &run.steps {
@@ -204,6 +211,10 @@ struct Sums {
     no_lane: u64,
     /// Numbers of the steps after which the scheduler changed something.
     retuned: HashSet<u64>,
+    /// Numbers of the steps after which it stepped aside once.
+    leave: HashSet<u64>,
+    /// The step before.
+    last: Option<u64>,
 }
 
 impl Sums {
@@ -242,6 +253,7 @@ impl Sums {
             let of_lane = subregions().filter(|one| !cpu || one.lane == "cpu");
             total(of_lane.map(|one| one.work))
         };
+        let last = self.last.replace(step.step.step);
         StepRow {
             step: step.step.step,
             begin_ms: ms(step.step.time.begin()),
@@ -255,6 +267,7 @@ impl Sums {
             overlap: overlap(&lanes),
             critical_path_ms: ms(path_length),
             retuned: self.retuned.contains(&step.step.step),
+            aside: last.is_some_and(|last| self.leave.contains(&last)),
             lanes: lanes
                 .iter()
                 .map(|lane| [ms(lane.busy), ms(lane.waiting), ms(lane.idle)])
@@ -263,7 +276,8 @@ impl Sums {
     }
 
     fn summary(self, trace: &Trace, run: &Run, rows: &[StepRow], stages: &[StageTimes]) -> Summary {
-        let known = |pick: fn(&StepRow) -> Option<f64>| rows.iter().filter_map(pick);
+        let on_course = || rows.iter().filter(|row| !row.aside);
+        let known = |pick: fn(&StepRow) -> Option<f64>| on_course().filter_map(pick);
         let shares: Vec<f64> = known(|row| row.share).collect();
         let thetas: Vec<f64> = known(|row| Some(row.theta?.0)).collect();
         let share = course::course(&shares, |_| 0.02);
@@ -281,7 +295,7 @@ impl Sums {
         let mut summary = Summary {
             file: trace.name.clone(),
             program: trace.header.program.clone(),
-            machine: trace.header.machine.clone(),
+            machine: machine(trace),
             start_unix_ms: trace.header.start_unix_ms,
             damage: trace.damage.to_string(),
             steps: rows.len(),
@@ -308,11 +322,27 @@ impl Sums {
     }
 }
 
-/// What the engine said of its device when it was built.
+/// The machine, with the GPUs that the engine has started.
+fn machine(trace: &Trace) -> Machine {
+    let mut machine = trace.header.machine.clone();
+    for note in &trace.notes {
+        let name = match &*note.message {
+            "gpu.device" => note.fields.get("gpu").map(|name| name.to_string()),
+            _ => None,
+        };
+        machine.gpus.extend(name);
+    }
+    machine.gpus.sort();
+    machine.gpus.dedup();
+    machine
+}
+
+/// What the engine said of its device last.
 fn device(trace: &Trace) -> Option<String> {
     let note = trace
         .notes
         .iter()
+        .rev()
         .find(|note| note.message == "engine.device")?;
     let field = |name: &str| note.fields.get(name).map(|value| value.to_string());
     Some(format!(

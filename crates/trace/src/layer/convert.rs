@@ -103,6 +103,7 @@ fn retune(fields: &Fields, place: Place) -> Option<Retune> {
         theta: theta(fields, "theta"),
         share_before: number(fields, "share_before"),
         share: number(fields, "share"),
+        aside: fields.get("aside") == Some(&Value::Bool(true)),
         reason: text(fields, "reason")?,
     })
 }

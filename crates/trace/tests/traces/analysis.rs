@@ -449,3 +449,66 @@ fn numbers_at_the_ends_of_their_range_do_no_harm() {
     nearfield_trace::write_chrome(&analysis, &mut page).unwrap();
     nearfield_trace::write_steps_csv(&analysis, &mut page).unwrap();
 }
+
+#[test]
+fn the_machine_has_the_gpus_that_were_started_and_the_device_is_the_last_one() {
+    let note = |message: &str, fields: &[(&str, &str)]| {
+        let fields = fields
+            .iter()
+            .map(|&(name, value)| (name.to_owned().into(), Value::Text(value.to_owned().into())));
+        Record::Note(Note {
+            message: message.to_owned().into(),
+            fields: fields.collect(),
+            ..Note::default()
+        })
+    };
+    let device = |reason| {
+        let fields = [
+            ("device", "auto"),
+            ("reason", reason),
+            ("threads", "4"),
+            ("simd", "avx2"),
+        ];
+        note("engine.device", &fields)
+    };
+    let records = vec![
+        device("the CPU lane"),
+        note("gpu.device", &[("gpu", "NVIDIA H200"), ("arch", "90")]),
+        note("gpu.device", &[("gpu", "NVIDIA H200"), ("arch", "90")]),
+        device("a GPU is there"),
+        step(0, at(0, 10)),
+    ];
+    let summary = Analysis::of(&trace(records)).unwrap().summary;
+    assert_eq!(summary.machine.gpus, ["NVIDIA H200", "a GPU"]);
+    let device = summary.device.unwrap();
+    assert_eq!(device, "auto (a GPU is there), 4 threads, avx2");
+}
+
+#[test]
+fn a_step_aside_is_no_part_of_the_course() {
+    let shares = [0.9, 0.4, 0.3, 1.0, 0.3, 0.3, 0.3, 0.3];
+    let records = (0..).zip(shares).flat_map(|(number, share)| {
+        let of_step = Record::Step(Step {
+            step: number,
+            time: at(10 * number, 10 * number + 9),
+            share: Some(share),
+            ..Step::default()
+        });
+        let decision = Record::Retune(Retune {
+            step: number,
+            aside: number == 2,
+            reason: "made".into(),
+            ..Retune::default()
+        });
+        [of_step, decision]
+    });
+    let trace = trace(records.collect());
+    let analysis = Analysis::of(&trace).unwrap();
+    let course = analysis.summary.share.as_ref().unwrap();
+    assert_eq!((course.settle_steps, course.greatest), (Some(2), 0.9));
+    let aside: Vec<bool> = analysis.rows.iter().map(|row| row.aside).collect();
+    assert_eq!(
+        aside,
+        [false, false, false, true, false, false, false, false]
+    );
+}

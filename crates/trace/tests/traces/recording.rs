@@ -108,7 +108,7 @@ fn times_of_subregions_count_from_the_step() {
         tracing::debug!(
             name: "sched.retune", target: TARGET,
             subregion = 2, policy = "model", theta_before = 12, theta = 14.5, share_before = 0.25,
-            share = 0.5, reason = "the CPU lane was ready 3 ms early",
+            share = 0.5, aside = true, reason = "the CPU lane was ready 3 ms early",
         );
         tracing::debug!(name: "grid.occupancy", target: TARGET, of = "bricks", one_in = 4, counts = "0:7 1:2 16:1");
     });
@@ -144,6 +144,7 @@ fn times_of_subregions_count_from_the_step() {
         (Some(Theta(12.0)), Some(Theta(14.5)))
     );
     assert_eq!((retune.share_before, retune.share), (Some(0.25), Some(0.5)));
+    assert!(retune.aside);
     assert_eq!(retune.reason, "the CPU lane was ready 3 ms early");
     let occupancy = &trace.occupancies[0];
     assert_eq!((&*occupancy.of, occupancy.one_in), ("bricks", 4));

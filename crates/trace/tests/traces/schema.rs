@@ -65,6 +65,7 @@ fn full() -> Vec<Record> {
             theta,
             share_before: Some(0.0),
             share: Some(1.0),
+            aside: true,
             reason: "the GPU is lost".into(),
         }),
         Record::Occupancy(Occupancy {

@@ -1,0 +1,126 @@
+//! [`Device::Auto`](crate::Device::Auto): begins on the CPU lane and takes a GPU in when it is ready.
+//!
+//! To start a GPU takes longer than to search a million points. Who searches once does not wait for
+//! that: it is begun at the second step, on a thread of its own, while the CPU lane goes on. Once it
+//! has succeeded both lanes share the steps, and a GPU that does not pay gets nothing to do.
+
+use crate::{Engine, Error, PointSetId, RadiusRule, gpu::GpuSide, hybrid::HybridSide};
+use std::thread::{self, JoinHandle};
+
+/// Points from which a GPU may pay.
+const WORTH_A_GPU: usize = 10_000;
+
+/// The GPU that is asked for first.
+const FIRST: u32 = 0;
+
+/// A GPU that an engine may have later.
+#[derive(Debug)]
+pub(crate) enum Later {
+    /// Nobody has asked for it yet.
+    Possible,
+    /// A thread starts it.
+    Starting(Starting),
+}
+
+/// A GPU that is being started. Whoever drops it waits for the thread: a process must not end
+/// while the driver starts.
+#[derive(Debug)]
+pub(crate) struct Starting(Option<JoinHandle<Result<GpuSide, String>>>);
+
+impl Starting {
+    fn begin() -> Result<Self, String> {
+        let start = || GpuSide::new(FIRST).map_err(|error| error.to_string());
+        let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
+        let handle = thread.spawn(start).map_err(|error| error.to_string())?;
+        Ok(Self(Some(handle)))
+    }
+
+    fn is_ready(&self) -> bool {
+        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn wait(mut self) -> Result<GpuSide, String> {
+        let Some(handle) = self.0.take() else {
+            return Err("it was not started".to_owned());
+        };
+        let died = |_| Err("starting it panicked".to_owned());
+        handle.join().unwrap_or_else(died)
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Later {
+    /// A GPU later, where there may be one; with the reason for what runs until then.
+    pub(crate) fn find(rule: RadiusRule) -> (Option<Self>, String) {
+        let none = |why: String| (None, format!("the CPU lane: {why}"));
+        if rule != RadiusRule::Uniform {
+            return none("radii of single points are its own".to_owned());
+        }
+        match nearfield_gpu::find_driver() {
+            Err(missing) => none(missing.to_string()),
+            Ok(()) => {
+                let reason =
+                    "the CPU lane until a GPU is ready, which is started at the second step";
+                (Some(Self::Possible), reason.to_owned())
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Begins to start a GPU, or takes it in, when the time has come: before new positions of a set
+    /// are placed.
+    pub(crate) fn take_gpu_in(&mut self) {
+        let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
+        match self.later.take() {
+            Some(Later::Possible) if points >= WORTH_A_GPU => match Starting::begin() {
+                Ok(starting) => self.later = Some(Later::Starting(starting)),
+                Err(error) => self.do_without_gpu(&error),
+            },
+            Some(Later::Starting(starting)) if starting.is_ready() => {
+                let adopted = starting.wait().and_then(|gpu| {
+                    let hybrid = HybridSide::new(&self.settings);
+                    Ok((gpu, hybrid.map_err(|error: Error| error.to_string())?))
+                });
+                match adopted {
+                    Ok((gpu, hybrid)) => {
+                        (self.gpu, self.hybrid) = (Some(gpu), Some(hybrid));
+                        self.reason =
+                            "a GPU is there; the lanes' times decide who does what".to_owned();
+                        self.announce();
+                    }
+                    Err(error) => self.do_without_gpu(&error),
+                }
+            }
+            later => self.later = later,
+        }
+    }
+
+    fn do_without_gpu(&mut self, why: &str) {
+        self.reason = format!("the CPU lane: the GPU cannot be used: {why}");
+        self.announce();
+    }
+
+    /// Hands the sets to the GPU that it does not have yet: those that have not moved since it is
+    /// wanted. `placed` has just been placed.
+    pub(crate) fn bring_others_to_gpu(&mut self, placed: PointSetId) {
+        for set in 0..self.sets.len() {
+            if set == placed.0 || self.sets[set].grid.copied().is_some() {
+                continue;
+            }
+            let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
+                continue;
+            };
+            let positions = grid.points().in_callers_order();
+            self.place_on_gpu(PointSetId(set), (&positions).into(), *grid.bounds());
+            self.sets[set].grid.put_back(grid);
+        }
+    }
+}

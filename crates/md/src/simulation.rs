@@ -23,6 +23,8 @@ pub struct Options {
     pub strategy: Strategy,
     /// What divides the work of hybrid devices.
     pub policy: Policy,
+    /// Whether sums are to be the same bits on devices that choose by timings; false by default.
+    pub deterministic: bool,
     /// How much farther than the cut-off lists reach, so that they need not be found every step; 0,
     /// the default, for no lists.
     pub skin: f32,
@@ -37,6 +39,7 @@ impl Default for Options {
             threads: 0,
             strategy: Strategy::Flat,
             policy: Policy::Model,
+            deterministic: false,
             skin: 0.0,
             precision: Precision::Single,
         }
@@ -55,6 +58,7 @@ impl Options {
             .threads(self.threads)
             .strategy(self.strategy)
             .policy(self.policy)
+            .deterministic(self.deterministic)
     }
 }
 

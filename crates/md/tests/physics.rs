@@ -1,6 +1,9 @@
 //! Published energies, and what must hold whatever the numbers: momentum, energy, forces as slopes of
 //! the energy, boxes of any shape, lists that lose nothing, runs that go on as if never stopped.
 
+mod common;
+
+use common::{REDUCED, salt, with_skin};
 use nearfield::{
     Coefficients, CutoffCoulomb, Engine, LennardJones, Mixing, PairPotential, Precision, Screening,
     Truncation,
@@ -10,11 +13,6 @@ use nearfield_md::{
     read_nist,
 };
 use std::path::PathBuf;
-
-const REDUCED: Coefficients = Coefficients {
-    epsilon: 1.0,
-    sigma: 1.0,
-};
 
 fn data(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "data", name]
@@ -32,13 +30,6 @@ fn nist(configuration: usize) -> System {
 fn fluid(cutoff: f64, truncation: Truncation) -> ForceField {
     let table = LennardJones::new(&[REDUCED], Mixing::default(), &[], cutoff, truncation);
     ForceField::from(table.unwrap())
-}
-
-fn with_skin(skin: f32) -> Options {
-    Options {
-        skin,
-        ..Options::default()
-    }
 }
 
 /// Whether a value agrees with one that is given to five digits.
@@ -148,42 +139,6 @@ fn rock_salt_has_its_madelung_constant() {
     let madelung = 1.747_564_594_633_182_2;
     assert!((energy + madelung).abs() < 1e-6, "{energy}");
     assert!((single + madelung).abs() < 1e-5, "{single}");
-}
-
-/// Two kinds of charged atoms, jittered off a lattice.
-fn salt() -> (System, ForceField) {
-    const SIDE: usize = 8;
-    let place = |k: usize| {
-        let at = [k % SIDE, k / SIDE % SIDE, k / SIDE / SIDE];
-        let wobble = |axis: usize| 0.12 * ((k * 37 + axis * 101) as f64 * 0.7).sin();
-        [0, 1, 2].map(|axis| 1.15 * at[axis] as f64 + wobble(axis))
-    };
-    let count = SIDE * SIDE * SIDE;
-    let kind = |k: usize| ((k % SIDE + k / SIDE % SIDE + k / SIDE / SIDE) % 2) as u32;
-    let system = System::new(
-        (0..count).map(place).collect(),
-        Cell::cube(1.15 * SIDE as f64).unwrap(),
-    );
-    let system = system
-        .unwrap()
-        .with_types((0..count).map(kind).collect(), vec![1.0, 1.7]);
-    let charges = (0..count)
-        .map(|k| if kind(k) == 0 { 0.6 } else { -0.6 })
-        .collect();
-    let system = system.unwrap().with_charges(charges).unwrap();
-    let types = [
-        REDUCED,
-        Coefficients {
-            epsilon: 0.6,
-            sigma: 1.1,
-        },
-    ];
-    let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, Truncation::ForceShift);
-    let coulomb = CutoffCoulomb::new(1.3, 2.5, Screening::ForceShift);
-    (
-        system,
-        ForceField::from(table.unwrap()).with_coulomb(coulomb),
-    )
 }
 
 /// Energy of one atom with all others by the nearest image, in double precision.

@@ -42,9 +42,8 @@ pub(super) fn field(args: &Args, file: &FieldFile) -> Result<ForceField, Failure
 }
 
 /// The atoms of the file and the potential.
-pub(super) fn read(args: &Args) -> Result<(System, ForceField), Failure> {
-    let coefficients = coefficients(args)?;
-    let field = field(args, &coefficients)?;
+pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, ForceField), Failure> {
+    let field = field(args, coefficients)?;
     // Given, unless a run goes on.
     let path = args.file.as_deref().unwrap_or(Path::new(""));
     let text = path
@@ -52,7 +51,7 @@ pub(super) fn read(args: &Args) -> Result<(System, ForceField), Failure> {
         .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
     let mut system = match text {
         true => of_nist(args, path)?,
-        false => of_cloud(args, path, &coefficients)?,
+        false => of_cloud(args, path, coefficients)?,
     };
     if args.charges && system.charges().is_empty() {
         let charge = |kind: &u32| coefficients.charges[*kind as usize];

@@ -1,6 +1,7 @@
 //! `nearfield lj`: energy, virial and forces of Lennard-Jones atoms with cut-off charges, and short runs.
 
 mod input;
+mod lane;
 mod run;
 
 use crate::{
@@ -11,8 +12,9 @@ use crate::{
     output,
 };
 use indicatif::HumanCount;
+use lane::Run;
 use nearfield::{Mixing, Screening, Truncation};
-use nearfield_md::{Checkpoint, Options, Simulation};
+use nearfield_md::{Checkpoint, Options};
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
 
@@ -140,32 +142,31 @@ struct Summary {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = args.options();
-    let mut simulation = match &args.run.restart {
+    let coefficients = input::coefficients(args)?;
+    let mut run = match &args.run.restart {
         Some(path) => {
             let checkpoint = Checkpoint::read(path)?;
-            let field = input::field(args, &input::coefficients(args)?)?;
-            Simulation::resume(checkpoint, field, options)?
+            Run::resume(checkpoint, input::field(args, &coefficients)?, options)?
         }
         None => {
-            let (system, field) = input::read(args)?;
-            Simulation::new(system, field, options)?
+            let (system, field) = input::read(args, &coefficients)?;
+            Run::new(system, field, options, args.run.moves())?
         }
     };
     let begin = Instant::now();
-    let names = input::coefficients(args)?.names;
-    let done = args.run.run(&mut simulation, names)?;
-    let seen = simulation.look();
-    let beyond = simulation.field().long_range(simulation.system());
+    let done = args.run.run(&mut run, coefficients.names)?;
+    let seen = run.look()?;
+    let beyond = run.long_range()?;
     let summary = Summary {
-        atoms: simulation.system().len(),
+        atoms: run.atoms()?,
         cutoff: args.cutoff,
         shift: args.shift,
-        pairs: simulation.pairs()?,
+        pairs: run.pairs()?,
         pair_energy: seen.potential,
         pair_virial: seen.virial,
         long_range_correction: beyond.energy,
         long_range_virial: beyond.virial,
-        device: simulation.device(),
+        device: run.device(),
         run: done,
         milliseconds: milliseconds(begin),
     };
@@ -182,13 +183,15 @@ impl Args {
             threads,
             strategy,
             policy,
+            deterministic,
         } = self.engine;
         Options {
             device,
             threads,
             strategy,
             policy,
-            skin: self.run.skin,
+            deterministic,
+            skin: self.run.skin(self.cutoff),
             precision: match self.precision {
                 Precision::F32 => nearfield::Precision::Single,
                 Precision::F64 => nearfield::Precision::Double,

@@ -1,8 +1,9 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
+use super::lane::Run;
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
-use nearfield_md::{Observation, Simulation, Trajectory};
+use nearfield_md::{Observation, Trajectory};
 use serde::Serialize;
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,9 +21,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "H", default_value_t = 0.002, requires = "steps")]
     dt: f64,
     /// How much farther than the cut-off neighbour lists reach, so that they need not be found every
-    /// step; 0 for no lists
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
-    pub(super) skin: f32,
+    /// step; 0 for no lists [default: 0.12 of the cut-off]
+    #[arg(long, value_name = "S", requires = "steps")]
+    skin: Option<f32>,
     /// Start with velocities of this temperature (k = 1) instead of those of the file
     #[arg(long, value_name = "T")]
     pub(super) temperature: Option<f64>,
@@ -66,11 +67,27 @@ struct Files {
     observations: BufWriter<File>,
 }
 
+/// Share of the cut-off that lists reach beyond it, when nothing is said.
+const SKIN: f64 = 0.12;
+
 impl Args {
+    /// Whether atoms move.
+    pub(super) fn moves(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// How much farther than the cut-off lists reach.
+    pub(super) fn skin(&self, cutoff: f64) -> f32 {
+        match self.steps {
+            Some(_) => self.skin.unwrap_or((SKIN * cutoff) as f32),
+            None => 0.0,
+        }
+    }
+
     /// Runs the steps that are asked for; `None` where there are none.
     pub(super) fn run(
         &self,
-        simulation: &mut Simulation,
+        simulation: &mut Run,
         names: Vec<String>,
     ) -> Result<Option<Summary>, Failure> {
         let Some(steps) = self.steps else {
@@ -91,7 +108,7 @@ impl Args {
             if simulation.steps().is_multiple_of(self.every) {
                 match &mut files {
                     Some(files) => files.observe(simulation)?,
-                    None => drop(simulation.observe()),
+                    None => drop(simulation.observe()?),
                 }
             }
             let due = self
@@ -103,7 +120,7 @@ impl Args {
             }
         }
         bar.finish_and_clear();
-        let (seen, drift) = (simulation.observe(), simulation.energy_drift());
+        let (seen, drift) = (simulation.observe()?, simulation.energy_drift());
         Ok(Some(Summary {
             steps: simulation.steps(),
             dt: self.dt,
@@ -143,9 +160,9 @@ impl Files {
         })
     }
 
-    fn observe(&mut self, simulation: &mut Simulation) -> Result<(), Failure> {
-        let seen = simulation.observe();
-        self.trajectory.frame(simulation.system(), seen.time)?;
+    fn observe(&mut self, simulation: &mut Run) -> Result<(), Failure> {
+        let seen = simulation.observe()?;
+        self.trajectory.frame(&*simulation.system()?, seen.time)?;
         let Observation {
             step,
             time,

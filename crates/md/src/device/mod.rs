@@ -203,22 +203,29 @@ impl DeviceSimulation {
     /// What the GPU says, and [`Error::Diverged`] when the energy is not finite.
     pub fn observe(&mut self) -> Result<Observation, Error> {
         self.settle()?;
-        let lists = self.engine.neighbors(self.set, self.set)?;
+        let (lists, atoms) = (self.engine.neighbors(self.set, self.set)?, self.frame.len());
         let Arrays {
-            partials, totals, ..
+            at,
+            charges,
+            force,
+            velocity,
+            types,
+            partials,
+            totals,
+            ..
         } = &mut self.arrays;
         let pairs = Pairs {
-            at: &self.arrays.at,
-            charges: &self.arrays.charges,
+            at,
+            charges,
             lists,
-            force: &mut self.arrays.force,
-            atoms: self.frame.len(),
+            force,
+            atoms,
         };
         let mut slots = totals.slice_mut(0..PAIR_SLOTS);
         self.kernels.interactions(pairs, partials, &mut slots)?;
-        let motion = (&self.arrays.velocity, &self.arrays.types, self.frame.len());
         let mut slots = totals.slice_mut(PAIR_SLOTS..);
-        self.kernels.motion(motion, partials, &mut slots)?;
+        self.kernels
+            .motion((velocity, types, atoms), partials, &mut slots)?;
         let found = self.download(&self.arrays.totals)?;
         let freedom = 3 * self.frame.len().saturating_sub(1);
         let seen = Observation {

@@ -101,6 +101,25 @@ pub const CHILDREN: Source = Source {
     kernels: &["child_per_cell", "child_aggregated"],
 };
 
+/// Sums over all pairs, without a radius; `NF_REAL`, `NF_EXACT` and `NF_GUESSED` make a program of it.
+pub const ALL_PAIRS: Source = Source {
+    name: "all_pairs",
+    text: include_str!("../cuda/all_pairs.cu"),
+    headers: &[("all_pairs.cuh", include_str!("../cuda/all_pairs.cuh"))],
+    launches_children: false,
+    kernels: &[
+        "all_pairs_sources",
+        "all_pairs_pull_1",
+        "all_pairs_pull_4",
+        "all_pairs_potential_1",
+        "all_pairs_potential_4",
+        "all_pairs_rows_1",
+        "all_pairs_rows_4",
+        "all_pairs_rows_8",
+        "all_pairs_rows_8_mixed",
+    ],
+};
+
 /// The sources that are programs as they stand.
 pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
 
@@ -115,6 +134,10 @@ pub mod pairs {
     pub const CUTOFF_COULOMB: &str = include_str!("../cuda/pairs/cutoff_coulomb.cuh");
     /// Twin of `PowerLaw`.
     pub const POWER_LAW: &str = include_str!("../cuda/pairs/power_law.cuh");
+    /// Twin of `ChargeField`.
+    pub const CHARGE_FIELD: &str = include_str!("../cuda/pairs/charge_field.cuh");
+    /// Twin of `ChargePotential`.
+    pub const CHARGE_POTENTIAL: &str = include_str!("../cuda/pairs/charge_potential.cuh");
     /// Twin of `SphDensity`.
     pub const SPH_DENSITY: &str = include_str!("../cuda/pairs/sph_density.cuh");
     /// Twin of `SphForce`.
@@ -127,17 +150,18 @@ mod tests {
 
     #[test]
     fn every_kernel_named_is_defined_in_its_source() {
-        for source in ALL.iter().chain(TRAVERSALS) {
+        for source in ALL.iter().chain(TRAVERSALS).chain([&ALL_PAIRS]) {
             assert!(
                 !source.kernels.is_empty(),
                 "{} names no kernel",
                 source.name
             );
             for kernel in source.kernels {
-                let definition = format!("{kernel}(");
+                // A macro defines kernels of one kind, by name.
+                let definition = [format!("{kernel}("), format!("({kernel},")];
                 assert!(
-                    source.text.contains(&definition),
-                    "{} has no `{definition}`",
+                    definition.iter().any(|one| source.text.contains(one)),
+                    "{} has no `{kernel}`",
                     source.name
                 );
             }

@@ -23,9 +23,15 @@ pub(crate) enum Failure {
     /// A system of atoms cannot be made, or its run had to stop.
     #[error(transparent)]
     Md(#[from] nearfield_md::Error),
-    /// Atoms and coefficients do not belong together.
+    /// Bodies could not be read, moved or written.
+    #[error(transparent)]
+    Bodies(#[from] nearfield_nbody::Error),
+    /// A file or flag does not say what it has to.
     #[error("{0}")]
-    Atoms(String),
+    Wrong(String),
+    /// A result could not be written.
+    #[error("{0}")]
+    Written(String),
     /// The named cloud does not exist and is no file either.
     #[error("{0}; a path to a file works too")]
     Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),

@@ -5,14 +5,17 @@
 
 mod bench;
 mod compare;
+mod coulomb;
 mod domain;
 mod failure;
+mod gravity;
 mod info;
 mod kernels;
 mod lj;
 mod neighbors;
 mod options;
 mod output;
+mod progress;
 mod scaling;
 mod trace;
 mod tune;
@@ -53,6 +56,10 @@ enum Task {
     Tune(tune::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),
+    /// Moves bodies that attract each other
+    Gravity(gravity::Args),
+    /// Computes the electric potential of atoms at the points of a grid
+    Coulomb(coulomb::Args),
     /// Shows what a recorded trace says: --trace FILE records one with any other command
     #[command(subcommand)]
     Trace(trace::Task),
@@ -82,6 +89,8 @@ fn run(command: &Command) -> Result<(), Failure> {
         Task::Scaling(args) => scaling::run(args),
         Task::Tune(args) => tune::run(args),
         Task::DamBreak(args) => dam_break(args),
+        Task::Gravity(args) => gravity::run(args),
+        Task::Coulomb(args) => coulomb::run(args),
         Task::Trace(task) => trace::run(task),
     }
 }

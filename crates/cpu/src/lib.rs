@@ -42,6 +42,7 @@
 //! runs, and sums are kept in sixteen partial sums at every level.
 
 mod aligned;
+mod all_pairs;
 mod candidates;
 mod coordinate;
 mod double;

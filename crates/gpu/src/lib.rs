@@ -43,9 +43,10 @@ pub use cudarc;
 pub use driver::DeviceInfo;
 pub use error::Error;
 pub use lane::{
-    Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DeviceParts,
-    DevicePoints, DeviceShare, GpuLane, HostBuffer, HostLists, ListKind, MOST_PARTS, Measured,
-    PairFields, PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Settled, Strategy,
+    AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
+    DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer, HostLists, ListKind, MOST_PARTS,
+    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, ParseStrategyError, RowWay,
+    Settled, Strategy,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};

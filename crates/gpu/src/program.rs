@@ -175,10 +175,14 @@ impl From<&Source> for Program {
 /// Every program there is, for checks and for caches that are filled in advance.
 ///
 /// Traversals are compiled for what they are asked to do; here are those of counting, of lists and
-/// of the named pair kernels, by every strategy.
+/// of the named pair kernels, by every strategy. Sums over all pairs come in every precision and
+/// arithmetic.
 pub fn programs() -> Vec<Program> {
     let whole = nearfield_kernels::ALL.iter().map(Program::from);
-    whole.chain(lane::traversal_programs()).collect()
+    whole
+        .chain(lane::traversal_programs())
+        .chain(lane::all_pairs_programs())
+        .collect()
 }
 
 /// Tells one program's machine code from another's: a SHA-256.

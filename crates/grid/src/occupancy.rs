@@ -4,7 +4,7 @@ use crate::{Grid, table::CellTable};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// Most cells that are counted; of more, one in so many is, evenly spread.
-const MOST_COUNTED: usize = 1 << 15;
+const MOST_COUNTED: usize = 1 << 12;
 
 /// Tells the occupancy of a grid's cells to subscribers of `tracing`, as the event
 /// `grid.occupancy`; costs nothing when there is none.

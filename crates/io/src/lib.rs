@@ -24,7 +24,10 @@
 //! | `.vtk` | legacy PolyData and unstructured grids up to version 5.1, text and binary | – |
 //! | `.vtp`, `.vtu` | ascii, binary, appended (raw and base64); either byte order; zlib, LZ4 or no compression | `.vtp`, zlib |
 //! | `.ply` | text and both binary encodings, any scalar type | – |
+//! | `.vti` | – | quantities on a regular grid ([`write_vti`]) |
 //! | `.npz` | – | neighbour lists ([`write_csr_npz`]) |
+//!
+//! [`read_table`] reads any table of numbers, and [`write_array`] writes an array of any shape.
 //!
 //! # What callers can rely on
 //! - Positions are the file's values rounded once to `f32`; where that loses something,
@@ -48,5 +51,7 @@ pub use cloud::{Dimensions, PointCloud, SimulationBox, Species};
 pub use error::{Error, ErrorKind, Place};
 pub use format::Format;
 pub use point_data::{PointData, Values};
-pub use read::{parse_points, read_points};
-pub use write::{VtpWriter, write_csr_npz, write_csv, write_npy, write_points, write_vtp};
+pub use read::{Column, Table, parse_points, parse_table, read_points, read_table};
+pub use write::{
+    VtpWriter, write_array, write_csr_npz, write_csv, write_npy, write_points, write_vti, write_vtp,
+};

@@ -113,6 +113,13 @@ impl<'a> PointData<'a> {
         (self.components == 3).then(|| (0..self.points()).map(vector).collect())
     }
 
+    /// All values in double precision, point after point.
+    pub fn to_doubles(&self) -> Vec<f64> {
+        (0..self.values.len())
+            .map(|i| self.values.number(i).double)
+            .collect()
+    }
+
     /// Appends another piece's values; `false` when it is not the same quantity.
     pub(crate) fn append(&mut self, other: Self) -> bool {
         self.name == other.name

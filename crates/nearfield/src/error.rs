@@ -110,6 +110,9 @@ pub enum Error {
         /// What is wrong.
         source: nearfield_gpu::Error,
     },
+    /// A sum over all pairs was refused.
+    #[error(transparent)]
+    AllPairs(#[from] crate::AllPairsError),
     /// The engine has no such point set.
     #[error("there is no point set {set}: the engine has {sets}")]
     UnknownPointSet {

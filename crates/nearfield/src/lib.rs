@@ -27,6 +27,8 @@
 //!   keep lists over many steps of slowly moving points.
 //! * Points may have search radii of their own ([`Builder::radii`], [`Engine::set_radii`]), as SPH
 //!   with adaptive resolution needs them: the target's, the source's or the larger one decides.
+//! * [`Engine::all_pairs`] sums over all pairs without a radius: gravity, and electric potentials on
+//!   grids.
 //! * A [`ResidentEngine`](resident::ResidentEngine) serves programs whose data live on a GPU.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
@@ -51,6 +53,7 @@
 //! and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than round
 //! them.
 
+mod all_pairs;
 mod auto;
 mod builder;
 mod chunks;
@@ -69,6 +72,7 @@ mod sets;
 mod traverse;
 mod verlet;
 
+pub use all_pairs::{AllPairs, AllPairsBuilder, AllPairsError, AllPairsReport};
 pub use builder::Builder;
 pub use chunks::{ListChunk, ListChunks};
 pub use device::{Device, ParseDeviceError};
@@ -81,10 +85,11 @@ pub use nearfield_cpu::{
 pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way};
 pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
-    Channels, Coefficients, CoefficientsError, Cuda, CutoffCoulomb, Field, Forces, Interactions,
-    LennardJones, LongRange, MOST_TYPES, Mixing, Pair, PairKernel, PairPotential,
-    PlainLennardJones, PowerLaw, PowerLawError, Reduce, Screening, SphDensity, SphForce, Sum,
-    Truncation, WendlandC2,
+    Arithmetic, Channels, ChargeField, ChargePotential, Coefficients, CoefficientsError, Cuda,
+    CutoffCoulomb, Field, Forces, Interactions, LennardJones, LongRange, MOST_TYPES, Mixing, Pair,
+    PairKernel, PairPotential, PairSum, PairSumSettings, PlainLennardJones, PowerLaw,
+    PowerLawError, Real, Reduce, SampleGrid, SampleGridError, Screening, Sources, SphDensity,
+    SphForce, Sum, Truncation, WendlandC2,
 };
 pub use nearfield_sched::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};
@@ -95,7 +100,7 @@ pub use verlet::{Refresh, VerletLists};
 /// What most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Device, Engine, Error, Field, ListKind, ListOrder, NeighborLists, Pair, PairKernel,
-        Permutation, PointSetId, Positions, RadiusRule, Reduce,
+        AllPairs, Device, Engine, Error, Field, ListKind, ListOrder, NeighborLists, Pair,
+        PairKernel, Permutation, PointSetId, Positions, RadiusRule, Reduce,
     };
 }

@@ -10,7 +10,9 @@
 //! Forces that depend on the distance alone are written as a [`PairPotential`], of which
 //! [`Interactions`] and [`Forces`] make kernels and [`Sum`] adds two.
 
+mod all_pairs;
 mod channels;
+mod charges;
 mod cuda;
 mod cutoff_coulomb;
 mod field;
@@ -20,7 +22,11 @@ mod potential;
 mod power_law;
 mod sph;
 
+pub use all_pairs::{
+    Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, SampleGridError, Sources, TILE,
+};
 pub use channels::Channels;
+pub use charges::{ChargeField, ChargePotential};
 pub use cuda::Cuda;
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use field::Field;

@@ -106,7 +106,7 @@ fn types(cloud: &PointCloud, coefficients: &FieldFile) -> Result<Vec<u32>, Failu
         Some(kind) => Ok(kind as u32),
         // A single kind needs no name.
         None if coefficients.names.len() == 1 => Ok(0),
-        None => Err(Failure::Atoms(format!(
+        None => Err(Failure::Wrong(format!(
             "there are no coefficients of '{name}'; known are {}",
             coefficients.names.join(", ")
         ))),
@@ -125,7 +125,7 @@ fn types(cloud: &PointCloud, coefficients: &FieldFile) -> Result<Vec<u32>, Failu
                 .collect())
         }
         None if coefficients.names.len() == 1 => Ok(vec![0; cloud.len()]),
-        None => Err(Failure::Atoms(format!(
+        None => Err(Failure::Wrong(format!(
             "the file names no kinds of atoms, but there are coefficients of {}: use .xyz or .extxyz",
             coefficients.names.len()
         ))),

@@ -19,7 +19,10 @@ mod neon;
 mod scalar;
 mod vector;
 
-use crate::candidates::{Arrays, Candidates};
+use crate::{
+    all_pairs::Wide,
+    candidates::{Arrays, Candidates},
+};
 use nearfield_grid::SortedPoints;
 use std::ops::Range;
 pub(crate) use vector::Vector;
@@ -222,6 +225,10 @@ pub(crate) fn squared_f64(d: [f64; 3]) -> f64 {
 pub(crate) trait Simd {
     /// What the loops work on.
     type Vector: Vector;
+    /// What sums over all pairs work on, in `f32`.
+    type Single: Wide<Real = f32>;
+    /// The same in `f64`.
+    type Double: Wide<Real = f64>;
 
     /// Runs `task` as a function of its own: loops that the compiler must vectorise come out
     /// better when they are not part of a larger function.
@@ -304,15 +311,17 @@ pub(crate) trait Task {
     unsafe fn run<S: Simd>(self);
 }
 
-/// Implements [`Simd`] for a level by its vector and the function that compiles tasks for it.
+/// Implements [`Simd`] for a level by its vectors and the function that compiles tasks for it.
 macro_rules! level {
-    ($(#[$attribute:meta])* $level:ident, $vector:ty, $call:path) => {
+    ($(#[$attribute:meta])* $level:ident, $vector:ty, $double:ty, $call:path) => {
         $(#[$attribute])*
         pub(crate) struct $level;
 
         $(#[$attribute])*
         impl Simd for $level {
             type Vector = $vector;
+            type Single = $vector;
+            type Double = $double;
 
             #[inline(always)]
             unsafe fn call<T: Task>(task: T) {
@@ -322,23 +331,26 @@ macro_rules! level {
         }
     };
 }
-level!(Scalar, f32, scalar::call);
+level!(Scalar, f32, f64, scalar::call);
 level!(
     #[cfg(target_arch = "x86_64")]
     Avx2,
     std::arch::x86_64::__m256,
+    std::arch::x86_64::__m256d,
     avx2::call
 );
 level!(
     #[cfg(target_arch = "x86_64")]
     Avx512,
     std::arch::x86_64::__m512,
+    std::arch::x86_64::__m512d,
     avx512::call
 );
 level!(
     #[cfg(target_arch = "aarch64")]
     Neon,
     std::arch::aarch64::float32x4_t,
+    std::arch::aarch64::float64x2_t,
     neon::call
 );
 

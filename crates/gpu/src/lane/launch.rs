@@ -4,6 +4,10 @@
 //! elements as the counts beside it say (the buffers' owners see to it), and everything is on the
 //! lane's one stream, so a kernel finds what the one before it wrote.
 
+mod all_pairs;
+
+pub(crate) use all_pairs::{AllPairsKernels, Summing};
+
 use super::layout::{Arguments, Lattice, Outlet, Parts, Points, Walk};
 use crate::{Error, Module, Modules, Program};
 use cudarc::driver::{

@@ -7,6 +7,7 @@
 //! Raw pointers and launches live in `launch`; the modules above it are safe code, and keep the
 //! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
+mod all_pairs;
 mod buffer;
 mod delivery;
 mod grid;
@@ -20,6 +21,8 @@ mod share;
 mod strategy;
 mod walk;
 
+pub(crate) use all_pairs::all_pairs_programs;
+pub use all_pairs::{AllPairsScratch, RowWay};
 pub use delivery::{Delivered, HostLists};
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
 pub use host::HostBuffer;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Error, Modules, Program};
 use nearfield_kernels::Source;
-use nearfield_pairs::{Reduce, SphDensity, SphForce, WendlandC2};
+use nearfield_pairs::{ChargeField, ChargePotential, Reduce, SphDensity, SphForce, WendlandC2};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -151,7 +151,30 @@ pub(crate) fn traversal_programs() -> Vec<Program> {
             }
         }
     }
+    programs.extend(charge_programs());
     programs
+}
+
+/// Those of charges within a cut-off, which have targets and sources of their own, by the strategy
+/// that is used when none is asked for.
+fn charge_programs() -> impl Iterator<Item = Program> {
+    let twins = [
+        PairProgram::of(&ChargePotential::default()),
+        PairProgram::of(&ChargeField::default()),
+    ];
+    let twins = twins.into_iter().flatten();
+    twins.flat_map(|(twin, _)| {
+        (1..=3).map(move |subdivision| {
+            let traversal = Traversal {
+                strategy: Strategy::Flat,
+                work: Work::Pairs(twin.clone()),
+                open: Open::TwoSets,
+                subdivision,
+                half: false,
+            };
+            traversal.program()
+        })
+    })
 }
 
 /// The traversal programs of a context that were loaded, so that a step hashes no program text.

@@ -196,13 +196,13 @@ fn neither_names_nor_numbers(fields: &[&[u8]], line: usize) -> Fault {
 
 /// What stands between the fields of a line.
 #[derive(Clone, Copy)]
-enum Separator {
+pub(super) enum Separator {
     Byte(u8),
     Blanks,
 }
 
 impl Separator {
-    fn of(line: &[u8]) -> Self {
+    pub(super) fn of(line: &[u8]) -> Self {
         [b';', b',', b'\t']
             .into_iter()
             .find(|byte| line.contains(byte))
@@ -211,7 +211,7 @@ impl Separator {
 
     /// Replaces `fields` by the fields of `line`, without quotes and surrounding blanks; an empty
     /// field after a last separator does not count.
-    fn split<'a>(self, line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
+    pub(super) fn split<'a>(self, line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
         fields.clear();
         let mut quoted = false;
         let parts = line.split(|&byte| {

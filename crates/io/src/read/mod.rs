@@ -7,9 +7,12 @@ mod csv;
 mod npy;
 mod ply;
 mod ply_header;
+mod table;
 mod vtk;
 mod xyz;
 mod xyz_comment;
+
+pub use table::{Column, Table, parse_table, read_table};
 
 use std::{fs, path::Path};
 

@@ -3,12 +3,14 @@
 mod csv;
 mod npy;
 mod output;
+mod vti;
 mod vtp;
 
 use std::path::Path;
 
 pub use csv::write_csv;
-pub use npy::{write_csr_npz, write_npy};
+pub use npy::{write_array, write_csr_npz, write_npy};
+pub use vti::write_vti;
 pub use vtp::{VtpWriter, write_vtp};
 
 use crate::{

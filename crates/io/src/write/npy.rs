@@ -11,7 +11,10 @@ use std::{
 
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use crate::error::{Error, Fault};
+use crate::{
+    error::{Error, Fault},
+    point_data::Values,
+};
 
 use super::output::write_file;
 
@@ -23,6 +26,36 @@ pub fn write_npy(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), E
     write_file(path.as_ref(), |output| {
         output.write_all(&header("f4", &[positions.len(), 3]))?;
         output.write_all(bytemuck::cast_slice(positions))
+    })
+}
+
+/// Writes an array of any shape, the last axis fastest.
+///
+/// # Errors
+/// When the shape does not hold as many values, or the file cannot be written; what was there before
+/// is then unchanged.
+pub fn write_array(
+    path: impl AsRef<Path>,
+    shape: &[usize],
+    values: &Values<'_>,
+) -> Result<(), Error> {
+    let path = path.as_ref();
+    let room = shape.iter().try_fold(1usize, |all, n| all.checked_mul(*n));
+    if room != Some(values.len()) {
+        let message = format!("{} values do not fill the shape {shape:?}", values.len());
+        return Err(Fault::argument(message).in_file(path));
+    }
+    let element = match values {
+        Values::F32(_) => "f4",
+        Values::F64(_) => "f8",
+        Values::I32(_) => "i4",
+        Values::U32(_) => "u4",
+        Values::I64(_) => "i8",
+        Values::U64(_) => "u8",
+    };
+    write_file(path, |output| {
+        output.write_all(&header(element, shape))?;
+        output.write_all(values.bytes())
     })
 }
 

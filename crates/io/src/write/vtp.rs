@@ -121,20 +121,7 @@ impl<'a> VtpWriter<'a> {
     fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
         let mut appended = Vec::new();
         let body = self.body(&mut appended)?;
-        let byte_order = if cfg!(target_endian = "big") {
-            "BigEndian"
-        } else {
-            "LittleEndian"
-        };
-        write!(
-            output,
-            "<?xml version=\"1.0\"?>\n\
-             <VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"{byte_order}\" \
-             header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n\
-             {body}<AppendedData encoding=\"raw\">\n_"
-        )?;
-        output.write_all(&appended)?;
-        output.write_all(b"\n</AppendedData>\n</VTKFile>\n")
+        write_document(output, "PolyData", &body, &appended)
     }
 
     /// The tags of all arrays, whose data go to `appended`.
@@ -171,7 +158,30 @@ impl<'a> VtpWriter<'a> {
     }
 }
 
-fn check_names(quantities: &[PointData<'_>]) -> Parsed<()> {
+/// Writes a file of this type: the tags of its body, then the data that they point to.
+pub(super) fn write_document(
+    output: &mut impl Write,
+    kind: &str,
+    body: &str,
+    appended: &[u8],
+) -> io::Result<()> {
+    let byte_order = if cfg!(target_endian = "big") {
+        "BigEndian"
+    } else {
+        "LittleEndian"
+    };
+    write!(
+        output,
+        "<?xml version=\"1.0\"?>\n\
+         <VTKFile type=\"{kind}\" version=\"1.0\" byte_order=\"{byte_order}\" \
+         header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n\
+         {body}<AppendedData encoding=\"raw\">\n_"
+    )?;
+    output.write_all(appended)?;
+    output.write_all(b"\n</AppendedData>\n</VTKFile>\n")
+}
+
+pub(super) fn check_names(quantities: &[PointData<'_>]) -> Parsed<()> {
     for (index, name) in quantities.iter().map(PointData::name).enumerate() {
         let twice = quantities[..index]
             .iter()
@@ -198,7 +208,7 @@ fn numbered(name: &str, first: usize, count: usize) -> PointData<'_> {
     }
 }
 
-fn section(
+pub(super) fn section(
     name: &str,
     attributes: &str,
     arrays: &[PointData<'_>],

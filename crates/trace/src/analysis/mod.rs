@@ -56,6 +56,8 @@ pub struct Summary {
     pub lanes: BTreeMap<String, Lane>,
     /// Time in which no lane computed and nothing was moved.
     pub no_lane_ms: f64,
+    /// Steps in which lanes shared a pass; in the others one of them did everything.
+    pub shared_steps: usize,
     /// (t_slow − t_fast) / t_slow between the lanes that share subregions, mean over the steps.
     pub imbalance: Option<f64>,
     /// The same, mean over all subregions.
@@ -303,6 +305,7 @@ impl Sums {
             step_ms: Spread::of(rows.iter().map(|row| row.ms)).unwrap_or_default(),
             lanes: named.zip(self.lanes.iter().map(lane)).collect(),
             no_lane_ms: ms(self.no_lane),
+            shared_steps: rows.iter().filter(|row| row.imbalance.is_some()).count(),
             imbalance: mean(known(|row| row.imbalance)),
             subregion_imbalance: mean(self.subregion_imbalances.iter().copied()),
             overlap: overlap(&self.lanes),

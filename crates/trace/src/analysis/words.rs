@@ -185,6 +185,10 @@ fn balance(summary: &Summary, advice: &mut Vec<String>) {
     let Some(imbalance) = summary.imbalance.filter(|imbalance| *imbalance > 0.1) else {
         return;
     };
+    // A scheduler that leaves most steps to one lane has found that the other does not pay.
+    if 2 * summary.shared_steps < summary.steps {
+        return;
+    }
     let by_use = |a: &(&String, &super::Lane), b: &(&String, &super::Lane)| {
         a.1.utilisation.total_cmp(&b.1.utilisation)
     };

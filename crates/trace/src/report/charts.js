@@ -45,14 +45,18 @@ function frame(canvas, { x, y, xText, yText, xName, yName, xLog, yLog, xTicks, y
   return { context, area, px, py };
 }
 
-// Values over the steps; lines are drawn by the least and greatest of every pixel's steps.
-function stepChart(id, { series, yText, yName, range }) {
+// Values over the steps; lines are drawn by the least and greatest of every pixel's steps. With
+// `clip` a few values far above all others, such as that of the first step, end at the upper edge.
+function stepChart(id, { series, yText, yName, range, clip }) {
   const canvas = byId(id);
   const steps = data.rows.map((row) => row.step);
   const chart = { canvas };
   chart.draw = () => {
     const finite = series.flatMap((one) => one.values.filter((value) => typeof value === "number"));
-    const top = finite.reduce((a, b) => Math.max(a, b), 0) * 1.08 || 1;
+    const greatest = finite.reduce((a, b) => Math.max(a, b), 0);
+    const usual = [...finite].sort((a, b) => a - b)[Math.floor(0.98 * finite.length)] || 0;
+    const clipped = clip && greatest > 3 * usual && usual > 0;
+    const top = (clipped ? 1.5 * usual : greatest * 1.08) || 1;
     const view = { x: [0, Math.max(1, steps.length - 1)], y: range || [0, top] };
     const labels = ticks(...view.x, Math.max(2, canvas.clientWidth / 90)).filter(Number.isInteger);
     const drawn = frame(canvas, {
@@ -92,13 +96,13 @@ function stepChart(id, { series, yText, yName, range }) {
       };
       one.values.forEach((value, at) => {
         if (value === null || value === undefined) return;
-        const clipped = value === "inf" ? view.y[1] : value;
+        const shown = value === "inf" ? view.y[1] : Math.min(value, view.y[1]);
         const x = Math.round(px(at) * 2) / 2;
         if (x !== column) {
           flush();
-          [column, low, high] = [x, clipped, clipped];
+          [column, low, high] = [x, shown, shown];
         } else {
-          [low, high] = [Math.min(low, clipped), Math.max(high, clipped)];
+          [low, high] = [Math.min(low, shown), Math.max(high, shown)];
         }
       });
       flush();
@@ -107,10 +111,15 @@ function stepChart(id, { series, yText, yName, range }) {
         one.values.forEach((value, at) => {
           if (typeof value !== "number") return;
           context.beginPath();
-          context.arc(px(at), py(value), 2.6, 0, 7);
+          context.arc(px(at), py(Math.min(value, view.y[1])), 2.6, 0, 7);
           context.fill();
         });
       }
+    }
+    if (clipped) {
+      context.fillStyle = colors.quiet;
+      context.textAlign = "left";
+      context.fillText(`the longest, ${yText(greatest)}, is beyond the edge`, area.left + 6, area.top + 6);
     }
     if (series.length > 1) {
       context.textAlign = "right";

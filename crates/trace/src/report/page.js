@@ -169,7 +169,7 @@ const table = (() => {
 function makeCharts() {
   const column = (pick) => data.rows.map(pick);
   const some = (values) => values.some((value) => value !== null);
-  stepChart("step-times", { yText: axisTime, yName: "", series: [
+  stepChart("step-times", { clip: true, yText: axisTime, yName: "", series: [
     { name: "step", values: column((row) => row.ms), color: () => colors.accent, text: duration },
     { name: "critical path", values: column((row) => row.critical_path_ms), color: () => colors["lane-1"], text: duration },
   ] });

@@ -29,6 +29,7 @@ fn a_shared_step_gives_its_known_numbers() {
     close(gpu.utilisation, 0.6);
     assert_eq!((gpu.transfers, gpu.overlap), (40.0, Some(0.5)));
     assert_eq!(summary.overlap, Some(0.5));
+    assert_eq!(summary.shared_steps, 1);
     close(summary.imbalance.unwrap(), 30.0 / 80.0);
     close(
         summary.subregion_imbalance.unwrap(),

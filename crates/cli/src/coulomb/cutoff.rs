@@ -1,0 +1,98 @@
+//! Potentials of the atoms within a cut-off, by the fixed-radius engine: the grid's points are its
+//! targets, a slab at a time.
+
+use super::Run;
+use crate::{failure::Failure, options::Radius};
+use nearfield::{ChargeField, ChargePotential, Engine, Field, PointSetId, Positions, Real};
+use std::ops::Range;
+
+/// The engine with the atoms, and grid points to come.
+pub(super) struct Within {
+    engine: Engine,
+    grid: PointSetId,
+    atoms: PointSetId,
+    charges: Vec<f32>,
+    softening: f32,
+}
+
+impl Within {
+    pub(super) fn new(run: &Run<'_>, radius: Radius) -> Result<Self, Failure> {
+        let builder = match radius {
+            Radius::Single(radius) => Engine::builder(radius),
+            Radius::Double(radius) => Engine::builder_f64(radius),
+        };
+        let mut engine = builder
+            .device(run.args.device)
+            .threads(run.args.threads)
+            .build()?;
+        let atoms = &run.atoms.positions;
+        let single: Vec<[f32; 3]> = atoms.iter().map(|x| x.map(|x| x as f32)).collect();
+        let atoms = engine.add_point_set(match radius {
+            Radius::Single(_) => Positions::from(&single),
+            Radius::Double(_) => Positions::from(atoms),
+        })?;
+        let grid = engine.add_point_set(&[] as &[[f32; 3]])?;
+        Ok(Self {
+            engine,
+            grid,
+            atoms,
+            charges: run
+                .atoms
+                .charges
+                .iter()
+                .map(|&charge| charge as f32)
+                .collect(),
+            softening: run.args.softening as f32,
+        })
+    }
+
+    /// Potentials, and the field if it is wanted, at the points of some rows.
+    pub(super) fn rows<T: Real>(
+        &mut self,
+        run: &Run<'_>,
+        rows: Range<usize>,
+        potentials: &mut [T],
+        field: &mut [[T; 3]],
+    ) -> Result<(), Failure> {
+        match run.args.cutoff_radius() {
+            Some(Radius::Double(_)) => self
+                .engine
+                .update(self.grid, &run.grid.points::<f64>(rows))?,
+            _ => self
+                .engine
+                .update(self.grid, &run.grid.points::<f32>(rows))?,
+        }
+        let charges = [Field::from(&self.charges)];
+        let potential = ChargePotential {
+            softening: self.softening,
+        };
+        let found = self
+            .engine
+            .traverse(&potential, self.grid, self.atoms)
+            .source_fields(&charges)
+            .run()?;
+        for (to, from) in potentials.iter_mut().zip(found) {
+            *to = T::of(from.into());
+        }
+        if !field.is_empty() {
+            let kernel = ChargeField {
+                softening: self.softening,
+            };
+            let found = self
+                .engine
+                .traverse(&kernel, self.grid, self.atoms)
+                .source_fields(&charges)
+                .run()?;
+            for (to, from) in field.iter_mut().zip(found) {
+                *to = from.map(|x| T::of(x.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it ran, and why there.
+    pub(super) fn ran(&self) -> (String, String) {
+        let report = self.engine.report();
+        (report.device.to_string(), report.reason)
+    }
+}

@@ -1,0 +1,348 @@
+//! `nearfield coulomb`: the electric potential of atoms at the points of a grid.
+
+mod atoms;
+mod cutoff;
+
+use crate::{
+    failure::Failure,
+    neighbors::milliseconds,
+    options::{Precision, Radius, RadiusText},
+    output,
+    progress::progress_bar,
+};
+use atoms::Atoms;
+use cutoff::Within;
+use nearfield::{AllPairs, Arithmetic, Device, Engine, Real, SampleGrid};
+use nearfield_io::{PointData, Values, write_array, write_vti};
+use serde::Serialize;
+use std::{path::PathBuf, time::Instant};
+
+/// Pairs that are summed between two looks at the progress bar, at least.
+const PAIRS_AT_A_TIME: usize = 1 << 30;
+
+/// Flags of `nearfield coulomb`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Atoms: a table (.csv, .txt, ...) with x, y, z and charge, or a particle file with charges
+    atoms: PathBuf,
+    /// Points of the grid along x, y and z
+    #[arg(long, value_name = "NX,NY,NZ", value_parser = triple::<usize>)]
+    grid: [usize; 3],
+    /// Distance between grid points
+    #[arg(long, value_name = "H")]
+    spacing: f64,
+    /// The first grid point [default: the grid lies around the middle of the atoms]
+    #[arg(long, value_name = "X,Y,Z", value_parser = triple::<f64>, allow_hyphen_values = true)]
+    origin: Option<[f64; 3]>,
+    /// Only atoms within this distance of a grid point count for it
+    #[arg(long, value_name = "R")]
+    cutoff: Option<RadiusText>,
+    /// Name of the column or quantity of charges
+    #[arg(long, value_name = "NAME", default_value = "charge")]
+    charges: String,
+    /// Softening length; 0 for none: atoms at the very place of a grid point then add nothing to it
+    #[arg(long, value_name = "E", default_value_t = 0.0)]
+    softening: f64,
+    /// The electric field as well
+    #[arg(long)]
+    field: bool,
+    /// Correctly rounded roots: the same bits on every device
+    #[arg(long)]
+    exact: bool,
+    /// What positions are held and potentials computed in
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
+    /// Where to run: auto, cpu, gpu[:N] or hybrid[:N]
+    #[arg(long, default_value_t = Device::Auto)]
+    device: Device,
+    /// Worker threads on the CPU; 0 for one per core
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Where to write the potentials: .npy (nz, ny, nx) or .vti
+    #[arg(long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    fn cutoff_radius(&self) -> Option<Radius> {
+        self.cutoff.map(|radius| radius.to(self.precision))
+    }
+}
+
+/// Reads three values with commas between them.
+fn triple<T: std::str::FromStr + Copy>(text: &str) -> Result<[T; 3], String> {
+    let values = text.split(',').map(|part| part.trim().parse().ok());
+    match values.collect::<Option<Vec<T>>>().as_deref() {
+        Some(&[x, y, z]) => Ok([x, y, z]),
+        _ => Err("three numbers are needed, such as 64,64,32".to_owned()),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    atoms: usize,
+    grid: [usize; 3],
+    spacing: f64,
+    origin: [f64; 3],
+    cutoff: Option<Radius>,
+    softening: f64,
+    precision: &'static str,
+    exact: bool,
+    device: String,
+    reason: String,
+    min: f64,
+    mean: f64,
+    max: f64,
+    evaluations_per_second: Option<f64>,
+    milliseconds: Times,
+    output: Vec<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Times {
+    read: f64,
+    sum: f64,
+    write: f64,
+}
+
+/// What a run is of.
+struct Run<'a> {
+    args: &'a Args,
+    atoms: Atoms,
+    grid: SampleGrid,
+}
+
+/// What finds potentials.
+enum Way {
+    All(Box<AllPairs>),
+    Within(Box<Within>),
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    check_output(args)?;
+    let begin = Instant::now();
+    let atoms = atoms::read(&args.atoms, &args.charges)?;
+    let grid = SampleGrid {
+        dims: args.grid,
+        spacing: args.spacing,
+        origin: args
+            .origin
+            .unwrap_or_else(|| around(&atoms.positions, args)),
+    };
+    grid.check()
+        .map_err(|error| Failure::Engine(nearfield::AllPairsError::Grid(error).into()))?;
+    let run = Run { args, atoms, grid };
+    let read = milliseconds(begin);
+    let summary = match args.precision {
+        Precision::F32 => run.all::<f32>(read)?,
+        Precision::F64 => run.all::<f64>(read)?,
+    };
+    if args.json {
+        return output::print_json(&summary);
+    }
+    let [x, y, z] = summary.grid;
+    let rate = summary
+        .evaluations_per_second
+        .map_or(String::new(), |rate| {
+            format!(", {rate:.3e} evaluations a second")
+        });
+    output::print_lines([
+        format!("atoms       {}", summary.atoms),
+        format!(
+            "grid        {x} x {y} x {z} points, {} apart, in {}",
+            summary.spacing, summary.precision
+        ),
+        format!(
+            "potential   {:.6} to {:.6}, {:.6} on average",
+            summary.min, summary.max, summary.mean
+        ),
+        format!(
+            "time        {:.1} ms on {} ({}){rate}",
+            summary.milliseconds.sum, summary.device, summary.reason
+        ),
+    ])
+}
+
+/// Refuses formats that are not written before anything is computed.
+fn check_output(args: &Args) -> Result<(), Failure> {
+    let known = |path: &PathBuf| {
+        let extension = path
+            .extension()
+            .and_then(|one| one.to_str())
+            .unwrap_or_default();
+        ["npy", "vti"].contains(&extension.to_ascii_lowercase().as_str())
+    };
+    match args.output.as_ref().filter(|path| !known(path)) {
+        None => Ok(()),
+        Some(path) => Err(Failure::Wrong(format!(
+            "{}: potentials are written as .npy or .vti",
+            path.display()
+        ))),
+    }
+}
+
+/// The origin of a grid with its middle in that of the atoms' box.
+fn around(atoms: &[[f64; 3]], args: &Args) -> [f64; 3] {
+    std::array::from_fn(|axis| {
+        let ends = atoms.iter().fold(None, |ends: Option<(f64, f64)>, atom| {
+            let (low, high) = ends.unwrap_or((atom[axis], atom[axis]));
+            Some((low.min(atom[axis]), high.max(atom[axis])))
+        });
+        let middle = ends.map_or(0.0, |(low, high)| 0.5 * (low + high));
+        middle - 0.5 * args.spacing * args.grid[axis].saturating_sub(1) as f64
+    })
+}
+
+impl Run<'_> {
+    fn all<T: Real>(&self, read: f64) -> Result<Summary, Failure> {
+        let args = self.args;
+        let positions: Vec<[T; 3]> = self.atoms.positions.iter().map(|x| x.map(T::of)).collect();
+        let charges: Vec<T> = self
+            .atoms
+            .charges
+            .iter()
+            .map(|&charge| T::of(charge))
+            .collect();
+        let mut way = self.way()?;
+        let mut potentials = vec![T::default(); self.grid.len()];
+        let mut field = vec![[T::default(); 3]; if args.field { self.grid.len() } else { 0 }];
+        let begin = Instant::now();
+        let bar = progress_bar(self.grid.rows() as u64);
+        let (row, rows) = (self.grid.dims[0], self.grid.rows());
+        let step = rows
+            .div_ceil(100)
+            .max(PAIRS_AT_A_TIME / (row * charges.len().max(1)))
+            .min(rows);
+        for first in (0..rows).step_by(step) {
+            let part = first..(first + step).min(rows);
+            let points = part.start * row..part.end * row;
+            let to_field = if args.field {
+                &mut field[points.clone()]
+            } else {
+                &mut []
+            };
+            let to = &mut potentials[points];
+            match &mut way {
+                Way::Within(within) => within.rows(self, part.clone(), to, to_field)?,
+                Way::All(sums) => {
+                    let (atoms, softening) =
+                        ((&positions[..], &charges[..]), T::of(args.softening));
+                    sums.coulomb_rows(&self.grid, part.clone(), atoms, softening, to)?;
+                    if args.field {
+                        sums.coulomb_field_rows(
+                            &self.grid,
+                            part.clone(),
+                            atoms,
+                            softening,
+                            to_field,
+                        )?;
+                    }
+                }
+            }
+            bar.set_position(part.end as u64);
+        }
+        bar.finish_and_clear();
+        let sum = milliseconds(begin);
+        let begin = Instant::now();
+        let written = self.write(&potentials, &field)?;
+        let (device, reason) = match &way {
+            Way::Within(within) => within.ran(),
+            Way::All(sums) => (sums.report().device.to_string(), sums.report().reason),
+        };
+        let value = |potential: &T| potential.double();
+        let evaluations = self.grid.len() as f64 * charges.len() as f64;
+        Ok(Summary {
+            atoms: charges.len(),
+            grid: self.grid.dims,
+            spacing: self.grid.spacing,
+            origin: self.grid.origin,
+            cutoff: args.cutoff_radius(),
+            softening: args.softening,
+            precision: T::NAME,
+            exact: args.exact,
+            device,
+            reason,
+            min: potentials.iter().map(value).fold(f64::INFINITY, f64::min),
+            mean: potentials.iter().map(value).sum::<f64>() / self.grid.len() as f64,
+            max: potentials
+                .iter()
+                .map(value)
+                .fold(f64::NEG_INFINITY, f64::max),
+            evaluations_per_second: args
+                .cutoff
+                .is_none()
+                .then(|| evaluations / (sum * 1e-3).max(1e-9)),
+            milliseconds: Times {
+                read,
+                sum,
+                write: milliseconds(begin),
+            },
+            output: written,
+        })
+    }
+
+    fn way(&self) -> Result<Way, Failure> {
+        let args = self.args;
+        if let Some(radius) = args.cutoff_radius() {
+            return Ok(Way::Within(Box::new(Within::new(self, radius)?)));
+        }
+        let arithmetic = if args.exact {
+            Arithmetic::Exact
+        } else {
+            Arithmetic::Fast
+        };
+        let settings = Engine::all_pairs()
+            .device(args.device)
+            .threads(args.threads);
+        Ok(Way::All(Box::new(settings.arithmetic(arithmetic).build()?)))
+    }
+
+    /// Writes what was asked for; returns the files.
+    fn write<T: Real>(&self, potentials: &[T], field: &[[T; 3]]) -> Result<Vec<PathBuf>, Failure> {
+        let Some(path) = &self.args.output else {
+            return Ok(Vec::new());
+        };
+        let [x, y, z] = self.grid.dims;
+        let image = path
+            .extension()
+            .is_some_and(|one| one.eq_ignore_ascii_case("vti"));
+        let potentials = values(potentials);
+        let field = (!field.is_empty()).then(|| values(field.as_flattened()));
+        if image {
+            let mut data = vec![PointData::scalars("potential", potentials)];
+            data.extend(field.and_then(|field| PointData::tuples("field", 3, field)));
+            write_vti(
+                path,
+                self.grid.dims,
+                self.grid.origin,
+                self.grid.spacing,
+                &data,
+            )?;
+            return Ok(vec![path.clone()]);
+        }
+        write_array(path, &[z, y, x], &potentials)?;
+        let mut written = vec![path.clone()];
+        if let Some(field) = field {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let beside = path.with_file_name(format!("{stem}_field.npy"));
+            write_array(&beside, &[z, y, x, 3], &field)?;
+            written.push(beside);
+        }
+        Ok(written)
+    }
+}
+
+/// Numbers in the precision that they are in.
+fn values<T: Real>(numbers: &[T]) -> Values<'static> {
+    let doubles = numbers.iter().map(|number| number.double());
+    match size_of::<T>() == size_of::<f64>() {
+        true => doubles.collect::<Vec<f64>>().into(),
+        false => doubles
+            .map(|number| number as f32)
+            .collect::<Vec<f32>>()
+            .into(),
+    }
+}

@@ -1,0 +1,333 @@
+//! `nearfield gravity`: bodies that attract each other.
+
+use crate::{
+    failure::Failure,
+    options::{Precision, count, positive_count},
+    output,
+    progress::progress_bar,
+};
+use nearfield::{Arithmetic, Device, Real};
+use nearfield_nbody::{
+    Bodies, Energy, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
+};
+use serde::Serialize;
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+/// Name of the checkpoint in the output folder.
+const CHECKPOINT: &str = "gravity.checkpoint";
+
+/// Flags of `nearfield gravity`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Bodies: a table (.csv, .txt, ...) with mass, x, y, z, vx, vy, vz, or a .vtk, .vtp or .vtu file
+    /// with mass and velocity
+    #[arg(required_unless_present = "restart", conflicts_with = "restart")]
+    file: Option<PathBuf>,
+    /// Softening length of the attraction; 0, the default, for none
+    #[arg(long, value_name = "E")]
+    softening: Option<f64>,
+    /// Steps in all, those before a checkpoint included
+    #[arg(long, value_name = "N", value_parser = count)]
+    steps: usize,
+    /// Length of a step
+    #[arg(
+        long,
+        value_name = "H",
+        allow_negative_numbers = true,
+        required_unless_present = "restart"
+    )]
+    dt: Option<f64>,
+    /// leapfrog, the default, or symplectic-euler
+    #[arg(long, value_name = "NAME")]
+    integrator: Option<Integrator>,
+    /// What bodies are held and attractions computed in
+    #[arg(long, value_enum, default_value_t = Precision::F64)]
+    precision: Precision,
+    /// Correctly rounded roots: the same bits on every device
+    #[arg(long)]
+    exact: bool,
+    /// Where to run: auto, cpu, gpu[:N] or hybrid[:N]
+    #[arg(long, default_value_t = Device::Auto)]
+    device: Device,
+    /// Worker threads on the CPU; 0 for one per core
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    /// Directory for snapshots, energies and the picture; made when missing
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Snapshots to write, the first and the last moment among them
+    #[arg(long, value_name = "N", default_value = "16", value_parser = positive_count)]
+    frames: usize,
+    /// Write a checkpoint into the output folder every N steps
+    #[arg(long, value_name = "N", value_parser = positive_count, requires = "output")]
+    checkpoint: Option<usize>,
+    /// Go on from a checkpoint instead of reading bodies
+    #[arg(long, value_name = "FILE")]
+    restart: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    bodies: usize,
+    steps: u64,
+    first_step: u64,
+    time: f64,
+    dt: f64,
+    softening: f64,
+    integrator: String,
+    precision: &'static str,
+    exact: bool,
+    device: String,
+    reason: String,
+    energy_before: Energies,
+    energy_after: Energies,
+    energy_change: f64,
+    momentum_before: [f64; 3],
+    momentum_after: [f64; 3],
+    seconds: f64,
+    interactions_per_second: f64,
+    frames: usize,
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Energies {
+    kinetic: f64,
+    potential: f64,
+    total: f64,
+}
+
+impl From<Energy> for Energies {
+    fn from(energy: Energy) -> Self {
+        Self {
+            kinetic: energy.kinetic,
+            potential: energy.potential,
+            total: energy.total(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match args.precision {
+        Precision::F32 => run_in::<f32>(args),
+        Precision::F64 => run_in::<f64>(args),
+    }
+}
+
+fn run_in<T: Real>(args: &Args) -> Result<(), Failure> {
+    let simulation = start::<T>(args)?;
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder).map_err(|error| refused(folder, &error))?;
+    }
+    let summary = Course::new(args, simulation)?.travel()?;
+    if args.json {
+        return output::print_json(&summary);
+    }
+    output::print_lines([
+        format!("bodies      {}, in {}", summary.bodies, summary.precision),
+        format!(
+            "steps       {} of {}, to t = {} ({})",
+            summary.steps, summary.dt, summary.time, summary.integrator
+        ),
+        format!(
+            "energy      {:.9} before, {:.9} after: a change of {:.2e}",
+            summary.energy_before.total, summary.energy_after.total, summary.energy_change
+        ),
+        format!(
+            "time        {:.3} s, {:.3e} interactions a second on {} ({})",
+            summary.seconds, summary.interactions_per_second, summary.device, summary.reason
+        ),
+    ])
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Written(format!("{}: cannot write: {error}", path.display()))
+}
+
+/// The bodies of the file, or those of the checkpoint.
+fn start<T: Real>(args: &Args) -> Result<Simulation<T>, Failure> {
+    let mut options = Options {
+        device: args.device,
+        threads: args.threads,
+        arithmetic: if args.exact {
+            Arithmetic::Exact
+        } else {
+            Arithmetic::Fast
+        },
+        ..Options::default()
+    };
+    let Some(file) = &args.file else {
+        let path = args.restart.clone().unwrap_or_default();
+        let simulation = Simulation::restore(&path, options)?;
+        agree(args, simulation.options(), &path)?;
+        return Ok(simulation);
+    };
+    options.softening = args.softening.unwrap_or(0.0);
+    options.time_step = args.dt.unwrap_or(options.time_step);
+    options.integrator = args.integrator.unwrap_or_default();
+    Ok(Simulation::new(read_bodies(file)?.rounded(), options)?)
+}
+
+/// A checkpoint goes on as it began: flags that say otherwise are refused.
+fn agree(args: &Args, found: &Options, path: &Path) -> Result<(), Failure> {
+    let differs = |flag: &str, given: &dyn std::fmt::Display, kept: &dyn std::fmt::Display| {
+        let path = path.display();
+        Err(Failure::Wrong(format!(
+            "--{flag} {given} differs from the checkpoint {path}, which goes on with {kept}: leave it out"
+        )))
+    };
+    match (args.dt, args.softening, args.integrator) {
+        (Some(dt), _, _) if dt != found.time_step => differs("dt", &dt, &found.time_step),
+        (_, Some(softening), _) if softening != found.softening => {
+            differs("softening", &softening, &found.softening)
+        }
+        (_, _, Some(one)) if one != found.integrator => {
+            differs("integrator", &one, &found.integrator)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A run under way.
+struct Course<'a, T> {
+    args: &'a Args,
+    simulation: Simulation<T>,
+    first_step: u64,
+    first: Bodies<T>,
+    energy: Energy,
+    momentum: [f64; 3],
+    moments: Vec<Moment>,
+    solving: Duration,
+}
+
+impl<'a, T: Real> Course<'a, T> {
+    fn new(args: &'a Args, mut simulation: Simulation<T>) -> Result<Self, Failure> {
+        let energy = simulation.energy()?;
+        Ok(Self {
+            args,
+            first_step: simulation.steps(),
+            first: simulation.bodies().clone(),
+            energy,
+            momentum: simulation.momentum(),
+            moments: Vec::new(),
+            solving: Duration::ZERO,
+            simulation,
+        })
+    }
+
+    /// Steps to the end. Snapshots and checkpoints come at steps that a restart does not move.
+    fn travel(mut self) -> Result<Summary, Failure> {
+        let last = self.args.steps as u64;
+        let bar = progress_bar(last);
+        let frames = self.args.frames.min(self.args.steps + 1);
+        let step_of = |frame: usize| match frames {
+            1 => 0,
+            _ => (frame as u128 * u128::from(last) / (frames as u128 - 1)) as u64,
+        };
+        let mut frame = (0..frames)
+            .find(|&frame| step_of(frame) >= self.first_step)
+            .unwrap_or(frames);
+        self.moment(self.energy);
+        if frame < frames && step_of(frame) == self.first_step {
+            self.snapshot(frame)?;
+            frame += 1;
+        }
+        while self.simulation.steps() < last {
+            let done = self.simulation.steps();
+            let every = self.args.checkpoint.map_or(u64::MAX, |every| every as u64);
+            let next_save = (done / every).saturating_add(1).saturating_mul(every);
+            let next_frame = if frame < frames { step_of(frame) } else { last };
+            // A few steps at a time, so that the bar moves.
+            let until = last.min(next_save).min(next_frame).min(done + 16);
+            let begin = Instant::now();
+            self.simulation.run(until - done)?;
+            self.solving += begin.elapsed();
+            bar.set_position(until);
+            if until == next_frame && frame < frames {
+                if self.args.output.is_some() && until != last {
+                    let energy = self.simulation.energy()?;
+                    self.moment(energy);
+                }
+                self.snapshot(frame)?;
+                frame += 1;
+            }
+            if let Some(folder) = self.args.output.as_ref().filter(|_| until == next_save) {
+                self.simulation.save(folder.join(CHECKPOINT))?;
+            }
+        }
+        bar.finish_and_clear();
+        let energy = self.simulation.energy()?;
+        self.moment(energy);
+        self.arrive(energy, frames)
+    }
+
+    fn moment(&mut self, energy: Energy) {
+        self.moments.push(Moment {
+            time: self.simulation.time(),
+            energy: energy.total(),
+        });
+    }
+
+    fn snapshot(&self, frame: usize) -> Result<(), Failure> {
+        if let Some(folder) = &self.args.output {
+            write_snapshot(folder.join(format!("frame_{frame:04}")), &self.simulation)?;
+        }
+        Ok(())
+    }
+
+    /// Writes energies and the picture.
+    fn arrive(self, energy: Energy, frames: usize) -> Result<Summary, Failure> {
+        let (simulation, options) = (&self.simulation, self.simulation.options());
+        if let Some(folder) = &self.args.output {
+            let rows = self
+                .moments
+                .iter()
+                .map(|moment| format!("{},{}\n", moment.time, moment.energy));
+            let path = folder.join("energy.csv");
+            let text = format!("time,energy\n{}", rows.collect::<String>());
+            std::fs::write(&path, text).map_err(|error| refused(&path, &error))?;
+            draw(
+                folder.join("gravity.png"),
+                &self.first,
+                simulation.bodies(),
+                &self.moments,
+            )?;
+        }
+        let (bodies, report) = (simulation.bodies().len(), simulation.report());
+        let steps = simulation.steps() - self.first_step;
+        let seconds = self.solving.as_secs_f64();
+        let interactions = (bodies as f64).powi(2) * steps as f64;
+        Ok(Summary {
+            bodies,
+            steps: simulation.steps(),
+            first_step: self.first_step,
+            time: simulation.time(),
+            dt: options.time_step,
+            softening: options.softening,
+            integrator: options.integrator.to_string(),
+            precision: T::NAME,
+            exact: self.args.exact,
+            device: report.device.to_string(),
+            reason: report.reason,
+            energy_change: (energy.total() - self.energy.total()) / self.energy.total().abs(),
+            energy_before: self.energy.into(),
+            energy_after: energy.into(),
+            momentum_before: self.momentum,
+            momentum_after: simulation.momentum(),
+            seconds,
+            interactions_per_second: interactions / seconds.max(1e-9),
+            frames: if self.args.output.is_some() {
+                frames
+            } else {
+                0
+            },
+            output: self.args.output.clone(),
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! What a source adds to a vector of targets.
+
+use super::Wide;
+
+/// A sum over sources, of `C` components.
+pub(super) trait Sum<const C: usize>: Sync {
+    /// Power of [`Wide::UNIT`] that weights are multiplied with beforehand.
+    const POWER: i32;
+
+    /// Adds a source of weight `w`, at `d` from the targets, to their sums. With `SKIP`, targets
+    /// whose `d2` is below `least` are left out.
+    ///
+    /// # Safety
+    /// The processor has the level of the vectors.
+    unsafe fn add<V: Wide, const EXACT: bool, const SKIP: bool>(
+        sums: &mut [V; C],
+        d: [V; 3],
+        d2: V,
+        w: V,
+        least: V,
+    );
+}
+
+/// Σ w/d.
+pub(super) struct Potential;
+
+/// Σ w·d/|d|³.
+pub(super) struct Pull;
+
+impl Sum<1> for Potential {
+    const POWER: i32 = 1;
+
+    #[inline(always)]
+    unsafe fn add<V: Wide, const EXACT: bool, const SKIP: bool>(
+        [sum]: &mut [V; 1],
+        _: [V; 3],
+        d2: V,
+        w: V,
+        least: V,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let with = match EXACT {
+                true => sum.add(w.div(d2.sqrt())),
+                false => {
+                    let (y, step) = d2.inverse_root();
+                    w.mul(y).mul_add(step, *sum)
+                }
+            };
+            *sum = match SKIP {
+                true => with.where_at_least(*sum, d2, least),
+                false => with,
+            };
+        }
+    }
+}
+
+impl Sum<3> for Pull {
+    const POWER: i32 = 3;
+
+    #[inline(always)]
+    unsafe fn add<V: Wide, const EXACT: bool, const SKIP: bool>(
+        sums: &mut [V; 3],
+        d: [V; 3],
+        d2: V,
+        w: V,
+        least: V,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let factor = match EXACT {
+                true => w.div(d2.mul(d2.sqrt())),
+                false => {
+                    let (y, step) = d2.inverse_root();
+                    let inverse = y.mul(step);
+                    w.mul(inverse).mul(inverse.mul(inverse))
+                }
+            };
+            let factor = match SKIP {
+                true => factor.where_at_least(d2.sub(d2), d2, least),
+                false => factor,
+            };
+            for axis in 0..3 {
+                sums[axis] = d[axis].mul_add(factor, sums[axis]);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Tables of numbers as text, of any number of columns.
+//!
+//! Separators, quotes, comments and blank lines are those of point tables. **Invariant others rely
+//! on:** all columns of a [`Table`] that hold numbers are equally long.
+
+use std::{fs, path::Path};
+
+use crate::{
+    error::{Error, ErrorKind, Fault, Parsed, Place, quoted},
+    format::Format,
+    number::Number,
+};
+
+use super::csv::Separator;
+use crate::cursor::Cursor;
+
+/// A table of numbers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    names: Vec<String>,
+    columns: Vec<Column>,
+}
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Column {
+    /// A number in every line.
+    Numbers(Vec<f64>),
+    /// Something else in one line at least.
+    Text {
+        /// The first such line, counted from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+}
+
+impl Table {
+    /// The columns' names, none when the table does not name them.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The columns in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The place of the column with this name; upper and lower case are the same.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.names
+            .iter()
+            .position(|one| one.eq_ignore_ascii_case(name))
+    }
+
+    /// Takes a table's lines; without names, everything must be numbers.
+    fn push(&mut self, fields: &[&[u8]], line: usize) -> Parsed<()> {
+        if fields.len() != self.columns.len() {
+            let (found, expected) = (fields.len(), self.columns.len());
+            let message = format!("{found} columns where {expected} are expected");
+            return Err(Fault::malformed(Place::Line(line), message));
+        }
+        for (place, (column, field)) in self.columns.iter_mut().zip(fields).enumerate() {
+            let Column::Numbers(numbers) = column else {
+                continue;
+            };
+            match Number::parse(field) {
+                Some(number) => numbers.push(number.double),
+                None if self.names.is_empty() => {
+                    let column = place + 1;
+                    let message = format!("{} is not a number", quoted(field));
+                    return Err(Fault::malformed(Place::Column { line, column }, message));
+                }
+                None => {
+                    let text = quoted(field);
+                    *column = Column::Text { line, text };
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a table of numbers from a text file. The separator is taken from the first line (`;`, `,`,
+/// tab, or else white space), and so are the columns' names, unless it is all numbers. `#` begins a
+/// comment. Columns with names may hold text.
+///
+/// # Errors
+/// When the file cannot be read, holds no table, or a line does not fit the first. The message is
+/// one line that names the file and the place.
+pub fn read_table(path: impl AsRef<Path>) -> Result<Table, Error> {
+    let path = path.as_ref();
+    let bytes = fs::read(path).map_err(|error| Fault::io("cannot read", &error).in_file(path))?;
+    read(&bytes).map_err(|fault| fault.in_file(path))
+}
+
+/// Reads a table from the contents of a file.
+///
+/// # Errors
+/// As [`read_table`], with the format named in place of the file.
+///
+/// ```
+/// use nearfield_io::{Column, parse_table};
+/// let table = parse_table(b"name,mass,x\nsun,39.5,0\njupiter,0.04,4.8\n")?;
+/// assert_eq!(table.columns()[1], Column::Numbers(vec![39.5, 0.04]));
+/// assert_eq!(table.place("X"), Some(2));
+/// # Ok::<(), nearfield_io::Error>(())
+/// ```
+pub fn parse_table(bytes: &[u8]) -> Result<Table, Error> {
+    read(bytes).map_err(|fault| fault.in_memory(Format::Csv))
+}
+
+fn read(bytes: &[u8]) -> Parsed<Table> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut cursor = Cursor::new(bytes);
+    let mut found: Option<(Separator, Table)> = None;
+    let mut fields = Vec::new();
+    for line in 1.. {
+        let Some(text) = cursor.next_line() else {
+            break;
+        };
+        let text = text.trim_ascii();
+        if text.is_empty() || text.starts_with(b"#") {
+            continue;
+        }
+        if let Some((separator, table)) = &mut found {
+            separator.split(text, &mut fields);
+            table.push(&fields, line)?;
+            continue;
+        }
+        let separator = Separator::of(text);
+        separator.split(text, &mut fields);
+        let mut table = Table {
+            names: Vec::new(),
+            columns: vec![Column::Numbers(Vec::new()); fields.len()],
+        };
+        match fields.iter().all(|field| Number::parse(field).is_some()) {
+            true => table.push(&fields, line)?,
+            false => {
+                let name = |field: &&[u8]| String::from_utf8_lossy(field).into_owned();
+                table.names = fields.iter().map(name).collect();
+            }
+        }
+        found = Some((separator, table));
+    }
+    found.map(|(_, table)| table).ok_or_else(|| {
+        let message = "the file holds nothing but blanks and comments";
+        Fault::new(ErrorKind::Empty, Place::Whole, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_optional_and_text_is_set_aside() {
+        let bare = parse_table(b"# m x\n-1 0.5\n\n2\t1e3\n").unwrap();
+        assert!(bare.names().is_empty());
+        let numbers = |values: &[f64]| Column::Numbers(values.to_vec());
+        assert_eq!(
+            bare.columns(),
+            [numbers(&[-1.0, 2.0]), numbers(&[0.5, 1000.0])]
+        );
+        let named = parse_table(b"name;q\nNa;1\nCl;-1\n").unwrap();
+        assert_eq!(named.columns()[1], numbers(&[1.0, -1.0]));
+        let text = Column::Text {
+            line: 2,
+            text: "'Na'".to_owned(),
+        };
+        assert_eq!(named.columns()[0], text);
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_are_named() {
+        let error = parse_table(b"1,2\n3\n").unwrap_err().to_string();
+        assert!(
+            error.contains("line 2") && error.contains("1 columns where 2"),
+            "{error}"
+        );
+        let error = parse_table(b"1,2\n3,x\n").unwrap_err().to_string();
+        assert!(
+            error.contains("line 2, column 2") && error.contains("'x'"),
+            "{error}"
+        );
+        assert!(parse_table(b"# nothing\n").is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! Bodies: masses, positions and velocities.
+
+use crate::Error;
+use nearfield::Real;
+
+/// Bodies, an array per quantity. The unit of time follows from those of length and mass by G = 1.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bodies<T> {
+    /// Masses; 0 for bodies that are attracted and do not attract.
+    pub masses: Vec<T>,
+    /// Positions.
+    pub positions: Vec<[T; 3]>,
+    /// Velocities.
+    pub velocities: Vec<[T; 3]>,
+}
+
+impl<T: Real> Bodies<T> {
+    /// Number of bodies.
+    pub fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Whether there is no body.
+    pub fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
+
+    /// The same bodies in another precision, rounded once.
+    pub fn rounded<U: Real>(&self) -> Bodies<U> {
+        let vectors = |from: &[[T; 3]]| from.iter().map(|v| v.map(|x| U::of(x.double()))).collect();
+        Bodies {
+            masses: self
+                .masses
+                .iter()
+                .map(|mass| U::of(mass.double()))
+                .collect(),
+            positions: vectors(&self.positions),
+            velocities: vectors(&self.velocities),
+        }
+    }
+
+    /// Refuses arrays of different lengths and numbers that are not finite.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let bodies = self.len();
+        for (what, found) in [
+            ("masses", self.masses.len()),
+            ("velocities", self.velocities.len()),
+        ] {
+            if found != bodies {
+                return Err(Error::Lengths {
+                    what,
+                    found,
+                    bodies,
+                });
+            }
+        }
+        let refuse = |what, index, value: T| {
+            Err(Error::NotFinite {
+                what,
+                index,
+                value: value.double(),
+            })
+        };
+        for index in 0..bodies {
+            if !self.masses[index].is_finite() {
+                return refuse("mass", index, self.masses[index]);
+            }
+            for (what, vectors) in [
+                ("position", &self.positions),
+                ("velocity", &self.velocities),
+            ] {
+                if let Some(value) = vectors[index].into_iter().find(|x| !x.is_finite()) {
+                    return refuse(what, index, value);
+                }
+            }
+        }
+        Ok(())
+    }
+}

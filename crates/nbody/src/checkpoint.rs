@@ -1,0 +1,175 @@
+//! Checkpoints: all of a run that is needed to go on with the same bits.
+//!
+//! A file begins with the eight bytes of [`MAGIC`], a version and the bytes of a number (4 or 8) as
+//! `u32`; steps done and bodies as `u64`; time step and softening as `f64`; the integrator as `u64`;
+//! then masses, positions and velocities, and a checksum (FNV-1a, 64 bits) of everything before it.
+//! All is little-endian.
+
+use crate::{Bodies, Error, Integrator, Options, Simulation};
+use bytemuck::{cast_slice, cast_slice_mut};
+use nearfield::Real;
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+const MAGIC: &[u8; 8] = b"NF-BODY\n";
+const VERSION: u32 = 1;
+/// Bytes before the bodies.
+const HEADER: usize = 56;
+
+impl<T: Real> Simulation<T> {
+    /// Writes a checkpoint. The file appears complete or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(&self.bytes())?;
+            file.persist(path)?;
+            io::Result::Ok(())
+        };
+        write().map_err(|error| refused(path, format!("it cannot be written: {error}")))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let (bodies, options) = (self.bodies(), self.options());
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((size_of::<T>() as u32).to_le_bytes());
+        bytes.extend(self.steps().to_le_bytes());
+        bytes.extend((bodies.len() as u64).to_le_bytes());
+        bytes.extend(options.time_step.to_le_bytes());
+        bytes.extend(options.softening.to_le_bytes());
+        bytes.extend((options.integrator as u64).to_le_bytes());
+        let arrays = [
+            &bodies.masses[..],
+            bodies.positions.as_flattened(),
+            bodies.velocities.as_flattened(),
+        ];
+        for array in arrays {
+            let begin = bytes.len();
+            bytes.extend_from_slice(cast_slice(array));
+            little_endian(&mut bytes[begin..], size_of::<T>());
+        }
+        bytes.extend(checksum(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Goes on from a checkpoint. Its time step, softening and integrator replace those of
+    /// `options`.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] when the file cannot be read, is damaged or of another precision, and
+    /// those of [`Simulation::new`].
+    pub fn restore(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let bytes =
+            fs::read(path).map_err(|error| refused(path, format!("it cannot be read: {error}")))?;
+        let found = parse::<T>(&bytes).map_err(|reason| refused(path, reason))?;
+        let options = Options {
+            time_step: found.time_step,
+            softening: found.softening,
+            integrator: found.integrator,
+            ..options
+        };
+        Self::at(found.bodies, options, found.steps)
+    }
+}
+
+fn refused(path: &Path, reason: impl Into<String>) -> Error {
+    Error::Checkpoint {
+        path: path.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+/// What a checkpoint holds.
+struct Found<T> {
+    bodies: Bodies<T>,
+    steps: u64,
+    time_step: f64,
+    softening: f64,
+    integrator: Integrator,
+}
+
+fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
+    let Some((head, rest)) = bytes
+        .split_at_checked(HEADER)
+        .filter(|(head, _)| head.starts_with(MAGIC))
+    else {
+        return Err("it is no checkpoint of bodies".to_owned());
+    };
+    let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| head[at + n]));
+    let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
+    if word(8) != VERSION {
+        return Err(format!(
+            "it is of version {}, this program reads {VERSION}",
+            word(8)
+        ));
+    }
+    let size = size_of::<T>();
+    if word(12) as usize != size {
+        let precision = if word(12) == 4 { "f32" } else { "f64" };
+        return Err(format!(
+            "its bodies are in {precision}, but {} is asked for",
+            T::NAME
+        ));
+    }
+    let count = usize::try_from(long(24)).unwrap_or(usize::MAX);
+    let needed = count
+        .checked_mul(7 * size)
+        .and_then(|bytes| bytes.checked_add(8));
+    if needed != Some(rest.len()) {
+        let (found, bodies) = (bytes.len(), long(24));
+        return Err(format!(
+            "{found} bytes are not those of {bodies} bodies: it is cut off or damaged"
+        ));
+    }
+    let (data, sum) = rest.split_at(rest.len() - 8);
+    if sum != checksum(&bytes[..bytes.len() - 8]).to_le_bytes() {
+        return Err("its checksum is wrong: it is damaged".to_owned());
+    }
+    let integrator = match long(48) {
+        0 => Integrator::Leapfrog,
+        1 => Integrator::SymplecticEuler,
+        other => return Err(format!("it names integrator {other}, which there is not")),
+    };
+    let mut numbers = vec![T::default(); 7 * count];
+    let raw: &mut [u8] = cast_slice_mut(&mut numbers);
+    raw.copy_from_slice(data);
+    little_endian(raw, size);
+    let vectors = |from: &[T]| from.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect();
+    Ok(Found {
+        bodies: Bodies {
+            masses: numbers[..count].to_vec(),
+            positions: vectors(&numbers[count..4 * count]),
+            velocities: vectors(&numbers[4 * count..]),
+        },
+        steps: long(16),
+        time_step: f64::from_bits(long(32)),
+        softening: f64::from_bits(long(40)),
+        integrator,
+    })
+}
+
+/// Turns numbers of this machine's byte order into little-endian ones, or back.
+fn little_endian(bytes: &mut [u8], size: usize) {
+    if cfg!(target_endian = "big") {
+        bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+    }
+}
+
+/// FNV-1a (Fowler, Noll and Vo).
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

@@ -1,0 +1,72 @@
+//! Why bodies could not be read, moved or written.
+
+use std::path::PathBuf;
+
+/// Errors of runs of bodies.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] nearfield::Error),
+    /// A file of bodies could not be read or written.
+    #[error(transparent)]
+    File(#[from] nearfield_io::Error),
+    /// A file has no such quantity.
+    #[error("{}: {message}", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What is missing, and what would do.
+        message: String,
+    },
+    /// Arrays of bodies are not equally long.
+    #[error("there are {found} {what} for {bodies} positions: every body needs one")]
+    Lengths {
+        /// Which array.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// Number of positions.
+        bodies: usize,
+    },
+    /// A number of a body is NaN or infinite.
+    #[error("the {what} of body {index} holds {value}: it must be finite")]
+    NotFinite {
+        /// `mass`, `position` or `velocity`.
+        what: &'static str,
+        /// The body.
+        index: usize,
+        /// The number.
+        value: f64,
+    },
+    /// The time step is none.
+    #[error("the time step is {0}: it must be finite and not 0")]
+    TimeStep(f64),
+    /// A body has been thrown out of what the precision holds.
+    #[error(
+        "after step {step} the {what} of body {index} is no longer finite: bodies came too close for \
+         the time step {time_step}; take a smaller one, or a softening"
+    )]
+    Blown {
+        /// Steps done.
+        step: u64,
+        /// `position` or `velocity`.
+        what: &'static str,
+        /// The body.
+        index: usize,
+        /// The time step.
+        time_step: f64,
+    },
+    /// A checkpoint cannot be read or written.
+    #[error("checkpoint {}: {reason}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A picture could not be drawn.
+    #[error(transparent)]
+    Plot(#[from] nearfield_plot::PlotError),
+}

@@ -1,0 +1,42 @@
+//! Bodies that attract each other: gravity with G = 1, summed over all pairs by
+//! [`nearfield::AllPairs`] on a CPU, a GPU or both.
+//!
+//! ```
+//! use nearfield_nbody::{Bodies, Options, Simulation};
+//!
+//! // Two bodies of mass 1 on a circle of diameter 1 around each other.
+//! let speed = 0.5f64.sqrt();
+//! let bodies = Bodies {
+//!     masses: vec![1.0, 1.0],
+//!     positions: vec![[-0.5, 0.0, 0.0], [0.5, 0.0, 0.0]],
+//!     velocities: vec![[0.0, -speed, 0.0], [0.0, speed, 0.0]],
+//! };
+//! let mut simulation = Simulation::new(bodies, Options { time_step: 1e-3, ..Options::default() })?;
+//! let before = simulation.energy()?.total();
+//! simulation.run(1000)?;
+//! assert!((simulation.energy()?.total() - before).abs() < 1e-6);
+//! # Ok::<(), nearfield_nbody::Error>(())
+//! ```
+//!
+//! * [`Bodies`] are read from tables and particle files by [`read_bodies`].
+//! * A [`Simulation`] moves them by a symplectic [`Integrator`]; it tells energy and momentum.
+//! * [`Simulation::save`] and [`Simulation::restore`] write and read checkpoints: a run that is
+//!   restored goes on with the same bits as one that was not interrupted.
+//! * [`write_snapshot`] and [`draw`] put bodies into files and pictures.
+
+mod bodies;
+mod checkpoint;
+mod error;
+mod integrator;
+mod picture;
+mod read;
+mod simulation;
+mod snapshot;
+
+pub use bodies::Bodies;
+pub use error::Error;
+pub use integrator::{Integrator, ParseIntegratorError};
+pub use picture::{Moment, draw};
+pub use read::read_bodies;
+pub use simulation::{Energy, Options, Simulation};
+pub use snapshot::write_snapshot;

@@ -1,0 +1,120 @@
+//! Bodies from files.
+
+use crate::{Bodies, Error};
+use nearfield_io::{Column, PointData, Table, read_points, read_table};
+use std::path::Path;
+
+/// Names of a column or quantity of masses.
+const MASS: [&str; 3] = ["mass", "m", "masses"];
+/// Names of the columns of positions and velocities.
+const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
+
+/// Reads bodies in double precision.
+///
+/// `.vtk`, `.vtp` and `.vtu` files have the quantities `mass` and `velocity` beside the points.
+/// Everything else is read as a table of numbers ([`read_table`]): with names it has the columns
+/// mass (or m), x, y, z, vx, vy and vz, in any order; without, it has those seven in this order, or
+/// eight of which the first, an identifier, is left out (the files of nbabel.org).
+///
+/// # Errors
+/// [`Error::File`] and [`Error::Missing`], which name the file and what is wrong, and those of
+/// numbers that are not finite.
+pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
+    let path = path.as_ref();
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let vtk = extension
+        .is_some_and(|one| ["vtk", "vtp", "vtu"].contains(&one.to_ascii_lowercase().as_str()));
+    let bodies = match vtk {
+        true => of_points(path)?,
+        false => of_table(path, &read_table(path)?)?,
+    };
+    bodies.check()?;
+    Ok(bodies)
+}
+
+fn missing(path: &Path, message: impl Into<String>) -> Error {
+    Error::Missing {
+        path: path.to_owned(),
+        message: message.into(),
+    }
+}
+
+fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
+    let cloud = read_points(path)?;
+    let wanted = |name: &str, components: usize| {
+        let found = cloud
+            .quantity(name)
+            .filter(|data| data.components() == components);
+        found.map(PointData::to_doubles).ok_or_else(|| {
+            missing(
+                path,
+                format!("bodies need the quantity {name} with {components} numbers a point"),
+            )
+        })
+    };
+    let velocities = wanted("velocity", 3)?;
+    Ok(Bodies {
+        masses: wanted("mass", 1)?,
+        velocities: triples(&velocities),
+        // What a snapshot of a run in f64 has beside its points.
+        positions: match (wanted("position", 3), cloud.positions_f64) {
+            (Ok(positions), _) => triples(&positions),
+            (Err(_), Some(positions)) => positions,
+            (Err(_), None) => cloud.positions.iter().map(|x| x.map(f64::from)).collect(),
+        },
+    })
+}
+
+fn triples(numbers: &[f64]) -> Vec<[f64; 3]> {
+    numbers
+        .chunks_exact(3)
+        .map(|v| [v[0], v[1], v[2]])
+        .collect()
+}
+
+fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
+    let mass = MASS.iter().find_map(|name| table.place(name));
+    let places: Vec<usize> = match (table.names().is_empty(), table.columns().len()) {
+        (true, width @ (7 | 8)) => (width - 7..width).collect(),
+        (true, width) => {
+            let message = format!(
+                "{width} columns without names: 7 are needed (mass, x, y, z, vx, vy, vz), or 8 with \
+                 an identifier before them, or a first line that names them"
+            );
+            return Err(missing(path, message));
+        }
+        (false, _) => {
+            let named = |name: &&str| {
+                table
+                    .place(name)
+                    .ok_or_else(|| missing(path, format!("there is no column {name}")))
+            };
+            let mass = mass.ok_or_else(|| missing(path, "there is no column mass"))?;
+            let others = VECTORS.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+            [mass].into_iter().chain(others).collect()
+        }
+    };
+    let columns = places.iter().map(|&place| match &table.columns()[place] {
+        Column::Numbers(numbers) => Ok(numbers),
+        Column::Text { line, text } => Err(missing(
+            path,
+            format!("line {line}, column {}: {text} is not a number", place + 1),
+        )),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let vectors = |first: usize| {
+        let row = |n: usize| {
+            [
+                columns[first][n],
+                columns[first + 1][n],
+                columns[first + 2][n],
+            ]
+        };
+        (0..columns[0].len()).map(row).collect()
+    };
+    Ok(Bodies {
+        masses: columns[0].clone(),
+        positions: vectors(1),
+        velocities: vectors(4),
+    })
+}

@@ -1,0 +1,238 @@
+//! Bodies on their way.
+
+use crate::{Bodies, Error, Integrator};
+use nearfield::{AllPairs, AllPairsReport, Arithmetic, Device, Engine, Real};
+
+/// How bodies are moved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Length of a step; negative to go back in time.
+    pub time_step: f64,
+    /// Softening ε of the attraction (Plummer's); 0 for none.
+    pub softening: f64,
+    /// The integrator.
+    pub integrator: Integrator,
+    /// Where attractions are summed.
+    pub device: Device,
+    /// Worker threads of the CPU, 0 for one per core.
+    pub threads: usize,
+    /// How roots are computed.
+    pub arithmetic: Arithmetic,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            time_step: 1e-3,
+            softening: 0.0,
+            integrator: Integrator::Leapfrog,
+            device: Device::Auto,
+            threads: 0,
+            arithmetic: Arithmetic::Fast,
+        }
+    }
+}
+
+/// Energy of bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Energy {
+    /// Σ m v²/2.
+    pub kinetic: f64,
+    /// −Σ m_i m_j / (d² + ε²)^½ over all pairs, each once.
+    pub potential: f64,
+}
+
+impl Energy {
+    /// Of both kinds.
+    pub fn total(self) -> f64 {
+        self.kinetic + self.potential
+    }
+}
+
+/// Bodies, their time, and what moves them; in `f32` or `f64`.
+#[derive(Debug)]
+pub struct Simulation<T> {
+    bodies: Bodies<T>,
+    options: Options,
+    sums: AllPairs,
+    /// At the present positions, where they have been computed.
+    accelerations: Vec<[T; 3]>,
+    current: bool,
+    steps: u64,
+}
+
+impl<T: Real> Simulation<T> {
+    /// Bodies at time 0.
+    ///
+    /// # Errors
+    /// [`Error::Lengths`], [`Error::NotFinite`], [`Error::TimeStep`], and those of starting the
+    /// engine.
+    pub fn new(bodies: Bodies<T>, options: Options) -> Result<Self, Error> {
+        Self::at(bodies, options, 0)
+    }
+
+    /// Bodies after `steps` steps.
+    pub(crate) fn at(bodies: Bodies<T>, options: Options, steps: u64) -> Result<Self, Error> {
+        bodies.check()?;
+        let step = options.time_step;
+        if !step.is_finite() || step == 0.0 {
+            return Err(Error::TimeStep(step));
+        }
+        let sums = Engine::all_pairs()
+            .device(options.device)
+            .threads(options.threads)
+            .arithmetic(options.arithmetic)
+            .build()?;
+        Ok(Self {
+            accelerations: vec![[T::default(); 3]; bodies.len()],
+            bodies,
+            options,
+            sums,
+            current: false,
+            steps,
+        })
+    }
+
+    /// Goes so many steps on.
+    ///
+    /// # Errors
+    /// [`Error::Blown`] when a body is no longer where numbers reach, and those of the engine.
+    pub fn run(&mut self, steps: u64) -> Result<(), Error> {
+        for _ in 0..steps {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// One step.
+    fn step(&mut self) -> Result<(), Error> {
+        let (h, half) = (
+            T::of(self.options.time_step),
+            T::of(0.5 * self.options.time_step),
+        );
+        self.attract()?;
+        match self.options.integrator {
+            Integrator::Leapfrog => {
+                self.kick(half);
+                self.drift(h);
+                self.check()?;
+                self.attract()?;
+                self.kick(half);
+            }
+            Integrator::SymplecticEuler => {
+                self.kick(h);
+                self.drift(h);
+                self.check()?;
+            }
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Accelerations at the present positions.
+    fn attract(&mut self) -> Result<(), Error> {
+        if !self.current {
+            let Bodies {
+                positions, masses, ..
+            } = &self.bodies;
+            let softening = T::of(self.options.softening);
+            let to = &mut self.accelerations;
+            self.sums.gravity_into(positions, masses, softening, to)?;
+            self.current = true;
+        }
+        Ok(())
+    }
+
+    fn kick(&mut self, h: T) {
+        for (velocity, acceleration) in self.bodies.velocities.iter_mut().zip(&self.accelerations) {
+            for axis in 0..3 {
+                velocity[axis] = velocity[axis] + acceleration[axis] * h;
+            }
+        }
+    }
+
+    fn drift(&mut self, h: T) {
+        for (position, velocity) in self
+            .bodies
+            .positions
+            .iter_mut()
+            .zip(&self.bodies.velocities)
+        {
+            for axis in 0..3 {
+                position[axis] = position[axis] + velocity[axis] * h;
+            }
+        }
+        self.current = false;
+    }
+
+    /// Positions show velocities that are not finite too.
+    fn check(&self) -> Result<(), Error> {
+        let lost = |x: &[T; 3]| x.iter().any(|x| !x.is_finite());
+        match self.bodies.positions.iter().position(lost) {
+            None => Ok(()),
+            Some(index) => Err(Error::Blown {
+                step: self.steps + 1,
+                what: "position",
+                index,
+                time_step: self.options.time_step,
+            }),
+        }
+    }
+
+    /// The energy, summed in double precision whatever the bodies are in.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn energy(&mut self) -> Result<Energy, Error> {
+        let bodies = self.bodies.rounded::<f64>();
+        let softening = T::of(self.options.softening).double();
+        let potentials =
+            self.sums
+                .gravity_potential(&bodies.positions, &bodies.masses, softening)?;
+        let square = |v: &[f64; 3]| v.iter().map(|v| v * v).sum::<f64>();
+        let kinetic = bodies.masses.iter().zip(&bodies.velocities);
+        let potential = bodies.masses.iter().zip(&potentials);
+        Ok(Energy {
+            kinetic: kinetic.map(|(mass, v)| 0.5 * mass * square(v)).sum(),
+            potential: potential
+                .map(|(mass, potential)| 0.5 * mass * potential)
+                .sum(),
+        })
+    }
+
+    /// The momentum Σ m v, summed in double precision.
+    pub fn momentum(&self) -> [f64; 3] {
+        let mut sum = [0.0; 3];
+        for (mass, velocity) in self.bodies.masses.iter().zip(&self.bodies.velocities) {
+            for axis in 0..3 {
+                sum[axis] += mass.double() * velocity[axis].double();
+            }
+        }
+        sum
+    }
+
+    /// The bodies now.
+    pub fn bodies(&self) -> &Bodies<T> {
+        &self.bodies
+    }
+
+    /// How they are moved.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Steps done.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Steps done times their length.
+    pub fn time(&self) -> f64 {
+        self.steps as f64 * self.options.time_step
+    }
+
+    /// Where the last sum ran, and why there.
+    pub fn report(&self) -> AllPairsReport {
+        self.sums.report()
+    }
+}

@@ -1,0 +1,261 @@
+//! Sums over all pairs of points, without a radius: gravity, and potentials on grids.
+
+mod builder;
+mod check;
+mod lanes;
+
+pub use builder::AllPairsBuilder;
+pub use check::AllPairsError;
+
+use crate::{
+    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel, Sources,
+};
+use lanes::{Lanes, Targets};
+use std::{ops::Range, time::Duration};
+
+/// Sums over all pairs of points, on a CPU, a GPU or both; made by
+/// [`Engine::all_pairs`](crate::Engine::all_pairs).
+///
+/// An infinite radius is a single cell: on either lane the sources go tile by tile past targets that
+/// stay in registers, as candidates do in a cell.
+///
+/// ```
+/// use nearfield::{SampleGrid, prelude::*};
+///
+/// let mut sums = Engine::all_pairs().build()?;
+/// // Two bodies of mass 1 and 3 at a distance of 2, with G = 1.
+/// let bodies = [[0.0f64, 0.0, 0.0], [2.0, 0.0, 0.0]];
+/// let pull = sums.gravity(&bodies, &[1.0, 3.0], 0.0)?;
+/// assert!((pull[0][0] - 0.75).abs() < 1e-12 && (pull[1][0] + 0.25).abs() < 1e-12);
+///
+/// // The potential of a charge at the nodes of a grid.
+/// let grid = SampleGrid { dims: [3, 1, 1], spacing: 1.0, origin: [1.0, 0.0, 0.0] };
+/// let potential = sums.coulomb(&grid, &[[0.0f32; 3]], &[2.0], 0.0)?;
+/// assert!((potential[1] - 1.0).abs() < 1e-6);
+/// # Ok::<(), nearfield::Error>(())
+/// ```
+///
+/// # What is computed
+///
+/// [`PairSum`] has the sums; coordinates are `f32` or `f64`, and so is the arithmetic. Sums are
+/// compensated, so in `f32` every result is within 1e-5 of the sum of its terms' absolute values, and
+/// usually within 1e-6. [`Arithmetic::Exact`] takes correctly rounded roots and gives the same bits
+/// on every device. **A source at the very place of a target adds nothing** when there is no
+/// softening (with [`Arithmetic::Fast`], also one so near that the square of the distance is no
+/// normal number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no pull.
+///
+/// # Errors
+/// All sums refuse coordinates, weights and softenings that are not finite, by index, and arrays
+/// that do not fit each other ([`Error::AllPairs`]).
+#[derive(Debug)]
+pub struct AllPairs {
+    arithmetic: Arithmetic,
+    lanes: Lanes,
+}
+
+/// Where the last sum over all pairs ran.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AllPairsReport {
+    /// Device asked for.
+    pub requested: Device,
+    /// Device that ran.
+    pub device: Device,
+    /// Why that one.
+    pub reason: String,
+    /// The GPU's name, where there is one to run on.
+    pub gpu: Option<String>,
+    /// Why the CPU lane does the work instead, after the GPU failed.
+    pub failed: Option<String>,
+    /// Worker threads of the CPU lane.
+    pub threads: usize,
+    /// Instruction set of the CPU lane.
+    pub simd: SimdLevel,
+    /// Pairs of the last sum.
+    pub pairs: u64,
+    /// Part of its targets that the CPU lane had, 0 to 1.
+    pub cpu_share: f64,
+    /// How long it took, transfers included.
+    pub time: Duration,
+}
+
+impl AllPairs {
+    /// Accelerations of bodies by the gravity of all others, with G = 1: Σ m_j d / (d² + ε²)^(3/2).
+    ///
+    /// # Errors
+    /// [`Error::AllPairs`], see [`AllPairs`].
+    pub fn gravity<T: Real>(
+        &mut self,
+        positions: &[[T; 3]],
+        masses: &[T],
+        softening: T,
+    ) -> Result<Vec<[T; 3]>, Error> {
+        let mut accelerations = vec![[T::default(); 3]; positions.len()];
+        self.gravity_into(positions, masses, softening, &mut accelerations)?;
+        Ok(accelerations)
+    }
+
+    /// The same into an array of the caller's.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity).
+    pub fn gravity_into<T: Real>(
+        &mut self,
+        positions: &[[T; 3]],
+        masses: &[T],
+        softening: T,
+        accelerations: &mut [[T; 3]],
+    ) -> Result<(), Error> {
+        let sources = Sources {
+            points: positions,
+            weights: masses,
+        };
+        let results = accelerations.as_flattened_mut();
+        self.sum(PairSum::Pull, positions, sources, softening, results)
+    }
+
+    /// Potentials of bodies by the gravity of all others, with G = 1: −Σ m_j / (d² + ε²)^½. With a
+    /// softening the body itself would count; it is taken out.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity).
+    pub fn gravity_potential<T: Real>(
+        &mut self,
+        positions: &[[T; 3]],
+        masses: &[T],
+        softening: T,
+    ) -> Result<Vec<T>, Error> {
+        let mut potentials = vec![T::default(); positions.len()];
+        let sources = Sources {
+            points: positions,
+            weights: masses,
+        };
+        self.sum(
+            PairSum::Potential,
+            positions,
+            sources,
+            softening,
+            &mut potentials,
+        )?;
+        for (potential, mass) in potentials.iter_mut().zip(masses) {
+            let own = match softening.double() {
+                0.0 => 0.0,
+                softening => mass.double() / softening.abs(),
+            };
+            *potential = T::of(own - potential.double());
+        }
+        Ok(potentials)
+    }
+
+    /// The electric potential of charges at the points of a grid: Σ q_j / (d² + ε²)^½, x fastest.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity), and for grids that [are none](SampleGrid::check).
+    pub fn coulomb<T: Real>(
+        &mut self,
+        grid: &SampleGrid,
+        atoms: &[[T; 3]],
+        charges: &[T],
+        softening: T,
+    ) -> Result<Vec<T>, Error> {
+        grid.check().map_err(AllPairsError::Grid)?;
+        let mut potentials = vec![T::default(); grid.len()];
+        self.coulomb_rows(
+            grid,
+            0..grid.rows(),
+            (atoms, charges),
+            softening,
+            &mut potentials,
+        )?;
+        Ok(potentials)
+    }
+
+    /// The same for the rows `rows` of the grid alone: row y + ny·z holds the points at y and z.
+    /// `atoms` are positions and charges.
+    ///
+    /// # Errors
+    /// As [`coulomb`](Self::coulomb).
+    pub fn coulomb_rows<T: Real>(
+        &mut self,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        atoms: (&[[T; 3]], &[T]),
+        softening: T,
+        potentials: &mut [T],
+    ) -> Result<(), Error> {
+        self.sum_rows(PairSum::Potential, grid, rows, atoms, softening, potentials)
+    }
+
+    /// The electric field of charges at the points of rows of a grid: −Σ q_j d / (d² + ε²)^(3/2), d
+    /// being from the point to the charge.
+    ///
+    /// # Errors
+    /// As [`coulomb`](Self::coulomb).
+    pub fn coulomb_field_rows<T: Real>(
+        &mut self,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        atoms: (&[[T; 3]], &[T]),
+        softening: T,
+        field: &mut [[T; 3]],
+    ) -> Result<(), Error> {
+        let results = field.as_flattened_mut();
+        self.sum_rows(PairSum::Pull, grid, rows, atoms, softening, results)?;
+        results.iter_mut().for_each(|one| *one = -*one);
+        Ok(())
+    }
+
+    /// Any sum for any targets; [`PairSum::components`] numbers a target go to `results`.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity).
+    pub fn sum<T: Real>(
+        &mut self,
+        sum: PairSum,
+        targets: &[[T; 3]],
+        sources: Sources<'_, T>,
+        softening: T,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        check::points("target", targets)?;
+        self.run(sum, Targets::Points(targets), sources, softening, results)
+    }
+
+    fn sum_rows<T: Real>(
+        &mut self,
+        sum: PairSum,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        (points, weights): (&[[T; 3]], &[T]),
+        softening: T,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        check::rows(grid, &rows)?;
+        let sources = Sources { points, weights };
+        self.run(sum, Targets::Rows(grid, rows), sources, softening, results)
+    }
+
+    fn run<T: Real>(
+        &mut self,
+        sum: PairSum,
+        targets: Targets<'_, T>,
+        sources: Sources<'_, T>,
+        softening: T,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        check::sources(sources)?;
+        check::softening(softening)?;
+        check::results(results.len(), sum.components() * targets.points())?;
+        let settings = PairSumSettings {
+            sum,
+            arithmetic: self.arithmetic,
+            softening,
+        };
+        self.lanes.run(settings, targets, sources, results)
+    }
+
+    /// Where the last sum ran, and why there.
+    pub fn report(&self) -> AllPairsReport {
+        self.lanes.report()
+    }
+}

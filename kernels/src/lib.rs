@@ -128,6 +128,12 @@ pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN];
 
 /// CUDA twins of the named pair kernels of `nearfield-pairs`.
 pub mod pairs {
+    /// Twins of `PlainLennardJones` and `LennardJones`.
+    pub const LENNARD_JONES: &str = include_str!("../cuda/pairs/lennard_jones.cuh");
+    /// Twin of `CutoffCoulomb`.
+    pub const CUTOFF_COULOMB: &str = include_str!("../cuda/pairs/cutoff_coulomb.cuh");
+    /// Twin of `PowerLaw`.
+    pub const POWER_LAW: &str = include_str!("../cuda/pairs/power_law.cuh");
     /// Twin of `ChargeField`.
     pub const CHARGE_FIELD: &str = include_str!("../cuda/pairs/charge_field.cuh");
     /// Twin of `ChargePotential`.

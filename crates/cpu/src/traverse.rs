@@ -144,8 +144,9 @@ impl CpuLane {
 /// How far candidates reach, when the kernel and the sets let pairs be evaluated once.
 fn mutual_spill<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
     let open = !walk.sources.lattice().domain().is_periodic();
+    let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && walk.share.is_none();
-    match K::MUTUAL && walk.same_set && open && single && walk.radii.are_mutual() {
+    match K::MUTUAL && walk.same_set && single && (uniform || open && walk.radii.are_mutual()) {
         true => mutual::spill(walk),
         false => None,
     }

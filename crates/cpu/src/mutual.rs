@@ -22,9 +22,12 @@ use std::{mem::MaybeUninit, ops::Range};
 
 /// Targets of a task at least.
 const TASK: usize = 1 << 13;
-
-/// Spills may be this share of all points; beyond, buffers would outgrow what they save.
+/// Windows may reach this share of all points beyond their own…
 const MOST_SPILL: usize = 8;
+/// …or, where points are no more than this, anywhere: then there are [`FEW`] tasks. All pairs of a set
+/// within a radius that is larger than the set are found that way.
+const MOST_ANYWHERE: usize = 1 << 18;
+const FEW: usize = 16;
 
 /// A traversal of one set that evaluates every pair once.
 pub(crate) struct Mutual<'a, K: PairKernel> {
@@ -36,9 +39,9 @@ pub(crate) struct Mutual<'a, K: PairKernel> {
     pub(crate) results: Results<'a, K::Output>,
 }
 
-/// How far from a target its candidates lie at most, roughly, or `None` when that is too far for pairs
-/// to be evaluated once.
-pub(crate) fn spill(walk: &Walk<'_>) -> Option<usize> {
+/// Targets of a task, by how far from a target its candidates lie at most, roughly; `None` when that is
+/// too far for pairs to be evaluated once.
+pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
     let points = walk.sources.points();
     let circle = circle(walk);
     let mut sweep = walk.sources.sweep();
@@ -52,7 +55,11 @@ pub(crate) fn spill(walk: &Walk<'_>) -> Option<usize> {
             }
         }
     }
-    (most <= (points.len() / MOST_SPILL).max(TASK)).then_some(most)
+    match points.len() {
+        len if most <= (len / MOST_SPILL).max(TASK) => Some(TASK.max(most)),
+        len if len <= MOST_ANYWHERE => Some(len.div_ceil(FEW)),
+        _ => None,
+    }
 }
 
 /// Around the box where it is periodic.
@@ -64,10 +71,9 @@ fn circle(walk: &Walk<'_>) -> Circle {
 }
 
 impl<K: PairKernel> Mutual<'_, K> {
-    /// Runs the traversal; `spill` is what [`spill()`] said.
-    pub(crate) fn run(&self, lane: &CpuLane, spill: usize) {
+    /// Runs the traversal; `task` is what [`task_size`] said.
+    pub(crate) fn run(&self, lane: &CpuLane, task: usize) {
         let len = self.walk.targets.points().len();
-        let task = TASK.max(spill);
         let shares = lane.map_tasks(len, task, |slots, scratch| self.share(lane, slots, scratch));
         let circle = circle(&self.walk);
         put_together::<K>(lane, circle, (shares, task), |slots, sums| {

@@ -5,8 +5,8 @@ mod common;
 
 use common::{REDUCED, salt, with_skin};
 use nearfield::{
-    Coefficients, CutoffCoulomb, Engine, LennardJones, Mixing, PairPotential, Precision, Screening,
-    Truncation,
+    Coefficients, CutoffCoulomb, Device, Engine, Interactions, LennardJones, Mixing, PairPotential,
+    PowerLaw, Precision, Screening, Truncation,
 };
 use nearfield_md::{
     Cell, Checkpoint, Error, Evaluator, ForceField, Options, Simulation, System, Trajectory,
@@ -407,4 +407,58 @@ fn frames_are_read_back_in_the_order_of_the_input() {
         Some([1.15 * 8.0; 3])
     );
     assert_eq!(cloud.data.len(), 2);
+}
+
+#[test]
+fn a_power_law_over_all_pairs_is_its_sum_in_double_precision() {
+    // A radius that is larger than the set: a triangle of pairs, each evaluated once.
+    let law = PowerLaw::new(0.8, 0.4, 7, 0.05).unwrap();
+    let point = |k: usize| {
+        let share = |prime: f64| (k as f64 * prime).fract() as f32;
+        [
+            4.0 * share(0.754_877),
+            3.0 * share(0.569_841),
+            5.0 * share(0.438_579),
+        ]
+    };
+    let points: Vec<[f32; 3]> = (0..9_000).map(point).collect();
+    let mut engine = Engine::builder(20.0).device(Device::Cpu).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    let found = engine.traverse(&Interactions(law), set, set).run().unwrap();
+    for i in (0..points.len()).step_by(479) {
+        let (mut energy, mut force, mut size) = (0.0, [0.0; 3], 0.0);
+        for j in (0..points.len()).filter(|&j| j != i) {
+            let d = [0, 1, 2].map(|k| f64::from(points[j][k]) - f64::from(points[i][k]));
+            let r = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2]).sqrt();
+            let (push, of_pair) = law.at(r);
+            energy += 0.5 * of_pair;
+            size += push;
+            for axis in 0..3 {
+                force[axis] -= push * d[axis] / r;
+            }
+        }
+        let (of_point, _, on_point) = found[i];
+        assert!(
+            (f64::from(of_point) - energy).abs() < 1e-5 * energy,
+            "{i}: {of_point} {energy}"
+        );
+        for axis in 0..3 {
+            let apart = (f64::from(on_point[axis]) - force[axis]).abs();
+            assert!(apart < 1e-5 * size, "{i}: {on_point:?} {force:?}");
+        }
+    }
+    let sum = |axis: usize| {
+        found
+            .iter()
+            .map(|(_, _, f)| f64::from(f[axis]))
+            .sum::<f64>()
+    };
+    let size: f64 = found
+        .iter()
+        .map(|(_, _, f)| f.iter().map(|x| f64::from(x.abs())).sum::<f64>())
+        .sum();
+    assert!(
+        (0..3).all(|axis| sum(axis).abs() < 1e-6 * size),
+        "each action has its reaction"
+    );
 }

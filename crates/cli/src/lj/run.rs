@@ -1,8 +1,7 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
 use super::lane::Run;
-use crate::failure::Failure;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::{failure::Failure, progress::progress_bar};
 use nearfield_md::{Observation, Trajectory};
 use serde::Serialize;
 use std::{
@@ -203,10 +202,4 @@ impl Summary {
             ),
         ]
     }
-}
-
-/// A progress bar of steps; silent unless standard error is a terminal.
-fn progress_bar(steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left");
-    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

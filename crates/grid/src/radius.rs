@@ -89,6 +89,19 @@ impl Radius {
         }
     }
 
+    /// The same radius for a search that leaves out pairs exactly as far apart as it: squared
+    /// distances are compared with the next smaller number below `fl(r·r)`.
+    pub fn strict(self) -> Self {
+        Self {
+            squared: self.squared.next_down(),
+            squared_f64: match self.precision {
+                Precision::Single => f64::from(self.squared.next_down()),
+                Precision::Double => self.squared_f64.next_down(),
+            },
+            ..self
+        }
+    }
+
     /// The precision to search in.
     pub fn precision(self) -> Precision {
         self.precision
@@ -104,7 +117,8 @@ impl Radius {
         self.value_f64
     }
 
-    /// `fl(r·r)` in `f32`, what squared distances are compared with in single precision.
+    /// `fl(r·r)` in `f32`, what squared distances are compared with in single precision; of a
+    /// [`strict`](Self::strict) radius the number below it.
     pub fn squared(self) -> f32 {
         self.squared
     }
@@ -141,6 +155,16 @@ mod tests {
             assert_eq!(radius.squared(), good * good);
             assert_eq!(radius.squared_f64(), f64::from(good * good));
         }
+    }
+
+    #[test]
+    fn a_strict_radius_leaves_out_its_own_square_and_nothing_below() {
+        let single = Radius::new(0.3).unwrap().strict();
+        assert!(single.squared() < 0.3 * 0.3 && single.squared().next_up() == 0.3 * 0.3);
+        assert_eq!(single.squared_f64(), f64::from(single.squared()));
+        assert_eq!(single.value(), 0.3);
+        let double = Radius::new_f64(0.3).unwrap().strict();
+        assert_eq!(double.squared_f64().next_up(), 0.3 * 0.3);
     }
 
     #[test]

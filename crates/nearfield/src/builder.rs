@@ -29,6 +29,7 @@ pub struct Builder {
     pub(crate) lists: ListKind,
     pub(crate) order: ListOrder,
     pub(crate) rule: RadiusRule,
+    pub(crate) strict: bool,
     pub(crate) memory_limit: Option<u64>,
     pub(crate) policy: Policy,
     pub(crate) brick_edge: u32,
@@ -143,6 +144,23 @@ impl Builder {
         self
     }
 
+    /// Leaves out pairs that are exactly as far apart as the radius: neighbours are those with
+    /// d² < fl(r·r) instead of d² ≤ fl(r·r). Other libraries draw the line so, which tells on
+    /// regular lattices. Not together with [radii of single points](Self::radii).
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).strictly_within().build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [1.0, 0.0, 0.0], [0.0, 0.5, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.of(0), &[2]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn strictly_within(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
     /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
     /// and every chunk of [`Engine::list_chunks`]. No limit by default.
     ///
@@ -195,14 +213,15 @@ impl Builder {
     /// [`Error::Setup`] for a radius or box that cannot be used,
     /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started or half lists
     /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
-    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`, and
+    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`,
+    /// [`Error::StrictRadii`] for them [strictly within](Self::strictly_within), and
     /// [`Error::BrickEdge`], [`Error::Subregions`] and [`Error::Schedule`] for what no step can be
     /// divided by.
     pub fn build(mut self) -> Result<Engine, Error> {
         if self.deterministic && self.strategy == Strategy::Auto {
             self.strategy = Strategy::Flat;
         }
-        let radius = Radius::of(self.radius).map_err(Error::Setup)?;
+        let radius = self.checked_radius()?;
         let domain = self.domain.clone().map_err(Error::Setup)?;
         let lattice =
             Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
@@ -248,6 +267,16 @@ impl Builder {
         let engine = Engine::new(self, lattice, parts);
         engine.announce();
         Ok(engine)
+    }
+
+    /// The radius, as strict as the settings say.
+    pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
+        let radius = Radius::of(self.radius).map_err(Error::Setup)?;
+        match (self.strict, self.rule) {
+            (true, RadiusRule::Uniform) => Ok(radius.strict()),
+            (true, rule) => Err(Error::StrictRadii(rule)),
+            (false, _) => Ok(radius),
+        }
     }
 
     /// Refuses what no step can be divided by, whatever the device.
@@ -331,6 +360,7 @@ impl Builder {
             lists: ListKind::Full,
             order: ListOrder::Unspecified,
             rule: RadiusRule::Uniform,
+            strict: false,
             memory_limit: None,
             policy: Policy::Model,
             brick_edge: 2,

@@ -134,6 +134,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether `targets` search among `sources`; see [`set_active`](Self::set_active).
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn is_active(&self, targets: PointSetId, sources: PointSetId) -> Result<bool, Error> {
+        Ok(self.pairs[self.pair_index(targets, sources)?].active)
+    }
+
     /// Gives a set new positions; their number may differ from before. Lists that involve the set
     /// are out of date until the next [`find_neighbors`](Self::find_neighbors).
     /// [Radii](Self::set_radii) stay with the indices of the points, and are forgotten when the
@@ -267,6 +275,10 @@ impl Engine {
     }
 
     fn search_within(&mut self, radius: Radius) -> Result<(), Error> {
+        let radius = match self.settings.strict {
+            true => radius.strict(),
+            false => radius,
+        };
         for (number, set) in self.sets.iter().enumerate() {
             set.radii
                 .check(radius, &self.lane)

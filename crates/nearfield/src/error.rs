@@ -66,6 +66,12 @@ pub enum Error {
          Engine::builder and f32 positions, or leave out Builder::radii"
     )]
     RadiiInDouble(RadiusRule),
+    /// Radii of single points were asked for together with a strict radius.
+    #[error(
+        "a strict radius is one for all points, not the rule {0}: leave out \
+         Builder::strictly_within or Builder::radii"
+    )]
+    StrictRadii(RadiusRule),
     /// A traversal's arrays do not fit, or the CPU lane could not go on.
     #[error(transparent)]
     Cpu(#[from] nearfield_cpu::Error),
@@ -198,6 +204,21 @@ pub enum Error {
         /// Set that is searched.
         sources: PointSetId,
     },
+}
+
+impl Error {
+    /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::Cpu(nearfield_cpu::Error::OutOfMemory { .. })
+                | Self::Gpu(nearfield_gpu::Error::OutOfMemory { .. })
+                | Self::OnDevice {
+                    source: nearfield_gpu::Error::OutOfMemory { .. },
+                    ..
+                }
+        )
+    }
 }
 
 /// Why lists with a skin are of no use.

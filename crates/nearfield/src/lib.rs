@@ -55,6 +55,7 @@
 
 mod all_pairs;
 mod auto;
+mod batches;
 mod builder;
 mod chunks;
 mod device;
@@ -67,12 +68,14 @@ mod lazy;
 mod lists;
 mod radii;
 mod report;
+mod report_json;
 pub mod resident;
 mod sets;
 mod traverse;
 mod verlet;
 
 pub use all_pairs::{AllPairs, AllPairsBuilder, AllPairsError, AllPairsReport};
+pub use batches::PairBatch;
 pub use builder::Builder;
 pub use chunks::{ListChunk, ListChunks};
 pub use device::{Device, ParseDeviceError};

@@ -113,6 +113,25 @@ impl Engine {
         Ok(&pair.lists)
     }
 
+    /// Hands over the lists that the last [`find_neighbors`](Self::find_neighbors) wrote; the
+    /// engine goes on with the memory of `spare`, such as lists taken in an earlier step and done
+    /// with. The pair then has no lists until they are found again.
+    ///
+    /// # Errors
+    /// As [`neighbors`](Self::neighbors); `spare` is dropped.
+    pub fn take_neighbors(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+        spare: NeighborLists,
+    ) -> Result<NeighborLists, Error> {
+        self.neighbors(targets, sources)?;
+        let at = self.pair_index(targets, sources)?;
+        let pair = &mut self.pairs[at];
+        pair.current = false;
+        Ok(std::mem::replace(&mut pair.lists, spare))
+    }
+
     /// Neighbours in `sources` of positions that are no points of any set. Where the radius of the
     /// target counts, positions need radii: [`query_with_radii`](Self::query_with_radii).
     ///

@@ -10,6 +10,12 @@ use std::{fmt, sync::OnceLock};
 pub struct PointSetId(pub(crate) usize);
 
 impl PointSetId {
+    /// The set with this number, counted from 0; engines refuse the names of sets they do not have
+    /// ([`Error::UnknownPointSet`]).
+    pub fn new(number: usize) -> Self {
+        Self(number)
+    }
+
     /// The set's number.
     pub fn index(self) -> usize {
         self.0

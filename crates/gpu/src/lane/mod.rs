@@ -34,7 +34,10 @@ pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
 
 use crate::{DeviceInfo, Error, Module, Modules, Program, open, probe::describe};
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
+use cudarc::driver::{
+    CudaContext, CudaEvent, CudaStream,
+    sys::{CUevent_flags, CUstream},
+};
 use launch::{GridKernels, ShareKernels};
 use programs::Traversals;
 use std::{
@@ -128,6 +131,21 @@ impl GpuLane {
             shared: Shared::of(device)?,
             stream: stream.clone(),
         })
+    }
+
+    /// As [`new`](Self::new), for work in the order of a stream that another library owns.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Safety
+    /// `stream` is null, for the default stream, or a stream of the device's primary context that
+    /// stays there for as long as the lane, or anything made on it.
+    pub unsafe fn on_borrowed(device: u32, stream: CUstream) -> Result<Self, Error> {
+        let shared = Shared::of(device)?;
+        // SAFETY: a stream of this context, as the caller promises; `Shared` holds the primary one.
+        let stream = unsafe { shared.context.wrap_borrowed_stream(stream) };
+        Ok(Self { shared, stream })
     }
 
     /// The stream on which the lane does everything.

@@ -12,7 +12,7 @@ use crate::{Error, Program};
 use cudarc::driver::{
     CudaEvent, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, sys::CUdeviceptr,
 };
-use nearfield_pairs::{Channels, PairKernel, Reduce};
+use nearfield_pairs::{Channels, Cuda, PairKernel, Reduce};
 use std::{
     borrow::Cow,
     hash::{Hash, Hasher},
@@ -53,13 +53,37 @@ impl PairProgram {
     /// # Errors
     /// [`Error::NoCuda`] when it has none, and [`Error::TooManyUniforms`].
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
-        let name = || std::any::type_name::<K>().to_owned();
-        let cuda = kernel
-            .cuda()
-            .ok_or_else(|| Error::NoCuda { kernel: name() })?;
+        let name = std::any::type_name::<K>();
+        let cuda = kernel.cuda().ok_or_else(|| Error::NoCuda {
+            kernel: name.to_owned(),
+        })?;
+        let channels = [K::Target::COUNT, K::Source::COUNT, K::Output::COUNT];
+        Self::with_channels(name, cuda, channels, K::REDUCE)
+    }
+
+    /// A text that reads so many channels of a target and of a source and gives so many, for
+    /// kernels that are known at run time only. Errors call it by the name of the text.
+    ///
+    /// # Errors
+    /// [`Error::TooManyUniforms`].
+    pub fn new(
+        cuda: Cuda,
+        channels: [usize; 3],
+        reduce: Reduce,
+    ) -> Result<(Self, Vec<f32>), Error> {
+        let name = cuda.name.clone();
+        Self::with_channels(&name, cuda, channels, reduce)
+    }
+
+    fn with_channels(
+        kernel: &str,
+        cuda: Cuda,
+        [targets, sources, outputs]: [usize; 3],
+        reduce: Reduce,
+    ) -> Result<(Self, Vec<f32>), Error> {
         if cuda.uniforms.len() > MOST_UNIFORMS {
             return Err(Error::TooManyUniforms {
-                kernel: name(),
+                kernel: kernel.to_owned(),
                 found: cuda.uniforms.len(),
                 most: MOST_UNIFORMS,
             });
@@ -68,10 +92,10 @@ impl PairProgram {
             name: cuda.name,
             text: cuda.text,
             function: cuda.function,
-            targets: K::Target::COUNT,
-            sources: K::Source::COUNT,
-            outputs: K::Output::COUNT,
-            reduce: K::REDUCE,
+            targets,
+            sources,
+            outputs,
+            reduce,
         };
         Ok((program, cuda.uniforms))
     }

@@ -3,13 +3,13 @@
 use nearfield::{Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation};
 use nearfield_md::{Cell, ForceField, Options, System};
 
-pub const REDUCED: Coefficients = Coefficients {
+pub(crate) const REDUCED: Coefficients = Coefficients {
     epsilon: 1.0,
     sigma: 1.0,
 };
 
 /// Two kinds of charged atoms, jittered off a lattice.
-pub fn salt() -> (System, ForceField) {
+pub(crate) fn salt() -> (System, ForceField) {
     const SIDE: usize = 8;
     let place = |k: usize| {
         let at = [k % SIDE, k / SIDE % SIDE, k / SIDE / SIDE];
@@ -45,7 +45,7 @@ pub fn salt() -> (System, ForceField) {
 }
 
 /// Options with a skin.
-pub fn with_skin(skin: f32) -> Options {
+pub(crate) fn with_skin(skin: f32) -> Options {
     Options {
         skin,
         ..Options::default()

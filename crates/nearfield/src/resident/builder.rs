@@ -2,7 +2,10 @@
 
 use super::ResidentEngine;
 use crate::{Device, Error, ListKind, Strategy};
-use nearfield_gpu::{GpuLane, cudarc::driver::CudaStream};
+use nearfield_gpu::{
+    GpuLane,
+    cudarc::driver::{CudaStream, sys::CUstream},
+};
 use nearfield_grid::{Bounds, Domain, Radius};
 use std::{
     collections::BTreeMap,
@@ -85,6 +88,30 @@ impl ResidentBuilder {
     pub fn on_gpu(self, number: u32) -> Result<ResidentEngine, Error> {
         self.start(|| {
             GpuLane::new(number).map_err(|error| Error::DeviceUnavailable {
+                device: Device::Gpu(number),
+                missing: error.to_string(),
+            })
+        })
+    }
+
+    /// Starts an engine on a stream that another library owns, such as one made by the CUDA
+    /// runtime; null is the default stream.
+    ///
+    /// # Errors
+    /// As [`on_gpu`](Self::on_gpu).
+    ///
+    /// # Safety
+    /// `stream` is null or a stream of that GPU's primary context, and stays there for as long as
+    /// the engine.
+    pub unsafe fn on_borrowed(
+        self,
+        number: u32,
+        stream: CUstream,
+    ) -> Result<ResidentEngine, Error> {
+        self.start(|| {
+            // SAFETY: as the caller promises.
+            let lane = unsafe { GpuLane::on_borrowed(number, stream) };
+            lane.map_err(|error| Error::DeviceUnavailable {
                 device: Device::Gpu(number),
                 missing: error.to_string(),
             })

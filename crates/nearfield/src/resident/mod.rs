@@ -48,11 +48,13 @@ mod traverse;
 pub use builder::ResidentBuilder;
 pub use lists::ResidentLists;
 pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
-pub use traverse::ResidentTraversal;
+pub use traverse::{DeviceKernel, ResidentTraversal};
 
 use crate::{Error, GpuReport, PairKernel, PointSetId, gpu::on_device};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
-use nearfield_gpu::{DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairScratch};
+use nearfield_gpu::{
+    DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairProgram, PairScratch,
+};
 use sets::ResidentSet;
 use std::{
     collections::BTreeMap,
@@ -143,11 +145,21 @@ impl ResidentEngine {
     /// fields and run.
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
-        kernel: &'a K,
+        kernel: &K,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> ResidentTraversal<'a, K> {
-        ResidentTraversal::new(self, kernel, targets, sources)
+    ) -> ResidentTraversal<'a> {
+        ResidentTraversal::new(self, PairProgram::of(kernel), targets, sources)
+    }
+
+    /// The same with a kernel that is known at run time only.
+    pub fn traverse_with<'a>(
+        &'a self,
+        kernel: &DeviceKernel,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> ResidentTraversal<'a> {
+        ResidentTraversal::new(self, kernel.program(), targets, sources)
     }
 
     /// Number of neighbours of every target among `sources`, in the caller's order.

@@ -1,50 +1,74 @@
 //! A traversal on the device being put together.
 
 use super::{ResidentEngine, pair};
-use crate::{Error, PairKernel, PointSetId};
+use crate::{Cuda, Error, PointSetId, Reduce};
 use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::driver::CudaViewMut};
 
 /// A traversal, made by [`ResidentEngine::traverse`] and started by one of its `run` methods.
 #[derive(Debug)]
 #[must_use = "a traversal does nothing until it is run"]
-pub struct ResidentTraversal<'a, K> {
+pub struct ResidentTraversal<'a> {
     engine: &'a ResidentEngine,
-    kernel: &'a K,
+    /// What is compiled, with its uniforms, or why that cannot be.
+    program: Result<(PairProgram, Vec<f32>), nearfield_gpu::Error>,
     targets: PointSetId,
     sources: PointSetId,
     fields: DeviceFields<'a>,
 }
 
-impl<'a, K: PairKernel> ResidentTraversal<'a, K> {
+/// A pair kernel that is known at run time only, such as one of another language.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceKernel {
+    /// Its text and parameters.
+    pub cuda: Cuda,
+    /// Numbers it reads of a target.
+    pub target_channels: usize,
+    /// Numbers it reads of a source.
+    pub source_channels: usize,
+    /// Numbers it gives, 1 to 16.
+    pub outputs: usize,
+    /// How the contributions of a target's neighbours are combined.
+    pub reduce: Reduce,
+}
+
+impl DeviceKernel {
+    /// What is compiled, and the uniforms.
+    pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), nearfield_gpu::Error> {
+        let channels = [self.target_channels, self.source_channels, self.outputs];
+        PairProgram::new(self.cuda.clone(), channels, self.reduce)
+    }
+}
+
+impl<'a> ResidentTraversal<'a> {
     pub(super) fn new(
         engine: &'a ResidentEngine,
-        kernel: &'a K,
+        program: Result<(PairProgram, Vec<f32>), nearfield_gpu::Error>,
         targets: PointSetId,
         sources: PointSetId,
     ) -> Self {
         Self {
             engine,
-            kernel,
+            program,
             targets,
             sources,
             fields: DeviceFields::default(),
         }
     }
 
-    /// The channels of [`PairKernel::Target`].
+    /// The channels of [`PairKernel::Target`](crate::PairKernel::Target).
     pub fn target_fields(mut self, field: DeviceField<'a>) -> Self {
         self.fields.targets = Some(field);
         self
     }
 
-    /// The channels of [`PairKernel::Source`].
+    /// The channels of [`PairKernel::Source`](crate::PairKernel::Source).
     pub fn source_fields(mut self, field: DeviceField<'a>) -> Self {
         self.fields.sources = Some(field);
         self
     }
 
-    /// Overwrites `results`: the channels of [`PairKernel::Output`] of every target, one target
-    /// after the other in the caller's order.
+    /// Overwrites `results`: the channels of [`PairKernel::Output`](crate::PairKernel::Output) of
+    /// every target, one target after the other in the caller's order.
     ///
     /// # Errors
     /// [`Error::UnknownPointSet`], and [`Error::Gpu`] when the kernel has no CUDA text or it does
@@ -64,7 +88,7 @@ impl<'a, K: PairKernel> ResidentTraversal<'a, K> {
 
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
         let engine = self.engine;
-        let (program, uniforms) = PairProgram::of(self.kernel).map_err(Error::Gpu)?;
+        let (program, uniforms) = self.program.map_err(Error::Gpu)?;
         let of = pair(&engine.lattice, &engine.sets, self.targets, self.sources)?;
         engine
             .lane

@@ -98,7 +98,7 @@ impl VerletLists {
     /// [`Error::Skin`] when the skin is negative or not finite, [`Error::SkinWithRadii`] for settings
     /// by which points have radii of their own, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
-        let radius = Radius::of(settings.radius).map_err(Error::Setup)?;
+        let radius = settings.checked_radius()?;
         if !(skin.is_finite() && skin >= 0.0) {
             return Err(Error::Skin(skin));
         }

@@ -1,0 +1,480 @@
+/* Nearfield for C++17: handles that free themselves, spans, exceptions or statuses as you choose.
+ *
+ *     nearfield::engine engine(nearfield::options(0.1));
+ *     auto fluid = engine.add_points(positions);     // std::vector<std::array<float, 3>>
+ *     engine.find_neighbors();
+ *     for (std::uint32_t j : engine.neighbors(fluid, fluid)[0]) { ... }
+ *
+ * `engine` throws nearfield::error; `status_engine` has the same members, which return a
+ * nearfield::result instead and never throw. Everything else, threads above all, is as nearfield.h
+ * says. Header-only; link the C library. */
+
+#ifndef NEARFIELD_HPP
+#define NEARFIELD_HPP
+
+#include "nearfield.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace nearfield {
+
+/* What a call that failed has to say. */
+class error : public std::runtime_error {
+public:
+    error(nf_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
+
+    nf_status status() const noexcept { return status_; }
+
+private:
+    nf_status status_;
+};
+
+/* A value, or why there is none. */
+template <class T> struct result {
+    nf_status status;
+    T value;
+
+    explicit operator bool() const noexcept { return status == NF_STATUS_OK; }
+};
+
+template <> struct result<void> {
+    nf_status status;
+
+    explicit operator bool() const noexcept { return status == NF_STATUS_OK; }
+};
+
+/* Members return their value and throw when there is none. */
+struct throwing {
+    template <class T> using result = T;
+
+    static void done(nf_status status) {
+        if (status != NF_STATUS_OK) {
+            throw error(status, nf_last_error());
+        }
+    }
+
+    template <class T> static T done(nf_status status, T &&value) {
+        done(status);
+        return std::forward<T>(value);
+    }
+};
+
+/* Members return their value with a status. */
+struct returning {
+    template <class T> using result = nearfield::result<T>;
+
+    static result<void> done(nf_status status) { return {status}; }
+
+    template <class T> static result<T> done(nf_status status, T &&value) {
+        return {status, std::forward<T>(value)};
+    }
+};
+
+/* Elements that lie side by side, owned by somebody else. */
+template <class T> class span {
+public:
+    span() noexcept = default;
+    span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+
+    /* From anything with data() and size(). */
+    template <class C, class = std::enable_if_t<std::is_convertible_v<
+                           decltype(std::declval<C &>().data()), T *>>>
+    span(C &&container) noexcept : data_(container.data()), size_(container.size()) {}
+
+    T *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    bool empty() const noexcept { return size_ == 0; }
+    T *begin() const noexcept { return data_; }
+    T *end() const noexcept { return data_ + size_; }
+    T &operator[](std::size_t i) const noexcept { return data_[i]; }
+
+private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/* Coordinates where they are: `points` points of three T, `stride` bytes from one to the next. */
+template <class T> struct positions {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
+                  "coordinates are float or double");
+
+    positions(const T *first, std::size_t points, std::size_t stride = 3 * sizeof(T)) noexcept
+        : first(first), points(points), stride(stride) {}
+
+    const T *first;
+    std::size_t points;
+    std::size_t stride;
+};
+
+namespace detail {
+
+template <class V, class = void> struct scalar {
+    using type = typename V::value_type;
+};
+template <class V> struct scalar<V, std::void_t<typename V::Scalar>> {
+    using type = typename V::Scalar;
+};
+template <> struct scalar<float, void> {
+    using type = float;
+};
+template <> struct scalar<double, void> {
+    using type = double;
+};
+
+template <class C> using element_of = std::decay_t<decltype(*std::declval<const C &>().data())>;
+
+} // namespace detail
+
+/* The coordinates of a container of numbers, three a point, or of vectors of three (std::array,
+ * Eigen): anything with data() and size(). */
+template <class C>
+positions<typename detail::scalar<detail::element_of<C>>::type> as_positions(const C &container) {
+    using element = detail::element_of<C>;
+    using number = typename detail::scalar<element>::type;
+    if constexpr (std::is_same_v<element, number>) {
+        return {container.data(), container.size() / 3};
+    } else {
+        static_assert(sizeof(element) >= 3 * sizeof(number), "a point has three coordinates");
+        return {reinterpret_cast<const number *>(container.data()), container.size(),
+                sizeof(element)};
+    }
+}
+
+/* Settings of an engine; what they mean stands beside nf_options. */
+class options {
+public:
+    explicit options(double radius) {
+        throwing::done(nf_options_init(&raw_, sizeof raw_));
+        raw_.radius = radius;
+    }
+
+    options &precision(nf_precision precision) { return raw_.precision = precision, *this; }
+    options &lists(nf_list_kind kind) { return raw_.lists = kind, *this; }
+    options &order(nf_list_order order) { return raw_.order = order, *this; }
+    options &strictly_within(bool strict = true) { return raw_.strict = strict, *this; }
+    options &threads(std::uint32_t threads) { return raw_.threads = threads, *this; }
+    options &subdivision(std::uint32_t cells) { return raw_.subdivision = cells, *this; }
+    options &memory_limit(std::uint64_t bytes) { return raw_.memory_limit = bytes, *this; }
+    options &device(std::string name) { return device_ = std::move(name), *this; }
+    options &strategy(std::string name) { return strategy_ = std::move(name), *this; }
+
+    /* An orthogonal box: its length along an axis, 0 where the axis is open. */
+    options &periodic(double x, double y, double z) {
+        const double lengths[3] = {x, y, z};
+        for (int axis = 0; axis < 3; ++axis) {
+            raw_.periodic[axis] = lengths[axis] != 0;
+            for (double &component : raw_.box_vectors[axis]) {
+                component = 0;
+            }
+            raw_.box_vectors[axis][axis] = lengths[axis];
+        }
+        return *this;
+    }
+
+    /* The structure for the C functions, valid as long as the options and their texts. */
+    nf_options raw() const noexcept {
+        nf_options raw = raw_;
+        raw.device = device_.empty() ? nullptr : device_.c_str();
+        raw.strategy = strategy_.empty() ? nullptr : strategy_.c_str();
+        return raw;
+    }
+
+private:
+    nf_options raw_;
+    std::string device_;
+    std::string strategy_;
+};
+
+/* Neighbour lists of an engine or a query, valid as long as theirs: lists[i] are the neighbours of
+ * point i. */
+class lists {
+public:
+    lists() noexcept : raw_() {}
+    explicit lists(const nf_lists &raw) noexcept : raw_(raw) {}
+
+    std::size_t size() const noexcept { return raw_.points; }
+    std::uint64_t pairs() const noexcept { return raw_.pairs; }
+
+    span<const std::uint32_t> operator[](std::size_t point) const noexcept {
+        return {raw_.indices + raw_.start[point], raw_.count[point]};
+    }
+
+    const nf_lists &raw() const noexcept { return raw_; }
+
+private:
+    nf_lists raw_;
+};
+
+/* Neighbours of positions that are no points of a set; owns its lists. */
+class query_result {
+public:
+    query_result() noexcept = default;
+    explicit query_result(nf_query *handle) noexcept : handle_(handle) {
+        nf_lists raw;
+        if (nf_query_lists(handle, &raw) == NF_STATUS_OK) {
+            lists_ = lists(raw);
+        }
+    }
+    query_result(query_result &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), lists_(std::exchange(other.lists_, {})) {}
+    query_result &operator=(query_result &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(lists_, other.lists_);
+        return *this;
+    }
+    ~query_result() { nf_query_free(handle_); }
+
+    std::size_t size() const noexcept { return lists_.size(); }
+    std::uint64_t pairs() const noexcept { return lists_.pairs(); }
+    span<const std::uint32_t> operator[](std::size_t point) const noexcept { return lists_[point]; }
+
+private:
+    nf_query *handle_ = nullptr;
+    lists lists_;
+};
+
+/* Copies of lists one behind the other, as sparse matrices have them. */
+struct csr {
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint32_t> indices;
+};
+
+/* An engine; see nearfield.h for what its members do. */
+template <class Policy> class basic_engine {
+    template <class T> using result = typename Policy::template result<T>;
+
+public:
+    /* No engine: every member fails. */
+    basic_engine() noexcept = default;
+
+    /* Throws whatever the policy, because a constructor returns nothing; make() does not. */
+    explicit basic_engine(const options &options) {
+        const nf_options raw = options.raw();
+        throwing::done(nf_engine_new(&raw, &handle_));
+    }
+
+    static result<basic_engine> make(const options &options) {
+        basic_engine engine;
+        const nf_options raw = options.raw();
+        const nf_status status = nf_engine_new(&raw, &engine.handle_);
+        return Policy::done(status, std::move(engine));
+    }
+
+    basic_engine(basic_engine &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    basic_engine &operator=(basic_engine &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~basic_engine() { nf_engine_free(handle_); }
+
+    /* For the C functions; stays the engine's. */
+    nf_engine *handle() const noexcept { return handle_; }
+
+    template <class T> result<std::uint32_t> add_points(positions<T> at) {
+        std::uint32_t set = 0;
+        const nf_status status = add(at, &set);
+        return Policy::done(status, std::move(set));
+    }
+
+    template <class C> auto add_points(const C &container)
+        -> decltype(as_positions(container), result<std::uint32_t>()) {
+        return add_points(as_positions(container));
+    }
+
+    template <class T> result<void> update(std::uint32_t set, positions<T> at) {
+        if constexpr (std::is_same_v<T, float>) {
+            return Policy::done(nf_update_f32(handle_, set, at.first, at.points, at.stride));
+        } else {
+            return Policy::done(nf_update_f64(handle_, set, at.first, at.points, at.stride));
+        }
+    }
+
+    template <class C> auto update(std::uint32_t set, const C &container)
+        -> decltype(as_positions(container), Policy::done(NF_STATUS_OK)) {
+        return update(set, as_positions(container));
+    }
+
+    result<std::size_t> point_sets() const {
+        std::size_t sets = 0;
+        const nf_status status = nf_point_sets(handle_, &sets);
+        return Policy::done(status, std::move(sets));
+    }
+
+    result<std::size_t> points(std::uint32_t set) const {
+        std::size_t points = 0;
+        const nf_status status = nf_points(handle_, set, &points);
+        return Policy::done(status, std::move(points));
+    }
+
+    result<void> set_active(std::uint32_t targets, std::uint32_t sources, bool active) {
+        return Policy::done(nf_set_active(handle_, targets, sources, active));
+    }
+
+    result<bool> is_active(std::uint32_t targets, std::uint32_t sources) const {
+        std::uint32_t active = 0;
+        const nf_status status = nf_is_active(handle_, targets, sources, &active);
+        return Policy::done(status, active != 0);
+    }
+
+    result<void> set_radius(double radius) { return Policy::done(nf_set_radius(handle_, radius)); }
+
+    result<double> radius() const {
+        double radius = 0;
+        const nf_status status = nf_radius(handle_, &radius);
+        return Policy::done(status, std::move(radius));
+    }
+
+    result<void> find_neighbors() { return Policy::done(nf_find_neighbors(handle_)); }
+
+    result<lists> neighbors(std::uint32_t targets, std::uint32_t sources) const {
+        nf_lists raw = {};
+        const nf_status status = nf_neighbors(handle_, targets, sources, &raw);
+        return Policy::done(status, lists(raw));
+    }
+
+    /* The neighbours of one point; refused when the lists are out of date. */
+    result<span<const std::uint32_t>> neighbors_of(const lists &of, std::size_t point) const {
+        const std::uint32_t *first = nullptr;
+        std::size_t count = 0;
+        const nf_status status = nf_neighbors_of(handle_, &of.raw(), point, &first, &count);
+        return Policy::done(status, span<const std::uint32_t>(first, count));
+    }
+
+    result<csr> to_csr(std::uint32_t targets, std::uint32_t sources) const {
+        nf_lists raw = {};
+        csr copy;
+        nf_status status = nf_neighbors(handle_, targets, sources, &raw);
+        if (status == NF_STATUS_OK) {
+            copy.offsets.resize(raw.points + 1);
+            copy.indices.resize(static_cast<std::size_t>(raw.pairs));
+            status = nf_neighbors_csr(handle_, targets, sources, copy.offsets.data(),
+                                      copy.offsets.size(), copy.indices.data(),
+                                      copy.indices.size());
+        }
+        return Policy::done(status, std::move(copy));
+    }
+
+    template <class T> result<query_result> query(positions<T> at, std::uint32_t sources) {
+        nf_query *found = nullptr;
+        nf_status status = NF_STATUS_OK;
+        if constexpr (std::is_same_v<T, float>) {
+            status = nf_query_f32(handle_, at.first, at.points, at.stride, sources, &found);
+        } else {
+            status = nf_query_f64(handle_, at.first, at.points, at.stride, sources, &found);
+        }
+        return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
+    }
+
+    template <class C> auto query(const C &container, std::uint32_t sources)
+        -> decltype(as_positions(container), result<query_result>()) {
+        return query(as_positions(container), sources);
+    }
+
+    result<void> count_neighbors(std::uint32_t targets, std::uint32_t sources,
+                                 span<std::uint32_t> counts) const {
+        return Policy::done(
+            nf_count_neighbors(handle_, targets, sources, counts.data(), counts.size()));
+    }
+
+    result<void> sph_density(std::uint32_t targets, std::uint32_t sources, float support,
+                             span<const float> mass, span<float> density,
+                             nf_deliver deliver = NF_DELIVER_WRITE) const {
+        return Policy::done(nf_sph_density(handle_, targets, sources, support, mass.data(),
+                                           mass.size(), density.data(), density.size(), deliver));
+    }
+
+    /* `acceleration` holds three numbers per target. */
+    result<void> sph_force(std::uint32_t targets, std::uint32_t sources,
+                           const nf_sph_force_parameters &parameters,
+                           const nf_sph_points &of_targets, const nf_sph_points &of_sources,
+                           span<float> acceleration, nf_deliver deliver = NF_DELIVER_WRITE) const {
+        return Policy::done(nf_sph_force(handle_, targets, sources, &parameters, &of_targets,
+                                         &of_sources, acceleration.data(), acceleration.size() / 3,
+                                         deliver));
+    }
+
+    /* Calls `visit(const nf_batch &)` from several threads at a time. What it throws ends the work
+     * and is thrown from here, whatever the policy. */
+    template <class F> result<void> for_each_batch(std::uint32_t targets, std::uint32_t sources,
+                                                   F &&visit) const {
+        visitor<std::remove_reference_t<F>> state{visit, {}, nullptr};
+        const nf_status status =
+            nf_for_each_batch(handle_, targets, sources, &decltype(state)::call, &state);
+        if (state.thrown) {
+            std::rethrow_exception(state.thrown);
+        }
+        return Policy::done(status);
+    }
+
+    result<std::vector<std::uint32_t>> z_sort(std::uint32_t set) const {
+        std::size_t points = 0;
+        std::vector<std::uint32_t> order;
+        nf_status status = nf_points(handle_, set, &points);
+        if (status == NF_STATUS_OK) {
+            order.resize(points);
+            status = nf_z_sort(handle_, set, order.data(), order.size());
+        }
+        return Policy::done(status, std::move(order));
+    }
+
+    /* What the engine did last, as JSON. */
+    result<std::string> report() const {
+        std::string text;
+        std::size_t needed = 0;
+        nf_status status = nf_report(handle_, nullptr, 0, &needed);
+        if (status == NF_STATUS_OK) {
+            text.resize(needed);
+            status = nf_report(handle_, &text[0], text.size(), &needed);
+            text.resize(needed > 0 ? needed - 1 : 0);
+        }
+        return Policy::done(status, std::move(text));
+    }
+
+private:
+    template <class F> struct visitor {
+        F &visit;
+        std::mutex mutex;
+        std::exception_ptr thrown;
+
+        static std::int32_t call(void *user, const nf_batch *batch) {
+            visitor &self = *static_cast<visitor *>(user);
+            try {
+                self.visit(*batch);
+                return 0;
+            } catch (...) {
+                const std::lock_guard<std::mutex> lock(self.mutex);
+                if (!self.thrown) {
+                    self.thrown = std::current_exception();
+                }
+                return 1;
+            }
+        }
+    };
+
+    template <class T> nf_status add(positions<T> at, std::uint32_t *set) {
+        if constexpr (std::is_same_v<T, float>) {
+            return nf_add_points_f32(handle_, at.first, at.points, at.stride, set);
+        } else {
+            return nf_add_points_f64(handle_, at.first, at.points, at.stride, set);
+        }
+    }
+
+    nf_engine *handle_ = nullptr;
+};
+
+/* Throws nearfield::error. */
+using engine = basic_engine<throwing>;
+/* Returns nearfield::result. */
+using status_engine = basic_engine<returning>;
+
+} // namespace nearfield
+
+#endif

@@ -1,0 +1,289 @@
+/* The calls that solvers make to CompactNSearch and cuNSearch, served by Nearfield: a solver
+ * switches by
+ *
+ *     #include <nearfield/compact_nsearch.hpp>
+ *     typedef nearfield::compact_nsearch::NeighborhoodSearch NeighborhoodSearch;
+ *
+ * Their conventions are kept where they differ from Nearfield's: points are neighbours when they are
+ * strictly closer than the radius, positions are not copied when sets are added but read whenever
+ * neighbours are searched, sets that are not dynamic are read again only after z_sort(),
+ * set_radius() or set_active(), and lists of inactive pairs are empty. The order inside a list is
+ * unspecified there and here. Coordinates are double where USE_DOUBLE is defined, as there, else
+ * float. Failures are thrown as nearfield::error.
+ *
+ * The device is "auto" unless NEARFIELD_COMPACT_NSEARCH_DEVICE is defined as the name of another. */
+
+#ifndef NEARFIELD_COMPACT_NSEARCH_HPP
+#define NEARFIELD_COMPACT_NSEARCH_HPP
+
+#include "../nearfield.hpp"
+
+#include <algorithm>
+
+#ifndef NEARFIELD_COMPACT_NSEARCH_DEVICE
+#define NEARFIELD_COMPACT_NSEARCH_DEVICE "auto"
+#endif
+
+namespace nearfield {
+namespace compact_nsearch {
+
+#ifdef USE_DOUBLE
+using Real = double;
+#else
+using Real = float;
+#endif
+
+/* The neighbours of one point: a vector that somebody else owns, or, as cuNSearch has it, a
+ * pointer. */
+class NeighborList {
+public:
+    NeighborList(const unsigned int *first, std::size_t size) noexcept
+        : first_(first), size_(size) {}
+
+    const unsigned int *data() const noexcept { return first_; }
+    std::size_t size() const noexcept { return size_; }
+    bool empty() const noexcept { return size_ == 0; }
+    const unsigned int *begin() const noexcept { return first_; }
+    const unsigned int *end() const noexcept { return first_ + size_; }
+    unsigned int operator[](std::size_t k) const noexcept { return first_[k]; }
+    operator const unsigned int *() const noexcept { return first_; }
+
+private:
+    const unsigned int *first_;
+    std::size_t size_;
+};
+
+template <class Number> class BasicNeighborhoodSearch;
+
+/* A set of points of the caller, and what was found for it. */
+template <class Number> class BasicPointSet {
+public:
+    /* Number of neighbours of point i in another set; 0 where it is not searched. */
+    std::size_t n_neighbors(unsigned int point_set, unsigned int i) const noexcept {
+        const nf_lists &lists = lists_[point_set];
+        return i < lists.points ? lists.count[i] : 0;
+    }
+
+    /* Index of the kth neighbour of point i in another set. */
+    unsigned int neighbor(unsigned int point_set, unsigned int i, unsigned int k) const noexcept {
+        const nf_lists &lists = lists_[point_set];
+        return lists.indices[lists.start[i] + k];
+    }
+
+    /* All neighbours of point i in another set. */
+    NeighborList neighbor_list(unsigned int point_set, unsigned int i) const noexcept {
+        const nf_lists &lists = lists_[point_set];
+        if (i >= lists.points) {
+            return {nullptr, 0};
+        }
+        return {lists.indices + lists.start[i], lists.count[i]};
+    }
+
+    std::size_t n_points() const noexcept { return n_; }
+    bool is_dynamic() const noexcept { return dynamic_; }
+    void set_dynamic(bool dynamic) noexcept { dynamic_ = dynamic; }
+    void *get_user_data() const noexcept { return user_data_; }
+
+    /* Brings an array of this set into the order that z_sort() found; left as it is before the first
+     * z_sort(). */
+    template <class T> void sort_field(T *values) const {
+        const std::vector<T> old(values, values + order_.size());
+        std::transform(order_.begin(), order_.end(), values,
+                       [&old](std::uint32_t from) { return old[from]; });
+    }
+
+private:
+    friend class BasicNeighborhoodSearch<Number>;
+
+    BasicPointSet(const Number *x, std::size_t n, bool dynamic, void *user_data)
+        : x_(x), n_(n), dynamic_(dynamic), user_data_(user_data) {}
+
+    const Number *x_;
+    std::size_t n_;
+    bool dynamic_;
+    void *user_data_;
+    /* Not read since it was added, resized or sorted. */
+    bool changed_ = true;
+    /* By the number of the other set; empty ones for those that are not searched. */
+    std::vector<nf_lists> lists_;
+    std::vector<std::uint32_t> order_;
+};
+
+/* Neighbours within a radius, for any number of point sets. */
+template <class Number> class BasicNeighborhoodSearch {
+public:
+    using PointSet = BasicPointSet<Number>;
+
+    /* The second argument, whether empty cells are erased, has no meaning here. */
+    explicit BasicNeighborhoodSearch(Number radius, bool = false)
+        : radius_(radius),
+          engine_(options(radius)
+                      .strictly_within()
+                      .precision(sizeof(Number) == sizeof(double) ? NF_PRECISION_F64
+                                                                  : NF_PRECISION_F32)
+                      .device(NEARFIELD_COMPACT_NSEARCH_DEVICE)) {}
+
+    const PointSet &point_set(unsigned int i) const { return sets_[i]; }
+    PointSet &point_set(unsigned int i) { return sets_[i]; }
+    std::size_t n_point_sets() const { return sets_.size(); }
+    const std::vector<PointSet> &point_sets() const { return sets_; }
+    std::vector<PointSet> &point_sets() { return sets_; }
+
+    /* Adds a set of n points of three numbers, which are read at the next search: whether they move,
+     * whether they search in all sets, and whether all sets search in them. */
+    unsigned int add_point_set(const Number *x, std::size_t n, bool is_dynamic = true,
+                               bool search_neighbors = true, bool find_neighbors = true,
+                               void *user_data = nullptr) {
+        const unsigned int number = engine_.add_points(positions<Number>(nullptr, 0));
+        sets_.push_back(PointSet(x, n, is_dynamic, user_data));
+        for (unsigned int other = 0; other < number; ++other) {
+            engine_.set_active(other, number, find_neighbors);
+        }
+        for (unsigned int other = 0; other <= number; ++other) {
+            engine_.set_active(number, other, search_neighbors);
+        }
+        for (PointSet &set : sets_) {
+            set.lists_.resize(sets_.size());
+        }
+        return number;
+    }
+
+    /* Gives a set another array and number of points. */
+    void resize_point_set(unsigned int i, const Number *x, std::size_t n) {
+        sets_[i].x_ = x;
+        sets_[i].n_ = n;
+        sets_[i].changed_ = true;
+    }
+
+    /* Finds the neighbours of all points of all active pairs of sets. */
+    void find_neighbors(bool points_changed = true) {
+        if (points_changed) {
+            update_point_sets();
+        }
+        engine_.find_neighbors();
+        for (unsigned int targets = 0; targets < sets_.size(); ++targets) {
+            for (unsigned int sources = 0; sources < sets_.size(); ++sources) {
+                nf_lists &lists = sets_[targets].lists_[sources];
+                lists = is_active(targets, sources) ? engine_.neighbors(targets, sources).raw()
+                                                    : nf_lists();
+            }
+        }
+    }
+
+    /* Finds the neighbours of one point in all sets that its set searches, set by set. Call
+     * update_point_sets() first when points moved. */
+    void find_neighbors(unsigned int point_set, unsigned int point,
+                        std::vector<std::vector<unsigned int>> &neighbors) {
+        neighbors.assign(sets_.size(), {});
+        const Number *at = sets_[point_set].x_ + 3 * std::size_t(point);
+        for (unsigned int sources = 0; sources < sets_.size(); ++sources) {
+            if (!is_active(point_set, sources)) {
+                continue;
+            }
+            std::vector<unsigned int> &found = neighbors[sources];
+            at_position(at, sources, found);
+            if (sources == point_set) {
+                found.erase(std::remove(found.begin(), found.end(), point), found.end());
+            }
+        }
+    }
+
+    /* Finds the neighbours of a position in all sets, set by set. */
+    void find_neighbors(const Number *x, std::vector<std::vector<unsigned int>> &neighbors) {
+        neighbors.assign(sets_.size(), {});
+        for (unsigned int sources = 0; sources < sets_.size(); ++sources) {
+            at_position(x, sources, neighbors[sources]);
+        }
+    }
+
+    /* Reads the points of all dynamic sets, and of others that have to be read. */
+    void update_point_sets() {
+        for (unsigned int i = 0; i < sets_.size(); ++i) {
+            PointSet &set = sets_[i];
+            if (set.dynamic_ || set.changed_) {
+                engine_.update(i, positions<Number>(set.x_, set.n_));
+                set.changed_ = false;
+            }
+        }
+    }
+
+    /* Nothing is left to do for it here: set_active() takes effect at once. */
+    void update_activation_table() {}
+
+    /* Finds an order that makes every set local in memory, for PointSet::sort_field(), which the
+     * caller applies to positions and all other arrays. */
+    void z_sort() {
+        for (PointSet &set : sets_) {
+            set.changed_ = true;
+        }
+        update_point_sets();
+        for (unsigned int i = 0; i < sets_.size(); ++i) {
+            sets_[i].order_ = engine_.z_sort(i);
+        }
+        reread();
+    }
+
+    Number radius() const { return radius_; }
+
+    void set_radius(Number radius) {
+        engine_.set_radius(radius);
+        radius_ = radius;
+        reread();
+    }
+
+    /* Whether set i searches in set j. */
+    void set_active(unsigned int i, unsigned int j, bool active) {
+        engine_.set_active(i, j, active);
+        reread();
+    }
+
+    /* Whether set i searches in all sets, and whether all sets search in it; in itself it searches
+     * when both are so. */
+    void set_active(unsigned int i, bool search_neighbors = true, bool find_neighbors = true) {
+        for (unsigned int other = 0; other < sets_.size(); ++other) {
+            engine_.set_active(other, i, find_neighbors);
+            engine_.set_active(i, other, search_neighbors);
+        }
+        engine_.set_active(i, i, search_neighbors && find_neighbors);
+        reread();
+    }
+
+    /* All pairs of sets. */
+    void set_active(bool active) {
+        for (unsigned int i = 0; i < sets_.size(); ++i) {
+            for (unsigned int j = 0; j < sets_.size(); ++j) {
+                engine_.set_active(i, j, active);
+            }
+        }
+        reread();
+    }
+
+    bool is_active(unsigned int i, unsigned int j) const { return engine_.is_active(i, j); }
+
+    /* The engine behind it, for what it can do beyond these calls. */
+    nearfield::engine &engine() { return engine_; }
+
+private:
+    void reread() {
+        for (PointSet &set : sets_) {
+            set.changed_ = true;
+        }
+    }
+
+    void at_position(const Number *x, unsigned int sources, std::vector<unsigned int> &found) {
+        const query_result result = engine_.query(positions<Number>(x, 1), sources);
+        found.assign(result[0].begin(), result[0].end());
+    }
+
+    Number radius_;
+    nearfield::engine engine_;
+    std::vector<PointSet> sets_;
+};
+
+using PointSet = BasicPointSet<Real>;
+using NeighborhoodSearch = BasicNeighborhoodSearch<Real>;
+
+} // namespace compact_nsearch
+} // namespace nearfield
+
+#endif

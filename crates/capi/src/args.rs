@@ -1,0 +1,180 @@
+//! What callers pass, checked and turned into slices.
+//!
+//! Null, alignment and sizes beyond the address space are found here. That memory is there, and
+//! that nobody writes to what is read, is promised by the caller of the interface.
+
+use crate::status::{Failure, NfStatus};
+use nearfield::{PointSetId, Positions};
+use std::{
+    ffi::{CStr, c_char},
+    ptr, slice,
+};
+
+pub(crate) fn null(what: &str) -> Failure {
+    Failure::new(NfStatus::NullPointer, format!("{what} is a null pointer"))
+}
+
+pub(crate) fn bad(text: impl Into<String>) -> Failure {
+    Failure::new(NfStatus::BadArgument, text)
+}
+
+pub(crate) fn set(number: u32) -> PointSetId {
+    PointSetId::new(number as usize)
+}
+
+/// An array of the caller; null is an array of no elements.
+///
+/// # Safety
+/// `data` is null or points to `len` elements that nobody writes to during `'a`.
+pub(crate) unsafe fn array<'a, T>(
+    data: *const T,
+    len: usize,
+    what: &str,
+) -> Result<&'a [T], Failure> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    check(data, len, what)?;
+    // SAFETY: not null and aligned, as just checked; the rest is promised.
+    Ok(unsafe { slice::from_raw_parts(data, len) })
+}
+
+/// An array that results go to.
+///
+/// # Safety
+/// `data` is null or points to `len` elements that nobody else uses during `'a`.
+pub(crate) unsafe fn results<'a, T>(
+    data: *mut T,
+    len: usize,
+    what: &str,
+) -> Result<&'a mut [T], Failure> {
+    if len == 0 {
+        return Ok(&mut []);
+    }
+    check(data, len, what)?;
+    // SAFETY: not null and aligned, as just checked; the rest is promised.
+    Ok(unsafe { slice::from_raw_parts_mut(data, len) })
+}
+
+fn check<T>(data: *const T, len: usize, what: &str) -> Result<(), Failure> {
+    if data.is_null() {
+        return Err(null(what));
+    }
+    if !data.is_aligned() {
+        return Err(bad(format!(
+            "{what} is not aligned to {} bytes",
+            align_of::<T>()
+        )));
+    }
+    match len.checked_mul(size_of::<T>()) {
+        Some(bytes) if isize::try_from(bytes).is_ok() => Ok(()),
+        _ => Err(bad(format!(
+            "{what} has {len} elements: more than memory holds"
+        ))),
+    }
+}
+
+/// Writes one result.
+///
+/// # Safety
+/// `place` is null or points to a `T` that nobody else uses meanwhile.
+pub(crate) unsafe fn put<T>(place: *mut T, what: &str, value: T) -> Result<(), Failure> {
+    check(place, 1, what)?;
+    // SAFETY: not null and aligned, as just checked; the rest is promised.
+    unsafe { ptr::write(place, value) };
+    Ok(())
+}
+
+/// A structure of the caller.
+///
+/// # Safety
+/// `place` is null or points to a `T` that nobody writes to during `'a`.
+pub(crate) unsafe fn one<'a, T>(place: *const T, what: &str) -> Result<&'a T, Failure> {
+    check(place, 1, what)?;
+    // SAFETY: not null and aligned, as just checked; the rest is promised.
+    Ok(unsafe { &*place })
+}
+
+/// A text of the caller; `None` for null.
+///
+/// # Safety
+/// `text` is null or points to bytes that end with a NUL.
+pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: not null; the rest is promised.
+    let text = unsafe { CStr::from_ptr(text) };
+    match text.to_str() {
+        Ok(text) => Ok(Some(text)),
+        Err(_) => Err(bad(format!("{what} is not UTF-8"))),
+    }
+}
+
+/// Coordinates in the precision of `T`.
+pub(crate) trait Coordinate: Sized + 'static {
+    fn packed(points: &[[Self; 3]]) -> Positions<'_>;
+    fn strided(bytes: &[u8], stride: usize, len: usize) -> Option<Positions<'_>>;
+}
+
+impl Coordinate for f32 {
+    fn packed(points: &[[Self; 3]]) -> Positions<'_> {
+        points.into()
+    }
+
+    fn strided(bytes: &[u8], stride: usize, len: usize) -> Option<Positions<'_>> {
+        Positions::strided(bytes, 0, stride, len).ok()
+    }
+}
+
+impl Coordinate for f64 {
+    fn packed(points: &[[Self; 3]]) -> Positions<'_> {
+        points.into()
+    }
+
+    fn strided(bytes: &[u8], stride: usize, len: usize) -> Option<Positions<'_>> {
+        Positions::strided_f64(bytes, 0, stride, len).ok()
+    }
+}
+
+/// Coordinates of the caller, `stride` bytes from point to point.
+///
+/// # Safety
+/// `data` is null or points to so many points of three `T`, which nobody writes to during `'a`.
+pub(crate) unsafe fn positions<'a, T: Coordinate>(
+    data: *const T,
+    points: usize,
+    stride: usize,
+) -> Result<Positions<'a>, Failure> {
+    let size = size_of::<[T; 3]>();
+    if stride < size {
+        return Err(bad(format!(
+            "the stride is {stride} bytes: a point's three coordinates take {size}"
+        )));
+    }
+    if points == 0 {
+        return Ok(T::packed(&[]));
+    }
+    if data.is_null() {
+        return Err(null("the array of positions"));
+    }
+    if stride == size && data.is_aligned() {
+        // SAFETY: the caller's promise is this one's.
+        let packed = unsafe { array(data.cast::<[T; 3]>(), points, "the array of positions")? };
+        return Ok(T::packed(packed));
+    }
+    let too_many = || {
+        bad(format!(
+            "{points} points {stride} bytes apart: more than memory holds"
+        ))
+    };
+    let bytes = (points - 1)
+        .checked_mul(stride)
+        .and_then(|span| span.checked_add(size))
+        .filter(|bytes| isize::try_from(*bytes).is_ok())
+        .ok_or_else(too_many)?;
+    // SAFETY: not null, and bytes need no alignment; that the memory up to the last coordinate is
+    // there is promised.
+    let bytes = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
+    T::strided(bytes, stride, points).ok_or_else(too_many)
+}

@@ -1,0 +1,312 @@
+//! Engines: made, filled, moved, asked.
+
+use crate::{
+    args::{self, Coordinate, set},
+    call,
+    handle::Table,
+    options::{NfOptions, check_size},
+    status::{Failure, NfStatus, copy_error, copy_text},
+};
+use nearfield::{Engine, Precision};
+use std::{ffi::c_char, marker::PhantomData};
+
+/// An engine: one radius, one domain, any number of point sets. Made by nf_engine_new().
+#[derive(Debug)]
+pub struct NfEngine {
+    /// Nothing is where a handle seems to point.
+    _name: PhantomData<Engine>,
+}
+
+pub(crate) static ENGINES: Table<Engine> = Table::new("engine");
+
+/// Makes an engine; free it with nf_engine_free().
+///
+/// # Safety
+/// `options` points to initialised options whose texts end with a NUL, `engine` to a place for a
+/// handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_engine_new(
+    options: *const NfOptions,
+    engine: *mut *mut NfEngine,
+) -> NfStatus {
+    call::plain(|| {
+        if engine.is_null() {
+            return Err(args::null("the place for the engine"));
+        }
+        // SAFETY: as promised.
+        let options = unsafe { args::one(options, "options")? };
+        check_size("options", options.struct_size, size_of::<NfOptions>())?;
+        // SAFETY: as promised.
+        let built = unsafe { options.builder()? }.build()?;
+        let name = ENGINES.insert(built);
+        // SAFETY: as promised.
+        unsafe { args::put(engine, "the place for the engine", name as *mut NfEngine) }
+    })
+}
+
+/// Frees an engine; a null pointer is ignored. Lists got from the engine are gone.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_engine_free(engine: *mut NfEngine) -> NfStatus {
+    call::plain(|| match engine.is_null() {
+        true => Ok(()),
+        false => ENGINES.remove(engine as usize),
+    })
+}
+
+/// Copies the text of the last failure on this engine, "" before the first, with its NUL. `needed`,
+/// unless null, gets the bytes it takes; with a null buffer and capacity 0 nothing is copied.
+///
+/// # Safety
+/// `buffer` is null or points to `capacity` bytes, `needed` is null or points to a size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_engine_error(
+    engine: *const NfEngine,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { copy_error(&ENGINES, engine as usize, buffer, capacity, needed) }
+}
+
+/// Adds a point set: `points` points of three coordinates, `stride` bytes from one to the next (12
+/// where they are packed). Sets are numbered from 0 in the order added. The new set searches all
+/// sets and is searched by all, itself included. The coordinates are copied.
+///
+/// # Safety
+/// `positions` points to so many points, `set` to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_add_points_f32(
+    engine: *mut NfEngine,
+    positions: *const f32,
+    points: usize,
+    stride: usize,
+    set: *mut u32,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { add(engine, positions, points, stride, set) }
+}
+
+/// The same in double precision, for engines in f64 (which take floats too); 24 bytes is the stride
+/// of packed points.
+///
+/// # Safety
+/// As for nf_add_points_f32().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_add_points_f64(
+    engine: *mut NfEngine,
+    positions: *const f64,
+    points: usize,
+    stride: usize,
+    set: *mut u32,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { add(engine, positions, points, stride, set) }
+}
+
+unsafe fn add<T: Coordinate>(
+    engine: *mut NfEngine,
+    data: *const T,
+    points: usize,
+    stride: usize,
+    number: *mut u32,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        if number.is_null() {
+            return Err(args::null("the place for the set's number"));
+        }
+        // SAFETY: as promised.
+        let positions = unsafe { args::positions(data, points, stride)? };
+        let id = engine.add_point_set(positions)?;
+        // SAFETY: as promised.
+        unsafe { args::put(number, "the place for the set's number", id.index() as u32) }
+    })
+}
+
+/// Gives a set new positions; their number may differ from before. Lists that involve the set are
+/// gone until nf_find_neighbors(). Refused positions leave the set as it was.
+///
+/// # Safety
+/// `positions` points to so many points.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_update_f32(
+    engine: *mut NfEngine,
+    set: u32,
+    positions: *const f32,
+    points: usize,
+    stride: usize,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { update(engine, set, positions, points, stride) }
+}
+
+/// The same in double precision.
+///
+/// # Safety
+/// As for nf_update_f32().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_update_f64(
+    engine: *mut NfEngine,
+    set: u32,
+    positions: *const f64,
+    points: usize,
+    stride: usize,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { update(engine, set, positions, points, stride) }
+}
+
+unsafe fn update<T: Coordinate>(
+    engine: *mut NfEngine,
+    number: u32,
+    data: *const T,
+    points: usize,
+    stride: usize,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        // SAFETY: as promised.
+        let positions = unsafe { args::positions(data, points, stride)? };
+        Ok(engine.update(set(number), positions)?)
+    })
+}
+
+/// Number of point sets.
+///
+/// # Safety
+/// `sets` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_point_sets(engine: *const NfEngine, sets: *mut usize) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        unsafe {
+            args::put(
+                sets,
+                "the place for the number of sets",
+                engine.point_sets(),
+            )
+        }
+    })
+}
+
+/// Number of points of a set.
+///
+/// # Safety
+/// `points` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_points(
+    engine: *const NfEngine,
+    number: u32,
+    points: *mut usize,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        let found = engine.points(set(number))?;
+        // SAFETY: as promised.
+        unsafe { args::put(points, "the place for the number of points", found) }
+    })
+}
+
+/// Whether `targets` search among `sources`: 1, as for every pair at first, or 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_set_active(
+    engine: *mut NfEngine,
+    targets: u32,
+    sources: u32,
+    active: u32,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        let active = crate::options::choice("active", active, 2)? == 1;
+        Ok(engine.set_active(set(targets), set(sources), active)?)
+    })
+}
+
+/// Asks what nf_set_active() sets.
+///
+/// # Safety
+/// `active` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_is_active(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    active: *mut u32,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        let found = engine.is_active(set(targets), set(sources))?;
+        // SAFETY: as promised.
+        unsafe { args::put(active, "the place for the answer", u32::from(found)) }
+    })
+}
+
+/// Changes the search radius; all lists are gone until nf_find_neighbors(). An engine in f32 rounds
+/// it to float.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_set_radius(engine: *mut NfEngine, radius: f64) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        match engine.precision() {
+            Precision::Single => engine.set_radius(radius as f32)?,
+            Precision::Double => engine.set_radius_f64(radius)?,
+        }
+        Ok(())
+    })
+}
+
+/// The search radius.
+///
+/// # Safety
+/// `radius` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_radius(engine: *const NfEngine, radius: *mut f64) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        unsafe { args::put(radius, "the place for the radius", engine.radius_f64()) }
+    })
+}
+
+/// The order that makes a set local in memory: the present index of the point to be put at every
+/// place. Apply it to all arrays of the set and update the set, every few dozen steps.
+///
+/// # Safety
+/// `order` points to `len` numbers; `len` is the number of points.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_z_sort(
+    engine: *const NfEngine,
+    number: u32,
+    order: *mut u32,
+    len: usize,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        let found = engine.z_sort(set(number))?;
+        let (found, wanted) = (found.order(), "order");
+        check_len(wanted, len, found.len())?;
+        // SAFETY: as promised.
+        unsafe { args::results(order, len, wanted)? }.copy_from_slice(found);
+        Ok(())
+    })
+}
+
+/// What the engine did last, as JSON: the device and why it was chosen, milliseconds of each stage,
+/// point sets, pairs, bytes. Copied as nf_engine_error() copies.
+///
+/// # Safety
+/// As for nf_engine_error().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_report(
+    engine: *const NfEngine,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        unsafe { copy_text(&engine.report().to_json(), buffer, capacity, needed) }
+    })
+}
+
+pub(crate) fn check_len(what: &str, given: usize, wanted: usize) -> Result<(), Failure> {
+    match given == wanted {
+        true => Ok(()),
+        false => Err(args::bad(format!(
+            "{what} has {given} elements, not {wanted}"
+        ))),
+    }
+}

@@ -1,0 +1,191 @@
+//! The named pair kernels.
+
+use crate::{
+    args::{self, set},
+    call,
+    engine::{ENGINES, NfEngine, check_len},
+    options::choice,
+    status::{Failure, NfStatus},
+};
+use nearfield::{Engine, Field, PairKernel, PointSetId, SphDensity, SphForce, WendlandC2};
+
+/// What becomes of the results of a kernel.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfDeliver {
+    /// They overwrite what was there.
+    Write = 0,
+    /// They are added to it: the way to sum over several source sets.
+    Add = 1,
+}
+
+/// Parameters of nf_sph_force().
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfSphForce {
+    /// Support radius of the smoothing kernel, at most the search radius.
+    pub support: f32,
+    /// Viscosity coefficient alpha times the speed of sound.
+    pub alpha_c: f32,
+}
+
+/// Fields of a point set for nf_sph_force(), one value (of the velocity three) per point.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfSphPoints {
+    /// Number of points.
+    pub points: usize,
+    /// Velocity, three numbers per point.
+    pub velocity: *const f32,
+    /// Density.
+    pub density: *const f32,
+    /// Pressure.
+    pub pressure: *const f32,
+    /// Mass; not read of targets.
+    pub mass: *const f32,
+}
+
+/// Number of neighbours in `sources` of every point of `targets`; no lists are written or needed.
+///
+/// # Safety
+/// `counts` points to `len` numbers; `len` is the number of targets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_count_neighbors(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    counts: *mut u32,
+    len: usize,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        check_len("counts", len, engine.points(set(targets))?)?;
+        // SAFETY: as promised.
+        let counts = unsafe { args::results(counts, len, "counts")? };
+        counts.copy_from_slice(&engine.count_neighbors(set(targets), set(sources))?);
+        Ok(())
+    })
+}
+
+/// Mass density of every target: the sum of m W(d) over its neighbours in `sources`, its own m W(0)
+/// left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482).
+///
+/// `deliver` is an nf_deliver.
+///
+/// # Safety
+/// `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_sph_density(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    support: f32,
+    mass: *const f32,
+    masses: usize,
+    density: *mut f32,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        let mass = unsafe { args::array(mass, masses, "mass")? };
+        // SAFETY: as promised.
+        let density = unsafe { args::results(density, len, "density")? };
+        let kernel = SphDensity {
+            kernel: wendland(support)?,
+        };
+        let fields = (&[][..], &[Field::from(mass)][..]);
+        let sets = [set(targets), set(sources)];
+        run(engine, &kernel, sets, fields, density, deliver)
+    })
+}
+
+/// Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
+/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
+///
+/// `deliver` is an nf_deliver.
+///
+/// # Safety
+/// The fields hold so many points as they say, `acceleration` three numbers for each of `len`
+/// targets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_sph_force(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    parameters: *const NfSphForce,
+    target_fields: *const NfSphPoints,
+    source_fields: *const NfSphPoints,
+    acceleration: *mut f32,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        let parameters = unsafe { args::one(parameters, "parameters")? };
+        let kernel = SphForce {
+            kernel: wendland(parameters.support)?,
+            h: 0.5 * parameters.support,
+            alpha_c: parameters.alpha_c,
+        };
+        // SAFETY: as promised.
+        let of_targets = unsafe { args::one(target_fields, "the targets' fields")?.fields()? };
+        // SAFETY: as promised.
+        let of_sources = unsafe { args::one(source_fields, "the sources' fields")? };
+        // SAFETY: as promised.
+        let [velocity, density, pressure] = unsafe { of_sources.fields()? };
+        // SAFETY: as promised.
+        let mass = unsafe { args::array(of_sources.mass, of_sources.points, "mass")? };
+        let sources_all = [velocity, density, pressure, Field::from(mass)];
+        // SAFETY: as promised.
+        let results =
+            unsafe { args::results(acceleration.cast::<[f32; 3]>(), len, "acceleration")? };
+        let sets = [set(targets), set(sources)];
+        let fields = (&of_targets[..], &sources_all[..]);
+        run(engine, &kernel, sets, fields, results, deliver)
+    })
+}
+
+impl NfSphPoints {
+    /// Velocity, density and pressure.
+    ///
+    /// # Safety
+    /// The arrays have so many elements as the structure says.
+    unsafe fn fields<'a>(&self) -> Result<[Field<'a>; 3], Failure> {
+        let points = self.points;
+        // SAFETY: as promised.
+        unsafe {
+            let velocity = args::array(self.velocity.cast::<[f32; 3]>(), points, "velocity")?;
+            let density = args::array(self.density, points, "density")?;
+            let pressure = args::array(self.pressure, points, "pressure")?;
+            Ok([velocity.into(), density.into(), pressure.into()])
+        }
+    }
+}
+
+pub(crate) fn wendland(support: f32) -> Result<WendlandC2, Failure> {
+    match support.is_finite() && support > 0.0 {
+        true => Ok(WendlandC2::with_support(support)),
+        false => Err(args::bad(format!(
+            "the support is {support}: it must be finite and positive"
+        ))),
+    }
+}
+
+fn run<K: PairKernel>(
+    engine: &Engine,
+    kernel: &K,
+    [targets, sources]: [PointSetId; 2],
+    (target_fields, source_fields): (&[Field<'_>], &[Field<'_>]),
+    results: &mut [K::Output],
+    deliver: u32,
+) -> Result<(), Failure> {
+    let traversal = engine
+        .traverse(kernel, targets, sources)
+        .target_fields(target_fields)
+        .source_fields(source_fields);
+    match choice("deliver", deliver, 2)? {
+        0 => traversal.run_into(results)?,
+        _ => traversal.add_into(results)?,
+    }
+    Ok(())
+}

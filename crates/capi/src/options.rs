@@ -1,0 +1,182 @@
+//! The settings of an engine.
+
+use crate::{
+    args::{self, bad, null},
+    call,
+    status::{Failure, NfStatus},
+};
+use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Strategy};
+use std::{ffi::c_char, ptr};
+
+/// The precision that coordinates are taken and pairs are decided in.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfPrecision {
+    /// float
+    F32 = 0,
+    /// double; on the CPU only.
+    F64 = 1,
+}
+
+/// Which pairs of a set with itself stand in lists.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfListKind {
+    /// Every pair in the lists of both points.
+    Full = 0,
+    /// Every pair once: in the list of the smaller index, of a point's own images those with a
+    /// lexicographically positive image vector.
+    Half = 1,
+}
+
+/// The order inside a list.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfListOrder {
+    /// As found: the same for every number of threads, but not for every device.
+    Unspecified = 0,
+    /// By index: the same bytes everywhere.
+    Ascending = 1,
+}
+
+/// Settings of an engine; nf_options_init() sets all but the radius, which has no default.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfOptions {
+    /// Size of this structure as the program was compiled; set by nf_options_init().
+    pub struct_size: usize,
+    /// Search radius in the unit of the coordinates; an engine in f32 rounds it to float.
+    pub radius: f64,
+    /// An nf_precision; NF_PRECISION_F32 by default.
+    pub precision: u32,
+    /// An nf_list_kind; full lists by default.
+    pub lists: u32,
+    /// An nf_list_order; unspecified by default.
+    pub order: u32,
+    /// 0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
+    pub strict: u32,
+    /// Worker threads; 0, the default, for one per core.
+    pub threads: u32,
+    /// Cells per radius along each axis, 1 to 8; 0, the default, is 1.
+    pub subdivision: u32,
+    /// Bytes that lists may take, all together; 0, the default, for no limit.
+    pub memory_limit: u64,
+    /// "auto", "cpu", "gpu", "gpu:1", "hybrid", ...; null, the default, is "auto".
+    pub device: *const c_char,
+    /// How a GPU maps cells to threads, such as "flat" or "auto"; null, the default, is "flat".
+    pub strategy: *const c_char,
+    /// For every axis 1 where the domain repeats, 0, the default, where it is open.
+    pub periodic: [u32; 3],
+    /// For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+    /// lengths on the diagonal. Those of open axes are not read.
+    pub box_vectors: [[f64; 3]; 3],
+}
+
+impl NfOptions {
+    fn defaults() -> Self {
+        Self {
+            struct_size: size_of::<Self>(),
+            radius: 0.0,
+            precision: NfPrecision::F32 as u32,
+            lists: NfListKind::Full as u32,
+            order: NfListOrder::Unspecified as u32,
+            strict: 0,
+            threads: 0,
+            subdivision: 0,
+            memory_limit: 0,
+            device: ptr::null(),
+            strategy: ptr::null(),
+            periodic: [0; 3],
+            box_vectors: [[0.0; 3]; 3],
+        }
+    }
+
+    /// # Safety
+    /// The texts are null or end with a NUL.
+    pub(crate) unsafe fn builder(&self) -> Result<Builder, Failure> {
+        let mut builder = match choice("precision", self.precision, 2)? {
+            0 => Engine::builder(self.radius as f32),
+            _ => Engine::builder_f64(self.radius),
+        };
+        if choice("lists", self.lists, 2)? == 1 {
+            builder = builder.lists(ListKind::Half);
+        }
+        if choice("order", self.order, 2)? == 1 {
+            builder = builder.list_order(ListOrder::Ascending);
+        }
+        if choice("strict", self.strict, 2)? == 1 {
+            builder = builder.strictly_within();
+        }
+        if self.subdivision > 8 {
+            return Err(bad(format!(
+                "subdivision is {}: a radius is 1 to 8 cells, or 0 for the default",
+                self.subdivision
+            )));
+        }
+        if self.memory_limit > 0 {
+            builder = builder.memory_limit(self.memory_limit);
+        }
+        // SAFETY: as promised.
+        if let Some(device) = unsafe { args::text(self.device, "device")? } {
+            let device: Device = device.parse().map_err(unreadable)?;
+            builder = builder.device(device);
+        }
+        // SAFETY: as promised.
+        if let Some(strategy) = unsafe { args::text(self.strategy, "strategy")? } {
+            let strategy: Strategy = strategy.parse().map_err(unreadable)?;
+            builder = builder.strategy(strategy);
+        }
+        let mut vectors = [None; 3];
+        for axis in 0..3 {
+            if choice("periodic", self.periodic[axis], 2)? == 1 {
+                vectors[axis] = Some(self.box_vectors[axis]);
+            }
+        }
+        if vectors.iter().any(Option::is_some) {
+            builder = builder.box_vectors(vectors);
+        }
+        Ok(builder
+            .threads(self.threads as usize)
+            .subdivision(self.subdivision.max(1)))
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Failure {
+    bad(error.to_string())
+}
+
+/// A number that stands for one of `count` choices.
+pub(crate) fn choice(what: &str, given: u32, count: u32) -> Result<u32, Failure> {
+    match given < count {
+        true => Ok(given),
+        false => Err(bad(format!("{what} is {given}: it must be below {count}"))),
+    }
+}
+
+/// Refuses structures of another size than this library's.
+pub(crate) fn check_size(what: &str, given: usize, own: usize) -> Result<(), Failure> {
+    match given == own {
+        true => Ok(()),
+        false => Err(bad(format!(
+            "{what} of {given} bytes, where this library has {own}: initialise it by its function, \
+             and use header and library of one version"
+        ))),
+    }
+}
+
+/// Sets options to their defaults. Pass sizeof(nf_options): a size that is not the library's is
+/// refused, because header and library are then of different versions.
+///
+/// # Safety
+/// `options` is null or points to `size` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_options_init(options: *mut NfOptions, size: usize) -> NfStatus {
+    call::plain(|| {
+        if options.is_null() {
+            return Err(null("options"));
+        }
+        check_size("options", size, size_of::<NfOptions>())?;
+        // SAFETY: so many bytes are promised.
+        unsafe { args::put(options, "options", NfOptions::defaults()) }
+    })
+}

@@ -1,0 +1,97 @@
+//! Neighbours of positions that are no points of any set.
+
+use crate::{
+    args::{self, Coordinate, set},
+    call,
+    engine::{ENGINES, NfEngine},
+    handle::Table,
+    lists::NfLists,
+    status::NfStatus,
+};
+use nearfield::NeighborLists;
+use std::marker::PhantomData;
+
+/// Lists that a query found; they stay as they are whatever becomes of the engine.
+#[derive(Debug)]
+pub struct NfQuery {
+    /// Nothing is where a handle seems to point.
+    _name: PhantomData<NeighborLists>,
+}
+
+static QUERIES: Table<NeighborLists> = Table::new("query");
+
+/// Finds the neighbours in a set of positions that are no points; free what is found with
+/// nf_query_free().
+///
+/// # Safety
+/// `positions` points to so many points, `query` to a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_query_f32(
+    engine: *mut NfEngine,
+    positions: *const f32,
+    points: usize,
+    stride: usize,
+    sources: u32,
+    query: *mut *mut NfQuery,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { find(engine, positions, points, stride, sources, query) }
+}
+
+/// The same in double precision.
+///
+/// # Safety
+/// As for nf_query_f32().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_query_f64(
+    engine: *mut NfEngine,
+    positions: *const f64,
+    points: usize,
+    stride: usize,
+    sources: u32,
+    query: *mut *mut NfQuery,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { find(engine, positions, points, stride, sources, query) }
+}
+
+unsafe fn find<T: Coordinate>(
+    engine: *mut NfEngine,
+    data: *const T,
+    points: usize,
+    stride: usize,
+    sources: u32,
+    query: *mut *mut NfQuery,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        if query.is_null() {
+            return Err(args::null("the place for the query"));
+        }
+        // SAFETY: as promised.
+        let positions = unsafe { args::positions(data, points, stride)? };
+        let name = QUERIES.insert(engine.query(positions, set(sources))?);
+        // SAFETY: as promised.
+        unsafe { args::put(query, "the place for the query", name as *mut NfQuery) }
+    })
+}
+
+/// The lists of a query, one per position; nothing is copied.
+///
+/// # Safety
+/// `lists` points to a structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_query_lists(query: *const NfQuery, lists: *mut NfLists) -> NfStatus {
+    call::read(&QUERIES, query as usize, |found, state| {
+        // SAFETY: as promised.
+        unsafe { args::put(lists, "lists", NfLists::of(found, state)) }
+    })
+}
+
+/// Frees a query; a null pointer is ignored.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_query_free(query: *mut NfQuery) -> NfStatus {
+    call::plain(|| match query.is_null() {
+        true => Ok(()),
+        false => QUERIES.remove(query as usize),
+    })
+}

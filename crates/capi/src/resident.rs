@@ -1,0 +1,561 @@
+//! Engines for data that live on a GPU: device pointers in and out, on the caller's stream.
+
+use crate::{
+    args::{self, set},
+    call,
+    handle::Table,
+    kernels::wendland,
+    options::{check_size, choice},
+    status::{Failure, NfStatus, copy_error},
+};
+use nearfield::{
+    Cuda, ListKind, Reduce, SphDensity,
+    resident::{
+        DeviceField, DeviceKernel, Progress, ResidentEngine, ResidentTraversal,
+        cudarc::driver::{CudaSlice, CudaStream, DevicePtr},
+    },
+};
+use std::{
+    ffi::{c_char, c_void},
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+/// An engine whose points live on a GPU. Made by nf_resident_new().
+#[derive(Debug)]
+pub struct NfResident {
+    /// Nothing is where a handle seems to point.
+    _name: PhantomData<ResidentEngine>,
+}
+
+static RESIDENTS: Table<ResidentEngine> = Table::new("engine on a GPU");
+
+/// Settings of an engine on a GPU; nf_device_options_init() sets all but the radius.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfDeviceOptions {
+    /// Size of this structure as the program was compiled; set by nf_device_options_init().
+    pub struct_size: usize,
+    /// Search radius in the unit of the coordinates, rounded to float.
+    pub radius: f64,
+    /// Number of the GPU, counted from 0.
+    pub device: u32,
+    /// 0, the default: the engine makes a stream of its own; 1: it uses `stream`.
+    pub use_stream: u32,
+    /// A CUstream (cudaStream_t) of the GPU's primary context, null for the default stream; it must
+    /// stay there for as long as the engine.
+    pub stream: *mut c_void,
+    /// An nf_list_kind; full lists by default.
+    pub lists: u32,
+    /// Cells per radius along each axis, 1 to 8; 0, the default, chooses by the points.
+    pub subdivision: u32,
+    /// For every axis 1 where the domain repeats, 0, the default, where it is open.
+    pub periodic: [u32; 3],
+    /// Length of the box along every periodic axis.
+    pub lengths: [f64; 3],
+}
+
+/// Values on the device, so many a point; those of a point begin `stride` numbers behind those of
+/// the point before.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfDeviceField {
+    /// CUdeviceptr to floats; 0 where a kernel reads nothing.
+    pub values: u64,
+    /// Number of floats there.
+    pub len: usize,
+    /// Numbers from one point to the next.
+    pub stride: usize,
+}
+
+/// Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfDeviceLists {
+    /// To 64-bit numbers: the first entry of the list of every point.
+    pub start: u64,
+    /// To 32-bit numbers: its length.
+    pub count: u64,
+    /// To 32-bit numbers: the lists.
+    pub indices: u64,
+    /// Number of points.
+    pub points: usize,
+}
+
+/// How the contributions of a target's neighbours are combined.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy)]
+pub enum NfReduce {
+    /// Added up; 0 without neighbours.
+    Sum = 0,
+    /// Smallest; infinity without neighbours.
+    Min = 1,
+    /// Largest; minus infinity without neighbours.
+    Max = 2,
+}
+
+/// A pair kernel as CUDA C++, compiled into the traversal at run time. The text defines
+///
+/// void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
+///           float* result);
+///
+/// where pair.d[3] is the displacement from target to source and pair.d2 its square.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct NfDeviceKernel {
+    /// What the compiler's messages call the text, such as a file name.
+    pub name: *const c_char,
+    /// The text.
+    pub text: *const c_char,
+    /// Parameters of the kernel, at most 32; changing them compiles nothing.
+    pub uniforms: *const f32,
+    /// Number of parameters.
+    pub uniform_count: usize,
+    /// Numbers the kernel reads of a target.
+    pub target_channels: u32,
+    /// Numbers it reads of a source.
+    pub source_channels: u32,
+    /// Numbers it gives, 1 to 16.
+    pub outputs: u32,
+    /// An nf_reduce.
+    pub reduce: u32,
+}
+
+/// An array of the caller's on the device, lent for a call.
+struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
+
+impl<T> Lent<T> {
+    /// # Safety
+    /// `pointer` points to `len` elements on the stream's GPU, which the work of this call may use
+    /// until the stream has done it.
+    unsafe fn new(
+        stream: &Arc<CudaStream>,
+        pointer: u64,
+        len: usize,
+        what: &str,
+    ) -> Result<Self, Failure> {
+        if pointer == 0 && len > 0 {
+            return Err(args::null(what));
+        }
+        // SAFETY: as promised.
+        let slice = unsafe { stream.upgrade_device_ptr(pointer, len) };
+        Ok(Self(ManuallyDrop::new(slice)))
+    }
+}
+
+impl<T> Deref for Lent<T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Lent<T> {
+    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: taken once, here; leaked, because the memory is the caller's.
+        unsafe { ManuallyDrop::take(&mut self.0) }.leak();
+    }
+}
+
+/// Sets options to their defaults. Pass sizeof(nf_device_options).
+///
+/// # Safety
+/// `options` is null or points to `size` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_device_options_init(
+    options: *mut NfDeviceOptions,
+    size: usize,
+) -> NfStatus {
+    call::plain(|| {
+        check_size("options", size, size_of::<NfDeviceOptions>())?;
+        let defaults = NfDeviceOptions {
+            struct_size: size_of::<NfDeviceOptions>(),
+            radius: 0.0,
+            device: 0,
+            use_stream: 0,
+            stream: std::ptr::null_mut(),
+            lists: 0,
+            subdivision: 0,
+            periodic: [0; 3],
+            lengths: [0.0; 3],
+        };
+        // SAFETY: so many bytes are promised.
+        unsafe { args::put(options, "options", defaults) }
+    })
+}
+
+/// Makes an engine on a GPU; free it with nf_resident_free(). NF_STATUS_DEVICE where there is none.
+///
+/// # Safety
+/// `options` points to initialised options, `engine` to a place for a handle; the stream is as
+/// nf_device_options says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_new(
+    options: *const NfDeviceOptions,
+    engine: *mut *mut NfResident,
+) -> NfStatus {
+    call::plain(|| {
+        if engine.is_null() {
+            return Err(args::null("the place for the engine"));
+        }
+        // SAFETY: as promised.
+        let options = unsafe { args::one(options, "options")? };
+        check_size("options", options.struct_size, size_of::<NfDeviceOptions>())?;
+        // SAFETY: as promised.
+        let name = RESIDENTS.insert(unsafe { options.start()? });
+        // SAFETY: as promised.
+        unsafe { args::put(engine, "the place for the engine", name as *mut NfResident) }
+    })
+}
+
+impl NfDeviceOptions {
+    /// # Safety
+    /// The stream is as the structure says.
+    unsafe fn start(&self) -> Result<ResidentEngine, Failure> {
+        let mut lengths = [None; 3];
+        for axis in 0..3 {
+            if choice("periodic", self.periodic[axis], 2)? == 1 {
+                lengths[axis] = Some(self.lengths[axis]);
+            }
+        }
+        let mut builder = ResidentEngine::builder(self.radius as f32).periodic(lengths);
+        if choice("lists", self.lists, 2)? == 1 {
+            builder = builder.lists(ListKind::Half);
+        }
+        let builder = builder.subdivision(choice("subdivision", self.subdivision, 9)?);
+        Ok(match choice("use_stream", self.use_stream, 2)? {
+            0 => builder.on_gpu(self.device)?,
+            // SAFETY: as promised.
+            _ => unsafe { builder.on_borrowed(self.device, self.stream.cast())? },
+        })
+    }
+}
+
+/// Frees an engine; a null pointer is ignored.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_resident_free(engine: *mut NfResident) -> NfStatus {
+    call::plain(|| match engine.is_null() {
+        true => Ok(()),
+        false => RESIDENTS.remove(engine as usize),
+    })
+}
+
+/// Copies the text of the last failure on this engine, as nf_engine_error() does.
+///
+/// # Safety
+/// As for nf_engine_error().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_error(
+    engine: *const NfResident,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> NfStatus {
+    // SAFETY: as promised.
+    unsafe { copy_error(&RESIDENTS, engine as usize, buffer, capacity, needed) }
+}
+
+/// The CUstream on which the engine does everything.
+///
+/// # Safety
+/// `stream` points to a place for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_stream(
+    engine: *const NfResident,
+    stream: *mut *mut c_void,
+) -> NfStatus {
+    call::read(&RESIDENTS, engine as usize, |engine, _| {
+        let found = engine.stream().cu_stream().cast();
+        // SAFETY: as promised.
+        unsafe { args::put(stream, "the place for the stream", found) }
+    })
+}
+
+/// Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
+///
+/// # Safety
+/// `positions` points to 3 * points floats on the engine's GPU, `set` to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_add_points(
+    engine: *mut NfResident,
+    positions: u64,
+    points: usize,
+    number: *mut u32,
+) -> NfStatus {
+    call::write(&RESIDENTS, engine as usize, |engine| {
+        if number.is_null() {
+            return Err(args::null("the place for the set's number"));
+        }
+        // SAFETY: as promised.
+        let positions = unsafe { coordinates(engine, positions, points)? };
+        let id = engine.add_point_set(&positions.as_view())?;
+        // SAFETY: as promised.
+        unsafe { args::put(number, "the place for the set's number", id.index() as u32) }
+    })
+}
+
+/// Gives a set new positions, which are copied; does not wait for the device.
+///
+/// # Safety
+/// `positions` points to 3 * points floats on the engine's GPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_update(
+    engine: *mut NfResident,
+    number: u32,
+    positions: u64,
+    points: usize,
+) -> NfStatus {
+    call::write(&RESIDENTS, engine as usize, |engine| {
+        // SAFETY: as promised.
+        let positions = unsafe { coordinates(engine, positions, points)? };
+        Ok(engine.update(set(number), &positions.as_view())?)
+    })
+}
+
+/// # Safety
+/// As for [`Lent::new`], of three numbers a point.
+unsafe fn coordinates(
+    engine: &ResidentEngine,
+    pointer: u64,
+    points: usize,
+) -> Result<Lent<f32>, Failure> {
+    let numbers = points
+        .checked_mul(3)
+        .ok_or_else(|| args::bad(format!("{points} points: more than memory holds")))?;
+    // SAFETY: as promised.
+    unsafe { Lent::new(engine.stream(), pointer, numbers, "the array of positions") }
+}
+
+/// Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
+/// and 0 when points had left their cells or lists their storage: there is room now, repeat what was
+/// computed since the updates.
+///
+/// # Safety
+/// `valid` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_finish(engine: *mut NfResident, valid: *mut u32) -> NfStatus {
+    call::write(&RESIDENTS, engine as usize, |engine| {
+        let found = u32::from(engine.finish()? == Progress::Valid);
+        // SAFETY: as promised.
+        unsafe { args::put(valid, "the place for the answer", found) }
+    })
+}
+
+/// Writes the lists of a pair of sets into memory of the engine on the device.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_resident_find_neighbors(
+    engine: *mut NfResident,
+    targets: u32,
+    sources: u32,
+) -> NfStatus {
+    call::write(&RESIDENTS, engine as usize, |engine| {
+        Ok(engine.find_neighbors(set(targets), set(sources))?)
+    })
+}
+
+/// The lists that nf_resident_find_neighbors() wrote; nothing is copied.
+///
+/// # Safety
+/// `lists` points to a structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_neighbors(
+    engine: *const NfResident,
+    targets: u32,
+    sources: u32,
+    lists: *mut NfDeviceLists,
+) -> NfStatus {
+    call::read(&RESIDENTS, engine as usize, |engine, _| {
+        let found = engine.neighbors(set(targets), set(sources))?;
+        let stream = engine.stream();
+        let found = NfDeviceLists {
+            start: found.start.device_ptr(stream).0,
+            count: found.count.device_ptr(stream).0,
+            indices: found.entries.device_ptr(stream).0,
+            points: found.count.len(),
+        };
+        // SAFETY: as promised.
+        unsafe { args::put(lists, "lists", found) }
+    })
+}
+
+/// Number of neighbours of every target, into 32-bit numbers on the device.
+///
+/// # Safety
+/// `counts` points to `len` numbers on the engine's GPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_count_neighbors(
+    engine: *const NfResident,
+    targets: u32,
+    sources: u32,
+    counts: u64,
+    len: usize,
+) -> NfStatus {
+    call::read(&RESIDENTS, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        let mut counts = unsafe { Lent::<u32>::new(engine.stream(), counts, len, "counts")? };
+        let (targets, sources) = (set(targets), set(sources));
+        Ok(engine.count_neighbors(targets, sources, &mut counts.as_view_mut())?)
+    })
+}
+
+/// The order in which the cells hold the points of a set, into 32-bit numbers on the device.
+///
+/// # Safety
+/// `order` points to `len` numbers on the engine's GPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_order(
+    engine: *const NfResident,
+    number: u32,
+    order: u64,
+    len: usize,
+) -> NfStatus {
+    call::read(&RESIDENTS, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        let mut order = unsafe { Lent::<u32>::new(engine.stream(), order, len, "order")? };
+        Ok(engine.order(set(number), &mut order.as_view_mut())?)
+    })
+}
+
+/// Mass density as nf_sph_density(), all on the device.
+///
+/// `deliver` is an nf_deliver.
+///
+/// # Safety
+/// `mass` and `density` (with `len` floats) are on the engine's GPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_sph_density(
+    engine: *const NfResident,
+    targets: u32,
+    sources: u32,
+    support: f32,
+    mass: NfDeviceField,
+    density: u64,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    call::read(&RESIDENTS, engine as usize, |engine, _| {
+        let kernel = SphDensity {
+            kernel: wendland(support)?,
+        };
+        let traversal = engine.traverse(&kernel, set(targets), set(sources));
+        // SAFETY: as promised.
+        unsafe {
+            run(
+                engine,
+                traversal,
+                [None, Some(mass)],
+                (density, len),
+                deliver,
+            )
+        }
+    })
+}
+
+/// Evaluates a kernel of the caller's for all pairs, all on the device.
+///
+/// `deliver` is an nf_deliver.
+///
+/// # Safety
+/// The texts end with a NUL and the parameters are there; fields and `results` (with `len` floats,
+/// the outputs of one target after the other) are on the engine's GPU.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_traverse(
+    engine: *const NfResident,
+    kernel: *const NfDeviceKernel,
+    targets: u32,
+    sources: u32,
+    target_field: NfDeviceField,
+    source_field: NfDeviceField,
+    results: u64,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    call::read(&RESIDENTS, engine as usize, |engine, _| {
+        // SAFETY: as promised.
+        let kernel = unsafe { args::one(kernel, "the kernel")?.kernel()? };
+        let fields = [
+            (kernel.target_channels > 0).then_some(target_field),
+            (kernel.source_channels > 0).then_some(source_field),
+        ];
+        let traversal = engine.traverse_with(&kernel, set(targets), set(sources));
+        // SAFETY: as promised.
+        unsafe { run(engine, traversal, fields, (results, len), deliver) }
+    })
+}
+
+impl NfDeviceKernel {
+    /// # Safety
+    /// The texts end with a NUL and the parameters are there.
+    unsafe fn kernel(&self) -> Result<DeviceKernel, Failure> {
+        // SAFETY: as promised.
+        let name = unsafe { args::text(self.name, "the kernel's name")? };
+        // SAFETY: as promised.
+        let text = unsafe { args::text(self.text, "the kernel's text")? };
+        // SAFETY: as promised.
+        let uniforms = unsafe { args::array(self.uniforms, self.uniform_count, "uniforms")? };
+        let name = name.unwrap_or("kernel").to_owned();
+        let text = text
+            .ok_or_else(|| args::null("the kernel's text"))?
+            .to_owned();
+        if !(1..=16).contains(&self.outputs) {
+            return Err(args::bad(format!(
+                "the kernel gives {} numbers: 1 to 16 are possible",
+                self.outputs
+            )));
+        }
+        Ok(DeviceKernel {
+            cuda: Cuda::new(name, text).uniforms(uniforms),
+            target_channels: self.target_channels as usize,
+            source_channels: self.source_channels as usize,
+            outputs: self.outputs as usize,
+            reduce: match choice("reduce", self.reduce, 3)? {
+                0 => Reduce::Sum,
+                1 => Reduce::Min,
+                _ => Reduce::Max,
+            },
+        })
+    }
+}
+
+/// # Safety
+/// Fields and results are on the engine's GPU.
+unsafe fn run(
+    engine: &ResidentEngine,
+    traversal: ResidentTraversal<'_>,
+    fields: [Option<NfDeviceField>; 2],
+    (results, len): (u64, usize),
+    deliver: u32,
+) -> Result<(), Failure> {
+    let deliver = choice("deliver", deliver, 2)?;
+    let lend = |field: Option<NfDeviceField>, what| {
+        // SAFETY: as promised.
+        let lent = field.map(|of| unsafe { Lent::new(engine.stream(), of.values, of.len, what) });
+        lent.transpose()
+    };
+    let of_targets = lend(fields[0], "the targets' field")?;
+    let of_sources = lend(fields[1], "the sources' field")?;
+    // SAFETY: as promised.
+    let mut results = unsafe { Lent::<f32>::new(engine.stream(), results, len, "results")? };
+    // Anew, for a lifetime that ends with what is lent.
+    let mut traversal = traversal;
+    if let (Some(lent), Some(field)) = (&of_targets, fields[0]) {
+        traversal = traversal.target_fields(DeviceField::new(lent.as_view(), field.stride));
+    }
+    if let (Some(lent), Some(field)) = (&of_sources, fields[1]) {
+        traversal = traversal.source_fields(DeviceField::new(lent.as_view(), field.stride));
+    }
+    match deliver {
+        0 => traversal.run_into(&mut results.as_view_mut())?,
+        _ => traversal.add_into(&mut results.as_view_mut())?,
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! What calls return, and the texts of failures.
+
+use crate::{args, call};
+use std::{
+    cell::RefCell,
+    ffi::{CString, c_char},
+    ptr,
+};
+
+/// What became of a call.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NfStatus {
+    /// Done.
+    Ok = 0,
+    /// A pointer that must point to something is null.
+    NullPointer = 1,
+    /// Not a handle of this kind, or one that was freed.
+    BadHandle = 2,
+    /// Another thread is using the handle, or this call came from a callback of one on it.
+    Busy = 3,
+    /// A number, size, stride, name or combination that cannot be used.
+    BadArgument = 4,
+    /// The radius or the box cannot be used.
+    Setup = 5,
+    /// Coordinates that cannot be used; the text names the point.
+    Positions = 6,
+    /// There is no such point set.
+    UnknownPointSet = 7,
+    /// There is no such point.
+    UnknownPoint = 8,
+    /// No current lists: the pair of sets is inactive, or a set was updated since they were found.
+    NoLists = 9,
+    /// Lists were got before the engine changed; get them anew.
+    OutOfDate = 10,
+    /// Lists would exceed the memory limit; the text holds the bytes needed.
+    MemoryLimit = 11,
+    /// Memory is short.
+    OutOfMemory = 12,
+    /// The device asked for cannot be used; the text says what is missing.
+    Device = 13,
+    /// The GPU failed, or refused a program; the text holds the compiler's messages.
+    Gpu = 14,
+    /// Asked for in another precision than the engine's.
+    Precision = 15,
+    /// The callback asked to stop.
+    Stopped = 16,
+    /// A file could not be written, or a recording is there already.
+    Trace = 17,
+    /// A defect of the library; the handle can only be freed.
+    Internal = 18,
+}
+
+/// A refusal on its way to the caller.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: NfStatus,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(status: NfStatus, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            text: text.into(),
+        }
+    }
+}
+
+impl From<nearfield::Error> for Failure {
+    fn from(error: nearfield::Error) -> Self {
+        use nearfield::Error;
+        let status = match &error {
+            error if error.is_out_of_memory() => NfStatus::OutOfMemory,
+            Error::Setup(_) => NfStatus::Setup,
+            Error::Positions { .. } | Error::Query(_) => NfStatus::Positions,
+            Error::UnknownPointSet { .. } => NfStatus::UnknownPointSet,
+            Error::UnknownPoint { .. } => NfStatus::UnknownPoint,
+            Error::NoLists { .. } => NfStatus::NoLists,
+            Error::MemoryLimit { .. } | Error::ListTooLong { .. } => NfStatus::MemoryLimit,
+            Error::DeviceUnavailable { .. } => NfStatus::Device,
+            Error::Gpu(_) | Error::OnDevice { .. } => NfStatus::Gpu,
+            Error::Precision { .. } => NfStatus::Precision,
+            _ => NfStatus::BadArgument,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+thread_local! {
+    /// Of the last call on this thread that failed.
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// Keeps the text of a failure for [`nf_last_error`].
+pub(crate) fn remember(text: &str) {
+    LAST.with(|last| *last.borrow_mut() = to_c(text));
+}
+
+/// The text, up to a NUL should there be one.
+fn to_c(text: &str) -> CString {
+    let end = text.find('\0').unwrap_or(text.len());
+    CString::new(&text[..end]).unwrap_or_default()
+}
+
+/// The text of the last failure on this thread, "" before the first: valid until the next failure
+/// on this thread. Never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ptr())
+}
+
+/// A status in words, for messages; never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_status_text(status: i32) -> *const c_char {
+    let text = match status {
+        0 => c"done",
+        1 => c"a pointer is null",
+        2 => c"not a live handle of this kind",
+        3 => c"the handle is in use",
+        4 => c"an argument cannot be used",
+        5 => c"the radius or the box cannot be used",
+        6 => c"coordinates cannot be used",
+        7 => c"no such point set",
+        8 => c"no such point",
+        9 => c"no current lists",
+        10 => c"lists are out of date",
+        11 => c"the memory limit would be exceeded",
+        12 => c"memory is short",
+        13 => c"the device cannot be used",
+        14 => c"the GPU failed",
+        15 => c"wrong precision",
+        16 => c"the callback asked to stop",
+        17 => c"the trace cannot be recorded",
+        18 => c"the library failed inside",
+        _ => c"not a status",
+    };
+    text.as_ptr()
+}
+
+/// Version of the interface, which changes when programs have to: a program made for one version
+/// must not run with another.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_abi_version() -> u32 {
+    0
+}
+
+/// Version of the library, such as "0.1.0"; never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// Copies a text with a NUL behind it; `needed`, where not null, gets the bytes it takes. Without
+/// room nothing is copied.
+pub(crate) unsafe fn copy_text(
+    text: &str,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> Result<(), Failure> {
+    let text = to_c(text);
+    let bytes = text.as_bytes_with_nul();
+    if !needed.is_null() {
+        // SAFETY: the caller of the interface passes null or a valid place.
+        unsafe { args::put(needed, "needed", bytes.len())? };
+    }
+    if buffer.is_null() && capacity == 0 {
+        return Ok(());
+    }
+    if buffer.is_null() {
+        return Err(args::null("buffer"));
+    }
+    if capacity < bytes.len() {
+        return Err(Failure::new(
+            NfStatus::BadArgument,
+            format!(
+                "the text takes {} bytes, the buffer holds {capacity}",
+                bytes.len()
+            ),
+        ));
+    }
+    // SAFETY: the caller of the interface promises `capacity` bytes at `buffer`.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
+    Ok(())
+}
+
+/// The text of the last failure on a handle: copied to a buffer of the caller.
+pub(crate) unsafe fn copy_error<T>(
+    table: &crate::handle::Table<T>,
+    handle: usize,
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> NfStatus {
+    call::plain(|| {
+        let text = table.get(handle)?.error();
+        // SAFETY: as the caller of this function promises.
+        unsafe { copy_text(&text, buffer, capacity, needed) }
+    })
+}

@@ -1,0 +1,6 @@
+//! The interface as callers see it: the header is current and compiles alone, and whatever is
+//! passed has the status that the header promises.
+
+mod header;
+mod misuse;
+mod results;

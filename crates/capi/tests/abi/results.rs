@@ -1,0 +1,345 @@
+//! What comes back is what the engine finds.
+
+use crate::misuse::{Made, engine, no_lists, options};
+use nearfield::{SphDensity, WendlandC2, prelude::*};
+use nearfield_c::*;
+use std::{
+    ffi::c_void,
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// The neighbours of all points by a plain engine, sorted.
+fn expected(points: &[[f32; 3]], radius: f32) -> Vec<Vec<u32>> {
+    let mut engine = Engine::builder(radius)
+        .list_order(ListOrder::Ascending)
+        .build()
+        .unwrap();
+    let set = engine.add_point_set(points).unwrap();
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    lists.iter().map(<[u32]>::to_vec).collect()
+}
+
+/// The lists of a view, sorted.
+fn read(lists: &NfLists) -> Vec<Vec<u32>> {
+    // SAFETY: the view was filled by the library, and the engine was not changed since.
+    let of = |i| unsafe {
+        let first = lists.indices.add(*lists.start.add(i) as usize);
+        let mut list = std::slice::from_raw_parts(first, *lists.count.add(i) as usize).to_vec();
+        list.sort_unstable();
+        list
+    };
+    (0..lists.points).map(of).collect()
+}
+
+#[test]
+fn lists_views_csr_and_counts_agree_with_the_engine() {
+    let made = Made::new();
+    let wanted = expected(&made.points, 1.5);
+    assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+    let mut lists = no_lists();
+    let pairs: usize = wanted.iter().map(Vec::len).sum();
+    // SAFETY: all places and arrays are there, with so many elements.
+    unsafe {
+        assert_eq!(nf_neighbors(made.engine, 0, 0, &mut lists), NfStatus::Ok);
+        assert_eq!((lists.points, lists.pairs), (1000, pairs as u64));
+        assert_eq!(read(&lists), wanted);
+        let (mut offsets, mut indices) = (vec![0; 1001], vec![0; pairs]);
+        let csr = |offsets: &mut Vec<u64>, indices: &mut Vec<u32>, len| {
+            let (o, i) = (offsets.as_mut_ptr(), indices.as_mut_ptr());
+            nf_neighbors_csr(made.engine, 0, 0, o, 1001, i, len)
+        };
+        assert_eq!(
+            csr(&mut offsets, &mut indices, pairs - 1),
+            NfStatus::BadArgument
+        );
+        assert_eq!(csr(&mut offsets, &mut indices, pairs), NfStatus::Ok);
+        for (i, list) in wanted.iter().enumerate() {
+            let mut row = indices[offsets[i] as usize..offsets[i + 1] as usize].to_vec();
+            row.sort_unstable();
+            assert_eq!(row, *list);
+        }
+        let mut counts = vec![0; 1000];
+        let status = nf_count_neighbors(made.engine, 0, 0, counts.as_mut_ptr(), 1000);
+        assert_eq!(status, NfStatus::Ok);
+        assert!(
+            counts
+                .iter()
+                .zip(&wanted)
+                .all(|(count, list)| *count as usize == list.len())
+        );
+    }
+}
+
+#[test]
+fn strided_doubles_in_a_periodic_box_are_read_where_they_are() {
+    #[repr(C)]
+    struct Particle {
+        mass: f64,
+        position: [f64; 3],
+        tag: u32,
+    }
+    let particles: Vec<Particle> = (0..64)
+        .map(|i| Particle {
+            mass: f64::NAN,
+            position: [i % 4, i / 4 % 4, i / 16].map(f64::from),
+            tag: u32::MAX,
+        })
+        .collect();
+    let mut options = options(1.0);
+    options.precision = NfPrecision::F64 as u32;
+    options.periodic = [1; 3];
+    for axis in 0..3 {
+        options.box_vectors[axis][axis] = 4.0;
+    }
+    let engine = engine(&options);
+    let (mut set, mut lists) = (9, no_lists());
+    assert!(
+        particles
+            .iter()
+            .all(|of| of.mass.is_nan() && of.tag == u32::MAX)
+    );
+    // SAFETY: the particles are there, and so are all places.
+    unsafe {
+        let first = (&raw const particles[0].position).cast();
+        let stride = size_of::<Particle>();
+        assert_eq!(
+            nf_add_points_f64(engine, first, 64, stride, &mut set),
+            NfStatus::Ok
+        );
+        assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
+        assert_eq!(nf_neighbors(engine, set, set, &mut lists), NfStatus::Ok);
+    }
+    assert!(
+        read(&lists).iter().all(|list| list.len() == 6),
+        "six faces each"
+    );
+    nf_engine_free(engine);
+
+    // The same, strictly within: none.
+    options.strict = 1;
+    let engine = crate::misuse::engine(&options);
+    // SAFETY: as above.
+    unsafe {
+        let first = (&raw const particles[0].position).cast();
+        let stride = size_of::<Particle>();
+        assert_eq!(
+            nf_add_points_f64(engine, first, 64, stride, &mut set),
+            NfStatus::Ok
+        );
+        assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
+        assert_eq!(nf_neighbors(engine, set, set, &mut lists), NfStatus::Ok);
+    }
+    assert_eq!(lists.pairs, 0);
+    nf_engine_free(engine);
+}
+
+#[test]
+fn a_query_stays_when_the_engine_goes() {
+    let made = Made::new();
+    let at = [[0.5f32, 0.5, 0.5], [100.0, 0.0, 0.0]];
+    let (mut query, mut lists) = (ptr::null_mut(), no_lists());
+    // SAFETY: the positions and places are there.
+    unsafe {
+        let status = nf_query_f32(made.engine, at.as_ptr().cast(), 2, 12, 0, &mut query);
+        assert_eq!(status, NfStatus::Ok);
+        drop(made);
+        assert_eq!(nf_query_lists(query, &mut lists), NfStatus::Ok);
+        assert_eq!(
+            read(&lists),
+            [vec![0, 1, 10, 11, 100, 101, 110, 111], vec![]]
+        );
+        assert_eq!(nf_query_free(query), NfStatus::Ok);
+        assert_eq!(nf_query_lists(query, &mut lists), NfStatus::BadHandle);
+    }
+}
+
+#[test]
+fn a_sorted_set_has_the_same_lists_under_its_new_numbers() {
+    let made = Made::new();
+    let mut order = vec![0u32; 1000];
+    let (mut lists, wanted) = (no_lists(), expected(&made.points, 1.5));
+    // SAFETY: all arrays are there.
+    unsafe {
+        let status = nf_z_sort(made.engine, 0, order.as_mut_ptr(), 1000);
+        assert_eq!(status, NfStatus::Ok);
+        let sorted: Vec<_> = order.iter().map(|&old| made.points[old as usize]).collect();
+        let status = nf_update_f32(made.engine, 0, sorted.as_ptr().cast(), 1000, 12);
+        assert_eq!(status, NfStatus::Ok);
+        assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+        assert_eq!(nf_neighbors(made.engine, 0, 0, &mut lists), NfStatus::Ok);
+    }
+    for (new, list) in read(&lists).iter().enumerate() {
+        let mut old: Vec<u32> = list.iter().map(|&j| order[j as usize]).collect();
+        old.sort_unstable();
+        assert_eq!(old, wanted[order[new] as usize]);
+    }
+}
+
+#[test]
+fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
+    let made = Made::new();
+    let mass: Vec<f32> = (0..1000).map(|i| 1.0 + i as f32).collect();
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(1.5),
+    };
+    let mut plain = Engine::builder(1.5).build().unwrap();
+    let set = plain.add_point_set(&made.points).unwrap();
+    let fields = [Field::from(&mass)];
+    let wanted = plain
+        .traverse(&kernel, set, set)
+        .source_fields(&fields)
+        .run()
+        .unwrap();
+    let mut density = vec![5.0; 1000];
+    let mut run = |support, deliver| {
+        let (mass, density) = (mass.as_ptr(), density.as_mut_ptr());
+        // SAFETY: there are so many masses and densities.
+        unsafe {
+            nf_sph_density(
+                made.engine,
+                0,
+                0,
+                support,
+                mass,
+                1000,
+                density,
+                1000,
+                deliver,
+            )
+        }
+    };
+    assert_eq!(run(-1.0, 0), NfStatus::BadArgument);
+    assert_eq!(run(1.5, 7), NfStatus::BadArgument);
+    assert_eq!(run(1.5, 0), NfStatus::Ok);
+    assert_eq!(run(1.5, 1), NfStatus::Ok);
+    let twice = wanted.iter().map(|sum| sum + sum);
+    assert!(
+        density
+            .iter()
+            .zip(twice)
+            .all(|(found, twice)| (found - twice).abs() <= 1e-5 * twice)
+    );
+}
+
+#[test]
+fn forces_of_equal_neighbours_cancel_inside_a_lattice() {
+    let made = Made::new();
+    let (velocity, ones) = (vec![0.0f32; 3000], vec![1.0f32; 1000]);
+    let fields = NfSphPoints {
+        points: 1000,
+        velocity: velocity.as_ptr(),
+        density: ones.as_ptr(),
+        pressure: ones.as_ptr(),
+        mass: ones.as_ptr(),
+    };
+    let parameters = NfSphForce {
+        support: 1.5,
+        alpha_c: 0.1,
+    };
+    let mut acceleration = vec![0.0f32; 3000];
+    let results = acceleration.as_mut_ptr();
+    // SAFETY: the fields hold so many points as they say.
+    let status = unsafe {
+        nf_sph_force(
+            made.engine,
+            0,
+            0,
+            &parameters,
+            &fields,
+            &fields,
+            results,
+            1000,
+            0,
+        )
+    };
+    assert_eq!(status, NfStatus::Ok);
+    let of = |point: usize| &acceleration[3 * point..3 * point + 3];
+    assert!(of(555).iter().all(|a| a.abs() < 1e-4), "{:?}", of(555));
+    assert!(
+        of(0).iter().all(|&a| a < -0.1),
+        "pushed out of the corner: {:?}",
+        of(0)
+    );
+}
+
+/// Counts neighbours and checks the geometry of every pair.
+struct Counted {
+    points: Vec<[f32; 3]>,
+    counts: Vec<AtomicU32>,
+    stop_at: u32,
+}
+
+unsafe extern "C" fn count(user: *mut c_void, batch: *const NfBatch) -> i32 {
+    // SAFETY: the test passes what it counts, the library a batch.
+    let (counted, batch) = unsafe { (&*user.cast::<Counted>(), &*batch) };
+    for k in 0..batch.target_count {
+        // SAFETY: there are so many targets, and one offset more.
+        let (target, begin, end) = unsafe {
+            let offset = |k| *batch.offsets.add(k) as usize;
+            (*batch.targets.add(k), offset(k), offset(k + 1))
+        };
+        if target == counted.stop_at {
+            return 1;
+        }
+        counted.counts[target as usize].fetch_add((end - begin) as u32, Ordering::Relaxed);
+        for pair in begin..end {
+            // SAFETY: there are so many pairs.
+            let (source, dx, d2) = unsafe {
+                (
+                    *batch.sources.add(pair),
+                    *batch.dx.add(pair),
+                    *batch.d2.add(pair),
+                )
+            };
+            let apart = counted.points[source as usize][0] - counted.points[target as usize][0];
+            if dx != apart || d2 > 2.25 || end > batch.pairs {
+                return 2;
+            }
+        }
+    }
+    0
+}
+
+#[test]
+fn batches_hold_every_target_once_with_all_its_neighbours() {
+    let made = Made::new();
+    let mut counted = Counted {
+        points: made.points.clone(),
+        counts: (0..1000).map(|_| AtomicU32::new(0)).collect(),
+        stop_at: u32::MAX,
+    };
+    let run = |counted: &Counted| {
+        let user = ptr::from_ref(counted).cast_mut().cast();
+        // SAFETY: the function may be called from any thread with this.
+        unsafe { nf_for_each_batch(made.engine, 0, 0, Some(count), user) }
+    };
+    assert_eq!(run(&counted), NfStatus::Ok);
+    let wanted = expected(&made.points, 1.5);
+    let counts = counted
+        .counts
+        .iter()
+        .map(|count| count.load(Ordering::Relaxed) as usize);
+    assert!(counts.eq(wanted.iter().map(Vec::len)));
+    counted.stop_at = 500;
+    assert_eq!(run(&counted), NfStatus::Stopped);
+}
+
+#[test]
+fn a_recording_ends_with_a_file_and_starts_only_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.jsonl");
+    let text = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the text ends with a NUL.
+    unsafe {
+        assert_eq!(nf_trace_start(ptr::null()), NfStatus::NullPointer);
+        assert_eq!(nf_trace_start(text.as_ptr()), NfStatus::Ok);
+        let made = Made::new();
+        assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+        assert_eq!(nf_trace_finish(), NfStatus::Ok);
+        assert_eq!(nf_trace_start(text.as_ptr()), NfStatus::Trace);
+    }
+    let trace = std::fs::read_to_string(&path).unwrap();
+    assert!(trace.contains("engine.find_neighbors"), "{trace}");
+}

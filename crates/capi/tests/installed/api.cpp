@@ -1,0 +1,109 @@
+// nearfield.hpp: owners that move, containers of all kinds, exceptions and statuses.
+
+#include <nearfield.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+static void expect(bool holds, const char *what) {
+    if (!holds) {
+        std::fprintf(stderr, "not so: %s\n", what);
+        std::exit(1);
+    }
+}
+
+struct Particle {
+    double mass;
+    double position[3];
+};
+
+int main() {
+    std::vector<std::array<float, 3>> points;
+    for (int i = 0; i < 1000; ++i) {
+        points.push_back({float(i % 10), float(i / 10 % 10), float(i / 100)});
+    }
+
+    nearfield::engine first(nearfield::options(1.0).order(NF_LIST_ORDER_ASCENDING));
+    nearfield::engine engine = std::move(first);
+    expect(first.handle() == nullptr, "a moved engine is none");
+    const auto set = engine.add_points(points);
+    engine.find_neighbors();
+    const nearfield::lists lists = engine.neighbors(set, set);
+    expect(lists.size() == 1000 && lists[555].size() == 6 && lists[0].size() == 3, "lists");
+    expect(lists[0][0] == 1 && lists[0][1] == 10 && lists[0][2] == 100, "in ascending order");
+    expect(engine.neighbors_of(lists, 555).size() == 6, "of one point");
+    const nearfield::csr csr = engine.to_csr(set, set);
+    expect(csr.indices.size() == lists.pairs() && csr.offsets.back() == lists.pairs(), "as CSR");
+
+    engine.update(set, points);
+    try {
+        engine.neighbors_of(lists, 555);
+        expect(false, "lists that are out of date are refused");
+    } catch (const nearfield::error &error) {
+        expect(error.status() == NF_STATUS_OUT_OF_DATE, "with their status");
+        expect(std::string(error.what()).find("changed") != std::string::npos, "and a text");
+    }
+
+    // Positions as bare numbers, and strided inside structures in double precision.
+    expect(engine.query(std::vector<float>{0, 0, 0, 9, 9, 9}, set).size() == 2, "bare numbers");
+    std::vector<Particle> particles(8);
+    for (int i = 0; i < 8; ++i) {
+        particles[i] = {1.0, {double(i & 1), double(i >> 1 & 1), double(i >> 2)}};
+    }
+    auto made = nearfield::status_engine::make(
+        nearfield::options(1.0).precision(NF_PRECISION_F64).periodic(2, 2, 2));
+    expect(bool(made), "statuses say when it went well");
+    nearfield::status_engine &box = made.value;
+    const auto corner = box.add_points(
+        nearfield::positions<double>(particles[0].position, particles.size(), sizeof(Particle)));
+    expect(corner && box.find_neighbors(), "strided doubles");
+    expect(box.neighbors(corner.value, corner.value).value[0].size() == 6, "in a periodic box");
+    expect(box.set_radius(-1).status == NF_STATUS_SETUP, "and when it did not");
+    expect(box.radius().value == 1.0, "which changes nothing");
+
+    // Sums.
+    std::vector<std::uint32_t> counts(points.size());
+    engine.count_neighbors(set, set, counts);
+    expect(counts[555] == 6, "counts");
+    std::vector<float> mass(points.size(), 1.0f), density(points.size());
+    engine.sph_density(set, set, 1.0f, mass, density);
+    expect(density[555] == 0.0f, "the kernel vanishes at its support");
+
+    // Batches: every target once, and exceptions come out.
+    std::atomic<int> targets(0);
+    engine.for_each_batch(set, set, [&](const nf_batch &batch) {
+        targets += static_cast<int>(batch.target_count);
+    });
+    expect(targets == 1000, "every target is given once");
+    try {
+        engine.for_each_batch(set, set, [](const nf_batch &) { throw std::runtime_error("mine"); });
+        expect(false, "an exception leaves the loop");
+    } catch (const std::runtime_error &error) {
+        expect(std::string(error.what()) == "mine", "as it was thrown");
+    }
+
+    // Two threads with an engine each, and one engine read by both.
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 2; ++k) {
+        threads.emplace_back([&] {
+            nearfield::engine own(nearfield::options(1.5).threads(1));
+            const auto mine = own.add_points(points);
+            own.find_neighbors();
+            expect(own.neighbors(mine, mine)[555].size() == 18, "an engine of its own");
+            expect(engine.points(set) == 1000, "a shared engine");
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+
+    const auto order = engine.z_sort(set);
+    expect(order.size() == points.size(), "an order");
+    expect(engine.report().find("\"threads\"") != std::string::npos, "a report");
+    return 0;
+}

@@ -1,0 +1,15 @@
+"""All neighbours within a radius, and pair interactions over them.
+
+>>> import numpy as np, nearfield
+>>> points = np.array([[0, 0, 0], [0.4, 0, 0], [0, 0.9, 0]], dtype=np.float32)
+>>> nearfield.neighbors(points, 0.5)[0]
+array([1], dtype=uint32)
+
+The library is unit-free: the radius and the box are in the unit of the coordinates. A point is a
+neighbour of another when their distance is at most the radius; only a point itself is left out.
+Coordinates of type float32 are searched in single, of type float64 in double precision.
+"""
+
+from ._nearfield import Engine, Neighbors, __version__, neighbors
+
+__all__ = ["Engine", "Neighbors", "neighbors", "__version__"]

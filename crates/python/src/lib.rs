@@ -1,0 +1,27 @@
+//! Nearfield for Python: NumPy arrays in and out, nothing copied that need not be.
+//!
+//! Arrays that go in are read where they lie and borrowed for the call; while the engine works, other
+//! Python threads run. Lists are handed over by the engine to a Python object that owns them, and
+//! every array that views them keeps that object alive: there is no view that can go stale.
+
+mod engine;
+mod errors;
+mod neighbors;
+mod points;
+mod settings;
+
+/// The compiled part of the package `nearfield`.
+#[pyo3::pymodule]
+mod _nearfield {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::engine::{PyEngine, neighbors};
+    #[pymodule_export]
+    use crate::neighbors::PyNeighbors;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,62 @@
+//! Keyword arguments as settings of an engine.
+
+use crate::errors::raise;
+use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision};
+use pyo3::{exceptions::PyValueError, prelude::*};
+
+/// What `Engine` and `neighbors` can be told.
+pub(crate) struct Settings<'a> {
+    pub(crate) radius: f64,
+    pub(crate) domain: Option<&'a Bound<'a, PyAny>>,
+    pub(crate) device: &'a str,
+    pub(crate) precision: Precision,
+    pub(crate) half: bool,
+    pub(crate) sorted: bool,
+    pub(crate) strict: bool,
+    pub(crate) threads: usize,
+    pub(crate) memory_limit: Option<u64>,
+}
+
+impl Settings<'_> {
+    pub(crate) fn build(&self) -> PyResult<Engine> {
+        let mut builder = match self.precision {
+            Precision::Single => Engine::builder(self.radius as f32),
+            Precision::Double => Engine::builder_f64(self.radius),
+        };
+        let device: Device = self.device.parse().map_err(unreadable)?;
+        builder = builder.device(device).threads(self.threads);
+        if let Some(domain) = self.domain {
+            builder = within(builder, domain)?;
+        }
+        if self.half {
+            builder = builder.lists(ListKind::Half);
+        }
+        if self.sorted {
+            builder = builder.list_order(ListOrder::Ascending);
+        }
+        if self.strict {
+            builder = builder.strictly_within();
+        }
+        if let Some(bytes) = self.memory_limit {
+            builder = builder.memory_limit(bytes);
+        }
+        builder.build().map_err(raise)
+    }
+}
+
+/// Three lengths, 0 where an axis is open, or three vectors, all 0 where an axis is open.
+fn within(builder: Builder, domain: &Bound<'_, PyAny>) -> PyResult<Builder> {
+    if let Ok(lengths) = domain.extract::<[f64; 3]>() {
+        return Ok(builder.periodic(lengths.map(|length| (length != 0.0).then_some(length))));
+    }
+    let vectors: [[f64; 3]; 3] = domain.extract().map_err(|_| {
+        PyValueError::new_err(
+            "box must be three lengths, or three vectors of three numbers, 0 for an open axis",
+        )
+    })?;
+    Ok(builder.box_vectors(vectors.map(|vector| (vector != [0.0; 3]).then_some(vector))))
+}
+
+fn unreadable(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

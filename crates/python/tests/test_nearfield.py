@@ -1,0 +1,222 @@
+"""Lists, queries and sums against SciPy's k-d tree and matscipy's periodic neighbours."""
+
+import gc
+import threading
+
+import nearfield
+import numpy as np
+import pytest
+from matscipy.neighbours import neighbour_list
+from scipy.sparse import csr_array
+from scipy.spatial import cKDTree
+
+
+def cloud(points=3000, seed=1, dtype=np.float64):
+    return np.random.default_rng(seed).random((points, 3)).astype(dtype)
+
+
+def sets(lists):
+    return [set(lists[i].tolist()) for i in range(len(lists))]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lists_are_those_of_a_k_d_tree(dtype):
+    points = cloud(dtype=dtype)
+    # The tree computes in double precision: no pair may be within rounding of the radius.
+    radius = 0.1
+    tree = cKDTree(points.astype(np.float64))
+    lists = nearfield.neighbors(points, radius)
+    found = tree.query_ball_point(points.astype(np.float64), radius)
+    expected = [set(near) - {i} for i, near in enumerate(found)]
+    assert sets(lists) == expected
+    assert lists.pairs == sum(map(len, expected)) == int(lists.count.sum())
+    assert nearfield.neighbors(points, radius, half=True).pairs == len(tree.query_pairs(radius))
+
+
+def test_every_layout_of_an_array_is_read_as_it_is():
+    points = cloud(dtype=np.float32)
+    expected = sets(nearfield.neighbors(points, 0.1))
+    wide = np.full((len(points), 5), np.nan, dtype=np.float32)
+    wide[:, 1:4] = points
+    everything = np.repeat(points, 2, axis=0)
+    for layout in (wide[:, 1:4], np.asfortranarray(points), everything[::2], points[::-1][::-1]):
+        assert sets(nearfield.neighbors(layout, 0.1)) == expected
+    flat = np.ascontiguousarray(points[:, :2])
+    solid = np.hstack([flat, np.zeros((len(points), 1), dtype=np.float32)])
+    assert sets(nearfield.neighbors(flat, 0.1)) == sets(nearfield.neighbors(solid, 0.1))
+    assert len(nearfield.neighbors(np.empty((0, 3), dtype=np.float32), 0.1)) == 0
+
+
+@pytest.mark.parametrize(
+    "box", [(1.0, 1.0, 1.0), (1.0, 0.0, 1.0), [[1.0, 0, 0], [0.3, 1.0, 0], [0.1, -0.2, 1.0]]]
+)
+def test_periodic_neighbours_are_those_of_matscipy(box):
+    points = cloud(1000)
+    cell = np.diag(box) if np.ndim(box) == 1 else np.array(box)
+    periodic = (cell != 0).any(axis=1)
+    full = np.where(periodic[:, None], cell, np.eye(3))
+    i, j = neighbour_list("ij", cutoff=0.2, positions=points, cell=full, pbc=periodic)
+    expected = sorted(zip(i.tolist(), j.tolist()))
+    offsets, indices = nearfield.neighbors(points, 0.2, box=box).csr()
+    first = np.repeat(np.arange(len(points)), np.diff(offsets).astype(np.int64))
+    assert sorted(zip(first.tolist(), indices.tolist())) == expected
+
+
+def test_csr_is_what_scipy_takes():
+    points = cloud()
+    lists = nearfield.neighbors(points, 0.1, sorted=True)
+    offsets, indices = lists.csr()
+    matrix = csr_array((np.ones(lists.pairs), indices, offsets), shape=(len(points),) * 2)
+    assert (matrix != matrix.T).nnz == 0
+    assert matrix.has_sorted_indices
+    assert np.array_equal(matrix.sum(axis=1), lists.count)
+
+
+def test_views_keep_what_they_view_and_cannot_be_written():
+    points = cloud(dtype=np.float32)
+    engine = nearfield.Engine(0.1)
+    engine.add_points(points)
+    lists = engine.neighbors()
+    start, count, indices = lists.start, lists.count, lists.indices
+    before = [indices[s : s + c].copy() for s, c in zip(start, count)]
+    with pytest.raises(ValueError):
+        indices[0] = 0
+    # The engine moves on and is dropped: the old lists stay as they were.
+    for seed in range(2, 6):
+        engine.update(0, cloud(seed=seed, dtype=np.float32))
+        engine.neighbors()
+    del lists, engine
+    gc.collect()
+    after = [indices[s : s + c] for s, c in zip(start, count)]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after))
+
+
+def test_an_engine_over_many_steps_finds_what_one_call_finds():
+    engine = nearfield.Engine(0.1)
+    engine.add_points(cloud(dtype=np.float32))
+    for seed in range(12):
+        points = cloud(2000 + 100 * seed, seed=seed, dtype=np.float32)
+        engine.update(0, points)
+        lists = engine.neighbors()
+        assert sets(lists) == sets(nearfield.neighbors(points, 0.1))
+        assert engine.neighbors() is lists, "found once"
+    engine.radius = 0.05
+    assert engine.radius == pytest.approx(0.05)
+    assert sets(engine.neighbors()) == sets(nearfield.neighbors(points, 0.05))
+
+
+def test_sets_search_each_other_as_told():
+    fluid, wall = cloud(2000, 1), cloud(500, 2)
+    engine = nearfield.Engine(0.1, precision="f64")
+    f, w = engine.add_points(fluid), engine.add_points(wall)
+    engine.set_active(w, w, False)
+    assert engine.is_active(f, w) and not engine.is_active(w, w)
+    near = cKDTree(wall).query_ball_point(fluid, 0.1)
+    assert sets(engine.neighbors(f, w)) == [set(of) for of in near]
+    assert np.array_equal(engine.count_neighbors(f, w), [len(of) for of in near])
+    with pytest.raises(RuntimeError, match="activate the pair"):
+        engine.neighbors(w, w)
+
+
+def test_a_query_needs_no_point_there():
+    points, probes = cloud(), cloud(50, 9)
+    engine = nearfield.Engine(0.2, precision="f64")
+    engine.add_points(points)
+    expected = cKDTree(points).query_ball_point(probes, 0.2)
+    assert sets(engine.query(probes)) == [set(near) for near in expected]
+
+
+def test_a_density_is_the_sum_of_its_kernel():
+    points, mass = cloud(500), np.random.default_rng(3).random(500).astype(np.float32)
+    engine = nearfield.Engine(0.3, precision="f64")
+    engine.add_points(points)
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    q = 2 * apart / 0.3
+    kernel = 21 / (16 * np.pi) * (2 / 0.3) ** 3 * np.clip(1 - q / 2, 0, None) ** 4 * (2 * q + 1)
+    np.fill_diagonal(kernel, 0)
+    assert np.allclose(engine.sph_density(mass), kernel @ mass, rtol=1e-4)
+    with pytest.raises(ValueError, match="support is -1"):
+        engine.sph_density(mass, support=-1.0)
+
+
+def test_sorting_leaves_the_neighbours_as_they_are():
+    points = cloud()
+    engine = nearfield.Engine(0.1, precision="f64")
+    engine.add_points(points)
+    order = engine.z_sort()
+    engine.update(0, points[order])
+    expected = sets(nearfield.neighbors(points, 0.1))
+    for new, near in enumerate(sets(engine.neighbors())):
+        assert {int(order[j]) for j in near} == expected[order[new]]
+
+
+def test_errors_name_the_culprit():
+    points = cloud(dtype=np.float32)
+    bad = points.copy()
+    bad[17, 1] = np.nan
+    with pytest.raises(ValueError, match="17"):
+        nearfield.neighbors(bad, 0.1)
+    with pytest.raises(ValueError, match="radius -1"):
+        nearfield.neighbors(points, -1.0)
+    with pytest.raises(ValueError, match=r"\(n, 3\)"):
+        nearfield.neighbors(np.zeros((4, 5), dtype=np.float32), 0.1)
+    with pytest.raises(TypeError, match="float32 or float64"):
+        nearfield.neighbors(np.zeros((4, 3), dtype=np.int32), 0.1)
+    with pytest.raises(TypeError, match="NumPy"):
+        nearfield.neighbors([[0, 0, 0]], 0.1)
+    with pytest.raises(ValueError, match="three lengths"):
+        nearfield.neighbors(points, 0.1, box=(1, 2))
+    with pytest.raises(ValueError, match="unknown device"):
+        nearfield.neighbors(points, 0.1, device="tpu")
+    with pytest.raises(RuntimeError, match="gpu:99"):
+        nearfield.neighbors(points, 0.1, device="gpu:99")
+    engine = nearfield.Engine(0.1, memory_limit=1000)
+    with pytest.raises(ValueError, match="f64"):
+        engine.add_points(points.astype(np.float64))
+    engine.add_points(points)
+    with pytest.raises(IndexError, match="point set 3"):
+        engine.update(3, points)
+    with pytest.raises(MemoryError, match="1000"):
+        engine.find_neighbors()
+    with pytest.raises(IndexError, match="no point 9999"):
+        nearfield.neighbors(points, 0.1)[9999]
+
+
+def test_other_threads_run_while_an_engine_works_and_may_not_change_it():
+    points = cloud(200_000, dtype=np.float32)
+    engine = nearfield.Engine(0.05, threads=1)
+    engine.add_points(points)
+    met, beats = [], []
+    done = threading.Event()
+
+    def other():
+        while not done.is_set():
+            beats.append(1)
+            try:
+                engine.set_active(0, 0, True)
+            except RuntimeError as error:
+                met.append(str(error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        for _ in range(5):
+            try:
+                engine.update(0, points)
+                engine.find_neighbors()
+            except RuntimeError:
+                continue  # the other thread was inside
+    finally:
+        done.set()
+        thread.join()
+    assert met and "borrowed" in met[0]
+    assert len(beats) > 10
+
+
+def test_the_report_says_what_ran():
+    engine = nearfield.Engine(0.1, device="cpu")
+    engine.add_points(cloud(dtype=np.float32))
+    lists = engine.neighbors()
+    report = engine.report()
+    assert report["device"] == "cpu" and report["sets"][0]["points"] == len(lists)
+    assert repr(engine).startswith("<nearfield.Engine of 1 sets")

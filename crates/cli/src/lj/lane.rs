@@ -131,7 +131,7 @@ impl Run {
 
     pub(super) fn long_range(&mut self) -> Result<LongRange, Error> {
         let field = self.field();
-        Ok(field.long_range(&*self.system()?))
+        Ok(field.long_range(&self.system()?))
     }
 
     /// Number of pairs within the cut-off, each counted once.

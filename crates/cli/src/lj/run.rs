@@ -161,7 +161,7 @@ impl Files {
 
     fn observe(&mut self, simulation: &mut Run) -> Result<(), Failure> {
         let seen = simulation.observe()?;
-        self.trajectory.frame(&*simulation.system()?, seen.time)?;
+        self.trajectory.frame(&simulation.system()?, seen.time)?;
         let Observation {
             step,
             time,

@@ -13,7 +13,9 @@ use nearfield::{
     PointSetId, Precision,
     resident::{
         GpuError, Progress, ResidentEngine,
-        cudarc::driver::{CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits},
+        cudarc::driver::{
+            CudaEvent, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits,
+        },
     },
 };
 use std::{mem, sync::Arc};
@@ -40,6 +42,8 @@ pub struct DeviceSimulation {
     allowed: f32,
     /// The next place of a displacement.
     moment: usize,
+    /// When the last displacement was there.
+    measured: Option<CudaEvent>,
     /// Kick that the last step owes.
     owed: f64,
     builds: u64,
@@ -142,6 +146,7 @@ impl DeviceSimulation {
             frame: system,
             allowed: (0.5 * room.max(0.0)).powi(2) as f32,
             moment: 0,
+            measured: None,
             owed: 0.0,
             builds: 0,
             step: 0,
@@ -366,6 +371,12 @@ impl DeviceSimulation {
         };
         let mut moved = moved.slice_mut(moment..moment + 1);
         self.kernels.advance(moving, (kick, drift), &mut moved)?;
+        self.measured = Some(
+            self.engine
+                .stream()
+                .record_event(None)
+                .map_err(self::moving)?,
+        );
         Ok(moment)
     }
 
@@ -384,7 +395,11 @@ impl DeviceSimulation {
     fn still_near(&self, moment: usize) -> Result<bool, Error> {
         let mut bits = [0];
         let place = self.arrays.moved.slice(moment..moment + 1);
-        // What the array was last written by is waited for, and nothing that was started since.
+        // Waits for what wrote it and for nothing that was started since; nothing writes there before
+        // the copy is done.
+        if let Some(measured) = &self.measured {
+            self.side.wait(measured).map_err(moving)?;
+        }
         self.side.memcpy_dtoh(&place, &mut bits).map_err(moving)?;
         self.side.synchronize().map_err(moving)?;
         Ok(f32::from_bits(bits[0]) <= self.allowed)

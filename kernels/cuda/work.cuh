@@ -55,7 +55,7 @@ struct Outlet {
     float* results;        // in the caller's order
     u32 combine;           // results are added to (or the smaller or larger taken)
     u32 target_stride;     // …so many numbers from one target to the next
-    float uniforms[32];
+    float uniforms[160];
 };
 
 #if NF_WORK == NF_COUNT

@@ -101,7 +101,8 @@ pub const CHILDREN: Source = Source {
     kernels: &["child_per_cell", "child_aggregated"],
 };
 
-/// Sums over all pairs, without a radius; `NF_REAL`, `NF_EXACT` and `NF_GUESSED` make a program of it.
+/// Sums over all pairs, without a radius; `NF_REAL`, `NF_EXACT`, `NF_GUESSED` and
+/// `NF_SEVERAL` make a program of it.
 pub const ALL_PAIRS: Source = Source {
     name: "all_pairs",
     text: include_str!("../cuda/all_pairs.cu"),
@@ -110,9 +111,9 @@ pub const ALL_PAIRS: Source = Source {
     kernels: &[
         "all_pairs_sources",
         "all_pairs_pull_1",
-        "all_pairs_pull_4",
+        "all_pairs_pull_n",
         "all_pairs_potential_1",
-        "all_pairs_potential_4",
+        "all_pairs_potential_n",
         "all_pairs_rows_1",
         "all_pairs_rows_4",
         "all_pairs_rows_8",
@@ -128,6 +129,12 @@ pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN];
 
 /// CUDA twins of the named pair kernels of `nearfield-pairs`.
 pub mod pairs {
+    /// Twins of `PlainLennardJones` and `LennardJones`.
+    pub const LENNARD_JONES: &str = include_str!("../cuda/pairs/lennard_jones.cuh");
+    /// Twin of `CutoffCoulomb`.
+    pub const CUTOFF_COULOMB: &str = include_str!("../cuda/pairs/cutoff_coulomb.cuh");
+    /// Twin of `PowerLaw`.
+    pub const POWER_LAW: &str = include_str!("../cuda/pairs/power_law.cuh");
     /// Twin of `ChargeField`.
     pub const CHARGE_FIELD: &str = include_str!("../cuda/pairs/charge_field.cuh");
     /// Twin of `ChargePotential`.

@@ -20,6 +20,9 @@ pub(crate) enum Failure {
     /// The dam break stopped.
     #[error(transparent)]
     DamBreak(#[from] nearfield_sph::Error),
+    /// A system of atoms cannot be made, or its run had to stop.
+    #[error(transparent)]
+    Md(#[from] nearfield_md::Error),
     /// Bodies could not be read, moved or written.
     #[error(transparent)]
     Bodies(#[from] nearfield_nbody::Error),

@@ -11,6 +11,7 @@ mod failure;
 mod gravity;
 mod info;
 mod kernels;
+mod lj;
 mod neighbors;
 mod options;
 mod output;
@@ -42,6 +43,8 @@ enum Task {
     Info(info::Args),
     /// Finds the neighbours of all points of a file
     Neighbors(neighbors::Args),
+    /// Energy, virial and forces of Lennard-Jones atoms with cut-off charges; with --steps, a run
+    Lj(lj::Args),
     /// Times searches and traversals on a named cloud or a file
     Bench(bench::Args),
     /// Compiles the GPU's kernels, for a cache or to check them
@@ -80,6 +83,7 @@ fn run(command: &Command) -> Result<(), Failure> {
     match &command.task {
         Task::Info(args) => info::run(args),
         Task::Neighbors(args) => neighbors::run(args),
+        Task::Lj(args) => lj::run(args),
         Task::Bench(args) => bench::run(args),
         Task::Kernels(task) => kernels::run(task),
         Task::Scaling(args) => scaling::run(args),

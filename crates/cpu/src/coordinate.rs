@@ -42,6 +42,10 @@ pub trait Coordinate:
     #[doc(hidden)]
     fn image_vector(domain: &Domain, image: [i32; 3]) -> [Self; 3];
 
+    /// Rounded once where this is `f32`.
+    #[doc(hidden)]
+    fn of(value: f64) -> Self;
+
     /// r2 = fl(r·r).
     #[doc(hidden)]
     fn squared_radius(radius: Radius) -> Self;
@@ -81,6 +85,11 @@ impl Coordinate for f32 {
     }
 
     #[inline(always)]
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+
+    #[inline(always)]
     fn squared_radius(radius: Radius) -> f32 {
         radius.squared()
     }
@@ -112,6 +121,11 @@ impl Coordinate for f64 {
     #[inline(always)]
     fn image_vector(domain: &Domain, image: [i32; 3]) -> [f64; 3] {
         domain.image_vector_f64(image)
+    }
+
+    #[inline(always)]
+    fn of(value: f64) -> f64 {
+        value
     }
 
     #[inline(always)]

@@ -84,12 +84,6 @@ pub enum Error {
         /// The rule asked for.
         rule: RadiusRule,
     },
-    /// A kernel was to be evaluated over half lists of one set, which hold only one side of a pair.
-    #[error(
-        "half lists hold every pair of a set from one side only, so a kernel cannot be evaluated \
-         over them; build full lists, or traverse without lists"
-    )]
-    HalfLists,
     /// The allocator refused.
     #[error("out of memory: {bytes} bytes are needed for {what}")]
     OutOfMemory {

@@ -64,8 +64,9 @@ pub(crate) struct Walk<'a> {
     /// Whether candidates need ranks, for half lists.
     pub(crate) ranked: bool,
     pub(crate) radii: Radii<'a>,
-    /// Whether only the targets themselves and what comes after them are candidates, so that every
-    /// pair of a set is met once; for open domains.
+    /// Whether only the targets themselves and what comes after them are candidates, around the box
+    /// where the domain is periodic, so that every pair of a set is met once. The targets then come
+    /// first.
     pub(crate) ahead: bool,
     /// Which targets are searched for, if not all.
     pub(crate) share: Option<Share<'a>>,
@@ -388,7 +389,11 @@ impl Walk<'_> {
     ) -> bool {
         pieces.clear();
         let wraps = self.targets.points().wraps(targets.start);
-        for run in sweep.runs(cell, 0) {
+        let runs = match self.ahead {
+            false => sweep.runs(cell, 0),
+            true => sweep.runs_ahead(cell, 0, targets.start),
+        };
+        for run in runs {
             let image = std::array::from_fn(|axis| run.image[axis] + wraps[axis]);
             self.split(run.slots.clone(), image, pieces);
         }

@@ -50,6 +50,7 @@ mod error;
 mod evaluate;
 mod geometry;
 mod group;
+mod half_lists;
 mod joint;
 mod lists;
 mod measured;
@@ -63,6 +64,7 @@ mod simd;
 mod storage;
 mod stored;
 mod traverse;
+mod window;
 mod work;
 
 pub use coordinate::Coordinate;

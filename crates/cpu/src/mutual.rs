@@ -1,13 +1,11 @@
 //! Pairs of one set evaluated once for both points (Newton's third law).
 //!
-//! Every group meets only its own targets and the points after them, so half the candidates are
+//! Every group meets only its own targets and the points after them (around the box where the domain
+//! is periodic: [`Sweep::runs_ahead`](nearfield_grid::Sweep::runs_ahead)), so half the candidates are
 //! tested and half the contributions computed. What a pair contributes to its target is summed in
 //! registers, what it contributes to its source in an array beside the candidates, which is added
-//! to a buffer when the group is done.
+//! to the task's [`Window`] when the group is done.
 //!
-//! There are no races and no atomics: every task has a buffer of its own, which covers its targets
-//! (the *own* part) and as far behind them as their candidates reach (the *spill*). When all tasks
-//! are done, the spills are added to the own parts they overlap with, in the order of the tasks.
 //! Tasks are cut by the points alone, so sums do not depend on the number of threads.
 
 use crate::{
@@ -15,18 +13,21 @@ use crate::{
     candidates::Candidates,
     evaluate::{MOST_OUTPUTS, Results, combine_lanes, fold_lanes},
     group::{Group, Scratch, Walk},
-    simd::{self, LANES, Mode, RADII, Simd, Task, Vector, has, squared, with_level},
+    simd::{self, LANES, Mode, RADII, SHIFTED, Simd, Task, Vector, has, squared, with_level},
     traverse::room,
+    window::{Circle, Share, Window, put_together},
 };
 use nearfield_pairs::{Channels, Pair, PairKernel};
-use rayon::prelude::*;
 use std::{mem::MaybeUninit, ops::Range};
 
 /// Targets of a task at least.
 const TASK: usize = 1 << 13;
-
-/// Spills may be this share of all points; beyond, buffers would outgrow what they save.
+/// Windows may reach this share of all points beyond their own…
 const MOST_SPILL: usize = 8;
+/// …or, where points are no more than this, anywhere: then there are [`FEW`] tasks. All pairs of a set
+/// within a radius that is larger than the set are found that way.
+const MOST_ANYWHERE: usize = 1 << 18;
+const FEW: usize = 16;
 
 /// A traversal of one set that evaluates every pair once.
 pub(crate) struct Mutual<'a, K: PairKernel> {
@@ -38,69 +39,60 @@ pub(crate) struct Mutual<'a, K: PairKernel> {
     pub(crate) results: Results<'a, K::Output>,
 }
 
-/// What the targets of one task contribute, the channels of a point next to each other.
-struct Share {
-    slots: Range<usize>,
-    own: Vec<f32>,
-    spill: Vec<f32>,
-}
-
-/// How far behind a target its candidates reach at most, roughly, or `None` when that is too far
-/// for pairs to be evaluated once.
-pub(crate) fn spill(walk: &Walk<'_>) -> Option<usize> {
+/// Targets of a task, by how far from a target its candidates lie at most, roughly; `None` when that is
+/// too far for pairs to be evaluated once.
+pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
     let points = walk.sources.points();
+    let circle = circle(walk);
     let mut sweep = walk.sources.sweep();
     let lattice = walk.sources.lattice();
     let mut most = 0;
     for slot in (0..points.len()).step_by(TASK / 4) {
         let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot);
-        most = most.max(runs.last().map_or(slot, |run| run.slots.end) - slot);
+        for run in runs.iter().filter(|run| !run.slots.is_empty()) {
+            for end in [run.slots.start, run.slots.end - 1] {
+                most = most.max(circle.place(&(slot..slot + 1), end).unsigned_abs() + 1);
+            }
+        }
     }
-    (most <= (points.len() / MOST_SPILL).max(TASK)).then_some(most)
+    match points.len() {
+        len if most <= (len / MOST_SPILL).max(TASK) => Some(TASK.max(most)),
+        len if len <= MOST_ANYWHERE => Some(len.div_ceil(FEW)),
+        _ => None,
+    }
+}
+
+/// Around the box where it is periodic.
+fn circle(walk: &Walk<'_>) -> Circle {
+    Circle {
+        points: walk.sources.points().len(),
+        closed: walk.sources.lattice().domain().is_periodic(),
+    }
 }
 
 impl<K: PairKernel> Mutual<'_, K> {
-    /// Runs the traversal; `spill` is what [`spill()`] said.
-    pub(crate) fn run(&self, lane: &CpuLane, spill: usize) {
+    /// Runs the traversal; `task` is what [`task_size`] said.
+    pub(crate) fn run(&self, lane: &CpuLane, task: usize) {
         let len = self.walk.targets.points().len();
-        let task = TASK.max(spill);
         let shares = lane.map_tasks(len, task, |slots, scratch| self.share(lane, slots, scratch));
-        let (slots, (mut own, spills)): (Vec<_>, (Vec<_>, Vec<_>)) = shares
-            .into_iter()
-            .map(|share| (share.slots, (share.own, share.spill)))
-            .unzip();
-        let longest = spills.iter().map(Vec::len).max().unwrap_or(0);
-        let reach = longest.div_ceil(task * K::Output::COUNT.max(1));
-        lane.install(|| {
-            own.par_iter_mut().enumerate().for_each(|(number, own)| {
-                for before in number.saturating_sub(reach)..number {
-                    let begin = slots[number].start - slots[before].end;
-                    let rest = spills[before].get(begin * K::Output::COUNT..);
-                    combine::<K>(own, rest.unwrap_or_default());
-                }
-                self.put(slots[number].clone(), own);
-            });
+        let circle = circle(&self.walk);
+        put_together::<K>(lane, circle, (shares, task), |slots, sums| {
+            self.put(slots, sums);
         });
     }
 
-    /// What the targets `slots` contribute to themselves and to the points after them.
+    /// What the targets `slots` contribute to themselves and to the points around them.
     fn share(&self, lane: &CpuLane, slots: Range<usize>, scratch: &mut Scratch) -> Share {
         let mut buffer = std::mem::take(&mut scratch.buffer);
-        buffer.clear();
-        buffer.resize(slots.len() * K::Output::COUNT, K::REDUCE.identity());
+        let mut window = Window::new::<K>(circle(&self.walk), slots.clone(), &mut buffer);
         let task = MutualTask {
             mutual: self,
-            slots: slots.clone(),
+            slots,
             scratch,
-            buffer: &mut buffer,
+            window: &mut window,
         };
         with_level(lane.level(), task);
-        let own = slots.len() * K::Output::COUNT;
-        let share = Share {
-            own: buffer[..own].to_vec(),
-            spill: buffer[own..].to_vec(),
-            slots,
-        };
+        let share = window.close::<K>();
         scratch.buffer = buffer;
         share
     }
@@ -117,38 +109,25 @@ impl<K: PairKernel> Mutual<'_, K> {
     }
 }
 
-/// Adds `values` to the first of `sums`, or as the kernel combines.
-fn combine<K: PairKernel>(sums: &mut [f32], values: &[f32]) {
-    for (sum, value) in sums.iter_mut().zip(values) {
-        *sum = K::REDUCE.combine(*sum, *value);
-    }
-}
-
 /// A range of targets.
-struct MutualTask<'a, K: PairKernel> {
+struct MutualTask<'a, 'b, K: PairKernel> {
     mutual: &'a Mutual<'a, K>,
     slots: Range<usize>,
     scratch: &'a mut Scratch,
-    /// Sums from the first target on.
-    buffer: &'a mut Vec<f32>,
+    window: &'a mut Window<'b>,
 }
 
-impl<K: PairKernel> Task for MutualTask<'_, K> {
+impl<K: PairKernel> Task for MutualTask<'_, '_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let mut gathered = std::mem::take(&mut self.scratch.gathered);
         let mut sums = std::mem::take(&mut self.scratch.packed);
-        let first = self.slots.start;
         let mut groups = self.mutual.walk.groups(self.slots);
         // SAFETY: the caller's promise.
         while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
             let candidates = &self.scratch.candidates;
-            // The candidates come in the order of the sorted points.
-            let end = candidates.tags()[candidates.len() - 1] as usize + 1;
-            let needed = (end - first) * K::Output::COUNT;
-            if needed > self.buffer.len() {
-                self.buffer.resize(needed, K::REDUCE.identity());
-            }
+            self.window
+                .reach::<K>(&candidates.tags()[..candidates.len()]);
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let evaluate = EvaluateMutual {
                 mutual: self.mutual,
@@ -157,8 +136,7 @@ impl<K: PairKernel> Task for MutualTask<'_, K> {
                 mode,
                 gathered: room(&mut gathered, K::Source::COUNT + K::Target::COUNT, stride),
                 sums: room(&mut sums, K::Output::COUNT, stride),
-                buffer: self.buffer,
-                first,
+                window: self.window,
             };
             // SAFETY: the caller's promise.
             unsafe { S::call(evaluate) };
@@ -169,7 +147,7 @@ impl<K: PairKernel> Task for MutualTask<'_, K> {
 }
 
 /// A group to be evaluated.
-struct EvaluateMutual<'a, K: PairKernel> {
+struct EvaluateMutual<'a, 'b, K: PairKernel> {
     mutual: &'a Mutual<'a, K>,
     group: &'a Group,
     candidates: &'a Candidates,
@@ -178,12 +156,10 @@ struct EvaluateMutual<'a, K: PairKernel> {
     gathered: simd::Channels,
     /// Sums of the candidates.
     sums: simd::Channels,
-    /// Sums of the sorted points from `first` on.
-    buffer: &'a mut [f32],
-    first: usize,
+    window: &'a mut Window<'b>,
 }
 
-impl<K: PairKernel> Task for EvaluateMutual<'_, K> {
+impl<K: PairKernel> Task for EvaluateMutual<'_, '_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         // SAFETY: the caller's promise; the mode is what the candidates carry; there is room for
@@ -192,10 +168,11 @@ impl<K: PairKernel> Task for EvaluateMutual<'_, K> {
             simd::gather_channels(self.mutual.channels, self.candidates, self.gathered);
             self.clear_sums::<S>();
             for place in 0..self.group.slots.len() {
-                // Domains are open here, so candidates carry no image vectors.
-                match has(self.mode, RADII) {
-                    false => self.target::<S, 0>(place),
-                    true => self.target::<S, RADII>(place),
+                // Points have radii of their own in open domains only.
+                match (has(self.mode, RADII), has(self.mode, SHIFTED)) {
+                    (false, false) => self.target::<S, 0>(place),
+                    (false, true) => self.target::<S, SHIFTED>(place),
+                    (true, _) => self.target::<S, RADII>(place),
                 }
             }
         }
@@ -203,7 +180,7 @@ impl<K: PairKernel> Task for EvaluateMutual<'_, K> {
     }
 }
 
-impl<K: PairKernel> EvaluateMutual<'_, K> {
+impl<K: PairKernel> EvaluateMutual<'_, '_, K> {
     /// # Safety
     /// The processor has the level `S`.
     #[inline(always)]
@@ -231,6 +208,7 @@ impl<K: PairKernel> EvaluateMutual<'_, K> {
         let position = self.mutual.walk.targets.points().position(slot);
         let r2 = self.mutual.walk.r2(slot);
         let [x, y, z] = self.candidates.axes();
+        let [sx, sy, sz] = self.candidates.shifts();
         let source_r2 = self.candidates.r2s();
         let kernel = self.mutual.kernel;
         // SAFETY: targets are candidates.
@@ -246,11 +224,16 @@ impl<K: PairKernel> EvaluateMutual<'_, K> {
                 let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
                 for lane in 0..LANES {
                     let k = block * LANES + lane;
-                    let d = [
+                    let mut d = [
                         *x.get_unchecked(k) - position[0],
                         *y.get_unchecked(k) - position[1],
                         *z.get_unchecked(k) - position[2],
                     ];
+                    if has(MODE, SHIFTED) {
+                        d[0] += *sx.get_unchecked(k);
+                        d[1] += *sy.get_unchecked(k);
+                        d[2] += *sz.get_unchecked(k);
+                    }
                     let d2 = squared(d);
                     let r2 = match has(MODE, RADII) {
                         true => r2.max(*source_r2.get_unchecked(k)),
@@ -306,17 +289,16 @@ impl<K: PairKernel> EvaluateMutual<'_, K> {
         }
     }
 
-    /// Adds the sums of the candidates to the buffer.
+    /// Adds the sums of the candidates to the window.
     #[inline(always)]
     fn add_sums(self) {
         let tags = &self.candidates.tags()[..self.candidates.len()];
         for (k, &slot) in tags.iter().enumerate() {
-            let first = (slot as usize - self.first) * K::Output::COUNT;
+            let sums = self.window.sums::<K>(slot as usize);
             for channel in 0..K::Output::COUNT {
                 // SAFETY: there is a sum per candidate and channel.
                 let value = unsafe { *self.sums.at(channel, k) };
-                let sum = &mut self.buffer[first + channel];
-                *sum = K::REDUCE.combine(*sum, value);
+                sums[channel] = K::REDUCE.combine(sums[channel], value);
             }
         }
     }

@@ -2,11 +2,13 @@
 //!
 //! The pairs within the radius are gathered [`LANES`] at a time and evaluated together. As in fused
 //! traversals, contributions are kept in that many partial results and folded in a fixed order, so a
-//! sum depends on the lists alone, not on threads or the SIMD level.
+//! sum depends on the lists alone, not on threads or the SIMD level. Half lists of one set give every
+//! pair to both of its points ([`crate::half_lists`]).
 
 use crate::{
     Coordinate, CpuLane, Error, ListKind, StoredPairs,
     evaluate::{MOST_OUTPUTS, Results, fold_lanes},
+    half_lists::HalfLists,
     simd::{LANES, Simd, Task, with_level},
     stored::ListWalk,
     traverse::{Fields, Output, check_fields, target_value},
@@ -16,12 +18,13 @@ use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::ops::Range;
 
 impl CpuLane {
-    /// Evaluates `kernel` for every target over the neighbours that its stored list names.
+    /// Evaluates `kernel` for every target over the neighbours that its stored list names; over half
+    /// lists of one set, for both points of every pair.
     ///
     /// # Errors
     /// [`Error::ListsLength`], [`Error::RadiiLength`], [`Error::FieldLength`],
     /// [`Error::FieldChannels`] or [`Error::OutputLength`] when the arrays do not fit the sets and
-    /// the kernel, and [`Error::HalfLists`] for half lists of one set.
+    /// the kernel.
     pub fn traverse_lists<K: PairKernel, T: Coordinate>(
         &self,
         kernel: &K,
@@ -36,9 +39,6 @@ impl CpuLane {
             )
         };
         let (targets, sources) = (pairs.targets.len(), pairs.sources.len());
-        if pairs.kind == ListKind::Half && pairs.same_set {
-            return Err(Error::HalfLists);
-        }
         pairs.radii.check((targets, sources), |radii| radii.len())?;
         check_fields("target", fields.targets, targets, K::Target::COUNT)?;
         check_fields("source", fields.sources, sources, K::Source::COUNT)?;
@@ -57,14 +57,26 @@ impl CpuLane {
         let name = std::any::type_name::<K>();
         let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel = name).entered();
         let values = SharedMut::new(values);
+        let results = Results {
+            values: &values,
+            combine,
+        };
+        if pairs.kind == ListKind::Half && pairs.same_set {
+            let half = HalfLists {
+                kernel,
+                pairs,
+                walk: pairs.walk(),
+                fields,
+                results,
+            };
+            half.run(self);
+            return Ok(());
+        }
         let shared = Shared {
             kernel,
             walk: pairs.walk(),
             fields,
-            results: Results {
-                values: &values,
-                combine,
-            },
+            results,
         };
         self.for_each_task(targets, |targets, _| {
             let shared = &shared;

@@ -5,8 +5,8 @@
 //! lists of a larger radius, or of positions that have moved a little since, give exactly the pairs
 //! within the radius, as long as they hold every such source at least once.
 
-use crate::{Coordinate, CpuLane, Error, ListKind, NeighborLists, SetRadii};
-use nearfield_grid::{Grid, Lattice, Radius, SharedMut};
+use crate::{Coordinate, CpuLane, Error, ListKind, NeighborLists, SetRadii, simd::LANES};
+use nearfield_grid::{Domain, Grid, Lattice, Radius, SharedMut};
 use nearfield_pairs::Pair;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
@@ -114,6 +114,20 @@ impl<T: Coordinate> ListWalk<'_, T> {
         }
     }
 
+    /// How pairs are looked at where only their nearest image can be within the radius and all points
+    /// have one radius.
+    pub(crate) fn nearest(&self) -> Option<Nearest<'_, T>> {
+        let domain = self.pairs.lattice.domain();
+        let uniform = matches!(self.pairs.radii, SetRadii::Uniform);
+        (uniform && !self.repeats).then(|| Nearest {
+            domain,
+            tilted: domain.is_tilted(),
+            lengths: domain.lengths(),
+            inverse: domain.inverse(),
+            r2: T::squared_radius(self.pairs.radius),
+        })
+    }
+
     /// Squared radius of a target; `None` where it is missing.
     #[inline(always)]
     fn target_r2(&self, target: usize) -> Option<T> {
@@ -205,6 +219,85 @@ impl<T: Coordinate> ListWalk<'_, T> {
             return RangeInclusive::new(1, 0);
         }
         (-reach - boxes).ceil() as i32..=(reach - boxes).floor() as i32
+    }
+}
+
+/// Pairs through their nearest images: the others are beyond the radius where the box is more than
+/// twice as wide, so that it does not matter to which side a share of a half is rounded.
+pub(crate) struct Nearest<'a, T> {
+    domain: &'a Domain,
+    tilted: bool,
+    lengths: [Option<f64>; 3],
+    inverse: [Option<[f64; 3]>; 3],
+    r2: T,
+}
+
+/// Displacements, their squares and whether they are within the radius.
+pub(crate) type Batch = ([[f32; LANES]; 3], [f32; LANES], [bool; LANES]);
+
+impl<T: Coordinate> Nearest<'_, T> {
+    /// A target and up to [`LANES`] sources.
+    #[inline(always)]
+    pub(crate) fn batch(
+        &self,
+        pairs: &StoredPairs<'_, T>,
+        target: usize,
+        sources: &[u32],
+    ) -> Batch {
+        let from = pairs.targets[target];
+        let mut d = [[T::default(); LANES]; 3];
+        for (lane, &source) in sources.iter().enumerate().take(LANES) {
+            let to = pairs.sources[source as usize];
+            for axis in 0..3 {
+                d[axis][lane] = to[axis] - from[axis];
+            }
+        }
+        match self.tilted {
+            false => self.shift_straight(&mut d),
+            true => self.shift_tilted(&mut d),
+        }
+        let mut single = [[0.0; LANES]; 3];
+        let (mut d2, mut near) = ([0.0; LANES], [false; LANES]);
+        for lane in 0..LANES {
+            let [x, y, z] = [d[0][lane], d[1][lane], d[2][lane]];
+            let squared = T::squared([x, y, z]);
+            near[lane] = squared <= self.r2 && lane < sources.len();
+            (single[0][lane], single[1][lane]) = (x.rounded(), y.rounded());
+            (single[2][lane], d2[lane]) = (z.rounded(), squared.rounded());
+        }
+        (single, d2, near)
+    }
+
+    #[inline(always)]
+    fn shift_straight(&self, d: &mut [[T; LANES]; 3]) {
+        for axis in 0..3 {
+            let Some(length) = self.lengths[axis] else {
+                continue;
+            };
+            let inverse = 1.0 / length;
+            for d in &mut d[axis] {
+                let difference: f64 = (*d).into();
+                let image = -(difference * inverse).round_ties_even();
+                *d = *d + T::of(image * length);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn shift_tilted(&self, d: &mut [[T; LANES]; 3]) {
+        for lane in 0..LANES {
+            let difference: [f64; 3] = [0, 1, 2].map(|axis| d[axis][lane].into());
+            let image = self.inverse.map(|row| {
+                row.map_or(0, |[x, y, z]| {
+                    let share = x * difference[0] + y * difference[1] + z * difference[2];
+                    -share.round_ties_even() as i32
+                })
+            });
+            let shift = T::image_vector(self.domain, image);
+            for axis in 0..3 {
+                d[axis][lane] = d[axis][lane] + shift[axis];
+            }
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl CpuLane {
             values: &values,
             combine,
         };
-        if let Some(spill) = mutual_spill::<K>(&walk) {
+        if let Some(task) = mutual_task::<K>(&walk) {
             walk.ahead = true;
             self.install(|| sorted_channels(self, sets.targets, fields.targets, &mut channels));
             let mutual = Mutual {
@@ -106,7 +106,7 @@ impl CpuLane {
                 channels: &channels,
                 results,
             };
-            mutual.run(self, spill);
+            mutual.run(self, task);
             self.keep_channels(channels);
             return Ok(());
         }
@@ -141,12 +141,13 @@ impl CpuLane {
     }
 }
 
-/// How far candidates reach, when the kernel and the sets let pairs be evaluated once.
-fn mutual_spill<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
+/// Targets of a task, when the kernel and the sets let pairs be evaluated once.
+fn mutual_task<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
     let open = !walk.sources.lattice().domain().is_periodic();
+    let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && walk.share.is_none();
-    match K::MUTUAL && walk.same_set && open && single && walk.radii.are_mutual() {
-        true => mutual::spill(walk),
+    match K::MUTUAL && walk.same_set && single && (uniform || open && walk.radii.are_mutual()) {
+        true => mutual::task_size(walk),
         false => None,
     }
 }

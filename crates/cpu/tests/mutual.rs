@@ -19,8 +19,6 @@ struct Scene {
     name: &'static str,
     points: Vec<[f32; 3]>,
     radius: f32,
-    /// Whether pairs are evaluated once: not where a task's candidates reach too far behind it.
-    once: bool,
 }
 
 fn scene(name: &'static str, points: Vec<[f32; 3]>, radius: f32) -> Scene {
@@ -28,7 +26,6 @@ fn scene(name: &'static str, points: Vec<[f32; 3]>, radius: f32) -> Scene {
         name,
         points,
         radius,
-        once: true,
     }
 }
 
@@ -57,14 +54,13 @@ fn scenes() -> Vec<Scene> {
             uniform(14_700, [70.0, 60.0, 1.95], 6),
             1.0,
         ),
-        Scene {
-            once: false,
-            ..scene(
-                "a film across z",
-                uniform(30_000, [100.0, 80.0, 1.95], 7),
-                1.0,
-            )
-        },
+        scene(
+            "a film across z",
+            uniform(30_000, [100.0, 80.0, 1.95], 7),
+            1.0,
+        ),
+        // A radius larger than the set: all pairs.
+        scene("all pairs", uniform(9_000, [3.0; 3], 10), 9.0),
         scene("a plane", uniform(30_000, [170.0, 170.0, 0.05], 8), 2.0),
         scene("outliers", outliers, 2.0),
         scene("few points", uniform(300, [5.0; 3], 9), 1.0),
@@ -280,10 +276,7 @@ fn sums_are_those_of_pairs_evaluated_from_both_sides() {
             sources: &[Field::from(&masses)],
         };
         let differs = check_sums(name, &lane, &density, sets, fields);
-        assert_eq!(
-            differs, scene.once,
-            "{name}: whether pairs were evaluated once"
-        );
+        assert!(differs, "{name}: pairs are evaluated once");
         let states = scene.values(5, 2);
         let states: Vec<_> = states
             .chunks(5)
@@ -303,10 +296,7 @@ fn sums_are_those_of_pairs_evaluated_from_both_sides() {
             sources: &of_sources,
         };
         let differs = check_sums(name, &lane, &force(scene.radius), sets, fields);
-        assert_eq!(
-            differs, scene.once,
-            "{name}: whether pairs were evaluated once"
-        );
+        assert!(differs, "{name}: pairs are evaluated once");
     }
 }
 
@@ -514,11 +504,7 @@ fn sums_by_the_larger_radius_are_those_of_pairs_evaluated_from_both_sides() {
             sources: &[Field::from(&masses)],
         };
         let differs = check_sums(scene.name, &lane, &kernel, sets, fields);
-        assert_eq!(
-            differs, scene.once,
-            "{}: whether pairs were evaluated once",
-            scene.name
-        );
+        assert!(differs, "{}: pairs are evaluated once", scene.name);
     }
 }
 
@@ -575,4 +561,124 @@ fn radii_of_another_set_and_half_lists_by_one_sided_rules_are_refused() {
         lane.measure(two_sets, ListKind::Half).is_ok(),
         "kept as they are"
     );
+}
+
+/// A box, how its points lie and what they are searched with.
+struct Boxed {
+    name: &'static str,
+    domain: Domain,
+    /// Points lie up to so many boxes outside of it.
+    strayed: f64,
+    points: usize,
+    radius: f32,
+}
+
+impl Boxed {
+    fn grid(&self) -> Grid {
+        let mut random = Random::new(31);
+        let vectors = self.domain.vectors();
+        let mut along = || random.between(-self.strayed, 1.0 + self.strayed);
+        let points: Vec<[f32; 3]> = (0..self.points)
+            .map(|_| {
+                let shares = [along(), along(), along()];
+                let at = |axis: usize| {
+                    let sum: f64 = (0..3)
+                        .map(|k| match vectors[k] {
+                            Some(vector) => shares[k] * vector[axis],
+                            None if k == axis => 9.0 * shares[k],
+                            None => 0.0,
+                        })
+                        .sum();
+                    sum as f32
+                };
+                [at(0), at(1), at(2)]
+            })
+            .collect();
+        let bounds = Bounds::of((&points).into(), &self.domain).unwrap();
+        let radius = Radius::new(self.radius).unwrap();
+        let lattice = Lattice::new(radius, self.domain, 1, &bounds).unwrap();
+        let mut grid = Grid::new(lattice.clone());
+        grid.build((&points).into(), bounds, &lattice).unwrap();
+        grid
+    }
+}
+
+#[test]
+fn in_periodic_boxes_every_pair_and_image_is_visited_once_in_either_direction() {
+    let cube = |length| Domain::new([Some(length); 3]).unwrap();
+    let boxed = |name, domain, strayed, points, radius| Boxed {
+        name,
+        domain,
+        strayed,
+        points,
+        radius,
+    };
+    let scenes = [
+        boxed("cube", cube(30.0), 0.0, 27_000, 2.0),
+        boxed("points outside of the box", cube(30.0), 0.6, 27_000, 2.0),
+        boxed(
+            "a slab",
+            Domain::new([Some(40.0), None, Some(40.0)]).unwrap(),
+            0.0,
+            20_000,
+            1.5,
+        ),
+        boxed(
+            "an open x",
+            Domain::new([None, Some(40.0), Some(40.0)]).unwrap(),
+            0.0,
+            20_000,
+            1.5,
+        ),
+        boxed(
+            "tilted",
+            Domain::triclinic([Some(30.0), Some(28.0), Some(32.0)], [9.0, -7.0, 11.0]).unwrap(),
+            0.3,
+            27_000,
+            2.0,
+        ),
+        boxed("two cells wide", cube(5.0), 0.0, 300, 2.3),
+        boxed("smaller than the radius", cube(1.0), 0.4, 5, 2.2),
+        boxed("one point", cube(1.0), 0.0, 1, 1.5),
+    ];
+    for scene in scenes {
+        let grid = scene.grid();
+        let (sets, labels) = (itself(&grid, SetRadii::Uniform), labels(scene.points));
+        let both = [Field::from(&labels)];
+        let fields = Fields {
+            targets: &both,
+            sources: &both,
+        };
+        let one = CpuLane::new(1).unwrap();
+        let expected = traverse(&one, &Twice(&Labels), sets, fields);
+        assert!(expected.iter().any(|sums| sums[0] > 0.0), "{}", scene.name);
+        for &level in SimdLevel::available() {
+            let lane = CpuLane::new(2).unwrap().with_level(level);
+            let found = traverse(&lane, &Labels, sets, fields);
+            assert!(found == expected, "{} at {}", scene.name, level.name());
+        }
+        // Sums that are rounded are the same bits for any number of threads, and others than those
+        // of pairs evaluated twice.
+        let masses: Vec<f32> = labels.iter().map(|label| 1.0 + 0.01 * label).collect();
+        let fields = Fields {
+            targets: &[],
+            sources: &[Field::from(&masses)],
+        };
+        let kernel = SphDensity {
+            kernel: WendlandC2::with_support(scene.radius),
+        };
+        let once = bits(&traverse(&one, &kernel, sets, fields));
+        let three = CpuLane::new(3).unwrap();
+        assert!(
+            once == bits(&traverse(&three, &kernel, sets, fields)),
+            "{}",
+            scene.name
+        );
+        let differs = check_sums(scene.name, &one, &kernel, sets, fields);
+        assert!(
+            differs || scene.points < 1000,
+            "{}: evaluated once",
+            scene.name
+        );
+    }
 }

@@ -20,6 +20,8 @@ struct FoundRow {
     cells: RowCells,
     /// Whether the row comes after, or is, the one it was found for.
     ahead: bool,
+    /// Whether it is the one, in the central image.
+    own: bool,
     reach: i64,
     image_y: i32,
     image_z: i32,
@@ -51,16 +53,15 @@ impl Sweep<'_> {
         self.runs.clear();
         match self.grid.lattice().period(0) {
             None => self.collect_open(x, more),
-            Some(period) => self.collect_periodic(x, more, period),
+            Some(_) => self.collect_periodic(x, more),
         }
         &self.runs
     }
 
-    /// Those of the [`runs`](Self::runs) that are not before sorted point `from`, which must lie in
-    /// `cell`: its own row's from there on, then the rows that follow. Of two points in reach of
-    /// each other exactly one finds the other here; both find themselves.
-    ///
-    /// For open domains; in a periodic one images are missing.
+    /// Half of the [`runs`](Self::runs): those of the own row from sorted point `from` on, which must
+    /// lie in `cell`, and of the rows that follow, around the box where the domain is periodic. Of
+    /// two points in reach of each other exactly one finds the other here, once per image; all find
+    /// themselves. The own cell comes first.
     #[inline(always)]
     pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> &[Run] {
         let [x, y, z] = cell;
@@ -68,6 +69,15 @@ impl Sweep<'_> {
             self.find_rows(y, z);
         }
         self.runs.clear();
+        match self.grid.lattice().domain().is_periodic() {
+            false => self.collect_open_ahead(x, more, from),
+            true => self.collect_periodic_ahead(x, more, from),
+        }
+        &self.runs
+    }
+
+    #[inline(always)]
+    fn collect_open_ahead(&mut self, x: i64, more: i64, from: usize) {
         let table = self.grid.table();
         for row in &self.rows {
             if row.ahead {
@@ -79,7 +89,25 @@ impl Sweep<'_> {
                 }
             }
         }
-        &self.runs
+    }
+
+    fn collect_periodic_ahead(&mut self, x: i64, more: i64, from: usize) {
+        for number in 0..self.rows.len() {
+            let row = self.rows[number];
+            let high = x + more + row.reach;
+            match (row.ahead, row.own) {
+                (false, _) => {}
+                (true, false) => self.collect_row(row, x - row.reach, high),
+                (true, true) => {
+                    let first = self.runs.len();
+                    self.collect_row(row, x, high);
+                    // The cell itself lies in the first piece.
+                    if let Some(run) = self.runs.get_mut(first) {
+                        run.slots.start = run.slots.start.max(from);
+                    }
+                }
+            }
+        }
     }
 
     #[inline(always)]
@@ -94,20 +122,30 @@ impl Sweep<'_> {
         }
     }
 
-    fn collect_periodic(&mut self, x: i64, more: i64, period: i64) {
+    fn collect_periodic(&mut self, x: i64, more: i64) {
+        for number in 0..self.rows.len() {
+            let row = self.rows[number];
+            self.collect_row(row, x - row.reach, x + more + row.reach);
+        }
+    }
+
+    /// The cells `low` to `high` of a row, cut where the box ends along x.
+    #[inline(always)]
+    fn collect_row(&mut self, row: FoundRow, mut low: i64, high: i64) {
         let table = self.grid.table();
-        for row in &self.rows {
-            let (mut low, high) = (x - row.reach, x + more + row.reach);
-            while low <= high {
-                let (begin, image_x) = (low.rem_euclid(period), low.div_euclid(period) as i32);
-                let span = (high - low).min(period - 1 - begin);
-                let slots = table.run(row.cells, begin, begin + span);
-                if !slots.is_empty() {
-                    let image = [image_x, row.image_y, row.image_z];
-                    self.runs.push(Run { slots, image });
-                }
-                low += span + 1;
+        let period = self.grid.lattice().period(0);
+        while low <= high {
+            let (begin, image_x) = wrap(low, period);
+            let span = match period {
+                None => high - low,
+                Some(period) => (high - low).min(period - 1 - begin),
+            };
+            let slots = table.run(row.cells, begin, begin + span);
+            if !slots.is_empty() {
+                let image = [image_x, row.image_y, row.image_z];
+                self.runs.push(Run { slots, image });
             }
+            low += span + 1;
         }
     }
 
@@ -120,13 +158,14 @@ impl Sweep<'_> {
         self.of = Some([y, z]);
         self.rows.clear();
         for row in lattice.rows() {
-            let ahead = [row.z, row.y] >= [0, 0];
+            let (ahead, own) = ([row.z, row.y] >= [0, 0], [row.z, row.y] == [0, 0]);
             let (y, image_y) = wrap(y + row.y, period_y);
             let (z, image_z) = wrap(z + row.z, period_z);
             if let Some(cells) = self.grid.table().row(y, z) {
                 self.rows.push(FoundRow {
                     cells,
                     ahead,
+                    own,
                     reach: row.reach,
                     image_y,
                     image_z,

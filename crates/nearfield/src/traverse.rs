@@ -56,9 +56,11 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// again: worth it when several kernels, or many iterations of one, run over the same pairs.
     /// Results differ from those without lists by the order of summation only.
     ///
-    /// Running it is refused with [`Error::NoLists`] when the lists are out of date, and with
-    /// [`Error::Cpu`] when they are half lists of one set. Traversals of [`VerletLists`] run over
-    /// lists anyway.
+    /// Half lists of one set give every pair to both of its points, by [`PairKernel::mutual`]; best where
+    /// points near each other lie near each other in memory ([`Engine::z_sort`]).
+    ///
+    /// Running it is refused with [`Error::NoLists`] when the lists are out of date. Traversals of
+    /// [`VerletLists`] run over lists anyway.
     pub fn over_lists(mut self) -> Self {
         if let Over::Grid = self.over {
             self.over = Over::Lists;

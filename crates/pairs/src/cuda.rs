@@ -24,7 +24,7 @@ pub struct Cuda {
     pub text: Cow<'static, str>,
     /// The function that it defines, `pair` unless said otherwise.
     pub function: Cow<'static, str>,
-    /// Parameters, at most 32: they are arguments of the launch, so changing them compiles nothing.
+    /// Parameters, at most 160: they are arguments of the launch, so changing them compiles nothing.
     pub uniforms: Vec<f32>,
 }
 

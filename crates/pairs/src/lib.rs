@@ -6,13 +6,20 @@
 //!
 //! Per-point values go in as [`Field`]s, borrowed from the caller's arrays, and arrive in the
 //! kernel as its [`Target`](PairKernel::Target) and [`Source`](PairKernel::Source) types.
+//!
+//! Forces that depend on the distance alone are written as a [`PairPotential`], of which
+//! [`Interactions`] and [`Forces`] make kernels and [`Sum`] adds two.
 
 mod all_pairs;
 mod channels;
 mod charges;
 mod cuda;
+mod cutoff_coulomb;
 mod field;
 mod kernel;
+mod lennard_jones;
+mod potential;
+mod power_law;
 mod sph;
 
 pub use all_pairs::{
@@ -21,6 +28,13 @@ pub use all_pairs::{
 pub use channels::Channels;
 pub use charges::{ChargeField, ChargePotential};
 pub use cuda::Cuda;
+pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};
+pub use lennard_jones::{
+    Coefficients, CoefficientsError, LennardJones, LongRange, MOST_TYPES, Mixing,
+    PlainLennardJones, Truncation,
+};
+pub use potential::{Forces, Interactions, PairPotential, Sum};
+pub use power_law::{PowerLaw, PowerLawError};
 pub use sph::{SphDensity, SphForce, WendlandC2};

@@ -127,8 +127,9 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
                 // Several vectors share what is loaded of a source; the rest go one by one.
                 while first < len {
                     let left = (len - first).div_ceil(V::LANES);
+                    // Divisions leave nothing to gain by it.
                     let several = if ROW { 4 } else { 2 };
-                    let vectors = match (left >= several, ROW) {
+                    let vectors = match (!EXACT && left >= several, ROW) {
                         (true, true) => meet::<V, O, C, EXACT, ROW, 4>(
                             &tile,
                             &at,

@@ -6,7 +6,7 @@
 use super::{
     GpuLane,
     buffer::Buffer,
-    launch::{AllPairsKernels, Summing},
+    launch::{ALL_PAIRS_THREADS, AllPairsKernels, Summing},
 };
 use crate::{Error, Program};
 use bytemuck::cast_slice;
@@ -14,10 +14,10 @@ use cudarc::driver::CudaEvent;
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use std::ops::Range;
 
-/// Threads of a block; see all_pairs.cu.
-const THREADS: usize = 128;
-/// Targets from which a thread takes several: fewer would leave multiprocessors without work.
-const SEVERAL_FROM: usize = 1 << 17;
+/// Most threads of a block.
+const THREADS: usize = ALL_PAIRS_THREADS as usize;
+/// Blocks from which a thread takes several targets: fewer would leave multiprocessors without work.
+const SEVERAL_FROM: usize = 180;
 /// Numbers of results that are on the device at a time.
 const MOST_RESULTS: usize = 1 << 26;
 /// Of eight points a thread owns, those whose roots come by multiplications and additions.
@@ -128,12 +128,21 @@ fn guessed(double: bool, arithmetic: Arithmetic) -> u32 {
     }
 }
 
+/// Targets of a thread, where there are many: as many as registers hold without loss.
+fn several(double: bool, arithmetic: Arithmetic) -> usize {
+    match double || arithmetic == Arithmetic::Exact {
+        true => 2,
+        false => 8,
+    }
+}
+
 fn program(double: bool, arithmetic: Arithmetic) -> Program {
     let exact = arithmetic == Arithmetic::Exact;
     Program::from(&nearfield_kernels::ALL_PAIRS)
         .define("NF_REAL", if double { "double" } else { "float" })
         .define("NF_EXACT", exact)
         .define("NF_GUESSED", guessed(double, arithmetic))
+        .define("NF_SEVERAL", several(double, arithmetic))
 }
 
 /// Every program of sums over all pairs.
@@ -285,6 +294,7 @@ impl GpuLane {
             sum: settings.sum,
             summing,
             kernels: place,
+            several: several(double, settings.arithmetic),
             scratch,
             precision: std::marker::PhantomData,
         };
@@ -311,6 +321,8 @@ struct Sums<'a, T> {
     sum: PairSum,
     summing: Summing,
     kernels: usize,
+    /// Targets of a thread, where there are many.
+    several: usize,
     scratch: &'a mut AllPairsScratch,
     precision: std::marker::PhantomData<T>,
 }
@@ -329,11 +341,13 @@ impl<T: Real> Sums<'_, T> {
         let count = number(targets.len())?;
         let stream = &self.lane.stream;
         self.scratch.targets.upload(stream, cast_slice(targets))?;
+        let many = targets.len() >= SEVERAL_FROM * THREADS * self.several;
+        let per = if many { self.several } else { 1 };
         let begin = self.lane.mark()?;
         self.kernels()?.points(
             stream,
             self.sum == PairSum::Pull,
-            targets.len() >= SEVERAL_FROM,
+            per,
             (self.scratch.targets.address(), count),
             &self.summing,
         )?;

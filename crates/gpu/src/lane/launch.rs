@@ -6,6 +6,7 @@
 
 mod all_pairs;
 
+pub(super) use all_pairs::THREADS as ALL_PAIRS_THREADS;
 pub(crate) use all_pairs::{AllPairsKernels, Summing};
 
 use super::layout::{Arguments, Lattice, Outlet, Parts, Points, Walk};

@@ -79,10 +79,10 @@ pub(crate) struct Walk {
 }
 
 /// Parameters of a pair kernel that a launch can carry.
-pub(crate) const MOST_UNIFORMS: usize = 32;
+pub(crate) const MOST_UNIFORMS: usize = 160;
 
 /// `Outlet` of work.cuh.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Outlet {
     pub(crate) counts: CUdeviceptr,
@@ -154,6 +154,30 @@ unsafe impl DeviceRepr for Launches {}
 unsafe impl ValidAsZeroBits for Launches {}
 // SAFETY: as for the others.
 unsafe impl DeviceRepr for Status {}
+
+impl Default for Outlet {
+    /// Nothing anywhere.
+    fn default() -> Self {
+        Self {
+            counts: 0,
+            starts: 0,
+            entries: 0,
+            list_starts: 0,
+            list_counts: 0,
+            capacity: 0,
+            base: 0,
+            first: 0,
+            behind: 0,
+            sources: 0,
+            more: 0,
+            target_fields: 0,
+            results: 0,
+            combine: 0,
+            target_stride: 0,
+            uniforms: [0.0; MOST_UNIFORMS],
+        }
+    }
+}
 
 impl Lattice {
     pub(crate) fn new(lattice: &grid::Lattice, subdivision: u32) -> Self {

@@ -23,6 +23,16 @@ pub enum AllPairsError {
         /// Points there are.
         points: usize,
     },
+    /// Points are so far apart that the squares of distances overflow.
+    #[error(
+        "points lie {distance:e} apart, whose square {precision} does not hold: take other units, or f64"
+    )]
+    TooFar {
+        /// Largest side of the box around all points.
+        distance: f64,
+        /// `f32` or `f64`.
+        precision: &'static str,
+    },
     /// A mass or charge is NaN or infinite.
     #[error("source {index} has the weight {value}: masses and charges must be finite")]
     Weight {
@@ -82,6 +92,36 @@ pub(super) fn points<T: Real>(what: &'static str, points: &[[T; 3]]) -> Result<(
     })
 }
 
+/// Refuses points whose squared distances, with the softening, would overflow.
+pub(super) fn extent<T: Real>(
+    targets: &[[T; 3]],
+    sources: &[[T; 3]],
+    softening: T,
+) -> Result<(), AllPairsError> {
+    // Bodies are both; they are looked at once.
+    let targets = if std::ptr::eq(targets, sources) {
+        &[]
+    } else {
+        targets
+    };
+    let mut ends = [[f64::INFINITY; 3], [f64::NEG_INFINITY; 3]];
+    for point in targets.iter().chain(sources) {
+        for axis in 0..3 {
+            ends[0][axis] = ends[0][axis].min(point[axis].double());
+            ends[1][axis] = ends[1][axis].max(point[axis].double());
+        }
+    }
+    let wide = |axis: usize| (ends[1][axis] - ends[0][axis]).max(0.0);
+    let square = (0..3).map(|axis| wide(axis).powi(2)).sum::<f64>() + softening.double().powi(2);
+    match T::of(square).is_finite() {
+        true => Ok(()),
+        false => Err(AllPairsError::TooFar {
+            distance: wide(0).max(wide(1)).max(wide(2)),
+            precision: T::NAME,
+        }),
+    }
+}
+
 pub(super) fn sources<T: Real>(sources: Sources<'_, T>) -> Result<(), AllPairsError> {
     let (found, expected) = (sources.weights.len(), sources.points.len());
     if found != expected {
@@ -123,5 +163,52 @@ pub(super) fn rows(grid: &SampleGrid, asked: &Range<usize>) -> Result<(), AllPai
             asked: asked.clone(),
             rows: grid.rows(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, Engine, SampleGrid};
+
+    #[test]
+    fn squares_that_overflow_are_refused_and_f64_holds_them() {
+        let far = [[0.0, 0.0, 0.0], [3e20, 0.0, 0.0]];
+        let mut sums = Engine::all_pairs().device(Device::Cpu).build().unwrap();
+        let pull = sums.gravity(&far, &[1e41, 9e40], 0.0).unwrap();
+        assert!((pull[0][0] - 1.0).abs() < 1e-12, "{pull:?}");
+        let single = far.map(|x| x.map(|x: f64| x as f32));
+        let error = sums
+            .gravity(&single, &[1.0, 1.0], 0.0)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("e20 apart") && error.contains("f32"),
+            "{error}"
+        );
+        let grid = SampleGrid {
+            dims: [2, 2, 2],
+            spacing: 1e20,
+            origin: [0.0; 3],
+        };
+        let error = sums
+            .coulomb(&grid, &single, &[1.0, 1.0], 0.0)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("apart"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_summed_is_refused_by_index() {
+        let mut sums = Engine::all_pairs().device(Device::Cpu).build().unwrap();
+        let mut refused = |at: &[[f32; 3]], masses: &[f32], softening: f32| {
+            sums.gravity(at, masses, softening).unwrap_err().to_string()
+        };
+        let bad = [[0.0; 3], [1.0, f32::NAN, 0.0], [f32::INFINITY; 3]];
+        let text = refused(&bad, &[1.0; 3], 0.0);
+        assert!(text.contains("1 has y = NaN (2 of 3"), "{text}");
+        let text = refused(&[[0.0; 3]; 2], &[1.0, f32::INFINITY], 0.0);
+        assert!(text.contains("source 1 has the weight inf"), "{text}");
+        assert!(refused(&[[0.0; 3]; 2], &[1.0], 0.0).contains("1 masses or charges for 2"));
+        assert!(refused(&[[0.0; 3]], &[1.0], -0.5).contains("softening is -0.5"));
     }
 }

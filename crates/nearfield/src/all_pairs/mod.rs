@@ -45,7 +45,8 @@ use std::{ops::Range, time::Duration};
 /// normal number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no pull.
 ///
 /// # Errors
-/// All sums refuse coordinates, weights and softenings that are not finite, by index, and arrays
+/// All sums refuse coordinates, weights and softenings that are not finite, by index, points so far
+/// apart that squares of distances overflow (1e19 in `f32`: take other units, or `f64`), and arrays
 /// that do not fit each other ([`Error::AllPairs`]).
 #[derive(Debug)]
 pub struct AllPairs {
@@ -245,6 +246,10 @@ impl AllPairs {
     ) -> Result<(), Error> {
         check::sources(sources)?;
         check::softening(softening)?;
+        match &targets {
+            Targets::Points(targets) => check::extent(targets, sources.points, softening)?,
+            Targets::Rows(grid, _) => check::extent(&corners(grid), sources.points, softening)?,
+        }
         check::results(results.len(), sum.components() * targets.points())?;
         let settings = PairSumSettings {
             sum,
@@ -258,4 +263,11 @@ impl AllPairs {
     pub fn report(&self) -> AllPairsReport {
         self.lanes.report()
     }
+}
+
+/// The first point of a grid and the last.
+fn corners<T: Real>(grid: &SampleGrid) -> [[T; 3]; 2] {
+    let last = |axis: usize| grid.dims[axis].saturating_sub(1) as f64 * grid.spacing;
+    let end = |axis: usize| T::of(grid.origin[axis] + last(axis));
+    [grid.origin.map(T::of), [end(0), end(1), end(2)]]
 }

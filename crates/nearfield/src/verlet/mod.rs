@@ -26,8 +26,8 @@ mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
-    Report, Traversal, traverse::Over,
+    Builder, Engine, Error, NeighborLists, Pair, PairKernel, Permutation, PointSetId, Positions,
+    Precision, Report, Traversal, traverse::Over,
 };
 use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
@@ -301,8 +301,8 @@ impl VerletLists {
     }
 
     /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
-    /// refused as [`candidates`](Self::candidates) is, and with [`Error::Cpu`] for half lists of
-    /// one set.
+    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both of
+    /// its points, by [`PairKernel::mutual`].
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
         kernel: &'a K,
@@ -317,6 +317,15 @@ impl VerletLists {
             fields: Fields::default(),
             over: Over::Skin(self),
         }
+    }
+
+    /// The order that makes a set local in memory, by where its points were when the lists were built
+    /// or the set was added; see [`Engine::z_sort`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`].
+    pub fn z_sort(&self, set: PointSetId) -> Result<Permutation, Error> {
+        self.engine.z_sort(set)
     }
 
     /// What ran where and why, how long it took and what is held.

@@ -6,8 +6,6 @@ use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
 /// Most threads of a block in all_pairs.cu.
 pub(in crate::lane) const THREADS: u32 = 128;
-/// Targets of a thread, where there are many.
-pub(in crate::lane) const PER_THREAD: usize = 4;
 
 /// The kernels of one precision and arithmetic.
 #[derive(Debug)]
@@ -40,10 +38,10 @@ impl AllPairsKernels {
         let kernel = |name| Kernel::of(module, name);
         Ok(Self {
             sources: kernel("all_pairs_sources")?,
-            pull: [kernel("all_pairs_pull_1")?, kernel("all_pairs_pull_4")?],
+            pull: [kernel("all_pairs_pull_1")?, kernel("all_pairs_pull_n")?],
             potential: [
                 kernel("all_pairs_potential_1")?,
-                kernel("all_pairs_potential_4")?,
+                kernel("all_pairs_potential_n")?,
             ],
             rows: [
                 kernel("all_pairs_rows_1")?,
@@ -73,17 +71,17 @@ impl AllPairsKernels {
         }
     }
 
-    /// Sums for `targets` points; of three components each with `pull`, of one else.
+    /// Sums for `targets` points, `per` of a thread: 1, or what the program was compiled for; of three
+    /// components each with `pull`, of one else.
     pub(crate) fn points(
         &self,
         stream: &CudaStream,
         pull: bool,
-        several: bool,
+        per: usize,
         (at, targets): (CUdeviceptr, u32),
         summing: &Summing,
     ) -> Result<(), Error> {
         let kernels = if pull { &self.pull } else { &self.potential };
-        let per = if several { PER_THREAD } else { 1 };
         let shape = (blocks((targets as usize).div_ceil(per), THREADS), THREADS);
         let Summing {
             sources,
@@ -95,7 +93,7 @@ impl AllPairsKernels {
             let arguments: [&dyn Argument; 6] =
                 [&at, &targets, sources, count, softening2, results];
             // SAFETY: the module's promise.
-            unsafe { kernels[usize::from(several)].start(stream, shape, &arguments) }
+            unsafe { kernels[usize::from(per > 1)].start(stream, shape, &arguments) }
         })
     }
 

@@ -1,0 +1,244 @@
+//! Lennard-Jones forces: pairs evaluated once and twice, found anew and over lists; steps of a run.
+//!
+//! ```sh
+//! cargo bench -p nearfield-md --bench md -- [--atoms 1e6] [--device cpu|gpu] [--threads N]
+//! ```
+//!
+//! The fluid of the target: density 0.8442, cut-off 2.5, lists with a skin of 0.3, melted from a lattice
+//! at temperature 0.72 by steps of 0.002.
+
+use nearfield::{
+    Coefficients, Device, Engine, Forces, LennardJones, ListKind, Mixing, Pair, PairKernel,
+    PlainLennardJones, Truncation, VerletLists,
+};
+use nearfield_md::{Cell, DeviceSimulation, Error, ForceField, Options, Simulation, System};
+use std::{process::ExitCode, time::Instant};
+
+const DENSITY: f64 = 0.8442;
+const CUTOFF: f64 = 2.5;
+const SKIN: f32 = 0.3;
+const STEP: f64 = 0.002;
+
+/// A kernel that is evaluated from both sides of every pair.
+struct Twice<K>(K);
+
+impl<K: PairKernel> PairKernel for Twice<K> {
+    type Target = K::Target;
+    type Source = K::Source;
+    type Output = K::Output;
+    const PACKED: bool = K::PACKED;
+
+    #[inline(always)]
+    fn pair(&self, pair: Pair, target: K::Target, source: K::Source) -> K::Output {
+        self.0.pair(pair, target, source)
+    }
+}
+
+struct Settings {
+    atoms: usize,
+    gpu: bool,
+    threads: usize,
+    steps: usize,
+}
+
+fn settings() -> Option<Settings> {
+    let mut found = Settings {
+        atoms: 1_000_000,
+        gpu: false,
+        threads: 0,
+        steps: 0,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            // What cargo bench adds.
+            "--bench" => {}
+            "--atoms" => found.atoms = words.next()?.parse::<f64>().ok()? as usize,
+            "--device" => found.gpu = words.next()?.starts_with("gpu"),
+            "--threads" => found.threads = words.next()?.parse().ok()?,
+            "--steps" => found.steps = words.next()?.parse().ok()?,
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+/// A simple cubic crystal that is melting.
+fn fluid(atoms: usize) -> Result<(System, ForceField), Error> {
+    let side = (atoms as f64).cbrt().round() as usize;
+    let length = ((side * side * side) as f64 / DENSITY).cbrt();
+    let spacing = length / side as f64;
+    let place = |k: usize| {
+        let at = [k % side, k / side % side, k / side / side];
+        at.map(|x| (x as f64 + 0.5) * spacing)
+    };
+    let positions = (0..side * side * side).map(place).collect();
+    let mut system = System::new(positions, Cell::cube(length)?)?;
+    system.heat(1.44, 1);
+    Ok((system, field()?))
+}
+
+fn field() -> Result<ForceField, Error> {
+    let argon = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    let table = LennardJones::new(
+        &[argon],
+        Mixing::default(),
+        &[],
+        CUTOFF,
+        Truncation::EnergyShift,
+    )?;
+    Ok(ForceField::from(table))
+}
+
+/// Median milliseconds of `work`, and what it gave.
+fn timed<T>(times: usize, mut work: impl FnMut() -> Result<T, Error>) -> Result<f64, Error> {
+    let mut all = Vec::new();
+    work()?;
+    for _ in 0..times {
+        let begin = Instant::now();
+        work()?;
+        all.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    all.sort_by(f64::total_cmp);
+    Ok(all[all.len() / 2])
+}
+
+fn on_cpu(settings: &Settings) -> Result<(), Error> {
+    let (system, field) = fluid(settings.atoms)?;
+    let options = Options {
+        device: Device::Cpu,
+        threads: settings.threads,
+        skin: SKIN,
+        ..Options::default()
+    };
+    let mut run = Simulation::new(system, field, options)?;
+    let melting = settings.steps.max(60);
+    let begin = Instant::now();
+    for _ in 0..melting {
+        run.step(STEP)?;
+    }
+    let spent = begin.elapsed().as_secs_f64() * 1e3 / melting as f64;
+    let atoms = run.system().len();
+    println!(
+        "lj/{atoms}/step/skin={SKIN}        {spent:9.2} ms, {} searches in {melting} steps",
+        run.builds()
+    );
+    traversals(run.system(), settings.threads)
+}
+
+fn traversals(system: &System, threads: usize) -> Result<(), Error> {
+    let wrapped = system
+        .positions()
+        .iter()
+        .map(|&at| system.cell().wrap(at).map(|x| x as f32));
+    let positions: Vec<[f32; 3]> = wrapped.collect();
+    let atoms = positions.len();
+    let vectors = system.cell().vectors();
+    let settings = || {
+        Engine::builder(CUTOFF as f32)
+            .box_vectors(vectors)
+            .threads(threads)
+    };
+    let mut engine = settings().build()?;
+    let set = engine.add_point_set(&positions)?;
+    let of = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    let kernel = Forces(PlainLennardJones::new(of, CUTOFF, true)?);
+    let (mut once, mut twice) = (vec![[0.0f32; 3]; atoms], vec![[0.0f32; 3]; atoms]);
+    let half = timed(9, || {
+        Ok(engine.traverse(&kernel, set, set).run_into(&mut once)?)
+    })?;
+    let both = Twice(kernel);
+    let full = timed(9, || {
+        Ok(engine.traverse(&both, set, set).run_into(&mut twice)?)
+    })?;
+    println!("lj/{atoms}/forces/found/full    {full:9.2} ms");
+    println!(
+        "lj/{atoms}/forces/found/half    {half:9.2} ms, {:.2} times as fast",
+        full / half
+    );
+    for kind in [ListKind::Full, ListKind::Half] {
+        let mut lists = VerletLists::new(settings().lists(kind), SKIN)?;
+        let set = lists.add_point_set(&positions)?;
+        lists.refresh()?;
+        let result = timed(9, || match kind {
+            ListKind::Full => Ok(lists.traverse(&both, set, set).run_into(&mut twice)?),
+            ListKind::Half => Ok(lists.traverse(&kernel, set, set).run_into(&mut once)?),
+        })?;
+        println!("lj/{atoms}/forces/lists/{kind:?}    {result:9.2} ms");
+    }
+    let apart =
+        |(a, b): (&[f32; 3], &[f32; 3])| (0..3).map(|k| (a[k] - b[k]).abs()).fold(0.0, f32::max);
+    let farthest = once.iter().zip(&twice).map(apart).fold(0.0, f32::max);
+    let largest = twice
+        .as_flattened()
+        .iter()
+        .fold(0.0f32, |most, f| most.max(f.abs()));
+    println!("largest difference of a force {farthest:.1e}, largest force {largest:.1e}");
+    Ok(())
+}
+
+fn on_gpu(settings: &Settings) -> Result<(), Error> {
+    let (system, field) = fluid(settings.atoms)?;
+    let atoms = system.len();
+    let options = Options {
+        skin: SKIN,
+        ..Options::default()
+    };
+    let mut run = DeviceSimulation::new(system, field, &options, 0)?;
+    let start = run.observe()?;
+    for _ in 0..settings.steps.max(500) {
+        run.step(STEP)?;
+    }
+    let seen = run.observe()?;
+    let moved = (seen.total() - start.total()).abs() / seen.kinetic;
+    println!(
+        "{}: energy changed by {moved:.1e} of the kinetic, temperature {:.3}",
+        run.device(),
+        seen.temperature
+    );
+    let forces = timed(20, || run.time_forces(20))? / 20.0;
+    println!("lj/{atoms}/forces/lists          {forces:9.4} ms");
+    let (steps, builds, begin) = (1000, run.builds(), Instant::now());
+    for _ in 0..steps {
+        run.step(STEP)?;
+    }
+    run.observe()?;
+    let spent = begin.elapsed().as_secs_f64() * 1e3 / f64::from(steps);
+    println!(
+        "lj/{atoms}/step/skin={SKIN}        {spent:9.4} ms, {} searches in {steps} steps",
+        run.builds() - builds
+    );
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let Some(settings) = settings() else {
+        eprintln!("usage: md [--atoms N] [--device cpu|gpu] [--threads N] [--steps N]");
+        return ExitCode::from(2);
+    };
+    println!(
+        "nearfield-md {} on {} threads",
+        env!("CARGO_PKG_VERSION"),
+        match settings.threads {
+            0 => std::thread::available_parallelism().map_or(0, usize::from),
+            threads => threads,
+        }
+    );
+    let done = match settings.gpu {
+        true => on_gpu(&settings),
+        false => on_cpu(&settings),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("md: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What `nearfield lj` is given: atoms, and how they act on each other.
+
+use super::Args;
+use crate::{domain::Boundaries, failure::Failure};
+use nearfield::{Coefficients, CutoffCoulomb, LennardJones};
+use nearfield_io::PointCloud;
+use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
+use std::path::Path;
+
+/// Names under which files have charges.
+const CHARGES: [&str; 3] = ["charge", "charges", "q"];
+/// Names under which files have velocities.
+const VELOCITIES: [&str; 4] = ["velo", "vel", "velocity", "velocities"];
+
+/// The coefficients of the file or of the command line.
+pub(super) fn coefficients(args: &Args) -> Result<FieldFile, Failure> {
+    match &args.coefficients {
+        Some(path) => Ok(FieldFile::read(path)?),
+        None => Ok(FieldFile {
+            names: vec!["LJ".into()],
+            types: vec![Coefficients {
+                epsilon: args.epsilon,
+                sigma: args.sigma,
+            }],
+            charges: vec![0.0],
+            masses: vec![1.0],
+            pairs: Vec::new(),
+        }),
+    }
+}
+
+/// The potential of these coefficients.
+pub(super) fn field(args: &Args, file: &FieldFile) -> Result<ForceField, Failure> {
+    let (mixing, truncation) = (args.mixing.into(), args.shift.into());
+    let table = LennardJones::new(&file.types, mixing, &file.pairs, args.cutoff, truncation);
+    let field = ForceField::from(table.map_err(nearfield_md::Error::from)?);
+    if !args.charges {
+        return Ok(field);
+    }
+    let (constant, cutoff) = (args.coulomb_constant, args.cutoff);
+    Ok(field.with_coulomb(CutoffCoulomb::new(constant, cutoff, args.coulomb)))
+}
+
+/// The atoms of the file and the potential.
+pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, ForceField), Failure> {
+    let field = field(args, coefficients)?;
+    // Given, unless a run goes on.
+    let path = args.file.as_deref().unwrap_or(Path::new(""));
+    let text = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+    let mut system = match text {
+        true => of_nist(args, path)?,
+        false => of_cloud(args, path, coefficients)?,
+    };
+    if args.charges && system.charges().is_empty() {
+        let charge = |kind: &u32| coefficients.charges[*kind as usize];
+        let charges = system.types().iter().map(charge).collect();
+        system = system.with_charges(charges)?;
+    }
+    if let Some(temperature) = args.run.temperature {
+        system.heat(temperature, args.run.seed);
+    }
+    Ok((system, field))
+}
+
+fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
+    let system = read_nist(path)?;
+    match args.domain.boundaries(None)? {
+        None => Ok(system),
+        Some(boundaries) => Ok(System::new(system.positions().to_vec(), cell(boundaries)?)?),
+    }
+}
+
+fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System, Failure> {
+    let cloud = nearfield_io::read_points(path)?;
+    let boundaries = args.domain.boundaries(cloud.simulation_box.as_ref())?;
+    let cell = boundaries.map_or(Ok(Cell::OPEN), cell)?;
+    let positions = match &cloud.positions_f64 {
+        Some(positions) => positions.clone(),
+        None => cloud.positions.iter().map(|at| at.map(f64::from)).collect(),
+    };
+    let types = types(&cloud, coefficients)?;
+    let system = System::new(positions, cell)?;
+    let mut system = system.with_types(types, coefficients.masses.clone())?;
+    if let Some(charges) = find(&cloud, &CHARGES).filter(|_| args.charges) {
+        let numbers: Option<Vec<f32>> = charges.to_scalars();
+        if let Some(charges) = numbers {
+            system = system.with_charges(charges)?;
+        }
+    }
+    if let Some(velocities) = find(&cloud, &VELOCITIES).and_then(|data| data.to_vectors()) {
+        let velocities = velocities.into_iter().map(|v: [f32; 3]| v.map(f64::from));
+        system = system.with_velocities(velocities.collect())?;
+    }
+    Ok(system)
+}
+
+fn find<'a>(cloud: &'a PointCloud, names: &[&str]) -> Option<&'a nearfield_io::PointData<'static>> {
+    names.iter().find_map(|name| cloud.quantity(name))
+}
+
+/// The kind of every atom by its name.
+fn types(cloud: &PointCloud, coefficients: &FieldFile) -> Result<Vec<u32>, Failure> {
+    let of_name = |name: &String| match coefficients.kind(name) {
+        Some(kind) => Ok(kind as u32),
+        // A single kind needs no name.
+        None if coefficients.names.len() == 1 => Ok(0),
+        None => Err(Failure::Wrong(format!(
+            "there are no coefficients of '{name}'; known are {}",
+            coefficients.names.join(", ")
+        ))),
+    };
+    match &cloud.species {
+        Some(species) => {
+            let kinds = species
+                .names
+                .iter()
+                .map(of_name)
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok(species
+                .of_point
+                .iter()
+                .map(|&name| kinds[name as usize])
+                .collect())
+        }
+        None if coefficients.names.len() == 1 => Ok(vec![0; cloud.len()]),
+        None => Err(Failure::Wrong(format!(
+            "the file names no kinds of atoms, but there are coefficients of {}: use .xyz or .extxyz",
+            coefficients.names.len()
+        ))),
+    }
+}
+
+fn cell(boundaries: Boundaries) -> Result<Cell, Failure> {
+    let vectors = boundaries.domain()?.vectors();
+    Ok(Cell::new(vectors)?)
+}

@@ -1,0 +1,205 @@
+//! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
+
+use super::lane::Run;
+use crate::{failure::Failure, progress::progress_bar};
+use nearfield_md::{Observation, Trajectory};
+use serde::Serialize;
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+/// Flags of a run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Move the atoms at constant energy for so many steps
+    #[arg(long, value_name = "N", value_parser = super::steps)]
+    steps: Option<u64>,
+    /// Length of a step
+    #[arg(long, value_name = "H", default_value_t = 0.002, requires = "steps")]
+    dt: f64,
+    /// How much farther than the cut-off neighbour lists reach, so that they need not be found every
+    /// step; 0 for no lists [default: 0.12 of the cut-off]
+    #[arg(long, value_name = "S", requires = "steps")]
+    skin: Option<f32>,
+    /// Start with velocities of this temperature (k = 1) instead of those of the file
+    #[arg(long, value_name = "T")]
+    pub(super) temperature: Option<f64>,
+    /// Which random velocities
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "temperature")]
+    pub(super) seed: u64,
+    /// Steps between observations, and between frames of the trajectory
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::steps, requires = "steps")]
+    every: u64,
+    /// Steps between checkpoints, which go to run.checkpoint in the folder of the output
+    #[arg(long, value_name = "N", value_parser = super::steps, requires = "output")]
+    checkpoint: Option<u64>,
+    /// Go on from a checkpoint, with the other flags as they were; frames are appended
+    #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "temperature"])]
+    pub(super) restart: Option<PathBuf>,
+    /// Folder for trajectory.extxyz, observations.csv and run.checkpoint; made when missing
+    #[arg(long, value_name = "DIR", requires = "steps")]
+    output: Option<PathBuf>,
+}
+
+/// How a run went.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    steps: u64,
+    dt: f64,
+    searches: u64,
+    kinetic_energy: f64,
+    total_energy: f64,
+    temperature: f64,
+    momentum: [f64; 3],
+    /// Energy per time, by a straight line through the observations.
+    energy_drift: f64,
+    /// Farthest that an observation was from the first energy.
+    energy_deviation: f64,
+}
+
+/// Files that a run writes.
+struct Files {
+    folder: PathBuf,
+    trajectory: Trajectory,
+    observations: BufWriter<File>,
+}
+
+/// Share of the cut-off that lists reach beyond it, when nothing is said.
+const SKIN: f64 = 0.12;
+
+impl Args {
+    /// Whether atoms move.
+    pub(super) fn moves(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// How much farther than the cut-off lists reach.
+    pub(super) fn skin(&self, cutoff: f64) -> f32 {
+        match self.steps {
+            Some(_) => self.skin.unwrap_or((SKIN * cutoff) as f32),
+            None => 0.0,
+        }
+    }
+
+    /// Runs the steps that are asked for; `None` where there are none.
+    pub(super) fn run(
+        &self,
+        simulation: &mut Run,
+        names: Vec<String>,
+    ) -> Result<Option<Summary>, Failure> {
+        let Some(steps) = self.steps else {
+            return Ok(None);
+        };
+        let follow = self.restart.is_some();
+        let mut files = match &self.output {
+            Some(folder) => Some(Files::open(folder, names, follow)?),
+            None => None,
+        };
+        if let Some(files) = files.as_mut().filter(|_| !follow) {
+            files.observe(simulation)?;
+        }
+        let bar = progress_bar(steps);
+        for _ in 0..steps {
+            simulation.step(self.dt)?;
+            bar.inc(1);
+            if simulation.steps().is_multiple_of(self.every) {
+                match &mut files {
+                    Some(files) => files.observe(simulation)?,
+                    None => drop(simulation.observe()?),
+                }
+            }
+            let due = self
+                .checkpoint
+                .is_some_and(|every| simulation.steps().is_multiple_of(every));
+            if let Some(files) = files.as_ref().filter(|_| due) {
+                let path = files.folder.join("run.checkpoint");
+                simulation.checkpoint()?.write(path)?;
+            }
+        }
+        bar.finish_and_clear();
+        let (seen, drift) = (simulation.observe()?, simulation.energy_drift());
+        Ok(Some(Summary {
+            steps: simulation.steps(),
+            dt: self.dt,
+            searches: simulation.builds(),
+            kinetic_energy: seen.kinetic,
+            total_energy: seen.total(),
+            temperature: seen.temperature,
+            momentum: seen.momentum,
+            energy_drift: drift.slope(),
+            energy_deviation: drift.most(),
+        }))
+    }
+}
+
+impl Files {
+    fn open(folder: &Path, names: Vec<String>, follow: bool) -> Result<Self, Failure> {
+        let refused = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Failure::Md(nearfield_md::Error::Io { path, source })
+        };
+        fs::create_dir_all(folder).map_err(refused(folder))?;
+        let table = folder.join("observations.csv");
+        let mut options = OpenOptions::new();
+        let options = match follow {
+            true => options.append(true).create(true),
+            false => options.write(true).create(true).truncate(true),
+        };
+        let mut observations = BufWriter::new(options.open(&table).map_err(refused(&table))?);
+        if !follow {
+            let header = "step,time,potential,kinetic,total,temperature,virial,px,py,pz";
+            writeln!(observations, "{header}").map_err(refused(&table))?;
+        }
+        Ok(Self {
+            trajectory: Trajectory::open(folder.join("trajectory.extxyz"), names, follow)?,
+            folder: folder.to_owned(),
+            observations,
+        })
+    }
+
+    fn observe(&mut self, simulation: &mut Run) -> Result<(), Failure> {
+        let seen = simulation.observe()?;
+        self.trajectory.frame(&simulation.system()?, seen.time)?;
+        let Observation {
+            step,
+            time,
+            potential,
+            kinetic,
+            virial,
+            temperature,
+            momentum: [px, py, pz],
+        } = seen;
+        let total = seen.total();
+        let line = format!(
+            "{step},{time},{potential},{kinetic},{total},{temperature},{virial},{px},{py},{pz}"
+        );
+        let written =
+            writeln!(self.observations, "{line}").and_then(|()| self.observations.flush());
+        written.map_err(|source| {
+            let path = self.folder.join("observations.csv");
+            Failure::Md(nearfield_md::Error::Io { path, source })
+        })
+    }
+}
+
+impl Summary {
+    pub(super) fn lines(&self) -> Vec<String> {
+        let [x, y, z] = self.momentum;
+        vec![
+            format!(
+                "run         {} steps of {}, neighbours looked for {} times",
+                self.steps, self.dt, self.searches
+            ),
+            format!(
+                "total       {:.6e}, kinetic {:.6e}, temperature {:.4}",
+                self.total_energy, self.kinetic_energy, self.temperature
+            ),
+            format!(
+                "drift       {:.2e} per time, {:.2e} at most; momentum {x:.1e} {y:.1e} {z:.1e}",
+                self.energy_drift, self.energy_deviation
+            ),
+        ]
+    }
+}

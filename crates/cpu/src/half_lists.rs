@@ -1,0 +1,236 @@
+//! Half lists of one set: every pair evaluated once, for both points.
+//!
+//! As in fused traversals that do so ([`crate::mutual`]), tasks add to points of other tasks in a
+//! [`Window`] of their own. Points are in the caller's order here: where that is local in memory, as
+//! [`z_sort`](nearfield_grid::Grid::permutation) makes it, windows are small; where it is not there
+//! are only [`FEW`] of them, each for all points.
+
+use crate::{
+    Coordinate, CpuLane, StoredPairs,
+    evaluate::{MOST_OUTPUTS, Results, fold_lanes},
+    group::Scratch,
+    simd::{LANES, Simd, Task, with_level},
+    stored::ListWalk,
+    traverse::{Fields, target_value},
+    window::{Circle, Share, Window, put_together},
+};
+use nearfield_pairs::{Channels, Pair, PairKernel};
+use std::{mem::MaybeUninit, ops::Range};
+
+/// Targets of a task at least.
+const TASK: usize = 1 << 13;
+/// Tasks where points lie anywhere.
+const FEW: usize = 8;
+/// Windows may reach this share of all points beyond their own.
+const MOST_REACH: usize = 8;
+/// Targets between two whose lists are looked at to see how far they reach.
+const SAMPLE: usize = 1 << 9;
+
+/// A traversal of half lists.
+pub(crate) struct HalfLists<'a, K: PairKernel, T> {
+    pub(crate) kernel: &'a K,
+    pub(crate) pairs: &'a StoredPairs<'a, T>,
+    pub(crate) walk: ListWalk<'a, T>,
+    pub(crate) fields: Fields<'a>,
+    pub(crate) results: Results<'a, K::Output>,
+}
+
+impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
+    pub(crate) fn run(&self, lane: &CpuLane) {
+        let (len, circle) = (self.pairs.targets.len(), self.circle());
+        let reach = self.reach(circle);
+        let task = match reach <= (len / MOST_REACH).max(TASK) {
+            true => TASK.max(reach),
+            false => len.div_ceil(FEW),
+        };
+        let shares = lane.map_tasks(len, task, |targets, scratch| {
+            self.share(lane, targets, scratch)
+        });
+        put_together::<K>(lane, circle, (shares, task), |targets, sums| {
+            for (at, target) in targets.enumerate() {
+                let first = at * K::Output::COUNT;
+                let value = K::Output::read(|channel| sums[first + channel]);
+                // SAFETY: every target lies in one task.
+                unsafe { self.results.put::<K>(target, value) };
+            }
+        });
+    }
+
+    fn circle(&self) -> Circle {
+        Circle {
+            points: self.pairs.targets.len(),
+            closed: self.pairs.lattice.domain().is_periodic(),
+        }
+    }
+
+    /// How far from a target its neighbours lie in memory at most, roughly.
+    fn reach(&self, circle: Circle) -> usize {
+        let sample = (0..circle.points).step_by(SAMPLE);
+        let farthest = |target: usize| {
+            let list = self.pairs.lists.of(target).iter();
+            let away = |&j: &u32| {
+                circle
+                    .place(&(target..target + 1), j as usize)
+                    .unsigned_abs()
+            };
+            list.map(away).max().unwrap_or(0)
+        };
+        sample.map(farthest).max().unwrap_or(0) + 1
+    }
+
+    fn share(&self, lane: &CpuLane, targets: Range<usize>, scratch: &mut Scratch) -> Share {
+        let mut window = Window::new::<K>(self.circle(), targets.clone(), &mut scratch.buffer);
+        let task = HalfTask {
+            shared: self,
+            targets,
+            window: &mut window,
+        };
+        with_level(lane.level(), task);
+        window.close::<K>()
+    }
+}
+
+/// A range of targets.
+struct HalfTask<'a, 'b, K: PairKernel, T> {
+    shared: &'a HalfLists<'a, K, T>,
+    targets: Range<usize>,
+    window: &'a mut Window<'b>,
+}
+
+impl<K: PairKernel, T: Coordinate> Task for HalfTask<'_, '_, K, T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let HalfTask {
+            shared,
+            targets,
+            window,
+        } = self;
+        let mut seen = Vec::new();
+        let nearest = shared.walk.nearest();
+        for target in targets {
+            let list = shared.pairs.lists.of(target);
+            window.reach::<K>(list);
+            let mut sums = Sums {
+                shared,
+                own: shared.values(target),
+                partial: [[K::REDUCE.identity(); LANES]; MOST_OUTPUTS],
+                window: &mut *window,
+            };
+            match &nearest {
+                Some(nearest) => {
+                    for batch in list.chunks(LANES) {
+                        let (d, d2, near) = nearest.batch(shared.pairs, target, batch);
+                        sums.add(batch, &d, &d2, &near);
+                    }
+                }
+                None => shared
+                    .walk
+                    .visit(target, &mut seen, &mut |source, pair: Pair| {
+                        sums.add_one(source, pair);
+                    }),
+            }
+            sums.finish(target);
+        }
+    }
+}
+
+impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
+    /// What is read of a point.
+    #[inline(always)]
+    fn values(&self, point: usize) -> (K::Target, K::Source) {
+        (
+            target_value::<K::Target>(self.fields.targets, point),
+            target_value::<K::Source>(self.fields.sources, point),
+        )
+    }
+}
+
+/// What the pairs of one target add up to.
+struct Sums<'a, 'b, K: PairKernel, T> {
+    shared: &'a HalfLists<'a, K, T>,
+    own: (K::Target, K::Source),
+    partial: [[f32; LANES]; MOST_OUTPUTS],
+    window: &'a mut Window<'b>,
+}
+
+impl<K: PairKernel, T: Coordinate> Sums<'_, '_, K, T> {
+    /// Adds the pairs with up to [`LANES`] sources, of which those that are `near` count.
+    #[inline(always)]
+    fn add(
+        &mut self,
+        sources: &[u32],
+        d: &[[f32; LANES]; 3],
+        d2: &[f32; LANES],
+        near: &[bool; LANES],
+    ) {
+        let mut others = [self.own; LANES];
+        for (other, &source) in others.iter_mut().zip(sources) {
+            *other = self.shared.values(source as usize);
+        }
+        let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
+        let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
+        for lane in 0..LANES {
+            let pair = Pair {
+                d: [d[0][lane], d[1][lane], d[2][lane]],
+                d2: d2[lane],
+            };
+            let (on_target, on_source) = self.shared.kernel.mutual(pair, self.own, others[lane]);
+            let kept = |value: f32| {
+                if near[lane] {
+                    value
+                } else {
+                    K::REDUCE.identity()
+                }
+            };
+            on_target.write(|channel, value| {
+                to_target[channel][lane].write(kept(value));
+            });
+            on_source.write(|channel, value| {
+                to_source[channel][lane].write(kept(value));
+            });
+        }
+        for channel in 0..K::Output::COUNT {
+            for lane in 0..LANES {
+                // SAFETY: all lanes of the kernel's channels were written just now.
+                let value = unsafe { to_target[channel][lane].assume_init() };
+                let sum = &mut self.partial[channel][lane];
+                *sum = K::REDUCE.combine(*sum, value);
+            }
+        }
+        for (lane, &source) in sources.iter().enumerate() {
+            if near[lane] {
+                let sums = self.window.sums::<K>(source as usize);
+                for channel in 0..K::Output::COUNT {
+                    // SAFETY: as above.
+                    let value = unsafe { to_source[channel][lane].assume_init() };
+                    sums[channel] = K::REDUCE.combine(sums[channel], value);
+                }
+            }
+        }
+    }
+
+    /// Adds a single pair.
+    #[inline(always)]
+    fn add_one(&mut self, source: u32, pair: Pair) {
+        let other = self.shared.values(source as usize);
+        let (on_target, on_source) = self.shared.kernel.mutual(pair, self.own, other);
+        on_target.write(|channel, value| {
+            let sum = &mut self.partial[channel][0];
+            *sum = K::REDUCE.combine(*sum, value);
+        });
+        let sums = self.window.sums::<K>(source as usize);
+        on_source.write(|channel, value| {
+            sums[channel] = K::REDUCE.combine(sums[channel], value);
+        });
+    }
+
+    /// Adds what the target got.
+    #[inline(always)]
+    fn finish(self, target: usize) {
+        let sums = self.window.sums::<K>(target);
+        for channel in 0..K::Output::COUNT {
+            let value = fold_lanes::<K>(self.partial[channel]);
+            sums[channel] = K::REDUCE.combine(sums[channel], value);
+        }
+    }
+}

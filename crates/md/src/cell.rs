@@ -1,0 +1,138 @@
+//! The box of a system.
+
+use crate::Error;
+use nearfield::Builder;
+
+/// A box that repeats along its vectors where the axis is periodic, and is open elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    vectors: [[f64; 3]; 3],
+    periodic: [bool; 3],
+    /// Rows that give the share of a position along every vector.
+    inverse: [[f64; 3]; 3],
+}
+
+impl Cell {
+    /// All of space.
+    pub const OPEN: Self = Self {
+        vectors: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        periodic: [false; 3],
+        inverse: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    };
+
+    /// A cube that repeats in every direction.
+    ///
+    /// # Errors
+    /// [`Error::Flat`] when the edge is no positive number.
+    pub fn cube(edge: f64) -> Result<Self, Error> {
+        Self::lengths([Some(edge); 3])
+    }
+
+    /// A straight box: its length where an axis is periodic, `None` where it is open.
+    ///
+    /// # Errors
+    /// [`Error::Flat`] when a length is no positive number.
+    pub fn lengths(lengths: [Option<f64>; 3]) -> Result<Self, Error> {
+        let vector = |axis: usize| {
+            lengths[axis]
+                .map(|length| std::array::from_fn(|k| if k == axis { length } else { 0.0 }))
+        };
+        Self::new([vector(0), vector(1), vector(2)])
+    }
+
+    /// A box of any shape; `None` where an axis is open.
+    ///
+    /// # Errors
+    /// [`Error::Flat`] when the vectors, with those of length 1 along open axes, span no volume.
+    pub fn new(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
+        let unit = |axis: usize| std::array::from_fn(|k| f64::from(u8::from(k == axis)));
+        let all: [[f64; 3]; 3] = std::array::from_fn(|axis| vectors[axis].unwrap_or(unit(axis)));
+        let [a, b, c] = all;
+        let volume = dot(a, cross(b, c));
+        if !(volume.is_finite() && volume != 0.0)
+            || all.as_flattened().iter().any(|x| !x.is_finite())
+        {
+            return Err(Error::Flat(all));
+        }
+        let row = |normal: [f64; 3]| normal.map(|x| x / volume);
+        Ok(Self {
+            vectors: all,
+            periodic: vectors.map(|vector| vector.is_some()),
+            inverse: [row(cross(b, c)), row(cross(c, a)), row(cross(a, b))],
+        })
+    }
+
+    /// The vectors, `None` where the axis is open.
+    pub fn vectors(&self) -> [Option<[f64; 3]>; 3] {
+        std::array::from_fn(|axis| self.periodic[axis].then_some(self.vectors[axis]))
+    }
+
+    /// Its volume, if all axes are periodic.
+    pub fn volume(&self) -> Option<f64> {
+        let [a, b, c] = self.vectors;
+        (self.periodic == [true; 3]).then(|| dot(a, cross(b, c)).abs())
+    }
+
+    /// The image of a position inside the box.
+    pub fn wrap(&self, position: [f64; 3]) -> [f64; 3] {
+        let mut inside = position;
+        for axis in 0..3 {
+            if self.periodic[axis] {
+                let boxes = dot(self.inverse[axis], position).floor();
+                for (x, vector) in inside.iter_mut().zip(self.vectors[axis]) {
+                    *x -= boxes * vector;
+                }
+            }
+        }
+        inside
+    }
+
+    /// An engine's settings with this box.
+    pub(crate) fn set(&self, builder: Builder) -> Builder {
+        builder.box_vectors(self.vectors())
+    }
+}
+
+pub(crate) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_brought_into_a_tilted_box_along_its_vectors() {
+        let cell = Cell::new([Some([4.0, 0.0, 0.0]), Some([1.0, 3.0, 0.0]), None]).unwrap();
+        assert_eq!(cell.wrap([0.5, 3.5, -70.0]), [-0.5 + 4.0, 0.5, -70.0]);
+        assert_eq!(cell.wrap([1.0, 1.0, 2.0]), [1.0, 1.0, 2.0]);
+        assert_eq!(cell.volume(), None);
+        let full = Cell::new([
+            Some([4.0, 0.0, 0.0]),
+            Some([1.0, 3.0, 0.0]),
+            Some([0.0, 0.5, -2.0]),
+        ]);
+        assert_eq!(full.unwrap().volume(), Some(24.0));
+    }
+
+    #[test]
+    fn a_box_without_volume_is_refused() {
+        assert!(matches!(Cell::cube(0.0), Err(Error::Flat(_))));
+        assert!(Cell::cube(f64::NAN).is_err() && Cell::cube(f64::INFINITY).is_err());
+        let flat = [Some([1.0, 0.0, 0.0]), Some([2.0, 0.0, 0.0]), None];
+        assert!(
+            Cell::new(flat)
+                .unwrap_err()
+                .to_string()
+                .contains("span no volume")
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! Runs on disk, to go on from.
+//!
+//! A file holds the line `nearfield-md checkpoint 1`, then numbers, little endian: atoms and kinds
+//! (u64), steps (u64), time, energy and virial (f64), the axes that are periodic (3 × u8) and the box
+//! vectors (9 × f64), whether there are charges (u8), the mass of every kind (f64); then for all
+//! atoms positions (3 × f64), velocities (3 × f64), forces (3 × f32), kinds (u32), numbers in the input
+//! (u32), and charges (f32) where there are any. Nothing follows.
+
+use crate::{Cell, Error, Evaluation, System, system::check_types};
+use std::{fs, io::Write, path::Path};
+
+const MAGIC: &[u8] = b"nearfield-md checkpoint 1\n";
+
+/// A run at one moment; see [`Simulation::checkpoint`](crate::Simulation::checkpoint).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    pub(crate) system: System,
+    pub(crate) forces: Vec<[f32; 3]>,
+    pub(crate) now: Evaluation,
+    pub(crate) step: u64,
+    pub(crate) time: f64,
+}
+
+impl Checkpoint {
+    /// The atoms.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Steps since the start.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Writes the run; the file appears complete or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what was there before is then unchanged.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let written = || {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(&self.bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+            Ok(())
+        };
+        written().map_err(Error::io(path))
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and [`Error::File`] for a file that is another one, cut short, or whose numbers
+    /// make no system.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let refuse = |message: String| Error::File {
+            path: path.to_owned(),
+            place: "checkpoint".into(),
+            message,
+        };
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| {
+            refuse("this is no checkpoint of this version of nearfield-md".into())
+        })?;
+        let checkpoint = parse(rest).ok_or_else(|| {
+            refuse(format!(
+                "{} bytes are not what its counts ask for",
+                bytes.len()
+            ))
+        })?;
+        let checkpoint = checkpoint.map_err(|error| refuse(error.to_string()))?;
+        Ok(checkpoint)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let system = &self.system;
+        let mut bytes = MAGIC.to_vec();
+        let numbers = [system.len() as u64, system.masses.len() as u64, self.step];
+        put(&mut bytes, &numbers);
+        put(&mut bytes, &[self.time, self.now.energy, self.now.virial]);
+        let vectors = system.cell.vectors();
+        put(
+            &mut bytes,
+            &vectors.map(|vector| u8::from(vector.is_some())),
+        );
+        put(&mut bytes, &vectors.map(Option::unwrap_or_default));
+        put(&mut bytes, &[u8::from(!system.charges.is_empty())]);
+        put(&mut bytes, &system.masses);
+        put(&mut bytes, &system.positions);
+        put(&mut bytes, &system.velocities);
+        put(&mut bytes, &self.forces);
+        put(&mut bytes, &system.types);
+        put(&mut bytes, &system.ids);
+        put(&mut bytes, &system.charges);
+        bytes
+    }
+}
+
+/// Appends numbers as they lie in memory, which is little endian wherever the engine runs.
+fn put<T: bytemuck::NoUninit>(bytes: &mut Vec<u8>, values: &[T]) {
+    bytes.extend_from_slice(bytemuck::cast_slice(values));
+}
+
+/// Takes `count` numbers from the front; `None` where there are fewer.
+fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Option<Vec<T>> {
+    let len = count.checked_mul(size_of::<T>())?;
+    let (front, behind) = rest.split_at_checked(len)?;
+    *rest = behind;
+    // Only what the file holds is allocated.
+    let mut values = vec![T::zeroed(); count];
+    bytemuck::cast_slice_mut(&mut values).copy_from_slice(front);
+    Some(values)
+}
+
+/// `None` where numbers are missing or left over.
+fn parse(mut rest: &[u8]) -> Option<Result<Checkpoint, Error>> {
+    let rest = &mut rest;
+    let counts = take::<u64>(rest, 3)?;
+    let [atoms, kinds, step] = counts[..] else {
+        return None;
+    };
+    let (atoms, kinds) = (usize::try_from(atoms).ok()?, usize::try_from(kinds).ok()?);
+    let state = take::<f64>(rest, 3)?;
+    let periodic = take::<u8>(rest, 3)?;
+    let vectors = take::<[f64; 3]>(rest, 3)?;
+    let charged = take::<u8>(rest, 1)?[0] != 0;
+    let masses = take(rest, kinds)?;
+    let (positions, velocities) = (take(rest, atoms)?, take(rest, atoms)?);
+    let forces = take(rest, atoms)?;
+    let (types, ids) = (take::<u32>(rest, atoms)?, take(rest, atoms)?);
+    let charges = take(rest, if charged { atoms } else { 0 })?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let vectors = [0, 1, 2].map(|axis| (periodic[axis] != 0).then_some(vectors[axis]));
+    let make = || {
+        check_types(&types, kinds)?;
+        let system = System::new(positions, Cell::new(vectors)?)?;
+        let mut system = system
+            .with_velocities(velocities)?
+            .with_types(types, masses)?;
+        if charged {
+            system = system.with_charges(charges)?;
+        }
+        system.ids = ids;
+        Ok(Checkpoint {
+            system,
+            forces,
+            now: Evaluation {
+                energy: state[1],
+                virial: state[2],
+            },
+            step,
+            time: state[0],
+        })
+    };
+    Some(make())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint() -> Checkpoint {
+        let cell = Cell::new([Some([9.0, 0.0, 0.0]), None, Some([0.1, 0.0, 8.0])]).unwrap();
+        let positions = vec![[0.1, 0.2, 0.3], [1.0 / 3.0, -7.0, 0.5], [2.0; 3]];
+        let system = System::new(positions, cell).unwrap();
+        let system = system.with_types(vec![1, 0, 1], vec![1.5, 39.948]).unwrap();
+        let mut system = system.with_charges(vec![0.1, -0.3, 0.2]).unwrap();
+        system.heat(1.3, 1);
+        system.reorder(&[2, 0, 1]);
+        Checkpoint {
+            system,
+            forces: vec![[0.1, 1e-20, -4.0]; 3],
+            now: Evaluation {
+                energy: -1.0 / 7.0,
+                virial: 0.1,
+            },
+            step: 1 << 40,
+            time: 0.1,
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_to_the_last_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.checkpoint");
+        let mut given = checkpoint();
+        for charges in [true, false] {
+            if !charges {
+                given.system.charges.clear();
+            }
+            given.write(&path).unwrap();
+            assert_eq!(Checkpoint::read(&path).unwrap(), given);
+        }
+    }
+
+    #[test]
+    fn files_that_are_something_else_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.checkpoint");
+        let refused = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            Checkpoint::read(&path).unwrap_err().to_string()
+        };
+        let whole = checkpoint().bytes();
+        assert!(refused(b"x,y,z\n").contains("no checkpoint"));
+        for len in [MAGIC.len(), MAGIC.len() + 20, whole.len() - 1] {
+            assert!(refused(&whole[..len]).contains("not what its counts ask for"));
+        }
+        assert!(refused(&[&whole[..], &[0]].concat()).contains("not what its counts"));
+        let mut many = whole.clone();
+        many[MAGIC.len()..MAGIC.len() + 8].fill(0xff);
+        assert!(refused(&many).contains("not what its counts"));
+        let mut wrong = checkpoint();
+        wrong.system.positions[1][2] = f64::NAN;
+        assert!(refused(&wrong.bytes()).contains("position of atom 1"));
+        wrong = checkpoint();
+        wrong.system.types[0] = 2;
+        assert!(refused(&wrong.bytes()).contains("atom 0 is of type 2"));
+        assert!(Checkpoint::read(folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,371 @@
+//! The kernels of dynamics.cu, one typed function each, and the only unsafe code of this crate.
+//!
+//! **What the functions rely on:** arrays are as long as the number of atoms handed over with them asks
+//! for (their owner, [`super::Arrays`], makes them once and never changes them), lists are those
+//! of the engine for the same atoms, and all work is on the engine's stream.
+
+use super::failed;
+use crate::{Cell, Error, ForceField, System};
+use nearfield::{
+    Cuda, PairPotential, Sum,
+    resident::{
+        GpuError, Program, ResidentEngine, ResidentLists,
+        cudarc::driver::{
+            CudaFunction, CudaSlice, CudaStream, CudaViewMut, DeviceRepr, LaunchConfig,
+            PushKernelArg,
+        },
+    },
+};
+use std::sync::Arc;
+
+/// Threads of a block.
+const THREADS: usize = 256;
+/// Threads that share an atom's list.
+const LANES: usize = 8;
+/// Sums of a list: energy and virial.
+pub(super) const PAIR_SLOTS: usize = 2;
+/// Sums of the motion: kinetic energy and momentum.
+pub(super) const MOTION_SLOTS: usize = 4;
+
+/// `Box` of dynamics.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct DeviceBox {
+    length: [f64; 3],
+    single: [f32; 3],
+    inverse: [f32; 3],
+    r2: f32,
+}
+
+/// `Masses` of dynamics.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Masses([f64; nearfield::MOST_TYPES]);
+
+/// `Uniforms` of dynamics.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Uniforms([f32; MOST_UNIFORMS]);
+
+/// Parameters of a potential that a launch can carry.
+const MOST_UNIFORMS: usize = 160;
+
+// SAFETY: plain numbers in the order that dynamics.cu declares.
+unsafe impl DeviceRepr for DeviceBox {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Masses {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Uniforms {}
+
+/// The kernels, loaded for a force field and a box.
+pub(super) struct Kernels {
+    stream: Arc<CudaStream>,
+    settings: DeviceBox,
+    masses: Masses,
+    uniforms: Uniforms,
+    forces: CudaFunction,
+    interactions: CudaFunction,
+    motion: CudaFunction,
+    total: CudaFunction,
+    advance: CudaFunction,
+    enter: CudaFunction,
+}
+
+/// What a force kernel reads and writes.
+pub(super) struct Pairs<'a> {
+    pub(super) at: &'a CudaSlice<f32>,
+    pub(super) charges: &'a CudaSlice<f32>,
+    pub(super) lists: ResidentLists<'a>,
+    pub(super) force: &'a mut CudaSlice<f32>,
+    pub(super) atoms: usize,
+}
+
+/// What moves the atoms reads and writes.
+pub(super) struct Moving<'a> {
+    pub(super) position: &'a mut CudaSlice<f64>,
+    pub(super) velocity: &'a mut CudaSlice<f64>,
+    pub(super) force: &'a CudaSlice<f32>,
+    pub(super) types: &'a CudaSlice<u32>,
+    pub(super) boxes: &'a CudaSlice<i32>,
+    pub(super) built: &'a CudaSlice<f32>,
+    pub(super) at: &'a mut CudaSlice<f32>,
+    pub(super) atoms: usize,
+}
+
+/// Where atoms are brought into the box.
+pub(super) struct Entering<'a> {
+    pub(super) position: &'a CudaSlice<f64>,
+    pub(super) types: &'a CudaSlice<u32>,
+    pub(super) boxes: &'a mut CudaSlice<i32>,
+    pub(super) at: &'a mut CudaSlice<f32>,
+    pub(super) built: &'a mut CudaSlice<f32>,
+    pub(super) placed: &'a mut CudaSlice<f32>,
+    pub(super) atoms: usize,
+}
+
+/// The potential as CUDA text, and how many numbers of a point it reads.
+fn potential(field: &ForceField) -> Option<(Cuda, usize)> {
+    let table = &field.lennard_jones;
+    match (field.coulomb, table.plain()) {
+        (None, Some(plain)) => Some((plain.cuda()?, 0)),
+        (None, None) => Some((table.cuda()?, 1)),
+        (Some(charges), _) => Some((Sum(table, charges).cuda()?, 2)),
+    }
+}
+
+/// The text for a force field, for checks without a GPU too.
+pub(super) fn program(field: &ForceField) -> Result<(Program, Vec<f32>), Error> {
+    let refused = |reason: &str| {
+        Error::Engine(nearfield::Error::Gpu(GpuError::BadProgram {
+            program: "dynamics".into(),
+            reason: reason.into(),
+        }))
+    };
+    let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;
+    if cuda.uniforms.len() > MOST_UNIFORMS {
+        return Err(refused("the potential has too many parameters"));
+    }
+    let program = Program::new("dynamics", include_str!("dynamics.cu"))
+        .define("NF_POTENTIAL", &cuda.function)
+        .define("NF_CHANNELS", channels)
+        .user_text(cuda.name.as_ref(), cuda.text.as_ref());
+    Ok((program, cuda.uniforms))
+}
+
+impl Kernels {
+    pub(super) fn load(
+        engine: &ResidentEngine,
+        field: &ForceField,
+        system: &System,
+    ) -> Result<Self, Error> {
+        let (program, parameters) = program(field)?;
+        let module = engine.load(&program)?;
+        let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
+        let mut uniforms = Uniforms([0.0; MOST_UNIFORMS]);
+        uniforms.0[..parameters.len()].copy_from_slice(&parameters);
+        let mut masses = Masses([1.0; nearfield::MOST_TYPES]);
+        for (inverse, mass) in masses.0.iter_mut().zip(&system.masses) {
+            *inverse = 1.0 / mass;
+        }
+        Ok(Self {
+            stream: engine.stream().clone(),
+            settings: DeviceBox::of(system.cell(), field.cutoff()),
+            masses,
+            uniforms,
+            forces: kernel("forces")?,
+            interactions: kernel("interactions")?,
+            motion: kernel("motion")?,
+            total: kernel("total")?,
+            advance: kernel("advance")?,
+            enter: kernel("enter")?,
+        })
+    }
+
+    /// Most partial sums that a kernel gives for so many atoms.
+    pub(super) fn most_partials(atoms: usize) -> usize {
+        (PAIR_SLOTS * blocks(atoms * LANES)).max(MOTION_SLOTS * blocks(atoms))
+    }
+
+    /// Forces over the lists.
+    pub(super) fn forces(&self, pairs: Pairs<'_>) -> Result<(), Error> {
+        let atoms = pairs.atoms as u32;
+        let mut launch = self.stream.launch_builder(&self.forces);
+        launch
+            .arg(pairs.at)
+            .arg(pairs.charges)
+            .arg(&pairs.lists.start)
+            .arg(&pairs.lists.count)
+            .arg(&pairs.lists.entries)
+            .arg(&atoms)
+            .arg(pairs.force)
+            .arg(&self.settings)
+            .arg(&self.uniforms);
+        // SAFETY: the arguments are those that dynamics.cu declares; the module's promise.
+        unsafe { launch.launch(shape(blocks(pairs.atoms * LANES))) }.map_err(started("forces"))?;
+        Ok(())
+    }
+
+    /// The same forces, and energy and virial of all pairs.
+    pub(super) fn interactions(
+        &self,
+        pairs: Pairs<'_>,
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let (atoms, blocks) = (pairs.atoms as u32, blocks(pairs.atoms * LANES));
+        let mut launch = self.stream.launch_builder(&self.interactions);
+        launch
+            .arg(pairs.at)
+            .arg(pairs.charges)
+            .arg(&pairs.lists.start)
+            .arg(&pairs.lists.count)
+            .arg(&pairs.lists.entries)
+            .arg(&atoms)
+            .arg(pairs.force)
+            .arg(&self.settings)
+            .arg(&self.uniforms)
+            .arg(&mut *partials);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(blocks)) }.map_err(started("interactions"))?;
+        self.total(partials, (blocks, PAIR_SLOTS), totals)
+    }
+
+    /// Kinetic energy and momentum.
+    pub(super) fn motion(
+        &self,
+        (velocity, types, atoms): (&CudaSlice<f64>, &CudaSlice<u32>, usize),
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let (count, blocks) = (atoms as u32, blocks(atoms));
+        let mut launch = self.stream.launch_builder(&self.motion);
+        launch
+            .arg(velocity)
+            .arg(types)
+            .arg(&count)
+            .arg(&self.masses)
+            .arg(&mut *partials);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(blocks)) }.map_err(started("motion"))?;
+        self.total(partials, (blocks, MOTION_SLOTS), totals)
+    }
+
+    /// Kicks, drifts, and gives the largest squared displacement since lists were built as the bits of
+    /// an `f32`.
+    pub(super) fn advance(
+        &self,
+        moving: Moving<'_>,
+        (kick, drift): (f64, f64),
+        moved: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Error> {
+        let atoms = moving.atoms as u32;
+        let mut launch = self.stream.launch_builder(&self.advance);
+        launch
+            .arg(moving.position)
+            .arg(moving.velocity)
+            .arg(moving.force)
+            .arg(moving.types)
+            .arg(moving.boxes)
+            .arg(moving.built)
+            .arg(moving.at)
+            .arg(&atoms)
+            .arg(&kick)
+            .arg(&drift)
+            .arg(&self.settings)
+            .arg(&self.masses)
+            .arg(moved);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(blocks(moving.atoms))) }.map_err(started("advance"))?;
+        Ok(())
+    }
+
+    /// Brings atoms into the box.
+    pub(super) fn enter(&self, entering: Entering<'_>) -> Result<(), Error> {
+        let atoms = entering.atoms as u32;
+        let mut launch = self.stream.launch_builder(&self.enter);
+        launch
+            .arg(entering.position)
+            .arg(entering.types)
+            .arg(&atoms)
+            .arg(&self.settings)
+            .arg(entering.boxes)
+            .arg(entering.at)
+            .arg(entering.built)
+            .arg(entering.placed);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(blocks(entering.atoms))) }.map_err(started("enter"))?;
+        Ok(())
+    }
+
+    fn total(
+        &self,
+        partials: &CudaSlice<f64>,
+        (blocks, slots): (usize, usize),
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let blocks = blocks as u32;
+        let mut launch = self.stream.launch_builder(&self.total);
+        launch.arg(partials).arg(&blocks).arg(totals);
+        // SAFETY: as above.
+        unsafe { launch.launch(shape(slots)) }.map_err(started("total"))?;
+        Ok(())
+    }
+}
+
+impl DeviceBox {
+    /// A straight box.
+    fn of(cell: &Cell, cutoff: f64) -> Self {
+        let length = cell.vectors().map(|vector| {
+            let vector = vector.unwrap_or_default();
+            vector[0] + vector[1] + vector[2]
+        });
+        let cutoff = cutoff as f32;
+        Self {
+            length,
+            single: length.map(|length| length as f32),
+            inverse: length.map(|length| {
+                if length > 0.0 {
+                    (1.0 / length) as f32
+                } else {
+                    0.0
+                }
+            }),
+            r2: cutoff * cutoff,
+        }
+    }
+}
+
+fn blocks(threads: usize) -> usize {
+    threads.div_ceil(THREADS).max(1)
+}
+
+fn shape(blocks: usize) -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (blocks as u32, 1, 1),
+        block_dim: (THREADS as u32, 1, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+/// What a failed start of a kernel is called.
+fn started(
+    kernel: &'static str,
+) -> impl Fn(nearfield::resident::cudarc::driver::DriverError) -> Error {
+    move |error| failed(&format!("starting kernel {kernel}"), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfield::{Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation};
+    use nearfield_gpu::{Arch, Compiler, Search};
+
+    #[test]
+    fn the_kernels_compile_for_every_kind_of_force_field() {
+        let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+        let compiler = match Compiler::find(&Search::from_env(), None) {
+            Ok(compiler) => compiler,
+            Err(error) => {
+                assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}");
+                return;
+            }
+        };
+        let one = Coefficients {
+            epsilon: 1.0,
+            sigma: 1.0,
+        };
+        for (types, truncation) in [(1, Truncation::Plain), (8, Truncation::ForceShift)] {
+            let types = vec![one; types];
+            let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, truncation);
+            let bare = ForceField::from(table.unwrap());
+            let charges = CutoffCoulomb::new(1.0, 2.5, Screening::ForceShift);
+            for field in [bare.clone(), bare.with_coulomb(charges)] {
+                let (program, uniforms) = program(&field).unwrap();
+                assert!(uniforms.len() <= MOST_UNIFORMS);
+                for arch in [75, 90, 120] {
+                    drop(compiler.compile(&program, Arch::new(arch)).unwrap());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What can go wrong, with the numbers and the culprit.
+
+use std::{io, path::PathBuf};
+
+/// Why a system could not be made, or a run had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is out of range.
+    #[error("{name} is {value}, but must be {wanted}")]
+    Setting {
+        /// Name of the setting.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        wanted: &'static str,
+    },
+    /// Arrays that belong together differ in length.
+    #[error("{found} {what} for {atoms} atoms: give one for each")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many were given.
+        found: usize,
+        /// How many atoms there are.
+        atoms: usize,
+    },
+    /// A number of an atom is NaN or infinite.
+    #[error("{what} of atom {atom} is {value:?}: it must be finite")]
+    NotFinite {
+        /// Position, velocity or charge.
+        what: &'static str,
+        /// Index of the atom.
+        atom: usize,
+        /// What was given.
+        value: Vec<f64>,
+    },
+    /// An atom of a kind that has no coefficients.
+    #[error("atom {atom} is of type {found}, but there are coefficients of {types} types")]
+    Type {
+        /// Index of the atom.
+        atom: usize,
+        /// Its type.
+        found: usize,
+        /// How many there are.
+        types: usize,
+    },
+    /// The box vectors span no volume.
+    #[error("the box vectors {0:?} span no volume")]
+    Flat([[f64; 3]; 3]),
+    /// The force on an atom is not finite: atoms are in one place, or a step was too long.
+    #[error(
+        "at step {step} the force on atom {atom} is {force:?}: atoms overlap; take a shorter time step, or another start"
+    )]
+    Overlap {
+        /// The step.
+        step: u64,
+        /// Number of the atom in the input.
+        atom: u32,
+        /// What was computed.
+        force: [f32; 3],
+    },
+    /// The energy is no longer a number: atoms overlap, or a step was too long.
+    #[error(
+        "at step {step} the total energy is {energy}: atoms overlap; take a shorter time step, or another start"
+    )]
+    Diverged {
+        /// The step.
+        step: u64,
+        /// What was added up.
+        energy: f64,
+    },
+    /// The neighbour engine refused.
+    #[error(transparent)]
+    Engine(#[from] nearfield::Error),
+    /// Coefficients that make no potential.
+    #[error(transparent)]
+    Coefficients(#[from] nearfield::CoefficientsError),
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file does not say what it should.
+    #[error("{}, {place}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Line or part of it.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Error {
+    /// For `map_err` of what was done with a file.
+    pub(crate) fn io(path: &std::path::Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            path: path.clone(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Energies and forces of a system, by the engine.
+
+use crate::{Error, ForceField, Options, System};
+use nearfield::{
+    Builder, Engine, Field, Interactions, ListKind, PairKernel, PointSetId, Positions, Precision,
+    Refresh, Sum, VerletLists,
+};
+
+/// What the pairs of a system add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Evaluation {
+    /// Energy of all pairs, each counted once.
+    pub energy: f64,
+    /// Virial of all pairs, −Σ r·dU/dr.
+    pub virial: f64,
+}
+
+/// Half the energy and half the virial of an atom's pairs, and the force on it.
+type OfAtom = (f32, f32, [f32; 3]);
+
+/// Finds pairs and evaluates a force field over them.
+///
+/// With a skin, lists are kept from call to call until atoms have moved too far; without one, every
+/// call finds the pairs anew and stores none.
+#[derive(Debug)]
+pub struct Evaluator {
+    search: Search,
+    set: PointSetId,
+    precision: Precision,
+    builds: u64,
+    room: Room,
+}
+
+/// Arrays that are kept from call to call.
+#[derive(Debug, Default)]
+struct Room {
+    single: Vec<[f32; 3]>,
+    double: Vec<[f64; 3]>,
+    types: Vec<f32>,
+    results: Vec<OfAtom>,
+}
+
+/// Where pairs come from; boxed, because engines are large.
+#[derive(Debug)]
+enum Search {
+    EveryTime(Box<Engine>),
+    Lists(Box<VerletLists>),
+}
+
+impl Evaluator {
+    /// An evaluator for systems like this one, in its box.
+    ///
+    /// # Errors
+    /// What the engine says about the cut-off, the box, the device and the positions, and
+    /// [`Error::Type`] and [`Error::Count`] for a system that the force field does not fit.
+    pub fn new(system: &System, field: &ForceField, options: &Options) -> Result<Self, Error> {
+        field.check(system)?;
+        let builder = options.builder(system.cell(), field.cutoff());
+        let mut room = Room::default();
+        let positions = room.positions(system, options.precision);
+        let (search, set) = Search::new(builder, options.skin, positions)?;
+        Ok(Self {
+            search,
+            set,
+            precision: options.precision,
+            builds: 0,
+            room,
+        })
+    }
+
+    /// Evaluates the pairs of a system, which must be the one that the evaluator was made for, atoms
+    /// having moved.
+    ///
+    /// # Errors
+    /// What the engine says about the positions, and [`Error::Overlap`] naming the first atom whose
+    /// force is not finite.
+    pub fn evaluate(&mut self, system: &System, field: &ForceField) -> Result<Evaluation, Error> {
+        self.update(system)?;
+        let Self { search, set, .. } = self;
+        let Room { types, results, .. } = &mut self.room;
+        results.resize(system.len(), OfAtom::default());
+        types.clear();
+        let table = &field.lennard_jones;
+        if let (None, Some(plain)) = (field.coulomb, table.plain()) {
+            search.run(*set, &Interactions(plain), &[], results)?;
+            return total(results, system);
+        }
+        types.extend(system.types.iter().map(|&kind| kind as f32));
+        let kinds = Field::from(&*types);
+        match field.coulomb {
+            None => search.run(*set, &Interactions(table), &[kinds], results)?,
+            Some(charges) => {
+                let kernel = Interactions(Sum(table, charges));
+                let fields = [kinds, Field::from(&system.charges)];
+                search.run(*set, &kernel, &fields, results)?;
+            }
+        }
+        total(results, system)
+    }
+
+    /// The forces of the last evaluation.
+    pub fn forces(&self) -> impl ExactSizeIterator<Item = [f32; 3]> + '_ {
+        self.room.results.iter().map(|(_, _, force)| *force)
+    }
+
+    /// Number of pairs within the cut-off, each counted once; of atoms as they were last evaluated.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn pairs(&self) -> Result<u64, Error> {
+        match &self.search {
+            Search::EveryTime(engine) => {
+                let counts = engine.count_neighbors(self.set, self.set)?;
+                Ok(counts.into_iter().map(u64::from).sum::<u64>() / 2)
+            }
+            Search::Lists(lists) => {
+                let mut pairs = 0;
+                lists.for_each_pair(self.set, self.set, |_, _, _| pairs += 1)?;
+                Ok(pairs)
+            }
+        }
+    }
+
+    /// How often pairs were looked for.
+    pub fn builds(&self) -> u64 {
+        self.builds
+    }
+
+    /// What the evaluation ran on.
+    pub fn device(&self) -> String {
+        match &self.search {
+            Search::EveryTime(engine) => engine.report().device.to_string(),
+            Search::Lists(lists) => lists.report().device.to_string(),
+        }
+    }
+
+    /// The order of the atoms that makes memory local, by where they were last looked for.
+    pub(crate) fn order(&self) -> Result<Vec<u32>, Error> {
+        let permutation = match &self.search {
+            Search::EveryTime(engine) => engine.z_sort(self.set)?,
+            Search::Lists(lists) => lists.z_sort(self.set)?,
+        };
+        Ok(permutation.order().to_vec())
+    }
+
+    fn update(&mut self, system: &System) -> Result<(), Error> {
+        let positions = self.room.positions(system, self.precision);
+        match &mut self.search {
+            Search::EveryTime(engine) => {
+                engine.update(self.set, positions)?;
+                self.builds += 1;
+            }
+            Search::Lists(lists) => {
+                lists.update(self.set, positions)?;
+                self.builds += u64::from(lists.refresh()? == Refresh::Rebuilt);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Search {
+    fn new(
+        builder: Builder,
+        skin: f32,
+        positions: Positions<'_>,
+    ) -> Result<(Self, PointSetId), Error> {
+        if skin > 0.0 {
+            let mut lists = VerletLists::new(builder.lists(ListKind::Half), skin)?;
+            let set = lists.add_point_set(positions)?;
+            return Ok((Self::Lists(Box::new(lists)), set));
+        }
+        let mut engine = builder.build()?;
+        let set = engine.add_point_set(positions)?;
+        Ok((Self::EveryTime(Box::new(engine)), set))
+    }
+
+    fn run<K: PairKernel<Output = OfAtom>>(
+        &self,
+        set: PointSetId,
+        kernel: &K,
+        fields: &[Field<'_>],
+        results: &mut [OfAtom],
+    ) -> Result<(), Error> {
+        let traversal = match self {
+            Self::EveryTime(engine) => engine.traverse(kernel, set, set),
+            Self::Lists(lists) => lists.traverse(kernel, set, set),
+        };
+        let traversal = traversal.target_fields(fields).source_fields(fields);
+        Ok(traversal.run_into(results)?)
+    }
+}
+
+impl Room {
+    /// Positions brought into the box, where their numbers are small.
+    fn positions(&mut self, system: &System, precision: Precision) -> Positions<'_> {
+        let wrapped = system.positions.iter().map(|&at| system.cell.wrap(at));
+        match precision {
+            Precision::Single => {
+                self.single.clear();
+                self.single.extend(wrapped.map(|at| at.map(|x| x as f32)));
+                Positions::from(&self.single)
+            }
+            Precision::Double => {
+                self.double.clear();
+                self.double.extend(wrapped);
+                Positions::from(&self.double)
+            }
+        }
+    }
+}
+
+fn total(results: &[OfAtom], system: &System) -> Result<Evaluation, Error> {
+    let mut sum = Evaluation::default();
+    for (atom, (energy, virial, force)) in results.iter().enumerate() {
+        if !force.iter().all(|x| x.is_finite()) {
+            return Err(Error::Overlap {
+                step: 0,
+                atom: system.ids[atom],
+                force: *force,
+            });
+        }
+        sum.energy += f64::from(*energy);
+        sum.virial += f64::from(*virial);
+    }
+    Ok(sum)
+}

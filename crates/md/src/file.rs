@@ -1,0 +1,234 @@
+//! Text files: configurations of the NIST reference calculations, and coefficients.
+
+use crate::{Cell, Error, System};
+use nearfield::{Coefficients, MOST_TYPES};
+use std::{fs, path::Path};
+
+/// Lines that say something, with their numbers.
+struct Lines<'a> {
+    path: &'a Path,
+    lines: Vec<(usize, &'a str)>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(path: &'a Path, text: &'a str) -> Self {
+        let said = |(number, line): (usize, &'a str)| {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            (!line.is_empty()).then_some((number + 1, line))
+        };
+        let lines = text.lines().enumerate().filter_map(said).collect();
+        Self { path, lines }
+    }
+
+    fn refuse(&self, line: usize, message: impl Into<String>) -> Error {
+        Error::File {
+            path: self.path.to_owned(),
+            place: format!("line {line}"),
+            message: message.into(),
+        }
+    }
+
+    /// All words of a line as numbers.
+    fn numbers(&self, (number, line): (usize, &str)) -> Result<Vec<f64>, Error> {
+        line.split_whitespace()
+            .map(|word| self.number(number, word))
+            .collect()
+    }
+
+    fn number(&self, line: usize, word: &str) -> Result<f64, Error> {
+        let found = word.parse();
+        found.map_err(|_| self.refuse(line, format!("'{word}' is not a number")))
+    }
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::io(path))
+}
+
+/// Reads atoms of one kind as the NIST reference calculations of the Lennard-Jones fluid have them:
+/// three box lengths, the number of atoms, then `index x y z` a line.
+///
+/// # Errors
+/// [`Error::Io`], and [`Error::File`] naming the line.
+pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
+    let path = path.as_ref();
+    let text = text(path)?;
+    let lines = Lines::of(path, &text);
+    let [first, second, rest @ ..] = &lines.lines[..] else {
+        return Err(lines.refuse(1, "there is no box and no number of atoms"));
+    };
+    let lengths = lines.numbers(*first)?;
+    let [x, y, z] = lengths[..] else {
+        let found = lengths.len();
+        return Err(lines.refuse(
+            first.0,
+            format!("{found} numbers instead of three box lengths"),
+        ));
+    };
+    let count: usize = second
+        .1
+        .parse()
+        .map_err(|_| lines.refuse(second.0, format!("'{}' is no number of atoms", second.1)))?;
+    if rest.len() != count {
+        let message = format!("{count} atoms, but {} lines of them", rest.len());
+        return Err(lines.refuse(second.0, message));
+    }
+    let position = |line: &(usize, &str)| {
+        let numbers = lines.numbers(*line)?;
+        match numbers[..] {
+            [_, x, y, z] => Ok([x, y, z]),
+            _ => Err(lines.refuse(
+                line.0,
+                format!("{} numbers instead of index x y z", numbers.len()),
+            )),
+        }
+    };
+    let positions = rest.iter().map(position).collect::<Result<_, _>>()?;
+    System::new(positions, Cell::lengths([Some(x), Some(y), Some(z)])?)
+}
+
+/// A file of coefficients. A line is a kind of atoms, `NAME EPSILON SIGMA [CHARGE [MASS]]`, or two
+/// kinds that are not to be mixed by rule, `NAME NAME EPSILON SIGMA`; `#` begins a comment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FieldFile {
+    /// Names of the kinds.
+    pub names: Vec<String>,
+    /// Coefficients of every kind.
+    pub types: Vec<Coefficients>,
+    /// Charge of every kind, 0 where the file says nothing.
+    pub charges: Vec<f32>,
+    /// Mass of every kind, 1 where the file says nothing.
+    pub masses: Vec<f64>,
+    /// Pairs of kinds with coefficients of their own.
+    pub pairs: Vec<(usize, usize, Coefficients)>,
+}
+
+impl FieldFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and [`Error::File`] naming the line.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let text = text(path)?;
+        let lines = Lines::of(path, &text);
+        let mut found = Self::default();
+        for &(number, line) in &lines.lines {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let is_number =
+                |at: usize| words.get(at).is_none_or(|word| word.parse::<f64>().is_ok());
+            match (words.len(), is_number(1)) {
+                (3..=5, true) => found.add(&lines, number, &words)?,
+                (4, false) => found.add_pair(&lines, number, &words)?,
+                _ => {
+                    let message =
+                        "a line is NAME EPSILON SIGMA [CHARGE [MASS]] or NAME NAME EPSILON SIGMA";
+                    return Err(lines.refuse(number, message));
+                }
+            }
+        }
+        match found.names.is_empty() {
+            true => Err(lines.refuse(1, "there are no coefficients")),
+            false => Ok(found),
+        }
+    }
+
+    /// The kind of a name.
+    pub fn kind(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    fn add(&mut self, lines: &Lines<'_>, number: usize, words: &[&str]) -> Result<(), Error> {
+        let name = words[0];
+        if self.kind(name).is_some() {
+            return Err(lines.refuse(number, format!("'{name}' has coefficients already")));
+        }
+        if self.names.len() == MOST_TYPES {
+            return Err(lines.refuse(number, format!("more than {MOST_TYPES} kinds of atoms")));
+        }
+        let value = |at: usize, other: f64| match words.get(at) {
+            Some(word) => lines.number(number, word),
+            None => Ok(other),
+        };
+        self.types.push(Coefficients {
+            epsilon: value(1, 0.0)?,
+            sigma: value(2, 0.0)?,
+        });
+        self.charges.push(value(3, 0.0)? as f32);
+        self.masses.push(value(4, 1.0)?);
+        self.names.push(name.to_owned());
+        Ok(())
+    }
+
+    fn add_pair(&mut self, lines: &Lines<'_>, number: usize, words: &[&str]) -> Result<(), Error> {
+        let kind = |name: &str| {
+            let message = format!("'{name}' is no kind named in a line before");
+            self.kind(name).ok_or_else(|| lines.refuse(number, message))
+        };
+        let of = Coefficients {
+            epsilon: lines.number(number, words[2])?,
+            sigma: lines.number(number, words[3])?,
+        };
+        let pair = (kind(words[0])?, kind(words[1])?, of);
+        self.pairs.push(pair);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a file with this text.
+    fn with_file<T>(text: &str, read: impl Fn(&Path) -> Result<T, Error>) -> Result<T, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.txt");
+        fs::write(&path, text).unwrap();
+        read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_configuration_has_a_box_a_count_and_as_many_lines() {
+        let read = |text| with_file(text, |path| read_nist(path));
+        let system = read(" 1.0 2.0 3.0\n 2\n 1 0.1 0.2 0.3\n 2 -1e0 0 0\n\n").unwrap();
+        assert_eq!(system.positions(), [[0.1, 0.2, 0.3], [-1.0, 0.0, 0.0]]);
+        assert_eq!(system.cell().volume(), Some(6.0));
+        for (text, message) in [
+            ("", "line 1: there is no box"),
+            ("1 2\n0\n", "line 1: 2 numbers instead of three"),
+            ("1 2 3\nmany\n", "line 2: 'many' is no number of atoms"),
+            ("1 2 3\n2\n1 0 0 0\n", "line 2: 2 atoms, but 1 lines"),
+            ("1 2 3\n1\n1 0 x 0\n", "line 3: 'x' is not a number"),
+            ("1 2 3\n1\n1 0 0\n", "line 3: 3 numbers instead of index"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn coefficients_are_of_kinds_and_of_pairs_of_them() {
+        let read = |text| with_file(text, |path| FieldFile::read(path));
+        let found =
+            read("# salt\nNa 0.1 2.0 1 22.99 # cation\nCl 0.2 4.0 -1\nAr 1 3\nNa Cl 0.5 2.5\n")
+                .unwrap();
+        assert_eq!(found.names, ["Na", "Cl", "Ar"]);
+        assert_eq!(found.charges, [1.0, -1.0, 0.0]);
+        assert_eq!(found.masses, [22.99, 1.0, 1.0]);
+        let own = Coefficients {
+            epsilon: 0.5,
+            sigma: 2.5,
+        };
+        assert_eq!(found.pairs, [(0, 1, own)]);
+        for (text, message) in [
+            ("# nothing\n", "no coefficients"),
+            ("Na 1\n", "line 1: a line is NAME"),
+            ("Na 1 2\nNa 1 2\n", "line 2: 'Na' has coefficients already"),
+            ("Na 1 2\nNa Cl 1 2\n", "line 2: 'Cl' is no kind"),
+            ("Na 1 two\n", "line 1: 'two' is not a number"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Molecular dynamics that embeds the Nearfield engine as a user would: Lennard-Jones atoms of up to
+//! eight kinds with cut-off charges, forces by Newton's third law, lists with a skin, velocity Verlet.
+//!
+//! ```
+//! use nearfield::{Coefficients, LennardJones, Mixing, Truncation};
+//! use nearfield_md::{Cell, ForceField, Options, Simulation, System};
+//!
+//! // A cubic crystal of argon, in units of its sigma, epsilon and mass.
+//! let side = 6;
+//! let positions = (0..side * side * side)
+//!     .map(|k| [k % side, k / side % side, k / side / side].map(|x| 1.1 * x as f64))
+//!     .collect();
+//! let mut system = System::new(positions, Cell::cube(1.1 * side as f64)?)?;
+//! system.heat(1.0, 7);
+//!
+//! let argon = Coefficients { epsilon: 1.0, sigma: 1.0 };
+//! let pairs = LennardJones::new(&[argon], Mixing::default(), &[], 2.5, Truncation::ForceShift)?;
+//! let options = Options { skin: 0.3, ..Options::default() };
+//! let mut simulation = Simulation::new(system, ForceField::from(pairs), options)?;
+//! let start = simulation.observe().total();
+//! for _ in 0..20 {
+//!     simulation.step(0.004)?;
+//! }
+//! let now = simulation.observe();
+//! assert!((now.total() - start).abs() < 1e-4 * now.kinetic);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Units and precision
+//!
+//! Whatever units the numbers are in, they must belong together: with σ, ε and the mass of an atom as
+//! units, times are in σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`; pairs are
+//! found and evaluated in `f32` from positions brought into the box, or found in `f64`
+//! ([`Options::precision`]), and energies of atoms are added up in `f64`.
+//!
+//! # Deterministic
+//!
+//! A run on the CPU gives the same bits whatever the number of threads, and so does one that
+//! [goes on](Checkpoint) from a checkpoint: lists are built anew wherever one is written.
+
+mod cell;
+mod checkpoint;
+mod device;
+mod error;
+mod evaluate;
+mod file;
+mod force_field;
+mod observe;
+mod simulation;
+mod system;
+mod trajectory;
+
+pub use cell::Cell;
+pub use checkpoint::Checkpoint;
+pub use device::DeviceSimulation;
+pub use error::Error;
+pub use evaluate::{Evaluation, Evaluator};
+pub use file::{FieldFile, read_nist};
+pub use force_field::ForceField;
+pub use observe::{Drift, Observation};
+pub use simulation::{Options, Simulation};
+pub use system::System;
+pub use trajectory::Trajectory;

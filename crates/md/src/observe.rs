@@ -1,0 +1,89 @@
+//! What a system is like at a moment, and how its energy changes that should not.
+
+/// A system at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Observation {
+    /// Steps since the start.
+    pub step: u64,
+    /// Time since the start.
+    pub time: f64,
+    /// Energy of all pairs.
+    pub potential: f64,
+    /// Σ m·v²/2.
+    pub kinetic: f64,
+    /// Virial of all pairs, −Σ r·dU/dr.
+    pub virial: f64,
+    /// 2K/(3N − 3), with k = 1.
+    pub temperature: f64,
+    /// Σ m·v.
+    pub momentum: [f64; 3],
+}
+
+impl Observation {
+    /// Potential and kinetic energy together.
+    pub fn total(&self) -> f64 {
+        self.potential + self.kinetic
+    }
+}
+
+/// How the total energy goes with time: a straight line through what was observed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Drift {
+    first: Option<(f64, f64)>,
+    count: f64,
+    time: f64,
+    energy: f64,
+    time_time: f64,
+    time_energy: f64,
+    most: f64,
+}
+
+impl Drift {
+    /// Takes an observation.
+    pub fn take(&mut self, seen: &Observation) {
+        let (time0, energy0) = *self.first.get_or_insert((seen.time, seen.total()));
+        // From the first on, so that large numbers do not swallow small changes.
+        let (time, energy) = (seen.time - time0, seen.total() - energy0);
+        self.count += 1.0;
+        self.time += time;
+        self.energy += energy;
+        self.time_time += time * time;
+        self.time_energy += time * energy;
+        self.most = self.most.max(energy.abs());
+    }
+
+    /// Energy per time by least squares; 0 before two moments were seen.
+    pub fn slope(&self) -> f64 {
+        let spread = self.count * self.time_time - self.time * self.time;
+        match spread > 0.0 {
+            true => (self.count * self.time_energy - self.time * self.energy) / spread,
+            false => 0.0,
+        }
+    }
+
+    /// The largest distance from the first energy.
+    pub fn most(&self) -> f64 {
+        self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drift_is_the_slope_through_what_was_seen() {
+        let mut drift = Drift::default();
+        assert_eq!(drift.slope(), 0.0);
+        for (step, wobble) in [1.0, -1.0, -1.0, 1.0].into_iter().enumerate() {
+            drift.take(&Observation {
+                time: 5.0 + step as f64,
+                potential: 1e6,
+                kinetic: 0.25 * step as f64 + 0.01 * wobble,
+                ..Observation::default()
+            });
+        }
+        assert!((drift.slope() - 0.25).abs() < 1e-9, "{}", drift.slope());
+        assert!((drift.most() - 0.75).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,84 @@
+//! Frames of a run as extended XYZ, which most viewers read.
+
+use crate::{Error, System};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+/// A file that frames are appended to: positions as they move on, velocities, and the number of every
+/// atom, in the order of those numbers.
+#[derive(Debug)]
+pub struct Trajectory {
+    path: PathBuf,
+    file: BufWriter<File>,
+    names: Vec<String>,
+}
+
+impl Trajectory {
+    /// A file whose frames name kinds of atoms like this; emptied, unless frames are to `follow` those
+    /// that are there.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(path: impl AsRef<Path>, names: Vec<String>, follow: bool) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let mut options = OpenOptions::new();
+        let options = match follow {
+            true => options.append(true).create(true),
+            false => options.write(true).create(true).truncate(true),
+        };
+        let file = options.open(path).map_err(Error::io(path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            names,
+        })
+    }
+
+    /// Appends a frame.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn frame(&mut self, system: &System, time: f64) -> Result<(), Error> {
+        let written = self.write(system, time);
+        written.map_err(Error::io(&self.path))
+    }
+
+    fn write(&mut self, system: &System, time: f64) -> io::Result<()> {
+        let (file, vectors) = (&mut self.file, system.cell.vectors());
+        writeln!(file, "{}", system.len())?;
+        let lattice: Vec<String> = vectors
+            .map(Option::unwrap_or_default)
+            .as_flattened()
+            .iter()
+            .map(f64::to_string)
+            .collect();
+        let periodic = vectors.map(|vector| if vector.is_some() { "T" } else { "F" });
+        if vectors.iter().any(Option::is_some) {
+            write!(
+                file,
+                "Lattice=\"{}\" pbc=\"{}\" ",
+                lattice.join(" "),
+                periodic.join(" ")
+            )?;
+        }
+        writeln!(
+            file,
+            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1 Time={time}"
+        )?;
+        let mut order: Vec<usize> = (0..system.len()).collect();
+        order.sort_unstable_by_key(|&atom| system.ids[atom]);
+        for atom in order {
+            let kind = system.types[atom] as usize;
+            let ([x, y, z], [u, v, w]) = (system.positions[atom], system.velocities[atom]);
+            match self.names.get(kind) {
+                Some(name) => write!(file, "{name}")?,
+                None => write!(file, "T{kind}")?,
+            }
+            writeln!(file, " {x} {y} {z} {u} {v} {w} {}", system.ids[atom])?;
+        }
+        file.flush()
+    }
+}

@@ -1,0 +1,154 @@
+//! A run whose atoms live on a GPU against the same on the host. Without a GPU the tests do nothing, or
+//! fail if `NEARFIELD_REQUIRE_GPU=1`.
+
+mod common;
+
+use common::{REDUCED, salt, with_skin};
+use nearfield::{Device, LennardJones, Mixing, Truncation};
+use nearfield_md::{DeviceSimulation, Error, Evaluator, ForceField, Options, Simulation, System};
+
+/// The host's side of every comparison.
+fn host(skin: f32) -> Options {
+    Options {
+        device: Device::Cpu,
+        ..with_skin(skin)
+    }
+}
+
+/// Starts on the first GPU; None where a test is to be skipped.
+fn on_gpu(system: &System, field: &ForceField, skin: f32) -> Option<DeviceSimulation> {
+    let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    match DeviceSimulation::new(system.clone(), field.clone(), &with_skin(skin), 0) {
+        Ok(simulation) => Some(simulation),
+        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
+        Err(error @ Error::Engine(nearfield::Error::DeviceUnavailable { .. })) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Force fields that take every path of the kernels.
+fn fields() -> Vec<ForceField> {
+    let (_, charged) = salt();
+    let table = |truncation| {
+        let table = LennardJones::new(&[REDUCED; 2], Mixing::default(), &[], 2.5, truncation);
+        ForceField::from(table.unwrap())
+    };
+    let one = LennardJones::new(
+        &[REDUCED],
+        Mixing::default(),
+        &[],
+        2.5,
+        Truncation::EnergyShift,
+    );
+    let one = ForceField::from(one.unwrap());
+    vec![
+        charged,
+        table(Truncation::ForceShift),
+        table(Truncation::Plain),
+        one,
+    ]
+}
+
+/// The system that a force field is for.
+fn system_of(field: usize) -> System {
+    let (mut system, _) = salt();
+    if field == 3 {
+        let atoms = system.len();
+        system = system.with_types(vec![0; atoms], vec![1.0]).unwrap();
+    }
+    system.heat(0.9, 17);
+    system
+}
+
+#[test]
+fn forces_energies_and_virials_are_those_of_the_host() {
+    for (number, field) in fields().into_iter().enumerate() {
+        let system = system_of(number);
+        let Some(mut run) = on_gpu(&system, &field, 0.3) else {
+            return;
+        };
+        let seen = run.observe().unwrap();
+        // In the order of the GPU.
+        let system = run.system().unwrap();
+        let mut evaluator = Evaluator::new(&system, &field, &host(0.0)).unwrap();
+        let expected = evaluator.evaluate(&system, &field).unwrap();
+        assert!((seen.potential - expected.energy).abs() < 1e-5 * expected.energy.abs());
+        assert!((seen.virial - expected.virial).abs() < 1e-4 * expected.energy.abs());
+        assert!((seen.temperature - 0.9).abs() < 1e-9);
+        let found = run.forces_now().unwrap();
+        let largest = found
+            .as_flattened()
+            .iter()
+            .fold(0.0f32, |most, f| most.max(f.abs()));
+        for (atom, (force, other)) in found.iter().zip(evaluator.forces()).enumerate() {
+            for axis in 0..3 {
+                let apart = (force[axis] - other[axis]).abs();
+                assert!(
+                    apart < 1e-5 * largest,
+                    "field {number}, atom {atom}: {force:?} {other:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_goes_where_the_host_goes_and_keeps_its_energy_through_many_builds() {
+    let (field, system) = (fields().swap_remove(0), system_of(0));
+    let Some(mut run) = on_gpu(&system, &field, 0.3) else {
+        return;
+    };
+    let mut other = Simulation::new(system, field, host(0.3)).unwrap();
+    for _ in 0..60 {
+        run.step(0.002).unwrap();
+        other.step(0.002).unwrap();
+    }
+    let by_id = |system: &System| {
+        let mut positions = vec![[0.0; 3]; system.len()];
+        for (id, position) in system.ids().iter().zip(system.positions()) {
+            positions[*id as usize] = *position;
+        }
+        positions
+    };
+    let (a, b) = (by_id(&run.system().unwrap()), by_id(other.system()));
+    let apart = |(a, b): (&f64, &f64)| (a - b).abs();
+    let farthest = a
+        .as_flattened()
+        .iter()
+        .zip(b.as_flattened())
+        .map(apart)
+        .fold(0.0, f64::max);
+    assert!(farthest < 1e-3, "{farthest}");
+    for _ in 0..2000 {
+        run.step(0.002).unwrap();
+        if run.steps() % 20 == 0 {
+            run.observe().unwrap();
+        }
+    }
+    let (seen, drift) = (run.observe().unwrap(), run.energy_drift());
+    assert!(run.builds() > 20, "{} builds", run.builds());
+    assert!(drift.most() < 2e-3 * seen.kinetic, "{drift:?} {seen:?}");
+    assert!(seen.momentum.iter().all(|p| p.abs() < 1e-3), "{seen:?}");
+}
+
+#[test]
+fn a_run_goes_on_from_a_checkpoint_on_either_side() {
+    let (field, system) = (fields().swap_remove(1), system_of(1));
+    let Some(mut run) = on_gpu(&system, &field, 0.3) else {
+        return;
+    };
+    for _ in 0..30 {
+        run.step(0.002).unwrap();
+    }
+    let saved = run.checkpoint().unwrap();
+    let total = run.observe().unwrap().total();
+    let again = DeviceSimulation::resume(saved.clone(), field.clone(), &with_skin(0.3), 0);
+    let mut again = again.unwrap();
+    assert_eq!(again.steps(), 30);
+    assert!((again.observe().unwrap().total() - total).abs() < 1e-6 * total.abs());
+    let there = Simulation::resume(saved, field, host(0.3)).unwrap();
+    assert!((there.look().total() - total).abs() < 1e-6 * total.abs());
+}

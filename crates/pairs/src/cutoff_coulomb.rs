@@ -1,0 +1,145 @@
+//! The Coulomb potential within a cut-off.
+
+use crate::{Cuda, PairPotential};
+use nearfield_kernels::pairs;
+
+/// What is done about the jump at the cut-off: energies are q·q·(1/r + a·r² + b·r + c).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Screening {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// Energies are 0 at the cut-off: 1/r − 1/c.
+    EnergyShift,
+    /// Energies and forces are 0 there: 1/r − 1/c + (r − c)/c².
+    ForceShift,
+    /// Beyond the cut-off is a medium of this relative permittivity, infinite for a conductor
+    /// (Barker & Watts 1973, DOI 10.1080/00268977300102101; Tironi et al. 1995,
+    /// DOI 10.1063/1.469273): 1/r + k·r² − c, k = (ε − 1)/((2ε + 1)·rc³), 0 at the cut-off.
+    ReactionField(f64),
+}
+
+/// Charges that act on each other within a cut-off.
+///
+/// Points: the charge. Neither the self terms of a reaction field nor pairs left out of it within
+/// molecules are accounted for: atoms here have no bonds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CutoffCoulomb {
+    constant: f32,
+    square: f32,
+    slope: f32,
+    offset: f32,
+    /// The same before they were rounded.
+    exact: [f64; 4],
+}
+
+impl CutoffCoulomb {
+    /// Charges with the energy `constant`·q·q/r, 1/(4πε₀) in the units in use.
+    pub fn new(constant: f64, cutoff: f64, screening: Screening) -> Self {
+        let (square, slope, offset) = Self::shifts(cutoff, screening);
+        Self {
+            constant: constant as f32,
+            square: (constant * square) as f32,
+            slope: (constant * slope) as f32,
+            offset: (constant * offset) as f32,
+            exact: [
+                constant,
+                constant * square,
+                constant * slope,
+                constant * offset,
+            ],
+        }
+    }
+
+    /// Energy and −r·dU/dr of two unit charges at a distance, in double precision.
+    pub fn at(&self, r: f64) -> (f64, f64) {
+        let [constant, square, slope, offset] = self.exact;
+        let (plain, bend, shift) = (constant / r, square * r * r, slope * r);
+        (plain + bend + shift + offset, plain - 2.0 * bend - shift)
+    }
+
+    /// a, b and c.
+    fn shifts(cutoff: f64, screening: Screening) -> (f64, f64, f64) {
+        let inverse = 1.0 / cutoff;
+        match screening {
+            Screening::Plain => (0.0, 0.0, 0.0),
+            Screening::EnergyShift => (0.0, 0.0, -inverse),
+            Screening::ForceShift => (0.0, inverse * inverse, -2.0 * inverse),
+            Screening::ReactionField(permittivity) => {
+                let share = match permittivity.is_infinite() {
+                    true => 0.5,
+                    false => (permittivity - 1.0) / (2.0 * permittivity + 1.0),
+                };
+                (share * inverse.powi(3), 0.0, -(1.0 + share) * inverse)
+            }
+        }
+    }
+}
+
+impl PairPotential for CutoffCoulomb {
+    type Point = f32;
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, a: f32, b: f32) -> (f32, f32) {
+        let r = d2.sqrt();
+        let inverse = 1.0 / d2;
+        let product = a * b;
+        // 1/r, by the inverse that other potentials need too.
+        let plain = self.constant * (r * inverse);
+        let bend = self.square * d2;
+        let shift = self.slope * r;
+        let energy = plain + (bend + (shift + self.offset));
+        let virial = plain - (2.0 * bend + shift);
+        (product * energy, product * (virial * inverse))
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let twin = Cuda::new("cutoff_coulomb.cuh", pairs::CUTOFF_COULOMB);
+        let uniforms = [self.constant, self.square, self.slope, self.offset];
+        Some(twin.function("cutoff_coulomb").uniforms(uniforms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shifted_energies_and_forces_vanish_at_the_cut_off() {
+        let at = |screening| {
+            let charges = CutoffCoulomb::new(2.0, 3.0, screening);
+            let (energy, over) = charges.evaluate(9.0, 1.5, -2.0);
+            (energy.abs() < 1e-5, over.abs() < 1e-5)
+        };
+        assert_eq!(at(Screening::Plain), (false, false));
+        assert_eq!(at(Screening::EnergyShift), (true, false));
+        assert_eq!(at(Screening::ForceShift), (true, true));
+        assert_eq!(at(Screening::ReactionField(78.0)), (true, false));
+        // A conductor leaves no field at its surface.
+        assert_eq!(at(Screening::ReactionField(f64::INFINITY)), (true, true));
+    }
+
+    #[test]
+    fn the_force_is_the_slope_of_the_energy() {
+        for screening in [
+            Screening::Plain,
+            Screening::EnergyShift,
+            Screening::ForceShift,
+            Screening::ReactionField(4.0),
+        ] {
+            let charges = CutoffCoulomb::new(1.0, 3.0, screening);
+            let energy = |r: f64| charges.at(r).0;
+            for r in [0.3, 1.0, 2.2, 2.9] {
+                let step = 1e-6;
+                let force = -(energy(r + step) - energy(r - step)) / (2.0 * step);
+                assert!((charges.at(r).1 / r - force).abs() < 1e-7 / (r * r));
+                let (found, over) = charges.evaluate((r * r) as f32, 1.0, 1.0);
+                assert!((f64::from(found) - energy(r)).abs() < 2e-6 / r);
+                assert!(
+                    (f64::from(over) * r - force).abs() < 1e-5 / (r * r),
+                    "{screening:?} {r}"
+                );
+            }
+        }
+    }
+}

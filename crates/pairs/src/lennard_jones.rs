@@ -1,0 +1,496 @@
+//! The Lennard-Jones potential, of one kind of atoms and of several.
+
+use crate::{Cuda, PairPotential};
+use nearfield_kernels::pairs;
+use std::f64::consts::PI;
+
+/// Kinds of atoms that a table of coefficients may hold.
+pub const MOST_TYPES: usize = 8;
+
+/// Entries of a table: a row per type.
+const ENTRIES: usize = MOST_TYPES * MOST_TYPES;
+
+/// What is done about the jump at the cut-off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Truncation {
+    /// Nothing: energies beyond the cut-off are left out, which
+    /// [`long_range`](LennardJones::long_range) makes up for on average.
+    #[default]
+    Plain,
+    /// Energies are shifted to be 0 at the cut-off; forces are the same.
+    EnergyShift,
+    /// Forces are shifted to be 0 at the cut-off, too: U(r) − U(c) − (r − c)·U′(c).
+    ForceShift,
+}
+
+/// How the coefficients of unlike atoms follow from those of like ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mixing {
+    /// σ = (σᵢ + σⱼ)/2 and ε = √(εᵢεⱼ) (Lorentz 1881, DOI 10.1002/andp.18812480110; Berthelot 1898).
+    #[default]
+    LorentzBerthelot,
+    /// σ = √(σᵢσⱼ) and ε = √(εᵢεⱼ).
+    Geometric,
+}
+
+/// The coefficients of a pair of atoms: U(r) = 4ε·((σ/r)¹² − (σ/r)⁶).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coefficients {
+    /// Depth of the well, an energy.
+    pub epsilon: f64,
+    /// Where the energy is 0, a distance.
+    pub sigma: f64,
+}
+
+/// A table that makes no potential.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CoefficientsError {
+    /// Too many kinds of atoms, or none.
+    #[error("{0} kinds of atoms; a table holds 1 to {MOST_TYPES}")]
+    Types(usize),
+    /// Coefficients that are not finite, or a σ that is not positive.
+    #[error(
+        "types {0} and {1}: epsilon {2} and sigma {3}; both must be finite, sigma positive and epsilon not negative"
+    )]
+    Value(usize, usize, f64, f64),
+    /// A cut-off that is not a positive number.
+    #[error("the cut-off {0} is not a positive number")]
+    Cutoff(f64),
+}
+
+/// Energy and virial that a truncated potential leaves out, if atoms beyond the cut-off are spread
+/// evenly.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LongRange {
+    /// Energy of all atoms together.
+    pub energy: f64,
+    /// Virial −Σ r·dU/dr of all atoms together.
+    pub virial: f64,
+}
+
+impl Mixing {
+    /// The coefficients of unlike atoms.
+    pub fn of(self, a: Coefficients, b: Coefficients) -> Coefficients {
+        Coefficients {
+            epsilon: (a.epsilon * b.epsilon).sqrt(),
+            sigma: match self {
+                Self::LorentzBerthelot => 0.5 * (a.sigma + b.sigma),
+                Self::Geometric => (a.sigma * b.sigma).sqrt(),
+            },
+        }
+    }
+}
+
+impl Coefficients {
+    /// U and −r·dU/dr at a distance, without a cut-off.
+    pub fn at(self, r: f64) -> (f64, f64) {
+        let s6 = (self.sigma / r).powi(6);
+        let well = 4.0 * self.epsilon * s6;
+        (well * (s6 - 1.0), 6.0 * well * (2.0 * s6 - 1.0))
+    }
+
+    /// The same with a cut-off, in double precision: what the lanes compute in single.
+    pub fn truncated(self, r: f64, cutoff: f64, truncation: Truncation) -> (f64, f64) {
+        let (energy, virial) = self.at(r);
+        let (offset, slope) = self.shifts(cutoff, truncation);
+        (energy + slope * r + offset, virial - slope * r)
+    }
+
+    /// What is added to the energy: an offset, and a slope times the distance.
+    fn shifts(self, cutoff: f64, truncation: Truncation) -> (f64, f64) {
+        let (energy, virial) = self.at(cutoff);
+        match truncation {
+            Truncation::Plain => (0.0, 0.0),
+            Truncation::EnergyShift => (-energy, 0.0),
+            Truncation::ForceShift => (-energy - virial, virial / cutoff),
+        }
+    }
+
+    fn check(self, a: usize, b: usize) -> Result<(), CoefficientsError> {
+        let good = self.epsilon.is_finite() && self.epsilon >= 0.0;
+        match good && self.sigma.is_finite() && self.sigma > 0.0 {
+            true => Ok(()),
+            false => Err(CoefficientsError::Value(a, b, self.epsilon, self.sigma)),
+        }
+    }
+}
+
+/// Atoms of one kind, truncated with energies shifted or not: the fewest operations per pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlainLennardJones {
+    sigma2: f32,
+    /// 4ε
+    well: f32,
+    offset: f32,
+}
+
+impl PlainLennardJones {
+    /// Atoms with these coefficients; energies are 0 at the cut-off where `shifted`.
+    ///
+    /// # Errors
+    /// [`CoefficientsError`].
+    pub fn new(of: Coefficients, cutoff: f64, shifted: bool) -> Result<Self, CoefficientsError> {
+        of.check(0, 0)?;
+        check_cutoff(cutoff)?;
+        let truncation = match shifted {
+            true => Truncation::EnergyShift,
+            false => Truncation::Plain,
+        };
+        Ok(Self {
+            sigma2: (of.sigma * of.sigma) as f32,
+            well: (4.0 * of.epsilon) as f32,
+            offset: of.shifts(cutoff, truncation).0 as f32,
+        })
+    }
+}
+
+impl PairPotential for PlainLennardJones {
+    type Point = ();
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, _: (), _: ()) -> (f32, f32) {
+        let inverse = 1.0 / d2;
+        let s2 = self.sigma2 * inverse;
+        let s6 = s2 * s2 * s2;
+        let well = self.well * s6;
+        let energy = well * (s6 - 1.0) + self.offset;
+        (energy, 6.0 * well * (2.0 * s6 - 1.0) * inverse)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let twin = Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES);
+        let uniforms = [self.sigma2, self.well, self.offset];
+        Some(twin.function("plain_lennard_jones").uniforms(uniforms))
+    }
+}
+
+/// Atoms of up to [`MOST_TYPES`] kinds by a table of coefficients, truncated in any way.
+///
+/// Points: the kind of the atom, a whole number below the number of types.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LennardJones {
+    types: usize,
+    /// For the long-range corrections, a row per type.
+    table: Vec<Coefficients>,
+    cutoff: f64,
+    truncation: Truncation,
+    /// What the lanes read, at `a * MOST_TYPES + b`.
+    sigma2: [f32; ENTRIES],
+    well: [f32; ENTRIES],
+    slope: [f32; ENTRIES],
+    offset: [f32; ENTRIES],
+}
+
+impl LennardJones {
+    /// Atoms of these kinds; the coefficients of unlike ones are mixed, but for the pairs of
+    /// `explicit`.
+    ///
+    /// # Errors
+    /// [`CoefficientsError`]; pairs of types that are not there are refused as too many types.
+    pub fn new(
+        types: &[Coefficients],
+        mixing: Mixing,
+        explicit: &[(usize, usize, Coefficients)],
+        cutoff: f64,
+        truncation: Truncation,
+    ) -> Result<Self, CoefficientsError> {
+        let count = types.len();
+        if count == 0 || count > MOST_TYPES {
+            return Err(CoefficientsError::Types(count));
+        }
+        check_cutoff(cutoff)?;
+        let pair = |k: usize| mixing.of(types[k / count], types[k % count]);
+        let mut table: Vec<_> = (0..count * count).map(pair).collect();
+        for (a, of) in types.iter().enumerate() {
+            // Not by way of a square root.
+            table[a * count + a] = *of;
+        }
+        for &(a, b, of) in explicit {
+            if a >= count || b >= count {
+                return Err(CoefficientsError::Types(a.max(b) + 1));
+            }
+            (table[a * count + b], table[b * count + a]) = (of, of);
+        }
+        let mut made = Self {
+            types: count,
+            table,
+            cutoff,
+            truncation,
+            sigma2: [0.0; ENTRIES],
+            well: [0.0; ENTRIES],
+            slope: [0.0; ENTRIES],
+            offset: [0.0; ENTRIES],
+        };
+        for a in 0..count {
+            for b in 0..count {
+                let of = made.coefficients(a, b);
+                of.check(a, b)?;
+                let (offset, slope) = of.shifts(cutoff, truncation);
+                let at = a * MOST_TYPES + b;
+                made.sigma2[at] = (of.sigma * of.sigma) as f32;
+                made.well[at] = (4.0 * of.epsilon) as f32;
+                (made.offset[at], made.slope[at]) = (offset as f32, slope as f32);
+            }
+        }
+        Ok(made)
+    }
+
+    /// Number of kinds.
+    pub fn types(&self) -> usize {
+        self.types
+    }
+
+    /// The cut-off, which should be the search radius.
+    pub fn cutoff(&self) -> f64 {
+        self.cutoff
+    }
+
+    /// What is done about the jump at the cut-off.
+    pub fn truncation(&self) -> Truncation {
+        self.truncation
+    }
+
+    /// The coefficients of two kinds, which must be below [`types`](Self::types).
+    pub fn coefficients(&self, a: usize, b: usize) -> Coefficients {
+        self.table[a * self.types + b]
+    }
+
+    /// The kernel with fewer operations that does the same, where there is one.
+    pub fn plain(&self) -> Option<PlainLennardJones> {
+        let shifted = match self.truncation {
+            Truncation::Plain => false,
+            Truncation::EnergyShift => true,
+            Truncation::ForceShift => return None,
+        };
+        match self.types {
+            1 => PlainLennardJones::new(self.coefficients(0, 0), self.cutoff, shifted).ok(),
+            _ => None,
+        }
+    }
+
+    /// What is left out beyond the cut-off for `counts` atoms of every kind in a volume, taken as
+    /// spread evenly there (Allen & Tildesley, Computer Simulation of Liquids, 2017, section 2.8):
+    /// 2π/V·Σ NₐN_b ∫ u r² dr and 2π/V·Σ NₐN_b ∫ −r u′ r² dr from the cut-off on. Nothing for shifted
+    /// potentials, which are what they are.
+    pub fn long_range(&self, counts: &[usize], volume: f64) -> LongRange {
+        let mut sum = LongRange::default();
+        if self.truncation != Truncation::Plain {
+            return sum;
+        }
+        for (a, &of_a) in counts.iter().enumerate().take(self.types) {
+            for (b, &of_b) in counts.iter().enumerate().take(self.types) {
+                let Coefficients { epsilon, sigma } = self.coefficients(a, b);
+                let pairs = 2.0 * PI / volume * of_a as f64 * of_b as f64;
+                let s3 = (sigma / self.cutoff).powi(3);
+                let (third, ninth) = (s3 / 3.0, s3.powi(3) / 9.0);
+                let well = 4.0 * epsilon * sigma.powi(3);
+                sum.energy += pairs * well * (ninth - third);
+                sum.virial += pairs * well * (12.0 * ninth - 6.0 * third);
+            }
+        }
+        sum
+    }
+
+    #[inline(always)]
+    fn entry(a: f32, b: f32) -> usize {
+        // Masked, so that no check of bounds stands in the way of vectors.
+        let row = a as i32 as usize & (MOST_TYPES - 1);
+        let column = b as i32 as usize & (MOST_TYPES - 1);
+        row * MOST_TYPES + column
+    }
+}
+
+impl PairPotential for LennardJones {
+    type Point = f32;
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, a: f32, b: f32) -> (f32, f32) {
+        let at = Self::entry(a, b);
+        let r = d2.sqrt();
+        let inverse = 1.0 / d2;
+        let s2 = self.sigma2[at] * inverse;
+        let s6 = s2 * s2 * s2;
+        let well = self.well[at] * s6;
+        let shift = self.slope[at] * r;
+        let energy = well * (s6 - 1.0) + (shift + self.offset[at]);
+        (energy, (6.0 * well * (2.0 * s6 - 1.0) - shift) * inverse)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let twin = Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES);
+        let mut uniforms = Vec::with_capacity(2 * self.types * (self.types + 1));
+        for high in 0..self.types {
+            for low in 0..=high {
+                let at = high * MOST_TYPES + low;
+                uniforms.extend([
+                    self.sigma2[at],
+                    self.well[at],
+                    self.slope[at],
+                    self.offset[at],
+                ]);
+            }
+        }
+        Some(twin.function("lennard_jones").uniforms(uniforms))
+    }
+}
+
+fn check_cutoff(cutoff: f64) -> Result<(), CoefficientsError> {
+    match cutoff.is_finite() && cutoff > 0.0 {
+        true => Ok(()),
+        false => Err(CoefficientsError::Cutoff(cutoff)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARGON: Coefficients = Coefficients {
+        epsilon: 0.7,
+        sigma: 1.1,
+    };
+
+    fn table(truncation: Truncation) -> LennardJones {
+        let other = Coefficients {
+            epsilon: 1.3,
+            sigma: 0.9,
+        };
+        LennardJones::new(&[ARGON, other], Mixing::default(), &[], 2.5, truncation).unwrap()
+    }
+
+    #[test]
+    fn what_is_added_at_the_cut_off_makes_it_continuous() {
+        for (truncation, energy, virial) in [
+            (Truncation::Plain, false, false),
+            (Truncation::EnergyShift, true, false),
+            (Truncation::ForceShift, true, true),
+        ] {
+            let (u, w) = ARGON.truncated(2.5, 2.5, truncation);
+            assert_eq!(u.abs() < 1e-15, energy, "{truncation:?}: {u}");
+            assert_eq!(w.abs() < 1e-14, virial, "{truncation:?}: {w}");
+        }
+    }
+
+    #[test]
+    fn the_force_is_the_slope_of_the_energy_and_single_precision_is_near() {
+        for truncation in [
+            Truncation::Plain,
+            Truncation::EnergyShift,
+            Truncation::ForceShift,
+        ] {
+            let potential = table(truncation);
+            for (a, b) in [(0, 0), (0, 1), (1, 1)] {
+                let of = potential.coefficients(a, b);
+                for r in [0.85, 1.0, 1.23, 1.7, 2.4] {
+                    let energy = |r: f64| of.truncated(r, 2.5, truncation).0;
+                    let step = 1e-6;
+                    let slope = (energy(r + step) - energy(r - step)) / (2.0 * step);
+                    let (u, w) = of.truncated(r, 2.5, truncation);
+                    assert!(
+                        (w / r + slope).abs() < 1e-6 * (1.0 + w.abs()),
+                        "{r} {w} {slope}"
+                    );
+                    let (single, over) = potential.evaluate((r * r) as f32, a as f32, b as f32);
+                    // Two terms that nearly cancel out: rounding counts against either.
+                    let size = 4.0 * of.epsilon * (of.sigma / r).powi(6) * 1.5;
+                    assert!((f64::from(single) - u).abs() < 4e-6 * size.max(1.0));
+                    assert!((f64::from(over) * r * r - w).abs() < 4e-5 * size.max(1.0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_plain_kernel_is_the_table_of_one_type() {
+        for truncation in [Truncation::Plain, Truncation::EnergyShift] {
+            let table =
+                LennardJones::new(&[ARGON], Mixing::default(), &[], 2.5, truncation).unwrap();
+            let plain = table.plain().unwrap();
+            for d2 in [0.8f32, 1.3, 2.9, 6.2] {
+                assert_eq!(plain.evaluate(d2, (), ()), table.evaluate(d2, 0.0, 0.0));
+            }
+        }
+        assert_eq!(table(Truncation::Plain).plain(), None);
+    }
+
+    #[test]
+    fn unlike_atoms_are_mixed_unless_they_are_told() {
+        let types = [
+            Coefficients {
+                epsilon: 1.0,
+                sigma: 1.0,
+            },
+            Coefficients {
+                epsilon: 4.0,
+                sigma: 4.0,
+            },
+        ];
+        let told = Coefficients {
+            epsilon: 0.5,
+            sigma: 2.0,
+        };
+        let of = |mixing, explicit: &[_]| {
+            let table = LennardJones::new(&types, mixing, explicit, 9.0, Truncation::Plain);
+            let table = table.unwrap();
+            assert_eq!(table.coefficients(0, 1), table.coefficients(1, 0));
+            table.coefficients(1, 0)
+        };
+        assert_eq!(
+            of(Mixing::LorentzBerthelot, &[]),
+            Coefficients {
+                epsilon: 2.0,
+                sigma: 2.5
+            }
+        );
+        assert_eq!(
+            of(Mixing::Geometric, &[]),
+            Coefficients {
+                epsilon: 2.0,
+                sigma: 2.0
+            }
+        );
+        assert_eq!(of(Mixing::Geometric, &[(0, 1, told)]), told);
+    }
+
+    #[test]
+    fn tables_that_make_no_sense_are_refused_by_name() {
+        let make = |types: &[Coefficients], explicit: &[_], cutoff| {
+            LennardJones::new(
+                types,
+                Mixing::default(),
+                explicit,
+                cutoff,
+                Truncation::Plain,
+            )
+            .unwrap_err()
+            .to_string()
+        };
+        assert!(make(&[], &[], 2.5).starts_with("0 kinds"));
+        assert!(make(&[ARGON; 9], &[], 2.5).starts_with("9 kinds"));
+        assert!(make(&[ARGON], &[(0, 3, ARGON)], 2.5).starts_with("4 kinds"));
+        assert!(make(&[ARGON], &[], f64::NAN).contains("cut-off NaN"));
+        let flat = Coefficients {
+            sigma: 0.0,
+            ..ARGON
+        };
+        assert!(make(&[ARGON, flat], &[(0, 1, ARGON)], 2.5).contains("types 1 and 1"));
+    }
+
+    #[test]
+    fn the_correction_of_a_mixture_of_equals_is_that_of_one_kind() {
+        let of = |types: &[Coefficients], counts: &[usize]| {
+            let table = LennardJones::new(types, Mixing::default(), &[], 3.0, Truncation::Plain);
+            table.unwrap().long_range(counts, 1000.0)
+        };
+        let reduced = Coefficients {
+            epsilon: 1.0,
+            sigma: 1.0,
+        };
+        let one = of(&[reduced], &[800]);
+        // The value of the NIST reference calculations.
+        assert!((one.energy + 198.49).abs() < 0.005, "{}", one.energy);
+        let mixed = of(&[reduced; 2], &[300, 500]);
+        assert!((one.energy - mixed.energy).abs() < 1e-9);
+        assert!((one.virial - mixed.virial).abs() < 1e-9);
+    }
+}

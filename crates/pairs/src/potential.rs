@@ -1,0 +1,181 @@
+//! Forces between points that depend on their distance alone, and the kernels made of them.
+//!
+//! A potential is written once, as energy and force of a pair; [`Interactions`] and [`Forces`] make
+//! pair kernels of it that evaluate every pair once for both points, and [`Sum`] adds two.
+
+use crate::{Channels, Cuda, Pair, PairKernel};
+use std::borrow::Cow;
+
+/// A pair potential U(r): the same whichever point of a pair asks.
+pub trait PairPotential: Sync {
+    /// What is read per point, such as a charge.
+    type Point: Channels;
+
+    /// Energy U and −(dU/dr)/r of a pair at squared distance `d2`: positive where points repel.
+    ///
+    /// Must not change when `a` and `b` change places. Mark it `#[inline(always)]` and write it as
+    /// [`PairKernel::pair`] asks: it is evaluated for candidates beyond the radius too.
+    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32);
+
+    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU lane. The text defines
+    ///
+    /// ```cuda
+    /// void NAME(const float* uniform, float d2, const float* a, const float* b,
+    ///           float& energy, float& over);
+    /// ```
+    ///
+    /// under the name that [`Cuda::function`] says, with all names in it its own: texts of several
+    /// potentials may be compiled together.
+    fn cuda(&self) -> Option<Cuda> {
+        None
+    }
+}
+
+impl<P: PairPotential> PairPotential for &P {
+    type Point = P::Point;
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32) {
+        P::evaluate(self, d2, a, b)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        P::cuda(self)
+    }
+}
+
+/// Two potentials added up. Points have the channels of the first, then those of the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sum<A, B>(pub A, pub B);
+
+impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
+    type Point = (A::Point, B::Point);
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32) {
+        let (energy, over) = self.0.evaluate(d2, a.0, b.0);
+        let (more, more_over) = self.1.evaluate(d2, a.1, b.1);
+        (energy + more, over + more_over)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let (first, second) = (self.0.cuda()?, self.1.cuda()?);
+        let function = format!("sum_of_{}_and_{}", first.function, second.function);
+        let (channels, uniforms) = (A::Point::COUNT, first.uniforms.len());
+        // One text may define both.
+        let other = match first.text == second.text {
+            true => "",
+            false => &second.text,
+        };
+        let text = format!(
+            "{}\n{other}\n\
+             void {function}(const float* u, float d2, const float* a, const float* b, float& energy, float& over) {{\n\
+             \x20   float more, more_over;\n\
+             \x20   {}(u, d2, a, b, energy, over);\n\
+             \x20   {}(u + {uniforms}, d2, a + {channels}, b + {channels}, more, more_over);\n\
+             \x20   energy += more;\n\
+             \x20   over += more_over;\n\
+             }}\n",
+            first.text, first.function, second.function,
+        );
+        let uniforms = [first.uniforms, second.uniforms].concat();
+        let name = format!("{} + {}", first.name, second.name);
+        Some(Cuda::new(name, text).function(function).uniforms(uniforms))
+    }
+}
+
+/// Energy, virial and force on every point.
+///
+/// Output: half the energy of each of its pairs, half their virial −r·dU/dr, and the force (3). Sums
+/// over all points are thus those over all pairs, each counted once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interactions<P>(pub P);
+
+impl<P: PairPotential> PairKernel for Interactions<P> {
+    type Target = P::Point;
+    type Source = P::Point;
+    type Output = (f32, f32, [f32; 3]);
+
+    #[inline(always)]
+    fn pair(&self, pair: Pair, target: P::Point, source: P::Point) -> Self::Output {
+        let (energy, over) = self.0.evaluate(pair.d2, target, source);
+        (0.5 * energy, 0.5 * over * pair.d2, force(pair, over))
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let body = "r[0] = 0.5f * energy;\n    r[1] = 0.5f * over * p.d2;\n    \
+                    for (int axis = 0; axis < 3; axis++) r[2 + axis] = -over * p.d[axis];";
+        Some(kernel_of(self.0.cuda()?, body))
+    }
+
+    const MUTUAL: bool = true;
+
+    #[inline(always)]
+    fn mutual(
+        &self,
+        pair: Pair,
+        (target, _): (P::Point, P::Point),
+        (_, source): (P::Point, P::Point),
+    ) -> (Self::Output, Self::Output) {
+        let (energy, virial, [x, y, z]) = self.pair(pair, target, source);
+        ((energy, virial, [x, y, z]), (energy, virial, [-x, -y, -z]))
+    }
+}
+
+/// The force on every point, for steps that ask for nothing else.
+///
+/// Output: the force (3), the same bits as that of [`Interactions`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forces<P>(pub P);
+
+impl<P: PairPotential> PairKernel for Forces<P> {
+    type Target = P::Point;
+    type Source = P::Point;
+    type Output = [f32; 3];
+
+    #[inline(always)]
+    fn pair(&self, pair: Pair, target: P::Point, source: P::Point) -> [f32; 3] {
+        force(pair, self.0.evaluate(pair.d2, target, source).1)
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let body = "for (int axis = 0; axis < 3; axis++) r[axis] = -over * p.d[axis];";
+        Some(kernel_of(self.0.cuda()?, body))
+    }
+
+    const MUTUAL: bool = true;
+
+    #[inline(always)]
+    fn mutual(
+        &self,
+        pair: Pair,
+        (target, _): (P::Point, P::Point),
+        (_, source): (P::Point, P::Point),
+    ) -> ([f32; 3], [f32; 3]) {
+        let [x, y, z] = self.pair(pair, target, source);
+        ([x, y, z], [-x, -y, -z])
+    }
+}
+
+/// The force on the target: away from the source where they repel.
+#[inline(always)]
+fn force(pair: Pair, over: f32) -> [f32; 3] {
+    let [x, y, z] = pair.d;
+    [-over * x, -over * y, -over * z]
+}
+
+/// The text of a potential made a pair kernel that does `body` with `energy`, `over` and the pair.
+fn kernel_of(potential: Cuda, body: &str) -> Cuda {
+    let text = format!(
+        "{}\nvoid pair_of_{function}(const float* u, const Pair& p, const float* t, const float* s, float* r) {{\n    \
+         float energy, over;\n    {function}(u, p.d2, t, s, energy, over);\n    {body}\n}}\n",
+        potential.text,
+        function = potential.function,
+    );
+    Cuda {
+        name: potential.name,
+        text: Cow::Owned(text),
+        function: Cow::Owned(format!("pair_of_{}", potential.function)),
+        uniforms: potential.uniforms,
+    }
+}

@@ -1,0 +1,161 @@
+//! A force by powers of the distance, which stays finite.
+
+use crate::{Cuda, PairPotential};
+use nearfield_kernels::pairs;
+
+/// Exponents are below this.
+const MOST_EXPONENT: u32 = 64;
+
+/// The pair force c₁/r² + (c₂/r)ⁿ, positive where points repel; nearer than a floor it is that at
+/// the floor. The energy is 0 at infinity.
+///
+/// Points: nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PowerLaw {
+    c1: f32,
+    c2: f32,
+    exponent: u32,
+    floor: f32,
+    floor2: f32,
+}
+
+/// Numbers that make no force.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum PowerLawError {
+    /// An exponent that is too small or too large.
+    #[error("the exponent {0} is not in 2 to 63")]
+    Exponent(u32),
+    /// A floor that is not positive.
+    #[error("the floor {0} is not a positive distance")]
+    Floor(f32),
+    /// Coefficients that are not finite.
+    #[error("the coefficients {0} and {1} are not finite")]
+    Coefficients(f32, f32),
+}
+
+impl PowerLaw {
+    /// A force with these coefficients, exponent n from 2 to 63, and the distance below which it
+    /// no longer grows.
+    ///
+    /// # Errors
+    /// [`PowerLawError`].
+    pub fn new(c1: f32, c2: f32, exponent: u32, floor: f32) -> Result<Self, PowerLawError> {
+        if !(2..MOST_EXPONENT).contains(&exponent) {
+            return Err(PowerLawError::Exponent(exponent));
+        }
+        if !(floor.is_finite() && floor > 0.0) {
+            return Err(PowerLawError::Floor(floor));
+        }
+        if !(c1.is_finite() && c2.is_finite()) {
+            return Err(PowerLawError::Coefficients(c1, c2));
+        }
+        Ok(Self {
+            c1,
+            c2,
+            exponent,
+            floor,
+            floor2: floor * floor,
+        })
+    }
+
+    /// The force at a distance in double precision, and the energy.
+    pub fn at(&self, r: f64) -> (f64, f64) {
+        let floor = f64::from(self.floor);
+        let far = r.max(floor);
+        let (c1, c2) = (f64::from(self.c1), f64::from(self.c2));
+        let power = (c2 / far).powi(self.exponent as i32);
+        let force = c1 / (far * far) + power;
+        let energy = c1 / far + power * far / f64::from(self.exponent - 1);
+        (force, energy + force * (far - r))
+    }
+}
+
+impl PairPotential for PowerLaw {
+    type Point = ();
+
+    #[inline(always)]
+    fn evaluate(&self, d2: f32, _: (), _: ()) -> (f32, f32) {
+        let r = d2.sqrt();
+        let far = d2.max(self.floor2).sqrt();
+        let inverse = 1.0 / far;
+        let ratio = self.c2 * inverse;
+        // All six squarings whatever the exponent: no loop stands in the way of vectors.
+        let (mut power, mut square) = (1.0f32, ratio);
+        for bit in 0..6 {
+            power *= match self.exponent >> bit & 1 {
+                1 => square,
+                _ => 1.0,
+            };
+            square *= square;
+        }
+        let coulomb = self.c1 * inverse;
+        let force = coulomb * inverse + power;
+        let energy = coulomb + power * far * self.inverse_less_one();
+        // At distance 0 there is no direction, and d is 0 as well.
+        (energy + force * (far - r), force / r.max(far * 1e-12))
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let twin = Cuda::new("power_law.cuh", pairs::POWER_LAW);
+        let exponent = self.exponent as f32;
+        let uniforms = [
+            self.c1,
+            self.c2,
+            exponent,
+            self.floor2,
+            self.inverse_less_one(),
+        ];
+        Some(twin.function("power_law").uniforms(uniforms))
+    }
+}
+
+impl PowerLaw {
+    #[inline(always)]
+    fn inverse_less_one(&self) -> f32 {
+        1.0 / (self.exponent - 1) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_precision_follows_the_formula_on_both_sides_of_the_floor() {
+        for exponent in [2, 3, 7, 12] {
+            let law = PowerLaw::new(0.7, 0.9, exponent, 0.25).unwrap();
+            for r in [0.01, 0.2, 0.25, 0.4, 1.0, 3.0] {
+                let (force, energy) = law.at(r);
+                let (found, over) = law.evaluate((r * r) as f32, (), ());
+                assert!(
+                    (f64::from(found) - energy).abs() < 4e-6 * energy.abs(),
+                    "{exponent} {r}"
+                );
+                assert!(
+                    (f64::from(over) * r - force).abs() < 4e-6 * force,
+                    "{exponent} {r}"
+                );
+                let step = 1e-6;
+                let slope = (law.at(r + step).1 - law.at(r - step).1) / (2.0 * step);
+                assert!((slope + force).abs() < 1e-3 * force, "{exponent} {r}");
+            }
+        }
+    }
+
+    #[test]
+    fn points_in_one_place_do_not_push_each_other_and_have_a_finite_energy() {
+        let law = PowerLaw::new(1.0, 1.0, 12, 0.5).unwrap();
+        let (energy, over) = law.evaluate(0.0, (), ());
+        assert!(energy.is_finite());
+        assert_eq!(over * 0.0, 0.0, "whatever the direction");
+    }
+
+    #[test]
+    fn numbers_that_make_no_force_are_refused() {
+        let refused = |c1, c2, n, floor| PowerLaw::new(c1, c2, n, floor).unwrap_err().to_string();
+        assert!(refused(1.0, 1.0, 1, 0.1).contains("exponent 1"));
+        assert!(refused(1.0, 1.0, 64, 0.1).contains("exponent 64"));
+        assert!(refused(1.0, 1.0, 2, 0.0).contains("floor 0"));
+        assert!(refused(f32::NAN, 1.0, 2, 0.1).contains("NaN"));
+    }
+}

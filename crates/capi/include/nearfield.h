@@ -268,7 +268,7 @@ typedef struct {
    */
   size_t target_count;
   /*
-   The pairs of target number k are offsets[k] to offsets[k + 1] - 1; one element more than
+   The pairs of target number k are `offsets[k]` to `offsets[k + 1] - 1`; one element more than
    there are targets.
    */
   const uint32_t *offsets;
@@ -530,7 +530,7 @@ typedef struct {
  void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
            float* result);
 
- where pair.d[3] is the displacement from target to source and pair.d2 its square.
+ where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
  */
 typedef struct {
   /*

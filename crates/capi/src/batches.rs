@@ -17,7 +17,7 @@ pub struct NfBatch {
     pub targets: *const u32,
     /// Number of targets.
     pub target_count: usize,
-    /// The pairs of target number k are offsets[k] to offsets[k + 1] - 1; one element more than
+    /// The pairs of target number k are `offsets[k]` to `offsets[k + 1] - 1`; one element more than
     /// there are targets.
     pub offsets: *const u32,
     /// Of every pair the source, by its index in its set; once per periodic image.

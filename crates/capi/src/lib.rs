@@ -4,11 +4,11 @@
 //! The header `include/nearfield.h` is made from this crate and holds the rules for callers;
 //! `docs/embedding.md` tells how to build against it. Inside, three facts carry everything:
 //!
-//! * Handles are names in a [table](handle), never addresses, so that whatever a caller passes can
+//! * Handles are names in a table (`handle`), never addresses, so that whatever a caller passes can
 //!   be looked up and refused.
-//! * Every function runs through [`call`], which catches panics, keeps the text of failures and lets
+//! * Every function runs through `call`, which catches panics, keeps the text of failures and lets
 //!   nobody change what another thread is using.
-//! * Pointers of the caller become slices in one place, [`args`], which checks what can be checked.
+//! * Pointers of the caller become slices in one place, `args`, which checks what can be checked.
 //!   What cannot, that they point to so many elements and that nobody writes to them meanwhile, is
 //!   the caller's promise: it is the `# Safety` of every function here.
 

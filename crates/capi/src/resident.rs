@@ -101,7 +101,7 @@ pub enum NfReduce {
 /// void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
 ///           float* result);
 ///
-/// where pair.d[3] is the displacement from target to source and pair.d2 its square.
+/// where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceKernel {

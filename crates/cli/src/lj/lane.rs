@@ -131,7 +131,8 @@ impl Run {
 
     pub(super) fn long_range(&mut self) -> Result<LongRange, Error> {
         let field = self.field();
-        Ok(field.long_range(&self.system()?))
+        let system = self.system()?;
+        Ok(field.long_range(&system))
     }
 
     /// Number of pairs within the cut-off, each counted once.

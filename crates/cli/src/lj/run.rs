@@ -161,7 +161,8 @@ impl Files {
 
     fn observe(&mut self, simulation: &mut Run) -> Result<(), Failure> {
         let seen = simulation.observe()?;
-        self.trajectory.frame(&simulation.system()?, seen.time)?;
+        let system = simulation.system()?;
+        self.trajectory.frame(&system, seen.time)?;
         let Observation {
             step,
             time,

@@ -16,8 +16,9 @@ all_pairs_sources(const Real* at, const Real* weights, u32 count, Source<Real>* 
     if (n < count) sources[n] = {at[3 * n], at[3 * n + 1], at[3 * n + 2], weights[n]};
 }
 
+// Without the second bound the compiler keeps to 128 registers, which several targets do not fit.
 #define NF_POINTS(NAME, OP, PER)                                                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                          \
     NAME(const Real* at, u32 targets, const Source<Real>* sources, u32 count, Real softening2, Real* results) { \
         NF_SHARED;                                                                                    \
         sum_at_points<Real, OP<Real, NF_EXACT>, PER>(at, targets, sources, count, softening2, results, staged); \

@@ -174,7 +174,7 @@ mod tests {
     fn squares_that_overflow_are_refused_and_f64_holds_them() {
         let far = [[0.0, 0.0, 0.0], [3e20, 0.0, 0.0]];
         let mut sums = Engine::all_pairs().device(Device::Cpu).build().unwrap();
-        let pull = sums.gravity(&far, &[1e41, 9e40], 0.0).unwrap();
+        let pull: Vec<[f64; 3]> = sums.gravity(&far, &[1e41, 9e40], 0.0).unwrap();
         assert!((pull[0][0] - 1.0).abs() < 1e-12, "{pull:?}");
         let single = far.map(|x| x.map(|x: f64| x as f32));
         let error = sums

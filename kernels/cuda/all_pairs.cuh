@@ -5,7 +5,8 @@
 //
 // What is summed, and in which order, stands with nearfield_pairs::PairSum; in the exact form the
 // bits are those of the CPU lane. Whether a source lies on a target is not asked for every pair: it
-// makes the sum of a tile NaN or infinite, and such a tile is done again with the question.
+// makes the sum of a tile NaN or infinite, and such a tile is done again with the question. Where roots
+// are guessed, tiles with sources on the row are done with the question from the start.
 #pragma once
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -119,6 +120,7 @@ template <class T, bool EXACT> struct Pull {
 // PER targets of a thread that lie anywhere.
 template <class T, class Op, int PER> struct PointTargets {
     static constexpr int COUNT = PER;
+    static constexpr bool GUESSES = false;
     T x[PER], y[PER], z[PER];
     T softening2;
 
@@ -139,6 +141,7 @@ template <class T, class Op, int PER> struct PointTargets {
 // unit, which is otherwise what everything waits for.
 template <class T, class Op, int PER, int GUESSED> struct RowTargets {
     static constexpr int COUNT = PER;
+    static constexpr bool GUESSES = GUESSED > 0;
     T x[PER];
     T y, z;
     T softening2;
@@ -197,15 +200,20 @@ __device__ __forceinline__ void visit_all(const Targets& targets, const Source<T
     for (u32 first = 0; first < count; first += STAGED_TILES * TILE) {
         const u32 tiles = min(STAGED_TILES, (count - first + TILE - 1) / TILE);
         __syncthreads();
-        bool alike = true;
+        // A guessed root of 0 is finite, so nothing would show that a source lies on a target: sources
+        // that may, those on the row itself, are found here.
+        bool alike = true, apart = true;
         const T weight = sources[first].w;
         for (u32 n = threadIdx.x; n < tiles * TILE; n += blockDim.x) {
             Source<T> source = {Numbers<T>::NOWHERE, Numbers<T>::NOWHERE, Numbers<T>::NOWHERE, T(0)};
             if (first + n < count) source = sources[first + n];
             if (source.w != weight) alike = false;
-            staged[n] = targets.staged(source);
+            source = targets.staged(source);
+            if (Targets::GUESSES && source.y < Numbers<T>::LEAST_NORMAL) apart = false;
+            staged[n] = source;
         }
         alike = __syncthreads_and(alike) && Op::FACTORS;
+        if (Targets::GUESSES) apart = __syncthreads_and(apart);
         for (u32 tile = 0; tile < tiles; tile++) {
             T sums[N][C];
             const Source<T>* const of_tile = staged + tile * TILE;
@@ -218,8 +226,8 @@ __device__ __forceinline__ void visit_all(const Targets& targets, const Source<T
                 }
             }
             if (!alike) {
-                visit_tile<T, Op, Targets, false, false>(targets, of_tile, sums);
-                if (!all_finite(sums)) visit_tile<T, Op, Targets, true, false>(targets, of_tile, sums);
+                if (apart) visit_tile<T, Op, Targets, false, false>(targets, of_tile, sums);
+                if (!apart || !all_finite(sums)) visit_tile<T, Op, Targets, true, false>(targets, of_tile, sums);
             }
             // Kahan's compensated addition.
             #pragma unroll

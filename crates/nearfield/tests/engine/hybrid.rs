@@ -268,11 +268,9 @@ fn a_device_that_runs_out_of_memory_loses_no_result_and_gets_less() {
         "{:?}",
         seen.iter().map(|w| &w.reason).collect::<Vec<_>>()
     );
-    assert!(
-        seen[11].lanes[1].points > 0,
-        "it goes on with less: {:?}",
-        seen[11]
-    );
+    // In some steps the CPU lane is tried alone.
+    let with_device = seen[5..].iter().filter(|work| work.lanes[1].points > 0);
+    assert!(with_device.count() >= 4, "it goes on with less: {seen:?}");
 }
 
 #[test]

@@ -103,17 +103,19 @@ impl Evaluator {
         self.room.results.iter().map(|(_, _, force)| *force)
     }
 
-    /// Number of pairs within the cut-off, each counted once; of atoms as they were last evaluated.
+    /// Number of pairs within the cut-off, each counted once; of atoms as they were last evaluated, or
+    /// as they were given if they have not been yet.
     ///
     /// # Errors
     /// What the engine says.
-    pub fn pairs(&self) -> Result<u64, Error> {
-        match &self.search {
+    pub fn pairs(&mut self) -> Result<u64, Error> {
+        match &mut self.search {
             Search::EveryTime(engine) => {
                 let counts = engine.count_neighbors(self.set, self.set)?;
                 Ok(counts.into_iter().map(u64::from).sum::<u64>() / 2)
             }
             Search::Lists(lists) => {
+                self.builds += u64::from(lists.refresh()? == Refresh::Rebuilt);
                 let mut pairs = 0;
                 lists.for_each_pair(self.set, self.set, |_, _, _| pairs += 1)?;
                 Ok(pairs)

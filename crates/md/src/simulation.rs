@@ -233,7 +233,7 @@ impl Simulation {
     ///
     /// # Errors
     /// What the engine says.
-    pub fn pairs(&self) -> Result<u64, Error> {
+    pub fn pairs(&mut self) -> Result<u64, Error> {
         self.evaluator.pairs()
     }
 

@@ -19,7 +19,7 @@
 //! let mut simulation = Simulation::new(system, ForceField::from(pairs), options)?;
 //! let start = simulation.observe().total();
 //! for _ in 0..20 {
-//!     simulation.step(0.004)?;
+//!     simulation.step(0.002)?;
 //! }
 //! let now = simulation.observe();
 //! assert!((now.total() - start).abs() < 1e-4 * now.kinetic);

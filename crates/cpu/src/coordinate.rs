@@ -59,10 +59,15 @@ pub trait Coordinate:
     fn rounded(self) -> f32;
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
+pub(crate) mod sealed {
+    use crate::{SimdLevel, listed::Listed, stored::ListWalk};
+
+    /// Implemented in [`crate::listed`], beside what it calls, so that no other crate compiles it.
+    #[expect(private_interfaces, reason = "nobody outside can call it")]
+    pub trait Sealed: Sized {
+        /// Lays out the pairs of a target's list.
+        fn lay_out(level: SimdLevel, walk: &ListWalk<'_, Self>, target: usize, listed: &mut Listed);
+    }
 }
 
 impl Coordinate for f32 {

@@ -53,6 +53,50 @@ impl<T: Channels> Results<'_, T> {
     }
 }
 
+/// Neighbours of one target, or candidates of which those infinitely far away do not count.
+pub(crate) struct Neighbors {
+    pub(crate) d: [*const f32; 3],
+    pub(crate) d2: *mut f32,
+    /// Of the sources.
+    pub(crate) channels: simd::Channels,
+}
+
+impl Neighbors {
+    /// Displacement and square in channels 0 to 3, then the source channels.
+    #[inline(always)]
+    pub(crate) fn of(packed: simd::Channels) -> Self {
+        let at = |channel: usize| packed.data.wrapping_add(channel * packed.stride);
+        Self {
+            d: [at(0), at(1), at(2)].map(<*mut f32>::cast_const),
+            d2: at(3),
+            channels: simd::Channels {
+                data: at(4),
+                stride: packed.stride,
+                count: packed.count - 4,
+            },
+        }
+    }
+}
+
+/// [`Evaluate::reduce_packed`] as a function of its own, for those who call it once per target anyway.
+pub(crate) struct ReducePacked<'a, K: PairKernel> {
+    pub(crate) kernel: &'a K,
+    pub(crate) count: usize,
+    pub(crate) neighbors: &'a Neighbors,
+    pub(crate) value: K::Target,
+    pub(crate) sums: &'a mut [f32; MOST_OUTPUTS],
+}
+
+impl<K: PairKernel> Task for ReducePacked<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (kernel, count, neighbors) = (self.kernel, self.count, self.neighbors);
+        // SAFETY: whoever made the task promises it.
+        *self.sums =
+            unsafe { Evaluate::<K>::reduce_packed::<S>(kernel, count, neighbors, self.value) };
+    }
+}
+
 /// A group to be evaluated, with room for the channels of its candidates.
 pub(crate) struct Evaluate<'a, K: PairKernel> {
     pub(crate) shared: &'a Traversal<'a, K>,
@@ -110,12 +154,11 @@ impl<K: PairKernel> Evaluate<'_, K> {
         // SAFETY: the caller's promises; there is room for all candidates and LANES more.
         unsafe {
             let count = S::pack::<MODE>(target, self.candidates, gathered, packed);
-            Self::reduce_packed::<S>(self.shared.kernel, count, packed, value)
+            Self::reduce_packed::<S>(self.shared.kernel, count, &Neighbors::of(packed), value)
         }
     }
 
-    /// Evaluates the kernel for `count` neighbours of a target: displacement and square in channels
-    /// 0 to 3 of `packed`, then the source channels.
+    /// Evaluates the kernel for `count` neighbours of a target.
     ///
     /// # Safety
     /// The processor has the level `S`, and there is room for LANES more neighbours.
@@ -123,23 +166,24 @@ impl<K: PairKernel> Evaluate<'_, K> {
     pub(crate) unsafe fn reduce_packed<S: Simd>(
         kernel: &K,
         count: usize,
-        packed: simd::Channels,
+        neighbors: &Neighbors,
         value: K::Target,
     ) -> [f32; MOST_OUTPUTS] {
         // SAFETY: the caller's promise.
         unsafe {
             for part in 0..LANES / <S::Vector as Vector>::LANES {
                 let tail = count + part * <S::Vector as Vector>::LANES;
-                S::Vector::splat(f32::INFINITY).store(packed.at(3, tail));
+                S::Vector::splat(f32::INFINITY).store(neighbors.d2.add(tail));
             }
         }
         let contribution = |k: usize| {
             // SAFETY: `k` is below the count rounded up to whole vectors, which there is room for;
             // what lies behind the count is infinitely far away.
             let (pair, source) = unsafe {
-                let d = [*packed.at(0, k), *packed.at(1, k), *packed.at(2, k)];
-                let d2 = *packed.at(3, k);
-                let source = K::Source::read(|channel| *packed.at(4 + channel, k));
+                let [x, y, z] = neighbors.d;
+                let d = [*x.add(k), *y.add(k), *z.add(k)];
+                let d2 = *neighbors.d2.add(k);
+                let source = K::Source::read(|channel| *neighbors.channels.at(channel, k));
                 (Pair { d, d2 }, source)
             };
             Masked {

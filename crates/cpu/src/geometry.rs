@@ -147,7 +147,7 @@ impl MeasuredLists<'_> {
             image: SharedMut::new(&mut geometry.image),
         };
         let lane: &CpuLane = self.lane();
-        lane.for_each_task(self.lengths().len(), |slots, _| {
+        lane.for_each_task(self.lengths().len(), &|slots, _| {
             let shared = &shared;
             with_level(lane.level(), GeometryTask { shared, slots });
         });

@@ -7,6 +7,7 @@ use crate::{
     SetRadii, Share, SortedRadii,
     aligned::Aligned,
     candidates::Candidates,
+    listed::Listed,
     share::Tally,
     simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
 };
@@ -26,6 +27,8 @@ pub(crate) struct Scratch {
     /// Places of candidates that are to be decided in double precision.
     pub(crate) places: Aligned<u32>,
     pub(crate) pieces: Vec<Piece>,
+    /// Pairs of one target, for traversals over lists.
+    pub(crate) listed: Listed,
 }
 
 impl Scratch {
@@ -37,6 +40,7 @@ impl Scratch {
             + self.places.bytes()
             + size_of::<f32>() * self.buffer.capacity()
             + size_of::<Piece>() * self.pieces.capacity()
+            + self.listed.bytes()
     }
 }
 
@@ -149,13 +153,26 @@ impl Groups<'_> {
     /// Gathers the candidates of the next group into `scratch`; returns the group and what its
     /// candidates carry.
     ///
-    /// Not an iterator, and nothing here takes a closure: code is compiled for a level only where
-    /// it is inlined into [`Simd::call`], which closures cannot be relied on to be.
-    ///
     /// # Safety
     /// The processor has the level `S`.
     #[inline(always)]
     pub(crate) unsafe fn next<S: Simd>(&mut self, scratch: &mut Scratch) -> Option<(Group, Mode)> {
+        // SAFETY: the caller's promise.
+        unsafe { S::next_group(self, scratch) }
+    }
+
+    /// [`next`](Self::next), to be inlined into a function of the level.
+    ///
+    /// Not an iterator, and nothing here takes a closure: code is compiled for a level only where
+    /// it is inlined into such a function, which closures cannot be relied on to be.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
+    #[inline(always)]
+    pub(crate) unsafe fn next_at<S: Simd>(
+        &mut self,
+        scratch: &mut Scratch,
+    ) -> Option<(Group, Mode)> {
         let walk = self.walk;
         if walk.sources.lattice().domain().is_periodic() {
             // SAFETY: the caller's promise.

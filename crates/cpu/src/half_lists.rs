@@ -6,11 +6,11 @@
 //! are only [`FEW`] of them, each for all points.
 
 use crate::{
-    Coordinate, CpuLane, StoredPairs,
+    CpuLane, NeighborLists, SimdLevel,
     evaluate::{MOST_OUTPUTS, Results, fold_lanes},
     group::Scratch,
+    listed::{Listed, Lists},
     simd::{LANES, Simd, Task, with_level},
-    stored::ListWalk,
     traverse::{Fields, target_value},
     window::{Circle, Share, Window, put_together},
 };
@@ -27,26 +27,27 @@ const MOST_REACH: usize = 8;
 const SAMPLE: usize = 1 << 9;
 
 /// A traversal of half lists.
-pub(crate) struct HalfLists<'a, K: PairKernel, T> {
+pub(crate) struct HalfLists<'a, K: PairKernel> {
     pub(crate) kernel: &'a K,
-    pub(crate) pairs: &'a StoredPairs<'a, T>,
-    pub(crate) walk: ListWalk<'a, T>,
+    pub(crate) lists: &'a NeighborLists,
+    pub(crate) pairs: &'a dyn Lists,
+    pub(crate) circle: Circle,
     pub(crate) fields: Fields<'a>,
     pub(crate) results: Results<'a, K::Output>,
 }
 
-impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
+impl<K: PairKernel> HalfLists<'_, K> {
     pub(crate) fn run(&self, lane: &CpuLane) {
-        let (len, circle) = (self.pairs.targets.len(), self.circle());
-        let reach = self.reach(circle);
+        let (len, circle) = (self.circle.points, self.circle);
+        let reach = reach(self.lists, circle);
         let task = match reach <= (len / MOST_REACH).max(TASK) {
             true => TASK.max(reach),
             false => len.div_ceil(FEW),
         };
-        let shares = lane.map_tasks(len, task, |targets, scratch| {
+        let shares = lane.map_tasks(len, task, &|targets, scratch| {
             self.share(lane, targets, scratch)
         });
-        put_together::<K>(lane, circle, (shares, task), |targets, sums| {
+        put_together::<K>(lane, circle, (shares, task), &|targets, sums| {
             for (at, target) in targets.enumerate() {
                 let first = at * K::Output::COUNT;
                 let value = K::Output::read(|channel| sums[first + channel]);
@@ -56,33 +57,13 @@ impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
         });
     }
 
-    fn circle(&self) -> Circle {
-        Circle {
-            points: self.pairs.targets.len(),
-            closed: self.pairs.lattice.domain().is_periodic(),
-        }
-    }
-
-    /// How far from a target its neighbours lie in memory at most, roughly.
-    fn reach(&self, circle: Circle) -> usize {
-        let sample = (0..circle.points).step_by(SAMPLE);
-        let farthest = |target: usize| {
-            let list = self.pairs.lists.of(target).iter();
-            let away = |&j: &u32| {
-                circle
-                    .place(&(target..target + 1), j as usize)
-                    .unsigned_abs()
-            };
-            list.map(away).max().unwrap_or(0)
-        };
-        sample.map(farthest).max().unwrap_or(0) + 1
-    }
-
     fn share(&self, lane: &CpuLane, targets: Range<usize>, scratch: &mut Scratch) -> Share {
-        let mut window = Window::new::<K>(self.circle(), targets.clone(), &mut scratch.buffer);
+        let mut window = Window::new::<K>(self.circle, targets.clone(), &mut scratch.buffer);
         let task = HalfTask {
             shared: self,
+            level: lane.level(),
             targets,
+            listed: &mut scratch.listed,
             window: &mut window,
         };
         with_level(lane.level(), task);
@@ -90,51 +71,58 @@ impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
     }
 }
 
+/// How far from a target its neighbours lie in memory at most, roughly.
+fn reach(lists: &NeighborLists, circle: Circle) -> usize {
+    let sample = (0..circle.points).step_by(SAMPLE);
+    let farthest = |target: usize| {
+        let (list, around) = (
+            lists.of(target).iter(),
+            circle.around(&(target..target + 1)),
+        );
+        let away = |&j: &u32| around.place(j as usize).unsigned_abs();
+        list.map(away).max().unwrap_or(0)
+    };
+    sample.map(farthest).max().unwrap_or(0) + 1
+}
+
 /// A range of targets.
-struct HalfTask<'a, 'b, K: PairKernel, T> {
-    shared: &'a HalfLists<'a, K, T>,
+struct HalfTask<'a, 'b, K: PairKernel> {
+    shared: &'a HalfLists<'a, K>,
+    level: SimdLevel,
     targets: Range<usize>,
+    listed: &'a mut Listed,
     window: &'a mut Window<'b>,
 }
 
-impl<K: PairKernel, T: Coordinate> Task for HalfTask<'_, '_, K, T> {
+impl<K: PairKernel> Task for HalfTask<'_, '_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let HalfTask {
             shared,
+            level,
             targets,
+            listed,
             window,
         } = self;
-        let mut seen = Vec::new();
-        let nearest = shared.walk.nearest();
         for target in targets {
-            let list = shared.pairs.lists.of(target);
-            window.reach::<K>(list);
+            shared.pairs.lay_out(level, target, listed);
+            window.reach::<K>(listed.sources());
             let mut sums = Sums {
                 shared,
                 own: shared.values(target),
                 partial: [[K::REDUCE.identity(); LANES]; MOST_OUTPUTS],
                 window: &mut *window,
             };
-            match &nearest {
-                Some(nearest) => {
-                    for batch in list.chunks(LANES) {
-                        let (d, d2, near) = nearest.batch(shared.pairs, target, batch);
-                        sums.add(batch, &d, &d2, &near);
-                    }
-                }
-                None => shared
-                    .walk
-                    .visit(target, &mut seen, &mut |source, pair: Pair| {
-                        sums.add_one(source, pair);
-                    }),
+            for (block, sources) in listed.sources().chunks(LANES).enumerate() {
+                let (d, d2) = listed.block(block * LANES);
+                sums.add(sources, d, d2);
             }
             sums.finish(target);
         }
     }
 }
 
-impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
+impl<K: PairKernel> HalfLists<'_, K> {
     /// What is read of a point.
     #[inline(always)]
     fn values(&self, point: usize) -> (K::Target, K::Source) {
@@ -146,23 +134,22 @@ impl<K: PairKernel, T: Coordinate> HalfLists<'_, K, T> {
 }
 
 /// What the pairs of one target add up to.
-struct Sums<'a, 'b, K: PairKernel, T> {
-    shared: &'a HalfLists<'a, K, T>,
+struct Sums<'a, 'b, K: PairKernel> {
+    shared: &'a HalfLists<'a, K>,
     own: (K::Target, K::Source),
     partial: [[f32; LANES]; MOST_OUTPUTS],
     window: &'a mut Window<'b>,
 }
 
-impl<K: PairKernel, T: Coordinate> Sums<'_, '_, K, T> {
-    /// Adds the pairs with up to [`LANES`] sources, of which those that are `near` count.
+impl<K: PairKernel> Sums<'_, '_, K> {
+    /// Adds the pairs with up to [`LANES`] sources, of which those count that are not infinitely far
+    /// away.
     #[inline(always)]
-    fn add(
-        &mut self,
-        sources: &[u32],
-        d: &[[f32; LANES]; 3],
-        d2: &[f32; LANES],
-        near: &[bool; LANES],
-    ) {
+    fn add(&mut self, sources: &[u32], d: [&[f32; LANES]; 3], d2: &[f32; LANES]) {
+        let mut near = [false; LANES];
+        for lane in 0..LANES {
+            near[lane] = d2[lane] < f32::INFINITY;
+        }
         let mut others = [self.own; LANES];
         for (other, &source) in others.iter_mut().zip(sources) {
             *other = self.shared.values(source as usize);
@@ -197,31 +184,20 @@ impl<K: PairKernel, T: Coordinate> Sums<'_, '_, K, T> {
                 *sum = K::REDUCE.combine(*sum, value);
             }
         }
-        for (lane, &source) in sources.iter().enumerate() {
-            if near[lane] {
-                let sums = self.window.sums::<K>(source as usize);
-                for channel in 0..K::Output::COUNT {
-                    // SAFETY: as above.
-                    let value = unsafe { to_source[channel][lane].assume_init() };
-                    sums[channel] = K::REDUCE.combine(sums[channel], value);
+        // One channel after the other: values of one lane next to each other would be gathered from
+        // vectors just stored, which waits for the stores. What is not near adds nothing.
+        let places = self.window.places::<K>(sources);
+        for channel in 0..K::Output::COUNT {
+            for lane in 0..sources.len().min(LANES) {
+                // SAFETY: there is a place for every source, with a sum per channel; all lanes of the
+                // kernel's channels were written above.
+                unsafe {
+                    let value = to_source[channel][lane].assume_init();
+                    let sum = places[lane].add(channel);
+                    sum.write(K::REDUCE.combine(sum.read(), value));
                 }
             }
         }
-    }
-
-    /// Adds a single pair.
-    #[inline(always)]
-    fn add_one(&mut self, source: u32, pair: Pair) {
-        let other = self.shared.values(source as usize);
-        let (on_target, on_source) = self.shared.kernel.mutual(pair, self.own, other);
-        on_target.write(|channel, value| {
-            let sum = &mut self.partial[channel][0];
-            *sum = K::REDUCE.combine(*sum, value);
-        });
-        let sums = self.window.sums::<K>(source as usize);
-        on_source.write(|channel, value| {
-            sums[channel] = K::REDUCE.combine(sums[channel], value);
-        });
     }
 
     /// Adds what the target got.

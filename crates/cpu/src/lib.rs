@@ -52,6 +52,7 @@ mod geometry;
 mod group;
 mod half_lists;
 mod joint;
+mod listed;
 mod lists;
 mod measured;
 mod mutual;

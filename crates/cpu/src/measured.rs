@@ -129,7 +129,7 @@ impl CpuLane {
     ) -> Result<(), Error> {
         let walk = self.walk(sets, Tag::Index, kind)?;
         let index = sets.targets.points().index();
-        self.for_each_task(slots.len(), |task, scratch| {
+        self.for_each_task(slots.len(), &|task, scratch| {
             let task = slots.start + task.start..slots.start + task.end;
             let mut next = task.start;
             let mut sink = Counted::new(|target: usize, list: &[u32]| {

@@ -48,10 +48,11 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
     let lattice = walk.sources.lattice();
     let mut most = 0;
     for slot in (0..points.len()).step_by(TASK / 4) {
+        let around = circle.around(&(slot..slot + 1));
         let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot);
         for run in runs.iter().filter(|run| !run.slots.is_empty()) {
             for end in [run.slots.start, run.slots.end - 1] {
-                most = most.max(circle.place(&(slot..slot + 1), end).unsigned_abs() + 1);
+                most = most.max(around.place(end).unsigned_abs() + 1);
             }
         }
     }
@@ -74,9 +75,11 @@ impl<K: PairKernel> Mutual<'_, K> {
     /// Runs the traversal; `task` is what [`task_size`] said.
     pub(crate) fn run(&self, lane: &CpuLane, task: usize) {
         let len = self.walk.targets.points().len();
-        let shares = lane.map_tasks(len, task, |slots, scratch| self.share(lane, slots, scratch));
+        let shares = lane.map_tasks(len, task, &|slots, scratch| {
+            self.share(lane, slots, scratch)
+        });
         let circle = circle(&self.walk);
-        put_together::<K>(lane, circle, (shares, task), |slots, sums| {
+        put_together::<K>(lane, circle, (shares, task), &|slots, sums| {
             self.put(slots, sums);
         });
     }

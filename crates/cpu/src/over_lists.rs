@@ -1,20 +1,22 @@
 //! A pair kernel evaluated over stored lists.
 //!
-//! The pairs within the radius are gathered [`LANES`] at a time and evaluated together. As in fused
-//! traversals, contributions are kept in that many partial results and folded in a fixed order, so a
-//! sum depends on the lists alone, not on threads or the SIMD level. Half lists of one set give every
-//! pair to both of its points ([`crate::half_lists`]).
+//! The pairs of a list are laid out and evaluated [`LANES`] at a time. As in fused traversals,
+//! contributions are kept in that many partial results and folded in a fixed order, so a sum depends
+//! on the lists alone, not on threads or the SIMD level. Half lists of one set give every pair to both
+//! of its points ([`crate::half_lists`]).
 
 use crate::{
-    Coordinate, CpuLane, Error, ListKind, StoredPairs,
-    evaluate::{MOST_OUTPUTS, Results, fold_lanes},
+    Coordinate, CpuLane, Error, ListKind, SimdLevel, StoredPairs,
+    evaluate::{MOST_OUTPUTS, ReducePacked, Results},
+    group::Scratch,
     half_lists::HalfLists,
+    listed::{Lists, gather_fields},
     simd::{LANES, Simd, Task, with_level},
-    stored::ListWalk,
-    traverse::{Fields, Output, check_fields, target_value},
+    traverse::{Fields, Output, check_fields, room, target_value},
+    window::Circle,
 };
 use nearfield_grid::SharedMut;
-use nearfield_pairs::{Channels, Pair, PairKernel};
+use nearfield_pairs::{Channels, PairKernel};
 use std::ops::Range;
 
 impl CpuLane {
@@ -64,8 +66,12 @@ impl CpuLane {
         if pairs.kind == ListKind::Half && pairs.same_set {
             let half = HalfLists {
                 kernel,
-                pairs,
-                walk: pairs.walk(),
+                lists: pairs.lists,
+                pairs: &pairs.walk(),
+                circle: Circle {
+                    points: targets,
+                    closed: pairs.lattice.domain().is_periodic(),
+                },
                 fields,
                 results,
             };
@@ -74,133 +80,64 @@ impl CpuLane {
         }
         let shared = Shared {
             kernel,
-            walk: pairs.walk(),
+            lists: &pairs.walk(),
+            level: self.level(),
             fields,
             results,
         };
-        self.for_each_task(targets, |targets, _| {
-            let shared = &shared;
-            with_level(self.level(), ListsTask { shared, targets });
+        self.for_each_task(targets, &|targets, scratch| {
+            let task = ListsTask {
+                shared: &shared,
+                targets,
+                scratch,
+            };
+            with_level(shared.level, task);
         });
         Ok(())
     }
 }
 
 /// What all tasks share.
-struct Shared<'a, K: PairKernel, T> {
+struct Shared<'a, K: PairKernel> {
     kernel: &'a K,
-    walk: ListWalk<'a, T>,
+    lists: &'a dyn Lists,
+    level: SimdLevel,
     fields: Fields<'a>,
     results: Results<'a, K::Output>,
 }
 
 /// A range of targets.
-struct ListsTask<'a, K: PairKernel, T> {
-    shared: &'a Shared<'a, K, T>,
+struct ListsTask<'a, K: PairKernel> {
+    shared: &'a Shared<'a, K>,
     targets: Range<usize>,
+    scratch: &'a mut Scratch,
 }
 
-impl<K: PairKernel, T: Coordinate> Task for ListsTask<'_, K, T> {
+impl<K: PairKernel> Task for ListsTask<'_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let shared = self.shared;
-        let mut seen = Vec::new();
+        let (shared, listed) = (self.shared, &mut self.scratch.listed);
         for target in self.targets {
-            let value = target_value::<K::Target>(shared.fields.targets, target);
-            let mut sums = Sums::<K>::new(shared.kernel, value);
-            shared.walk.visit(target, &mut seen, &mut |index, pair| {
-                let source = target_value::<K::Source>(shared.fields.sources, index as usize);
-                sums.push(pair, source);
-            });
-            shared.put(target, sums.finish());
-        }
-    }
-}
-
-impl<K: PairKernel, T> Shared<'_, K, T> {
-    /// Stores the result of a target.
-    #[inline(always)]
-    fn put(&self, target: usize, mut sums: [f32; MOST_OUTPUTS]) {
-        if self.results.combine {
-            // SAFETY: every target lies in one task, and is visited once there.
-            let old = unsafe { self.results.values.slice_mut(target, target + 1) }[0];
-            old.write(|channel, value| {
-                sums[channel] = K::REDUCE.combine(value, sums[channel]);
-            });
-        }
-        let value = K::Output::read(|channel| sums[channel]);
-        // SAFETY: as above.
-        unsafe { self.results.values.write(target, value) };
-    }
-}
-
-/// Neighbours of one target that wait to be evaluated, and what those before added up to.
-struct Sums<'a, K: PairKernel> {
-    kernel: &'a K,
-    target: K::Target,
-    waiting: usize,
-    d: [[f32; LANES]; 3],
-    d2: [f32; LANES],
-    sources: [K::Source; LANES],
-    partial: [[f32; LANES]; MOST_OUTPUTS],
-}
-
-impl<'a, K: PairKernel> Sums<'a, K> {
-    #[inline(always)]
-    fn new(kernel: &'a K, target: K::Target) -> Self {
-        Self {
-            kernel,
-            target,
-            waiting: 0,
-            d: [[0.0; LANES]; 3],
-            d2: [0.0; LANES],
-            sources: [K::Source::read(|_| 0.0); LANES],
-            partial: [[K::REDUCE.identity(); LANES]; MOST_OUTPUTS],
-        }
-    }
-
-    /// Adds a neighbour.
-    #[inline(always)]
-    fn push(&mut self, pair: Pair, source: K::Source) {
-        let lane = self.waiting;
-        for axis in 0..3 {
-            self.d[axis][lane] = pair.d[axis];
-        }
-        self.d2[lane] = pair.d2;
-        self.sources[lane] = source;
-        self.waiting += 1;
-        if self.waiting == LANES {
-            for lane in 0..LANES {
-                self.evaluate(lane);
+            shared.lists.lay_out(shared.level, target, listed);
+            let count = listed.sources().len();
+            let stride = (count + LANES).next_multiple_of(LANES);
+            let channels = room(&mut self.scratch.gathered, K::Source::COUNT, stride);
+            let mut sums = [0.0; MOST_OUTPUTS];
+            // SAFETY: there is room for all of the list and LANES more; the caller's promise.
+            unsafe {
+                gather_fields(shared.fields.sources, listed.sources(), channels);
+                let reduce = ReducePacked {
+                    kernel: shared.kernel,
+                    count,
+                    neighbors: &listed.neighbors(channels),
+                    value: target_value::<K::Target>(shared.fields.targets, target),
+                    sums: &mut sums,
+                };
+                S::call(reduce);
             }
-            self.waiting = 0;
+            let value = K::Output::read(|channel| sums[channel]);
+            // SAFETY: every target lies in one task, and is visited once there.
+            unsafe { shared.results.put::<K>(target, value) };
         }
-    }
-
-    /// Adds the contribution of a lane to the partial results.
-    #[inline(always)]
-    fn evaluate(&mut self, lane: usize) {
-        let pair = Pair {
-            d: [self.d[0][lane], self.d[1][lane], self.d[2][lane]],
-            d2: self.d2[lane],
-        };
-        let value = self.kernel.pair(pair, self.target, self.sources[lane]);
-        value.write(|channel, value| {
-            let partial = &mut self.partial[channel][lane];
-            *partial = K::REDUCE.combine(*partial, value);
-        });
-    }
-
-    /// Evaluates what still waits and folds the partial results.
-    #[inline(always)]
-    fn finish(mut self) -> [f32; MOST_OUTPUTS] {
-        for lane in 0..self.waiting {
-            self.evaluate(lane);
-        }
-        let mut sums = [0.0; MOST_OUTPUTS];
-        for channel in 0..K::Output::COUNT {
-            sums[channel] = fold_lanes::<K>(self.partial[channel]);
-        }
-        sums
     }
 }

@@ -122,11 +122,12 @@ impl CpuLane {
         pool.install(|| stage.in_scope(work))
     }
 
-    /// Calls `task` for consecutive ranges of `0..len` on all workers.
+    /// Calls `task` for consecutive ranges of `0..len` on all workers. A trait object, so that what
+    /// deals out tasks is not compiled again for every kernel.
     pub(crate) fn for_each_task(
         &self,
         len: usize,
-        task: impl Fn(std::ops::Range<usize>, &mut Scratch) + Sync + Send,
+        task: &(dyn Fn(std::ops::Range<usize>, &mut Scratch) + Sync),
     ) {
         use rayon::prelude::*;
         self.install(|| {
@@ -145,7 +146,7 @@ impl CpuLane {
         &self,
         len: usize,
         size: usize,
-        task: impl Fn(std::ops::Range<usize>, &mut Scratch) -> R + Sync + Send,
+        task: &(dyn Fn(std::ops::Range<usize>, &mut Scratch) -> R + Sync),
     ) -> Vec<R> {
         use rayon::prelude::*;
         self.install(|| {

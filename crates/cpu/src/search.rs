@@ -78,7 +78,7 @@ impl CpuLane {
     fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
-        self.for_each_task(walk.targets.points().len(), |slots, scratch| {
+        self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
             let chunks = stack().pop().unwrap_or_default();
             let mut sink = Stored { writer, chunks };
             walk.lists(self.level(), slots, scratch, kind, &mut sink);
@@ -134,7 +134,7 @@ impl CpuLane {
         let walk = self.walk(sets, Tag::Index, ListKind::Full)?;
         walk.tell_work(&span);
         let counts = SharedMut::new(counts);
-        self.for_each_task(sorted, |slots, scratch| {
+        self.for_each_task(sorted, &|slots, scratch| {
             let mut sink = Counted::new(|target, list: &[u32]| {
                 // SAFETY: every target lies in one task, and is visited once there.
                 unsafe { counts.write(target, list.len() as u32) };

@@ -52,7 +52,22 @@ impl<T: Coordinate> StoredPairs<'_, T> {
             inverse: (self.lattice.domain().inverse())
                 .map(|row| row.map(|[x, y, z]| ([x, y, z], x.hypot(y).hypot(z)))),
             repeats: self.lattice.repeats(),
+            nearest: self.nearest(),
         }
+    }
+
+    /// How pairs are looked at where only their nearest image can be within the radius and all points
+    /// have one radius.
+    fn nearest(&self) -> Option<Nearest<'_, T>> {
+        let domain = self.lattice.domain();
+        let uniform = matches!(self.radii, SetRadii::Uniform);
+        (uniform && !self.lattice.repeats()).then(|| Nearest {
+            domain,
+            tilted: domain.is_tilted(),
+            lengths: domain.lengths(),
+            inverse: domain.inverse(),
+            r2: T::squared_radius(self.radius),
+        })
     }
 }
 
@@ -71,7 +86,8 @@ fn squared<T: Coordinate>(radius: f32) -> T {
 
 /// Stored pairs with what is worked out once for all targets.
 pub(crate) struct ListWalk<'a, T> {
-    pairs: &'a StoredPairs<'a, T>,
+    pub(crate) pairs: &'a StoredPairs<'a, T>,
+    pub(crate) nearest: Option<Nearest<'a, T>>,
     /// Of the sources.
     radii: Option<&'a [f32]>,
     reach: f64,
@@ -114,18 +130,15 @@ impl<T: Coordinate> ListWalk<'_, T> {
         }
     }
 
-    /// How pairs are looked at where only their nearest image can be within the radius and all points
-    /// have one radius.
-    pub(crate) fn nearest(&self) -> Option<Nearest<'_, T>> {
-        let domain = self.pairs.lattice.domain();
-        let uniform = matches!(self.pairs.radii, SetRadii::Uniform);
-        (uniform && !self.repeats).then(|| Nearest {
-            domain,
-            tilted: domain.is_tilted(),
-            lengths: domain.lengths(),
-            inverse: domain.inverse(),
-            r2: T::squared_radius(self.pairs.radius),
-        })
+    /// The list of a target; empty where it has none.
+    #[inline(always)]
+    pub(crate) fn list(&self, target: usize) -> &[u32] {
+        let there = target < self.pairs.lists.len() && target < self.pairs.targets.len();
+        if there {
+            self.pairs.lists.of(target)
+        } else {
+            &[]
+        }
     }
 
     /// Squared radius of a target; `None` where it is missing.

@@ -91,7 +91,7 @@ impl CpuLane {
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
         walk.tell_work(&span);
         let mut channels = Vec::new();
-        self.install(|| sorted_channels(self, sets.sources, fields.sources, &mut channels));
+        sorted_channels(self, sets.sources, fields.sources, &mut channels);
         let values = SharedMut::new(values);
         let results = Results {
             values: &values,
@@ -99,7 +99,7 @@ impl CpuLane {
         };
         if let Some(task) = mutual_task::<K>(&walk) {
             walk.ahead = true;
-            self.install(|| sorted_channels(self, sets.targets, fields.targets, &mut channels));
+            sorted_channels(self, sets.targets, fields.targets, &mut channels);
             let mutual = Mutual {
                 kernel,
                 walk,
@@ -119,7 +119,7 @@ impl CpuLane {
         };
         let (level, traversal) = (self.level(), &traversal);
         match traversal.walk.double() {
-            None => self.for_each_task(targets.len(), |slots, scratch| {
+            None => self.for_each_task(targets.len(), &|slots, scratch| {
                 let task = TraverseTask {
                     traversal,
                     slots,
@@ -127,7 +127,7 @@ impl CpuLane {
                 };
                 with_level(level, task);
             }),
-            Some(_) => self.for_each_task(targets.len(), |slots, scratch| {
+            Some(_) => self.for_each_task(targets.len(), &|slots, scratch| {
                 let task = TraverseInDouble {
                     traversal,
                     slots,
@@ -253,11 +253,13 @@ fn sorted_channels(
             let mut sorted = lane.take_channel();
             sorted.clear();
             sorted.reserve(points.len() + PADDING);
-            index
-                .par_iter()
-                .with_min_len(1 << 12)
-                .map(|&i| field.values()[i as usize * field.channels() + channel])
-                .collect_into_vec(&mut sorted);
+            lane.install(|| {
+                index
+                    .par_iter()
+                    .with_min_len(1 << 12)
+                    .map(|&i| field.values()[i as usize * field.channels() + channel])
+                    .collect_into_vec(&mut sorted);
+            });
             channels.push(sorted);
         }
     }

@@ -8,14 +8,14 @@
 //! When all tasks are done, spills and backlogs are added to the own parts they overlap with, in the
 //! order of the tasks: no races, no atomics, and the same sums whatever the number of threads.
 
-use crate::CpuLane;
-use nearfield_pairs::{Channels, PairKernel};
+use crate::{CpuLane, simd::LANES};
+use nearfield_pairs::{Channels, PairKernel, Reduce};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// The sums of one task while it works; the channels of a point lie next to each other.
 pub(crate) struct Window<'a> {
-    circle: Circle,
+    around: Around,
     own: Range<usize>,
     identity: f32,
     /// From the first own point on.
@@ -39,24 +39,44 @@ pub(crate) struct Share {
     backlog: Vec<f32>,
 }
 
+/// Where points lie as seen from some of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Around {
+    start: isize,
+    /// From here on a point is nearer the other way, that is by so many points.
+    turn: [isize; 2],
+    points: isize,
+}
+
 impl Circle {
-    /// How far a point lies behind the first of `own`; negative where it lies before, which in a
-    /// circle is decided by what is nearer.
+    /// As seen from the points `own`.
+    pub(crate) fn around(self, own: &Range<usize>) -> Around {
+        let points = self.points as isize;
+        let turn = own.len().max(self.points / 2) as isize;
+        Around {
+            start: own.start as isize,
+            turn: match self.closed {
+                true => [turn - points, turn],
+                false => [isize::MIN, isize::MAX],
+            },
+            points,
+        }
+    }
+}
+
+impl Around {
+    /// How far a point lies behind the first of those it is seen from; negative where it lies before,
+    /// which in a circle is decided by what is nearer. No branches: whole vectors of points are placed.
     #[inline(always)]
-    pub(crate) fn place(self, own: &Range<usize>, slot: usize) -> isize {
-        let place = slot as isize - own.start as isize;
-        if !self.closed {
-            return place;
-        }
-        let (points, turn) = (
-            self.points as isize,
-            own.len().max(self.points / 2) as isize,
-        );
-        match place {
-            _ if place >= turn => place - points,
-            _ if place < turn - points => place + points,
-            _ => place,
-        }
+    pub(crate) fn place(self, slot: usize) -> isize {
+        let place = slot as isize - self.start;
+        let behind = if place >= self.turn[1] {
+            self.points
+        } else {
+            0
+        };
+        let before = if place < self.turn[0] { self.points } else { 0 };
+        place - behind + before
     }
 }
 
@@ -71,7 +91,7 @@ impl<'a> Window<'a> {
         buffer.clear();
         buffer.resize(own.len() * channels, identity);
         Self {
-            circle,
+            around: circle.around(&own),
             own,
             identity,
             forward: buffer,
@@ -84,7 +104,7 @@ impl<'a> Window<'a> {
     pub(crate) fn reach<K: PairKernel>(&mut self, points: &[u32]) {
         let (mut first, mut last) = (0, -1);
         for &point in points {
-            let place = self.circle.place(&self.own, point as usize);
+            let place = self.around.place(point as usize);
             first = if place < first { place } else { first };
             last = if place > last { place } else { last };
         }
@@ -99,10 +119,40 @@ impl<'a> Window<'a> {
         }
     }
 
+    /// Where the sums of up to [`LANES`] points that were reached for are; they may be the same.
+    #[inline(always)]
+    pub(crate) fn places<K: PairKernel>(&mut self, points: &[u32]) -> [*mut f32; LANES] {
+        let parts = [
+            (self.forward.as_mut_ptr(), self.forward.len()),
+            (self.backward.as_mut_ptr(), self.backward.len()),
+        ];
+        let (mut first, mut last) = (0, -1);
+        let mut at = [0; LANES];
+        for (at, &point) in at.iter_mut().zip(points) {
+            let place = self.around.place(point as usize);
+            first = if place < first { place } else { first };
+            last = if place > last { place } else { last };
+            *at = place;
+        }
+        let [ahead, back] = [(last + 1) as usize, -first as usize];
+        let there = ahead * K::Output::COUNT <= parts[0].1 && back * K::Output::COUNT <= parts[1].1;
+        assert!(there, "the points were reached for");
+        let mut places = [std::ptr::null_mut(); LANES];
+        for (to, at) in places.iter_mut().zip(at).take(points.len()) {
+            let (part, at) = match at >= 0 {
+                true => (parts[0].0, at as usize),
+                false => (parts[1].0, (-1 - at) as usize),
+            };
+            // SAFETY: checked above.
+            *to = unsafe { part.add(at * K::Output::COUNT) };
+        }
+        places
+    }
+
     /// The sums of a point that was reached for.
     #[inline(always)]
     pub(crate) fn sums<K: PairKernel>(&mut self, point: usize) -> &mut [f32] {
-        let place = self.circle.place(&self.own, point);
+        let place = self.around.place(point);
         let (part, at) = match place >= 0 {
             true => (&mut *self.forward, place as usize),
             false => (&mut self.backward, (-1 - place) as usize),
@@ -122,14 +172,28 @@ impl<'a> Window<'a> {
     }
 }
 
+/// What hands the sums of a range of points on.
+type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
+
 /// Puts the shares of tasks of `size` points together and hands the sums of every point to `put`.
 pub(crate) fn put_together<K: PairKernel>(
     lane: &CpuLane,
     circle: Circle,
-    (shares, size): (Vec<Share>, usize),
-    put: impl Fn(Range<usize>, &[f32]) + Sync + Send,
+    shares: (Vec<Share>, usize),
+    put: &Put<'_>,
 ) {
-    let channels = K::Output::COUNT.max(1);
+    put_shares_together(lane, circle, shares, (K::Output::COUNT, K::REDUCE), put);
+}
+
+/// [`put_together`] for any kernel with so many outputs, combined in such a way.
+fn put_shares_together(
+    lane: &CpuLane,
+    circle: Circle,
+    (shares, size): (Vec<Share>, usize),
+    (channels, reduce): (usize, Reduce),
+    put: &Put<'_>,
+) {
+    let channels = channels.max(1);
     let (own, parts): (Vec<_>, Vec<_>) = shares
         .into_iter()
         .map(|share| (share.own, (share.slots, share.spill, share.backlog)))
@@ -156,12 +220,12 @@ pub(crate) fn put_together<K: PairKernel>(
                     let turn = turn * circle.points as isize;
                     let start = of.end as isize + turn;
                     let points = start..start + (spill.len() / channels) as isize;
-                    add::<K>(&mut sums, slots, points, |point| {
+                    add(&mut sums, slots, points, (channels, reduce), |point| {
                         &spill[(point - start) as usize * channels..]
                     });
                     let end = of.start as isize + turn;
                     let points = end - (backlog.len() / channels) as isize..end;
-                    add::<K>(&mut sums, slots, points, |point| {
+                    add(&mut sums, slots, points, (channels, reduce), |point| {
                         &backlog[(end - 1 - point) as usize * channels..]
                     });
                 }
@@ -172,18 +236,18 @@ pub(crate) fn put_together<K: PairKernel>(
 }
 
 /// Adds `values(point)` to the sums of those of `points` that are among `slots`.
-fn add<'v, K: PairKernel>(
+fn add<'v>(
     sums: &mut [f32],
     slots: &Range<usize>,
     points: Range<isize>,
+    (channels, reduce): (usize, Reduce),
     values: impl Fn(isize) -> &'v [f32],
 ) {
-    let channels = K::Output::COUNT;
     let (first, last) = (slots.start as isize, slots.end as isize);
     for point in points.start.max(first)..points.end.min(last) {
         let sums = &mut sums[(point - first) as usize * channels..][..channels];
         for (sum, value) in sums.iter_mut().zip(values(point)) {
-            *sum = K::REDUCE.combine(*sum, *value);
+            *sum = reduce.combine(*sum, *value);
         }
     }
 }
@@ -200,7 +264,9 @@ mod tests {
                 points,
                 closed: true,
             };
-            let mut places: Vec<_> = (0..points).map(|slot| circle.place(&own, slot)).collect();
+            let mut places: Vec<_> = (0..points)
+                .map(|slot| circle.around(&own).place(slot))
+                .collect();
             for slot in own.clone() {
                 assert_eq!(places[slot], (slot - own.start) as isize);
             }
@@ -215,6 +281,6 @@ mod tests {
             points,
             closed: false,
         };
-        assert_eq!(open.place(&(93..100), 2), -91);
+        assert_eq!(open.around(&(93..100)).place(2), -91);
     }
 }

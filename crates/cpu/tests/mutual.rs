@@ -13,6 +13,7 @@ use nearfield_testkit::{
     random::Random,
     shapes::uniform_box,
 };
+use rayon::prelude::*;
 
 /// Points on which a search takes several tasks.
 struct Scene {
@@ -59,8 +60,8 @@ fn scenes() -> Vec<Scene> {
             uniform(30_000, [100.0, 80.0, 1.95], 7),
             1.0,
         ),
-        // A radius larger than the set: all pairs.
-        scene("all pairs", uniform(9_000, [3.0; 3], 10), 9.0),
+        // A radius larger than the set, just large enough for several tasks: all pairs.
+        scene("all pairs", uniform(8_300, [3.0; 3], 10), 9.0),
         scene("a plane", uniform(30_000, [170.0, 170.0, 0.05], 8), 2.0),
         scene("outliers", outliers, 2.0),
         scene("few points", uniform(300, [5.0; 3], 9), 1.0),
@@ -181,14 +182,20 @@ fn labels(points: usize) -> Vec<f32> {
 fn expected_labels(problem: &Problem<'_>) -> Vec<[f32; 3]> {
     let labels = labels(problem.targets.len());
     let contribution = |i: usize, j: usize| {
-        let d = problem.displacement(problem.targets[i], problem.targets[j], [0; 3]);
+        let [from, to] = [problem.targets[i], problem.targets[j]];
+        let d = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
         Labels.pair(Pair { d, d2: 0.0 }, labels[i], labels[j])
     };
     let sum = |(i, list): (usize, &Vec<u32>)| {
-        let all = list.iter().map(|&j| contribution(i, j as usize));
-        all.fold([0.0; 3], |sum, value| [0, 1, 2].map(|k| sum[k] + value[k]))
+        let mut sum = [0.0; 3];
+        for &j in list {
+            let value = contribution(i, j as usize);
+            sum = [sum[0] + value[0], sum[1] + value[1], sum[2] + value[2]];
+        }
+        sum
     };
-    problem.index_lists().iter().enumerate().map(sum).collect()
+    let lists = problem.index_lists();
+    lists.par_iter().enumerate().map(sum).collect()
 }
 
 /// The smallest (or largest) of values that tell target, source and direction apart.

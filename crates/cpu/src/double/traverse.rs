@@ -4,7 +4,7 @@
 use super::{Decide, Receive, rounded};
 use crate::{
     aligned::Aligned,
-    evaluate::Evaluate,
+    evaluate::{MOST_OUTPUTS, Neighbors, ReducePacked},
     group::Scratch,
     simd::{Channels, LANES, Mode, SHIFTED, Simd, Task, has},
     traverse::{Traversal, room, target_value},
@@ -93,17 +93,25 @@ impl<K: PairKernel> Task for EvaluateInDouble<'_, K> {
                 to: self.packed,
                 channels: self.shared.channels,
             };
+            let mut sums = [0.0; MOST_OUTPUTS];
             // SAFETY: the caller's promise; the mode matches the candidates, and there are places
             // and room for all of them and LANES more.
-            let sums = unsafe {
+            unsafe {
                 let count = match has(self.mode, SHIFTED) {
                     true => self
                         .decide
                         .target::<S, SHIFTED, _>(slot, self.places, &mut to),
                     false => self.decide.target::<S, 0, _>(slot, self.places, &mut to),
                 };
-                Evaluate::<K>::reduce_packed::<S>(self.shared.kernel, count, self.packed, value)
-            };
+                let reduce = ReducePacked {
+                    kernel: self.shared.kernel,
+                    count,
+                    neighbors: &Neighbors::of(self.packed),
+                    value,
+                    sums: &mut sums,
+                };
+                S::call(reduce);
+            }
             let value = K::Output::read(|channel| sums[channel]);
             // SAFETY: every target lies in one task, and is visited once there.
             unsafe { self.shared.results.put::<K>(target, value) };

@@ -3,7 +3,8 @@
 // Every function is unsafe for one reason, that the processor must have the level.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use super::{Avx2, Task, Vector};
+use super::{Avx2, Mode, Task, Vector};
+use crate::group::{Group, Groups, Scratch};
 use std::arch::x86_64::*;
 
 /// `COMPRESS[mask]` moves the lanes whose bit is set in `mask` to the front, in order.
@@ -132,4 +133,17 @@ impl Vector for __m256 {
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn call<T: Task>(task: T) {
     task.run::<Avx2>()
+}
+
+/// The next group, found for this level.
+///
+/// # Safety
+/// The processor has it.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn next_group(
+    groups: &mut Groups<'_>,
+    scratch: &mut Scratch,
+) -> Option<(Group, Mode)> {
+    groups.next_at::<Avx2>(scratch)
 }

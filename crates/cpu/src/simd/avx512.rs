@@ -4,7 +4,8 @@
 // Every function is unsafe for one reason, that the processor must have the level.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use super::{Avx512, Task, Vector};
+use super::{Avx512, Mode, Task, Vector};
+use crate::group::{Group, Groups, Scratch};
 use std::arch::x86_64::*;
 
 impl Vector for __m512 {
@@ -113,4 +114,17 @@ impl Vector for __m512 {
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn call<T: Task>(task: T) {
     task.run::<Avx512>()
+}
+
+/// The next group, found for this level.
+///
+/// # Safety
+/// The processor has it.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn next_group(
+    groups: &mut Groups<'_>,
+    scratch: &mut Scratch,
+) -> Option<(Group, Mode)> {
+    groups.next_at::<Avx512>(scratch)
 }

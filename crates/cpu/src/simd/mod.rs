@@ -22,6 +22,7 @@ mod vector;
 use crate::{
     all_pairs::Wide,
     candidates::{Arrays, Candidates},
+    group::{Group, Groups, Scratch},
 };
 use nearfield_grid::SortedPoints;
 use std::ops::Range;
@@ -237,6 +238,12 @@ pub(crate) trait Simd {
     /// The processor has the level.
     unsafe fn call<T: Task>(task: T);
 
+    /// [`Groups::next`], compiled for the level here and not again with every kernel of a program.
+    ///
+    /// # Safety
+    /// The processor has the level.
+    unsafe fn next_group(groups: &mut Groups<'_>, scratch: &mut Scratch) -> Option<(Group, Mode)>;
+
     /// Copies the candidates among the sorted points `slots` to the arrays `to`, behind the `len`
     /// that are there; returns how many there are then.
     ///
@@ -311,9 +318,9 @@ pub(crate) trait Task {
     unsafe fn run<S: Simd>(self);
 }
 
-/// Implements [`Simd`] for a level by its vectors and the function that compiles tasks for it.
+/// Implements [`Simd`] for a level by its vectors and the module of the functions compiled for it.
 macro_rules! level {
-    ($(#[$attribute:meta])* $level:ident, $vector:ty, $double:ty, $call:path) => {
+    ($(#[$attribute:meta])* $level:ident, $vector:ty, $double:ty, $functions:ident) => {
         $(#[$attribute])*
         pub(crate) struct $level;
 
@@ -326,32 +333,41 @@ macro_rules! level {
             #[inline(always)]
             unsafe fn call<T: Task>(task: T) {
                 // SAFETY: the caller's promise.
-                unsafe { $call(task) }
+                unsafe { $functions::call(task) }
+            }
+
+            #[inline(always)]
+            unsafe fn next_group(
+                groups: &mut Groups<'_>,
+                scratch: &mut Scratch,
+            ) -> Option<(Group, Mode)> {
+                // SAFETY: the caller's promise.
+                unsafe { $functions::next_group(groups, scratch) }
             }
         }
     };
 }
-level!(Scalar, f32, f64, scalar::call);
+level!(Scalar, f32, f64, scalar);
 level!(
     #[cfg(target_arch = "x86_64")]
     Avx2,
     std::arch::x86_64::__m256,
     std::arch::x86_64::__m256d,
-    avx2::call
+    avx2
 );
 level!(
     #[cfg(target_arch = "x86_64")]
     Avx512,
     std::arch::x86_64::__m512,
     std::arch::x86_64::__m512d,
-    avx512::call
+    avx512
 );
 level!(
     #[cfg(target_arch = "aarch64")]
     Neon,
     std::arch::aarch64::float32x4_t,
     std::arch::aarch64::float64x2_t,
-    neon::call
+    neon
 );
 
 /// Runs `task` compiled for `level`, which the processor must have (see [`crate::CpuLane`]).

@@ -3,7 +3,8 @@
 // Every function is unsafe for one reason, that the processor must have the level.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use super::{Neon, Task, Vector};
+use super::{Mode, Neon, Task, Vector};
+use crate::group::{Group, Groups, Scratch};
 use std::arch::aarch64::*;
 
 /// `COMPRESS[mask]` moves the four-byte lanes whose bit is set in `mask` to the front, in order.
@@ -140,4 +141,17 @@ impl Vector for float32x4_t {
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn call<T: Task>(task: T) {
     task.run::<Neon>()
+}
+
+/// The next group, found for this level.
+///
+/// # Safety
+/// The processor has it.
+#[inline(never)]
+#[target_feature(enable = "neon")]
+pub(super) unsafe fn next_group(
+    groups: &mut Groups<'_>,
+    scratch: &mut Scratch,
+) -> Option<(Group, Mode)> {
+    groups.next_at::<Neon>(scratch)
 }

@@ -3,7 +3,8 @@
 // Unsafe only because the trait is; pointers are the callers' promise.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use super::{Scalar, Task, Vector};
+use super::{Mode, Scalar, Task, Vector};
+use crate::group::{Group, Groups, Scratch};
 
 impl Vector for f32 {
     const LANES: usize = 1;
@@ -102,4 +103,16 @@ impl Vector for f32 {
 #[inline(never)]
 pub(super) unsafe fn call<T: Task>(task: T) {
     task.run::<Scalar>()
+}
+
+/// The next group, found for this level.
+///
+/// # Safety
+/// Every processor has it.
+#[inline(never)]
+pub(super) unsafe fn next_group(
+    groups: &mut Groups<'_>,
+    scratch: &mut Scratch,
+) -> Option<(Group, Mode)> {
+    groups.next_at::<Scalar>(scratch)
 }

@@ -191,7 +191,7 @@ impl Args {
             strategy,
             policy,
             deterministic,
-            skin: self.run.skin(self.cutoff),
+            skin: self.run.skin(self.cutoff, device),
             precision: match self.precision {
                 Precision::F32 => nearfield::Precision::Single,
                 Precision::F64 => nearfield::Precision::Double,

@@ -2,6 +2,7 @@
 
 use super::lane::Run;
 use crate::{failure::Failure, progress::progress_bar};
+use nearfield::Device;
 use nearfield_md::{Observation, Trajectory};
 use serde::Serialize;
 use std::{
@@ -20,7 +21,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "H", default_value_t = 0.002, requires = "steps")]
     dt: f64,
     /// How much farther than the cut-off neighbour lists reach, so that they need not be found every
-    /// step; 0 for no lists [default: 0.12 of the cut-off]
+    /// step; 0 for no lists [default: 0.12 of the cut-off on a GPU, elsewhere 0: a CPU finds pairs
+    /// faster than it reads them]
     #[arg(long, value_name = "S", requires = "steps")]
     skin: Option<f32>,
     /// Start with velocities of this temperature (k = 1) instead of those of the file
@@ -66,7 +68,7 @@ struct Files {
     observations: BufWriter<File>,
 }
 
-/// Share of the cut-off that lists reach beyond it, when nothing is said.
+/// Share of the cut-off that lists on a GPU reach beyond it, when nothing is said.
 const SKIN: f64 = 0.12;
 
 impl Args {
@@ -75,11 +77,13 @@ impl Args {
         self.steps.is_some()
     }
 
-    /// How much farther than the cut-off lists reach.
-    pub(super) fn skin(&self, cutoff: f64) -> f32 {
-        match self.steps {
-            Some(_) => self.skin.unwrap_or((SKIN * cutoff) as f32),
-            None => 0.0,
+    /// How much farther than the cut-off lists reach on this device.
+    pub(super) fn skin(&self, cutoff: f64, device: Device) -> f32 {
+        match (self.steps, self.skin, device) {
+            (None, ..) => 0.0,
+            (_, Some(skin), _) => skin,
+            (.., Device::Gpu(_)) => (SKIN * cutoff) as f32,
+            _ => 0.0,
         }
     }
 

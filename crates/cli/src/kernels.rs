@@ -5,6 +5,7 @@ use crate::{failure::Failure, output};
 use nearfield_gpu::{
     Arch, Cache, CodeStore, Compiler, Entry, Error, GpuInfo, Program, Search, programs,
 };
+use rayon::prelude::*;
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +18,7 @@ use std::{
 pub(crate) enum Task {
     /// Compiles all kernels into a cache, also for GPUs that are not here
     Build(BuildArgs),
-    /// Compiles all kernels for every architecture and keeps nothing
+    /// Compiles all kernels, for every architecture if none is named, and keeps nothing
     Check(CheckArgs),
 }
 
@@ -38,6 +39,9 @@ pub(crate) struct BuildArgs {
 /// Flags of `nearfield kernels check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
+    /// Architectures, as 90, sm_90 or 9.0; all that are cared for if not given
+    #[arg(long, value_name = "ARCH", value_delimiter = ',')]
+    arch: Vec<Arch>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -88,8 +92,7 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         let devices = GpuInfo::probe().devices;
         archs = devices.iter().map(|device| device.arch).collect();
     }
-    archs.sort();
-    archs.dedup();
+    let archs = sorted(&archs);
     if archs.is_empty() {
         let text = "there is no GPU here; name architectures, such as --arch 80,90";
         return Err(Failure::Kernels(text.to_owned()));
@@ -99,22 +102,46 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         return Err(Failure::Kernels(text.to_owned()));
     };
     let compiler = compiler()?;
-    let mut outcomes = Vec::new();
-    for program in programs() {
-        for &arch in &archs {
-            outcomes.push(keep(&compiler, &cache, &program, arch)?);
-        }
-    }
+    let outcomes = for_each(&programs(), &archs, |program, arch| {
+        keep(&compiler, &cache, program, arch)
+    });
     let built = Built {
         nvrtc: compiler.version().to_string(),
         folder: cache.folder(),
-        programs: outcomes,
+        programs: outcomes.into_iter().collect::<Result<_, _>>()?,
     };
     if args.json {
         return output::print_json(&built);
     }
     let head = format!("NVRTC {}, into {}", built.nvrtc, cache.folder().display());
     output::print_lines([head].into_iter().chain(lines(&built.programs)))
+}
+
+/// Every architecture once.
+fn sorted(archs: &[Arch]) -> Vec<Arch> {
+    let mut archs = archs.to_vec();
+    archs.sort();
+    archs.dedup();
+    archs
+}
+
+fn names(archs: &[Arch]) -> String {
+    let names: Vec<_> = archs.iter().map(Arch::to_string).collect();
+    names.join(", ")
+}
+
+/// Does `work` for every program and architecture, on all cores; results in that order.
+fn for_each<R: Send>(
+    programs: &[Program],
+    archs: &[Arch],
+    work: impl Fn(&Program, Arch) -> R + Sync,
+) -> Vec<R> {
+    let count = programs.len() * archs.len();
+    (0..count)
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|k| work(&programs[k / archs.len()], archs[k % archs.len()]))
+        .collect()
 }
 
 /// Compiles one program into the cache.
@@ -148,14 +175,21 @@ fn keep(
 fn check(args: &CheckArgs) -> Result<(), Failure> {
     let compiler = compiler()?;
     let known = compiler.archs();
-    let (archs, unknown): (Vec<_>, Vec<_>) = Arch::CHECKED
-        .into_iter()
-        .partition(|arch| known.contains(arch));
-    let programs = programs();
-    let outcomes: Vec<_> = programs
-        .iter()
-        .flat_map(|program| archs.iter().map(|&arch| attempt(&compiler, program, arch)))
-        .collect();
+    let asked = match args.arch.is_empty() {
+        true => Arch::CHECKED.to_vec(),
+        false => sorted(&args.arch),
+    };
+    let (archs, unknown): (Vec<_>, Vec<_>) =
+        asked.into_iter().partition(|arch| known.contains(arch));
+    if archs.is_empty() {
+        let (version, unknown) = (compiler.version(), names(&unknown));
+        return Err(Failure::Kernels(format!(
+            "NVRTC {version} does not know {unknown}"
+        )));
+    }
+    let outcomes = for_each(&programs(), &archs, |program, arch| {
+        attempt(&compiler, program, arch)
+    });
     let checked = Checked {
         nvrtc: compiler.version().to_string(),
         unknown: unknown.iter().map(Arch::to_string).collect(),

@@ -626,7 +626,8 @@ fn what_the_gpu_lacks_is_said_with_its_remedy() {
 #[test]
 fn kernels_are_checked_and_built_where_the_compiler_is() {
     let place = Workplace::new();
-    let found = place.run(&["kernels", "check", "--json"]);
+    // For all architectures they are compiled by the tests of the crate that holds the compiler.
+    let found = place.run(&["kernels", "check", "--arch", "90", "--json"]);
     if !found.status.success() {
         let errors = String::from_utf8_lossy(&found.stderr);
         let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
@@ -636,20 +637,20 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     }
     let checked: Value = serde_json::from_slice(&found.stdout).unwrap();
     let programs = checked["programs"].as_array().unwrap();
-    let unknown = checked["unknown"].as_array().unwrap().len();
-    assert_eq!(programs.len() % (7 - unknown), 0, "{checked}");
-    assert!(
-        programs
-            .iter()
-            .all(|program| program["bytes"].as_u64().unwrap() > 0)
-    );
+    assert!(programs.len() > 5, "{checked}");
+    assert_eq!(checked["unknown"], serde_json::json!([]));
+    for program in programs {
+        assert!(program["bytes"].as_u64().unwrap() > 0, "{program}");
+        assert_eq!(program["arch"], "sm_90");
+    }
+    place.refuses("does not know", &["kernels", "check", "--arch", "20"]);
 
     let folder = place.0.path().join("cache");
     let args = [
         "kernels",
         "build",
         "--arch",
-        "80,sm_90",
+        "90,sm_90",
         "--arch",
         "9.0",
         "--output",
@@ -658,7 +659,7 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     ];
     let built = place.json(&args);
     let entries = built["programs"].as_array().unwrap();
-    assert_eq!(entries.len(), 2 * programs.len() / (7 - unknown));
+    assert_eq!(entries.len(), programs.len());
     for entry in entries {
         let bytes = std::fs::metadata(entry["path"].as_str().unwrap())
             .unwrap()

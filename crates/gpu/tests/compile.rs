@@ -5,7 +5,12 @@
 use nearfield_gpu::{
     Arch, Cache, CodeStore, Compiler, Error, Linker, Origin, Program, Search, USER_HEADER, programs,
 };
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 /// The machine's compiler, with linker and device runtime; None where a test is to be skipped.
 fn compiler() -> Option<Compiler> {
@@ -54,21 +59,36 @@ fn every_program_is_compiled_and_linked_for_every_architecture() {
         "NVRTC {} knows only {archs:?}",
         compiler.version()
     );
-    for program in &programs() {
-        let source = nearfield_kernels::ALL
-            .iter()
-            .find(|source| source.name == program.name());
-        for &arch in &archs {
-            let code = compiler.build(program, arch, None).unwrap();
-            assert!(is_machine_code(&code), "{} for {arch}", program.name());
-            for kernel in source.map_or(&[][..], |source| source.kernels) {
-                assert!(
-                    holds(&code, kernel),
-                    "{} for {arch} lacks {kernel}",
-                    program.name()
-                );
-            }
+    // On all cores: there are many.
+    let work: Vec<_> = programs()
+        .into_iter()
+        .flat_map(|program| archs.iter().map(move |&arch| (program.clone(), arch)))
+        .collect();
+    let (next, most) = (AtomicUsize::new(0), thread::available_parallelism());
+    thread::scope(|scope| {
+        for _ in 0..most.map_or(1, Into::into) {
+            scope.spawn(|| {
+                while let Some((program, arch)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    check(&compiler, program, *arch);
+                }
+            });
         }
+    });
+}
+
+/// Compiles and links a program; it must hold the kernels it is said to.
+fn check(compiler: &Compiler, program: &Program, arch: Arch) {
+    let source = nearfield_kernels::ALL
+        .iter()
+        .find(|source| source.name == program.name());
+    let code = compiler.build(program, arch, None).unwrap();
+    assert!(is_machine_code(&code), "{} for {arch}", program.name());
+    for kernel in source.map_or(&[][..], |source| source.kernels) {
+        assert!(
+            holds(&code, kernel),
+            "{} for {arch} lacks {kernel}",
+            program.name()
+        );
     }
 }
 

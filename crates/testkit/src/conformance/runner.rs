@@ -1,7 +1,7 @@
 //! Runs an engine through every case and gathers what went wrong.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -20,10 +20,11 @@ pub enum Level {
 }
 
 /// The cases of one level with the oracle's answers, which are computed when
-/// first needed and kept.
+/// first needed and kept; those of [`Level::Quick`] for all runners of a
+/// process, since one test after the other asks for them.
 #[derive(Debug)]
 pub struct Runner<T = f32> {
-    cases: Vec<Prepared<T>>,
+    cases: Vec<Arc<Prepared<T>>>,
 }
 
 #[derive(Debug)]
@@ -95,7 +96,8 @@ fn describe(failed: &[(String, CaseFailure)]) -> String {
 impl Runner {
     /// All cases of a level.
     pub fn new(level: Level) -> Self {
-        Self::of(cases::all(level))
+        static QUICK: OnceLock<Vec<Arc<Prepared<f32>>>> = OnceLock::new();
+        Self::at(level, &QUICK, cases::all)
     }
 }
 
@@ -103,19 +105,28 @@ impl Runner<f64> {
     /// The cases of a level in double precision, and those that only double
     /// precision tells apart.
     pub fn in_double(level: Level) -> Self {
-        Self::of(cases::all_in_double(level))
+        static QUICK: OnceLock<Vec<Arc<Prepared<f64>>>> = OnceLock::new();
+        Self::at(level, &QUICK, cases::all_in_double)
     }
 }
 
 impl<T: Real> Runner<T> {
     /// Cases of the caller's own.
     pub fn of(cases: Vec<Case<T>>) -> Self {
-        let prepared = |case| Prepared {
-            case,
-            expected: OnceLock::new(),
-        };
-        Self {
-            cases: cases.into_iter().map(prepared).collect(),
+        let cases = prepare(cases);
+        Self { cases }
+    }
+
+    fn at(
+        level: Level,
+        quick: &OnceLock<Vec<Arc<Prepared<T>>>>,
+        all: impl Fn(Level) -> Vec<Case<T>>,
+    ) -> Self {
+        match level {
+            Level::Quick => Self {
+                cases: quick.get_or_init(|| prepare(all(level))).clone(),
+            },
+            Level::Full => Self::of(all(level)),
         }
     }
 
@@ -159,6 +170,14 @@ impl<T: Real> Runner<T> {
             }),
         }
     }
+}
+
+fn prepare<T>(cases: Vec<Case<T>>) -> Vec<Arc<Prepared<T>>> {
+    let prepared = |case| Prepared {
+        case,
+        expected: OnceLock::new(),
+    };
+    cases.into_iter().map(prepared).map(Arc::new).collect()
 }
 
 impl<T: Real> Prepared<T> {

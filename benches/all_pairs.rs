@@ -6,7 +6,8 @@
 //! absolute values.
 
 use nearfield::{
-    AllPairs, Arithmetic, Device, Engine, PairSum, PairSumSettings, Real, SampleGrid, Sources,
+    AllPairs, Arithmetic, Device, Engine, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel,
+    Sources,
 };
 use nearfield_gpu::{AllPairsScratch, GpuLane, RowWay};
 use nearfield_testkit::random::Random;
@@ -196,6 +197,9 @@ fn name<T: Real>(settings: PairSumSettings<T>) -> String {
 fn on_cpu(sizes: &Sizes) -> Result<(), Box<dyn Error>> {
     let report = Engine::all_pairs().device(Device::Cpu).build()?.report();
     println!("CPU, {} threads, {}", report.threads, report.simd.name());
+    if let Some(limit) = IssueLimit::of(report.simd, report.threads) {
+        limit.compare(sizes)?;
+    }
     for arithmetic in [Arithmetic::Fast, Arithmetic::Exact] {
         gravity_on_cpu::<f32>(sizes, arithmetic)?;
         coulomb_on_cpu::<f32>(sizes, arithmetic)?;
@@ -204,6 +208,131 @@ fn on_cpu(sizes: &Sizes) -> Result<(), Box<dyn Error>> {
     }
     Ok(())
 }
+
+/// How fast this machine issues vector instructions, and what sums make of it.
+struct IssueLimit {
+    simd: SimdLevel,
+    threads: usize,
+    /// Numbers of four bytes in a vector.
+    lanes: f64,
+}
+
+impl IssueLimit {
+    /// `None` where nobody wrote the instructions down.
+    fn of(simd: SimdLevel, threads: usize) -> Option<Self> {
+        let lanes = match simd {
+            SimdLevel::Avx512 if cfg!(target_arch = "x86_64") => 16.0,
+            _ => return None,
+        };
+        Some(Self {
+            simd,
+            threads,
+            lanes,
+        })
+    }
+
+    /// Vector instructions of floating point per second on all threads: multiply-adds that wait for
+    /// nothing.
+    fn measure(&self) -> f64 {
+        const ROUNDS: u32 = 2_000_000;
+        const CHAINS: u32 = 12;
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads {
+                scope.spawn(|| multiply_add(self.simd, ROUNDS));
+            }
+        });
+        f64::from(ROUNDS * CHAINS) * self.threads as f64 / begin.elapsed().as_secs_f64()
+    }
+
+    /// Prints how close sums come, in turn with the measurement: others may use the same cores. A vector
+    /// of pairs takes 17 instructions of floating point for gravity and 8 for a row of a grid, as
+    /// compiled, of which the root counts as two: so often can one be issued.
+    fn compare(&self, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
+        let (at, masses) = bodies::<f32>(sizes.cpu_bodies, true);
+        let mut pull = vec![[0.0; 3]; at.len()];
+        let (grid, atoms, charges) = slice::<f32>(sizes.cpu_slice, sizes.cpu_atoms);
+        let mut potentials = vec![0.0; grid.len()];
+        let mut sums = cpu(Arithmetic::Fast)?;
+        let (mut gravity, mut coulomb, mut limits) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..sizes.repetitions {
+            let limit = self.measure() * self.lanes;
+            limits.push(limit / self.lanes);
+            let begin = Instant::now();
+            sums.gravity_into(&at, &masses, 0.01, &mut pull)?;
+            let rate = (at.len() as f64).powi(2) / begin.elapsed().as_secs_f64();
+            gravity.push(17.0 * rate / limit);
+            let begin = Instant::now();
+            let rows = 0..grid.rows();
+            sums.coulomb_rows(&grid, rows, (&atoms, &charges), 0.0, &mut potentials)?;
+            let pairs = grid.len() as f64 * atoms.len() as f64;
+            coulomb.push(8.0 * pairs / begin.elapsed().as_secs_f64() / limit);
+        }
+        for all in [&mut gravity, &mut coulomb, &mut limits] {
+            all.sort_by(f64::total_cmp);
+        }
+        let middle = sizes.repetitions / 2;
+        println!(
+            "{:.2} G vector instructions/s; of that limit gravity reaches {:.0} %, Coulomb {:.0} %",
+            limits[middle] / 1e9,
+            100.0 * gravity[middle],
+            100.0 * coulomb[middle]
+        );
+        Ok(())
+    }
+}
+
+/// Twelve independent multiply-adds of zeros, so many times.
+#[cfg(target_arch = "x86_64")]
+fn multiply_add(simd: SimdLevel, rounds: u32) {
+    use std::arch::{asm, x86_64::_mm512_setzero_ps};
+    assert!(simd == SimdLevel::Avx512 && simd.is_available());
+
+    #[target_feature(enable = "avx512f")]
+    fn go(rounds: u32) {
+        let zero = _mm512_setzero_ps();
+        // SAFETY: the registers that are written are said to be.
+        unsafe {
+            asm!(
+                "2:",
+                "vfmadd213ps {a}, {zero}, {zero}",
+                "vfmadd213ps {b}, {zero}, {zero}",
+                "vfmadd213ps {c}, {zero}, {zero}",
+                "vfmadd213ps {d}, {zero}, {zero}",
+                "vfmadd213ps {e}, {zero}, {zero}",
+                "vfmadd213ps {f}, {zero}, {zero}",
+                "vfmadd213ps {g}, {zero}, {zero}",
+                "vfmadd213ps {h}, {zero}, {zero}",
+                "vfmadd213ps {i}, {zero}, {zero}",
+                "vfmadd213ps {j}, {zero}, {zero}",
+                "vfmadd213ps {k}, {zero}, {zero}",
+                "vfmadd213ps {l}, {zero}, {zero}",
+                "sub {rounds:e}, 1",
+                "jnz 2b",
+                rounds = inout(reg) rounds => _,
+                zero = in(zmm_reg) zero,
+                a = inout(zmm_reg) zero => _,
+                b = inout(zmm_reg) zero => _,
+                c = inout(zmm_reg) zero => _,
+                d = inout(zmm_reg) zero => _,
+                e = inout(zmm_reg) zero => _,
+                f = inout(zmm_reg) zero => _,
+                g = inout(zmm_reg) zero => _,
+                h = inout(zmm_reg) zero => _,
+                i = inout(zmm_reg) zero => _,
+                j = inout(zmm_reg) zero => _,
+                k = inout(zmm_reg) zero => _,
+                l = inout(zmm_reg) zero => _,
+                options(nomem, nostack),
+            );
+        }
+    }
+    // SAFETY: asserted.
+    unsafe { go(rounds) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn multiply_add(_: SimdLevel, _: u32) {}
 
 fn cpu(arithmetic: Arithmetic) -> Result<AllPairs, nearfield::Error> {
     Engine::all_pairs()

@@ -1,6 +1,6 @@
 //! Errors of the engine as Python's own exceptions.
 
-use nearfield::Error;
+use nearfield::{Error, resident::GpuError};
 use pyo3::{
     PyErr,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},
@@ -15,6 +15,11 @@ pub(crate) fn raise(error: Error) -> PyErr {
         error if error.is_out_of_memory() => PyMemoryError::new_err(text),
         Error::MemoryLimit { .. } | Error::ListTooLong { .. } => PyMemoryError::new_err(text),
         Error::UnknownPointSet { .. } | Error::UnknownPoint { .. } => PyIndexError::new_err(text),
+        // Found on the device, but passed by the caller.
+        Error::OnDevice {
+            source: GpuError::NotFinite { .. },
+            ..
+        } => PyValueError::new_err(text),
         Error::DeviceUnavailable { .. }
         | Error::Gpu(_)
         | Error::OnDevice { .. }

@@ -3,11 +3,13 @@
 //! Arrays that go in are read where they lie and borrowed for the call; while the engine works, other
 //! Python threads run. Lists are handed over by the engine to a Python object that owns them, and
 //! every array that views them keeps that object alive: there is no view that can go stale.
+//! `resident` is for arrays on a GPU, where lists stay with the engine and views know their age.
 
 mod engine;
 mod errors;
 mod neighbors;
 mod points;
+mod resident;
 mod settings;
 
 /// The compiled part of the package `nearfield`.
@@ -19,6 +21,8 @@ mod _nearfield {
     use crate::engine::{PyEngine, neighbors};
     #[pymodule_export]
     use crate::neighbors::PyNeighbors;
+    #[pymodule_export]
+    use crate::resident::{PyDeviceArray, PyDeviceNeighbors, PyResident, check_points};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,8 +8,26 @@ array([1], dtype=uint32)
 The library is unit-free: the radius and the box are in the unit of the coordinates. A point is a
 neighbour of another when their distance is at most the radius; only a point itself is left out.
 Coordinates of type float32 are searched in single, of type float64 in double precision.
+
+Arrays that are on a GPU stay there with ``ResidentEngine``.
 """
 
-from ._nearfield import Engine, Neighbors, __version__, neighbors
+from ._nearfield import (
+    DeviceArray,
+    DeviceNeighbors,
+    Engine,
+    Neighbors,
+    ResidentEngine,
+    __version__,
+    neighbors,
+)
 
-__all__ = ["Engine", "Neighbors", "neighbors", "__version__"]
+__all__ = [
+    "DeviceArray",
+    "DeviceNeighbors",
+    "Engine",
+    "Neighbors",
+    "ResidentEngine",
+    "neighbors",
+    "__version__",
+]

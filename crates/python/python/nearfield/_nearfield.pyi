@@ -1,4 +1,4 @@
-from typing import Any, Literal, Optional, Sequence, Tuple, Union
+from typing import Any, Literal, Optional, Protocol, Sequence, Tuple, TypeVar, Union, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -7,6 +7,21 @@ __version__: str
 
 Box = Union[Sequence[float], ArrayLike]
 Points = Union[NDArray[np.float32], NDArray[np.float64]]
+
+class SpeaksDLPack(Protocol):
+    """An array on a GPU that is handed over by DLPack."""
+
+    def __dlpack_device__(self) -> Tuple[int, int]: ...
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+
+class SpeaksCuda(Protocol):
+    """An array on a GPU that describes itself by the CUDA array interface."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+OnDevice = Union[SpeaksDLPack, SpeaksCuda]
+Out = TypeVar("Out", bound=OnDevice)
 
 class Neighbors:
     """Neighbour lists of a set of points; all arrays view the library's memory, read-only."""
@@ -62,6 +77,130 @@ class Engine:
         support: Optional[float] = None,
     ) -> NDArray[np.float32]: ...
     def z_sort(self, set: int = 0) -> NDArray[np.uint32]: ...
+    def report(self) -> dict[str, Any]: ...
+
+class DeviceArray:
+    """An array on a GPU: a result, which owns its memory, or a look at lists of an engine."""
+
+    @property
+    def shape(self) -> Tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __len__(self) -> int: ...
+    def copy_to_host(self) -> NDArray[Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack_device__(self) -> Tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Optional[int] = None,
+        max_version: Optional[Tuple[int, int]] = None,
+        dl_device: Optional[Tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> Any: ...
+
+class DeviceNeighbors:
+    """Neighbour lists on a GPU, valid until one of the two sets is next updated."""
+
+    @property
+    def start(self) -> DeviceArray: ...
+    @property
+    def count(self) -> DeviceArray: ...
+    @property
+    def indices(self) -> DeviceArray: ...
+    def __len__(self) -> int: ...
+
+class ResidentEngine:
+    """Point sets that live on a GPU and search each other there."""
+
+    def __new__(
+        cls,
+        radius: float,
+        *,
+        box: Optional[Sequence[float]] = None,
+        gpu: int = 0,
+        stream: Optional[int] = None,
+        half: bool = False,
+        subdivision: int = 0,
+        within: Optional[Tuple[Sequence[float], Sequence[float]]] = None,
+    ) -> "ResidentEngine": ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def gpu(self) -> int: ...
+    @property
+    def stream(self) -> int: ...
+    def add_points(self, points: OnDevice) -> int: ...
+    def update(self, set: int, points: OnDevice) -> None: ...
+    def finish(self) -> bool: ...
+    def points(self, set: int) -> int: ...
+    def __len__(self) -> int: ...
+    def neighbors(self, targets: int = 0, sources: int = 0) -> DeviceNeighbors: ...
+    @overload
+    def count_neighbors(
+        self, targets: int = 0, sources: int = 0, *, out: None = None
+    ) -> DeviceArray: ...
+    @overload
+    def count_neighbors(self, targets: int = 0, sources: int = 0, *, out: Out) -> Out: ...
+    @overload
+    def z_sort(self, set: int = 0, *, out: None = None) -> DeviceArray: ...
+    @overload
+    def z_sort(self, set: int = 0, *, out: Out) -> Out: ...
+    @overload
+    def sph_density(
+        self,
+        mass: OnDevice,
+        targets: int = 0,
+        sources: int = 0,
+        *,
+        support: Optional[float] = None,
+        out: None = None,
+        add: Literal[False] = False,
+    ) -> DeviceArray: ...
+    @overload
+    def sph_density(
+        self,
+        mass: OnDevice,
+        targets: int = 0,
+        sources: int = 0,
+        *,
+        support: Optional[float] = None,
+        out: Out,
+        add: bool = False,
+    ) -> Out: ...
+    @overload
+    def traverse(
+        self,
+        text: str,
+        targets: int = 0,
+        sources: int = 0,
+        *,
+        target_field: Optional[OnDevice] = None,
+        source_field: Optional[OnDevice] = None,
+        uniforms: Sequence[float] = (),
+        outputs: int = 1,
+        reduce: Literal["sum", "min", "max"] = "sum",
+        name: str = "kernel",
+        out: None = None,
+        add: Literal[False] = False,
+    ) -> DeviceArray: ...
+    @overload
+    def traverse(
+        self,
+        text: str,
+        targets: int = 0,
+        sources: int = 0,
+        *,
+        target_field: Optional[OnDevice] = None,
+        source_field: Optional[OnDevice] = None,
+        uniforms: Sequence[float] = (),
+        outputs: int = 1,
+        reduce: Literal["sum", "min", "max"] = "sum",
+        name: str = "kernel",
+        out: Out,
+        add: bool = False,
+    ) -> Out: ...
     def report(self) -> dict[str, Any]: ...
 
 def neighbors(

@@ -60,6 +60,17 @@ is_valid = _python("PyCapsule_IsValid", ctypes.c_int, py_object, ctypes.c_char_p
 # Capsules refer to their names.
 NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 
+# What was handed out lives until it is given back, whatever becomes of the array: by address.
+_handed_out = {}
+
+
+@DELETER
+def _delete(tensor):
+    owners = _handed_out[tensor]
+    owners.pop().deleted += 1
+    if not owners:
+        del _handed_out[tensor]
+
 
 class ByDLPack:
     """An array that speaks DLPack alone and counts what it hands out and gets back."""
@@ -90,16 +101,11 @@ class ByDLPack:
             ctypes.cast(self.strides, POINTER(ctypes.c_int64)) if strides is not None else None,
             0,
         )
-        self.deleter = DELETER(self._delete)
         self.managed = (
-            ManagedVersioned(major, 0, None, self.deleter, flags, self.tensor)
+            ManagedVersioned(major, 0, None, _delete, flags, self.tensor)
             if versioned
-            else Managed(self.tensor, None, self.deleter)
+            else Managed(self.tensor, None, _delete)
         )
-
-    def _delete(self, tensor):
-        assert tensor == ctypes.addressof(self.managed)
-        self.deleted += 1
 
     def __dlpack_device__(self):
         return self.device
@@ -109,8 +115,10 @@ class ByDLPack:
             raise TypeError("an owner from before version 1")
         self.streams.append(keywords["stream"])
         self.given += 1
+        address = ctypes.addressof(self.managed)
+        _handed_out.setdefault(address, []).append(self)
         # Whoever takes it gives it back: there is no destructor for one that nobody took.
-        capsule = new_capsule(ctypes.addressof(self.managed), NAMES[self.versioned], None)
+        capsule = new_capsule(address, NAMES[self.versioned], None)
         self.capsules.append(capsule)
         return capsule
 

@@ -4,9 +4,9 @@ use super::{
     dlpack::{self, DLDataType, DLDevice},
     engine::Shared,
     given::to_tuple,
-    stream::{Current, Lent, Order, StreamNumber, failed},
+    stream::{Current, Lent, Order, Stream, StreamNumber, failed},
 };
-use nearfield::resident::cudarc::driver::{CudaSlice, CudaStream, DeviceRepr};
+use nearfield::resident::cudarc::driver::{CudaSlice, DeviceRepr};
 use numpy::{Element, IntoPyArray};
 use pyo3::{
     exceptions::{PyBufferError, PyRuntimeError},
@@ -152,11 +152,10 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        let context = self.bytes.stream().context().clone();
-        let _current = Current::enter(&context);
+        let _current = Current::enter(self.bytes.stream().context());
         if *self.elsewhere.get_mut() {
             // Only the device knows when they are done. What fails here has failed before.
-            let _ = context.synchronize();
+            let _ = self.bytes.stream().context().synchronize();
         }
         // SAFETY: dropped once, here, where the context is current, which freeing needs.
         unsafe { ManuallyDrop::drop(&mut self.bytes) }
@@ -177,7 +176,7 @@ pub(crate) struct PyDeviceArray {
     pub(crate) shape: Vec<usize>,
     pub(crate) dtype: Dtype,
     pub(crate) fate: Arc<Fate>,
-    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) stream: Stream,
 }
 
 #[pymethods]

@@ -157,13 +157,12 @@ impl Managed {
             return Err(odd(format!("a tensor of {} axes", tensor.axes)));
         }
         let axes = tensor.axes as usize;
-        let numbers = |from: *mut i64| -> Option<Vec<i64>> {
+        let number = |from: *mut i64, axis| {
             // SAFETY: where there is such an array, it has one number an axis.
-            (!from.is_null()).then(|| {
-                (0..axes)
-                    .map(|i| unsafe { from.add(i).read_unaligned() })
-                    .collect()
-            })
+            unsafe { from.add(axis).read_unaligned() }
+        };
+        let numbers = |from: *mut i64| -> Option<Vec<i64>> {
+            (!from.is_null()).then(|| (0..axes).map(|axis| number(from, axis)).collect())
         };
         let shape = match (axes, numbers(tensor.shape)) {
             (0, _) => Vec::new(),

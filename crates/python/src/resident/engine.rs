@@ -4,7 +4,7 @@
 use super::{
     array::{Dtype, Fate, Memory, Owned, PyDeviceArray, PyDeviceNeighbors},
     given::Given,
-    stream::{Current, Lent, Order, StreamNumber, failed},
+    stream::{Current, Lent, Order, Stream, StreamNumber, failed},
 };
 use crate::errors::raise;
 use nearfield::{
@@ -591,7 +591,7 @@ impl State {
             shape: vec![len],
             dtype,
             fate: fate.clone(),
-            stream: stream.clone(),
+            stream: Stream::new(stream),
         };
         let start = found.start.device_ptr(stream).0;
         let count = found.count.device_ptr(stream).0;
@@ -606,10 +606,9 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        let stream = self.engine.stream().clone();
-        let _current = Current::enter(stream.context());
+        let _current = Current::enter(self.engine.stream().context());
         // What is held may go then. A GPU that has failed uses nothing any longer.
-        let _ = stream.synchronize();
+        let _ = self.engine.stream().synchronize();
         // SAFETY: dropped once, here, where the context is current, which freeing needs.
         unsafe { ManuallyDrop::drop(&mut self.engine) }
     }
@@ -640,7 +639,7 @@ fn new_array(
         shape,
         dtype,
         fate,
-        stream: stream.clone(),
+        stream: Stream::new(stream),
     })
 }
 

@@ -140,6 +140,31 @@ impl Drop for Current {
     }
 }
 
+/// A stream, kept. With its last owner the context may go, and that changes which one is current.
+pub(crate) struct Stream(ManuallyDrop<Arc<CudaStream>>);
+
+impl Stream {
+    pub(crate) fn new(stream: &Arc<CudaStream>) -> Self {
+        Self(ManuallyDrop::new(stream.clone()))
+    }
+}
+
+impl Deref for Stream {
+    type Target = Arc<CudaStream>;
+
+    fn deref(&self) -> &Arc<CudaStream> {
+        &self.0
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _current = Current::enter(self.0.context());
+        // SAFETY: dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.0) }
+    }
+}
+
 /// Device memory that is not ours to free, lent for a call.
 pub(crate) struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
 

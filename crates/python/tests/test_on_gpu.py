@@ -1,0 +1,569 @@
+"""The engine for arrays on a GPU against the engine on the CPU, with nothing but the driver and NumPy.
+
+Skipped without a GPU or what kernels are compiled with; fails then if NEARFIELD_REQUIRE_GPU=1.
+"""
+
+import ctypes
+import gc
+import os
+import threading
+
+import nearfield
+import numpy as np
+import pytest
+from device_arrays import NAMES, ByDLPack, ByInterface, capsule_name, is_valid
+
+REQUIRED = os.environ.get("NEARFIELD_REQUIRE_GPU") == "1"
+
+
+def skip(why):
+    if REQUIRED:
+        pytest.fail(f"NEARFIELD_REQUIRE_GPU=1, but {why}")
+    pytest.skip(why)
+
+
+class Driver:
+    """The calls of the driver that tests need; the primary context of GPU 0 is current in between."""
+
+    def __init__(self):
+        try:
+            self.library = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            skip(f"there is no driver: {error}")
+        if (status := self.library.cuInit(0)) != 0:
+            skip(f"the driver does not start: cuInit gave {status}")
+        count = ctypes.c_int()
+        self("cuDeviceGetCount", ctypes.byref(count))
+        if count.value == 0:
+            skip("the driver shows no GPU")
+        self.gpus = count.value
+        self.context = self.retain(0)
+        self("cuCtxPushCurrent_v2", self.context)
+
+    def __call__(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
+        assert status == 0, f"{name} gave {status}"
+
+    def retain(self, gpu):
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self("cuDeviceGet", ctypes.byref(device), gpu)
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        return context
+
+    def close(self):
+        gc.collect()
+        self("cuCtxSynchronize")
+        self("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        self("cuDevicePrimaryCtxRelease_v2", 0)
+
+    def current(self):
+        context = ctypes.c_void_p()
+        self("cuCtxGetCurrent", ctypes.byref(context))
+        return context.value
+
+    def read(self, pointer, shape, dtype):
+        values = np.empty(shape, dtype)
+        if values.size:
+            self("cuCtxSynchronize")
+            host = ctypes.c_void_p(values.ctypes.data)
+            size = ctypes.c_size_t(values.nbytes)
+            self("cuMemcpyDtoH_v2", host, ctypes.c_uint64(pointer), size)
+        return values
+
+
+class Block:
+    """Memory on the GPU, freed with the last object that owns it."""
+
+    def __init__(self, cuda, values):
+        self.cuda, self.shape, self.dtype = cuda, values.shape, values.dtype
+        values = np.ascontiguousarray(values)
+        pointer = ctypes.c_uint64()
+        cuda("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(values.nbytes, 1)))
+        self.pointer = pointer.value
+        if values.nbytes:
+            host = ctypes.c_void_p(values.ctypes.data)
+            size = ctypes.c_size_t(values.nbytes)
+            cuda("cuMemcpyHtoD_v2", ctypes.c_uint64(self.pointer), host, size)
+            # The copy may still be under way when the call returns.
+            cuda("cuCtxSynchronize")
+
+    def __del__(self):
+        if hasattr(self, "pointer"):
+            self.cuda.library.cuMemFree_v2(ctypes.c_uint64(self.pointer))
+
+    def values(self):
+        return self.cuda.read(self.pointer, self.shape, self.dtype)
+
+
+def by_dlpack(block):
+    dtype = {"float32": (2, 32, 1), "uint32": (1, 32, 1)}[block.dtype.name]
+    return ByDLPack(block.pointer, block.shape, dtype, owner=block)
+
+
+def by_old_dlpack(block):
+    return ByDLPack(block.pointer, block.shape, versioned=False, owner=block)
+
+
+def by_interface(block):
+    return ByInterface(block.pointer, block.shape, block.dtype.str, owner=block)
+
+
+def by_interface_on_a_stream(block):
+    return ByInterface(block.pointer, block.shape, block.dtype.str, owner=block, stream=2)
+
+
+PROTOCOLS = [by_dlpack, by_old_dlpack, by_interface, by_interface_on_a_stream]
+
+
+@pytest.fixture(scope="module")
+def cuda():
+    driver = Driver()
+    try:
+        nearfield.ResidentEngine(0.1)
+    except RuntimeError as error:
+        driver.close()
+        skip(f"there is no engine: {error}")
+    yield driver
+    driver.close()
+
+
+@pytest.fixture
+def stream(cuda):
+    """A stream that is not ordered with the default one."""
+    stream = ctypes.c_void_p()
+    cuda("cuStreamCreate", ctypes.byref(stream), 1)
+    yield stream.value
+    gc.collect()
+    cuda("cuStreamSynchronize", stream)
+    cuda("cuStreamDestroy_v2", stream)
+
+
+def cloud(points=3000, seed=1):
+    return np.random.default_rng(seed).random((points, 3)).astype(np.float32)
+
+
+def on_cpu(points, radius, **settings):
+    engine = nearfield.Engine(radius, device="cpu", **settings)
+    for set in points:
+        engine.add_points(set)
+    return engine
+
+
+def sets(lists):
+    """Lists from the device, with every neighbour as often as it is there."""
+    start, count, indices = (
+        part.copy_to_host() for part in (lists.start, lists.count, lists.indices)
+    )
+    assert (start.dtype, count.dtype, indices.dtype) == (np.uint64, np.uint32, np.uint32)
+    assert len(lists) == len(start) == len(count)
+    return [sorted(indices[int(s) : int(s) + int(c)].tolist()) for s, c in zip(start, count)]
+
+
+def expected(lists):
+    return [sorted(lists[i].tolist()) for i in range(len(lists))]
+
+
+def repeated(engine, work):
+    """What `work` gives once it is valid, and how often it had to be done."""
+    for tries in range(1, 6):
+        result = work()
+        if engine.finish():
+            return result, tries
+    pytest.fail("finish() never found the results valid")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("own_stream", [False, True])
+@pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0)])
+def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, own_stream, box):
+    points, others, radius = cloud(), cloud(700, 2), 0.1
+    mass = np.random.default_rng(3).random(len(others)).astype(np.float32)
+    engine = nearfield.ResidentEngine(radius, box=box, stream=stream if own_stream else None)
+    assert engine.stream == (stream if own_stream else 1)
+    numbers = [engine.add_points(protocol(Block(cuda, set))) for set in (points, others)]
+    assert numbers == [0, 1]
+    assert len(engine) == 2
+    assert [engine.points(set) for set in numbers] == [len(points), len(others)]
+    mass_on_gpu = protocol(Block(cuda, mass))
+
+    def work():
+        lists = engine.neighbors(), engine.neighbors(0, 1)
+        return lists, engine.count_neighbors(0, 1), engine.sph_density(mass_on_gpu, 0, 1)
+
+    (lists, count, density), _ = repeated(engine, work)
+    reference = on_cpu([points, others], radius, box=box)
+    assert sets(lists[0]) == expected(reference.neighbors())
+    assert sets(lists[1]) == expected(reference.neighbors(0, 1))
+    assert np.array_equal(count.copy_to_host(), reference.count_neighbors(0, 1))
+    on_host = density.copy_to_host()
+    assert (density.shape, density.dtype, len(density)) == ((len(points),), np.float32, len(points))
+    np.testing.assert_allclose(on_host, reference.sph_density(mass, 0, 1), rtol=1e-4, atol=1e-5)
+    # What others see is the same memory.
+    there = density.__cuda_array_interface__
+    assert there["version"] == 3 and there["stream"] == engine.stream
+    assert np.array_equal(cuda.read(there["data"][0], there["shape"], there["typestr"]), on_host)
+
+
+def test_half_lists_hold_every_pair_once(cuda):
+    points = cloud()
+    engine = nearfield.ResidentEngine(0.1, half=True, subdivision=2, within=((0, 0, 0), (1, 1, 1)))
+    engine.add_points(by_dlpack(Block(cuda, points)))
+    lists, _ = repeated(engine, engine.neighbors)
+    found = sorted((min(i, j), max(i, j)) for i, near in enumerate(sets(lists)) for j in near)
+    full = nearfield.neighbors(points, 0.1, device="cpu")
+    assert found == sorted((i, int(j)) for i in range(len(full)) for j in full[i] if i < j)
+    assert engine.report()["subdivision"] == 2
+    assert engine.report()["bytes"] > points.nbytes
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_lists_follow_points_that_move_step_by_step_and_then_far(cuda, protocol):
+    points, repeats = cloud(), 0
+    engine = nearfield.ResidentEngine(0.1)
+    set = engine.add_points(protocol(Block(cuda, points)))
+    for step in range(5):
+        points = points + np.float32(40.0 if step == 3 else 0.01)
+        points += np.random.default_rng(step).normal(scale=0.01, size=points.shape).astype("f4")
+        if step == 4:
+            points = points[:2000]
+        engine.update(set, protocol(Block(cuda, points)))
+        lists, tries = repeated(engine, engine.neighbors)
+        repeats += tries - 1
+        assert sets(lists) == expected(nearfield.neighbors(points, 0.1, device="cpu")), step
+    assert repeats > 0, "the jump went unnoticed"
+
+
+def test_tensors_are_given_back_when_the_stream_has_used_them(cuda, stream):
+    engine = nearfield.ResidentEngine(0.1, stream=stream)
+    points = by_dlpack(Block(cuda, cloud()))
+    engine.add_points(points)
+    assert points.streams == [stream]
+    engine.finish()
+    assert (points.given, points.deleted) == (1, 1)
+    # Nor are they kept for ever by who never asks.
+    for _ in range(30):
+        engine.update(0, points)
+    assert points.given - points.deleted <= 8
+    engine.finish()
+    assert points.given == points.deleted == 31
+    points.device = (2, 1)
+    with pytest.raises(ValueError, match="on GPU 1, but the engine is on GPU 0"):
+        engine.update(0, points)
+    assert points.given == 31
+
+
+def test_results_go_where_they_are_wanted(cuda):
+    points, mass = cloud(), np.ones(3000, np.float32)
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(by_dlpack(Block(cuda, points)))
+    mass_on_gpu = by_interface(Block(cuda, mass))
+    reference = on_cpu([points], 0.1).sph_density(mass)
+    for protocol in (by_dlpack, by_interface):
+        block = Block(cuda, np.full(3000, 7.0, np.float32))
+        out = protocol(block)
+        assert engine.sph_density(mass_on_gpu, out=out) is out
+        assert engine.finish()
+        np.testing.assert_allclose(block.values(), reference, rtol=1e-4, atol=1e-5)
+        engine.sph_density(mass_on_gpu, out=out, add=True)
+        assert engine.finish()
+        np.testing.assert_allclose(block.values(), 2 * reference, rtol=1e-4, atol=1e-5)
+        counts = Block(cuda, np.zeros(3000, np.uint32))
+        engine.count_neighbors(out=protocol(counts))
+        assert engine.finish()
+        assert np.array_equal(counts.values(), on_cpu([points], 0.1).count_neighbors())
+    with pytest.raises(ValueError, match="add needs an array"):
+        engine.sph_density(mass_on_gpu, add=True)
+    with pytest.raises(ValueError, match=r"out must have the shape \(3000,\), not \(2999,\)"):
+        engine.sph_density(mass_on_gpu, out=by_dlpack(Block(cuda, mass[1:])))
+    with pytest.raises(TypeError, match="out must be of type uint32, not float32"):
+        engine.count_neighbors(out=by_dlpack(Block(cuda, mass)))
+    read_only = ByInterface(block.pointer, (3000,), data=(block.pointer, True))
+    with pytest.raises(ValueError, match="out is read-only"):
+        engine.sph_density(mass_on_gpu, out=read_only)
+
+
+def test_kernels_of_ones_own_are_summed(cuda):
+    points, weight = cloud(500), np.random.default_rng(4).random((500, 2)).astype(np.float32)
+    text = """void pair(const float* u, const Pair& pair, const float* target, const float* source,
+                       float* result) {
+                  result[0] = u[0] * target[0] * source[1] * pair.d2;
+                  result[1] = pair.d[0];
+                  result[2] = 1.0f;
+              }"""
+    engine = nearfield.ResidentEngine(0.2)
+    engine.add_points(by_dlpack(Block(cuda, points)))
+    field = by_dlpack(Block(cuda, weight))
+
+    def work():
+        return engine.traverse(
+            text, target_field=field, source_field=field, uniforms=[3.0], outputs=3, name="own.cu"
+        )
+
+    found, _ = repeated(engine, work)
+    assert found.shape == (500, 3)
+    found = found.copy_to_host()
+    d = points[None].astype(np.float64) - points[:, None]
+    d2 = (d * d).sum(axis=2)
+    near = (d2 <= 0.04) & ~np.eye(500, dtype=bool)
+    assert np.array_equal(found[:, 2], on_cpu([points], 0.2).count_neighbors().astype(np.float32))
+    sums = (3.0 * weight[:, :1] * weight[None, :, 1] * d2 * near).sum(axis=1)
+    np.testing.assert_allclose(found[:, 0], sums, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found[:, 1], (d[:, :, 0] * near).sum(axis=1), rtol=1e-3, atol=1e-4)
+    largest, _ = repeated(
+        engine,
+        lambda: engine.traverse(text.replace("pair.d[0]", "0.0f"), outputs=3, reduce="max",
+                                target_field=field, source_field=field, uniforms=[1.0]),
+    )
+    assert (largest.copy_to_host()[found[:, 2] > 0, 2] == 1.0).all()
+    with pytest.raises(RuntimeError):
+        engine.traverse("void pair(", name="broken.cu")
+    with pytest.raises(ValueError, match="1 to 16, not 17"):
+        engine.traverse(text, outputs=17)
+    with pytest.raises(ValueError, match='not "mean"'):
+        engine.traverse(text, reduce="mean")
+    with pytest.raises(ValueError, match="source_field must have the shape"):
+        engine.traverse(text, source_field=by_dlpack(Block(cuda, weight[1:])))
+
+
+def test_lists_know_when_they_are_out_of_date_and_results_when_they_are_provisional(cuda):
+    points = Block(cuda, cloud())
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(by_dlpack(points))
+    mass = by_dlpack(Block(cuda, np.ones(3000, np.float32)))
+    lists, density = engine.neighbors(), engine.sph_density(mass)
+    for array in (lists.count, density):
+        with pytest.raises(RuntimeError, match="provisional: call finish"):
+            array.copy_to_host()
+        assert array.__cuda_array_interface__["version"] == 3  # for work on the device
+    assert engine.finish()
+    before = density.copy_to_host()
+    assert len(lists.count.copy_to_host()) == 3000
+    # Asked again, the lists are the same.
+    again = engine.neighbors()
+    addresses = [of.count.__cuda_array_interface__["data"] for of in (lists, again)]
+    assert addresses[0] == addresses[1]
+    engine.update(0, by_dlpack(points))
+    for array in (lists.start, lists.count, lists.indices, again.count):
+        for use in (
+            array.copy_to_host,
+            array.__dlpack__,
+            lambda array=array: array.__cuda_array_interface__,
+        ):
+            with pytest.raises(RuntimeError, match="out of date"):
+                use()
+    assert np.array_equal(density.copy_to_host(), before)
+    # Points that jump out of their cells: what was computed from those is refused.
+    engine.update(0, by_dlpack(Block(cuda, cloud() + np.float32(1000))))
+    density, lists = engine.sph_density(mass), engine.neighbors()
+    assert not engine.finish()
+    for array in (density, lists.count):
+        with pytest.raises(RuntimeError, match="not valid, as finish"):
+            array.copy_to_host()
+    density, _ = repeated(engine, lambda: engine.sph_density(mass))
+    assert len(density.copy_to_host()) == 3000
+
+
+class Before:
+    """A consumer's view of an array by one who knows DLPack from before version 1."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, *, stream):
+        return self.array.__dlpack__(stream=stream)
+
+
+class Mirror:
+    """One who knows the CUDA array interface alone."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("view", [lambda array: array, Before, Mirror])
+def test_what_comes_out_goes_in(cuda, stream, view):
+    points = cloud()
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(by_dlpack(Block(cuda, points)))
+    mass = by_dlpack(Block(cuda, np.ones(3000, np.float32)))
+    density, _ = repeated(engine, lambda: engine.sph_density(mass))
+    other = nearfield.ResidentEngine(0.1, stream=stream)
+    other.add_points(by_dlpack(Block(cuda, points)))
+    twice, _ = repeated(other, lambda: other.sph_density(view(density)))
+    reference = on_cpu([points], 0.1)
+    exact = reference.sph_density(reference.sph_density(np.ones(3000, np.float32)))
+    np.testing.assert_allclose(twice.copy_to_host(), exact, rtol=2e-4, atol=1e-2)
+    # The memory outlives everything but who uses it.
+    del density, engine
+    gc.collect()
+    again, _ = repeated(other, lambda: other.sph_density(twice))
+    assert np.isfinite(again.copy_to_host()).all()
+
+
+def test_capsules_keep_their_memory_and_go_with_nobody_taking_them(cuda, stream):
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(by_dlpack(Block(cuda, cloud())))
+    counts, _ = repeated(engine, engine.count_neighbors)
+    lists = engine.neighbors()
+    assert engine.finish()
+    assert counts.__dlpack_device__() == (2, 0)
+    for array in (counts, lists.start, lists.indices):
+        for version, name in ((None, NAMES[False]), ((0, 8), NAMES[False]), ((1, 1), NAMES[True])):
+            for on in (None, 1, 2, -1, stream):
+                capsule = array.__dlpack__(stream=on, max_version=version)
+                assert capsule_name(capsule) == name and is_valid(capsule, name)
+                del capsule
+    for keywords in ({"copy": True}, {"dl_device": (1, 0)}, {"dl_device": (2, 99)}):
+        with pytest.raises(BufferError):
+            counts.__dlpack__(**keywords)
+    counts.__dlpack__(copy=False, dl_device=(2, 0))
+    with pytest.raises(ValueError, match="stream 0"):
+        counts.__dlpack__(stream=0)
+    held = lists.count
+    exact = counts.copy_to_host()
+    del engine, lists, counts
+    gc.collect()
+    assert np.array_equal(held.copy_to_host(), exact)
+
+
+def test_what_is_not_there_is_refused(cuda):
+    engine = nearfield.ResidentEngine(0.1)
+    on_host = cloud()
+    with pytest.raises(ValueError, match="not in the memory of a GPU; for arrays of the CPU"):
+        engine.add_points(ByInterface(on_host.ctypes.data, on_host.shape))
+    with pytest.raises(ValueError, match="not in the memory of a GPU"):
+        engine.add_points(ByDLPack(on_host.ctypes.data, on_host.shape))
+    with pytest.raises(TypeError, match="use nearfield.Engine"):
+        engine.add_points(on_host)
+    on_host[17] = np.nan
+    with pytest.raises(ValueError, match="point 17"):
+        engine.add_points(by_dlpack(Block(cuda, on_host)))
+    assert len(engine) == 0
+    assert engine.add_points(by_dlpack(Block(cuda, cloud()))) == 0
+    mass = by_dlpack(Block(cuda, np.ones(2999, np.float32)))
+    with pytest.raises(ValueError, match=r"mass must have the shape \(3000,\), not \(2999,\)"):
+        engine.sph_density(mass)
+    for call in (engine.points, engine.neighbors, engine.count_neighbors, engine.z_sort):
+        with pytest.raises(IndexError, match="no point set 3"):
+            call(3)
+    with pytest.raises(ValueError, match="support"):
+        engine.sph_density(mass, support=0.0)
+    assert engine.finish()
+
+
+def test_memory_of_another_gpu_is_refused(cuda):
+    if cuda.gpus < 2:
+        pytest.skip("there is one GPU")
+    context = cuda.retain(1)
+    cuda("cuCtxPushCurrent_v2", context)
+    block = Block(cuda, cloud())
+    engine = nearfield.ResidentEngine(0.1)
+    assert cuda.current() == context.value
+    with pytest.raises(ValueError, match="on GPU 1, but the engine is on GPU 0"):
+        engine.add_points(by_interface(block))
+    assert cuda.current() == context.value
+    del block
+    cuda("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+    cuda("cuDevicePrimaryCtxRelease_v2", 1)
+
+
+def test_sets_without_points_and_points_without_neighbours(cuda):
+    engine = nearfield.ResidentEngine(0.1)
+    nobody = np.empty((0, 3), np.float32)
+    assert engine.add_points(ByInterface(0, (0, 3))) == 0
+    assert engine.add_points(by_dlpack(Block(cuda, nobody))) == 1
+    far = np.arange(30, dtype=np.float32).reshape(10, 3)
+    assert engine.add_points(by_dlpack(Block(cuda, far))) == 2
+    for pair in [(0, 0), (0, 2), (2, 0), (2, 2), (1, 0)]:
+        points = engine.points(pair[0])
+        (lists, count), _ = repeated(
+            engine, lambda: (engine.neighbors(*pair), engine.count_neighbors(*pair))
+        )
+        assert sets(lists) == [[]] * points
+        assert count.copy_to_host().tolist() == [0] * points
+    mass = by_interface(Block(cuda, np.ones(10, np.float32)))
+    density, _ = repeated(engine, lambda: engine.sph_density(mass, 2, 2))
+    assert density.copy_to_host().tolist() == [0.0] * 10
+    assert not density.__cuda_array_interface__["data"][1]
+
+
+def test_the_order_sorts_points_and_the_same_lists_are_found(cuda):
+    points = cloud()
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(by_dlpack(Block(cuda, points)))
+    order, _ = repeated(engine, engine.z_sort)
+    order = order.copy_to_host()
+    assert np.array_equal(np.sort(order), np.arange(3000))
+    engine.update(0, by_dlpack(Block(cuda, points[order])))
+    lists, _ = repeated(engine, engine.neighbors)
+    assert sets(lists) == expected(nearfield.neighbors(points[order], 0.1, device="cpu"))
+
+
+def test_the_current_context_is_left_alone_by_every_thread(cuda):
+    assert cuda.current() == cuda.context.value
+    points, failures = Block(cuda, cloud()), []
+
+    def on_a_thread():
+        try:
+            assert cuda.current() is None
+            engine = nearfield.ResidentEngine(0.1)
+            engine.add_points(by_dlpack(points))
+            count, _ = repeated(engine, engine.count_neighbors)
+            assert count.copy_to_host().sum() > 0
+            count.__dlpack__(stream=1)
+            assert cuda.current() is None
+            del count, engine
+            assert cuda.current() is None
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=on_a_thread)
+    thread.start()
+    thread.join()
+    assert failures == []
+    assert cuda.current() == cuda.context.value
+
+
+def test_engines_and_arrays_come_and_go(cuda):
+    points = by_dlpack(Block(cuda, cloud()))
+    for _ in range(20):
+        engine = nearfield.ResidentEngine(0.1)
+        engine.add_points(points)
+        arrays = [engine.count_neighbors(), engine.neighbors().indices]
+        del engine
+        gc.collect()
+        del arrays
+    gc.collect()
+    assert points.given == points.deleted
+
+
+def test_pytorch_takes_and_gives(cuda):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch sees no GPU")
+    points = cloud()
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(torch.from_numpy(points).cuda())
+    mass = torch.ones(len(points), device="cuda")
+    density, _ = repeated(engine, lambda: engine.sph_density(mass))
+    exact = on_cpu([points], 0.1).sph_density(np.ones(len(points), np.float32))
+    np.testing.assert_allclose(torch.from_dlpack(density).cpu().numpy(), exact, rtol=1e-4, atol=1e-5)
+    out = torch.zeros_like(mass)
+    engine.sph_density(mass, out=out)
+    assert engine.finish()
+    np.testing.assert_allclose(out.cpu().numpy(), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_cupy_takes_and_gives(cuda):
+    cupy = pytest.importorskip("cupy")
+    points = cloud()
+    engine = nearfield.ResidentEngine(0.1)
+    engine.add_points(cupy.asarray(points))
+    lists, _ = repeated(engine, engine.neighbors)
+    for take in (cupy.from_dlpack, cupy.asarray):
+        count = take(lists.count)
+        assert np.array_equal(cupy.asnumpy(count), on_cpu([points], 0.1).count_neighbors())

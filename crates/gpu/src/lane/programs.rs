@@ -8,7 +8,11 @@ use super::{
 };
 use crate::{Error, Modules, Program};
 use nearfield_kernels::Source;
-use nearfield_pairs::{ChargeField, ChargePotential, Reduce, SphDensity, SphForce, WendlandC2};
+use nearfield_pairs::{
+    ChargeField, ChargePotential, Coefficients, CutoffCoulomb, Forces, Interactions, LennardJones,
+    Mixing, PairKernel, PlainLennardJones, PowerLaw, Reduce, Screening, SphDensity, SphForce, Sum,
+    Truncation, WendlandC2,
+};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -152,6 +156,7 @@ pub(crate) fn traversal_programs() -> Vec<Program> {
         }
     }
     programs.extend(charge_programs());
+    programs.extend(potential_programs());
     programs
 }
 
@@ -177,6 +182,42 @@ fn charge_programs() -> impl Iterator<Item = Program> {
     })
 }
 
+/// Those of the potentials of atoms, one set in a periodic box, by the same strategy.
+fn potential_programs() -> impl Iterator<Item = Program> {
+    let unit = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    // Programs do not depend on the numbers, which none of these refuses.
+    let plain = PlainLennardJones::new(unit, 2.5, false).ok();
+    let (mixing, truncation) = (Mixing::default(), Truncation::Plain);
+    let table = LennardJones::new(&[unit, unit], mixing, &[], 2.5, truncation).ok();
+    let power = PowerLaw::new(1.0, 1.0, 12, 0.1).ok();
+    let charges = CutoffCoulomb::new(1.0, 2.5, Screening::Plain);
+    let twins = [
+        plain.and_then(|plain| twin(&Interactions(plain))),
+        (table.as_ref()).and_then(|table| twin(&Interactions(table))),
+        (table.as_ref()).and_then(|table| twin(&Interactions(Sum(table, charges)))),
+        power.and_then(|power| twin(&Interactions(power))),
+        power.and_then(|power| twin(&Forces(power))),
+    ];
+    twins.into_iter().flatten().map(|twin| {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: Work::Pairs(twin),
+            open: Open::No,
+            subdivision: 1,
+            half: false,
+        };
+        traversal.program()
+    })
+}
+
+/// What the GPU evaluates for a kernel; `None` where it cannot.
+fn twin(kernel: &impl PairKernel) -> Option<PairProgram> {
+    PairProgram::of(kernel).ok().map(|(twin, _)| twin)
+}
+
 /// The traversal programs of a context that were loaded, so that a step hashes no program text.
 #[derive(Debug, Default)]
 pub(crate) struct Traversals {
@@ -196,5 +237,15 @@ impl Traversals {
         let kernels = Arc::new(traversal.load(modules)?);
         loaded.insert(traversal.clone(), kernels.clone());
         Ok(kernels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_named_potential_is_left_out() {
+        assert_eq!(potential_programs().count(), 5);
     }
 }

@@ -26,8 +26,8 @@ pub struct Options {
     /// Whether sums are to be the same bits on devices that choose by timings; false by default.
     pub deterministic: bool,
     /// How much farther than the cut-off lists reach, so that they need not be found every step; 0,
-    /// the default, for no lists, which is about twice as fast on a CPU: there pairs are found faster
-    /// than they are read. A run that [stays on a GPU](crate::DeviceSimulation) needs them.
+    /// the default, for no lists, which was twice as fast in a Lennard-Jones liquid on a CPU: there pairs
+    /// are found faster than they are read. A run that [stays on a GPU](crate::DeviceSimulation) needs them.
     pub skin: f32,
     /// What positions are rounded to before pairs are found; [`Precision::Single`] by default.
     pub precision: Precision,

@@ -87,12 +87,13 @@ fn compiler() -> Result<Arc<Compiler>, Error> {
 }
 
 fn build(args: &BuildArgs) -> Result<(), Failure> {
-    let mut archs = args.arch.clone();
-    if archs.is_empty() {
-        let devices = GpuInfo::probe().devices;
-        archs = devices.iter().map(|device| device.arch).collect();
-    }
-    let archs = sorted(&archs);
+    let archs = sorted(match args.arch.is_empty() {
+        true => {
+            let devices = GpuInfo::probe().devices;
+            devices.iter().map(|device| device.arch).collect()
+        }
+        false => args.arch.clone(),
+    });
     if archs.is_empty() {
         let text = "there is no GPU here; name architectures, such as --arch 80,90";
         return Err(Failure::Kernels(text.to_owned()));
@@ -102,13 +103,14 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         return Err(Failure::Kernels(text.to_owned()));
     };
     let compiler = compiler()?;
-    let outcomes = for_each(&programs(), &archs, |program, arch| {
+    // The first that cannot be kept ends it.
+    let outcomes: Result<_, _> = for_each(&programs(), &archs, |program, arch| {
         keep(&compiler, &cache, program, arch)
     });
     let built = Built {
         nvrtc: compiler.version().to_string(),
         folder: cache.folder(),
-        programs: outcomes.into_iter().collect::<Result<_, _>>()?,
+        programs: outcomes?,
     };
     if args.json {
         return output::print_json(&built);
@@ -118,24 +120,18 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
 }
 
 /// Every architecture once.
-fn sorted(archs: &[Arch]) -> Vec<Arch> {
-    let mut archs = archs.to_vec();
+fn sorted(mut archs: Vec<Arch>) -> Vec<Arch> {
     archs.sort();
     archs.dedup();
     archs
 }
 
-fn names(archs: &[Arch]) -> String {
-    let names: Vec<_> = archs.iter().map(Arch::to_string).collect();
-    names.join(", ")
-}
-
 /// Does `work` for every program and architecture, on all cores; results in that order.
-fn for_each<R: Send>(
+fn for_each<R: Send, C: FromParallelIterator<R>>(
     programs: &[Program],
     archs: &[Arch],
     work: impl Fn(&Program, Arch) -> R + Sync,
-) -> Vec<R> {
+) -> C {
     let count = programs.len() * archs.len();
     (0..count)
         .into_par_iter()
@@ -177,12 +173,13 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     let known = compiler.archs();
     let asked = match args.arch.is_empty() {
         true => Arch::CHECKED.to_vec(),
-        false => sorted(&args.arch),
+        false => sorted(args.arch.clone()),
     };
     let (archs, unknown): (Vec<_>, Vec<_>) =
         asked.into_iter().partition(|arch| known.contains(arch));
+    let unknown: Vec<_> = unknown.iter().map(Arch::to_string).collect();
     if archs.is_empty() {
-        let (version, unknown) = (compiler.version(), names(&unknown));
+        let (version, unknown) = (compiler.version(), unknown.join(", "));
         return Err(Failure::Kernels(format!(
             "NVRTC {version} does not know {unknown}"
         )));
@@ -192,7 +189,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     });
     let checked = Checked {
         nvrtc: compiler.version().to_string(),
-        unknown: unknown.iter().map(Arch::to_string).collect(),
+        unknown,
         programs: outcomes,
     };
     match args.json {

@@ -209,26 +209,18 @@ fn on_cpu(sizes: &Sizes) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How fast this machine issues vector instructions, and what sums make of it.
+/// How fast these threads issue vector instructions, and what sums make of it.
 struct IssueLimit {
-    simd: SimdLevel,
     threads: usize,
-    /// Numbers of four bytes in a vector.
-    lanes: f64,
 }
 
 impl IssueLimit {
+    /// Numbers of a vector.
+    const LANES: f64 = 16.0;
+
     /// `None` where nobody wrote the instructions down.
     fn of(simd: SimdLevel, threads: usize) -> Option<Self> {
-        let lanes = match simd {
-            SimdLevel::Avx512 if cfg!(target_arch = "x86_64") => 16.0,
-            _ => return None,
-        };
-        Some(Self {
-            simd,
-            threads,
-            lanes,
-        })
+        (simd == SimdLevel::Avx512).then_some(Self { threads })
     }
 
     /// Vector instructions of floating point per second on all threads: multiply-adds that wait for
@@ -239,7 +231,7 @@ impl IssueLimit {
         let begin = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..self.threads {
-                scope.spawn(|| multiply_add(self.simd, ROUNDS));
+                scope.spawn(|| multiply_add(ROUNDS));
             }
         });
         f64::from(ROUNDS * CHAINS) * self.threads as f64 / begin.elapsed().as_secs_f64()
@@ -256,8 +248,8 @@ impl IssueLimit {
         let mut sums = cpu(Arithmetic::Fast)?;
         let (mut gravity, mut coulomb, mut limits) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..sizes.repetitions {
-            let limit = self.measure() * self.lanes;
-            limits.push(limit / self.lanes);
+            let limit = self.measure() * Self::LANES;
+            limits.push(limit / Self::LANES);
             let begin = Instant::now();
             sums.gravity_into(&at, &masses, 0.01, &mut pull)?;
             let rate = (at.len() as f64).powi(2) / begin.elapsed().as_secs_f64();
@@ -284,9 +276,9 @@ impl IssueLimit {
 
 /// Twelve independent multiply-adds of zeros, so many times.
 #[cfg(target_arch = "x86_64")]
-fn multiply_add(simd: SimdLevel, rounds: u32) {
+fn multiply_add(rounds: u32) {
     use std::arch::{asm, x86_64::_mm512_setzero_ps};
-    assert!(simd == SimdLevel::Avx512 && simd.is_available());
+    assert!(SimdLevel::Avx512.is_available());
 
     #[target_feature(enable = "avx512f")]
     fn go(rounds: u32) {
@@ -332,7 +324,7 @@ fn multiply_add(simd: SimdLevel, rounds: u32) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn multiply_add(_: SimdLevel, _: u32) {}
+fn multiply_add(_: u32) {}
 
 fn cpu(arithmetic: Arithmetic) -> Result<AllPairs, nearfield::Error> {
     Engine::all_pairs()

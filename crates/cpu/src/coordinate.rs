@@ -60,13 +60,13 @@ pub trait Coordinate:
 }
 
 pub(crate) mod sealed {
-    use crate::{SimdLevel, listed::Listed, stored::ListWalk};
+    use crate::{SimdLevel, listed::LayOut};
 
     /// Implemented in [`crate::listed`], beside what it calls, so that no other crate compiles it.
     #[expect(private_interfaces, reason = "nobody outside can call it")]
     pub trait Sealed: Sized {
         /// Lays out the pairs of a target's list.
-        fn lay_out(level: SimdLevel, walk: &ListWalk<'_, Self>, target: usize, listed: &mut Listed);
+        fn lay_out(level: SimdLevel, work: LayOut<'_, Self>);
     }
 }
 

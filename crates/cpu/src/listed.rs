@@ -130,12 +130,17 @@ pub(crate) trait Lists: Sync {
 
 impl<T: Coordinate> Lists for ListWalk<'_, T> {
     fn lay_out(&self, level: SimdLevel, target: usize, listed: &mut Listed) {
-        T::lay_out(level, self, target, listed);
+        let work = LayOut {
+            walk: self,
+            target,
+            listed,
+        };
+        T::lay_out(level, work);
     }
 }
 
 /// One target whose pairs are to be laid out.
-struct LayOut<'a, T> {
+pub(crate) struct LayOut<'a, T> {
     walk: &'a ListWalk<'a, T>,
     target: usize,
     listed: &'a mut Listed,
@@ -172,28 +177,14 @@ impl<T: Coordinate> Task for LayOut<'_, T> {
 
 #[expect(private_interfaces, reason = "nobody outside can call it")]
 impl Sealed for f32 {
-    fn lay_out(level: SimdLevel, walk: &ListWalk<'_, f32>, target: usize, listed: &mut Listed) {
-        with_level(
-            level,
-            LayOut {
-                walk,
-                target,
-                listed,
-            },
-        );
+    fn lay_out(level: SimdLevel, work: LayOut<'_, f32>) {
+        with_level(level, work);
     }
 }
 
 #[expect(private_interfaces, reason = "nobody outside can call it")]
 impl Sealed for f64 {
-    fn lay_out(level: SimdLevel, walk: &ListWalk<'_, f64>, target: usize, listed: &mut Listed) {
-        with_level(
-            level,
-            LayOut {
-                walk,
-                target,
-                listed,
-            },
-        );
+    fn lay_out(level: SimdLevel, work: LayOut<'_, f64>) {
+        with_level(level, work);
     }
 }

@@ -11,16 +11,13 @@ use crate::{
 use nearfield::{
     Cuda, ListKind, Reduce, SphDensity,
     resident::{
-        DeviceField, DeviceKernel, Progress, ResidentEngine, ResidentTraversal,
-        cudarc::driver::{CudaSlice, CudaStream, DevicePtr},
+        DeviceField, DeviceKernel, Lent, Progress, ResidentEngine, ResidentTraversal,
+        cudarc::driver::DevicePtr,
     },
 };
 use std::{
     ffi::{c_char, c_void},
     marker::PhantomData,
-    mem::ManuallyDrop,
-    ops::{Deref, DerefMut},
-    sync::Arc,
 };
 
 /// An engine whose points live on a GPU. Made by nf_resident_new().
@@ -123,47 +120,21 @@ pub struct NfDeviceKernel {
     pub reduce: u32,
 }
 
-/// An array of the caller's on the device, lent for a call.
-struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
-
-impl<T> Lent<T> {
-    /// # Safety
-    /// `pointer` points to `len` elements on the stream's GPU, which the work of this call may use
-    /// until the stream has done it.
-    unsafe fn new(
-        stream: &Arc<CudaStream>,
-        pointer: u64,
-        len: usize,
-        what: &str,
-    ) -> Result<Self, Failure> {
-        if pointer == 0 && len > 0 {
-            return Err(args::null(what));
-        }
-        // SAFETY: as promised.
-        let slice = unsafe { stream.upgrade_device_ptr(pointer, len) };
-        Ok(Self(ManuallyDrop::new(slice)))
+/// An array of the caller's on the device; an error that names it where its address is null.
+///
+/// # Safety
+/// As for [`Lent::new`].
+unsafe fn lent<T>(
+    engine: &ResidentEngine,
+    pointer: u64,
+    len: usize,
+    what: &str,
+) -> Result<Lent<T>, Failure> {
+    if pointer == 0 && len > 0 {
+        return Err(args::null(what));
     }
-}
-
-impl<T> Deref for Lent<T> {
-    type Target = CudaSlice<T>;
-
-    fn deref(&self) -> &CudaSlice<T> {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for Lent<T> {
-    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
-        &mut self.0
-    }
-}
-
-impl<T> Drop for Lent<T> {
-    fn drop(&mut self) {
-        // SAFETY: taken once, here; leaked, because the memory is the caller's.
-        unsafe { ManuallyDrop::take(&mut self.0) }.leak();
-    }
+    // SAFETY: as promised.
+    Ok(unsafe { Lent::new(engine.stream(), pointer, len) })
 }
 
 /// Sets options to their defaults. Pass sizeof(nf_device_options).
@@ -332,7 +303,7 @@ unsafe fn coordinates(
         .checked_mul(3)
         .ok_or_else(|| args::bad(format!("{points} points: more than memory holds")))?;
     // SAFETY: as promised.
-    unsafe { Lent::new(engine.stream(), pointer, numbers, "the array of positions") }
+    unsafe { lent(engine, pointer, numbers, "the array of positions") }
 }
 
 /// Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
@@ -401,7 +372,7 @@ pub unsafe extern "C" fn nf_resident_count_neighbors(
 ) -> NfStatus {
     call::read(&RESIDENTS, engine as usize, |engine, _| {
         // SAFETY: as promised.
-        let mut counts = unsafe { Lent::<u32>::new(engine.stream(), counts, len, "counts")? };
+        let mut counts = unsafe { lent::<u32>(engine, counts, len, "counts")? };
         let (targets, sources) = (set(targets), set(sources));
         Ok(engine.count_neighbors(targets, sources, &mut counts.as_view_mut())?)
     })
@@ -420,7 +391,7 @@ pub unsafe extern "C" fn nf_resident_order(
 ) -> NfStatus {
     call::read(&RESIDENTS, engine as usize, |engine, _| {
         // SAFETY: as promised.
-        let mut order = unsafe { Lent::<u32>::new(engine.stream(), order, len, "order")? };
+        let mut order = unsafe { lent::<u32>(engine, order, len, "order")? };
         Ok(engine.order(set(number), &mut order.as_view_mut())?)
     })
 }
@@ -538,13 +509,13 @@ unsafe fn run(
     let deliver = choice("deliver", deliver, 2)?;
     let lend = |field: Option<NfDeviceField>, what| {
         // SAFETY: as promised.
-        let lent = field.map(|of| unsafe { Lent::new(engine.stream(), of.values, of.len, what) });
-        lent.transpose()
+        let array = field.map(|of| unsafe { lent(engine, of.values, of.len, what) });
+        array.transpose()
     };
     let of_targets = lend(fields[0], "the targets' field")?;
     let of_sources = lend(fields[1], "the sources' field")?;
     // SAFETY: as promised.
-    let mut results = unsafe { Lent::<f32>::new(engine.stream(), results, len, "results")? };
+    let mut results = unsafe { lent::<f32>(engine, results, len, "results")? };
     // Anew, for a lifetime that ends with what is lent.
     let mut traversal = traversal;
     if let (Some(lent), Some(field)) = (&of_targets, fields[0]) {

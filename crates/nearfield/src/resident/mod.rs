@@ -41,11 +41,13 @@
 //! A fault of the GPU is an error here: what was on it is lost.
 
 mod builder;
+mod lent;
 mod lists;
 mod sets;
 mod traverse;
 
 pub use builder::ResidentBuilder;
+pub use lent::Lent;
 pub use lists::ResidentLists;
 pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
 pub use traverse::{DeviceKernel, ResidentTraversal};

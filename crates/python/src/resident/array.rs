@@ -4,9 +4,12 @@ use super::{
     dlpack::{self, DLDataType, DLDevice},
     engine::Shared,
     given::to_tuple,
-    stream::{Current, Lent, Order, Stream, StreamNumber, failed},
+    stream::{Current, Order, Stream, StreamNumber, failed},
 };
-use nearfield::resident::cudarc::driver::{CudaSlice, DeviceRepr};
+use nearfield::resident::{
+    Lent,
+    cudarc::driver::{CudaSlice, DeviceRepr},
+};
 use numpy::{Element, IntoPyArray};
 use pyo3::{
     exceptions::{PyBufferError, PyRuntimeError},

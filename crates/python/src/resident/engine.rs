@@ -4,13 +4,14 @@
 use super::{
     array::{Dtype, Fate, Memory, Owned, PyDeviceArray, PyDeviceNeighbors},
     given::Given,
-    stream::{Current, Lent, Order, Stream, StreamNumber, failed},
+    stream::{Current, Order, Stream, StreamNumber, failed},
 };
 use crate::errors::raise;
 use nearfield::{
     Cuda, Error, ListKind, PointSetId, Reduce, SphDensity, WendlandC2,
     resident::{
-        DeviceField, DeviceKernel, Progress, ResidentBuilder, ResidentEngine, ResidentTraversal,
+        DeviceField, DeviceKernel, Lent, Progress, ResidentBuilder, ResidentEngine,
+        ResidentTraversal,
         cudarc::driver::{CudaStream, DevicePtr},
     },
 };

@@ -3,11 +3,14 @@
 use super::{
     array::Dtype,
     dlpack::{self, DLDataType, Managed},
-    stream::{Lent, StreamNumber},
+    stream::StreamNumber,
 };
-use nearfield::resident::cudarc::driver::{
-    CudaStream,
-    sys::{self, CUpointer_attribute as Attribute, CUresult},
+use nearfield::resident::{
+    Lent,
+    cudarc::driver::{
+        CudaStream,
+        sys::{self, CUpointer_attribute as Attribute, CUresult},
+    },
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},

@@ -1,16 +1,11 @@
-//! Streams by their numbers in Python, the current context, and memory lent to the engine.
+//! Streams by their numbers in Python, and the current context.
 
 use nearfield::resident::cudarc::driver::{
-    CudaContext, CudaSlice, CudaStream, DriverError, result,
+    CudaContext, CudaStream, DriverError, result,
     sys::{CUcontext, CUstream},
 };
 use pyo3::{PyErr, PyResult, exceptions::PyRuntimeError, exceptions::PyValueError};
-use std::{
-    mem::ManuallyDrop,
-    ops::{Deref, DerefMut},
-    ptr,
-    sync::Arc,
-};
+use std::{mem::ManuallyDrop, ops::Deref, ptr, sync::Arc};
 
 /// The number of the legacy default stream, which has no address.
 const LEGACY: i64 = 1;
@@ -162,41 +157,5 @@ impl Drop for Stream {
         let _current = Current::enter(self.0.context());
         // SAFETY: dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.0) }
-    }
-}
-
-/// Device memory that is not ours to free, lent for a call.
-pub(crate) struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
-
-impl<T> Lent<T> {
-    /// # Safety
-    /// `pointer` points to `len` elements on the stream's GPU, which the work of this call may use
-    /// until the stream has done it.
-    pub(crate) unsafe fn new(stream: &Arc<CudaStream>, pointer: u64, len: usize) -> Self {
-        // SAFETY: as promised.
-        Self(ManuallyDrop::new(unsafe {
-            stream.upgrade_device_ptr(pointer, len)
-        }))
-    }
-}
-
-impl<T> Deref for Lent<T> {
-    type Target = CudaSlice<T>;
-
-    fn deref(&self) -> &CudaSlice<T> {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for Lent<T> {
-    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
-        &mut self.0
-    }
-}
-
-impl<T> Drop for Lent<T> {
-    fn drop(&mut self) {
-        // SAFETY: taken once, here; leaked, because the memory is another's.
-        unsafe { ManuallyDrop::take(&mut self.0) }.leak();
     }
 }

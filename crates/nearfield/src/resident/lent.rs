@@ -1,0 +1,54 @@
+//! Device memory by its address, for programs in other languages.
+
+use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream};
+use std::{
+    fmt,
+    mem::ManuallyDrop,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+/// Device memory that is not ours to free, lent for a call: what the engine is given where all that is
+/// known of an array is its address.
+pub struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
+
+impl<T> Lent<T> {
+    /// The `len` elements at `pointer`.
+    ///
+    /// # Safety
+    /// `pointer` points to `len` elements on the stream's GPU, which the work that is given this may
+    /// use until the stream has done it.
+    pub unsafe fn new(stream: &Arc<CudaStream>, pointer: u64, len: usize) -> Self {
+        // SAFETY: as promised.
+        Self(ManuallyDrop::new(unsafe {
+            stream.upgrade_device_ptr(pointer, len)
+        }))
+    }
+}
+
+impl<T> fmt::Debug for Lent<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lent({} elements)", self.0.len())
+    }
+}
+
+impl<T> Deref for Lent<T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Lent<T> {
+    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: taken once, here; leaked, because the memory is another's.
+        unsafe { ManuallyDrop::take(&mut self.0) }.leak();
+    }
+}

@@ -9,9 +9,14 @@
 //! device, whose own clock says what they take, and the GPU's ways are left out.
 //!
 //! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes). `--from lanes.json` draws
-//! such results again.
+//! such results again. `--resident` times points and sums that stay on the GPU instead, by the GPU alone
+//! and with the CPU lane's help.
 
-use nearfield::{Policy, SphDensity, SphForce, Strategy, WendlandC2, prelude::*};
+use nearfield::{
+    Policy, SphDensity, SphForce, Strategy, WendlandC2,
+    prelude::*,
+    resident::{CpuShare, DeviceField, Progress, ResidentEngine},
+};
 use nearfield_plot::{COOL, DETAIL, INK, WARM, axis, axis::Axis, save_png, text};
 use nearfield_testkit::cloud::{Cloud, drift};
 use plotters::prelude::*;
@@ -23,6 +28,7 @@ const SLOW_MS: f64 = 60.0;
 
 struct Options {
     quick: bool,
+    resident: bool,
     /// Results to be drawn again instead of timing anything.
     from: Option<PathBuf>,
     output: PathBuf,
@@ -32,6 +38,7 @@ struct Options {
 fn options() -> Result<Options, String> {
     let mut found = Options {
         quick: false,
+        resident: false,
         from: None,
         output: "lanes".into(),
         points: 1_000_000,
@@ -43,6 +50,7 @@ fn options() -> Result<Options, String> {
             // What cargo adds.
             "--bench" => {}
             "--quick" => (found.quick, found.points) = (true, 20_000),
+            "--resident" => found.resident = true,
             "--from" => found.from = Some(value()?.into()),
             "--output" => found.output = value()?.into(),
             "--points" => {
@@ -50,7 +58,7 @@ fn options() -> Result<Options, String> {
             }
             _ => {
                 return Err(format!(
-                    "unknown flag {flag}: there are --quick, --output, --points and --from"
+                    "unknown flag {flag}: there are --quick, --resident, --output, --points and --from"
                 ));
             }
         }
@@ -315,6 +323,9 @@ fn main() -> Result<(), Box<dyn StdError>> {
         std::fs::create_dir_all(&options.output)?;
         return draw(&options.output.join("lanes.png"), &ways(true), &all);
     }
+    if options.resident {
+        return resident(&options);
+    }
     let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
         Ok(_) => true,
         Err(error) => {
@@ -345,6 +356,78 @@ fn main() -> Result<(), Box<dyn StdError>> {
     std::fs::write(options.output.join("lanes.json"), json + "\n")?;
     draw(&options.output.join("lanes.png"), &ways, &all)?;
     Ok(())
+}
+
+/// Density of points that stay on the GPU, where they are moved between steps: a step is update and
+/// traversal, waited for.
+fn resident(options: &Options) -> Result<(), Box<dyn StdError>> {
+    let all = scenes(options).into_iter();
+    for scene in all.filter(|scene| scene.crowding.is_none_or(|points| points < 100.0)) {
+        for strategy in [Strategy::Flat, Strategy::ChildPerCell] {
+            print!("{} ({}), {strategy}:", scene.name, scene.points.len());
+            let alone = time_resident(&scene, strategy, None)?;
+            let mut cpu = CpuShare::new(Policy::Model, 0)?;
+            let shared = time_resident(&scene, strategy, Some(&mut cpu))?;
+            let report = cpu.report();
+            let share = report.first().map_or(0.0, |work| 100.0 * work.share);
+            println!(
+                " alone {alone:.3} ms, with the CPU's help {shared:.3} ms, {:.2} times as fast, \
+                 {share:.1} % on the CPU",
+                alone / shared
+            );
+        }
+    }
+    Ok(())
+}
+
+fn time_resident(
+    scene: &Scene,
+    strategy: Strategy,
+    mut cpu: Option<&mut CpuShare>,
+) -> Result<f64, Box<dyn StdError>> {
+    let builder = ResidentEngine::builder(scene.radius).strategy(strategy);
+    let mut engine = builder.on_gpu(0)?;
+    let stream = engine.stream().clone();
+    let mut points = scene.points.clone();
+    let kernel = WendlandC2::with_support(scene.radius);
+    let density = SphDensity { kernel };
+    let mass = stream.clone_htod(&vec![1.0f32; points.len()])?;
+    let mut sums = stream.alloc_zeros::<f32>(points.len())?;
+    let set = engine.add_point_set(&stream.clone_htod(points.as_flattened())?.as_view())?;
+    let mut times = Vec::new();
+    let (before, timed) = (40, 15);
+    for number in 0..before + timed {
+        drift(&mut points, 0.015 * scene.radius, number);
+        let moved = stream.clone_htod(points.as_flattened())?;
+        stream.synchronize()?;
+        let begin = Instant::now();
+        engine.update(set, &moved.as_view())?;
+        loop {
+            let field = DeviceField::new(mass.as_view(), 1);
+            let mut results = sums.as_view_mut();
+            match &mut cpu {
+                None => (engine.traverse(&density, set, set))
+                    .source_fields(field)
+                    .run_into(&mut results)?,
+                Some(cpu) => (engine.traverse_shared(&density, set, set, cpu))
+                    .source_fields(field)
+                    .run_into(&mut results)?,
+            }
+            if engine.finish()? == Progress::Valid {
+                break;
+            }
+        }
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        // One slow way is enough to be sure of.
+        if took > 10.0 * SLOW_MS && number > 2 {
+            return Ok(took);
+        }
+        if number >= before {
+            times.push(took);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
 }
 
 /// Time against points in a cell, one curve per way, density left and force right.

@@ -125,3 +125,32 @@ share_table(const u32* __restrict__ starts, u32 cells, const u32* __restrict__ r
     const u32 slot = starts[cell];
     out[cell] = slot < count ? ranks[slot] : static_cast<u32>(bounds[1]);
 }
+
+// Channels of the points of a share, one channel after the other, each in the order of the share.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_fields(const float4* __restrict__ at, u32 count, const float* __restrict__ fields, u32 stride, u32 channels,
+             float* __restrict__ out) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u32 slot = static_cast<u32>(place / channels), channel = static_cast<u32>(place % channels);
+    if (slot >= count) return;
+    const u64 point = __float_as_uint(at[slot].w);
+    out[static_cast<u64>(channel) * count + slot] = fields[point * stride + channel];
+}
+
+// Puts what another lane found for some targets where the results of all are; `how` says whether it
+// overwrites (0) or is combined with what is there: added (1), the smaller (2) or the larger (3) of both,
+// as nearfield_pairs::Reduce::combine has it.
+extern "C" __global__ void __launch_bounds__(THREADS)
+share_results(const u32* __restrict__ targets, u32 count, const float* __restrict__ found, u32 outputs, u32 how,
+              float* __restrict__ results) {
+    const u64 place = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    const u32 k = static_cast<u32>(place / outputs), output = static_cast<u32>(place % outputs);
+    if (k >= count) return;
+    const float value = found[place];
+    float* const result = results + static_cast<u64>(targets[k]) * outputs + output;
+    const float before = how == 0 ? 0.0f : *result;
+    if (how == 0) *result = value;
+    if (how == 1) *result = before + value;
+    if (how == 2 && value < before) *result = value;
+    if (how == 3 && value > before) *result = value;
+}

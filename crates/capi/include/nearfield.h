@@ -478,9 +478,10 @@ typedef struct {
    */
   uint32_t periodic[3];
   /*
-   Length of the box along every periodic axis.
+   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+   lengths on the diagonal. Those of open axes are not read.
    */
-  double lengths[3];
+  double box_vectors[3][3];
 } nf_device_options;
 
 /*

@@ -126,12 +126,7 @@ impl NfOptions {
             let strategy: Strategy = strategy.parse().map_err(unreadable)?;
             builder = builder.strategy(strategy);
         }
-        let mut vectors = [None; 3];
-        for axis in 0..3 {
-            if choice("periodic", self.periodic[axis], 2)? == 1 {
-                vectors[axis] = Some(self.box_vectors[axis]);
-            }
-        }
+        let vectors = periodic_vectors(self.periodic, self.box_vectors)?;
         if vectors.iter().any(Option::is_some) {
             builder = builder.box_vectors(vectors);
         }
@@ -139,6 +134,20 @@ impl NfOptions {
             .threads(self.threads as usize)
             .subdivision(self.subdivision.max(1)))
     }
+}
+
+/// The vectors of the periodic axes.
+pub(crate) fn periodic_vectors(
+    periodic: [u32; 3],
+    vectors: [[f64; 3]; 3],
+) -> Result<[Option<[f64; 3]>; 3], Failure> {
+    let mut found = [None; 3];
+    for axis in 0..3 {
+        if choice("periodic", periodic[axis], 2)? == 1 {
+            found[axis] = Some(vectors[axis]);
+        }
+    }
+    Ok(found)
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Failure {

@@ -5,7 +5,7 @@ use crate::{
     call,
     handle::Table,
     kernels::wendland,
-    options::{check_size, choice},
+    options::{check_size, choice, periodic_vectors},
     status::{Failure, NfStatus, copy_error},
 };
 use nearfield::{
@@ -50,8 +50,9 @@ pub struct NfDeviceOptions {
     pub subdivision: u32,
     /// For every axis 1 where the domain repeats, 0, the default, where it is open.
     pub periodic: [u32; 3],
-    /// Length of the box along every periodic axis.
-    pub lengths: [f64; 3],
+    /// For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+    /// lengths on the diagonal. Those of open axes are not read.
+    pub box_vectors: [[f64; 3]; 3],
 }
 
 /// Values on the device, so many a point; those of a point begin `stride` numbers behind those of
@@ -157,7 +158,7 @@ pub unsafe extern "C" fn nf_device_options_init(
             lists: 0,
             subdivision: 0,
             periodic: [0; 3],
-            lengths: [0.0; 3],
+            box_vectors: [[0.0; 3]; 3],
         };
         // SAFETY: so many bytes are promised.
         unsafe { args::put(options, "options", defaults) }
@@ -192,13 +193,8 @@ impl NfDeviceOptions {
     /// # Safety
     /// The stream is as the structure says.
     unsafe fn start(&self) -> Result<ResidentEngine, Failure> {
-        let mut lengths = [None; 3];
-        for axis in 0..3 {
-            if choice("periodic", self.periodic[axis], 2)? == 1 {
-                lengths[axis] = Some(self.lengths[axis]);
-            }
-        }
-        let mut builder = ResidentEngine::builder(self.radius as f32).periodic(lengths);
+        let vectors = periodic_vectors(self.periodic, self.box_vectors)?;
+        let mut builder = ResidentEngine::builder(self.radius as f32).box_vectors(vectors);
         if choice("lists", self.lists, 2)? == 1 {
             builder = builder.lists(ListKind::Half);
         }

@@ -149,7 +149,7 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
         lane.evaluate_resident(
             of,
             (&program, &uniforms),
-            fields,
+            &fields,
             results,
             strategy,
             &mut scratch,

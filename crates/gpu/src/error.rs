@@ -214,6 +214,14 @@ pub enum Error {
         /// What it should be.
         expected: usize,
     },
+    /// A result is for a target that there is not.
+    #[error("a result for target {target}: there are {targets}")]
+    UnknownTarget {
+        /// Its index.
+        target: u32,
+        /// Number of targets.
+        targets: usize,
+    },
 }
 
 /// Architectures, as `sm_80, sm_90`.

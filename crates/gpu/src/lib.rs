@@ -45,8 +45,8 @@ pub use error::Error;
 pub use lane::{
     AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
     DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer, HostLists, ListKind, MOST_PARTS,
-    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, ParseStrategyError, RowWay,
-    Settled, Strategy,
+    Measured, PacketScratch, PairFields, PairOfPoints, PairProgram, PairScratch,
+    ParseStrategyError, RowWay, Settled, Strategy,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};

@@ -124,6 +124,17 @@ impl BrickParts {
         }
     }
 
+    /// The bricks of some parts are part 0 of the result, all others, and everything outside the box,
+    /// part 1.
+    pub fn only(&self, of: impl Fn(u8) -> bool) -> Self {
+        let parts = self.parts.iter().map(|&part| u8::from(!of(part)));
+        Self {
+            parts: parts.collect(),
+            elsewhere: 1,
+            ..*self
+        }
+    }
+
     #[inline]
     fn place(&self, brick: [i64; 3]) -> Option<usize> {
         let mut place = 0;
@@ -184,6 +195,17 @@ mod tests {
             assert_eq!(parts.part(outside), 7, "{outside:?}");
         }
         assert_eq!(parts.parts(), [7, 7, 2, 1, 7, 7]);
+    }
+
+    #[test]
+    fn some_parts_are_told_from_all_others() {
+        let mut parts = BrickParts::new(1, [0; 3], [3, 1, 1], 5, 3).unwrap();
+        parts.set([1, 0, 0], 2);
+        let only = parts.only(|part| part == 2);
+        assert_eq!((only.parts(), only.elsewhere()), (&[1, 0, 1][..], 1));
+        // Bricks are where they were, and what lies outside is nobody's.
+        assert_eq!((only.part([1, 0, 0]), only.part([9, 0, 0])), (0, 1));
+        assert_eq!(parts.only(|_| true).part([9, 0, 0]), 1);
     }
 
     #[test]

@@ -67,6 +67,24 @@ impl Cell {
         std::array::from_fn(|axis| self.periodic[axis].then_some(self.vectors[axis]))
     }
 
+    /// Rows that give a position's coordinates along the vectors; `None` where an axis is open.
+    pub(crate) fn inverse(&self) -> [Option<[f64; 3]>; 3] {
+        std::array::from_fn(|axis| self.periodic[axis].then_some(self.inverse[axis]))
+    }
+
+    /// Distance of the faces that a periodic axis leads through, which is less than the length of its
+    /// vector in a tilted box; infinite along open axes.
+    pub(crate) fn widths(&self) -> [f64; 3] {
+        let width =
+            |row: Option<[f64; 3]>| row.map_or(f64::INFINITY, |row| 1.0 / dot(row, row).sqrt());
+        self.inverse().map(width)
+    }
+
+    /// Whether a vector of it has components along other axes than its own.
+    pub(crate) fn is_tilted(&self) -> bool {
+        (0..9).any(|k| k % 4 != 0 && self.vectors.as_flattened()[k] != 0.0)
+    }
+
     /// Its volume, if all axes are periodic.
     pub fn volume(&self) -> Option<f64> {
         let [a, b, c] = self.vectors;

@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{REDUCED, salt, with_skin};
+use common::{REDUCED, salt, salt_in, with_skin};
 use nearfield::{Device, LennardJones, Mixing, Truncation};
-use nearfield_md::{DeviceSimulation, Error, Evaluator, ForceField, Options, Simulation, System};
+use nearfield_md::{
+    Cell, DeviceSimulation, Error, Evaluator, ForceField, Options, Simulation, System,
+};
 
 /// The host's side of every comparison.
 fn host(skin: f32) -> Options {
@@ -52,9 +54,23 @@ fn fields() -> Vec<ForceField> {
     ]
 }
 
+/// A straight box and a tilted one.
+fn boxes() -> [Cell; 2] {
+    let (edge, tilt) = (1.15 * 8.0, 1.15 * 2.0);
+    let tilted = [[edge, 0.0, 0.0], [tilt, edge, 0.0], [-tilt, tilt, edge]];
+    [
+        Cell::cube(edge).unwrap(),
+        Cell::new(tilted.map(Some)).unwrap(),
+    ]
+}
+
 /// The system that a force field is for.
 fn system_of(field: usize) -> System {
-    let (mut system, _) = salt();
+    system_in(field, boxes()[0])
+}
+
+fn system_in(field: usize, cell: Cell) -> System {
+    let (mut system, _) = salt_in(cell);
     if field == 3 {
         let atoms = system.len();
         system = system.with_types(vec![0; atoms], vec![1.0]).unwrap();
@@ -65,8 +81,9 @@ fn system_of(field: usize) -> System {
 
 #[test]
 fn forces_energies_and_virials_are_those_of_the_host() {
-    for (number, field) in fields().into_iter().enumerate() {
-        let system = system_of(number);
+    let cases = fields().into_iter().enumerate();
+    for ((number, field), cell) in cases.flat_map(|case| boxes().map(|cell| (case.clone(), cell))) {
+        let system = system_in(number, cell);
         let Some(mut run) = on_gpu(&system, &field, 0.3) else {
             return;
         };
@@ -97,7 +114,13 @@ fn forces_energies_and_virials_are_those_of_the_host() {
 
 #[test]
 fn a_run_goes_where_the_host_goes_and_keeps_its_energy_through_many_builds() {
-    let (field, system) = (fields().swap_remove(0), system_of(0));
+    for cell in boxes() {
+        goes_where_the_host_goes(cell);
+    }
+}
+
+fn goes_where_the_host_goes(cell: Cell) {
+    let (field, system) = (fields().swap_remove(0), system_in(0, cell));
     let Some(mut run) = on_gpu(&system, &field, 0.3) else {
         return;
     };

@@ -337,7 +337,7 @@ impl Engine {
             sort_scratch: sets(|set| set.grid.made().map_or(0, Grid::scratch_bytes)),
             places: sets(Set::places_bytes),
             radii: sets(|set| set.radii.bytes()),
-            positions: sets(|set| set.grid.copy_bytes()),
+            positions: sets(Set::copy_bytes),
             lane_scratch: self.lane.scratch_bytes(),
             list_entries: lists(|pair| pair.lists.entry_bytes()),
             list_bookkeeping: lists(|pair| pair.lists.bookkeeping_bytes()),
@@ -376,10 +376,9 @@ impl Engine {
             self.bring_others_to_gpu(set);
         } else {
             let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
-            target
-                .grid
-                .build(positions, bounds, lattice, &self.lane)
-                .map_err(refuse)?;
+            let grid = &mut target.grid;
+            let copy = grid.build(positions, bounds, lattice, &self.lane);
+            target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
         }
         self.sets[set.0].was_sorted(&self.lane);
         if let Some(hybrid) = &self.hybrid {

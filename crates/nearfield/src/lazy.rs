@@ -78,23 +78,33 @@ impl LazyGrid {
         }
     }
 
-    /// Sorts positions now. When that fails everything stays as it was.
+    /// Sorts positions now, and gives the copy of older ones back, if there was one. When that fails
+    /// everything stays as it was.
     pub(crate) fn build(
         &mut self,
         positions: Positions<'_>,
         bounds: Bounds,
         lattice: &Lattice,
         lane: &CpuLane,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<HostBuffer<f32>>, Error> {
+        let sort = |grid: &mut Grid| lane.install(|| grid.build(positions, bounds, lattice));
         match self {
-            Self::Built(grid) => lane.install(|| grid.build(positions, bounds, lattice)),
-            Self::Deferred(deferred) => {
-                let mut grid = deferred.memory();
-                lane.install(|| grid.build(positions, bounds, lattice))?;
-                *self = Self::from(grid);
-                Ok(())
-            }
+            Self::Built(grid) => return sort(grid).map(|()| None),
+            Self::Deferred(deferred) => match deferred.built.take() {
+                // A grid that cannot be built holds what it held.
+                Some(mut grid) => {
+                    let sorted = sort(&mut grid);
+                    deferred.built = OnceLock::from(grid);
+                    sorted?;
+                }
+                None => {
+                    let mut grid = deferred.memory();
+                    sort(&mut grid)?;
+                    deferred.built = OnceLock::from(grid);
+                }
+            },
         }
+        Ok(self.take_copy(lattice))
     }
 
     /// Sorts the points into another lattice: now, if they are sorted, and else when they are.

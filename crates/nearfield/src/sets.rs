@@ -2,6 +2,7 @@
 
 use crate::{Error, RadiusRule, SetReport, TableKind, lazy::LazyGrid, radii::PointRadii};
 use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets};
+use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Grid, Lattice};
 use std::{fmt, sync::OnceLock};
 
@@ -32,6 +33,9 @@ impl fmt::Display for PointSetId {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) grid: LazyGrid,
+    /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking it
+    /// takes as long as sorting.
+    pub(crate) spare_copy: Option<HostBuffer<f32>>,
     /// Counts the positions that the set has had.
     pub(crate) stamp: u64,
     /// Sorted place of every point, made when first asked for.
@@ -64,10 +68,17 @@ impl Set {
     pub(crate) fn new(lattice: Lattice) -> Self {
         Self {
             grid: Grid::new(lattice).into(),
+            spare_copy: None,
             stamp: 0,
             places: OnceLock::new(),
             radii: PointRadii::default(),
         }
+    }
+
+    /// Bytes of copies of the positions.
+    pub(crate) fn copy_bytes(&self) -> usize {
+        let spare = self.spare_copy.as_deref().map_or(0, size_of_val);
+        self.grid.copy_bytes() + spare
     }
 
     /// The grid has been built anew.

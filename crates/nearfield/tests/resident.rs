@@ -173,6 +173,48 @@ fn sets_search_each_other_in_a_periodic_box_also_when_points_leave_it() {
 }
 
 #[test]
+fn sets_in_a_tilted_box_are_searched_as_on_the_cpu() {
+    let vectors = [
+        Some([10.0, 0.0, 0.0]),
+        Some([3.5, 9.0, 0.0]),
+        Some([-2.0, 1.5, 8.0]),
+    ];
+    let Some(mut engine) = start(ResidentEngine::builder(1.1).box_vectors(vectors)) else {
+        return;
+    };
+    let stream = engine.stream().clone();
+    let mut points = Cloud::Uniform.points(3_000, 15);
+    let set = engine
+        .add_point_set(&upload(&stream, &points).as_view())
+        .unwrap();
+    for step in 0..3 {
+        // Some of them leave the box.
+        points
+            .iter_mut()
+            .for_each(|point| point[1] += 4.0 * step as f32);
+        engine
+            .update(set, &upload(&stream, &points).as_view())
+            .unwrap();
+        loop {
+            engine.find_neighbors(set, set).unwrap();
+            if engine.finish().unwrap() == Progress::Valid {
+                break;
+            }
+        }
+        let builder = Engine::builder(1.1)
+            .box_vectors(vectors)
+            .device(Device::Cpu);
+        let mut on_cpu = builder.list_order(ListOrder::Ascending).build().unwrap();
+        let reference = on_cpu.add_point_set(&points).unwrap();
+        on_cpu.find_neighbors().unwrap();
+        let exact = on_cpu.neighbors(reference, reference).unwrap();
+        for (target, found) in lists(&engine, set, set).iter().enumerate() {
+            assert_eq!(found, exact.of(target), "step {step}, target {target}");
+        }
+    }
+}
+
+#[test]
 fn half_lists_and_counts_agree() {
     let Some(mut engine) = start(ResidentEngine::builder(1.3).lists(ListKind::Half)) else {
         return;

@@ -1,7 +1,7 @@
 //! Keyword arguments as settings of an engine.
 
 use crate::errors::raise;
-use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision};
+use nearfield::{Device, Engine, ListKind, ListOrder, Precision};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// What `Engine` and `neighbors` can be told.
@@ -26,7 +26,10 @@ impl Settings<'_> {
         let device: Device = self.device.parse().map_err(unreadable)?;
         builder = builder.device(device).threads(self.threads);
         if let Some(domain) = self.domain {
-            builder = within(builder, domain)?;
+            builder = match Domain::of(domain)? {
+                Domain::Lengths(lengths) => builder.periodic(lengths),
+                Domain::Vectors(vectors) => builder.box_vectors(vectors),
+            };
         }
         if self.half {
             builder = builder.lists(ListKind::Half);
@@ -45,16 +48,25 @@ impl Settings<'_> {
 }
 
 /// Three lengths, 0 where an axis is open, or three vectors, all 0 where an axis is open.
-fn within(builder: Builder, domain: &Bound<'_, PyAny>) -> PyResult<Builder> {
-    if let Ok(lengths) = domain.extract::<[f64; 3]>() {
-        return Ok(builder.periodic(lengths.map(|length| (length != 0.0).then_some(length))));
+pub(crate) enum Domain {
+    Lengths([Option<f64>; 3]),
+    Vectors([Option<[f64; 3]>; 3]),
+}
+
+impl Domain {
+    pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(lengths) = given.extract::<[f64; 3]>() {
+            let lengths = lengths.map(|length| (length != 0.0).then_some(length));
+            return Ok(Self::Lengths(lengths));
+        }
+        let vectors: [[f64; 3]; 3] = given.extract().map_err(|_| {
+            PyValueError::new_err(
+                "box must be three lengths, or three vectors of three numbers, 0 for an open axis",
+            )
+        })?;
+        let vectors = vectors.map(|vector| (vector != [0.0; 3]).then_some(vector));
+        Ok(Self::Vectors(vectors))
     }
-    let vectors: [[f64; 3]; 3] = domain.extract().map_err(|_| {
-        PyValueError::new_err(
-            "box must be three lengths, or three vectors of three numbers, 0 for an open axis",
-        )
-    })?;
-    Ok(builder.box_vectors(vectors.map(|vector| (vector != [0.0; 3]).then_some(vector))))
 }
 
 fn unreadable(error: impl std::fmt::Display) -> PyErr {

@@ -149,6 +149,9 @@ def on_cpu(points, radius, **settings):
     return engine
 
 
+TILTED = ((1.0, 0.0, 0.0), (0.25, 1.0, 0.0), (0.0, -0.25, 1.0))
+
+
 def sets(lists):
     """Lists from the device, with every neighbour as often as it is there."""
     start, count, indices = (
@@ -174,7 +177,7 @@ def repeated(engine, work):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("own_stream", [False, True])
-@pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0)])
+@pytest.mark.parametrize("box", [None, (1.0, 0.0, 1.0), TILTED])
 def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, own_stream, box):
     points, others, radius = cloud(), cloud(700, 2), 0.1
     mass = np.random.default_rng(3).random(len(others)).astype(np.float32)

@@ -30,6 +30,11 @@ pub(crate) use wide::Wide;
 /// Lanes of the widest vector.
 pub(crate) const MOST_LANES: usize = 16;
 
+/// Targets that are worth a task: a few of the widest vectors.
+const LEAST_CHUNK: usize = 64;
+/// Tasks a thread at least, where there are targets enough.
+const SHARES: usize = 4;
+
 /// Points whose sums are taken, of a grid of the field, at a time: what they take beside the result.
 const FIELD_POINTS: usize = 1 << 16;
 
@@ -175,9 +180,13 @@ impl<'a, T: Levels> Call<'a, T> {
     }
 
     fn points(&self, targets: &[[T; 3]], results: &mut [T]) {
-        let size = CHUNK * self.sum.components();
+        // Few targets are divided more finely, so that all threads have some: no target's sum depends on
+        // which others are summed with it.
+        let each = targets.len().div_ceil(SHARES * self.lane.threads());
+        let chunk = each.next_multiple_of(LEAST_CHUNK).clamp(LEAST_CHUNK, CHUNK);
+        let size = chunk * self.sum.components();
         self.lane.install(|| {
-            let chunks = targets.par_chunks(CHUNK).zip(results.par_chunks_mut(size));
+            let chunks = targets.par_chunks(chunk).zip(results.par_chunks_mut(size));
             chunks.for_each(|(targets, results)| self.chunk(targets, results));
         });
     }

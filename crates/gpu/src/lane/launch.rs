@@ -468,6 +468,8 @@ pub(crate) struct ShareKernels {
     bounds: Kernel,
     place: Kernel,
     table: Kernel,
+    fields: Kernel,
+    results: Kernel,
 }
 
 /// What the points of a share are found from, and where they go.
@@ -498,6 +500,8 @@ impl ShareKernels {
             bounds: kernel("share_bounds")?,
             place: kernel("share_place")?,
             table: kernel("share_table")?,
+            fields: kernel("share_fields")?,
+            results: kernel("share_results")?,
         })
     }
 
@@ -597,6 +601,55 @@ impl ShareKernels {
                     &from.bounds,
                     &starts,
                 ],
+            )
+        }
+    }
+}
+
+impl ShareKernels {
+    /// Brings `channels` of each of the `count` points at `at` together, one channel after the other.
+    pub(crate) fn fields(
+        &self,
+        stream: &CudaStream,
+        (at, count): (CUdeviceptr, u32),
+        (values, stride): (CUdeviceptr, u32),
+        channels: u32,
+        to: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (
+            blocks(count as usize * channels as usize, GRID_THREADS),
+            GRID_THREADS,
+        );
+        // SAFETY: the module's promise; every point's index is below the number of points, for which the
+        // caller has checked the values.
+        unsafe {
+            self.fields.start(
+                stream,
+                shape,
+                &[&at, &count, &values, &stride, &channels, &to],
+            )
+        }
+    }
+
+    /// Puts the results `found` of `count` targets where those of all targets are.
+    pub(crate) fn results(
+        &self,
+        stream: &CudaStream,
+        (targets, count): (CUdeviceptr, u32),
+        (found, outputs): (CUdeviceptr, u32),
+        how: u32,
+        results: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (
+            blocks(count as usize * outputs as usize, GRID_THREADS),
+            GRID_THREADS,
+        );
+        // SAFETY: the module's promise; the caller has checked that all targets have results there.
+        unsafe {
+            self.results.start(
+                stream,
+                shape,
+                &[&targets, &count, &found, &outputs, &how, &results],
             )
         }
     }

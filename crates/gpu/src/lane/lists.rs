@@ -81,10 +81,9 @@ impl GpuLane {
         lists.pairs = 0;
         lists.reserve(self, targets)?;
         if of.is_empty() {
-            lists.list_starts.zero(&self.stream, 0..targets)?;
-            lists.list_counts.zero(&self.stream, 0..targets)?;
+            lists.entries.reserve(&self.stream, 0)?;
             lists.targets = targets;
-            return Ok(());
+            return lists.hold_nothing(self, targets);
         }
         lists.count(self, of, kind, strategy)?;
         let pairs = lists.total(self)?;
@@ -118,10 +117,7 @@ impl GpuLane {
         lists.reserve(self, targets)?;
         lists.targets = targets;
         if of.is_empty() {
-            lists.scanned = 0;
-            lists.pairs = 0;
-            lists.list_starts.zero(&self.stream, 0..targets)?;
-            return lists.list_counts.zero(&self.stream, 0..targets);
+            return lists.hold_nothing(self, targets);
         }
         lists.count(self, of, kind, strategy)?;
         let room = lists.entries.capacity() as u64;
@@ -215,6 +211,12 @@ impl DeviceLists {
     pub(super) fn prepare(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
         (self.targets, self.pairs) = (0, 0);
         self.reserve(lane, targets)
+    }
+
+    /// Lists of targets without any neighbour, for which nothing was counted.
+    fn hold_nothing(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
+        (self.scanned, self.pairs) = (0, 0);
+        self.clear_places(lane, targets)
     }
 
     /// Makes all lists empty, so that those of targets that are not searched for are something.

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{Error, Program};
 use cudarc::driver::{
-    CudaEvent, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, sys::CUdeviceptr,
+    CudaEvent, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice,
+    sys::CUdeviceptr,
 };
 use nearfield_pairs::{Channels, Cuda, PairKernel, Reduce};
 use std::{
@@ -142,8 +143,22 @@ impl<'a> DeviceField<'a> {
         Self { values, stride }
     }
 
+    /// Address, numbers from a point to the next, and what tells the array's stream that it is in use.
+    pub(super) fn place<'s>(
+        &'s self,
+        stream: &'s CudaStream,
+    ) -> Result<(CUdeviceptr, u32, impl Drop + use<'s>), Error> {
+        let stride = u32::try_from(self.stride).map_err(|_| Error::FieldLength {
+            what: "numbers of a point",
+            found: self.stride,
+            expected: u32::MAX as usize,
+        })?;
+        let (address, held) = self.values.device_ptr(stream);
+        Ok((address, stride, held))
+    }
+
     /// Whether `points` have `channels` each.
-    fn check(
+    pub(super) fn check(
         &self,
         lane: &GpuLane,
         what: &'static str,
@@ -285,7 +300,6 @@ impl GpuLane {
         )?;
         fits("results", results.len(), targets * program.outputs)?;
         let identity = program.reduce.identity();
-        scratch.marks = None;
         if of.is_empty() {
             results.fill(identity);
             return Ok(());
@@ -317,7 +331,7 @@ impl GpuLane {
         &self,
         of: PairOfPoints<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
-        fields: DeviceFields<'_>,
+        fields: &DeviceFields<'_>,
         (results, deliver): (&mut CudaViewMut<'_, f32>, Deliver),
         strategy: Strategy,
         scratch: &mut PairScratch,
@@ -348,12 +362,7 @@ impl GpuLane {
                 None => fits(what, 0, points * channels)?,
                 Some(field) => {
                     field.check(self, what, points, channels)?;
-                    let (address, guard) = field.values.device_ptr(stream);
-                    let stride = u32::try_from(field.stride).map_err(|_| Error::FieldLength {
-                        what,
-                        found: field.stride,
-                        expected: channels,
-                    })?;
+                    let (address, stride, guard) = field.place(stream)?;
                     *place = (address, stride);
                     guards.push(guard);
                 }
@@ -378,6 +387,7 @@ impl GpuLane {
         strategy: Strategy,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
+        scratch.marks = None;
         if of.searching() == 0 {
             return Ok(());
         }
@@ -427,7 +437,7 @@ impl GpuLane {
     }
 }
 
-fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> {
+pub(super) fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> {
     match found == expected {
         true => Ok(()),
         false => Err(Error::FieldLength {

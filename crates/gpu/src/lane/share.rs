@@ -189,6 +189,11 @@ impl DeviceShare {
             + self.starts.bytes()
     }
 
+    /// Where the points of the share are.
+    pub(super) fn at(&self) -> &Buffer<[f32; 4]> {
+        &self.at
+    }
+
     /// The targets as kernels see them; None when there are none.
     pub(super) fn layout(&self) -> Option<layout::Points> {
         self.layout

@@ -27,11 +27,13 @@ __device__ __forceinline__ float fast_rsqrt(float x) {
 
 #include "nearfield/user.cuh"
 
-// Lengths of the box and their inverses, 0 along open axes.
+// The vectors along which the box repeats, and the rows of their inverse; 0 along open axes. Only tilted
+// boxes (NF_TILTED) have numbers beside the diagonal.
 struct Box {
-    double length[3];
-    float single[3];
-    float inverse[3];
+    double vectors[3][3];
+    double inverse[3][3];
+    float single[3][3];
+    float single_inverse[3][3];
     float r2;
 };
 
@@ -65,14 +67,61 @@ __device__ __forceinline__ float nearest(float difference, float length, float i
     return __fadd_rn(difference, __fmul_rn(-rintf(difference * inverse), length));
 }
 
+// From one atom to the nearest image of another. In a tilted box the nearest image, if it is nearer than
+// half of the box's width, is the one whose coordinates along the box's vectors are at most a half.
+__device__ __forceinline__ float3 separation(const Box& box, const float4& from, const float4& to) {
+    float3 d = make_float3(__fsub_rn(to.x, from.x), __fsub_rn(to.y, from.y), __fsub_rn(to.z, from.z));
+#if NF_TILTED
+    float boxes[3];
+    for (int axis = 0; axis < 3; axis++) {
+        const float* const row = box.single_inverse[axis];
+        boxes[axis] = rintf(row[0] * d.x + row[1] * d.y + row[2] * d.z);
+    }
+    float shift[3];
+    for (int k = 0; k < 3; k++) {
+        shift[k] = boxes[0] * box.single[0][k] + boxes[1] * box.single[1][k] + boxes[2] * box.single[2][k];
+    }
+    return make_float3(d.x - shift[0], d.y - shift[1], d.z - shift[2]);
+#else
+    return make_float3(nearest(d.x, box.single[0][0], box.single_inverse[0][0]),
+                       nearest(d.y, box.single[1][1], box.single_inverse[1][1]),
+                       nearest(d.z, box.single[2][2], box.single_inverse[2][2]));
+#endif
+}
+
+// Whole boxes between a position and its image in the box, along every vector.
+__device__ __forceinline__ int3 boxes_of(const Box& box, double x, double y, double z) {
+#if NF_TILTED
+    const auto along = [&](int axis) {
+        const double* const row = box.inverse[axis];
+        return static_cast<int>(floor(row[0] * x + row[1] * y + row[2] * z));
+    };
+    return make_int3(along(0), along(1), along(2));
+#else
+    const auto along = [&](int axis, double x) {
+        const double length = box.vectors[axis][axis];
+        return length > 0.0 ? static_cast<int>(floor(x / length)) : 0;
+    };
+    return make_int3(along(0, x), along(1, y), along(2, z));
+#endif
+}
+
+// A coordinate less that of as many boxes.
+__device__ __forceinline__ float brought_back(const Box& box, const int* boxes, int axis, double x) {
+#if NF_TILTED
+    for (int k = 0; k < 3; k++) x -= boxes[k] * box.vectors[k][axis];
+    return static_cast<float>(x);
+#else
+    return static_cast<float>(x - boxes[axis] * box.vectors[axis][axis]);
+#endif
+}
+
 __device__ __forceinline__ void add_pair(const Uniforms& uniforms, const Box& box, const float4& from, const float* own,
                                          u32 j, const float4* __restrict__ at, const float* __restrict__ charges,
                                          Sum& sum) {
     const float4 to = __ldg(at + j);
-    const float dx = nearest(__fsub_rn(to.x, from.x), box.single[0], box.inverse[0]);
-    const float dy = nearest(__fsub_rn(to.y, from.y), box.single[1], box.inverse[1]);
-    const float dz = nearest(__fsub_rn(to.z, from.z), box.single[2], box.inverse[2]);
-    const float d2 = __fmaf_rn(dz, dz, __fmaf_rn(dy, dy, __fmul_rn(dx, dx)));
+    const float3 d = separation(box, from, to);
+    const float d2 = __fmaf_rn(d.z, d.z, __fmaf_rn(d.y, d.y, __fmul_rn(d.x, d.x)));
     float other[2] = {to.w, 0.0f};
     if (NF_CHANNELS > 1) other[1] = __ldg(charges + j);
     float energy, over;
@@ -80,9 +129,9 @@ __device__ __forceinline__ void add_pair(const Uniforms& uniforms, const Box& bo
     const bool near = d2 <= box.r2;
     over = near ? over : 0.0f;
     energy = near ? energy : 0.0f;
-    sum.x = __fmaf_rn(-over, dx, sum.x);
-    sum.y = __fmaf_rn(-over, dy, sum.y);
-    sum.z = __fmaf_rn(-over, dz, sum.z);
+    sum.x = __fmaf_rn(-over, d.x, sum.x);
+    sum.y = __fmaf_rn(-over, d.y, sum.y);
+    sum.z = __fmaf_rn(-over, d.z, sum.z);
     sum.energy += energy;
     sum.virial = __fmaf_rn(over, near ? d2 : 0.0f, sum.virial);
 }
@@ -196,7 +245,7 @@ advance(double* __restrict__ position, double* __restrict__ velocity, const floa
             const double x = position[place] + drift * v;
             velocity[place] = v;
             position[place] = x;
-            now[axis] = static_cast<float>(x - boxes[place] * box.length[axis]);
+            now[axis] = brought_back(box, boxes + 3 * static_cast<u64>(atom), axis, x);
         }
         at[atom] = make_float4(now[0], now[1], now[2], before.w);
         const float dx = now[0] - before.x, dy = now[1] - before.y, dz = now[2] - before.z;
@@ -213,14 +262,15 @@ enter(const double* __restrict__ position, const u32* __restrict__ types, u32 at
       int* __restrict__ boxes, float4* __restrict__ at, float4* __restrict__ built, float* __restrict__ placed) {
     const u32 atom = blockIdx.x * THREADS + threadIdx.x;
     if (atom >= atoms) return;
+    const u64 first = 3 * static_cast<u64>(atom);
+    const double at_x = position[first], at_y = position[first + 1], at_z = position[first + 2];
+    const int3 whole = boxes_of(box, at_x, at_y, at_z);
+    const int away[3] = {whole.x, whole.y, whole.z};
     float now[3];
     for (int axis = 0; axis < 3; axis++) {
-        const u64 place = 3 * static_cast<u64>(atom) + axis;
-        const double x = position[place], length = box.length[axis];
-        const double whole = length > 0.0 ? floor(x / length) : 0.0;
-        boxes[place] = static_cast<int>(whole);
-        now[axis] = static_cast<float>(x - whole * length);
-        placed[place] = now[axis];
+        boxes[first + axis] = away[axis];
+        now[axis] = brought_back(box, away, axis, position[first + axis]);
+        placed[first + axis] = now[axis];
     }
     at[atom] = built[atom] = make_float4(now[0], now[1], now[2], static_cast<float>(types[atom]));
 }

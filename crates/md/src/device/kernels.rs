@@ -31,9 +31,10 @@ pub(super) const MOTION_SLOTS: usize = 4;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct DeviceBox {
-    length: [f64; 3],
-    single: [f32; 3],
-    inverse: [f32; 3],
+    vectors: [[f64; 3]; 3],
+    inverse: [[f64; 3]; 3],
+    single: [[f32; 3]; 3],
+    single_inverse: [[f32; 3]; 3],
     r2: f32,
 }
 
@@ -113,8 +114,8 @@ fn potential(field: &ForceField) -> Option<(Cuda, usize)> {
     }
 }
 
-/// The text for a force field, for checks without a GPU too.
-pub(super) fn program(field: &ForceField) -> Result<(Program, Vec<f32>), Error> {
+/// The text for a force field in a box, for checks without a GPU too.
+pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f32>), Error> {
     let refused = |reason: &str| {
         Error::Engine(nearfield::Error::Gpu(GpuError::BadProgram {
             program: "dynamics".into(),
@@ -128,6 +129,7 @@ pub(super) fn program(field: &ForceField) -> Result<(Program, Vec<f32>), Error> 
     let program = Program::new("dynamics", include_str!("dynamics.cu"))
         .define("NF_POTENTIAL", &cuda.function)
         .define("NF_CHANNELS", channels)
+        .define("NF_TILTED", cell.is_tilted())
         .user_text(cuda.name.as_ref(), cuda.text.as_ref());
     Ok((program, cuda.uniforms))
 }
@@ -138,7 +140,7 @@ impl Kernels {
         field: &ForceField,
         system: &System,
     ) -> Result<Self, Error> {
-        let (program, parameters) = program(field)?;
+        let (program, parameters) = program(field, system.cell())?;
         let module = engine.load(&program)?;
         let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
         let mut uniforms = Uniforms([0.0; MOST_UNIFORMS]);
@@ -293,23 +295,16 @@ impl Kernels {
 }
 
 impl DeviceBox {
-    /// A straight box.
     fn of(cell: &Cell, cutoff: f64) -> Self {
-        let length = cell.vectors().map(|vector| {
-            let vector = vector.unwrap_or_default();
-            vector[0] + vector[1] + vector[2]
-        });
+        let vectors = cell.vectors().map(Option::unwrap_or_default);
+        let inverse = cell.inverse().map(Option::unwrap_or_default);
+        let single = |rows: [[f64; 3]; 3]| rows.map(|row| row.map(|x| x as f32));
         let cutoff = cutoff as f32;
         Self {
-            length,
-            single: length.map(|length| length as f32),
-            inverse: length.map(|length| {
-                if length > 0.0 {
-                    (1.0 / length) as f32
-                } else {
-                    0.0
-                }
-            }),
+            vectors,
+            inverse,
+            single: single(vectors),
+            single_inverse: single(inverse),
             r2: cutoff * cutoff,
         }
     }
@@ -359,11 +354,14 @@ mod tests {
             let table = LennardJones::new(&types, Mixing::default(), &[], 2.5, truncation);
             let bare = ForceField::from(table.unwrap());
             let charges = CutoffCoulomb::new(1.0, 2.5, Screening::ForceShift);
-            for field in [bare.clone(), bare.with_coulomb(charges)] {
-                let (program, uniforms) = program(&field).unwrap();
-                assert!(uniforms.len() <= MOST_UNIFORMS);
-                for arch in [75, 90, 120] {
-                    drop(compiler.compile(&program, Arch::new(arch)).unwrap());
+            let tilted = [[8.0, 0.0, 0.0], [1.0, 8.0, 0.0], [0.0, 2.0, 8.0]].map(Some);
+            for cell in [Cell::cube(8.0).unwrap(), Cell::new(tilted).unwrap()] {
+                for field in [bare.clone(), bare.clone().with_coulomb(charges)] {
+                    let (program, uniforms) = program(&field, &cell).unwrap();
+                    assert!(uniforms.len() <= MOST_UNIFORMS);
+                    for arch in [75, 90, 120] {
+                        drop(compiler.compile(&program, Arch::new(arch)).unwrap());
+                    }
                 }
             }
         }

@@ -80,20 +80,12 @@ struct Arrays {
 }
 
 impl DeviceSimulation {
-    /// Whether a run like this can stay on a GPU: in single precision, with a skin, in a straight box
-    /// more than twice as wide as lists reach. [`Simulation`](crate::Simulation) takes all others.
+    /// Whether a run like this can stay on a GPU: in single precision, with a skin, in a box more than
+    /// twice as wide as lists reach. [`Simulation`](crate::Simulation) takes all others.
     pub fn takes(system: &System, field: &ForceField, options: &Options) -> bool {
         let reach = 2.001 * (field.cutoff() + f64::from(options.skin));
-        let straight = |(axis, vector): (usize, &Option<[f64; 3]>)| match vector {
-            None => true,
-            Some(vector) => {
-                let others = (0..3).filter(|&other| other != axis);
-                others.into_iter().all(|other| vector[other] == 0.0) && vector[axis] >= reach
-            }
-        };
-        let vectors = system.cell().vectors();
-        let box_fits = vectors.iter().enumerate().all(straight);
-        box_fits
+        let widths = system.cell().widths();
+        widths.iter().all(|&width| width >= reach)
             && options.skin > 0.0
             && options.precision == Precision::Single
             && !system.is_empty()
@@ -116,25 +108,21 @@ impl DeviceSimulation {
             return Err(Error::Setting {
                 name: "the skin of a run that stays on a GPU",
                 value: f64::from(options.skin),
-                wanted: "positive, in f32, in a straight box twice as wide as lists reach",
+                wanted: "positive, in f32, in a box twice as wide as lists reach",
             });
         }
         let reach = (field.cutoff() + f64::from(options.skin)) as f32;
-        let lengths = system
-            .cell()
-            .vectors()
-            .map(|vector| vector.map(|[x, y, z]| x + y + z));
-        let builder = ResidentEngine::builder(reach).periodic(lengths);
+        let vectors = system.cell().vectors();
+        let builder = ResidentEngine::builder(reach).box_vectors(vectors);
         let mut engine = builder.on_gpu(number)?;
         let stream = engine.stream().clone();
         let mut arrays = Arrays::of(&stream, &system).map_err(moving)?;
         let kernels = Kernels::load(&engine, &field, &system)?;
         kernels.enter(arrays.entering())?;
         let set = engine.add_point_set(&arrays.placed.as_view())?;
-        let widest = lengths
-            .iter()
-            .flatten()
-            .fold(0.0f64, |most, &length| most.max(length));
+        // No coordinate in the box is larger.
+        let along = |axis: usize| vectors.iter().flatten().map(|v| v[axis].abs()).sum::<f64>();
+        let widest = (0..3).map(along).fold(0.0, f64::max);
         let room = f64::from(reach) - field.cutoff() - MARGIN * (2.0 * widest + f64::from(reach));
         let mut made = Self {
             side: stream.context().new_stream().map_err(moving)?,

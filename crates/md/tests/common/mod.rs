@@ -8,9 +8,17 @@ pub(crate) const REDUCED: Coefficients = Coefficients {
     sigma: 1.0,
 };
 
+const SIDE: usize = 8;
+const EDGE: f64 = 1.15 * SIDE as f64;
+
 /// Two kinds of charged atoms, jittered off a lattice.
 pub(crate) fn salt() -> (System, ForceField) {
-    const SIDE: usize = 8;
+    salt_in(Cell::cube(EDGE).unwrap())
+}
+
+/// The same atoms in another box: one that is as long along every axis, and perhaps tilted by an even
+/// number of places of the lattice.
+pub(crate) fn salt_in(cell: Cell) -> (System, ForceField) {
     let place = |k: usize| {
         let at = [k % SIDE, k / SIDE % SIDE, k / SIDE / SIDE];
         let wobble = |axis: usize| 0.12 * ((k * 37 + axis * 101) as f64 * 0.7).sin();
@@ -18,10 +26,7 @@ pub(crate) fn salt() -> (System, ForceField) {
     };
     let count = SIDE * SIDE * SIDE;
     let kind = |k: usize| ((k % SIDE + k / SIDE % SIDE + k / SIDE / SIDE) % 2) as u32;
-    let system = System::new(
-        (0..count).map(place).collect(),
-        Cell::cube(1.15 * SIDE as f64).unwrap(),
-    );
+    let system = System::new((0..count).map(place).collect(), cell);
     let system = system
         .unwrap()
         .with_types((0..count).map(kind).collect(), vec![1.0, 1.7]);

@@ -17,7 +17,7 @@ use nearfield_gpu::{
 };
 use nearfield_grid::{Bounds, Lattice, Positions};
 use rayon::prelude::*;
-pub(crate) use share::{GpuDone, GpuPart};
+pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
     hash::Hash,
@@ -284,7 +284,9 @@ impl Engine {
         let Ok(packed) = positions.to_packed() else {
             return false;
         };
-        let old = self.sets[set.0].grid.take_copy(&self.lattice);
+        let target = &mut self.sets[set.0];
+        let old = target.grid.take_copy(&self.lattice);
+        let old = old.or(target.spare_copy.take());
         let Some(mut copy) = self.gpu.as_ref().and_then(|gpu| gpu.copy(old, numbers)) else {
             return false;
         };

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Plans whose bricks the device keeps.
-const KEPT_PLANS: usize = 16;
+pub(crate) const KEPT_PLANS: usize = 16;
 
 /// What to work on.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub(crate) struct GpuDone {
 impl GpuDone {
     /// Places the device's clock on the host's: it began after the host had asked it to, `asked`
     /// after both lanes began, and its last piece had ended when the host had it, now.
-    fn place(&mut self, began: Instant, asked: Duration) {
+    pub(crate) fn place(&mut self, began: Instant, asked: Duration) {
         let Some(last) = self.pieces.last() else {
             return;
         };

@@ -6,7 +6,7 @@ use super::{
     is_taken, locked,
     plan::Planned,
     share,
-    step::{Seen, Step, Whole, gpu_part, on_both},
+    step::{Seen, Step, Whole, gpu_part, learn, learn_alone, on_both, targets_of_cpu},
     times::Measured,
 };
 use crate::{
@@ -64,7 +64,7 @@ impl Engine {
                 if self.list_into(at, lists)? {
                     let took = (clock.ms(), planning_ms);
                     if let Some(state) = shared.works.get_mut(&work) {
-                        self.learn_alone(state, Lane::Gpu, targets, took, None)?;
+                        learn_alone(state, Lane::Gpu, targets, took, None)?;
                     }
                     return Ok(true);
                 }
@@ -74,7 +74,7 @@ impl Engine {
                 self.lists_by_cpu(work, lists)?;
                 let took = (clock.ms(), planning_ms);
                 if let Some(state) = shared.works.get_mut(&work).filter(|_| fits) {
-                    self.learn_alone(state, Lane::Cpu, targets, took, emulated)?;
+                    learn_alone(state, Lane::Cpu, targets, took, emulated)?;
                 }
                 Ok(true)
             }
@@ -196,12 +196,12 @@ impl Engine {
         let seen = Seen {
             both: &both,
             spent,
-            taken,
+            targets: targets_of_cpu(taken),
             gpu: Some(&done).filter(|_| hybrid.emulated.is_none()),
             recovery_ms,
         };
         match done.fitted || both.failed {
-            true => self.learn(state, step, seen)?,
+            true => learn(&self.lane, state, step, seen)?,
             // A step that had to be done twice says little.
             false => state.note(Measured::by_cpu(targets, step.clock.ms())),
         }

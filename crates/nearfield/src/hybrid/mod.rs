@@ -21,12 +21,14 @@ mod emulated;
 mod lists;
 mod plan;
 mod report;
+mod resident;
 mod step;
 mod times;
 mod trace;
 mod values;
 
 pub use report::{LaneReport, WorkReport};
+pub use resident::{CpuShare, SharedTraversal};
 pub(crate) use times::Piece;
 pub(crate) use values::Values;
 
@@ -117,6 +119,15 @@ enum Lanes {
     Both,
 }
 
+/// What a cell costs strategies that go from cell to cell depends on its points; for the others only the
+/// pairs count, and the CPU lane's bricks may as well lie together.
+fn ties_for(strategy: Strategy) -> Ties {
+    match strategy {
+        Strategy::Flat | Strategy::Auto => Ties::Compact,
+        _ => Ties::Even,
+    }
+}
+
 impl HybridSide {
     pub(crate) fn new(settings: &Builder) -> Result<Self, Error> {
         let emulated = match settings.device {
@@ -130,12 +141,7 @@ impl HybridSide {
                 brick_edge: settings.brick_edge,
                 subregions: settings.subregions,
                 deterministic: settings.deterministic,
-                // What a cell costs strategies that go from cell to cell depends on its points; for the
-                // others only the pairs count, and the CPU lane's bricks may as well lie together.
-                ties: match settings.strategy {
-                    Strategy::Flat | Strategy::Auto => Ties::Compact,
-                    _ => Ties::Even,
-                },
+                ties: ties_for(settings.strategy),
             },
             emulated,
             shared: Mutex::default(),

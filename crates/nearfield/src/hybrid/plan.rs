@@ -9,6 +9,7 @@ use nearfield_sched::{
     Neighbourhood, Plan, Policy, RowOffset, StepTimes, Traffic,
 };
 use std::{
+    collections::VecDeque,
     sync::atomic::{AtomicU64, Ordering},
     time::Instant,
 };
@@ -36,6 +37,9 @@ const MOST_NEEDED: f64 = 0.7;
 
 /// Pairs that memory is taken for without knowing how many there are.
 const FEW_PAIRS: u64 = 1 << 21;
+
+/// Steps of both lanes from which it is known what they usually need before their subregions.
+const SETUPS: usize = 5;
 
 /// Plans made so far.
 static VERSIONS: AtomicU64 = AtomicU64::new(0);
@@ -166,8 +170,8 @@ pub(super) struct WorkState {
     /// Neighbours per pair tested on either lane.
     hits: [Option<f64>; 2],
     calm: Calm,
-    /// What both lanes needed before their subregions, in the last step of both.
-    setups: [f64; 2],
+    /// What both lanes needed before their subregions, in the last steps of both.
+    setups: VecDeque<[f64; 2]>,
     steps: u64,
     last: Measured,
 }
@@ -183,7 +187,7 @@ impl WorkState {
             cost_ms: 0.0,
             hits: [None; 2],
             calm: Calm::default(),
-            setups: [0.0; 2],
+            setups: VecDeque::new(),
             steps: 0,
             last: Measured::default(),
         })
@@ -319,14 +323,22 @@ impl WorkState {
         Ok(())
     }
 
-    /// Milliseconds that both lanes need before they begin with their subregions, as last known.
+    /// Milliseconds that both lanes usually need before they begin with their subregions: medians, since
+    /// a step that takes memory anew needs more than the others.
     pub(super) fn setups(&self) -> [f64; 2] {
-        self.setups
+        [0, 1].map(|lane| {
+            let mut known: Vec<f64> = self.setups.iter().map(|setups| setups[lane]).collect();
+            known.sort_by(f64::total_cmp);
+            known.get(known.len() / 2).copied().unwrap_or(0.0)
+        })
     }
 
     /// A step of both lanes has shown them.
     pub(super) fn set_up(&mut self, setups: [f64; 2]) {
-        self.setups = setups;
+        self.setups.push_back(setups);
+        if self.setups.len() > SETUPS {
+            self.setups.pop_front();
+        }
     }
 
     /// A step was done that teaches nothing.

@@ -3,21 +3,19 @@
 use super::{
     Clock, HybridSide, OF_CPU, Work,
     emulated::EmulatedStages,
+    is_taken,
     plan::{Planned, WorkState},
     times::{LaneTimes, Measured, step_times},
     trace,
 };
 use crate::{
-    Engine, Error,
+    Error,
     gpu::{GpuDone, GpuPart},
 };
-use nearfield_cpu::Spent;
+use nearfield_cpu::{CpuLane, Spent};
 use nearfield_sched::{Fault, Lane, Progress, Stages, StepTimes};
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, PoisonError, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -130,113 +128,115 @@ pub(super) fn on_both<S: Stages<Error = Option<Error>>>(
     }
 }
 
+/// Targets that the CPU lane has taken, and all.
+pub(super) fn targets_of_cpu(taken: &[AtomicBool]) -> [usize; 2] {
+    let of_cpu = taken.iter().filter(|taken| is_taken(taken)).count();
+    [of_cpu, taken.len()]
+}
+
 /// What a step has shown, for the controller and the report.
 pub(super) struct Seen<'a> {
     pub(super) both: &'a Both,
     pub(super) spent: &'a Spent,
-    pub(super) taken: &'a [AtomicBool],
+    /// Targets of the CPU lane, and all.
+    pub(super) targets: [usize; 2],
     /// What the GPU said; None where there is none.
     pub(super) gpu: Option<&'a GpuDone>,
     /// What the CPU lane then did of the device's part, milliseconds.
     pub(super) recovery_ms: f64,
 }
 
-impl Engine {
-    /// Lets the controller of a work learn from a step of both lanes.
-    pub(super) fn learn(
-        &self,
-        state: &mut WorkState,
-        step: &Step<'_>,
-        seen: Seen<'_>,
-    ) -> Result<(), Error> {
-        let Some(planned) = state.planned() else {
-            return Ok(());
-        };
-        let Both {
-            cpu_ms,
-            gpu_ms,
-            failed,
-        } = *seen.both;
-        let total_ms = step.clock.ms();
-        let taken = (seen.taken.iter())
-            .filter(|taken| taken.load(Ordering::Relaxed))
-            .count();
-        // What comes before both lanes begin and after both have ended is part of either's time.
-        let common = (total_ms - step.planning_ms - seen.recovery_ms - cpu_ms.max(gpu_ms)).max(0.0);
-        let times = match step.emulated.clone() {
-            Some(times) => times,
-            None => {
-                let subregions = planned.subregions();
-                let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
-                let threads = self.lane.threads_beside_another();
-                let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
-                let gpu = match seen.gpu {
-                    Some(done) => {
-                        let stages = planned.plan().stages().iter();
-                        let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
-                        LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(&loads)
-                    }
-                    None => LaneTimes::whole(gpu_ms),
-                };
-                let fault = failed.then_some(Fault::Lost);
-                step_times(
-                    planned,
-                    (&cpu, &gpu),
-                    state.setups(),
-                    seen.recovery_ms,
-                    fault,
-                )
-            }
-        };
-        trace::subregions(planned, &times, seen.both, seen.gpu, step.began());
-        let setups = times.setup.map(|setup| setup.ms());
-        let measured = Measured {
-            share: planned.plan().share(),
-            points: match failed {
-                true => [seen.taken.len(), 0],
-                false => [taken, seen.taken.len() - taken],
-            },
-            lane_ms: [times.cpu_ms(), times.gpu_ms()],
-            total_ms: total_ms - step.planning_ms,
-            planning_ms: step.planning_ms,
-        };
-        state.set_up(setups);
-        state.learn(&times, measured)
-    }
+/// Lets the controller of a work learn from a step of both lanes.
+pub(super) fn learn(
+    lane: &CpuLane,
+    state: &mut WorkState,
+    step: &Step<'_>,
+    seen: Seen<'_>,
+) -> Result<(), Error> {
+    let Some(planned) = state.planned() else {
+        return Ok(());
+    };
+    let Both {
+        cpu_ms,
+        gpu_ms,
+        failed,
+    } = *seen.both;
+    let total_ms = step.clock.ms();
+    let [of_cpu, all] = seen.targets;
+    // What comes before both lanes begin and after both have ended is part of either's time.
+    let common = (total_ms - step.planning_ms - seen.recovery_ms - cpu_ms.max(gpu_ms)).max(0.0);
+    let times = match step.emulated.clone() {
+        Some(times) => times,
+        None => {
+            let subregions = planned.subregions();
+            let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
+            let threads = lane.threads_beside_another();
+            let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
+            let gpu = match seen.gpu {
+                Some(done) => {
+                    let stages = planned.plan().stages().iter();
+                    let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
+                    LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(&loads)
+                }
+                None => LaneTimes::whole(gpu_ms),
+            };
+            let fault = failed.then_some(Fault::Lost);
+            step_times(
+                planned,
+                (&cpu, &gpu),
+                state.setups(),
+                seen.recovery_ms,
+                fault,
+            )
+        }
+    };
+    trace::subregions(planned, &times, seen.both, seen.gpu, step.began());
+    let setups = times.setup.map(|setup| setup.ms());
+    let measured = Measured {
+        share: planned.plan().share(),
+        points: match failed {
+            true => [all, 0],
+            false => [of_cpu, all - of_cpu],
+        },
+        lane_ms: [times.cpu_ms(), times.gpu_ms()],
+        total_ms: total_ms - step.planning_ms,
+        planning_ms: step.planning_ms,
+    };
+    state.set_up(setups);
+    state.learn(&times, measured)
+}
 
-    /// The same for a step that one lane did alone.
-    pub(super) fn learn_alone(
-        &self,
-        state: &mut WorkState,
-        lane: Lane,
-        targets: usize,
-        (total_ms, planning_ms): (f64, f64),
-        emulated: Option<StepTimes>,
-    ) -> Result<(), Error> {
-        let Some(planned) = state.planned() else {
-            return Ok(());
-        };
-        trace::alone(planned);
-        let took = LaneTimes::whole(total_ms - planning_ms);
-        let none = LaneTimes::default();
-        let times = match (emulated, lane) {
-            (Some(times), _) => times,
-            (None, Lane::Cpu) => step_times(planned, (&took, &none), state.setups(), 0.0, None),
-            (None, Lane::Gpu) => step_times(planned, (&none, &took), state.setups(), 0.0, None),
-        };
-        let points = match lane {
-            Lane::Cpu => [targets, 0],
-            Lane::Gpu => [0, targets],
-        };
-        let measured = Measured {
-            share: planned.plan().share(),
-            points,
-            lane_ms: [times.cpu_ms(), times.gpu_ms()],
-            total_ms: total_ms - planning_ms,
-            planning_ms,
-        };
-        state.learn(&times, measured)
-    }
+/// The same for a step that one lane did alone.
+pub(super) fn learn_alone(
+    state: &mut WorkState,
+    lane: Lane,
+    targets: usize,
+    (total_ms, planning_ms): (f64, f64),
+    emulated: Option<StepTimes>,
+) -> Result<(), Error> {
+    let Some(planned) = state.planned() else {
+        return Ok(());
+    };
+    trace::alone(planned);
+    let took = LaneTimes::whole(total_ms - planning_ms);
+    let none = LaneTimes::default();
+    let times = match (emulated, lane) {
+        (Some(times), _) => times,
+        (None, Lane::Cpu) => step_times(planned, (&took, &none), state.setups(), 0.0, None),
+        (None, Lane::Gpu) => step_times(planned, (&none, &took), state.setups(), 0.0, None),
+    };
+    let points = match lane {
+        Lane::Cpu => [targets, 0],
+        Lane::Gpu => [0, targets],
+    };
+    let measured = Measured {
+        share: planned.plan().share(),
+        points,
+        lane_ms: [times.cpu_ms(), times.gpu_ms()],
+        total_ms: total_ms - planning_ms,
+        planning_ms,
+    };
+    state.learn(&times, measured)
 }
 
 /// Subregions that the device has bricks of: those of the map, and the first, to which everything

@@ -6,7 +6,7 @@ use super::{
     is_taken, locked,
     plan::Planned,
     share,
-    step::{Seen, Step, Whole, gpu_part, on_both},
+    step::{Seen, Step, Whole, gpu_part, learn, learn_alone, on_both, targets_of_cpu},
 };
 use crate::{
     Engine, Error, PointSetId,
@@ -120,7 +120,7 @@ impl Engine {
         };
         let took = (clock.ms(), planning_ms);
         if let Some(state) = shared.works.get_mut(&work).filter(|_| fits) {
-            self.learn_alone(state, alone, points, took, emulated)?;
+            learn_alone(state, alone, points, took, emulated)?;
         }
         Ok(true)
     }
@@ -210,11 +210,11 @@ impl Engine {
         let seen = Seen {
             both: &both,
             spent,
-            taken,
+            targets: targets_of_cpu(taken),
             gpu: done.as_ref(),
             recovery_ms,
         };
-        self.learn(state, step, seen)?;
+        learn(&self.lane, state, step, seen)?;
         Ok(true)
     }
 }

@@ -42,6 +42,13 @@ impl ResidentBuilder {
         self
     }
 
+    /// A box that repeats along any three vectors, `None` where the axis is open, as
+    /// [`Builder::box_vectors`](crate::Builder::box_vectors) takes them.
+    pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
+        self.domain = Domain::from_vectors(vectors);
+        self
+    }
+
     /// Cells per radius along each axis, at most 8; 0, the default, chooses by the points.
     pub fn subdivision(mut self, cells_per_radius: u32) -> Self {
         self.subdivision = cells_per_radius.min(8);
@@ -128,6 +135,7 @@ impl ResidentBuilder {
             sets: Vec::new(),
             lists: BTreeMap::new(),
             scratch: Mutex::default(),
+            sorted_anew: false,
         })
     }
 }

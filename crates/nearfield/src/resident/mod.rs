@@ -46,13 +46,14 @@ mod lists;
 mod sets;
 mod traverse;
 
+pub use crate::hybrid::{CpuShare, SharedTraversal};
 pub use builder::ResidentBuilder;
 pub use lent::Lent;
 pub use lists::ResidentLists;
 pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
 pub use traverse::{DeviceKernel, ResidentTraversal};
 
-use crate::{Error, GpuReport, PairKernel, PointSetId, gpu::on_device};
+use crate::{Error, GpuReport, PairKernel, PointSetId, Strategy, gpu::on_device};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairProgram, PairScratch,
@@ -83,6 +84,16 @@ pub struct ResidentEngine {
     sets: Vec<ResidentSet>,
     lists: BTreeMap<(usize, usize), Lists>,
     scratch: Mutex<PairScratch>,
+    /// Since the last look, a set that had outgrown its cells was: what was computed before does not hold.
+    sorted_anew: bool,
+}
+
+/// Two sets that are sorted for certain, and what it takes to traverse them.
+pub(crate) struct Settled<'a> {
+    pub(crate) lane: &'a GpuLane,
+    pub(crate) of: PairOfPoints<'a>,
+    pub(crate) strategy: Strategy,
+    pub(crate) scratch: &'a Mutex<PairScratch>,
 }
 
 /// Lists of one pair of sets.
@@ -230,7 +241,10 @@ impl ResidentEngine {
     /// [`Error::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
     /// [`Error::Gpu`] when the GPU fails.
     pub fn finish(&mut self) -> Result<Progress, Error> {
-        let mut progress = Progress::Valid;
+        let mut progress = match std::mem::take(&mut self.sorted_anew) {
+            true => Progress::Repeat,
+            false => Progress::Valid,
+        };
         for set in 0..self.sets.len() {
             if self.sets[set].provisional && !self.settle(PointSetId(set))? {
                 progress = Progress::Repeat;
@@ -333,6 +347,26 @@ impl ResidentEngine {
         let sets = self.sets.iter().map(|set| set.points.bytes());
         let lists = self.lists.values().map(|lists| lists.storage.bytes());
         sets.chain(lists).sum::<usize>() + self.scratch().bytes()
+    }
+
+    /// What a traversal by both lanes needs; sets that have outgrown their cells are sorted anew first, so
+    /// nothing of it is provisional.
+    pub(crate) fn settled(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<Settled<'_>, Error> {
+        for set in 0..self.sets.len() {
+            if self.sets[set].provisional && !self.settle(PointSetId(set))? {
+                self.sorted_anew = true;
+            }
+        }
+        Ok(Settled {
+            lane: &self.lane,
+            of: pair(&self.lattice, &self.sets, targets, sources)?,
+            strategy: self.settings.strategy,
+            scratch: &self.scratch,
+        })
     }
 
     fn scratch(&self) -> MutexGuard<'_, PairScratch> {

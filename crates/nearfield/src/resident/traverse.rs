@@ -95,7 +95,7 @@ impl<'a> ResidentTraversal<'a> {
             .evaluate_resident(
                 of,
                 (&program, &uniforms),
-                self.fields,
+                &self.fields,
                 (results, deliver),
                 engine.settings.strategy,
                 &mut engine.scratch(),

@@ -118,7 +118,7 @@ class ResidentEngine:
         cls,
         radius: float,
         *,
-        box: Optional[Sequence[float]] = None,
+        box: Optional[Box] = None,
         gpu: int = 0,
         stream: Optional[int] = None,
         half: bool = False,

@@ -6,7 +6,7 @@ use super::{
     given::Given,
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
-use crate::errors::raise;
+use crate::{errors::raise, settings::Domain};
 use nearfield::{
     Cuda, Error, ListKind, PointSetId, Reduce, SphDensity, WendlandC2,
     resident::{
@@ -30,12 +30,12 @@ const HELD: usize = 8;
 
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
 ///
-/// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open. gpu: its
-/// number, from 0. stream: on which everything is done: 1 or None for the default stream, on which
-/// CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the GPU's primary
-/// context, which must stay for as long as the engine and its arrays. half: lists hold every pair of a
-/// set once. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box ``(low, high)`` that
-/// points are expected to stay in.
+/// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
+/// vectors. gpu: its number, from 0. stream: on which everything is done: 1 or None for the default
+/// stream, on which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the
+/// GPU's primary context, which must stay for as long as the engine and its arrays. half: lists hold
+/// every pair of a set once. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box
+/// ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
 /// otherwise, contiguous and on this GPU. It is read by work that is only started: where others work
@@ -90,7 +90,7 @@ impl PyResident {
     fn new(
         py: Python<'_>,
         radius: f64,
-        r#box: Option<[f64; 3]>,
+        r#box: Option<&Bound<'_, PyAny>>,
         gpu: u32,
         stream: Option<i64>,
         half: bool,
@@ -99,10 +99,12 @@ impl PyResident {
     ) -> PyResult<Self> {
         let radius = radius as f32;
         let stream = StreamNumber::of_engine(stream)?;
-        let lengths = r#box.unwrap_or_default();
-        let mut builder = ResidentEngine::builder(radius)
-            .periodic(lengths.map(|length| (length != 0.0).then_some(length)))
-            .subdivision(subdivision);
+        let mut builder = ResidentEngine::builder(radius).subdivision(subdivision);
+        builder = match r#box.map(Domain::of).transpose()? {
+            None => builder,
+            Some(Domain::Lengths(lengths)) => builder.periodic(lengths),
+            Some(Domain::Vectors(vectors)) => builder.box_vectors(vectors),
+        };
         if half {
             builder = builder.lists(ListKind::Half);
         }

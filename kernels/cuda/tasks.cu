@@ -1,27 +1,15 @@
 // Strategy `cell-tasks`: the tiles of the child strategies from a list of tasks that the device
 // makes, without launching kernels from kernels. A task is a cell; a warp takes one after another.
+#include "tasks.cuh"
 #include "tile.cuh"
 #include "work.cuh"
 
 constexpr u32 THREADS = 128;
 
-struct Tasks {
-    u32 count;  // cells listed
-    u32 next;   // the first not taken yet
-    u32 cells[1];
-};
-
 // Lists the cells that hold points.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(LISTING_THREADS)
 list_tasks(const __grid_constant__ Walk walk, Tasks* tasks) {
-    const u32 cell = blockIdx.x * 256 + threadIdx.x;
-    const bool occupied = cell < walk.targets.cells && walk.targets.starts[cell] < walk.targets.starts[cell + 1];
-    const u32 all = __ballot_sync(~0u, occupied);
-    const u32 lane = threadIdx.x & 31;
-    u32 first = 0;
-    if (lane == 0 && all) first = atomicAdd(&tasks->count, __popc(all));
-    first = __shfl_sync(~0u, first, 0);
-    if (occupied) tasks->cells[first + __popc(all & ((1u << lane) - 1))] = cell;
+    list_occupied(walk, tasks);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

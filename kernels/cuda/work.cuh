@@ -99,6 +99,18 @@ struct Work {
 
 #else
 
+// Channels of sorted source k, of which the first comes along with its position.
+__device__ __forceinline__ void read_channels(const Outlet& outlet, u32 k, float first, float* channels) {
+    channels[0] = first;
+    for (int record = 0; record < RECORDS; record++) {
+        const float4 more = __ldg(outlet.more + static_cast<u64>(k) * RECORDS + record);
+        channels[4 * record + 1] = more.x;
+        channels[4 * record + 2] = more.y;
+        channels[4 * record + 3] = more.z;
+        channels[4 * record + 4] = more.w;
+    }
+}
+
 // The kernel is evaluated for candidates that turn out not to be neighbours too where that takes
 // no more than the channel that comes along with the position.
 struct Work {
@@ -126,14 +138,7 @@ struct Work {
 
     __device__ __forceinline__ void evaluate(bool hit, u32 k, float dx, float dy, float dz, float d2, float first) {
         float channels[4 * RECORDS + 1];
-        channels[0] = first;
-        for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {
-            const float4 more = __ldg(outlet.more + static_cast<u64>(k) * RECORDS + record);
-            channels[4 * record + 1] = more.x;
-            channels[4 * record + 2] = more.y;
-            channels[4 * record + 3] = more.z;
-            channels[4 * record + 4] = more.w;
-        }
+        read_channels(outlet, k, first, channels);
         const Pair seen = {{dx, dy, dz}, d2};
         float result[OUTPUT_ROOM];
         pair(outlet.uniforms, seen, target, channels, result);

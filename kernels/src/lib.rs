@@ -40,6 +40,7 @@ pub const CHILDREN_PROBE: Source = Source {
 const CONTRACT: (&str, &str) = ("contract.cuh", include_str!("../cuda/contract.cuh"));
 const WALK: (&str, &str) = ("walk.cuh", include_str!("../cuda/walk.cuh"));
 const WORK: (&str, &str) = ("work.cuh", include_str!("../cuda/work.cuh"));
+const TASK_LIST: (&str, &str) = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
 const TILE: (&str, &str) = ("tile.cuh", include_str!("../cuda/tile.cuh"));
 
 /// Points into cells: check, count, scan, place, settle.
@@ -87,9 +88,18 @@ pub const FLAT: Source = Source {
 pub const TASKS: Source = Source {
     name: "tasks",
     text: include_str!("../cuda/tasks.cu"),
-    headers: &[CONTRACT, WALK, TILE, WORK],
+    headers: &[CONTRACT, WALK, TASK_LIST, TILE, WORK],
     launches_children: false,
     kernels: &["list_tasks", "cell_tasks"],
+};
+
+/// Traversal of one set that computes pairs once for both points; it evaluates pair kernels only.
+pub const HALF: Source = Source {
+    name: "half",
+    text: include_str!("../cuda/half.cu"),
+    headers: &[CONTRACT, WALK, TASK_LIST, TILE, WORK],
+    launches_children: false,
+    kernels: &["list_halves", "half_tiles", "add_halves"],
 };
 
 /// Traversal of tiles by kernels that kernels launch.
@@ -125,7 +135,7 @@ pub const ALL_PAIRS: Source = Source {
 pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
 
 /// The sources that become programs with the macros of a traversal.
-pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN];
+pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN, HALF];
 
 /// CUDA twins of the named pair kernels of `nearfield-pairs`.
 pub mod pairs {

@@ -26,6 +26,11 @@ pub struct Cuda {
     pub function: Cow<'static, str>,
     /// Parameters, at most 160: they are arguments of the launch, so changing them compiles nothing.
     pub uniforms: Vec<f32>,
+    /// For kernels whose pairs may be evaluated once for both points: the channels of the result that
+    /// change their sign where the points of a pair change places, all others staying as they are. The
+    /// three of a force, for example, that is equal and opposite. `None`, the default, where what the
+    /// two get differs in more than signs, such as by their masses, or nothing is known of it.
+    pub turned: Option<Vec<usize>>,
 }
 
 impl Cuda {
@@ -36,6 +41,7 @@ impl Cuda {
             text: text.into(),
             function: Cow::Borrowed("pair"),
             uniforms: Vec::new(),
+            turned: None,
         }
     }
 
@@ -48,6 +54,13 @@ impl Cuda {
     /// The same with these parameters.
     pub fn uniforms(mut self, uniforms: impl Into<Vec<f32>>) -> Self {
         self.uniforms = uniforms.into();
+        self
+    }
+
+    /// The same, saying that these channels of the result change their sign where the points of a pair
+    /// change places, and the others do not: see [`turned`](Self::turned).
+    pub fn turned(mut self, channels: impl Into<Vec<usize>>) -> Self {
+        self.turned = Some(channels.into());
         self
     }
 }

@@ -105,7 +105,7 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
     fn cuda(&self) -> Option<Cuda> {
         let body = "r[0] = 0.5f * energy;\n    r[1] = 0.5f * over * p.d2;\n    \
                     for (int axis = 0; axis < 3; axis++) r[2 + axis] = -over * p.d[axis];";
-        Some(kernel_of(self.0.cuda()?, body))
+        Some(kernel_of(self.0.cuda()?, body).turned([2, 3, 4]))
     }
 
     const MUTUAL: bool = true;
@@ -140,7 +140,7 @@ impl<P: PairPotential> PairKernel for Forces<P> {
 
     fn cuda(&self) -> Option<Cuda> {
         let body = "for (int axis = 0; axis < 3; axis++) r[axis] = -over * p.d[axis];";
-        Some(kernel_of(self.0.cuda()?, body))
+        Some(kernel_of(self.0.cuda()?, body).turned([0, 1, 2]))
     }
 
     const MUTUAL: bool = true;
@@ -177,5 +177,37 @@ fn kernel_of(potential: Cuda, body: &str) -> Cuda {
         text: Cow::Owned(text),
         function: Cow::Owned(format!("pair_of_{}", potential.function)),
         uniforms: potential.uniforms,
+        turned: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PowerLaw;
+
+    /// Whether the channels that the text says are turned are those that `mutual` turns.
+    fn turned_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
+        let turned = kernel.cuda().and_then(|cuda| cuda.turned).unwrap();
+        let d = [0.3, -0.4, 0.5];
+        let pair = Pair { d, d2: 0.5 };
+        let (on_target, on_source) = kernel.mutual(pair, point, point);
+        let mut expected = Vec::new();
+        on_target.write(|channel, value| {
+            assert!(value != 0.0, "a channel that says nothing");
+            expected.push(if turned.contains(&channel) {
+                -value
+            } else {
+                value
+            });
+        });
+        on_source.write(|channel, value| assert_eq!(value, expected[channel], "{channel}"));
+    }
+
+    #[test]
+    fn sources_get_what_targets_get_but_for_the_signs_that_the_text_names() {
+        let power = PowerLaw::new(1.0, 1.0, 12, 0.1).unwrap();
+        turned_as_said(&Interactions(power), ((), ()));
+        turned_as_said(&Forces(power), ((), ()));
     }
 }

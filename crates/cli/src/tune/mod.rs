@@ -87,7 +87,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(2..=100_000)
     )]
     steps: u32,
-    /// How the GPU of hybrid maps cells to threads: flat, child-per-cell, child-aggregated or cell-tasks
+    /// How the GPU of hybrid maps cells to threads: flat, child-per-cell, child-aggregated,
+    /// cell-tasks or half-tiles
     #[arg(long, default_value_t = Strategy::Flat)]
     strategy: Strategy,
     /// Worker threads of the CPU lane of hybrid; 0 for one per core

@@ -27,6 +27,8 @@ pub struct DeviceLattice {
     pub(super) layout: layout::Lattice,
     pub(super) rows: Buffer<Row>,
     pub(super) row_count: u32,
+    /// Cells ahead of a cell.
+    pub(super) ahead: usize,
 }
 
 /// One point set, sorted by (cell, the caller's index).
@@ -101,6 +103,7 @@ impl GpuLane {
             layout: layout::Lattice::new(lattice, subdivision),
             rows: buffer,
             row_count: rows.len() as u32,
+            ahead: rows.iter().map(Row::cells_ahead).sum(),
         })
     }
 

@@ -21,13 +21,13 @@ const GRID_THREADS: u32 = 256;
 pub(crate) const SCAN_TILE: usize = 4096;
 /// Threads of a block of `flat`.
 const FLAT_THREADS: u32 = 256;
-/// Threads of a block of `flat_lists` and in tasks.cu.
+/// Threads of a block of `flat_lists`, and in tasks.cu and half.cu.
 const TRAVERSAL_THREADS: u32 = 128;
 /// Threads of a parent block in children.cu.
 const PARENT_THREADS: u32 = 256;
 /// Cells that one parent kernel goes through.
 const CHILD_BATCH: usize = 1 << 18;
-/// Cells that share a block of `list_tasks`.
+/// Cells that share a block where tasks are listed.
 const TASK_THREADS: u32 = 256;
 
 /// Tiles of a scan of `items`.
@@ -664,6 +664,8 @@ pub(crate) enum TraversalKernels {
     Tasks(Tasks),
     /// children.cu.
     Children(Children),
+    /// half.cu.
+    Halves(Halves),
 }
 
 /// Kernels of flat.cu.
@@ -680,6 +682,16 @@ pub(crate) struct Tasks {
     list: Kernel,
     traverse: Kernel,
     gather: Option<Kernel>,
+}
+
+/// Kernels of half.cu.
+#[derive(Debug)]
+pub(crate) struct Halves {
+    list: Kernel,
+    traverse: Kernel,
+    add: Kernel,
+    gather: Kernel,
+    outputs: usize,
 }
 
 /// Kernels of children.cu.
@@ -763,6 +775,57 @@ impl Tasks {
     }
 }
 
+impl Halves {
+    /// `outputs`: channels of a result.
+    pub(crate) fn load(module: &Module, outputs: usize) -> Result<Self, Error> {
+        Ok(Self {
+            outputs,
+            list: Kernel::of(module, "list_halves")?,
+            traverse: Kernel::of(module, "half_tiles")?,
+            add: Kernel::of(module, "add_halves")?,
+            gather: Kernel::of(module, "gather_fields")?,
+        })
+    }
+
+    /// Sums of so many points, where so many cells lie ahead of a cell.
+    pub(crate) fn sums(&self, points: usize, ahead: usize) -> usize {
+        let room = (ahead + 1)
+            .saturating_mul(points)
+            .saturating_mul(self.outputs);
+        // What is too much by far is for the device to refuse.
+        room.min(usize::MAX / 64)
+    }
+
+    /// `tasks` is as for [`Tasks::run`]; `sums` has room for as many as [`sums`](Self::sums) says.
+    pub(crate) fn run(
+        &self,
+        stream: &CudaStream,
+        walk: &Walk,
+        outlet: &Outlet,
+        (tasks, cells): (CUdeviceptr, usize),
+        sums: CUdeviceptr,
+        multiprocessors: u32,
+    ) -> Result<(), Error> {
+        let shape = (blocks(cells, TASK_THREADS), TASK_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.list.start(stream, shape, &[walk, &tasks]) }?;
+        // As in `Tasks::run`.
+        let shape = (16 * multiprocessors.max(1), TRAVERSAL_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.traverse
+                .start(stream, shape, &[walk, outlet, &tasks, &sums])
+        }?;
+        let shape = (
+            blocks(walk.targets.count as usize, GRID_THREADS),
+            GRID_THREADS,
+        );
+        // SAFETY: the module's promise; planes that were not written are of cells that hold no point,
+        // which the kernel does not look at.
+        unsafe { self.add.start(stream, shape, &[walk, outlet, &sums]) }
+    }
+}
+
 impl Children {
     pub(crate) fn load(module: &Module, aggregated: bool, pairs: bool) -> Result<Self, Error> {
         let parent = match aggregated {
@@ -842,9 +905,12 @@ impl TraversalKernels {
         sources: CUdeviceptr,
         more: CUdeviceptr,
     ) -> Result<(), Error> {
-        let (Self::Flat(Flat { gather, .. })
-        | Self::Tasks(Tasks { gather, .. })
-        | Self::Children(Children { gather, .. })) = self;
+        let gather = match self {
+            Self::Flat(Flat { gather, .. })
+            | Self::Tasks(Tasks { gather, .. })
+            | Self::Children(Children { gather, .. }) => gather.as_ref(),
+            Self::Halves(Halves { gather, .. }) => Some(gather),
+        };
         let Some(gather) = gather else { return Ok(()) };
         let shape = (blocks(points.count as usize, GRID_THREADS), GRID_THREADS);
         // SAFETY: the module's promise.

@@ -3,6 +3,7 @@
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;
+use std::cmp::Ordering;
 
 /// How far the enlarged radius reaches beyond K cells in the eyes of kernels that measure in
 /// cells: more than √3·2⁻¹⁰, the most that the rounding of two far cells can amount to, and the
@@ -209,6 +210,17 @@ impl Row {
             reach: narrow(row.reach),
         }
     }
+
+    /// Cells of the row whose offset (z, y, x) is lexicographically positive: `first_ahead` and
+    /// `behind` of half.cu.
+    pub(crate) fn cells_ahead(&self) -> usize {
+        let reach = usize::try_from(self.reach).unwrap_or(0);
+        match (self.z, self.y).cmp(&(0, 0)) {
+            Ordering::Less => 0,
+            Ordering::Equal => reach,
+            Ordering::Greater => 2 * reach + 1,
+        }
+    }
 }
 
 impl Status {
@@ -260,6 +272,33 @@ mod tests {
         let given = values.map(f64::from);
         assert_eq!(bits(&found), bits(&given));
         assert!(sortable(-2.0) < sortable(-1.0) && sortable(-0.0) < sortable(0.0));
+    }
+
+    #[test]
+    fn of_all_cells_around_a_cell_one_half_is_ahead() {
+        let radius = grid::Radius::new(1.0).unwrap();
+        for length in [None, Some(0.4), Some(1.05), Some(2.1), Some(7.0)] {
+            let domain = grid::Domain::new([length; 3]).unwrap();
+            for subdivision in 1..=3 {
+                let bounds = grid::Bounds::EMPTY;
+                let lattice = grid::Lattice::new(radius, domain, subdivision, &bounds).unwrap();
+                let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
+                let ahead: usize = rows.iter().map(Row::cells_ahead).sum();
+                let around: i32 = rows.iter().map(|row| 2 * row.reach + 1).sum();
+                assert_eq!(
+                    2 * ahead + 1,
+                    around as usize,
+                    "{length:?}, K = {subdivision}"
+                );
+                // The other half is opposite.
+                let opposite = |row: &Row| Row {
+                    y: -row.y,
+                    z: -row.z,
+                    ..*row
+                };
+                assert!(rows.iter().all(|row| rows.contains(&opposite(row))));
+            }
+        }
     }
 
     fn bits(values: &[f64]) -> Vec<u64> {

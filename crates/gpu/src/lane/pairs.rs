@@ -29,7 +29,23 @@ pub struct PairProgram {
     pub(crate) sources: usize,
     pub(crate) outputs: usize,
     pub(crate) reduce: Reduce,
+    pub(crate) mutual: Mutual,
 }
+
+/// What the source of a pair gets, given what its target gets; the numbers of the first two are those of
+/// `NF_MUTUAL` in half.cu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Mutual {
+    /// What the kernel gives for the reversed pair.
+    Reversed,
+    /// The same, channels with these bits set with the other sign.
+    Turned(u32),
+    /// The kernel does not say that pairs can be evaluated once for both.
+    No,
+}
+
+/// Channels of a result, and of a target, that strategy half-tiles keeps in shared memory at most.
+const MOST_STAGED: usize = 16;
 
 impl Hash for PairProgram {
     /// Of the text the length alone: programs are looked up at every step, and few have the same
@@ -59,7 +75,11 @@ impl PairProgram {
             kernel: name.to_owned(),
         })?;
         let channels = [K::Target::COUNT, K::Source::COUNT, K::Output::COUNT];
-        Self::with_channels(name, cuda, channels, K::REDUCE)
+        let (mut program, uniforms) = Self::with_channels(name, cuda, channels, K::REDUCE)?;
+        if program.mutual == Mutual::No && K::MUTUAL {
+            program.mutual = Mutual::Reversed;
+        }
+        Ok((program, uniforms))
     }
 
     /// A text that reads so many channels of a target and of a source and gives so many, for
@@ -89,6 +109,11 @@ impl PairProgram {
                 most: MOST_UNIFORMS,
             });
         }
+        let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
+        let mutual = match &cuda.turned {
+            Some(turned) => Mutual::Turned(turned.iter().map(bit).fold(0, |all, one| all | one)),
+            None => Mutual::No,
+        };
         let program = Self {
             name: cuda.name,
             text: cuda.text,
@@ -97,8 +122,18 @@ impl PairProgram {
             sources,
             outputs,
             reduce,
+            mutual,
         };
         Ok((program, cuda.uniforms))
+    }
+
+    /// Whether strategy half-tiles can evaluate pairs once for both points.
+    pub(crate) fn halves(&self) -> bool {
+        let staged = 1..=MOST_STAGED;
+        self.mutual != Mutual::No
+            && self.reduce == Reduce::Sum
+            && staged.contains(&self.outputs)
+            && self.targets <= MOST_STAGED
     }
 
     /// The text with a function `pair` in it.
@@ -263,6 +298,7 @@ impl PairScratch {
             + self.more.bytes()
             + self.results.bytes()
             + self.counts.bytes()
+            + self.scratch.bytes()
     }
 
     /// What counting needs.

@@ -1,9 +1,9 @@
 //! The traversal programs: which text and which macros make one, and which are loaded already.
 
 use super::{
-    launch::{Children, Flat, Tasks, TraversalKernels},
+    launch::{Children, Flat, Halves, Tasks, TraversalKernels},
     lists::ListKind,
-    pairs::PairProgram,
+    pairs::{Mutual, PairProgram},
     strategy::Strategy,
 };
 use crate::{Error, Modules, Program};
@@ -69,19 +69,35 @@ impl Traversal {
             Reduce::Min => 1,
             Reduce::Max => 2,
         };
-        program
+        let program = program
             .define("NF_TARGETS", pairs.targets)
             .define("NF_SOURCES", pairs.sources)
             .define("NF_OUTPUTS", pairs.outputs)
             .define("NF_REDUCE", reduce)
-            .user_text(pairs.name.as_ref(), pairs.user_text())
+            .user_text(pairs.name.as_ref(), pairs.user_text());
+        match (self.strategy, pairs.mutual) {
+            (Strategy::HalfTiles, Mutual::Turned(channels)) => program
+                .define("NF_MUTUAL", 2)
+                .define("NF_TURNED", format!("{channels}u")),
+            (Strategy::HalfTiles, _) => program.define("NF_MUTUAL", 1),
+            _ => program,
+        }
     }
 
     fn source(&self) -> &'static Source {
         match self.strategy {
             Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
             Strategy::CellTasks => &nearfield_kernels::TASKS,
+            Strategy::HalfTiles => &nearfield_kernels::HALF,
             Strategy::ChildPerCell | Strategy::ChildAggregated => &nearfield_kernels::CHILDREN,
+        }
+    }
+
+    /// Channels of a result.
+    fn outputs(&self) -> usize {
+        match &self.work {
+            Work::Pairs(pairs) => pairs.outputs,
+            Work::Count | Work::Lists(_) => 0,
         }
     }
 
@@ -94,6 +110,7 @@ impl Traversal {
                 TraversalKernels::Flat(Flat::load(&module, lists, pairs)?)
             }
             Strategy::CellTasks => TraversalKernels::Tasks(Tasks::load(&module, pairs)?),
+            Strategy::HalfTiles => TraversalKernels::Halves(Halves::load(&module, self.outputs())?),
             Strategy::ChildPerCell | Strategy::ChildAggregated => {
                 let aggregated = self.strategy == Strategy::ChildAggregated;
                 TraversalKernels::Children(Children::load(&module, aggregated, pairs)?)
@@ -140,7 +157,12 @@ pub(crate) fn traversal_programs() -> Vec<Program> {
             let unrolled = flat && open != Open::No;
             for subdivision in if unrolled { 1..=3 } else { 1..=1 } {
                 let works = works.iter();
-                let found = |work: &&Work| open != Open::TwoSets || !matches!(work, Work::Lists(_));
+                let found = |work: &&Work| match work {
+                    Work::Pairs(pairs) => strategy != Strategy::HalfTiles || pairs.halves(),
+                    _ if strategy == Strategy::HalfTiles => false,
+                    Work::Lists(_) => open != Open::TwoSets,
+                    Work::Count => true,
+                };
                 programs.extend(works.filter(found).map(|work| {
                     let half = *work == Work::Lists(ListKind::Half);
                     let traversal = Traversal {
@@ -182,7 +204,8 @@ fn charge_programs() -> impl Iterator<Item = Program> {
     })
 }
 
-/// Those of the potentials of atoms, one set in a periodic box, by the same strategy.
+/// Those of the potentials of atoms, one set in a periodic box, by the same strategy and with pairs
+/// evaluated once for both.
 fn potential_programs() -> impl Iterator<Item = Program> {
     let unit = Coefficients {
         epsilon: 1.0,
@@ -201,15 +224,17 @@ fn potential_programs() -> impl Iterator<Item = Program> {
         power.and_then(|power| twin(&Interactions(power))),
         power.and_then(|power| twin(&Forces(power))),
     ];
-    twins.into_iter().flatten().map(|twin| {
-        let traversal = Traversal {
-            strategy: Strategy::Flat,
-            work: Work::Pairs(twin),
-            open: Open::No,
-            subdivision: 1,
-            half: false,
-        };
-        traversal.program()
+    twins.into_iter().flatten().flat_map(|twin| {
+        [Strategy::Flat, Strategy::HalfTiles].map(|strategy| {
+            let traversal = Traversal {
+                strategy,
+                work: Work::Pairs(twin.clone()),
+                open: Open::No,
+                subdivision: 1,
+                half: false,
+            };
+            traversal.program()
+        })
     })
 }
 
@@ -246,6 +271,6 @@ mod tests {
 
     #[test]
     fn no_named_potential_is_left_out() {
-        assert_eq!(potential_programs().count(), 5);
+        assert_eq!(potential_programs().count(), 2 * 5);
     }
 }

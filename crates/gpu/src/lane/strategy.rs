@@ -16,6 +16,18 @@ pub enum Strategy {
     ChildAggregated,
     /// The same tiles from a list of tasks made on the device, without launches from kernels.
     CellTasks,
+    /// Pairs of points of different cells are computed once for both (Newton's third law), by half a
+    /// warp per cell that goes through the cells ahead of it; what sources get is summed in shared
+    /// memory and then in a plane of numbers per cell ahead, so sums are the same from run to run.
+    ///
+    /// Needs [`PairKernel::MUTUAL`](nearfield_pairs::PairKernel::MUTUAL) or
+    /// [`Cuda::turned`](nearfield_pairs::Cuda::turned), a kernel that adds up at most
+    /// 16 channels and reads at most as many of a target, and one set that searches itself as a
+    /// whole. Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat).
+    /// Takes 4 bytes on the device per point, channel and plane, of which there are 14 with one
+    /// cell to a radius, except in boxes of fewer cells than that takes. A cell is never divided among
+    /// several half warps, so many thousands of points in one cell take long.
+    HalfTiles,
     /// The engine measures on its first steps which of the others is the fastest for its points,
     /// with how many cells to a radius, and goes on with that. Asked of a lane itself, which keeps
     /// no times, it is [`Flat`](Self::Flat).
@@ -24,16 +36,19 @@ pub enum Strategy {
 
 /// A strategy's name that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown strategy {0:?}: use flat, child-per-cell, child-aggregated, cell-tasks or auto")]
+#[error(
+    "unknown strategy {0:?}: use flat, child-per-cell, child-aggregated, cell-tasks, half-tiles or auto"
+)]
 pub struct ParseStrategyError(String);
 
 impl Strategy {
     /// Every strategy that runs; [`Auto`](Self::Auto) is a choice among them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Flat,
         Self::ChildPerCell,
         Self::ChildAggregated,
         Self::CellTasks,
+        Self::HalfTiles,
     ];
 
     /// Its name, as [`FromStr`] takes it.
@@ -43,6 +58,7 @@ impl Strategy {
             Self::ChildPerCell => "child-per-cell",
             Self::ChildAggregated => "child-aggregated",
             Self::CellTasks => "cell-tasks",
+            Self::HalfTiles => "half-tiles",
             Self::Auto => "auto",
         }
     }

@@ -37,6 +37,7 @@ pub(crate) struct Scratch {
     tasks: Buffer<u32>,
     arguments: Buffer<ChildArguments>,
     launches: Buffer<Launches>,
+    sums: Buffer<f32>,
 }
 
 impl Default for Scratch {
@@ -45,7 +46,15 @@ impl Default for Scratch {
             tasks: Buffer::new("the list of cells"),
             arguments: Buffer::new("arguments of children"),
             launches: Buffer::new("the status of launches"),
+            sums: Buffer::new("the sums of half-tiles"),
         }
+    }
+}
+
+impl Scratch {
+    /// Bytes held on the device.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tasks.bytes() + self.arguments.bytes() + self.launches.bytes() + self.sums.bytes()
     }
 }
 
@@ -60,10 +69,17 @@ impl PairOfPoints<'_> {
         self.searching() == 0 || self.sources.is_empty()
     }
 
+    /// Whether these pairs can be evaluated once for both points.
+    fn halves(&self, work: &Work) -> bool {
+        let kernel = matches!(work, Work::Pairs(pairs) if pairs.halves());
+        kernel && self.same_set && self.share.is_none()
+    }
+
     /// The program that does `work` with these pairs.
     pub(crate) fn traversal(&self, strategy: Strategy, work: Work, half: bool) -> Traversal {
         let strategy = match strategy {
             Strategy::Auto => Strategy::Flat,
+            Strategy::HalfTiles if !self.halves(&work) => Strategy::Flat,
             strategy => strategy,
         };
         let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
@@ -216,6 +232,16 @@ impl GpuLane {
                     cells,
                     self.shared.device.multiprocessors,
                 )
+            }
+            TraversalKernels::Halves(halves) => {
+                scratch.tasks.reserve(stream, cells + 2)?;
+                scratch.tasks.zero(stream, 0..2)?;
+                let room = halves.sums(of.targets.len(), of.lattice.ahead);
+                scratch.sums.reserve(stream, room)?;
+                let tasks = (scratch.tasks.address(), cells);
+                let sums = scratch.sums.address();
+                let multiprocessors = self.shared.device.multiprocessors;
+                halves.run(stream, &walk, outlet, tasks, sums, multiprocessors)
             }
             TraversalKernels::Children(children) => {
                 self.allow_pending(children.pending(cells))?;

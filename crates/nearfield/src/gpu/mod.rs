@@ -128,7 +128,7 @@ impl GpuSide {
             name: state.lane.device().name.clone(),
             strategy: state.times.way().map_or(strategy, |way| way.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
-            bytes: sets.sum::<usize>() + state.lists.bytes(),
+            bytes: sets.sum::<usize>() + state.lists.bytes() + state.scratch.bytes(),
             tried: state.times.tried(),
             failed: state.failed.clone(),
         }

@@ -79,6 +79,8 @@ impl State {
         let strategy = match engine.settings.strategy {
             // What a part takes says nothing about which way is fastest for the whole.
             Strategy::Auto => Strategy::Flat,
+            // It takes whole sets only.
+            Strategy::HalfTiles => Strategy::Flat,
             strategy => strategy,
         };
         self.sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;

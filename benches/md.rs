@@ -5,11 +5,12 @@
 //! ```
 //!
 //! The fluid of the target: density 0.8442, cut-off 2.5, lists with a skin of 0.3, melted from a lattice
-//! at temperature 0.72 by steps of 0.002.
+//! at temperature 0.72 by steps of 0.002. On a GPU forces without lists are timed too, atoms being sorted:
+//! by one thread per atom, and with pairs computed once for both, with 1 to 3 cells to the cut-off.
 
 use nearfield::{
     Coefficients, Device, Engine, Forces, LennardJones, ListKind, Mixing, Pair, PairKernel,
-    PlainLennardJones, Truncation, VerletLists,
+    PlainLennardJones, Strategy, Truncation, VerletLists, resident::ResidentEngine,
 };
 use nearfield_md::{Cell, DeviceSimulation, Error, ForceField, Options, Simulation, System};
 use std::{process::ExitCode, time::Instant};
@@ -133,12 +134,22 @@ fn on_cpu(settings: &Settings) -> Result<(), Error> {
     traversals(&system, settings.threads)
 }
 
+/// Positions within the box.
+fn wrapped(system: &System) -> Vec<[f32; 3]> {
+    let wrapped = |&at: &[f64; 3]| system.cell().wrap(at).map(|x| x as f32);
+    system.positions().iter().map(wrapped).collect()
+}
+
+fn plain_forces() -> Result<Forces<PlainLennardJones>, Error> {
+    let of = Coefficients {
+        epsilon: 1.0,
+        sigma: 1.0,
+    };
+    Ok(Forces(PlainLennardJones::new(of, CUTOFF, true)?))
+}
+
 fn traversals(system: &System, threads: usize) -> Result<(), Error> {
-    let wrapped = system
-        .positions()
-        .iter()
-        .map(|&at| system.cell().wrap(at).map(|x| x as f32));
-    let positions: Vec<[f32; 3]> = wrapped.collect();
+    let positions = wrapped(system);
     let atoms = positions.len();
     let vectors = system.cell().vectors();
     let settings = || {
@@ -148,11 +159,7 @@ fn traversals(system: &System, threads: usize) -> Result<(), Error> {
     };
     let mut engine = settings().build()?;
     let set = engine.add_point_set(&positions)?;
-    let of = Coefficients {
-        epsilon: 1.0,
-        sigma: 1.0,
-    };
-    let kernel = Forces(PlainLennardJones::new(of, CUTOFF, true)?);
+    let kernel = plain_forces()?;
     let (mut once, mut twice) = (vec![[0.0f32; 3]; atoms], vec![[0.0f32; 3]; atoms]);
     let half = timed(9, || {
         Ok(engine.traverse(&kernel, set, set).run_into(&mut once)?)
@@ -187,7 +194,53 @@ fn traversals(system: &System, threads: usize) -> Result<(), Error> {
     Ok(())
 }
 
-fn on_gpu(settings: &Settings) -> Result<(), Error> {
+/// Forces on the GPU that are found anew, by strategy and number of cells to the cut-off.
+fn found_on_gpu(system: &System) -> Result<(), Box<dyn std::error::Error>> {
+    const TIMES: u32 = 50;
+    let positions = wrapped(system);
+    let atoms = positions.len();
+    let lengths = [Some((atoms as f64 / DENSITY).cbrt()); 3];
+    let kernel = plain_forces()?;
+    let mut first: Option<Vec<f32>> = None;
+    for strategy in [Strategy::Flat, Strategy::HalfTiles] {
+        for subdivision in 1..=3 {
+            let mut engine = ResidentEngine::builder(CUTOFF as f32)
+                .periodic(lengths)
+                .strategy(strategy)
+                .subdivision(subdivision)
+                .on_gpu(0)?;
+            let stream = engine.stream().clone();
+            let set =
+                engine.add_point_set(&stream.clone_htod(positions.as_flattened())?.as_view())?;
+            let mut forces = stream.alloc_zeros::<f32>(3 * atoms)?;
+            let mut all = |times: u32| {
+                for _ in 0..times {
+                    let traversal = engine.traverse(&kernel, set, set);
+                    traversal.run_into(&mut forces.as_view_mut())?;
+                }
+                stream.synchronize()?;
+                Ok::<_, Box<dyn std::error::Error>>(())
+            };
+            // Programs are compiled, memory reserved.
+            all(2)?;
+            let begin = Instant::now();
+            all(TIMES)?;
+            let spent = begin.elapsed().as_secs_f64() * 1e3 / f64::from(TIMES);
+            let forces = stream.clone_dtoh(&forces)?;
+            let first = first.get_or_insert_with(|| forces.clone());
+            let pairs = first.iter().zip(&forces);
+            let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            println!(
+                "lj/{atoms}/forces/found/{strategy}/K={subdivision} {spent:9.4} ms, \
+                 {:.0} MB, largest difference of a force {apart:.1e}",
+                engine.bytes() as f64 / 1e6
+            );
+        }
+    }
+    Ok(())
+}
+
+fn on_gpu(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let (system, field) = fluid(settings.atoms)?;
     let atoms = system.len();
     let options = Options {
@@ -218,7 +271,7 @@ fn on_gpu(settings: &Settings) -> Result<(), Error> {
         "lj/{atoms}/step/skin={SKIN}        {spent:9.4} ms, {} searches in {steps} steps",
         run.builds() - builds
     );
-    Ok(())
+    found_on_gpu(&run.system()?)
 }
 
 fn main() -> ExitCode {
@@ -236,7 +289,7 @@ fn main() -> ExitCode {
     );
     let done = match settings.gpu {
         true => on_gpu(&settings),
-        false => on_cpu(&settings),
+        false => on_cpu(&settings).map_err(Into::into),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

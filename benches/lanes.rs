@@ -9,8 +9,9 @@
 //! device, whose own clock says what they take, and the GPU's ways are left out.
 //!
 //! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes). `--from lanes.json` draws
-//! such results again. `--resident` times points and sums that stay on the GPU instead, by the GPU alone
-//! and with the CPU lane's help.
+//! such results again. `--by-turns` times either lane alone and both together instead, step by step in
+//! turns and `--resident` points and sums that stay on the GPU, by the
+//! GPU alone and with the CPU lane's help.
 
 use nearfield::{
     Policy, SphDensity, SphForce, Strategy, WendlandC2,
@@ -29,6 +30,7 @@ const SLOW_MS: f64 = 60.0;
 struct Options {
     quick: bool,
     resident: bool,
+    by_turns: bool,
     /// Results to be drawn again instead of timing anything.
     from: Option<PathBuf>,
     output: PathBuf,
@@ -39,6 +41,7 @@ fn options() -> Result<Options, String> {
     let mut found = Options {
         quick: false,
         resident: false,
+        by_turns: false,
         from: None,
         output: "lanes".into(),
         points: 1_000_000,
@@ -51,6 +54,7 @@ fn options() -> Result<Options, String> {
             "--bench" => {}
             "--quick" => (found.quick, found.points) = (true, 20_000),
             "--resident" => found.resident = true,
+            "--by-turns" => found.by_turns = true,
             "--from" => found.from = Some(value()?.into()),
             "--output" => found.output = value()?.into(),
             "--points" => {
@@ -58,7 +62,8 @@ fn options() -> Result<Options, String> {
             }
             _ => {
                 return Err(format!(
-                    "unknown flag {flag}: there are --quick, --resident, --output, --points and --from"
+                    "unknown flag {flag}: there are --quick, --resident, --by-turns, --output, \
+                     --points and --from"
                 ));
             }
         }
@@ -202,8 +207,19 @@ fn ways(gpu: bool) -> Vec<Way> {
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Work {
+    Lists,
     Density,
     Force,
+}
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lists => "lists",
+            Self::Density => "density",
+            Self::Force => "force",
+        }
+    }
 }
 
 /// What was found.
@@ -223,68 +239,108 @@ struct Found {
     theta: Option<f64>,
 }
 
-fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearfield::Error> {
-    let mut engine = Engine::builder(scene.radius)
-        .device(way.device)
-        .strategy(way.strategy)
-        .policy(way.policy)
-        .build()?;
-    let (mut points, count) = (scene.points.clone(), scene.points.len());
-    let set = engine.add_point_set(&points)?;
-    let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
-    let mass = vec![1.0f32; count];
-    let velocity: Vec<[f32; 3]> = (0..count)
-        .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
-        .collect();
-    let density: Vec<f32> = (0..count).map(|i| 1.0 + 0.01 * wave(i, 17)).collect();
-    let pressure: Vec<f32> = (0..count).map(|i| wave(i, 19)).collect();
-    let kernel = WendlandC2::with_support(scene.radius);
-    let (sums, force) = (
-        SphDensity { kernel },
-        SphForce {
-            kernel,
-            h: 0.5 * scene.radius,
-            alpha_c: 0.1,
-        },
-    );
-    let (mut out, mut vectors) = (vec![0.0f32; count], vec![[0.0f32; 3]; count]);
-    let of_targets = [
-        Field::from(&velocity),
-        Field::from(&density),
-        Field::from(&pressure),
-    ];
-    let of_sources = [
-        Field::from(&mass),
-        Field::from(&velocity),
-        Field::from(&density),
-        Field::from(&pressure),
-    ];
-    let mut step = |number: u64| -> Result<f64, nearfield::Error> {
-        drift(&mut points, 0.015 * scene.radius, number);
+/// An engine, its points, and what is computed of them.
+struct Subject<'a> {
+    way: Way,
+    work: Work,
+    scene: &'a Scene,
+    engine: Engine,
+    set: PointSetId,
+    points: Vec<[f32; 3]>,
+    mass: Vec<f32>,
+    velocity: Vec<[f32; 3]>,
+    density: Vec<f32>,
+    pressure: Vec<f32>,
+    sums: Vec<f32>,
+    vectors: Vec<[f32; 3]>,
+    steps: u64,
+}
+
+impl<'a> Subject<'a> {
+    fn new(scene: &'a Scene, work: Work, way: Way) -> Result<Self, nearfield::Error> {
+        let mut engine = Engine::builder(scene.radius)
+            .device(way.device)
+            .strategy(way.strategy)
+            .policy(way.policy)
+            .build()?;
+        let (points, count) = (scene.points.clone(), scene.points.len());
+        let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
+        Ok(Self {
+            way,
+            work,
+            scene,
+            set: engine.add_point_set(&points)?,
+            engine,
+            points,
+            mass: vec![1.0; count],
+            velocity: (0..count)
+                .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
+                .collect(),
+            density: (0..count).map(|i| 1.0 + 0.01 * wave(i, 17)).collect(),
+            pressure: (0..count).map(|i| wave(i, 19)).collect(),
+            sums: vec![0.0; count],
+            vectors: vec![[0.0; 3]; count],
+            steps: 0,
+        })
+    }
+
+    /// Moves the points and does the work; milliseconds of that.
+    fn step(&mut self) -> Result<f64, nearfield::Error> {
+        let radius = self.scene.radius;
+        drift(&mut self.points, 0.015 * radius, self.steps);
+        self.steps += 1;
+        let kernel = WendlandC2::with_support(radius);
         let begin = Instant::now();
-        engine.update(set, &points)?;
-        match work {
-            Work::Density => engine
-                .traverse(&sums, set, set)
-                .source_fields(&of_sources[..1])
-                .run_into(&mut out)?,
-            Work::Force => engine
-                .traverse(&force, set, set)
-                .target_fields(&of_targets)
-                .source_fields(&of_sources)
-                .run_into(&mut vectors)?,
+        self.engine.update(self.set, &self.points)?;
+        let set = self.set;
+        match self.work {
+            Work::Lists => self.engine.find_neighbors()?,
+            Work::Density => self
+                .engine
+                .traverse(&SphDensity { kernel }, set, set)
+                .source_fields(&[Field::from(&self.mass)])
+                .run_into(&mut self.sums)?,
+            Work::Force => {
+                let force = SphForce {
+                    kernel,
+                    h: 0.5 * radius,
+                    alpha_c: 0.1,
+                };
+                let state = [
+                    Field::from(&self.velocity),
+                    Field::from(&self.density),
+                    Field::from(&self.pressure),
+                ];
+                let [velocity, density, pressure] = state;
+                self.engine
+                    .traverse(&force, set, set)
+                    .target_fields(&state)
+                    .source_fields(&[Field::from(&self.mass), velocity, density, pressure])
+                    .run_into(&mut self.vectors)?;
+            }
         }
         let took = begin.elapsed().as_secs_f64() * 1e3;
-        Ok(match (way.device, engine.report().works.first()) {
-            // The clock of a device that does not exist.
-            (Device::Emulated(_), Some(work)) => (work.lanes.iter())
-                .map(|lane| lane.milliseconds)
-                .fold(0.0, f64::max),
-            _ => took,
-        })
-    };
-    step(0)?;
-    let slow = step(1)? > SLOW_MS;
+        Ok(
+            match (self.way.device, self.engine.report().works.first()) {
+                // The clock of a device that does not exist.
+                (Device::Emulated(_), Some(work)) => (work.lanes.iter())
+                    .map(|lane| lane.milliseconds)
+                    .fold(0.0, f64::max),
+                _ => took,
+            },
+        )
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearfield::Error> {
+    let mut subject = Subject::new(scene, work, way)?;
+    subject.step()?;
+    let slow = subject.step()? > SLOW_MS;
     let learns = matches!(way.device, Device::Hybrid(_) | Device::Emulated(_))
         || way.strategy == Strategy::Auto;
     let (before, timed) = match (quick, learns, slow) {
@@ -294,26 +350,90 @@ fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearf
         (_, false, true) => (0, 3),
         (_, false, false) => (4, 11),
     };
-    for number in 0..before {
-        step(2 + number)?;
+    for _ in 0..before {
+        subject.step()?;
     }
-    let mut times = (0..timed)
-        .map(|number| step(2 + before + number))
-        .collect::<Result<Vec<f64>, _>>()?;
-    times.sort_by(f64::total_cmp);
-    let report = engine.report();
+    let times = (0..timed).map(|_| subject.step());
+    let milliseconds = median(times.collect::<Result<_, _>>()?);
+    let report = subject.engine.report();
     let lanes = report.works.first();
     Ok(Found {
         cloud: scene.name.clone(),
-        points: count,
+        points: scene.points.len(),
         radius: scene.radius,
         crowding: scene.crowding,
         work,
         way: way.name.to_owned(),
-        milliseconds: times[times.len() / 2],
+        milliseconds,
         share: lanes.map(|lanes| lanes.share),
         theta: lanes.map(|lanes| lanes.theta),
     })
+}
+
+/// Either lane alone and both together, by turns in one process, so that what the machine does otherwise
+/// meets all of them.
+fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
+    let way = |name, device, strategy| Way {
+        name,
+        device,
+        strategy,
+        policy: Policy::Model,
+        color: INK,
+    };
+    for scene in scenes(options) {
+        for (work, strategy) in [
+            (Work::Lists, Strategy::Flat),
+            (Work::Density, Strategy::Flat),
+            (Work::Force, Strategy::Flat),
+            (Work::Force, Strategy::ChildPerCell),
+        ] {
+            // Lists of crowded cells do not fit everywhere, and say no more.
+            let crowded = scene.crowding.is_some_and(|points| points > 30.0);
+            if crowded {
+                continue;
+            }
+            let ways = [
+                way("CPU", Device::Cpu, strategy),
+                way("GPU", Device::Gpu(0), strategy),
+                way("both", Device::Hybrid(0), strategy),
+            ];
+            let made = ways.iter().map(|&way| Subject::new(&scene, work, way));
+            let mut subjects = made.collect::<Result<Vec<_>, _>>()?;
+            let mut times = vec![Vec::new(); ways.len()];
+            let (before, timed) = if options.quick { (12, 5) } else { (45, 25) };
+            for number in 0..before + timed {
+                for (subject, times) in subjects.iter_mut().zip(&mut times) {
+                    // A way that is out of the question need not be timed again and again.
+                    let hopeless = times.last().is_some_and(|&last| last > 4.0 * SLOW_MS);
+                    if !hopeless && (number >= before || subject.way.name == "both" || number < 4) {
+                        let took = subject.step()?;
+                        if number >= before || took > 4.0 * SLOW_MS {
+                            times.push(took);
+                        }
+                    }
+                }
+            }
+            let medians: Vec<f64> = times.into_iter().map(median).collect();
+            let (together, alone) = (medians[ways.len() - 1], &medians[..ways.len() - 1]);
+            let better = alone.iter().copied().fold(f64::INFINITY, f64::min);
+            let names = ways.iter().zip(&medians);
+            let each: Vec<_> = names
+                .map(|(way, ms)| format!("{} {ms:.2}", way.name))
+                .collect();
+            let report = subjects[ways.len() - 1].engine.report();
+            let share = report.works.first().map_or(0.0, |work| 100.0 * work.share);
+            println!(
+                "{} ({}), {}, {strategy}: {} ms, {:.3} times as fast as the better lane, \
+                 {share:.1} % on the CPU",
+                scene.name,
+                scene.points.len(),
+                work.name(),
+                each.join(", "),
+                better / together
+            );
+        }
+    }
+    Ok(())
 }
 
 fn main() -> Result<(), Box<dyn StdError>> {
@@ -326,6 +446,9 @@ fn main() -> Result<(), Box<dyn StdError>> {
     if options.resident {
         return resident(&options);
     }
+    if options.by_turns {
+        return by_turns(&options);
+    }
     let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
         Ok(_) => true,
         Err(error) => {
@@ -336,10 +459,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
     let (ways, mut all) = (ways(gpu), Vec::new());
     for scene in scenes(&options) {
         for work in [Work::Density, Work::Force] {
-            let what = match work {
-                Work::Density => "density",
-                Work::Force => "force",
-            };
+            let what = work.name();
             println!("{} ({}), {what}", scene.name, scene.points.len());
             for &way in &ways {
                 let found = time(&scene, work, way, options.quick)?;

@@ -323,7 +323,7 @@ fn sums_are_added_once_to_what_was_there() {
         lane.evaluate_resident(
             scene.pair(0, 0),
             (&program, &uniforms),
-            fields,
+            &fields,
             (&mut results.as_view_mut(), Deliver::Combine),
             Strategy::HalfTiles,
             scratch,

@@ -29,8 +29,8 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
     let mut combinations = Vec::new();
     for (edge, subregions) in task.combinations() {
         // As engines break ties with this strategy.
-        let ties = match task.strategy {
-            Strategy::Flat | Strategy::Auto => Ties::Compact,
+        let ties = match task.strategy.of_share() {
+            Strategy::Flat => Ties::Compact,
             _ => Ties::Even,
         };
         let layout = layout(task, &cells, &near, (edge, subregions), ties)?;

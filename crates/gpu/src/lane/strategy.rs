@@ -63,6 +63,15 @@ impl Strategy {
         }
     }
 
+    /// The one that takes its place where only some of the targets are searched for: what a part takes
+    /// says nothing about which way is fastest for the whole, and half tiles take whole sets.
+    pub fn of_share(self) -> Self {
+        match self {
+            Self::Auto | Self::HalfTiles => Self::Flat,
+            strategy => strategy,
+        }
+    }
+
     /// Whether its kernels launch kernels.
     pub fn launches_children(self) -> bool {
         matches!(self, Self::ChildPerCell | Self::ChildAggregated)

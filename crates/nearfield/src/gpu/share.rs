@@ -76,13 +76,7 @@ impl State {
         engine: &Engine,
         part: GpuPart<'_>,
     ) -> Result<(Shares, Strategy), gpu::Error> {
-        let strategy = match engine.settings.strategy {
-            // What a part takes says nothing about which way is fastest for the whole.
-            Strategy::Auto => Strategy::Flat,
-            // It takes whole sets only.
-            Strategy::HalfTiles => Strategy::Flat,
-            strategy => strategy,
-        };
+        let strategy = engine.settings.strategy.of_share();
         self.sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
         let mut shares = std::mem::take(&mut self.shares);
         let gathered = self.gather_into(&mut shares, part, strategy);

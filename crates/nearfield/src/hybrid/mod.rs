@@ -122,8 +122,8 @@ enum Lanes {
 /// What a cell costs strategies that go from cell to cell depends on its points; for the others only the
 /// pairs count, and the CPU lane's bricks may as well lie together.
 fn ties_for(strategy: Strategy) -> Ties {
-    match strategy {
-        Strategy::Flat | Strategy::Auto => Ties::Compact,
+    match strategy.of_share() {
+        Strategy::Flat => Ties::Compact,
         _ => Ties::Even,
     }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Engine, Error, PairKernel, PointSetId, Policy, Strategy,
     gpu::{GpuDone, KEPT_PLANS},
-    resident::{ResidentEngine, Settled},
+    resident::{GpuError, ResidentEngine, Traversable},
 };
 use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
@@ -169,28 +169,38 @@ impl<'a, K: PairKernel> SharedTraversal<'a, K> {
     }
 
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
-        let (program, uniforms) = PairProgram::of(self.kernel).map_err(Error::Gpu)?;
-        let Settled {
-            lane,
-            of,
-            strategy,
-            scratch,
-        } = self.engine.settled(self.targets, self.sources)?;
-        let device = OnDevice {
-            lane,
-            of,
-            strategy,
-            scratch,
-            fields: &self.fields,
-            program: (&program, &uniforms),
-        };
+        let Self {
+            engine,
+            cpu,
+            kernel,
+            targets,
+            sources,
+            fields,
+        } = self;
+        let (program, uniforms) = PairProgram::of(kernel).map_err(Error::Gpu)?;
+        let program = (&program, &uniforms[..]);
         let work = Work {
             kind: WorkKind::Kernel(std::any::type_name::<K>()),
-            targets: self.targets.0,
-            sources: self.sources.0,
+            targets: targets.0,
+            sources: sources.0,
         };
-        self.cpu
-            .step(self.kernel, &device, work, (results, deliver))
+        let device = OnDevice::of(engine, work, (&fields, program))?;
+        // Where the GPU has everything, how its sort went may be looked at afterwards. What was added
+        // to could not be computed again.
+        if deliver == Deliver::Write && cpu.leaves_all_to(&device, work) {
+            let clock = Clock::start(&cpu.hybrid);
+            device.evaluate(None, results, deliver)?;
+            if engine.settle_all()? {
+                engine
+                    .stream()
+                    .synchronize()
+                    .map_err(|error| Error::Gpu(GpuError::driver("waiting for the GPU", error)))?;
+                return cpu.learn_of_gpu(work, engine.points(targets)?, &clock);
+            }
+        }
+        engine.settle_all()?;
+        let device = OnDevice::of(engine, work, (&fields, program))?;
+        cpu.step(kernel, &device, work, (results, deliver))
     }
 }
 
@@ -280,7 +290,7 @@ impl CpuShare {
                 new.insert(WorkState::new(hybrid.settings.policy).map_err(Error::Schedule)?)
             }
         };
-        let points = [device.of.targets.len(), device.of.sources.len()];
+        let points = device.points();
         if state.is_stale(points, false) {
             packets.fetch(device, packing, &Bricks::All)?;
             let subdivision = device.of.lattice.subdivision();
@@ -362,6 +372,32 @@ impl CpuShare {
         learn(lane, state, &step, seen)
     }
 
+    /// Whether the plan there is gives everything to the GPU, and serves for this step.
+    fn leaves_all_to(&self, device: &OnDevice<'_>, work: Work) -> bool {
+        let planned = |shared: &Shared| {
+            let state = shared.works.get(&work);
+            state.is_some_and(|state| {
+                state.lanes() == Lanes::Device && !state.is_stale(device.points(), false)
+            })
+        };
+        self.lattice.as_ref() == Some(device.of.lattice.lattice())
+            && self
+                .hybrid
+                .try_lock()
+                .is_some_and(|shared| planned(&shared))
+    }
+
+    /// A step of the GPU alone was done.
+    fn learn_of_gpu(&self, work: Work, targets: usize, clock: &Clock) -> Result<(), Error> {
+        let Some(mut shared) = self.hybrid.try_lock() else {
+            return Ok(());
+        };
+        match shared.works.get_mut(&work) {
+            Some(state) => learn_alone(state, Lane::Gpu, targets, (clock.ms(), 0.0), None),
+            None => Ok(()),
+        }
+    }
+
     /// Plans hold for one lattice.
     fn move_to(&mut self, device: &OnDevice<'_>) {
         let lattice = device.of.lattice.lattice();
@@ -370,6 +406,33 @@ impl CpuShare {
             self.packing.parts.clear();
             self.lattice = Some(lattice.clone());
         }
+    }
+}
+
+impl<'a> OnDevice<'a> {
+    fn of(
+        engine: &'a ResidentEngine,
+        work: Work,
+        (fields, program): (&'a DeviceFields<'a>, (&'a PairProgram, &'a [f32])),
+    ) -> Result<Self, Error> {
+        let Traversable {
+            lane,
+            of,
+            strategy,
+            scratch,
+        } = engine.traversable(PointSetId(work.targets), PointSetId(work.sources))?;
+        Ok(Self {
+            lane,
+            of,
+            strategy,
+            scratch,
+            fields,
+            program,
+        })
+    }
+
+    fn points(&self) -> [usize; 2] {
+        [self.of.targets.len(), self.of.sources.len()]
     }
 }
 
@@ -447,8 +510,8 @@ impl OnDevice<'_> {
             }
         };
         // Strategies that go from cell to cell need a table of the cells of what they work on.
-        let grouped = !matches!(bricks, Bricks::Gpu(_))
-            || matches!(self.strategy, Strategy::Flat | Strategy::Auto);
+        let grouped =
+            !matches!(bricks, Bricks::Gpu(_)) || self.strategy.of_share() == Strategy::Flat;
         self.lane
             .share(of.targets, of.lattice, parts, grouped, share)
             .map_err(Error::Gpu)

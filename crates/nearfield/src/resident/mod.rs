@@ -88,8 +88,8 @@ pub struct ResidentEngine {
     sorted_anew: bool,
 }
 
-/// Two sets that are sorted for certain, and what it takes to traverse them.
-pub(crate) struct Settled<'a> {
+/// Two sets on the lattice, and what it takes to traverse them.
+pub(crate) struct Traversable<'a> {
     pub(crate) lane: &'a GpuLane,
     pub(crate) of: PairOfPoints<'a>,
     pub(crate) strategy: Strategy,
@@ -349,19 +349,24 @@ impl ResidentEngine {
         sets.chain(lists).sum::<usize>() + self.scratch().bytes()
     }
 
-    /// What a traversal by both lanes needs; sets that have outgrown their cells are sorted anew first, so
-    /// nothing of it is provisional.
-    pub(crate) fn settled(
-        &mut self,
+    /// Waits for the device and looks how the sets were sorted; those that have outgrown their cells are
+    /// sorted anew, and the answer is false.
+    pub(crate) fn settle_all(&mut self) -> Result<bool, Error> {
+        let mut valid = true;
+        for set in 0..self.sets.len() {
+            valid &= !self.sets[set].provisional || self.settle(PointSetId(set))?;
+        }
+        self.sorted_anew |= !valid;
+        Ok(valid)
+    }
+
+    /// What a traversal by both lanes needs.
+    pub(crate) fn traversable(
+        &self,
         targets: PointSetId,
         sources: PointSetId,
-    ) -> Result<Settled<'_>, Error> {
-        for set in 0..self.sets.len() {
-            if self.sets[set].provisional && !self.settle(PointSetId(set))? {
-                self.sorted_anew = true;
-            }
-        }
-        Ok(Settled {
+    ) -> Result<Traversable<'_>, Error> {
+        Ok(Traversable {
             lane: &self.lane,
             of: pair(&self.lattice, &self.sets, targets, sources)?,
             strategy: self.settings.strategy,

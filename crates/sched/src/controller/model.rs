@@ -105,8 +105,18 @@ impl Model {
         let now = self.theta.map(|theta| prices.at(theta));
         let worth = self.worth(best, now);
         let alone = now.and_then(|now| match worth {
-            Some(_) => self.again(&prices, layout, best, now),
-            None if self.calm >= SETTLED => self.alone(&prices, layout, now, memory),
+            Some(_) => self.again(
+                &prices,
+                layout,
+                best,
+                now,
+                now.total() < CLOSE * best.total(),
+            ),
+            None if self.calm >= SETTLED => {
+                let better = best.total() < now.total() * (1.0 - self.least_gain());
+                let again = self.again(&prices, layout, best, now, better);
+                again.or_else(|| self.alone(&prices, layout, now, memory))
+            }
             None => None,
         });
         if let Some(decision) = alone {
@@ -157,12 +167,17 @@ impl Model {
         let Some(now) = now else {
             return Some(String::new());
         };
-        let mut gain = LEAST_GAIN + self.knowledge.uncertainty() * CAUTION;
-        if best.regime() != now.regime() {
+        let mut gain = self.least_gain();
+        // What was tried often enough is what it is on average.
+        if best.regime() != now.regime() && self.knowledge.seen(best.regime()) < TRIES {
             gain += 2.0 * self.knowledge.spread(best.regime());
         }
         (best.total() < now.total() * (1.0 - gain))
             .then(|| format!(" instead of {:.3}", now.total()))
+    }
+
+    fn least_gain(&self) -> f64 {
+        LEAST_GAIN + self.knowledge.uncertainty() * CAUTION
     }
 
     /// When a lane was alone for the first time it has touched memory that it had not needed before:
@@ -201,20 +216,20 @@ impl Model {
         })
     }
 
-    /// The same once more, where a lane alone seems better than both together by no more than chance
-    /// may have made it.
+    /// The same once more, where a lane alone seems better than both together and that is in doubt: because
+    /// it is by no more than chance may have made it, or because what it took differed from try to try.
     fn again(
         &self,
         prices: &Prices<'_>,
         layout: &Layout,
         best: Predicted,
         now: Predicted,
+        in_doubt: bool,
     ) -> Option<Decision> {
         let regime = best.regime();
         let alone = regime != Regime::Together && now.regime() == Regime::Together;
         let few = (1..TRIES).contains(&self.knowledge.seen(regime));
-        let close = now.total() < CLOSE * best.total();
-        (alone && few && close).then(|| once(prices, layout, regime, now).0)
+        (alone && few && in_doubt).then(|| once(prices, layout, regime, now).0)
     }
 
     /// The step aside whose turn it is.

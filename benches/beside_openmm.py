@@ -47,7 +47,6 @@ def milliseconds(context, integrator, dt, steps, repetitions):
         context.getState(energy=True)  # waits
         begin = time.perf_counter()
         integrator.step(steps)
-        context.getState()
         context.getState(positions=True)  # waits
         spent.append(1e3 * (time.perf_counter() - begin))
     return statistics.median(spent[1:])

@@ -172,12 +172,8 @@ fn sums_by_both_lanes_are_those_of_the_gpu() {
                     .collect();
                 stream.clone_htod(&values).unwrap()
             };
-            // Mass, and all that a force reads, among other numbers of the points.
-            let (mass, targets, sources) = (
-                numbers(fluid.len(), 2),
-                numbers(fluid.len(), 7),
-                numbers(fluid.len(), 6),
-            );
+            // Mass, and all that a force reads of a point, among other numbers.
+            let (mass, state) = (numbers(fluid.len(), 2), numbers(fluid.len(), 7));
             let wall_mass = numbers(walls.len(), 1);
             for policy in policies() {
                 let mut cpu = CpuShare::new(policy, 2).unwrap();
@@ -198,7 +194,7 @@ fn sums_by_both_lanes_are_those_of_the_gpu() {
                     Case {
                         kernel: &force,
                         sets: [sets[0]; 2],
-                        fields: [Some((&targets, 7)), Some((&sources, 6))],
+                        fields: [Some((&state, 7)); 2],
                         targets: fluid.len(),
                     }
                     .check(&mut engine, &mut cpu, &format!("{what}, force"));

@@ -82,6 +82,11 @@ impl Planned {
         self.needed.as_ref()
     }
 
+    /// Cells of a brick.
+    pub(super) fn cells_of_brick(&self) -> u64 {
+        u64::from(self.edge).saturating_pow(3)
+    }
+
     /// The lattice that the parts were made for, and its cells to a radius.
     pub(super) fn lattice(&self) -> (&Lattice, u32) {
         (&self.lattice, self.subdivision)

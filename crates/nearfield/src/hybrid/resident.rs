@@ -474,17 +474,13 @@ impl OnDevice<'_> {
         let end_ms = f64::from(self.lane.since(&begin).map_err(Error::Gpu)?);
         let traversed = locked(self.scratch).traversed(&begin).map_err(Error::Gpu)?;
         let [begin_ms, computed_ms] = traversed.map_or([0.0, end_ms], |times| times.map(f64::from));
-        let mut done = GpuDone {
-            bounds: ours.bounds().to_vec(),
-            pieces: vec![Piece {
-                behind: ours.len() as u64,
-                begin_ms,
-                computed_ms,
-                end_ms: computed_ms,
-            }],
-            fitted: true,
-            ..GpuDone::default()
-        };
+        let mut done = GpuDone::of(ours, self.strategy);
+        done.pieces.push(Piece {
+            behind: ours.len() as u64,
+            begin_ms,
+            computed_ms,
+            end_ms: computed_ms,
+        });
         done.place(began, asked);
         Ok(done)
     }

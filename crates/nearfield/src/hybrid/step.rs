@@ -176,7 +176,11 @@ pub(super) fn learn(
                 Some(done) => {
                     let stages = planned.plan().stages().iter();
                     let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
-                    LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(&loads)
+                    LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(
+                        &loads,
+                        done.per_cell,
+                        planned.cells_of_brick(),
+                    )
                 }
                 None => LaneTimes::whole(gpu_ms),
             };

@@ -98,11 +98,19 @@ impl LaneTimes {
         Self { total_ms, own_ms }
     }
 
-    /// The same, by subregion also where the device did not tell them apart: then the work decides.
-    pub(super) fn told_apart(mut self, loads: &[Load]) -> Self {
+    /// The same, by subregion also where the device did not tell them apart: then the work decides, and
+    /// what a cell of a brick takes beside it, `per_cell`, in pairs tested. Of a brick so many cells can hold
+    /// points.
+    pub(super) fn told_apart(mut self, loads: &[Load], per_cell: f64, cells: u64) -> Self {
         if let ([all], true) = (&self.own_ms[..], loads.len() > 1) {
-            let work: u64 = loads.iter().map(Load::work).sum();
-            let part = |load: &Load| all * load.work() as f64 / work.max(1) as f64;
+            let took = |load: &Load| {
+                let occupied = load
+                    .targets
+                    .min(u64::from(load.bricks).saturating_mul(cells));
+                load.work() as f64 + per_cell * occupied as f64
+            };
+            let sum: f64 = loads.iter().map(took).sum();
+            let part = |load: &Load| all * took(load) / sum.max(1.0);
             self.own_ms = loads.iter().map(part).collect();
         }
         self
@@ -284,11 +292,17 @@ mod tests {
         assert_eq!(times.own_ms, [2.0, 2.0, 3.0, 3.0]);
         let loads = [load(1), load(0), load(2), load(1)];
         assert_eq!(
-            times.clone().told_apart(&loads).own_ms,
+            times.clone().told_apart(&loads, 0.0, 8).own_ms,
             [2.0, 2.0, 3.0, 3.0]
         );
         // Strategies that go from cell to cell do not group their targets.
         let times = LaneTimes::of_device(12.0, &[piece(40, 1.0, 9.0)], &[0, 40]);
-        assert_eq!(times.told_apart(&loads).own_ms, [2.0, 0.0, 4.0, 2.0]);
+        assert_eq!(
+            times.clone().told_apart(&loads, 0.0, 8).own_ms,
+            [2.0, 0.0, 4.0, 2.0]
+        );
+        // Two cells of three in all: each takes as long as a pair.
+        let apart = times.told_apart(&loads, 1.0, 1).own_ms;
+        assert_eq!(apart, [16.0 / 7.0, 0.0, 24.0 / 7.0, 16.0 / 7.0]);
     }
 }

@@ -14,7 +14,7 @@
 
 use super::{
     fit::{Cost, Fit, Sample},
-    record::{CPU, REGIMES, Record, Regime, STAGES, UPLOAD},
+    record::{COMPUTE, CPU, REGIMES, Record, Regime, STAGES, UPLOAD},
     stall::median,
 };
 use crate::{Lane, Plan, StepTimes};
@@ -30,6 +30,9 @@ const FADING: f64 = 0.9;
 const DOUBT: f64 = 1.25;
 /// Two doubted steps confirm each other when they differ by less than this factor.
 const AGREEMENT: f64 = 1.5;
+/// A lane's work that takes less than this part of the step does not say that the lane is slow: it is mostly
+/// what any work at all takes.
+const NEGLIGIBLE: f64 = 0.01;
 /// A subregion that is off by this factor more than the others of its step does not count.
 const OUTLIER: f64 = 3.0;
 
@@ -79,10 +82,20 @@ impl Knowledge {
             let regime = old.regime as usize;
             self.older[regime] = Some(old);
         }
+        let least = NEGLIGIBLE * worked[0].max(worked[1]);
         let notes = samples
             .into_iter()
             .enumerate()
-            .filter_map(|(stage, samples)| self.judge(stage, samples, regime))
+            .filter_map(|(stage, samples)| {
+                let spent: f64 = samples.iter().map(|sample| sample.ms).sum();
+                let work = stage == CPU || stage == COMPUTE;
+                let slow = || self.speed(stage, &samples).is_some_and(|speed| speed > 1.0);
+                if work && spent < least && slow() {
+                    self.pass_over(stage);
+                    return None;
+                }
+                self.judge(stage, samples, regime)
+            })
             .collect();
         self.find_biases();
         notes
@@ -91,6 +104,14 @@ impl Knowledge {
     /// Whether the last step was put aside, in whole or in part.
     pub(super) fn doubts(&self) -> bool {
         self.doubts.iter().any(Option::is_some)
+    }
+
+    /// Learns nothing from the last step about a stage.
+    fn pass_over(&mut self, stage: usize) {
+        self.doubts[stage] = None;
+        if let Some(last) = self.history.back_mut() {
+            last.trusted[stage] = false;
+        }
     }
 
     /// Compares the last step's stage with its prediction, and learns from it or doubts it.

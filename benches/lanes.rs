@@ -284,11 +284,15 @@ impl<'a> Subject<'a> {
         })
     }
 
+    fn drift(&mut self) {
+        drift(&mut self.points, 0.015 * self.scene.radius, self.steps);
+        self.steps += 1;
+    }
+
     /// Moves the points and does the work; milliseconds of that.
     fn step(&mut self) -> Result<f64, nearfield::Error> {
+        self.drift();
         let radius = self.scene.radius;
-        drift(&mut self.points, 0.015 * radius, self.steps);
-        self.steps += 1;
         let kernel = WendlandC2::with_support(radius);
         let begin = Instant::now();
         self.engine.update(self.set, &self.points)?;
@@ -404,13 +408,22 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             // A lane alone needs a few steps to have its memory; both need many to settle.
             let alone_from = before - 6;
             for number in 0..before + timed {
-                // Whoever comes after the CPU lane finds other things in the caches.
-                for way in (0..ways.len()).map(|way| (way + number) % ways.len()) {
+                // Forwards and backwards, so that each comes after either of the others: what was done before
+                // decides what is in the caches and which cores are awake.
+                let count = ways.len();
+                for turn in 0..count {
+                    let turn = match number % 2 {
+                        0 => turn,
+                        _ => count - 1 - turn,
+                    };
+                    let way = (turn + number / 2) % count;
                     let settling = ways[way].name == "both";
                     // What is out of the question need not be timed again and again.
                     let slow =
                         times[way].len() > 1 && times[way].iter().all(|&ms| ms > 4.0 * SLOW_MS);
                     if !settling && (number < alone_from || slow) {
+                        // All have the same points at the same time.
+                        subjects[way].drift();
                         continue;
                     }
                     let took = subjects[way].step()?;

@@ -190,8 +190,11 @@ def test_settings_are_checked_before_a_gpu_is_looked_for():
         nearfield.ResidentEngine(0.1, box=(1, -1, 1))
     with pytest.raises(ValueError, match="finite"):
         nearfield.ResidentEngine(0.1, within=((0, 0, 0), (1, 1, float("inf"))))
-    with pytest.raises(TypeError):
-        nearfield.ResidentEngine(0.1, box=np.eye(3))
+    for box in (np.ones((2, 2)), "wide"):
+        with pytest.raises(ValueError, match="three lengths, or three vectors"):
+            nearfield.ResidentEngine(0.1, box=box)
+    with pytest.raises(ValueError):
+        nearfield.ResidentEngine(0.1, box=np.ones((3, 3)))
 
 
 def test_without_that_gpu_the_error_says_what_is_missing():

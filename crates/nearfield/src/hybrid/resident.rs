@@ -42,8 +42,9 @@ use tracing::field::Empty;
 pub struct CpuShare {
     lane: CpuLane,
     hybrid: HybridSide,
-    /// That of the engine it helped last.
+    /// That of the engine it helped last, and the number of its GPU.
     lattice: Option<Lattice>,
+    gpu: Option<u32>,
     packing: Packing,
     packets: Packets,
     /// The GPU's targets.
@@ -231,6 +232,7 @@ impl CpuShare {
             lane: CpuLane::new(threads)?,
             hybrid: HybridSide::new(&settings)?,
             lattice: None,
+            gpu: None,
             packing: Packing::default(),
             packets: Packets {
                 targets: Packet::new(lattice.clone()),
@@ -398,8 +400,15 @@ impl CpuShare {
         }
     }
 
-    /// Plans hold for one lattice.
+    /// Plans hold for one lattice, and memory is that of one GPU.
     fn move_to(&mut self, device: &OnDevice<'_>) {
+        let gpu = device.lane.device().index;
+        if self.gpu != Some(gpu) {
+            (self.packing, self.ours) = (Packing::default(), DeviceShare::default());
+            self.packets.targets.share = DeviceShare::default();
+            self.packets.sources.share = DeviceShare::default();
+            self.gpu = Some(gpu);
+        }
         let lattice = device.of.lattice.lattice();
         if self.lattice.as_ref() != Some(lattice) {
             self.hybrid.move_to(lattice);

@@ -90,19 +90,17 @@ impl LazyGrid {
         let sort = |grid: &mut Grid| lane.install(|| grid.build(positions, bounds, lattice));
         match self {
             Self::Built(grid) => return sort(grid).map(|()| None),
-            Self::Deferred(deferred) => match deferred.built.take() {
+            Self::Deferred(deferred) => {
+                let before = deferred.built.take();
+                let known = before.is_some();
+                let mut grid = before.unwrap_or_else(|| deferred.memory());
+                let sorted = sort(&mut grid);
                 // A grid that cannot be built holds what it held.
-                Some(mut grid) => {
-                    let sorted = sort(&mut grid);
-                    deferred.built = OnceLock::from(grid);
-                    sorted?;
-                }
-                None => {
-                    let mut grid = deferred.memory();
-                    sort(&mut grid)?;
+                if known || sorted.is_ok() {
                     deferred.built = OnceLock::from(grid);
                 }
-            },
+                sorted?;
+            }
         }
         Ok(self.take_copy(lattice))
     }

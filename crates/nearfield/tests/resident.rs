@@ -1,33 +1,15 @@
 //! The engine for data on a GPU against the engine on the CPU. Without a GPU the tests do nothing,
 //! or fail if `NEARFIELD_REQUIRE_GPU=1`.
 
+mod on_gpu;
+
 use nearfield::{
     Cuda, Device, Engine, Error, Field, ListKind, ListOrder, Pair, PairKernel, SphForce,
     WendlandC2,
-    resident::{
-        DeviceField, Progress, ResidentBuilder, ResidentEngine,
-        cudarc::driver::{CudaSlice, CudaStream},
-    },
+    resident::{DeviceField, Progress, ResidentEngine},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use std::sync::Arc;
-
-/// An engine on the first GPU; None where a test is to be skipped.
-fn start(builder: ResidentBuilder) -> Option<ResidentEngine> {
-    let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match builder.on_gpu(0) {
-        Ok(engine) => Some(engine),
-        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
-}
-
-fn upload(stream: &Arc<CudaStream>, points: &[[f32; 3]]) -> CudaSlice<f32> {
-    stream.clone_htod(points.as_flattened()).unwrap()
-}
+use on_gpu::{start, upload};
 
 /// Lists from the device, each ascending.
 fn lists(

@@ -1,31 +1,14 @@
 //! Traversals of both lanes over data on a GPU against those of the GPU alone. Without a GPU the tests do
 //! nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 
+mod on_gpu;
+
 use nearfield::{
     Cuda, PairKernel, PointSetId, Policy, Reduce, SphDensity, SphForce, Strategy, WendlandC2,
-    resident::{
-        CpuShare, DeviceField, Progress, ResidentBuilder, ResidentEngine,
-        cudarc::driver::{CudaSlice, CudaStream},
-    },
+    resident::{CpuShare, DeviceField, Progress, ResidentEngine, cudarc::driver::CudaSlice},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use std::sync::Arc;
-
-fn start(builder: ResidentBuilder) -> Option<ResidentEngine> {
-    let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match builder.on_gpu(0) {
-        Ok(engine) => Some(engine),
-        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
-}
-
-fn upload(stream: &Arc<CudaStream>, points: &[[f32; 3]]) -> CudaSlice<f32> {
-    stream.clone_htod(points.as_flattened()).unwrap()
-}
+use on_gpu::{start, upload};
 
 /// A dense half and a sparse one: thresholds between their occupancies tell them apart.
 fn two_densities(seed: u64) -> Vec<[f32; 3]> {

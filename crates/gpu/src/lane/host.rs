@@ -26,6 +26,22 @@ unsafe impl<T: Send> Send for HostBuffer<T> {}
 unsafe impl<T: Sync> Sync for HostBuffer<T> {}
 
 impl GpuLane {
+    /// Page-locked memory for at least `len` elements: `old`, where it suffices, or else new memory with
+    /// an eighth more, so that a set that grows does not take it anew every step.
+    ///
+    /// # Errors
+    /// As [`host_buffer`](Self::host_buffer).
+    pub fn host_room<T: ValidAsZeroBits>(
+        &self,
+        old: Option<HostBuffer<T>>,
+        len: usize,
+    ) -> Result<HostBuffer<T>, Error> {
+        match old.filter(|old| old.len() >= len) {
+            Some(old) => Ok(old),
+            None => self.host_buffer(len + len / 8),
+        }
+    }
+
     /// Page-locked memory for `len` elements, all zero.
     ///
     /// # Errors

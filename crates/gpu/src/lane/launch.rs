@@ -604,9 +604,7 @@ impl ShareKernels {
             )
         }
     }
-}
 
-impl ShareKernels {
     /// Brings `channels` of each of the `count` points at `at` together, one channel after the other.
     pub(crate) fn fields(
         &self,

@@ -93,10 +93,7 @@ impl GpuSide {
         self.attempt(|state| {
             // It may be reading the old copy.
             state.lane.wait()?;
-            match old.filter(|old| old.len() >= numbers) {
-                Some(old) => Ok(old),
-                None => state.lane.host_buffer(numbers + numbers / 8),
-            }
+            state.lane.host_room(old, numbers)
         })
     }
 

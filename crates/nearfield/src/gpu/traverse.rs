@@ -13,10 +13,7 @@ const MIN_LEN: usize = 1 << 13;
 impl State {
     /// Room for so many results, kept from before where it suffices.
     pub(super) fn room(&mut self, len: usize) -> Result<HostBuffer<f32>, gpu::Error> {
-        match self.results.take().filter(|results| results.len() >= len) {
-            Some(results) => Ok(results),
-            None => self.lane.host_buffer(len + len / 8),
-        }
+        self.lane.host_room(self.results.take(), len)
     }
 }
 
@@ -166,11 +163,7 @@ impl Staged {
         ];
         for (side, (fields, channels)) in sides.into_iter().enumerate() {
             let len = points[side] * channels;
-            let old = self.0[side].take().filter(|old| old.len() >= len);
-            let mut buffer = match old {
-                Some(old) => old,
-                None => lane.host_buffer(len + len / 8)?,
-            };
+            let mut buffer = lane.host_room(self.0[side].take(), len)?;
             cpu.install(|| interleave(fields, channels, &mut buffer[..len]));
             self.0[side] = Some(buffer);
         }

@@ -34,8 +34,8 @@ use tracing::field::Empty;
 /// targets it is the better place for, as a [`Policy`] finds out from what steps take.
 ///
 /// Everything stays on the GPU. What crosses the bus is a packet: the points of the CPU lane's bricks
-/// and those within reach of them, with their channels, and the results of its targets on the way back.
-/// (When a plan is made, seldom, all positions are looked at once; and where there is a periodic axis
+/// and those within reach of them, with their channels, and the results of its targets on the way back,
+/// for every traversal anew. (When a plan is made, seldom, all positions are looked at once; and where there is a periodic axis
 /// or the CPU lane has most of the work, the packet holds all points.) Keep one helper for one engine:
 /// it remembers what steps took.
 #[derive(Debug)]
@@ -727,9 +727,6 @@ fn room<'a, T: ValidAsZeroBits>(
     buffer: &'a mut Option<HostBuffer<T>>,
     len: usize,
 ) -> Result<&'a mut [T], Error> {
-    let buffer = match buffer.take().filter(|buffer| buffer.len() >= len) {
-        Some(kept) => buffer.insert(kept),
-        None => buffer.insert(lane.host_buffer(len + len / 8).map_err(Error::Gpu)?),
-    };
-    Ok(&mut buffer[..len])
+    let kept = lane.host_room(buffer.take(), len).map_err(Error::Gpu)?;
+    Ok(&mut buffer.insert(kept)[..len])
 }

@@ -8,7 +8,7 @@ use crate::{
     Error,
     storage::{Lender, Storage},
 };
-use nearfield_grid::{Csr, SharedMut};
+use nearfield_grid::{Csr, SharedMut, prefetch_for_writing};
 use rayon::prelude::*;
 use std::sync::{
     Mutex, PoisonError,
@@ -419,19 +419,6 @@ const AHEAD: usize = 256;
 /// Entries per cache line.
 const LINE: usize = 16;
 
-/// Asks for the cache line at `at`, which need not be memory of ours, to be fetched for writing.
-#[inline(always)]
-fn prefetch_for_writing(at: *const u32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address is harmless.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
 /// What all workers share while lists are written.
 pub(crate) struct ListWriter<'a> {
     start: SharedMut<'a, u64>,
@@ -522,8 +509,8 @@ impl ListWriter<'_> {
     /// target when the caller's points are in random order.
     #[inline(always)]
     pub(crate) fn expect(&self, target: usize) {
-        prefetch_for_writing(self.start.at(target).cast());
-        prefetch_for_writing(self.count.at(target));
+        self.start.expect(target);
+        self.count.expect(target);
     }
 
     /// Room for one list and its scribble, `most` entries together; null when memory is short.

@@ -182,19 +182,20 @@ impl<T: Real> Visitor<T> for Measure {
 }
 
 /// What measuring asks of `f32` and `f64`.
-trait Real:
-    Copy + PartialOrd + Into<f64> + Default + Mul<Output = Self> + AddAssign + Send + Sync
-{
+trait Real: Copy + PartialOrd + Into<f64> + Mul<Output = Self> + AddAssign + Send + Sync {
+    const ZERO: Self;
     const INFINITY: Self;
     const NEG_INFINITY: Self;
 }
 
 impl Real for f32 {
+    const ZERO: Self = 0.0;
     const INFINITY: Self = Self::INFINITY;
     const NEG_INFINITY: Self = Self::NEG_INFINITY;
 }
 
 impl Real for f64 {
+    const ZERO: Self = 0.0;
     const INFINITY: Self = Self::INFINITY;
     const NEG_INFINITY: Self = Self::NEG_INFINITY;
 }
@@ -207,27 +208,68 @@ struct MeasureChunk<S, T> {
     coordinates: PhantomData<T>,
 }
 
+/// Numbers that are looked at together where they lie one after the other: whole points, and whole
+/// vectors.
+const TOGETHER: usize = 24;
+
 impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
     type Output = (Bounds, bool);
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let (mut min, mut max) = ([T::INFINITY; 3], [T::NEG_INFINITY; 3]);
-        let mut zero = [T::default(); 3];
-        for index in self.range {
-            let position = self.source.position(index);
-            for axis in 0..3 {
-                let value = position[axis];
-                min[axis] = if value < min[axis] { value } else { min[axis] };
-                max[axis] = if value > max[axis] { value } else { max[axis] };
-                zero[axis] += value * T::default();
+        if let Some(numbers) = self.source.flat(self.range.clone()) {
+            let mut seen = Seen::<T, TOGETHER>::NOTHING;
+            let (whole, rest) = numbers.as_chunks::<TOGETHER>();
+            for numbers in whole {
+                seen.look_at(numbers);
             }
+            seen.look_at(rest);
+            return seen.bounds();
         }
-        let bounds = Bounds {
-            min: min.map(Into::into),
-            max: max.map(Into::into),
-        };
-        (bounds, zero == [T::default(); 3])
+        let mut seen = Seen::<T, 3>::NOTHING;
+        for index in self.range {
+            seen.look_at(&self.source.position(index));
+        }
+        seen.bounds()
+    }
+}
+
+/// What was seen of numbers of which every third belongs to the same axis.
+struct Seen<T, const N: usize> {
+    min: [T; N],
+    max: [T; N],
+    zero: [T; N],
+}
+
+impl<T: Real, const N: usize> Seen<T, N> {
+    const NOTHING: Self = Self {
+        min: [T::INFINITY; N],
+        max: [T::NEG_INFINITY; N],
+        zero: [T::ZERO; N],
+    };
+
+    /// Looks at up to `N` numbers that begin with an x.
+    #[inline(always)]
+    fn look_at(&mut self, numbers: &[T]) {
+        for place in 0..numbers.len().min(N) {
+            let value = numbers[place];
+            let (min, max) = (&mut self.min[place], &mut self.max[place]);
+            *min = if value < *min { value } else { *min };
+            *max = if value > *max { value } else { *max };
+            self.zero[place] += value * T::ZERO;
+        }
+    }
+
+    #[inline(always)]
+    fn bounds(&self) -> (Bounds, bool) {
+        let (mut bounds, mut finite) = (Bounds::EMPTY, true);
+        for place in 0..N {
+            let axis = place % 3;
+            bounds.min[axis] = bounds.min[axis].min(self.min[place].into());
+            bounds.max[axis] = bounds.max[axis].max(self.max[place].into());
+            finite &= self.zero[place] == T::ZERO;
+        }
+        (bounds, finite)
     }
 }
 

@@ -45,7 +45,7 @@ pub use parts::BrickParts;
 pub use permutation::Permutation;
 pub use positions::Positions;
 pub use radius::{Precision, Radius};
-pub use shared::SharedMut;
+pub use shared::{SharedMut, prefetch_for_writing};
 pub use sweep::Sweep;
 pub use table::TableKind;
 pub use value::Value;

@@ -3,7 +3,7 @@
 use crate::{Error, Precision, Value};
 use bytemuck::Pod;
 use glam::{DVec2, DVec3, Vec2, Vec3};
-use std::{borrow::Cow, marker::PhantomData};
+use std::{borrow::Cow, marker::PhantomData, ops::Range};
 
 /// Borrowed positions of a point set: `len` points of three `f32` or three `f64`.
 ///
@@ -253,6 +253,12 @@ where
 pub(crate) trait Source<T>: Copy + Send + Sync {
     /// Position of point `index`, which must be below the number of points.
     fn position(&self, index: usize) -> [T; 3];
+
+    /// Coordinates of the points `range` one after the other, where that is how they lie.
+    #[inline(always)]
+    fn flat(&self, _range: Range<usize>) -> Option<&[T]> {
+        None
+    }
 }
 
 /// Code that is compiled once per layout.
@@ -265,6 +271,11 @@ impl<T: Copy + Send + Sync> Source<T> for &[[T; 3]] {
     #[inline(always)]
     fn position(&self, index: usize) -> [T; 3] {
         self[index]
+    }
+
+    #[inline(always)]
+    fn flat(&self, range: Range<usize>) -> Option<&[T]> {
+        Some(self[range].as_flattened())
     }
 }
 

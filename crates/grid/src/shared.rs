@@ -30,10 +30,10 @@ impl<'a, T: Copy> SharedMut<'a, T> {
         }
     }
 
-    /// Where element `index` is, for prefetching; not to be accessed.
+    /// Asks for element `index`, which need not exist, to be fetched for writing.
     #[inline(always)]
-    pub fn at(&self, index: usize) -> *const T {
-        self.data.wrapping_add(index)
+    pub fn expect(&self, index: usize) {
+        prefetch_for_writing(self.data.wrapping_add(index));
     }
 
     /// Writes element `index`.
@@ -58,4 +58,17 @@ impl<'a, T: Copy> SharedMut<'a, T> {
         // SAFETY: in bounds and exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(begin), end - begin) }
     }
+}
+
+/// Asks for the cache line at `at`, which need not be memory of ours, to be fetched for writing.
+#[inline(always)]
+pub fn prefetch_for_writing<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }

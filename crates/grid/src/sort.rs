@@ -4,7 +4,8 @@
 //! has its own histogram, so chunks scatter without meeting), then a counting sort inside each
 //! bucket, which fits the cache and writes the cell table as it goes. Input that is nearly sorted,
 //! as in the steady state of a simulation, streams through both passes; random input pays for one
-//! scatter into a few hundred open streams, never for a random access per point into memory.
+//! scatter into many open streams, whose next cache lines are asked for ahead of time, never for a
+//! random access per point into memory.
 //!
 //! Hashed tables: the same bucket pass with splitters drawn from a sample of the keys, then
 //! `radsort` inside the buckets.
@@ -22,6 +23,13 @@ const MOST_BUCKETS: usize = 2048;
 /// Points a bucket should hold at least.
 const FULL_BUCKET: usize = 512;
 
+/// Items ahead of the one just written that are fetched for writing: no processor foresees as many
+/// streams as there are buckets.
+const AHEAD: usize = 6;
+
+/// Numbers of four bytes in a cache line.
+const LINE: usize = 16;
+
 /// One point on its way to its place.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Item<P> {
@@ -32,6 +40,9 @@ pub(crate) struct Item<P> {
 
 /// What an item carries of its position.
 pub(crate) trait Carried: Copy + Default + Send + Sync {
+    /// Whether points come in random order, so that what they are written to is far away every time.
+    const SCATTERED: bool;
+
     fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self;
     fn deliver(self, fetch: impl FnOnce() -> [f32; 3]) -> [f32; 3];
 }
@@ -39,6 +50,8 @@ pub(crate) trait Carried: Copy + Default + Send + Sync {
 /// Nothing: it is fetched from the caller's array at the end, which is the cheapest where that is
 /// nearly sorted, as in the steady state.
 impl Carried for () {
+    const SCATTERED: bool = false;
+
     #[inline(always)]
     fn carry(_: impl FnOnce() -> [f32; 3]) -> Self {}
 
@@ -50,6 +63,8 @@ impl Carried for () {
 
 /// All of it, so that input in random order is read in one stream.
 impl Carried for [f32; 3] {
+    const SCATTERED: bool = true;
+
     #[inline(always)]
     fn carry(fetch: impl FnOnce() -> [f32; 3]) -> Self {
         fetch()
@@ -200,6 +215,9 @@ fn sort_items<P: Carried>(
                 index: index as u32,
                 position: P::carry(|| position(index)),
             };
+            if P::SCATTERED {
+                places.expect(place + AHEAD);
+            }
             // SAFETY: the plan gives every point its own place.
             unsafe { places.write(place, item) };
         },
@@ -231,6 +249,15 @@ fn sort_buckets<P: Carried>(
             let range = plan.bucket(bucket);
             let items = &items[range.clone()];
             let first = (bucket << shift) as u32;
+            if P::SCATTERED {
+                // Fetched while the cells are counted.
+                for place in range.clone().step_by(LINE) {
+                    x.expect(place);
+                    y.expect(place);
+                    z.expect(place);
+                    indices.expect(place);
+                }
+            }
             count_cells(items, first, range.start as u32, starts);
             for item in items {
                 let cursor = &mut starts[(item.key - first) as usize];

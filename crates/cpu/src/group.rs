@@ -70,7 +70,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) radii: Radii<'a>,
     /// Whether only the targets themselves and what comes after them are candidates, around the box
     /// where the domain is periodic, so that every pair of a set is met once. The targets then come
-    /// first.
+    /// first. Of a share, in an open domain, points before a target are candidates too where nobody
+    /// searches for them.
     pub(crate) ahead: bool,
     /// Which targets are searched for, if not all.
     pub(crate) share: Option<Share<'a>>,
@@ -179,10 +180,15 @@ impl Groups<'_> {
             return unsafe { self.next_periodic::<S>(scratch) };
         }
         let (cell, more, slots) = self.next_cells()?;
-        let (runs, itself) = match walk.ahead {
-            false => (self.sweep.runs(cell, more), None),
+        let (runs, itself) = match (walk.ahead, &self.tally) {
+            (false, _) => (self.sweep.runs(cell, more), None),
             // The targets come first, and all of them survive the box test.
-            true => (self.sweep.runs_ahead(cell, more, slots.start), Some(0)),
+            (true, None) => (self.sweep.runs_ahead(cell, more, slots.start), Some(0)),
+            (true, Some(tally)) => {
+                let parts = tally.parts();
+                let runs = (self.sweep).runs_of_share(cell, more, slots.start, parts);
+                (runs, Some(0))
+            }
         };
         // SAFETY: the caller's promise.
         unsafe {

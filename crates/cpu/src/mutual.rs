@@ -6,6 +6,9 @@
 //! registers, what it contributes to its source in an array beside the candidates, which is added
 //! to the task's [`Window`] when the group is done.
 //!
+//! Of a share of the targets, pairs of two of them are evaluated once, and pairs with others for the
+//! target alone: what they contribute to the others is summed too, and left.
+//!
 //! Tasks are cut by the points alone, so sums do not depend on the number of threads.
 
 use crate::{
@@ -42,6 +45,9 @@ pub(crate) struct Mutual<'a, K: PairKernel> {
 /// Targets of a task, by how far from a target its candidates lie at most, roughly; `None` when that is
 /// too far for pairs to be evaluated once.
 pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
+    if (walk.share.as_ref()).is_some_and(|share| !is_worth_it(walk, share)) {
+        return None;
+    }
     let points = walk.sources.points();
     let circle = circle(walk);
     let mut sweep = walk.sources.sweep();
@@ -61,6 +67,30 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
         len if len <= MOST_ANYWHERE => Some(len.div_ceil(FEW)),
         _ => None,
     }
+}
+
+/// Share of a target's neighbours that have to be targets themselves for pairs to be evaluated once: what
+/// is evaluated for a point that nobody searches for is lost, and for both points costs more than for one.
+const LEAST_OWN: f64 = 0.6;
+
+/// Whether so many of the neighbours of a share's targets are targets too, by a sample of them.
+fn is_worth_it(walk: &Walk<'_>, share: &crate::Share<'_>) -> bool {
+    let points = walk.sources.points();
+    let lattice = walk.sources.lattice();
+    let (mut cells, mut own) = (0u64, 0u64);
+    for slot in (0..points.len()).step_by(TASK / 4) {
+        let cell = lattice.cell(points.position(slot));
+        if !share.has(cell) {
+            continue;
+        }
+        for row in lattice.rows() {
+            for x in -row.reach..=row.reach {
+                cells += 1;
+                own += u64::from(share.has([cell[0] + x, cell[1] + row.y, cell[2] + row.z]));
+            }
+        }
+    }
+    own as f64 >= LEAST_OWN * cells as f64
 }
 
 /// Around the box where it is periodic.
@@ -100,11 +130,24 @@ impl<K: PairKernel> Mutual<'_, K> {
         share
     }
 
-    /// Hands the sums of the targets `slots` to the caller's array.
+    /// Hands the sums of those of the points `slots` that were searched for to the caller's array.
     fn put(&self, slots: Range<usize>, sums: &[f32]) {
+        let (grid, first) = (self.walk.targets, slots.start);
+        let Some(share) = self.walk.share else {
+            return self.put_all(slots, first, sums);
+        };
+        for (cell, slots) in grid.cells(slots) {
+            if share.has(cell) {
+                self.put_all(slots, first, sums);
+            }
+        }
+    }
+
+    /// Hands the sums of the targets `slots` on; `sums` begins with those of `first`.
+    fn put_all(&self, slots: Range<usize>, first: usize, sums: &[f32]) {
         let index = self.walk.targets.points().index();
-        for (at, slot) in slots.enumerate() {
-            let first = at * K::Output::COUNT;
+        for slot in slots {
+            let first = (slot - first) * K::Output::COUNT;
             let value = K::Output::read(|channel| sums[first + channel]);
             // SAFETY: every target lies in one task.
             unsafe { self.results.put::<K>(index[slot] as usize, value) };

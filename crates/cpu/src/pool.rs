@@ -65,16 +65,20 @@ impl CpuLane {
         self.pool.current_num_threads()
     }
 
-    /// Number of worker threads inside [`beside_another`](Self::beside_another).
-    pub fn threads_beside_another(&self) -> usize {
+    /// Number of worker threads of work [`beside`](Self::beside) another.
+    pub fn threads_beside(&self) -> usize {
         self.smaller()
             .map_or(self.threads(), rayon::ThreadPool::current_num_threads)
     }
 
-    /// Does `work` with one worker less where there is one per core, so that a core is left to a
-    /// thread that is busy meanwhile, such as one that drives a GPU.
-    pub fn beside_another<R>(&self, work: impl FnOnce() -> R) -> R {
-        /// Counts down also when the work panics.
+    /// Does `work` on the pool, with one worker less where there is one per core, while this thread does
+    /// something `other`, such as driving a GPU.
+    pub fn beside<A, B: Send>(
+        &self,
+        other: impl FnOnce() -> A,
+        work: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        /// Counts down also when something panics.
         struct Under<'a>(&'a AtomicUsize);
         impl Drop for Under<'_> {
             fn drop(&mut self) {
@@ -83,7 +87,20 @@ impl CpuLane {
         }
         self.beside.fetch_add(1, Ordering::Relaxed);
         let _under = Under(&self.beside);
-        work()
+        let stage = tracing::Span::current();
+        let mut done = None;
+        let others = self
+            .smaller()
+            .unwrap_or(&self.pool)
+            .in_place_scope(|scope| {
+                scope.spawn(|_| done = Some(stage.in_scope(work)));
+                other()
+            });
+        match done {
+            Some(done) => (others, done),
+            // A scope waits for what it has spawned, and panics when that does.
+            None => unreachable!("the work has neither ended nor panicked"),
+        }
     }
 
     fn smaller(&self) -> Option<&rayon::ThreadPool> {
@@ -131,7 +148,9 @@ impl CpuLane {
     ) {
         use rayon::prelude::*;
         self.install(|| {
-            (0..len.div_ceil(TASK)).into_par_iter().for_each(|number| {
+            // One by one: some hold much more work than others, and of a share most hold none.
+            let tasks = (0..len.div_ceil(TASK)).into_par_iter().with_max_len(1);
+            tasks.for_each(|number| {
                 let mut scratch = self.take_scratch();
                 let begin = number * TASK;
                 task(begin..(begin + TASK).min(len), &mut scratch);

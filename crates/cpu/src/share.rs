@@ -20,27 +20,46 @@ pub struct Share<'a> {
     pub spent: &'a Spent,
 }
 
-/// Nanoseconds that workers have spent on each part, all workers together.
+impl Share<'_> {
+    /// Whether a cell belongs to the share.
+    pub(crate) fn has(&self, cell: Cell) -> bool {
+        (self.parts.0..=self.parts.1).contains(&self.bricks.part(cell))
+    }
+}
+
+/// Nanoseconds that workers have spent on each part, all workers together, and on how many targets.
 #[derive(Debug)]
-pub struct Spent([AtomicU64; 256]);
+pub struct Spent {
+    nanoseconds: [AtomicU64; 256],
+    targets: AtomicU64,
+}
 
 impl Default for Spent {
     fn default() -> Self {
-        Self([const { AtomicU64::new(0) }; 256])
+        Self {
+            nanoseconds: [const { AtomicU64::new(0) }; 256],
+            targets: AtomicU64::new(0),
+        }
     }
 }
 
 impl Spent {
     /// Nanoseconds spent on a part.
     pub fn on(&self, part: u8) -> u64 {
-        self.0[usize::from(part)].load(Ordering::Relaxed)
+        self.nanoseconds[usize::from(part)].load(Ordering::Relaxed)
+    }
+
+    /// Targets that were searched for.
+    pub fn targets(&self) -> u64 {
+        self.targets.load(Ordering::Relaxed)
     }
 
     /// Nothing has been spent yet.
     pub fn clear(&self) {
-        for part in &self.0 {
+        for part in &self.nanoseconds {
             part.store(0, Ordering::Relaxed);
         }
+        self.targets.store(0, Ordering::Relaxed);
     }
 }
 
@@ -63,6 +82,11 @@ impl<'a> Tally<'a> {
             begin: Instant::now(),
             met: Vec::new(),
         }
+    }
+
+    /// The parts of the share, and whose every brick is.
+    pub(crate) fn parts(&self) -> (&'a BrickParts, &RangeInclusive<u8>) {
+        (self.share.bricks, &self.parts)
     }
 
     /// Whether a cell belongs to the share; marks its targets, given by the caller's indices.
@@ -91,9 +115,11 @@ impl Drop for Tally<'_> {
             return;
         }
         let spent = self.begin.elapsed().as_nanos() as f64;
+        self.share.spent.targets.fetch_add(all, Ordering::Relaxed);
         for &(part, targets) in &self.met {
             let share = spent * targets as f64 / all as f64;
-            self.share.spent.0[usize::from(part)].fetch_add(share as u64, Ordering::Relaxed);
+            let part = &self.share.spent.nanoseconds[usize::from(part)];
+            part.fetch_add(share as u64, Ordering::Relaxed);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Pairs evaluated once for both points give what they give when evaluated from both sides.
 
 use nearfield_cpu::{
-    CpuLane, Fields, ListKind, Output, PairOfSets, RadiusRule, SetRadii, SimdLevel, SortedRadii,
+    CpuLane, Fields, ListKind, Output, PairOfSets, RadiusRule, SetRadii, Share, SimdLevel,
+    SortedRadii, Spent,
 };
-use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
     Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };
@@ -14,6 +15,7 @@ use nearfield_testkit::{
     shapes::uniform_box,
 };
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Points on which a search takes several tasks.
 struct Scene {
@@ -327,6 +329,124 @@ fn every_pair_is_visited_once_in_either_direction() {
             assert!(found == expected, "{} at K = {subdivision}", scene.name);
         }
     }
+}
+
+/// Bricks of `edge`³ cells, given to part 1 where `own` says so, counted from the first brick.
+fn shared_bricks(grid: &Grid, edge: u32, own: impl Fn([u32; 3]) -> bool) -> BrickParts {
+    let cells: Vec<_> = grid.cells(0..grid.points().len()).collect();
+    let bricks = |axis: usize| {
+        let of = cells
+            .iter()
+            .map(move |(cell, _)| cell[axis].div_euclid(i64::from(edge)));
+        (of.clone().min().unwrap(), of.max().unwrap())
+    };
+    let ends = [bricks(0), bricks(1), bricks(2)];
+    // What lies outside, far away, is part 0's.
+    let dims = ends.map(|(first, last)| (last - first + 1).min(64) as u32);
+    let first = ends.map(|(first, _)| first);
+    let mut parts = BrickParts::new(edge, first, dims, 0, usize::MAX).unwrap();
+    for z in 0..dims[2] {
+        for y in 0..dims[1] {
+            for x in (0..dims[0]).filter(|&x| own([x, y, z])) {
+                let brick = [x, y, z];
+                let at = std::array::from_fn(|axis| first[axis] + i64::from(brick[axis]));
+                parts.set(at, 1);
+            }
+        }
+    }
+    parts
+}
+
+#[test]
+fn of_a_share_every_target_meets_all_its_neighbours_once() {
+    let lane = CpuLane::new(2).unwrap();
+    // Most of the bricks, a slab, every other brick (of which pairs are evaluated from both sides),
+    // all, and none.
+    type Own = fn([u32; 3]) -> bool;
+    let shares: [(&str, Own); 5] = [
+        ("most", |[x, y, z]| (7 * x + 3 * y + 5 * z) % 11 != 0),
+        ("a slab", |[_, _, z]| z % 16 < 7),
+        ("every other", |[x, y, z]| (x + y + z) % 2 == 0),
+        ("all", |_| true),
+        ("none", |_| false),
+    ];
+    let mut once = 0;
+    let small = ["lattice", "a small film across z", "outliers", "few points"];
+    let scenes = scenes().into_iter();
+    for scene in scenes.filter(|scene| small.contains(&scene.name)) {
+        let labels = labels(scene.points.len());
+        let masses = scene.values(1, 1);
+        let both = [Field::from(&labels)];
+        let fields = Fields {
+            targets: &both,
+            sources: &both,
+        };
+        let of_masses = Fields {
+            targets: &[],
+            sources: &[Field::from(&masses)],
+        };
+        let density = SphDensity {
+            kernel: WendlandC2::with_support(scene.radius),
+        };
+        let pairing = Pairing::Within(oracle::ListKind::Full);
+        let expected = expected_labels(&Problem::open(scene.radius, &scene.points, pairing));
+        for (subdivision, edge) in [(1, 1), (1, 2), (2, 3)] {
+            let grid = scene.grid(subdivision);
+            for (name, own) in shares {
+                let what = format!(
+                    "{}, {name}, K = {subdivision}, bricks of {edge}",
+                    scene.name
+                );
+                let bricks = shared_bricks(&grid, edge, own);
+                let rows = grid.lattice().rows().iter();
+                let reach = rows
+                    .map(|row| row.reach.max(row.y.abs()).max(row.z.abs()))
+                    .max();
+                let near = bricks.around(|part| part == 1, (reach.unwrap() as u32).div_ceil(edge));
+                let mut part = Grid::new(grid.lattice().clone());
+                part.build_part(&scene.points, grid.bounds(), grid.lattice(), (&near, 1))
+                    .unwrap();
+                for grid in [&grid, &part] {
+                    let spent = Spent::default();
+                    // Of another traversal, and so none of this one's business.
+                    let mut taken: Vec<AtomicBool> = Vec::new();
+                    taken.resize_with(scene.points.len(), || AtomicBool::new(true));
+                    let sets = PairOfSets {
+                        share: Some(Share {
+                            bricks: &bricks,
+                            parts: (1, 255),
+                            taken: &taken,
+                            spent: &spent,
+                        }),
+                        ..itself(grid, SetRadii::Uniform)
+                    };
+                    let mut found = vec![[f32::NAN; 3]; scene.points.len()];
+                    let output = Output::Write(&mut found);
+                    lane.traverse(&Labels, sets, fields, output).unwrap();
+                    for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                        let mine = bricks.part(grid.lattice().cell(scene.points[i])) == 1;
+                        match mine {
+                            true => assert_eq!(found, expected, "{what}, point {i}"),
+                            false => assert!(found[0].is_nan(), "{what}, point {i}"),
+                        }
+                        assert!(
+                            !mine || taken[i].load(Ordering::Relaxed),
+                            "{what}, point {i}"
+                        );
+                    }
+                    let mut sums = [0, 1].map(|_| vec![0.0f32; scene.points.len()]);
+                    let [from_one, from_both] = &mut sums;
+                    lane.traverse(&density, sets, of_masses, Output::Write(from_one))
+                        .unwrap();
+                    let twice = Twice(&density);
+                    lane.traverse(&twice, sets, of_masses, Output::Write(from_both))
+                        .unwrap();
+                    once += usize::from(bits(&sums[0]) != bits(&sums[1]));
+                }
+            }
+        }
+    }
+    assert!(once > 20, "pairs are evaluated once: {once}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A point set sorted by cell, and the candidates of every cell.
 
 use crate::{
-    Bounds, Cell, Error, Lattice, PADDING, Permutation, Positions, SharedMut, TableKind,
+    Bounds, BrickParts, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
     error::reserve,
+    kept::Kept,
     keys::{Double, FillKeys, Placed, Single},
     occupancy,
     positions::{Source, Visitor},
@@ -18,10 +19,6 @@ use tracing::field::Empty;
 const CELLS_PER_POINT: usize = 8;
 /// …and always this many, so that small sets never hash.
 const SMALL_TABLE: usize = 1 << 16;
-/// Points that one thread looks at together when only a part of them is sorted.
-const PART: usize = 1 << 13;
-/// Cells up to here are told by fewer operations.
-const NEAR: i64 = 1 << 30;
 
 /// Sorted points of one set and the table of their cells.
 ///
@@ -36,73 +33,6 @@ pub struct Grid {
     /// Points the caller gave, of which a part may have been left out.
     given: usize,
     kept: Kept,
-}
-
-/// Points that are sorted where some are left out, kept between builds for their memory.
-#[derive(Debug, Clone, Default)]
-struct Kept {
-    /// A bit for every point.
-    masks: Vec<u64>,
-    index: Vec<u32>,
-    positions: Vec<[f32; 3]>,
-}
-
-impl Kept {
-    /// Chooses points: once through all to see which, and once more to copy those.
-    fn choose(
-        &mut self,
-        points: &[[f32; 3]],
-        keep: impl Fn([f32; 3]) -> bool + Sync,
-    ) -> Result<(), Error> {
-        const WHAT: &str = "a part of the points";
-        const WORDS: usize = PART / u64::BITS as usize;
-        self.masks.resize(points.len().div_ceil(PART) * WORDS, 0);
-        let mut starts: Vec<usize> = (points.par_chunks(PART))
-            .zip(self.masks.par_chunks_mut(WORDS))
-            .map(|(points, masks)| {
-                let words = points.chunks(u64::BITS as usize).zip(masks);
-                words.fold(0, |count, (points, mask)| {
-                    let bits = points.iter().enumerate();
-                    *mask = bits.fold(0, |bits, (at, &point)| bits | u64::from(keep(point)) << at);
-                    count + mask.count_ones() as usize
-                })
-            })
-            .collect();
-        let mut all = 0;
-        for start in &mut starts {
-            (*start, all) = (all, all + *start);
-        }
-        reserve(&mut self.index, all, WHAT)?;
-        reserve(&mut self.positions, all, WHAT)?;
-        self.index.resize(all, 0);
-        self.positions.resize(all, [0.0; 3]);
-        let (index, kept) = (
-            SharedMut::new(&mut self.index),
-            SharedMut::new(&mut self.positions),
-        );
-        let chunks = points.par_chunks(PART).zip(self.masks.par_chunks(WORDS));
-        chunks
-            .zip(starts)
-            .enumerate()
-            .for_each(|(number, ((points, masks), mut next))| {
-                let words = points.chunks(u64::BITS as usize).zip(masks);
-                for (word, (points, &mask)) in words.enumerate() {
-                    let first = number * PART + word * u64::BITS as usize;
-                    let mut bits = mask;
-                    while bits != 0 {
-                        let at = bits.trailing_zeros() as usize;
-                        bits &= bits - 1;
-                        // SAFETY: places of chunks do not overlap, and are as many as their bits.
-                        unsafe {
-                            index.write(next, (first + at) as u32);
-                            kept.write(next, points[at]);
-                        }
-                        next += 1;
-                    }
-                }
-            });
-        Ok(())
-    }
 }
 
 /// Points in the order of their cells, as structure of arrays.
@@ -342,7 +272,7 @@ impl Grid {
         Ok(())
     }
 
-    /// Sorts only the points, of positions within `bounds`, in cells that `keep` says yes to; they keep
+    /// Sorts only those points, of positions within `bounds`, that lie in bricks of one part; they keep
     /// the indices that they have among all. For domains without periodic axes, in single precision.
     ///
     /// # Errors
@@ -352,29 +282,22 @@ impl Grid {
         positions: &[[f32; 3]],
         bounds: &Bounds,
         lattice: &Lattice,
-        keep: impl Fn(Cell) -> bool + Sync,
+        of: (&BrickParts, u8),
     ) -> Result<(), Error> {
         if positions.is_empty() {
             return self.build(positions.into(), Bounds::EMPTY, lattice);
         }
         let _span = tracing::debug_span!("grid.part", points = positions.len()).entered();
         let mut kept = std::mem::take(&mut self.kept);
-        let (low, high, _) = lattice.cells_within(bounds);
-        let near = |cell: i64| (-NEAR..NEAR).contains(&cell);
-        let fast = lattice.open_scale();
-        let chosen = match fast.filter(|_| low.into_iter().chain(high).all(near)) {
-            Some(scale) => kept.choose(positions, |point| {
-                keep(point.map(|x| scale.cell(f64::from(x)) as i64))
-            }),
-            None => kept.choose(positions, |point| keep(lattice.cell(point))),
-        };
+        let chosen = kept.choose(positions, bounds, lattice, of);
         let built = chosen
-            .and_then(|()| Bounds::of((&kept.positions).into(), lattice.domain()))
-            .and_then(|bounds| self.build((&kept.positions).into(), bounds, lattice));
+            .and_then(|()| Bounds::of(kept.positions().into(), lattice.domain()))
+            .and_then(|bounds| self.build(kept.positions().into(), bounds, lattice));
         if built.is_ok() {
-            let slots = &mut self.points.index[..kept.index.len()];
+            let index = kept.index();
+            let slots = &mut self.points.index[..index.len()];
             let own = slots.par_iter_mut().with_min_len(1 << 12);
-            own.for_each(|slot| *slot = kept.index[*slot as usize]);
+            own.for_each(|slot| *slot = index[*slot as usize]);
             self.given = positions.len();
         }
         self.kept = kept;
@@ -440,7 +363,7 @@ impl Grid {
 
     /// Bytes held, scratch for the next build included.
     pub fn bytes(&self) -> usize {
-        self.points.bytes() + self.table.bytes() + self.scratch.bytes()
+        self.points.bytes() + self.table.bytes() + self.scratch.bytes() + self.kept.bytes()
     }
 
     /// Bytes of the cell table.

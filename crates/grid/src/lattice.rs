@@ -98,7 +98,12 @@ impl OpenScale {
     /// [`Axis::cell`], but as a whole floating-point number and in few operations.
     #[inline(always)]
     pub(crate) fn cell(self, x: f64) -> f64 {
-        let x = x * self.inverse_edge + PHASE;
+        Self::floor(x * self.inverse_edge + PHASE)
+    }
+
+    /// The whole number at or below one between −2³¹ and 2³¹.
+    #[inline(always)]
+    pub(crate) fn floor(x: f64) -> f64 {
         // Rounded by an addition, which vectorises everywhere; below 2³¹ it leaves whole numbers.
         const WHOLE: f64 = (1u64 << 52) as f64 * 1.5;
         let rounded = (x + WHOLE) - WHOLE;

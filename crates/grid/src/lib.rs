@@ -20,6 +20,7 @@ mod csr;
 mod domain;
 mod error;
 mod grid;
+mod kept;
 mod keys;
 mod lattice;
 mod occupancy;

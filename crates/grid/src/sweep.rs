@@ -1,6 +1,7 @@
 //! Candidates of cell after cell: neighbour rows are looked up once per row, not once per cell.
 
-use crate::{Cell, Grid, Run, table::RowCells};
+use crate::{BrickParts, Cell, Grid, Run, table::RowCells};
+use std::ops::RangeInclusive;
 
 /// Finds the candidates of cells of one grid; made by [`Grid::sweep`].
 ///
@@ -22,6 +23,8 @@ struct FoundRow {
     ahead: bool,
     /// Whether it is the one, in the central image.
     own: bool,
+    /// Its y and z, around the box where the domain is periodic there.
+    at: [i64; 2],
     reach: i64,
     image_y: i32,
     image_z: i32,
@@ -72,6 +75,44 @@ impl Sweep<'_> {
         match self.grid.lattice().domain().is_periodic() {
             false => self.collect_open_ahead(x, more, from),
             true => self.collect_periodic_ahead(x, more, from),
+        }
+        &self.runs
+    }
+
+    /// What [`runs_ahead`](Self::runs_ahead) gives for a cell of some `parts` of a share in an open domain,
+    /// and behind it what is not of these parts and lies before the cell: of two points in reach of each
+    /// other, one of them of these parts, exactly one of these finds the other here.
+    pub fn runs_of_share(
+        &mut self,
+        cell: Cell,
+        more: i64,
+        from: usize,
+        (bricks, parts): (&BrickParts, &RangeInclusive<u8>),
+    ) -> &[Run] {
+        self.runs_ahead(cell, more, from);
+        let [x, _, _] = cell;
+        let foreign = |cell: Cell| !parts.contains(&bricks.part(cell));
+        for row in self.rows.iter().filter(|row| !row.ahead || row.own) {
+            let last = match row.own {
+                true => x - 1,
+                false => x + more + row.reach,
+            };
+            let [y, z] = row.at;
+            let mut next = x - row.reach;
+            while next <= last {
+                let first = next;
+                while next <= last && foreign([next, y, z]) {
+                    next += 1;
+                }
+                if first < next {
+                    let slots = self.grid.table().run(row.cells, first, next - 1);
+                    if !slots.is_empty() {
+                        let image = [0; 3];
+                        self.runs.push(Run { slots, image });
+                    }
+                }
+                next += 1;
+            }
         }
         &self.runs
     }
@@ -166,6 +207,7 @@ impl Sweep<'_> {
                     cells,
                     ahead,
                     own,
+                    at: [y, z],
                     reach: row.reach,
                     image_y,
                     image_z,

@@ -51,8 +51,8 @@ pub enum Ties {
     #[default]
     Even,
     /// The first ones in brick order, so that what the CPU lane has lies together and little has to be
-    /// brought in from around it. Bricks that hold about as much as is usual (more than two thirds of
-    /// it and up to half as much again) are ties too.
+    /// brought in from around it. Bricks that hold about as much as is usual (more than a third of it
+    /// and up to half as much again) are ties too.
     Compact,
 }
 
@@ -469,7 +469,7 @@ fn ranks(bricks: &Bricks, ties: Ties) -> Vec<u32> {
         return occupancies.collect();
     }
     let usual = usual(bricks);
-    let (low, high) = (usual / 1.5, (usual * 1.5).min(f64::from(u32::MAX)));
+    let (low, high) = (usual / 3.0, (usual * 1.5).min(f64::from(u32::MAX)));
     occupancies
         .map(
             |targets| match low < f64::from(targets) && f64::from(targets) <= high {

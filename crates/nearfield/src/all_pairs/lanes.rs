@@ -305,17 +305,9 @@ fn on_both<T: Real>(
         let begin = Instant::now();
         work().map(|done| (done, begin.elapsed().as_secs_f64()))
     };
-    let (on_gpu, by_cpu) = std::thread::scope(|scope| {
-        let mut drive = || Ok(gpu.run(settings, for_gpu.clone(), sources, &mut *to_gpu));
-        let driver = scope.spawn(move || timed(&mut drive));
-        let mut sum =
-            || on_cpu(cpu, settings, for_cpu.clone(), sources, &mut *to_cpu).map(|()| true);
-        // A core is left to the thread that drives the GPU.
-        let by_cpu = cpu.beside_another(|| timed(&mut sum));
-        // A driver that panicked has not done its part.
-        let on_gpu = driver.join().unwrap_or(Ok((false, 0.0)));
-        (on_gpu, by_cpu)
-    });
+    let mut drive = || Ok(gpu.run(settings, for_gpu.clone(), sources, &mut *to_gpu));
+    let mut sum = || on_cpu(cpu, settings, for_cpu.clone(), sources, &mut *to_cpu).map(|()| true);
+    let (on_gpu, by_cpu) = cpu.beside(|| timed(&mut drive), || timed(&mut sum));
     let ((done, gpu_seconds), (_, cpu_seconds)) = (on_gpu?, by_cpu?);
     if !done {
         on_cpu(cpu, settings, for_gpu, sources, to_gpu)?;

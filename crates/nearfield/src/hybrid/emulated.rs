@@ -4,11 +4,11 @@
 //! are computed for real, by the same kind of hand-offs as a GPU's: the device has sorted points of
 //! its own, works subregion by subregion into buffers of its own, and copies results from there.
 
-use super::plan::Planned;
+use super::{BUFFERS, plan::Planned};
 use crate::{Error, PointSetId};
 use nearfield_cpu::{CpuLane, Lender, LentMemory, PairOfSets, SetRadii, Spent};
 use nearfield_grid::{Bounds, Grid, Lattice, Positions};
-use nearfield_sched::{EmulatedSpec, Fault, Machine, Stages, StepTimes};
+use nearfield_sched::{Crew, EmulatedSpec, Fault, Machine, Stages, StepTimes};
 use std::{
     ptr::NonNull,
     sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, atomic::AtomicBool},
@@ -18,6 +18,8 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct EmulatedDevice {
     lane: CpuLane,
+    /// Takes it through its subregions.
+    crew: Crew,
     /// None for a set whose positions it does not have.
     sets: RwLock<Vec<Option<Placed>>>,
     machine: Mutex<Machine>,
@@ -35,6 +37,7 @@ impl EmulatedDevice {
     pub(super) fn new(spec: EmulatedSpec) -> Result<Self, Error> {
         Ok(Self {
             lane: CpuLane::new(1)?,
+            crew: Crew::new(BUFFERS).map_err(Error::Schedule)?,
             sets: RwLock::default(),
             machine: Mutex::new(Machine::new(spec)),
         })
@@ -87,6 +90,10 @@ impl EmulatedDevice {
 
     pub(super) fn lane(&self) -> &CpuLane {
         &self.lane
+    }
+
+    pub(super) fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// What the next step takes on the virtual clock.

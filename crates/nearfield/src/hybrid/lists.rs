@@ -3,10 +3,10 @@
 use super::{
     BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
     emulated::{EmulatedDevice, Marks, OwnLender, pair},
-    is_taken, locked,
+    have_grown, is_taken, locked,
     plan::Planned,
     share,
-    step::{Seen, Step, Whole, gpu_part, learn, learn_alone, on_both, targets_of_cpu},
+    step::{Seen, Step, gpu_part, learn, learn_alone, on_both},
     times::Measured,
 };
 use crate::{
@@ -155,22 +155,22 @@ impl Engine {
         };
         let done = Mutex::new(GpuDone::default());
         let both = match (&hybrid.emulated, gpu) {
-            (Some(device), _) => {
-                let device = ListsOnEmulated::new((device, planned), work, kind, to);
+            (Some(emulated), _) => {
+                let device = ListsOnEmulated::new((emulated, planned), work, kind, to);
                 let compute = |subregion, buffer| device.compute(subregion, buffer);
                 let download = |subregion, buffer| device.download(subregion, buffer);
-                let both = step.on_emulated(planned, compute, download, cpu)?;
+                let both = step.on_emulated((emulated, planned), compute, download, cpu)?;
                 *locked(&done) = device.done();
                 both
             }
             (None, Some(gpu)) => {
                 let (part, began) = (gpu_part(planned, work), step.began());
-                let device = Whole::new(|| {
+                let drive = || {
                     let found = gpu.find_part(self, part, kind, to, began).ok_or(None)?;
                     *locked(&done) = found;
                     Ok(())
-                });
-                on_both(hybrid, &[0], &device, || self.lane.beside_another(cpu))?
+                };
+                on_both(&self.lane, drive, cpu)?
             }
             (None, None) => return Ok(false),
         };
@@ -196,9 +196,10 @@ impl Engine {
         let seen = Seen {
             both: &both,
             spent,
-            targets: targets_of_cpu(taken),
+            targets,
             gpu: Some(&done).filter(|_| hybrid.emulated.is_none()),
             recovery_ms,
+            grew: have_grown(sorted),
         };
         match done.fitted || both.failed {
             true => learn(&self.lane, state, step, seen)?,

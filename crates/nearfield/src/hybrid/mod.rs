@@ -6,8 +6,9 @@
 //!
 //! 1. The plan says which bricks are whose. Where everything is one lane's, that lane works as it
 //!    does alone.
-//! 2. Else the [`Crew`] takes the device's subregions through their stages, while the calling thread
-//!    runs the CPU pool on the other targets. Each lane sorts for itself; the CPU lane marks the targets
+//! 2. Else the calling thread drives the GPU while the CPU pool works on the other targets; an
+//!    [emulated device](emulated)'s subregions are taken through their stages by a
+//!    [`Crew`](nearfield_sched::Crew). Each lane sorts for itself; the CPU lane marks the targets
 //!    that it takes, and the results of all others are the device's.
 //! 3. Both lanes' results are put together, and the times go to the controller, which may move
 //!    bricks for the next step.
@@ -36,7 +37,7 @@ use crate::{Builder, Device, Engine, Error, PointSetId, Strategy, gpu::GpuSide};
 use emulated::EmulatedDevice;
 use nearfield_cpu::{PairOfSets, SetRadii, Share, ShareOfLists, Spent};
 use nearfield_grid::{Grid, Lattice};
-use nearfield_sched::{Controller, Crew, Policy, StepTimes, Ties, Traffic};
+use nearfield_sched::{Controller, Policy, StepTimes, Ties, Traffic};
 use plan::WorkState;
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -47,7 +48,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Results that the device may have on their way at a time.
+/// Results that an emulated device may have on their way at a time.
 const BUFFERS: usize = 2;
 
 /// Parts of the CPU lane have this bit; subregions are below it.
@@ -56,7 +57,6 @@ const OF_CPU: u8 = 0x80;
 /// What an engine needs to work on both lanes.
 #[derive(Debug)]
 pub(crate) struct HybridSide {
-    crew: Crew,
     settings: Settings,
     /// Instead of a GPU.
     emulated: Option<EmulatedDevice>,
@@ -93,6 +93,8 @@ struct PartOfSet {
     /// Of which positions, and for which plan.
     stamp: u64,
     version: u64,
+    /// Whether memory was taken for it since anybody asked, which takes longer than the sort itself.
+    grew: bool,
 }
 
 /// Tells works from each other.
@@ -135,7 +137,6 @@ impl HybridSide {
             _ => None,
         };
         Ok(Self {
-            crew: Crew::new(BUFFERS).map_err(Error::Schedule)?,
             settings: Settings {
                 policy: settings.policy,
                 brick_edge: settings.brick_edge,
@@ -336,19 +337,21 @@ impl Engine {
                 grid: Grid::new(self.lattice.clone()),
                 stamp: 0,
                 version: 0,
+                grew: false,
             });
             if (part.stamp, part.version) != (set.stamp, plan.version()) {
                 let positions = positions.as_chunks::<3>().0;
                 let (lattice, grid) = (plan.lattice().0, &mut part.grid);
-                let keep = |cell| needed.part(cell) == 1;
+                let held = grid.bytes();
                 let bounds = set.grid.bounds();
-                let built =
-                    (self.lane).install(|| grid.build_part(positions, bounds, lattice, keep));
+                let built = (self.lane)
+                    .install(|| grid.build_part(positions, bounds, lattice, (needed, 1)));
                 built.map_err(|source| Error::Positions {
                     set: PointSetId(number),
                     source,
                 })?;
                 (part.stamp, part.version) = (set.stamp, plan.version());
+                part.grew |= part.grid.bytes() > held;
             }
         }
         let grid = |set: usize| sorted.get(&set).map(|part| &part.grid);
@@ -363,6 +366,14 @@ impl Engine {
             _ => whole(),
         }
     }
+}
+
+/// Whether memory was taken for any of these parts since this was asked last.
+fn have_grown(parts: &mut HashMap<usize, PartOfSet>) -> bool {
+    let grown = |part: &mut PartOfSet| std::mem::take(&mut part.grew);
+    parts
+        .values_mut()
+        .fold(false, |any, part| grown(part) | any)
 }
 
 /// A clock that begins with the positions' placing.

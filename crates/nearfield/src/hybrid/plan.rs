@@ -31,7 +31,7 @@ const USUAL_THETAS: usize = 16;
 /// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
 const HITS: f64 = 0.25;
 
-/// Share of the work, and of the bricks of the map, above which the CPU lane sorts all points.
+/// Share of the work, and of the points within reach, above which the CPU lane sorts all points.
 const MOST_SHARE: f64 = 0.7;
 const MOST_NEEDED: f64 = 0.7;
 
@@ -100,7 +100,7 @@ impl Planned {
     fn cut(&mut self, decision: &Decision) -> Result<(), nearfield_sched::Error> {
         self.plan = Plan::new(&self.layout, &decision.cuts)?;
         self.parts = parts_of(&self.layout, &self.plan, self.edge);
-        self.needed = needed(&self.parts, &self.plan, &self.lattice);
+        self.needed = needed(&self.parts, (&self.layout, &self.plan), &self.lattice);
         self.version = next_version();
         Ok(())
     }
@@ -311,7 +311,7 @@ impl WorkState {
         let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
         let parts = parts_of(&layout, &plan, edge);
         self.planned = Some(Planned {
-            needed: needed(&parts, &plan, lattice),
+            needed: needed(&parts, (&layout, &plan), lattice),
             parts,
             layout,
             plan,
@@ -524,7 +524,11 @@ fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> BrickParts {
 }
 
 /// The CPU lane's bricks and those within reach, where leaving out the others is worth it.
-fn needed(parts: &BrickParts, plan: &Plan, lattice: &Lattice) -> Option<BrickParts> {
+fn needed(
+    parts: &BrickParts,
+    (layout, plan): (&Layout, &Plan),
+    lattice: &Lattice,
+) -> Option<BrickParts> {
     let domain = lattice.domain();
     if domain.is_periodic() || plan.share() == 0.0 || plan.share() > MOST_SHARE {
         return None;
@@ -535,9 +539,14 @@ fn needed(parts: &BrickParts, plan: &Plan, lattice: &Lattice) -> Option<BrickPar
         .max();
     let reach = u32::try_from(reach?).ok()?.div_ceil(parts.edge());
     let needed = parts.around(|part| part & OF_CPU != 0, reach);
-    let bricks = needed.parts().iter().filter(|&&part| part == 1).count();
-    let all = parts.parts().len();
-    ((bricks as f64) < MOST_NEEDED * all as f64).then_some(needed)
+    let (mut all, mut near) = (0u64, 0u64);
+    for brick in layout.bricks().as_slice() {
+        let points = u64::from(brick.sources.max(brick.targets));
+        let cell = brick.at.map(|at| at * i64::from(parts.edge()));
+        all += points;
+        near += points * u64::from(needed.part(cell));
+    }
+    ((near as f64) < MOST_NEEDED * all as f64).then_some(needed)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::{
     plan::{Planned, WorkState},
     report::WorkReport,
     share,
-    step::{Seen, Step, Whole, learn, learn_alone, on_both},
+    step::{Seen, Step, learn, learn_alone, on_both},
     ties_for,
 };
 use crate::{
@@ -350,16 +350,16 @@ impl CpuShare {
             };
             let cpu = || {
                 let output = Output::Write(&mut values[..]);
-                Ok(lane.beside_another(|| lane.traverse(kernel, of, fields, output))?)
+                Ok(lane.traverse(kernel, of, fields, output)?)
             };
             let (results, began) = (&mut *results, step.began());
             let parts = &mut packing.parts;
-            let gpu = Whole::new(|| {
+            let drive = || {
                 let part = device.part((ours, parts), planned, (results, deliver), began);
                 *locked(&done) = part.map_err(Some)?;
                 Ok(())
-            });
-            on_both(hybrid, &[0], &gpu, cpu)?
+            };
+            on_both(lane, drive, cpu)?
         };
         found.take::<K>(&packets.targets, &values, |place| is_taken(&taken[place]));
         device.put(found, (results, deliver), packing)?;
@@ -367,9 +367,10 @@ impl CpuShare {
         let seen = Seen {
             both: &both,
             spent,
-            targets: [found.targets.len(), points[0]],
+            targets: points[0],
             gpu: Some(&done),
             recovery_ms: 0.0,
+            grew: false,
         };
         learn(lane, state, &step, seen)
     }

@@ -2,8 +2,7 @@
 
 use super::{
     Clock, HybridSide, OF_CPU, Work,
-    emulated::EmulatedStages,
-    is_taken,
+    emulated::{EmulatedDevice, EmulatedStages},
     plan::{Planned, WorkState},
     times::{LaneTimes, Measured, step_times},
     trace,
@@ -13,37 +12,8 @@ use crate::{
     gpu::{GpuDone, GpuPart},
 };
 use nearfield_cpu::{CpuLane, Spent};
-use nearfield_sched::{Fault, Lane, Progress, Stages, StepTimes};
-use std::{
-    sync::{Mutex, PoisonError, atomic::AtomicBool},
-    time::{Duration, Instant},
-};
-
-/// The device's part as one piece of work, which a real GPU divides and overlaps itself, by streams.
-pub(super) struct Whole<F>(Mutex<Option<F>>);
-
-impl<F: FnOnce() -> Result<(), Option<Error>> + Send> Whole<F> {
-    pub(super) fn new(work: F) -> Self {
-        Self(Mutex::new(Some(work)))
-    }
-}
-
-impl<F: FnOnce() -> Result<(), Option<Error>> + Send> Stages for Whole<F> {
-    type Error = Option<Error>;
-
-    fn upload(&self, _: usize) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    fn compute(&self, _: usize, _: usize) -> Result<(), Self::Error> {
-        let work = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        work.map_or(Ok(()), |work| work())
-    }
-
-    fn download(&self, _: usize, _: usize) -> Result<(), Self::Error> {
-        Ok(())
-    }
-}
+use nearfield_sched::{Fault, Lane, Progress, StepTimes};
+use std::time::{Duration, Instant};
 
 /// A step that is under way.
 pub(super) struct Step<'a> {
@@ -62,11 +32,11 @@ impl Step<'_> {
         self.clock.begin + Duration::from_secs_f64(self.planning_ms / 1e3)
     }
 
-    /// The emulated device's part: `compute` and `download` are given a subregion and a buffer. A step
+    /// The part of an emulated device, which its crew takes through its stages: `compute` and `download` are given a subregion and a buffer. A step
     /// that fails on the virtual clock fails in the middle of its subregions.
     pub(super) fn on_emulated(
         &self,
-        planned: &Planned,
+        (device, planned): (&EmulatedDevice, &Planned),
         compute: impl Fn(usize, usize) -> Result<(), Error> + Sync,
         download: impl Fn(usize, usize) -> Result<(), Error> + Sync,
         cpu: impl FnOnce() -> Result<(), Error>,
@@ -78,7 +48,21 @@ impl Step<'_> {
             fault: self.emulated.as_ref().and_then(|times| times.fault),
             fails_at: subregions[subregions.len() / 2],
         };
-        on_both(self.hybrid, &subregions, &stages, cpu)
+        let (done, progress): (_, Progress<_>) = device.crew().run(&subregions, &stages, cpu);
+        done?;
+        let ends = progress.spans.iter().map(|spans| {
+            let ends = [spans.upload, spans.compute, spans.download].map(|span| span.end_ms);
+            ends.into_iter().fold(0.0, f64::max)
+        });
+        let both = Both {
+            cpu_ms: progress.cpu.ms(),
+            gpu_ms: ends.fold(0.0, f64::max),
+            failed: progress.fault.is_some(),
+        };
+        match progress.fault {
+            Some(Some(error)) => Err(error),
+            _ => Ok(both),
+        }
     }
 }
 
@@ -103,47 +87,40 @@ pub(super) struct Both {
     pub(super) failed: bool,
 }
 
-/// Takes the device through `subregions` while `cpu` runs here. What goes wrong on the CPU lane, or
-/// is wrong with what the caller gave, is an error; a device that fails is not.
-pub(super) fn on_both<S: Stages<Error = Option<Error>>>(
-    hybrid: &HybridSide,
-    subregions: &[usize],
-    device: &S,
-    cpu: impl FnOnce() -> Result<(), Error>,
+/// Drives a real GPU, which divides its part and overlaps it itself, by streams, while the CPU lane does
+/// `cpu`. What goes wrong on the CPU lane, or is wrong with what the caller gave, is an error; a GPU that
+/// fails, which is an error of None, is not.
+pub(super) fn on_both(
+    lane: &CpuLane,
+    gpu: impl FnOnce() -> Result<(), Option<Error>>,
+    cpu: impl FnOnce() -> Result<(), Error> + Send,
 ) -> Result<Both, Error> {
-    let (done, progress): (_, Progress<_>) = hybrid.crew.run(subregions, device, cpu);
+    let began = Instant::now();
+    let ms = || began.elapsed().as_secs_f64() * 1e3;
+    let ((driven, gpu_ms), (done, cpu_ms)) = lane.beside(|| (gpu(), ms()), || (cpu(), ms()));
     done?;
-    let ends = progress.spans.iter().map(|spans| {
-        let ends = [spans.upload, spans.compute, spans.download].map(|span| span.end_ms);
-        ends.into_iter().fold(0.0, f64::max)
-    });
-    let both = Both {
-        cpu_ms: progress.cpu.ms(),
-        gpu_ms: ends.fold(0.0, f64::max),
-        failed: progress.fault.is_some(),
-    };
-    match progress.fault {
-        Some(Some(error)) => Err(error),
-        _ => Ok(both),
+    match driven {
+        Err(Some(error)) => Err(error),
+        driven => Ok(Both {
+            cpu_ms,
+            gpu_ms,
+            failed: driven.is_err(),
+        }),
     }
-}
-
-/// Targets that the CPU lane has taken, and all.
-pub(super) fn targets_of_cpu(taken: &[AtomicBool]) -> [usize; 2] {
-    let of_cpu = taken.iter().filter(|taken| is_taken(taken)).count();
-    [of_cpu, taken.len()]
 }
 
 /// What a step has shown, for the controller and the report.
 pub(super) struct Seen<'a> {
     pub(super) both: &'a Both,
     pub(super) spent: &'a Spent,
-    /// Targets of the CPU lane, and all.
-    pub(super) targets: [usize; 2],
+    /// All targets.
+    pub(super) targets: usize,
     /// What the GPU said; None where there is none.
     pub(super) gpu: Option<&'a GpuDone>,
     /// What the CPU lane then did of the device's part, milliseconds.
     pub(super) recovery_ms: f64,
+    /// Whether the CPU lane took memory, so that its time says little.
+    pub(super) grew: bool,
 }
 
 /// Lets the controller of a work learn from a step of both lanes.
@@ -162,7 +139,7 @@ pub(super) fn learn(
         failed,
     } = *seen.both;
     let total_ms = step.clock.ms();
-    let [of_cpu, all] = seen.targets;
+    let (of_cpu, all) = (seen.spent.targets() as usize, seen.targets);
     // What comes before both lanes begin and after both have ended is part of either's time.
     let common = (total_ms - step.planning_ms - seen.recovery_ms - cpu_ms.max(gpu_ms)).max(0.0);
     let times = match step.emulated.clone() {
@@ -170,7 +147,7 @@ pub(super) fn learn(
         None => {
             let subregions = planned.subregions();
             let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
-            let threads = lane.threads_beside_another();
+            let threads = lane.threads_beside();
             let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
             let gpu = match seen.gpu {
                 Some(done) => {
@@ -200,12 +177,16 @@ pub(super) fn learn(
         share: planned.plan().share(),
         points: match failed {
             true => [all, 0],
-            false => [of_cpu, all - of_cpu],
+            false => [of_cpu, all.saturating_sub(of_cpu)],
         },
         lane_ms: [times.cpu_ms(), times.gpu_ms()],
         total_ms: total_ms - step.planning_ms,
         planning_ms: step.planning_ms,
     };
+    if seen.grew && step.emulated.is_none() {
+        state.note(measured);
+        return Ok(());
+    }
     state.set_up(setups);
     state.learn(&times, measured)
 }

@@ -3,10 +3,10 @@
 use super::{
     BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
     emulated::{EmulatedDevice, Marks, pair},
-    is_taken, locked,
+    have_grown, is_taken, locked,
     plan::Planned,
     share,
-    step::{Seen, Step, Whole, gpu_part, learn, learn_alone, on_both, targets_of_cpu},
+    step::{Seen, Step, gpu_part, learn, learn_alone, on_both},
 };
 use crate::{
     Engine, Error, PointSetId,
@@ -166,18 +166,17 @@ impl Engine {
                 emulated = ValuesOnEmulated::new(device, planned, of, work, taken.len());
                 let compute = |subregion, buffer| emulated.compute(subregion, buffer);
                 let download = |subregion, buffer| emulated.download(subregion, buffer);
-                let both = step.on_emulated(planned, compute, download, cpu)?;
+                let both = step.on_emulated((device, planned), compute, download, cpu)?;
                 (both, Some(&emulated))
             }
             (None, Some(gpu)) => {
                 let (part, began) = (gpu_part(planned, work), step.began());
-                let device = Whole::new(|| {
+                let drive = || {
                     let evaluated = of.part_on_gpu(self, gpu, part, began).map_err(Some)?;
                     *locked(&found) = Some(evaluated.ok_or(None)?);
                     Ok(())
-                });
-                let cpu = || self.lane.beside_another(cpu);
-                (on_both(hybrid, &[0], &device, cpu)?, None)
+                };
+                (on_both(&self.lane, drive, cpu)?, None)
             }
             (None, None) => return Ok(false),
         };
@@ -210,9 +209,10 @@ impl Engine {
         let seen = Seen {
             both: &both,
             spent,
-            targets: targets_of_cpu(taken),
+            targets: taken.len(),
             gpu: done.as_ref(),
             recovery_ms,
+            grew: have_grown(sorted),
         };
         learn(&self.lane, state, step, seen)?;
         Ok(true)

@@ -1,0 +1,253 @@
+//! Choosing points by the bricks they lie in, to be sorted without the others.
+
+use crate::{
+    Bounds, BrickParts, Error, Lattice, SharedMut,
+    error::reserve,
+    lattice::OpenScale,
+    widest::{Loops, widest},
+};
+use rayon::prelude::*;
+
+/// Points that one thread looks at together.
+const TASK: usize = 1 << 13;
+/// Points of a word of the masks.
+const WORD: usize = u64::BITS as usize;
+/// Cells up to here are told by fewer operations.
+const NEAR: i64 = 1 << 30;
+
+/// The points that were chosen; kept between builds for the memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    /// A bit for every point.
+    masks: Vec<u64>,
+    index: Vec<u32>,
+    positions: Vec<[f32; 3]>,
+    /// Whether each brick is of the part asked for, and behind the last whether what lies outside is.
+    wanted: Vec<u8>,
+}
+
+impl Kept {
+    /// The positions of the points that were chosen.
+    pub(crate) fn positions(&self) -> &[[f32; 3]] {
+        &self.positions
+    }
+
+    /// Their indices among all.
+    pub(crate) fn index(&self) -> &[u32] {
+        &self.index
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<u64>() * self.masks.capacity()
+            + size_of::<u32>() * self.index.capacity()
+            + size_of::<[f32; 3]>() * self.positions.capacity()
+            + self.wanted.capacity()
+    }
+
+    /// Chooses those of the points within `bounds` whose brick is of a part: once through all to see
+    /// which, and once more to copy those. For domains without periodic axes.
+    pub(crate) fn choose(
+        &mut self,
+        points: &[[f32; 3]],
+        bounds: &Bounds,
+        lattice: &Lattice,
+        (bricks, part): (&BrickParts, u8),
+    ) -> Result<(), Error> {
+        const WHAT: &str = "a part of the points";
+        const WORDS: usize = TASK / WORD;
+        self.wanted.clear();
+        let all = bricks.parts().iter().copied().chain([bricks.elsewhere()]);
+        self.wanted.extend(all.map(|of| u8::from(of == part)));
+        let near = |cell: i64| (-NEAR..NEAR).contains(&cell);
+        let (low, high, _) = lattice.cells_within(bounds);
+        let fast = (lattice.open_scale())
+            .filter(|_| low.into_iter().chain(high).all(near) && self.wanted.len() < 1 << 31)
+            .map(|scale| Bricks::new(scale, bricks));
+        self.masks.resize(points.len().div_ceil(TASK) * WORDS, 0);
+        let wanted = &*self.wanted;
+        let mut starts: Vec<usize> = (points.par_chunks(TASK))
+            .zip(self.masks.par_chunks_mut(WORDS))
+            .map(|(points, masks)| match fast {
+                Some(bricks) => widest(Mark {
+                    points,
+                    masks,
+                    wanted,
+                    bricks,
+                }),
+                None => {
+                    let keep = |&at: &[f32; 3]| bricks.part(lattice.cell(at)) == part;
+                    for (points, mask) in points.chunks(WORD).zip(&mut *masks) {
+                        let bits = points.iter().map(keep).enumerate();
+                        *mask = bits.fold(0, |mask, (at, keep)| mask | u64::from(keep) << at);
+                    }
+                    let words = points.len().div_ceil(WORD);
+                    masks[..words]
+                        .iter()
+                        .map(|mask| mask.count_ones() as usize)
+                        .sum()
+                }
+            })
+            .collect();
+        let mut all = 0;
+        for start in &mut starts {
+            (*start, all) = (all, all + *start);
+        }
+        reserve(&mut self.index, all, WHAT)?;
+        reserve(&mut self.positions, all, WHAT)?;
+        self.index.resize(all, 0);
+        self.positions.resize(all, [0.0; 3]);
+        let (index, kept) = (
+            SharedMut::new(&mut self.index),
+            SharedMut::new(&mut self.positions),
+        );
+        let tasks = points.par_chunks(TASK).zip(self.masks.par_chunks(WORDS));
+        tasks
+            .zip(starts)
+            .enumerate()
+            .for_each(|(number, ((points, masks), mut next))| {
+                let words = points.chunks(WORD).zip(masks);
+                for (word, (points, &mask)) in words.enumerate() {
+                    let first = number * TASK + word * WORD;
+                    let mut bits = mask;
+                    while bits != 0 {
+                        let at = bits.trailing_zeros() as usize;
+                        bits &= bits - 1;
+                        // SAFETY: places of tasks do not overlap, and are as many as their bits.
+                        unsafe {
+                            index.write(next, (first + at) as u32);
+                            kept.write(next, points[at]);
+                        }
+                        next += 1;
+                    }
+                }
+            });
+        Ok(())
+    }
+}
+
+/// Where points lie in a box of bricks, in floating point, where it is exact: all numbers are whole and
+/// below 2³¹.
+#[derive(Debug, Clone, Copy)]
+struct Bricks {
+    cells: OpenScale,
+    inverse_edge: f64,
+    first: [f64; 3],
+    dims: [f64; 3],
+    /// The place of what lies outside.
+    outside: f64,
+}
+
+impl Bricks {
+    fn new(cells: OpenScale, bricks: &BrickParts) -> Self {
+        Self {
+            cells,
+            inverse_edge: 1.0 / f64::from(bricks.edge()),
+            first: bricks.first().map(|first| first as f64),
+            dims: bricks.dims().map(f64::from),
+            outside: bricks.parts().len() as f64,
+        }
+    }
+
+    /// Brick of a coordinate, less the first one of its axis.
+    #[inline(always)]
+    fn along(&self, axis: usize, x: f32) -> f64 {
+        // Half a cell further no rounding can reach the border of a brick.
+        let cell = self.cells.cell(f64::from(x)) + 0.5;
+        OpenScale::floor(cell * self.inverse_edge) - self.first[axis]
+    }
+
+    #[inline(always)]
+    fn place(&self, [x, y, z]: [f32; 3]) -> f64 {
+        let (x, y, z) = (self.along(0, x), self.along(1, y), self.along(2, z));
+        let [width, height, depth] = self.dims;
+        let inside =
+            (x >= 0.0) & (x < width) & (y >= 0.0) & (y < height) & (z >= 0.0) & (z < depth);
+        let place = (z * height + y) * width + x;
+        if inside { place } else { self.outside }
+    }
+}
+
+/// Sets the bits of the points that are wanted, and counts them.
+struct Mark<'a> {
+    points: &'a [[f32; 3]],
+    masks: &'a mut [u64],
+    wanted: &'a [u8],
+    bricks: Bricks,
+}
+
+impl Loops for Mark<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let mut count = 0;
+        for (points, mask) in self.points.chunks(WORD).zip(self.masks) {
+            let mut places = [0u32; WORD];
+            for (place, &point) in places.iter_mut().zip(points) {
+                // SAFETY: a place is at most the number of bricks, which is below 2³¹.
+                *place = unsafe { self.bricks.place(point).to_int_unchecked::<i32>() } as u32;
+            }
+            let mut bits = 0;
+            for (at, &place) in places[..points.len()].iter().enumerate() {
+                bits |= u64::from(self.wanted[place as usize]) << at;
+            }
+            *mask = bits;
+            count += bits.count_ones() as usize;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Domain, Radius};
+
+    #[test]
+    fn points_are_chosen_by_their_bricks_near_and_far() {
+        let coordinate = |k: u64| {
+            let bits = k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            (bits as f32 / (1 << 24) as f32 - 0.3) * 40.0
+        };
+        let mut points: Vec<[f32; 3]> = (0..20_000)
+            .map(|k| {
+                [
+                    coordinate(3 * k),
+                    coordinate(3 * k + 1),
+                    coordinate(3 * k + 2),
+                ]
+            })
+            .collect();
+        // On borders of cells.
+        points.extend((-20..20).map(|k| [k as f32, 0.5 * k as f32, 0.0]));
+        for far in [None, Some([1e30, -1e30, 0.0])] {
+            points.extend(far);
+            let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
+            let lattice = Lattice::new(Radius::new(0.5).unwrap(), Domain::OPEN, 1, &bounds);
+            let lattice = lattice.unwrap();
+            for (edge, elsewhere) in [(1, 0), (3, 1), (4, 0), (1 << 29, 1)] {
+                let first = [-20 / i64::from(edge), -3, 0];
+                let mut bricks =
+                    BrickParts::new(edge, first, [9, 7, 5], elsewhere, usize::MAX).unwrap();
+                for x in 0..9 {
+                    for y in (x % 2..7).step_by(2) {
+                        bricks.set([first[0] + x, first[1] + y, first[2] + x % 5], 1);
+                    }
+                }
+                for part in [0, 1] {
+                    let mut kept = Kept::default();
+                    kept.choose(&points, &bounds, &lattice, (&bricks, part))
+                        .unwrap();
+                    let expected: Vec<u32> = (0..points.len())
+                        .filter(|&i| bricks.part(lattice.cell(points[i])) == part)
+                        .map(|i| i as u32)
+                        .collect();
+                    assert_eq!(kept.index(), expected, "bricks of {edge}, part {part}");
+                    let copied = expected.iter().map(|&i| points[i as usize]);
+                    assert!(copied.eq(kept.positions().iter().copied()));
+                }
+            }
+        }
+    }
+}

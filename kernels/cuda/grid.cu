@@ -375,6 +375,16 @@ lists_in_order(const float4* __restrict__ at, const u64* __restrict__ starts, co
     list_counts[i] = counts[slot];
 }
 
+// Where every `step`th list begins, for `parts` of them, and behind these the end of the last list; goes
+// to memory of the host.
+extern "C" __global__ void __launch_bounds__(THREADS)
+list_bounds(const u64* __restrict__ starts, u32 step, u32 parts, u32 last, u64* __restrict__ out) {
+    const u32 part = blockIdx.x * THREADS + threadIdx.x;
+    if (part > parts) return;
+    const u64 slot = static_cast<u64>(part) * step;
+    out[part] = starts[part == parts || slot > last ? last : slot];
+}
+
 // The caller's index of every sorted point.
 extern "C" __global__ void __launch_bounds__(THREADS)
 order_of_points(const float4* __restrict__ at, u32 count, u32* __restrict__ out) {

@@ -9,9 +9,8 @@ use crate::{
     lists::{Block, ListWriter, out_of_memory, written},
     storage::Lender,
 };
-use nearfield_grid::SharedMut;
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Targets that one thread looks at together when lists are joined.
 const MIN_LEN: usize = 1 << 12;
@@ -82,8 +81,8 @@ impl NeighborLists {
     }
 
     /// Puts both lanes' lists together: those of `ours` for the targets that were `taken`, all others
-    /// as the other lane has left them in the first `theirs` entries, of which it wrote `written`.
-    /// `order` holds every target that was taken, and maybe others, once each.
+    /// as the other lane has left them in the first `theirs` entries, of which it wrote `written`. No
+    /// target is taken any more then.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] when lists that did not fit into the room find none; there are no lists
@@ -91,7 +90,7 @@ impl NeighborLists {
     pub fn join(
         &mut self,
         ours: &mut ShareOfLists,
-        (order, taken): (&[u32], &[AtomicBool]),
+        taken: &mut [AtomicBool],
         (theirs, written): (usize, u64),
     ) -> Result<(), Error> {
         let theirs = theirs as u64;
@@ -100,28 +99,20 @@ impl NeighborLists {
             true => None,
             false => Some(self.take_in(theirs + ours.used, overflow)?),
         };
-        let targets = self.start.len().min(self.count.len());
-        let (start, count) = (
-            SharedMut::new(&mut self.start),
-            SharedMut::new(&mut self.count),
-        );
-        let own: u64 = (order.par_iter().with_min_len(MIN_LEN))
-            .map(|&target| {
-                let target = target as usize;
-                if target >= targets || !taken[target].load(Ordering::Relaxed) {
+        // In the caller's order, as everything here lies.
+        let found = ours.start.par_iter().zip(&ours.count);
+        let places = (&mut *self.start).into_par_iter().zip(&mut *self.count);
+        let own: u64 = (found.zip(places).zip(taken).with_min_len(MIN_LEN))
+            .map(|(((&my_start, &my_count), (start, count)), taken)| {
+                if !std::mem::take(taken.get_mut()) {
                     return 0;
                 }
-                let (my_start, my_count) = (ours.start[target], ours.count[target]);
                 // Starts in overflow blocks are resolved to places in the whole storage.
-                let place = match &moved {
+                *start = match &moved {
                     Some(moved) if moved.is_block(my_start) => moved.resolve(my_start),
                     _ => theirs + my_start,
                 };
-                // SAFETY: there is such a target, and the caller names it once.
-                unsafe {
-                    start.write(target, place);
-                    count.write(target, my_count);
-                }
+                *count = my_count;
                 u64::from(my_count)
             })
             .sum();

@@ -290,9 +290,7 @@ impl Grid {
         let _span = tracing::debug_span!("grid.part", points = positions.len()).entered();
         let mut kept = std::mem::take(&mut self.kept);
         let chosen = kept.choose(positions, bounds, lattice, of);
-        let built = chosen
-            .and_then(|()| Bounds::of(kept.positions().into(), lattice.domain()))
-            .and_then(|bounds| self.build(kept.positions().into(), bounds, lattice));
+        let built = chosen.and_then(|bounds| self.build(kept.positions().into(), bounds, lattice));
         if built.is_ok() {
             let index = kept.index();
             let slots = &mut self.points.index[..index.len()];

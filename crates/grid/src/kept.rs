@@ -45,15 +45,15 @@ impl Kept {
             + self.wanted.capacity()
     }
 
-    /// Chooses those of the points within `bounds` whose brick is of a part: once through all to see
-    /// which, and once more to copy those. For domains without periodic axes.
+    /// Chooses those of the points within `bounds` whose brick is of a part, once through all to see
+    /// which, and once more to copy those; returns their bounds. For domains without periodic axes.
     pub(crate) fn choose(
         &mut self,
         points: &[[f32; 3]],
         bounds: &Bounds,
         lattice: &Lattice,
         (bricks, part): (&BrickParts, u8),
-    ) -> Result<(), Error> {
+    ) -> Result<Bounds, Error> {
         const WHAT: &str = "a part of the points";
         const WORDS: usize = TASK / WORD;
         self.wanted.clear();
@@ -101,28 +101,38 @@ impl Kept {
             SharedMut::new(&mut self.index),
             SharedMut::new(&mut self.positions),
         );
-        let tasks = points.par_chunks(TASK).zip(self.masks.par_chunks(WORDS));
-        tasks
-            .zip(starts)
-            .enumerate()
-            .for_each(|(number, ((points, masks), mut next))| {
-                let words = points.chunks(WORD).zip(masks);
-                for (word, (points, &mask)) in words.enumerate() {
-                    let first = number * TASK + word * WORD;
-                    let mut bits = mask;
-                    while bits != 0 {
-                        let at = bits.trailing_zeros() as usize;
-                        bits &= bits - 1;
-                        // SAFETY: places of tasks do not overlap, and are as many as their bits.
-                        unsafe {
-                            index.write(next, (first + at) as u32);
-                            kept.write(next, points[at]);
-                        }
-                        next += 1;
+        let copy = |number: usize, points: &[[f32; 3]], masks: &[u64], mut next: usize| {
+            let (mut min, mut max) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+            let words = points.chunks(WORD).zip(masks);
+            for (word, (points, &mask)) in words.enumerate() {
+                let first = number * TASK + word * WORD;
+                let mut bits = mask;
+                while bits != 0 {
+                    let at = bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    let point = points[at];
+                    for axis in 0..3 {
+                        min[axis] = min[axis].min(point[axis]);
+                        max[axis] = max[axis].max(point[axis]);
                     }
+                    // SAFETY: places of tasks do not overlap, and are as many as their bits.
+                    unsafe {
+                        index.write(next, (first + at) as u32);
+                        kept.write(next, point);
+                    }
+                    next += 1;
                 }
-            });
-        Ok(())
+            }
+            Bounds {
+                min: min.map(f64::from),
+                max: max.map(f64::from),
+            }
+        };
+        let tasks = points.par_chunks(TASK).zip(self.masks.par_chunks(WORDS));
+        let copied = tasks.zip(starts).enumerate();
+        Ok(copied
+            .map(|(number, ((points, masks), next))| copy(number, points, masks, next))
+            .reduce(|| Bounds::EMPTY, |a, b| a.union(&b)))
     }
 }
 
@@ -237,7 +247,8 @@ mod tests {
                 }
                 for part in [0, 1] {
                     let mut kept = Kept::default();
-                    kept.choose(&points, &bounds, &lattice, (&bricks, part))
+                    let chosen = kept
+                        .choose(&points, &bounds, &lattice, (&bricks, part))
                         .unwrap();
                     let expected: Vec<u32> = (0..points.len())
                         .filter(|&i| bricks.part(lattice.cell(points[i])) == part)
@@ -246,6 +257,8 @@ mod tests {
                     assert_eq!(kept.index(), expected, "bricks of {edge}, part {part}");
                     let copied = expected.iter().map(|&i| points[i as usize]);
                     assert!(copied.eq(kept.positions().iter().copied()));
+                    let measured = Bounds::of(kept.positions().into(), &Domain::OPEN).unwrap();
+                    assert_eq!(chosen, measured);
                 }
             }
         }

@@ -112,6 +112,31 @@ impl<T: DeviceRepr> Buffer<T> {
             .map_err(|error| Error::driver(format!("uploading {what}"), error))
     }
 
+    /// Copies `values` to where there is room for them, from element `first` on.
+    pub(crate) fn upload_at(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        first: usize,
+        values: &[T],
+    ) -> Result<(), Error> {
+        let (what, held) = (self.what, self.capacity());
+        let range = first..first.saturating_add(values.len());
+        let part = self.slice.as_mut().filter(|_| !values.is_empty());
+        let Some(mut part) = part.and_then(|slice| slice.try_slice_mut(range.clone())) else {
+            return match values.is_empty() {
+                true => Ok(()),
+                false => Err(Error::FieldLength {
+                    what,
+                    found: range.end,
+                    expected: held,
+                }),
+            };
+        };
+        stream
+            .memcpy_htod(values, &mut part)
+            .map_err(|error| Error::driver(format!("uploading {what}"), error))
+    }
+
     /// Copies `values` from elsewhere on the device to the front, making room for them.
     pub(crate) fn copy_from(
         &mut self,

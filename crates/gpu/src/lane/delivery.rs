@@ -17,9 +17,9 @@ use std::{ops::Range, sync::Arc};
 /// Entries of a part, about: enough for a copy to run at full speed.
 const PART: u64 = 4 << 20;
 /// Parts of lists that fit into the device's memory anyway.
-const PARTS: u64 = 16;
+const PARTS: usize = 16;
 /// Most parts, where memory is short.
-const MOST_PARTS: u64 = 1 << 12;
+const MOST_PARTS: usize = 1 << 12;
 
 /// Memory of the host that lists are copied to, in the caller's order.
 #[derive(Debug)]
@@ -67,7 +67,11 @@ impl GpuLane {
             return Ok(0);
         }
         lists.count(self, of, kind, strategy)?;
-        lists.total(self)
+        // What lists are divided by comes along with what there is in all.
+        let step = step_of(of.searching(), PARTS);
+        let parts = of.searching().div_ceil(step);
+        lists.parts = lists.bounds(self, step, parts)?;
+        Ok(lists.parts[parts])
     }
 
     /// Writes the lists that were [measured](Self::measure_lists) into memory of the host, which
@@ -260,34 +264,45 @@ impl GpuLane {
         lists: &mut DeviceLists,
     ) -> Result<Vec<Part>, Error> {
         let targets = of.searching();
-        let mut wanted = (pairs / PART).clamp(1, PARTS);
+        let step = step_of(targets, PARTS);
+        let mut parts = together(&lists.parts, step, targets, pairs);
+        let mut wanted = PARTS;
         loop {
-            let slots = targets.div_ceil(wanted as usize).max(1);
-            let mut bounds: Vec<usize> = (0..targets).step_by(slots).collect();
-            bounds.push(targets);
-            let mut starts = vec![0u64; bounds.len()];
-            let mut places = starts.iter_mut().zip(&bounds).skip(1);
-            let copied = places.try_for_each(|(start, &slot)| {
-                let start = std::slice::from_mut(start);
-                lists.starts.copy_to(&self.stream, slot, start)
-            });
-            self.wait().and(copied)?;
-            let parts: Vec<Part> = (bounds.windows(2).zip(starts.windows(2)))
-                .map(|(slots, entries)| Part {
-                    slots: slots[0]..slots[1],
-                    entries: entries[0]..entries[1],
-                })
-                .collect();
             let longest = parts
                 .iter()
                 .map(|part| part.entries.end - part.entries.start);
             let room = 2 * longest.max().unwrap_or(0) as usize;
             match lists.entries.reserve(&self.stream, room) {
-                Err(Error::OutOfMemory { .. }) if wanted < MOST_PARTS && slots > 1 => wanted *= 4,
+                Err(Error::OutOfMemory { .. }) if wanted < MOST_PARTS && parts.len() < targets => {
+                    wanted *= 4;
+                    let step = step_of(targets, wanted);
+                    let starts = lists.bounds(self, step, targets.div_ceil(step))?;
+                    parts = together(&starts, step, targets, u64::MAX);
+                }
                 reserved => return reserved.map(|_| parts),
             }
         }
     }
+}
+
+/// Targets of a part where there are to be `parts`.
+fn step_of(targets: usize, parts: usize) -> usize {
+    targets.div_ceil(parts).max(1)
+}
+
+/// Parts of at most about [`PART`] entries, of `pairs` in all, from those that begin at `starts` and are
+/// `step` targets long.
+fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<Part> {
+    let all = starts.len().saturating_sub(1);
+    let wanted = (pairs / PART).clamp(1, all.max(1) as u64) as usize;
+    let bounds: Vec<usize> = (0..all).step_by(all.div_ceil(wanted).max(1)).collect();
+    let ends = bounds.iter().skip(1).copied().chain([all]);
+    (bounds.iter().zip(ends))
+        .map(|(&begin, end)| Part {
+            slots: begin * step..(end * step).min(targets),
+            entries: starts[begin]..starts[end],
+        })
+        .collect()
 }
 
 /// A part on its way: marks in both streams.

@@ -155,20 +155,45 @@ impl GpuLane {
         self.measure(points)
     }
 
-    /// Copies positions to the device, x, y and z of one point after the other, without looking at
-    /// them. Where they are in [page-locked memory](crate::HostBuffer) this does not wait for the
-    /// copy: leave them as they are until the lane has been [waited for](Self::wait).
+    /// Makes room for the positions of so many points, which are then [received](Self::receive).
     ///
     /// # Errors
     /// As [`place`](Self::place).
-    pub fn receive(&self, points: &mut DevicePoints, positions: &[f32]) -> Result<(), Error> {
-        let count = countable(positions.len() / 3)?;
-        points.positions.upload(&self.stream, positions)?;
+    pub fn expect(&self, points: &mut DevicePoints, count: usize) -> Result<(), Error> {
+        let count = countable(count)?;
+        points.positions.reserve(&self.stream, 3 * count as usize)?;
         points.status.reserve(&self.stream, 1)?;
         points.tiles.reserve(&self.stream, 1)?;
         points.count = count;
         points.cells = 0;
         Ok(())
+    }
+
+    /// Copies some of the positions that were [expected](Self::expect) to the device, x, y and z of one
+    /// point after the other, from number `first` on, without looking at them. Where they are in
+    /// [page-locked memory](crate::HostBuffer) this does not wait for the copy: leave them as they
+    /// are until the lane has been [waited for](Self::wait).
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when there are more than were expected, and [`Error::Driver`].
+    pub fn receive(
+        &self,
+        points: &mut DevicePoints,
+        first: usize,
+        numbers: &[f32],
+    ) -> Result<(), Error> {
+        let expected = 3 * points.count as usize;
+        if first
+            .checked_add(numbers.len())
+            .is_none_or(|end| end > expected)
+        {
+            return Err(Error::FieldLength {
+                what: "positions",
+                found: first.saturating_add(numbers.len()),
+                expected,
+            });
+        }
+        points.positions.upload_at(&self.stream, first, numbers)
     }
 
     /// Takes over positions that are on the device already: x, y and z of one point after the other.

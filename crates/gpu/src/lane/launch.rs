@@ -108,6 +108,7 @@ pub(crate) struct GridKernels {
     settle_crowded: Kernel,
     settle: [Kernel; 2],
     counts_in_order: Kernel,
+    list_bounds: Kernel,
     order_of_points: Kernel,
     lists_in_order: Kernel,
     values_in_order: Kernel,
@@ -143,6 +144,7 @@ impl GridKernels {
             settle_crowded: kernel("grid_settle_crowded")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
             counts_in_order: kernel("counts_in_order")?,
+            list_bounds: kernel("list_bounds")?,
             order_of_points: kernel("order_of_points")?,
             lists_in_order: kernel("lists_in_order")?,
             values_in_order: kernel("values_in_order")?,
@@ -407,6 +409,25 @@ impl GridKernels {
                     &ordered.0,
                     &ordered.1,
                 ],
+            )
+        }
+    }
+
+    /// Brings the starts of `parts` lists, `step` apart, and what stands at `last` behind them to `out`,
+    /// memory of the host for one more than these.
+    pub(crate) fn list_bounds(
+        &self,
+        stream: &CudaStream,
+        starts: CUdeviceptr,
+        (step, parts, last): (u32, u32, u32),
+        out: CUdeviceptr,
+    ) -> Result<(), Error> {
+        // SAFETY: the module's promise.
+        unsafe {
+            self.list_bounds.start(
+                stream,
+                (1, GRID_THREADS),
+                &[&starts, &step, &parts, &last, &out],
             )
         }
     }

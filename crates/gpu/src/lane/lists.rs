@@ -3,6 +3,7 @@
 use super::{
     GpuLane,
     buffer::Buffer,
+    host::HostBuffer,
     launch::SCAN_TILE,
     layout::{Outlet, Status},
     programs::Work,
@@ -35,6 +36,10 @@ pub struct DeviceLists {
     tiles: Buffer<u64>,
     status: Buffer<Status>,
     scratch: Scratch,
+    /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
+    pub(super) bounds: Option<HostBuffer<u64>>,
+    /// Where they begin, and the end of the last, of lists that were measured.
+    pub(super) parts: Vec<u64>,
     /// On which lists are copied to the host, once they have been.
     pub(super) copies: Option<Arc<CudaStream>>,
     /// Targets rounded up to whole tiles of the scan, behind whose starts the total stands.
@@ -54,6 +59,8 @@ impl Default for DeviceLists {
             tiles: Buffer::new("tiles of a scan"),
             status: Buffer::new("the status"),
             scratch: Scratch::default(),
+            bounds: None,
+            parts: Vec::new(),
             copies: None,
             scanned: 0,
             targets: 0,
@@ -262,6 +269,27 @@ impl DeviceLists {
         lane.shared
             .grid
             .list_scan(stream, counts, starts, items, tiles, status)
+    }
+
+    /// Where every `step`th list begins, and behind these the number of neighbours of all targets
+    /// together; waits for it.
+    pub(super) fn bounds(
+        &mut self,
+        lane: &GpuLane,
+        step: usize,
+        parts: usize,
+    ) -> Result<Vec<u64>, Error> {
+        let mut bounds = lane.host_room(self.bounds.take(), parts + 1)?;
+        let place = bounds.place().as_ptr() as u64;
+        let what = (step as u32, parts as u32, self.scanned as u32);
+        let starts = self.starts.address();
+        lane.shared
+            .grid
+            .list_bounds(&lane.stream, starts, what, place)?;
+        lane.wait()?;
+        let found = bounds[..=parts].to_vec();
+        self.bounds = Some(bounds);
+        Ok(found)
     }
 
     /// Neighbours of all targets together.

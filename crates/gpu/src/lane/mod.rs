@@ -26,7 +26,7 @@ pub(crate) use all_pairs::all_pairs_programs;
 pub use all_pairs::{AllPairsScratch, RowWay};
 pub use delivery::{Delivered, HostLists};
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
-pub use host::HostBuffer;
+pub use host::{HostBuffer, copy_for_gpu};
 pub use lists::{DeviceLists, ListKind};
 pub use packet::PacketScratch;
 pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};

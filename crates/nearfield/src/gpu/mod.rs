@@ -10,7 +10,7 @@ mod traverse;
 
 use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
 use lent::{PageLocked, Received};
-use nearfield_cpu::{ListKind, RadiusRule};
+use nearfield_cpu::{CpuLane, ListKind, RadiusRule};
 use nearfield_gpu::{
     self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, HostLists,
     PairOfPoints, PairScratch, Way,
@@ -35,6 +35,10 @@ const MOST_CELLS: f64 = 20.0;
 
 /// Numbers that one thread copies at a time.
 const COPIED: usize = 1 << 15;
+/// Pieces in which positions go to the device…
+const PIECES: usize = 4;
+/// …unless they are shorter than this.
+const PIECE: usize = 1 << 18;
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
@@ -97,10 +101,11 @@ impl GpuSide {
         })
     }
 
-    /// Copies the checked positions of a set to the device.
-    fn place(&self, set: usize, positions: &[f32]) {
-        let bytes = size_of_val(positions);
-        self.attempt(|state| {
+    /// Copies the checked positions of a set to the device: first into `copy`, piece by piece, and while
+    /// the next piece is copied there the last one is on its way. False when the GPU has failed.
+    fn place(&self, set: usize, cpu: &CpuLane, copy: &mut [f32], from: &[f32]) -> bool {
+        let bytes = size_of_val(from);
+        let placed = self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
                 let points = state.lane.points();
@@ -109,8 +114,25 @@ impl GpuSide {
             }
             let target = &mut state.sets[set];
             target.sorted = false;
-            state.lane.receive(&mut target.points, positions)
+            state.lane.expect(&mut target.points, from.len() / 3)?;
+            let piece = from
+                .len()
+                .div_ceil(PIECES)
+                .max(PIECE)
+                .next_multiple_of(COPIED);
+            for (number, (to, from)) in copy.chunks_mut(piece).zip(from.chunks(piece)).enumerate() {
+                cpu.install(|| {
+                    let to = to.par_chunks_mut(COPIED);
+                    to.zip(from.par_chunks(COPIED))
+                        .for_each(|(to, from)| gpu::copy_for_gpu(to, from));
+                });
+                state
+                    .lane
+                    .receive(&mut target.points, number * piece, &to[..from.len()])?;
+            }
+            Ok(())
         });
+        placed.is_some()
     }
 
     /// The lattice has changed.
@@ -287,18 +309,13 @@ impl Engine {
         let Some(mut copy) = self.gpu.as_ref().and_then(|gpu| gpu.copy(old, numbers)) else {
             return false;
         };
-        let from = packed.as_flattened();
-        self.lane.install(|| {
-            let to = copy[..numbers].par_chunks_mut(COPIED);
-            to.zip(from.par_chunks(COPIED))
-                .for_each(|(to, from)| to.copy_from_slice(from));
-        });
-        let grid = &mut self.sets[set.0].grid;
-        grid.defer((copy, positions.len()), bounds, &self.lattice);
-        if let (Some(gpu), Some(copied)) = (&self.gpu, self.sets[set.0].grid.copied()) {
-            gpu.place(set.0, copied);
+        let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
+        let placed = (self.gpu.as_ref()).is_some_and(|gpu| gpu.place(set.0, &self.lane, to, from));
+        if placed {
+            let grid = &mut self.sets[set.0].grid;
+            grid.defer((copy, positions.len()), bounds, &self.lattice);
         }
-        true
+        placed
     }
 
     /// Cells to a radius on the GPU.

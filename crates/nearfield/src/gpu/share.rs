@@ -243,11 +243,11 @@ impl GpuSide {
             let _span = tracing::debug_span!("gpu.evaluate", targets = points[0], kernel).entered();
             let asked = began.elapsed();
             let begin = state.lane.mark()?;
-            let (shares, strategy) = state.gather(engine, part)?;
             let mut results = state.room(points[0] * K::Output::COUNT)?;
-            let mut scratch = std::mem::take(&mut state.scratch);
             let mut staged = std::mem::take(&mut state.staged);
             staged.fill::<K>(&state.lane, &engine.lane, fields, points)?;
+            let (shares, strategy) = state.gather(engine, part)?;
+            let mut scratch = std::mem::take(&mut state.scratch);
             let on_device = staged.fields::<K>(points);
             let evaluated = match state.pair_of_share(part, &shares.share) {
                 Some(pair) => state.lane.evaluate(

@@ -1,6 +1,6 @@
 //! Pair kernels over the sets of an engine, on the GPU.
 
-use super::{GpuSide, State};
+use super::{COPIED, GpuSide, State};
 use crate::{Error, PairKernel, Traversal};
 use nearfield_cpu::{CpuLane, Fields, Output};
 use nearfield_gpu::{self as gpu, GpuLane, HostBuffer, PairFields, PairProgram};
@@ -59,11 +59,12 @@ impl<K: PairKernel> Traversal<'_, K> {
         let mut refused = None;
         let mut output = Some(output);
         side.attempt(|state| {
-            let strategy = state.sort(engine)?;
             let mut results = state.room(targets * K::Output::COUNT)?;
-            let mut scratch = std::mem::take(&mut state.scratch);
+            // While positions are on their way.
             let (mut staged, points) = (std::mem::take(&mut state.staged), [targets, sources]);
             staged.fill::<K>(&state.lane, &engine.lane, self.fields, points)?;
+            let strategy = state.sort(engine)?;
+            let mut scratch = std::mem::take(&mut state.scratch);
             let fields = staged.fields::<K>(points);
             let name = (&program, self.targets, self.sources);
             let kernel = std::any::type_name::<K>();
@@ -125,14 +126,13 @@ fn deliver<K: PairKernel>(results: &[f32], output: Output<'_, K::Output>) {
 
 /// The channels of every point side by side.
 fn interleave(fields: &[Field<'_>], channels: usize, to: &mut [f32]) {
-    let points = to.par_chunks_mut(channels.max(1)).with_min_len(MIN_LEN);
     if let [field] = fields {
-        let from = field.values().par_chunks(channels.max(1));
-        points
-            .zip(from)
-            .for_each(|(to, from)| to.copy_from_slice(from));
+        let to = to.par_chunks_mut(COPIED);
+        to.zip(field.values().par_chunks(COPIED))
+            .for_each(|(to, from)| gpu::copy_for_gpu(to, from));
         return;
     }
+    let points = to.par_chunks_mut(channels.max(1)).with_min_len(MIN_LEN);
     points.enumerate().for_each(|(point, to)| {
         let mut first = 0;
         for field in fields {

@@ -112,6 +112,7 @@ impl Engine {
             spent,
             lists: ours,
             sorted,
+            unmarked,
         } = shared;
         let Some(state) = works.get_mut(&work) else {
             return Ok(false);
@@ -181,10 +182,9 @@ impl Engine {
             self.lists_by_cpu(work, lists)?;
             recovery_ms = step.clock.ms() - begin;
         } else {
-            let of = self.sets_of_share((hybrid, sorted), planned, work)?;
-            let order = &of.targets.points().index()[..of.targets.points().len()];
             self.lane
-                .install(|| lists.join(ours, (order, taken), (theirs, done.pairs)))?;
+                .install(|| lists.join(ours, taken, (theirs, done.pairs)))?;
+            *unmarked = true;
         }
         if !both.failed {
             let found = match done.fitted {

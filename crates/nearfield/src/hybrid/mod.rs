@@ -80,6 +80,8 @@ struct Settings {
 struct Shared {
     works: HashMap<Work, WorkState>,
     taken: Vec<AtomicBool>,
+    /// Whether the last step has left none of them taken, which goes without saying where there are none.
+    unmarked: bool,
     spent: Spent,
     lists: ShareOfLists,
     /// By set, the points that the CPU lane needs.
@@ -233,10 +235,10 @@ impl HybridSide {
 impl Shared {
     /// Nobody has taken any of so many targets.
     fn clear(&mut self, targets: usize) {
-        self.taken.resize_with(targets, AtomicBool::default);
-        for taken in &mut self.taken {
-            *taken.get_mut() = false;
+        if !std::mem::take(&mut self.unmarked) {
+            self.taken.clear();
         }
+        self.taken.resize_with(targets, AtomicBool::default);
         self.spent.clear();
     }
 }

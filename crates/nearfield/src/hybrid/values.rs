@@ -140,6 +140,7 @@ impl Engine {
             taken,
             spent,
             sorted,
+            unmarked,
             ..
         } = shared;
         let Some(state) = works.get_mut(&work) else {
@@ -195,12 +196,15 @@ impl Engine {
                 (None, None) => of.blank(),
             };
             self.lane.install(|| {
-                let places = values.par_iter_mut().zip(&taken[..]).enumerate();
-                places
-                    .with_min_len(MIN_LEN)
-                    .filter(|(_, (_, taken))| !is_taken(taken))
-                    .for_each(|(target, (place, _))| of.put(place, value(target)));
+                let places = values.par_iter_mut().zip(&mut taken[..]).enumerate();
+                let places = places.with_min_len(MIN_LEN);
+                places.for_each(|(target, (place, taken))| {
+                    if !std::mem::take(taken.get_mut()) {
+                        of.put(place, value(target));
+                    }
+                });
             });
+            *unmarked = true;
         }
         let (found, done) = found.unzip();
         if let (Some(gpu), Some(found)) = (gpu, found) {

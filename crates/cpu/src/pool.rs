@@ -103,6 +103,14 @@ impl CpuLane {
         }
     }
 
+    /// Runs `work` on the workers that work [`beside`](Self::beside) another was done by, which may still
+    /// be awake.
+    pub fn install_beside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let stage = tracing::Span::current();
+        let pool = self.smaller().unwrap_or(&self.pool);
+        pool.install(|| stage.in_scope(work))
+    }
+
     fn smaller(&self) -> Option<&rayon::ThreadPool> {
         let make = || match (self.chosen, self.threads()) {
             (true, 2..) => workers(self.threads() - 1).ok(),

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Run, Step, best, layouts, random_spec, settled};
-use nearfield_sched::{Action, EmulatedSpec, Lane, Layout, Plan, Policy, Traffic};
+use nearfield_sched::{
+    Action, Controller, EmulatedSpec, Lane, Layout, Machine, Plan, Policy, Traffic,
+};
 
 const MACHINES: u64 = 20;
 
@@ -305,4 +307,39 @@ fn it_works_with_one_brick_and_with_none() {
         assert!(steps[9].quiet <= best * 1.03, "{}", story(&steps, best));
         assert_eq!(empty, steps[9].quiet == 0.0);
     }
+}
+
+#[test]
+fn a_little_work_that_is_done_absurdly_fast_does_not_draw_all_of_it() {
+    // A GPU that is slow, but not while it has next to nothing to do.
+    let layout = common::layout(common::uniform(), 3, Traffic::NONE);
+    let mut machine = Machine::new("speed=0.01".parse().unwrap());
+    let mut controller = Controller::new(Policy::Model).unwrap();
+    let mut cuts = controller.start(&layout).cuts;
+    let gpu_alone = {
+        let plan = Plan::new(&layout, &layout.cuts(0.0)).unwrap();
+        machine.quiet(&layout, &plan).total_ms()
+    };
+    let mut worst = 0.0f64;
+    for step in 0..120 {
+        let plan = Plan::new(&layout, &cuts).unwrap();
+        let mut times = machine.step(&layout, &plan);
+        if 1.0 - plan.share() < 0.02 {
+            for spans in &mut times.gpu {
+                spans.compute.end_ms = spans.compute.start_ms + spans.compute.ms() / 100.0;
+            }
+        }
+        if step > 4 && plan.share() > 0.0 {
+            worst = worst.max(times.total_ms());
+        }
+        assert!(
+            step < 5 || plan.share() > 0.0,
+            "everything to the GPU in step {step}"
+        );
+        cuts = controller.next(&layout, &plan, &times).unwrap().cuts;
+    }
+    assert!(
+        worst < 0.2 * gpu_alone,
+        "{worst} ms, the GPU alone {gpu_alone}"
+    );
 }

@@ -35,6 +35,9 @@ const HITS: f64 = 0.25;
 const MOST_SHARE: f64 = 0.7;
 const MOST_NEEDED: f64 = 0.7;
 
+/// Share of the time that decisions may take which leave things as they are.
+const OWN_COST: f64 = 0.005;
+
 /// Pairs that memory is taken for without knowing how many there are.
 const FEW_PAIRS: u64 = 1 << 21;
 
@@ -175,6 +178,8 @@ pub(super) struct WorkState {
     /// Neighbours per pair tested on either lane.
     hits: [Option<f64>; 2],
     calm: Calm,
+    /// What the last decision took, as far as steps since have not been long enough to make up for it.
+    debt_ms: f64,
     /// What both lanes needed before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
     steps: u64,
@@ -192,6 +197,7 @@ impl WorkState {
             cost_ms: 0.0,
             hits: [None; 2],
             calm: Calm::default(),
+            debt_ms: 0.0,
             setups: VecDeque::new(),
             steps: 0,
             last: Measured::default(),
@@ -354,8 +360,14 @@ impl WorkState {
     }
 
     /// Takes the times of a step in, and moves bricks for the next one if that is worth it. Times of a
-    /// step that made a plan first teach nothing.
-    pub(super) fn learn(&mut self, times: &StepTimes, measured: Measured) -> Result<(), Error> {
+    /// step that made a plan first teach nothing. Where times are `real`, a controller that has left things
+    /// as they were is asked again when steps have made up for what asking takes.
+    pub(super) fn learn(
+        &mut self,
+        times: &StepTimes,
+        measured: Measured,
+        real: bool,
+    ) -> Result<(), Error> {
         self.note(measured);
         let Some(planned) = &mut self.planned else {
             return Ok(());
@@ -364,12 +376,16 @@ impl WorkState {
             return Ok(());
         }
         let total_ms = times.total_ms();
-        if times.fault.is_none() && self.calm.is_as_before(total_ms) {
+        self.debt_ms -= OWN_COST * total_ms;
+        let dear = real && self.calm.kept > 0 && self.debt_ms > 0.0;
+        if times.fault.is_none() && (dear || self.calm.is_as_before(total_ms)) {
             return Ok(());
         }
+        let asked = Instant::now();
         let (layout, plan) = (&planned.layout, &planned.plan);
         let next = self.controller.next(layout, plan, times);
         let decision = next.map_err(Error::Schedule)?;
+        self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
         let before = (planned.theta(), plan.share());
         if decision.cuts != plan.cuts() {
             planned.cut(&decision).map_err(Error::Schedule)?;

@@ -188,7 +188,7 @@ pub(super) fn learn(
         return Ok(());
     }
     state.set_up(setups);
-    state.learn(&times, measured)
+    state.learn(&times, measured, step.emulated.is_none())
 }
 
 /// The same for a step that one lane did alone.
@@ -203,6 +203,7 @@ pub(super) fn learn_alone(
         return Ok(());
     };
     trace::alone(planned);
+    let real = emulated.is_none();
     let took = LaneTimes::whole(total_ms - planning_ms);
     let none = LaneTimes::default();
     let times = match (emulated, lane) {
@@ -221,7 +222,7 @@ pub(super) fn learn_alone(
         total_ms: total_ms - planning_ms,
         planning_ms,
     };
-    state.learn(&times, measured)
+    state.learn(&times, measured, real)
 }
 
 /// Subregions that the device has bricks of: those of the map, and the first, to which everything

@@ -7,6 +7,9 @@
 //! step whose speed is off is put aside. If the next is off to the same side and about as far, the
 //! machine has changed: costs are scaled, what came before is forgotten, and both steps count.
 //!
+//! A change that undoes the one before, at another share of the work, was none: a lane may take for a little
+//! far less than it takes for more. What it takes for so little is ignored from then on.
+//!
 //! # Alone and together
 //!
 //! Lanes may slow each other down. Costs are those of both working together, and how far a lane is
@@ -33,6 +36,8 @@ const AGREEMENT: f64 = 1.5;
 /// A lane's work that takes less than this part of the step does not say that the lane is slow: it is mostly
 /// what any work at all takes.
 const NEGLIGIBLE: f64 = 0.01;
+/// A lane may be given as many times as much work as it has been seen to do.
+const REACH: f64 = 8.0;
 /// A subregion that is off by this factor more than the others of its step does not count.
 const OUTLIER: f64 = 3.0;
 
@@ -50,12 +55,20 @@ struct Doubt {
 pub(super) struct Knowledge {
     fits: [Fit; STAGES],
     doubts: [Option<Doubt>; STAGES],
+    /// By stage, the factor by which it has changed in this step.
+    changed: [Option<f64>; STAGES],
+    /// By stage, the factor by which it changed last, and the lane's share of the work then.
+    changes: [Option<(f64, f64)>; STAGES],
+    /// By stage, the share of the work up to which a lane does not take what it takes for more.
+    crooked: [f64; STAGES],
     /// The latest last.
     history: VecDeque<Record>,
     /// The latest of each regime that the history has lost.
     older: [Option<Record>; REGIMES],
     /// By lane and regime.
     biases: [[Bias; REGIMES]; 2],
+    /// By lane, the greatest share of the work that it did in a step that counts.
+    seen_to_do: [Option<f64>; 2],
     /// By lane, the latest setups last.
     setups: [VecDeque<f64>; 2],
 }
@@ -83,6 +96,7 @@ impl Knowledge {
             self.older[regime] = Some(old);
         }
         let least = NEGLIGIBLE * worked[0].max(worked[1]);
+        let shares = [plan.share(), 1.0 - plan.share()];
         let notes = samples
             .into_iter()
             .enumerate()
@@ -90,20 +104,40 @@ impl Knowledge {
                 let spent: f64 = samples.iter().map(|sample| sample.ms).sum();
                 let work = stage == CPU || stage == COMPUTE;
                 let slow = || self.speed(stage, &samples).is_some_and(|speed| speed > 1.0);
-                if work && spent < least && slow() {
+                let share = shares[usize::from(stage != CPU)];
+                if work && (spent < least && slow() || share <= self.crooked[stage]) {
                     self.pass_over(stage);
                     return None;
                 }
-                self.judge(stage, samples, regime)
+                let note = self.judge(stage, samples, regime);
+                self.look_back(stage, share);
+                note
             })
             .collect();
         self.find_biases();
+        self.look_how_much();
         notes
     }
 
     /// Whether the last step was put aside, in whole or in part.
     pub(super) fn doubts(&self) -> bool {
         self.doubts.iter().any(Option::is_some)
+    }
+
+    /// A stage has changed at a lane's share of the work. When that undoes the change before it, which was found
+    /// at another share, it is not the machine that has changed: what the lane takes does not grow with the
+    /// work as predicted, and what it takes for the smaller share says nothing about more.
+    fn look_back(&mut self, stage: usize, share: f64) {
+        let Some(factor) = self.changed[stage].take() else {
+            return;
+        };
+        if let Some((before, at)) = self.changes[stage]
+            && (1.0 / AGREEMENT..AGREEMENT).contains(&(factor * before))
+            && !(1.0 / AGREEMENT..AGREEMENT).contains(&(share / at))
+        {
+            self.crooked[stage] = share.min(at) * AGREEMENT;
+        }
+        self.changes[stage] = Some((factor, share));
     }
 
     /// Learns nothing from the last step about a stage.
@@ -149,7 +183,9 @@ impl Knowledge {
             Some(doubt) if (1.0 / AGREEMENT..AGREEMENT).contains(&(speed / doubt.speed)) => {
                 self.forget(stage);
                 let fit = &mut self.fits[stage];
-                fit.restart((speed * doubt.speed).sqrt());
+                let factor = (speed * doubt.speed).sqrt();
+                self.changed[stage] = Some(factor);
+                fit.restart(factor);
                 fit.add(&doubt.samples, FADING);
                 fit.add(&samples, FADING);
                 Some(format!(
@@ -210,6 +246,25 @@ impl Knowledge {
     /// Factor by which a lane as a whole differs from what its stages add up to.
     pub(super) fn factor(&self, lane: Lane, regime: Regime) -> f64 {
         self.biases[lane as usize][regime as usize].mean.exp()
+    }
+
+    /// The CPU lane's least and greatest share of the work for which what is known may hold: a lane is not
+    /// given many times more than it has been seen to do since it changed last.
+    pub(super) fn shares(&self) -> [f64; 2] {
+        let most =
+            |lane: usize| self.seen_to_do[lane].map_or(1.0, |share| (REACH * share).min(1.0));
+        [1.0 - most(1), most(0)]
+    }
+
+    /// Notes how much of the work either lane has been seen to do, as far as steps that count go back; what it
+    /// was where none does.
+    fn look_how_much(&mut self) {
+        for (lane, stage) in [CPU, COMPUTE].into_iter().enumerate() {
+            let records = self.history.iter().chain(self.older.iter().flatten());
+            let trusted = records.filter(|record| record.trusted[stage]);
+            let most = trusted.map(|record| record.shares[lane]).reduce(f64::max);
+            self.seen_to_do[lane] = most.filter(|share| *share > 0.0).or(self.seen_to_do[lane]);
+        }
     }
 
     /// Steps of this regime that are remembered.

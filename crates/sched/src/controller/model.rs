@@ -2,7 +2,8 @@
 //!
 //! It starts by giving every eighth subregion to the CPU lane, so that both lanes are seen at work
 //! on every class of occupancy. After that one threshold holds for all subregions, and it moves when
-//! the predicted gain is worth it. Both extremes are among the candidates. What a lane takes alone
+//! the predicted gain is worth it, as far as a lane has been seen to do an eighth of what it would be given.
+//! Both extremes are among the candidates. What a lane takes alone
 //! does not follow from what it takes beside the other (it may go another way about it), so an extreme
 //! that may be worth it is tried, early on. When nothing has moved for a while it steps aside once: a
 //! little more to one lane, or everything to the better single lane, to see whether what it believes
@@ -101,7 +102,7 @@ impl Model {
         let Some(prices) = Prices::new(layout, &self.knowledge) else {
             return unseen_lane(layout, plan);
         };
-        let (theta, best) = prices.best(memory);
+        let (theta, best) = prices.best(memory, self.knowledge.shares());
         let now = self.theta.map(|theta| prices.at(theta));
         let worth = self.worth(best, now);
         let alone = now.and_then(|now| match worth {
@@ -211,9 +212,20 @@ impl Model {
             // A GPU that is short of memory is not given everything.
             let possible = regime == Regime::CpuAlone || memory.is_none();
             let unknown = now.regime() == Regime::Together && self.knowledge.seen(regime) == 0;
+            let possible = possible && self.reaches(regime);
             let once = once(prices, layout, regime, now);
             (possible && unknown && once.1.total() <= ALONE * now.total()).then_some(once.0)
         })
+    }
+
+    /// Whether a lane has been seen to do enough for what it would take alone to be predicted.
+    fn reaches(&self, regime: Regime) -> bool {
+        let [least, most] = self.knowledge.shares();
+        match regime {
+            Regime::Together => true,
+            Regime::CpuAlone => most >= 1.0,
+            Regime::GpuAlone => least <= 0.0,
+        }
     }
 
     /// The same once more, where a lane alone seems better than both together and that is in doubt: because
@@ -245,7 +257,9 @@ impl Model {
                 1 => a_little(prices, layout, theta, subregion, -share),
                 _ => single_lane(prices, layout, theta),
             })
-            .find(|(_, predicted, _)| predicted.total() <= allowed)?;
+            .find(|(_, predicted, _)| {
+                predicted.total() <= allowed && self.reaches(predicted.regime())
+            })?;
         let reason = format!(
             "once {what}, to see: predicted {:.3} ms instead of {:.3}",
             predicted.total(),

@@ -33,8 +33,8 @@ impl Predicted {
 pub(super) struct Prices<'a> {
     layout: &'a Layout,
     knowledge: &'a Knowledge,
-    /// Milliseconds before each place of the ladders, on either lane.
-    before: Vec<[f64; 2]>,
+    /// Milliseconds before each place of the ladders, on either lane, and pairs tested.
+    before: Vec<[f64; 3]>,
     /// Milliseconds for beginning a subregion.
     bases: [f64; 2],
 }
@@ -46,12 +46,13 @@ impl<'a> Prices<'a> {
         let rates: [[f64; 2]; CLASSES] =
             std::array::from_fn(|class| costs.map(|cost| cost.rate(class)));
         let mut before = Vec::with_capacity(layout.sorted_keys().len() + 1);
-        let mut sums = [0.0; 2];
+        let mut sums = [0.0; 3];
         before.push(sums);
         before.extend(layout.classes_and_work().map(|(class, work)| {
             for lane in 0..2 {
                 sums[lane] += rates[class][lane] * work;
             }
+            sums[2] += work;
             sums
         }));
         Some(Self {
@@ -119,19 +120,40 @@ impl<'a> Prices<'a> {
         cost.map_or(0.0, |cost| cost.of_bytes(bytes))
     }
 
-    /// The best threshold, and what it is predicted to take. The GPU is to hold at most `memory`
-    /// bytes.
-    pub(super) fn best(&self, memory: Option<f64>) -> (f64, Predicted) {
+    /// The CPU lane's share of the work.
+    fn share(&self, theta: f64) -> f64 {
+        let works = (0..self.layout.subregions().len()).map(|subregion| {
+            let (cpu, _) = self.layout.places(subregion, theta);
+            self.before[cpu.end][2] - self.before[cpu.start][2]
+        });
+        let all = self.before.last().map_or(0.0, |sums| sums[2]);
+        works.sum::<f64>() / all.max(1.0)
+    }
+
+    /// The best threshold, and what it is predicted to take. The GPU is to hold at most `memory` bytes, and
+    /// the CPU lane's share of the work to lie between `shares`.
+    pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> (f64, Predicted) {
+        let last = self.layout.sorted_keys().len();
+        let most = match shares[1] < 1.0 {
+            true => self
+                .first(|theta| self.share(theta) > shares[1])
+                .saturating_sub(1),
+            false => last,
+        };
+        let least = match shares[0] > 0.0 {
+            true => self.first(|theta| self.share(theta) >= shares[0]),
+            false => 0,
+        };
         let lowest = memory.map_or(0, |bytes| self.first(|theta| self.needs(theta) <= bytes));
+        let lowest = lowest.max(least.min(most));
         // The CPU lane takes longer the higher the threshold is, the GPU lane shorter.
         let crossing = self.first(|theta| {
             let predicted = self.at(theta);
             predicted.cpu >= predicted.gpu
         });
-        let last = self.layout.sorted_keys().len();
         let mut best = None;
-        for place in [lowest, last, crossing, crossing.saturating_sub(1)] {
-            let theta = self.theta(place.max(lowest));
+        for place in [lowest, most, crossing, crossing.saturating_sub(1)] {
+            let theta = self.theta(place.min(most).max(lowest));
             let predicted = self.at(theta);
             if best.is_none_or(|(_, best): (f64, Predicted)| predicted.total() < best.total()) {
                 best = Some((theta, predicted));

@@ -45,6 +45,8 @@ pub(super) struct Record {
     /// Measured milliseconds of both lanes, setup left out.
     pub(super) lanes: [f64; 2],
     pub(super) regime: Regime,
+    /// Shares of the work of both.
+    pub(super) shares: [f64; 2],
     /// Whether each stage counts.
     pub(super) trusted: [bool; STAGES],
 }
@@ -81,6 +83,7 @@ impl Record {
                 plan.stages().iter().any(|stage| !stage.cpu.load.is_empty()),
                 plan.stages().iter().any(|stage| !stage.gpu.load.is_empty()),
             ),
+            shares: [plan.share(), 1.0 - plan.share()],
             trusted: [true; STAGES],
         }
     }

@@ -3,7 +3,7 @@
 use crate::{Error, SimdLevel, group::Scratch};
 use std::sync::{
     Mutex, OnceLock, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 /// Sorted targets that one task works on: small enough to balance, large enough that the cells cut
@@ -23,6 +23,8 @@ pub struct CpuLane {
     chosen: bool,
     /// Works under way that leave a core to somebody else.
     beside: AtomicUsize,
+    /// Whether all work is done as if there were one.
+    stays: AtomicBool,
     level: SimdLevel,
     scratch: Mutex<Vec<Scratch>>,
     /// Arrays of channels between traversals.
@@ -45,6 +47,7 @@ impl CpuLane {
             smaller: OnceLock::new(),
             chosen: threads == 0,
             beside: AtomicUsize::new(0),
+            stays: AtomicBool::new(false),
             level: SimdLevel::detect(),
             scratch: Mutex::default(),
             channels: Mutex::default(),
@@ -103,12 +106,10 @@ impl CpuLane {
         }
     }
 
-    /// Runs `work` on the workers that work [`beside`](Self::beside) another was done by, which may still
-    /// be awake.
-    pub fn install_beside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let stage = tracing::Span::current();
-        let pool = self.smaller().unwrap_or(&self.pool);
-        pool.install(|| stage.in_scope(work))
+    /// From now on all work is done by the workers that work [`beside`](Self::beside) another is done by, or by
+    /// all again: changing over in the middle of a step wakes threads that sleep while others go to sleep.
+    pub fn stay_beside(&self, stay: bool) {
+        self.stays.store(stay, Ordering::Relaxed);
     }
 
     fn smaller(&self) -> Option<&rayon::ThreadPool> {
@@ -139,10 +140,8 @@ impl CpuLane {
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         // What begins on a worker is part of the stage that waits for it here.
         let stage = tracing::Span::current();
-        let smaller = match self.beside.load(Ordering::Relaxed) {
-            0 => None,
-            _ => self.smaller(),
-        };
+        let beside = self.stays.load(Ordering::Relaxed) || self.beside.load(Ordering::Relaxed) > 0;
+        let smaller = beside.then(|| self.smaller()).flatten();
         let pool = smaller.unwrap_or(&self.pool);
         pool.install(|| stage.in_scope(work))
     }

@@ -183,7 +183,7 @@ impl Engine {
             recovery_ms = step.clock.ms() - begin;
         } else {
             self.lane
-                .install_beside(|| lists.join(ours, taken, (theirs, done.pairs)))?;
+                .install(|| lists.join(ours, taken, (theirs, done.pairs)))?;
             *unmarked = true;
         }
         if !both.failed {

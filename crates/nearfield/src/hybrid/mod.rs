@@ -300,6 +300,9 @@ impl Engine {
             state.plan_for(of, &hybrid.settings, hybrid.traffic(work.kind), subdivision)?;
         }
         let planned = state.lanes();
+        // As long as both lanes work, positions are checked and copied by the same workers too.
+        self.lane
+            .stay_beside(planned == Lanes::Both && hybrid.emulated.is_none());
         match planned == Lanes::Cpu || self.on_device(hybrid, [work.targets, work.sources]) {
             true => Ok((planned, true)),
             false => Ok((Lanes::Cpu, false)),

@@ -195,7 +195,7 @@ impl Engine {
                 (None, Some(arrived)) => arrived[target],
                 (None, None) => of.blank(),
             };
-            self.lane.install_beside(|| {
+            self.lane.install(|| {
                 let places = values.par_iter_mut().zip(&mut taken[..]).enumerate();
                 let places = places.with_min_len(MIN_LEN);
                 places.for_each(|(target, (place, taken))| {

@@ -4,6 +4,7 @@
 //! the CPU lane, as are all that follow, and the report says why.
 
 mod lent;
+mod pieces;
 mod share;
 mod times;
 mod traverse;
@@ -16,7 +17,7 @@ use nearfield_gpu::{
     PairOfPoints, PairScratch, Way,
 };
 use nearfield_grid::{Bounds, Lattice, Positions};
-use rayon::prelude::*;
+use pieces::Pieces;
 pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
@@ -36,7 +37,7 @@ const MOST_CELLS: f64 = 20.0;
 /// Numbers that one thread copies at a time.
 const COPIED: usize = 1 << 15;
 /// Pieces in which positions go to the device…
-const PIECES: usize = 4;
+const PIECES: usize = 6;
 /// …unless they are shorter than this.
 const PIECE: usize = 1 << 18;
 
@@ -101,8 +102,8 @@ impl GpuSide {
         })
     }
 
-    /// Copies the checked positions of a set to the device: first into `copy`, piece by piece, and while
-    /// the next piece is copied there the last one is on its way. False when the GPU has failed.
+    /// Copies the checked positions of a set to the device, by way of `copy`: workers fill it piece by piece,
+    /// and a piece is sent off as soon as it is complete. False when the GPU has failed.
     fn place(&self, set: usize, cpu: &CpuLane, copy: &mut [f32], from: &[f32]) -> bool {
         let bytes = size_of_val(from);
         let placed = self.attempt(|state| {
@@ -112,25 +113,17 @@ impl GpuSide {
                 let sorted = false;
                 state.sets.push(Placed { points, sorted });
             }
-            let target = &mut state.sets[set];
+            let State { lane, sets, .. } = state;
+            let target = &mut sets[set];
             target.sorted = false;
-            state.lane.expect(&mut target.points, from.len() / 3)?;
-            let piece = from
-                .len()
-                .div_ceil(PIECES)
-                .max(PIECE)
-                .next_multiple_of(COPIED);
-            for (number, (to, from)) in copy.chunks_mut(piece).zip(from.chunks(piece)).enumerate() {
-                cpu.install(|| {
-                    let to = to.par_chunks_mut(COPIED);
-                    to.zip(from.par_chunks(COPIED))
-                        .for_each(|(to, from)| gpu::copy_for_gpu(to, from));
-                });
-                state
-                    .lane
-                    .receive(&mut target.points, number * piece, &to[..from.len()])?;
-            }
-            Ok(())
+            lane.expect(&mut target.points, from.len() / 3)?;
+            let piece = from.len().div_ceil(PIECES).max(PIECE);
+            let pieces = Pieces::new(from, copy, piece.next_multiple_of(COPIED));
+            let (sent, ()) = cpu.beside(
+                || pieces.for_each(|first, piece| lane.receive(&mut target.points, first, piece)),
+                || pieces.fill(),
+            );
+            sent
         });
         placed.is_some()
     }

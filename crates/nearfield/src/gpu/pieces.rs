@@ -1,0 +1,118 @@
+//! Copying numbers to where the GPU reads them, piece by piece, while complete pieces are sent off.
+
+use super::COPIED;
+use nearfield_gpu as gpu;
+use nearfield_grid::SharedMut;
+use rayon::prelude::*;
+use std::{
+    hint,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+/// Looks at a piece that is not complete before this thread lets others run.
+const LOOKS: usize = 1 << 12;
+
+/// Numbers that workers copy while another thread sends them off.
+pub(super) struct Pieces<'a> {
+    from: &'a [f32],
+    to: SharedMut<'a, f32>,
+    /// Numbers of a piece, a multiple of [`COPIED`].
+    size: usize,
+    /// The next stretch of [`COPIED`] numbers to be copied.
+    next: AtomicUsize,
+    /// Stretches of every piece that have been.
+    copied: Vec<AtomicUsize>,
+}
+
+impl<'a> Pieces<'a> {
+    /// `to` has room for `from`.
+    pub(super) fn new(from: &'a [f32], to: &'a mut [f32], size: usize) -> Self {
+        let size = size.max(COPIED).next_multiple_of(COPIED);
+        let pieces = from.len().div_ceil(size);
+        Self {
+            from,
+            to: SharedMut::new(&mut to[..from.len()]),
+            size,
+            next: AtomicUsize::new(0),
+            copied: (0..pieces).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// Copies everything, on the workers of the pool that this is called in; in order, so that the first
+    /// piece is complete early.
+    pub(super) fn fill(&self) {
+        let workers = (0..rayon::current_num_threads())
+            .into_par_iter()
+            .with_max_len(1);
+        workers.for_each(|_| {
+            loop {
+                let stretch = self.next.fetch_add(1, Ordering::Relaxed);
+                let begin = stretch * COPIED;
+                if begin >= self.from.len() {
+                    return;
+                }
+                let end = (begin + COPIED).min(self.from.len());
+                // SAFETY: everybody has stretches of their own, and nobody reads a piece before it is complete.
+                let to = unsafe { self.to.slice_mut(begin, end) };
+                gpu::copy_for_gpu(to, &self.from[begin..end]);
+                self.copied[begin / self.size].fetch_add(1, Ordering::Release);
+            }
+        });
+    }
+
+    /// Calls `send` with the place and the numbers of every piece in turn, as soon as it is complete. Once that
+    /// fails the others are not sent.
+    pub(super) fn for_each<E>(
+        &self,
+        mut send: impl FnMut(usize, &[f32]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (piece, copied) in self.copied.iter().enumerate() {
+            let first = piece * self.size;
+            let end = (first + self.size).min(self.from.len());
+            let mut looks = 0;
+            while copied.load(Ordering::Acquire) < (end - first).div_ceil(COPIED) {
+                hint::spin_loop();
+                looks += 1;
+                if looks % LOOKS == 0 {
+                    thread::yield_now();
+                }
+            }
+            // SAFETY: complete pieces are not written any more.
+            send(first, unsafe { self.to.slice_mut(first, end) })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_sent_once_and_in_order() {
+        for len in [0, 1, COPIED, 3 * COPIED + 17, 10 * COPIED] {
+            let from: Vec<f32> = (0..len).map(|k| k as f32).collect();
+            for size in [1, COPIED, 2 * COPIED + 1, 100 * COPIED] {
+                let mut to = vec![-1.0; len + 5];
+                let pieces = Pieces::new(&from, &mut to, size);
+                let mut sent = Vec::new();
+                std::thread::scope(|scope| {
+                    scope.spawn(|| pieces.fill());
+                    let send = |first: usize, numbers: &[f32]| {
+                        assert_eq!(first, sent.len());
+                        sent.extend_from_slice(numbers);
+                        Ok::<(), ()>(())
+                    };
+                    pieces.for_each(send).unwrap();
+                });
+                assert_eq!(sent, from, "{len} in pieces of {size}");
+                assert_eq!((&to[..len], &to[len..]), (&from[..], &[-1.0; 5][..]));
+            }
+        }
+        let mut to = [0.0; 3];
+        let pieces = Pieces::new(&[1.0, 2.0, 3.0], &mut to, 1);
+        pieces.fill();
+        assert_eq!(pieces.for_each(|_, _| Err("refused")), Err("refused"));
+    }
+}

@@ -16,7 +16,7 @@ use crate::{
 use nearfield_cpu::{JointLists, ListKind, PairOfSets};
 use nearfield_gpu::HostLists;
 use nearfield_sched::Lane;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 impl Engine {
     /// Writes all lists that are out of date; false when a single lane has to.
@@ -154,28 +154,26 @@ impl Engine {
             };
             Ok(self.lane.search_share(of, kind, room, ours)?)
         };
-        let done = Mutex::new(GpuDone::default());
+        let mut done = GpuDone::default();
         let both = match (&hybrid.emulated, gpu) {
             (Some(emulated), _) => {
                 let device = ListsOnEmulated::new((emulated, planned), work, kind, to);
                 let compute = |subregion, buffer| device.compute(subregion, buffer);
                 let download = |subregion, buffer| device.download(subregion, buffer);
                 let both = step.on_emulated((emulated, planned), compute, download, cpu)?;
-                *locked(&done) = device.done();
+                done = device.done();
                 both
             }
             (None, Some(gpu)) => {
                 let (part, began) = (gpu_part(planned, work), step.began());
                 let drive = || {
-                    let found = gpu.find_part(self, part, kind, to, began).ok_or(None)?;
-                    *locked(&done) = found;
+                    done = gpu.find_part(self, part, kind, to, began).ok_or(None)?;
                     Ok(())
                 };
                 on_both(&self.lane, drive, cpu)?
             }
             (None, None) => return Ok(false),
         };
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut recovery_ms = 0.0;
         if both.failed || !done.fitted {
             let begin = step.clock.ms();

@@ -25,7 +25,7 @@ use nearfield_sched::{Controller, Lane, Traffic};
 use std::{
     borrow::Cow,
     collections::{HashMap, hash_map::Entry},
-    sync::{Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Mutex, atomic::AtomicBool},
     time::Instant,
 };
 use tracing::field::Empty;
@@ -342,7 +342,7 @@ impl CpuShare {
             planning_ms,
             emulated: None,
         };
-        let done = Mutex::new(GpuDone::default());
+        let mut done = GpuDone::default();
         let both = {
             let of = PairOfSets {
                 share: Some(share(planned, (taken, spent), (OF_CPU, u8::MAX))),
@@ -356,14 +356,13 @@ impl CpuShare {
             let parts = &mut packing.parts;
             let drive = || {
                 let part = device.part((ours, parts), planned, (results, deliver), began);
-                *locked(&done) = part.map_err(Some)?;
+                done = part.map_err(Some)?;
                 Ok(())
             };
             on_both(lane, drive, cpu)?
         };
         found.take::<K>(&packets.targets, &values, |place| is_taken(&taken[place]));
         device.put(found, (results, deliver), packing)?;
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let seen = Seen {
             both: &both,
             spent,

@@ -15,10 +15,7 @@ use crate::{
 use nearfield_cpu::{CpuLane, PairOfSets};
 use nearfield_sched::Lane;
 use rayon::prelude::*;
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::{sync::Mutex, time::Instant};
 
 /// Results that one thread merges at a time.
 const MIN_LEN: usize = 1 << 13;
@@ -156,7 +153,7 @@ impl Engine {
             };
             of.evaluate(&self.lane, pair, values, false)
         };
-        let found = Mutex::new(None);
+        let mut found = None;
         let emulated;
         let cpu = || {
             let pair = self.sets_of_share((hybrid, sorted), planned, work)?;
@@ -174,14 +171,13 @@ impl Engine {
                 let (part, began) = (gpu_part(planned, work), step.began());
                 let drive = || {
                     let evaluated = of.part_on_gpu(self, gpu, part, began).map_err(Some)?;
-                    *locked(&found) = Some(evaluated.ok_or(None)?);
+                    found = Some(evaluated.ok_or(None)?);
                     Ok(())
                 };
                 (on_both(&self.lane, drive, cpu)?, None)
             }
             (None, None) => return Ok(false),
         };
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut recovery_ms = 0.0;
         if both.failed {
             let begin = step.clock.ms();

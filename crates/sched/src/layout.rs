@@ -461,14 +461,18 @@ impl Layout {
     }
 }
 
-/// Ranges of bricks whose borders lie as near as can be to equal shares of the work.
+/// Factor between the occupancies that are taken to be the usual one.
+const STEP: f64 = 1.25;
+
 /// What thresholds compare: the occupancy, or the highest one of the same tie.
 fn ranks(bricks: &Bricks, ties: Ties) -> Vec<u32> {
     let occupancies = bricks.as_slice().iter().map(|brick| brick.targets);
     if ties == Ties::Even {
         return occupancies.collect();
     }
-    let usual = usual(bricks);
+    // In steps: points that move change it a little from plan to plan, and thresholds should keep their
+    // meaning.
+    let usual = STEP.powf(usual(bricks).log(STEP).round());
     let (low, high) = (usual / 3.0, (usual * 1.5).min(f64::from(u32::MAX)));
     occupancies
         .map(
@@ -495,6 +499,7 @@ fn usual(bricks: &Bricks) -> f64 {
     middle.map_or(1.0, |load| f64::from(load.0.max(1)))
 }
 
+/// Ranges of bricks whose borders lie as near as can be to equal shares of the work.
 fn equal_work(bricks: &Bricks, count: usize) -> Vec<Range<usize>> {
     let all = bricks.as_slice();
     let total = u128::from(bricks.work());

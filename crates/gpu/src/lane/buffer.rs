@@ -103,13 +103,7 @@ impl<T: DeviceRepr> Buffer<T> {
     /// Copies `values` to the front, making room for them.
     pub(crate) fn upload(&mut self, stream: &Arc<CudaStream>, values: &[T]) -> Result<(), Error> {
         self.reserve(stream, values.len())?;
-        let what = self.what;
-        let Some(slice) = self.slice.as_mut().filter(|_| !values.is_empty()) else {
-            return Ok(());
-        };
-        stream
-            .memcpy_htod(values, slice)
-            .map_err(|error| Error::driver(format!("uploading {what}"), error))
+        self.upload_at(stream, 0, values)
     }
 
     /// Copies `values` to where there is room for them, from element `first` on.

@@ -144,14 +144,8 @@ impl GpuLane {
         points: &mut DevicePoints,
         positions: &[[f32; 3]],
     ) -> Result<Measured, Error> {
-        let count = countable(positions.len())?;
-        points
-            .positions
-            .upload(&self.stream, positions.as_flattened())?;
-        points.status.reserve(&self.stream, 1)?;
-        points.tiles.reserve(&self.stream, 1)?;
-        points.count = count;
-        points.cells = 0;
+        self.expect(points, positions.len())?;
+        self.receive(points, 0, positions.as_flattened())?;
         self.measure(points)
     }
 

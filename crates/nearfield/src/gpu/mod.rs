@@ -17,7 +17,7 @@ use nearfield_gpu::{
     PairOfPoints, PairScratch, Way,
 };
 use nearfield_grid::{Bounds, Lattice, Positions};
-use pieces::Pieces;
+use pieces::{PIECE, PIECES, Pieces};
 pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
@@ -36,10 +36,6 @@ const MOST_CELLS: f64 = 20.0;
 
 /// Numbers that one thread copies at a time.
 const COPIED: usize = 1 << 15;
-/// Pieces in which positions go to the device…
-const PIECES: usize = 6;
-/// …unless they are shorter than this.
-const PIECE: usize = 1 << 18;
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
@@ -117,8 +113,7 @@ impl GpuSide {
             let target = &mut sets[set];
             target.sorted = false;
             lane.expect(&mut target.points, from.len() / 3)?;
-            let piece = from.len().div_ceil(PIECES).max(PIECE);
-            let pieces = Pieces::new(from, copy, piece.next_multiple_of(COPIED));
+            let pieces = Pieces::new(from, copy, from.len().div_ceil(PIECES).max(PIECE));
             let (sent, ()) = cpu.beside(
                 || pieces.for_each(|first, piece| lane.receive(&mut target.points, first, piece)),
                 || pieces.fill(),

@@ -10,6 +10,11 @@ use std::{
     thread,
 };
 
+/// Pieces in which positions go to the device…
+pub(super) const PIECES: usize = 6;
+/// …unless they are shorter than so many numbers.
+pub(super) const PIECE: usize = 1 << 18;
+
 /// Looks at a piece that is not complete before this thread lets others run.
 const LOOKS: usize = 1 << 12;
 
@@ -26,7 +31,7 @@ pub(super) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// `to` has room for `from`.
+    /// Pieces of `size` numbers, rounded up to whole stretches; `to` has room for `from`.
     pub(super) fn new(from: &'a [f32], to: &'a mut [f32], size: usize) -> Self {
         let size = size.max(COPIED).next_multiple_of(COPIED);
         let pieces = from.len().div_ceil(size);

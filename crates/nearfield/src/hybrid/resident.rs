@@ -35,9 +35,9 @@ use tracing::field::Empty;
 ///
 /// Everything stays on the GPU. What crosses the bus is a packet: the points of the CPU lane's bricks
 /// and those within reach of them, with their channels, and the results of its targets on the way back,
-/// for every traversal anew. (When a plan is made, seldom, all positions are looked at once; and where there is a periodic axis
-/// or the CPU lane has most of the work, the packet holds all points.) Keep one helper for one engine:
-/// it remembers what steps took.
+/// for every traversal anew. (When a plan is made, seldom, all positions are looked at once; and where
+/// there is a periodic axis or the CPU lane has most of the work, the packet holds all points.) Keep
+/// one helper for one engine: it remembers what steps took.
 #[derive(Debug)]
 pub struct CpuShare {
     lane: CpuLane,

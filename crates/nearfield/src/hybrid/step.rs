@@ -32,8 +32,9 @@ impl Step<'_> {
         self.clock.begin + Duration::from_secs_f64(self.planning_ms / 1e3)
     }
 
-    /// The part of an emulated device, which its crew takes through its stages: `compute` and `download` are given a subregion and a buffer. A step
-    /// that fails on the virtual clock fails in the middle of its subregions.
+    /// The part of an emulated device, which its crew takes through its stages: `compute` and
+    /// `download` are given a subregion and a buffer. A step that fails on the virtual clock fails in
+    /// the middle of its subregions.
     pub(super) fn on_emulated(
         &self,
         (device, planned): (&EmulatedDevice, &Planned),

@@ -2,7 +2,8 @@
 //!
 //! The other lane writes from the front of the storage on, start and count of its lists where they
 //! stay. This lane writes behind, with starts and counts aside, because the other lane may copy whole
-//! arrays over them; they are put in their places when both have ended.
+//! arrays over them; they are put in their places once it has, which may be long before its entries are
+//! there, or when both have ended.
 
 use crate::{
     Error, NeighborLists,
@@ -10,7 +11,7 @@ use crate::{
     storage::Lender,
 };
 use rayon::prelude::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Targets that one thread looks at together when lists are joined.
 const MIN_LEN: usize = 1 << 12;
@@ -23,6 +24,8 @@ pub struct ShareOfLists {
     /// Entries of the room that were claimed.
     used: u64,
     overflow: Vec<Block>,
+    /// Entries of the lists that were put in their places, once they are.
+    put: Option<u64>,
 }
 
 /// Where both lanes write.
@@ -47,6 +50,7 @@ impl ShareOfLists {
         streams: usize,
         write: impl FnOnce(&ListWriter<'_>),
     ) -> Result<(), Error> {
+        self.put = None;
         self.start.resize(targets, 0);
         self.count.resize(targets, 0);
         let written = written((&mut self.start, &mut self.count), room, streams, write);
@@ -54,6 +58,40 @@ impl ShareOfLists {
         written
             .failed
             .map_or(Ok(()), |entries| Err(out_of_memory(entries)))
+    }
+
+    /// Puts starts and lengths of the lists of targets that were `taken` in their places, behind the room
+    /// of `theirs` entries, once all those of the other lane are there. No target is taken any more then.
+    ///
+    /// Lists that did not find room where they should are left to [`NeighborLists::join`], and so are all
+    /// others then.
+    pub fn put(&mut self, places: (&mut [u64], &mut [u32]), taken: &[AtomicBool], theirs: usize) {
+        if self.overflow.is_empty() {
+            self.put = Some(self.put_in(places, taken, |start| theirs as u64 + start));
+        }
+    }
+
+    /// The same by what `place` makes of starts; returns how many entries these lists have together.
+    fn put_in(
+        &self,
+        (start, count): (&mut [u64], &mut [u32]),
+        taken: &[AtomicBool],
+        place: impl Fn(u64) -> u64 + Sync,
+    ) -> u64 {
+        // In the caller's order, as everything here lies.
+        let found = self.start.par_iter().zip(&self.count);
+        (found.zip(start.par_iter_mut().zip(count)).zip(taken))
+            .with_min_len(MIN_LEN)
+            .map(|(((&my_start, &my_count), (start, count)), taken)| {
+                if !taken.load(Ordering::Relaxed) {
+                    return 0;
+                }
+                taken.store(false, Ordering::Relaxed);
+                *start = place(my_start);
+                *count = my_count;
+                u64::from(my_count)
+            })
+            .sum()
     }
 }
 
@@ -80,9 +118,9 @@ impl NeighborLists {
         })
     }
 
-    /// Puts both lanes' lists together: those of `ours` for the targets that were `taken`, all others
-    /// as the other lane has left them in the first `theirs` entries, of which it wrote `written`. No
-    /// target is taken any more then.
+    /// Puts both lanes' lists together: those of `ours` for the targets that were `taken`, unless they
+    /// have been [put in their places](ShareOfLists::put) before, all others as the other lane has left
+    /// them in the first `theirs` entries, of which it wrote `written`. No target is taken any more then.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] when lists that did not fit into the room find none; there are no lists
@@ -90,32 +128,26 @@ impl NeighborLists {
     pub fn join(
         &mut self,
         ours: &mut ShareOfLists,
-        taken: &mut [AtomicBool],
+        taken: &[AtomicBool],
         (theirs, written): (usize, u64),
     ) -> Result<(), Error> {
-        let theirs = theirs as u64;
-        let overflow = std::mem::take(&mut ours.overflow);
-        let moved = match overflow.is_empty() {
-            true => None,
-            false => Some(self.take_in(theirs + ours.used, overflow)?),
-        };
-        // In the caller's order, as everything here lies.
-        let found = ours.start.par_iter().zip(&ours.count);
-        let places = (&mut *self.start).into_par_iter().zip(&mut *self.count);
-        let own: u64 = (found.zip(places).zip(taken).with_min_len(MIN_LEN))
-            .map(|(((&my_start, &my_count), (start, count)), taken)| {
-                if !std::mem::take(taken.get_mut()) {
-                    return 0;
-                }
-                // Starts in overflow blocks are resolved to places in the whole storage.
-                *start = match &moved {
-                    Some(moved) if moved.is_block(my_start) => moved.resolve(my_start),
-                    _ => theirs + my_start,
+        let own = match ours.put.take() {
+            Some(own) => own,
+            None => {
+                let theirs = theirs as u64;
+                let overflow = std::mem::take(&mut ours.overflow);
+                let moved = match overflow.is_empty() {
+                    true => None,
+                    false => Some(self.take_in(theirs + ours.used, overflow)?),
                 };
-                *count = my_count;
-                u64::from(my_count)
-            })
-            .sum();
+                let places = (&mut *self.start, &mut *self.count);
+                // Starts in overflow blocks are resolved to places in the whole storage.
+                ours.put_in(places, taken, |start| match &moved {
+                    Some(moved) if moved.is_block(start) => moved.resolve(start),
+                    _ => theirs + start,
+                })
+            }
+        };
         self.pairs = written + own;
         Ok(())
     }

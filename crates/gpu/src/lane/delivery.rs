@@ -89,35 +89,39 @@ impl GpuLane {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
     ) -> Result<(), Error> {
-        self.deliver_since(of, kind, strategy, lists, to, None)
+        self.deliver_since(of, kind, strategy, lists, to, (None, |_, _| ()))
             .map(|_| ())
     }
 
     /// As [`deliver_lists`](Self::deliver_lists), for the lists of a share; says when what was done.
-    /// Starts and lengths of other lists are overwritten too.
+    /// Starts and lengths of other lists become 0. When all of both have arrived, before the entries,
+    /// `placed` gets them.
     ///
     /// # Errors
     /// As there.
-    pub fn deliver_share(
+    pub fn deliver_share<'a>(
         &self,
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
         lists: &mut DeviceLists,
-        to: HostLists<'_>,
-        begin: &CudaEvent,
+        to: HostLists<'a>,
+        (begin, placed): (&CudaEvent, impl FnOnce(&'a mut [u64], &'a mut [u32])),
     ) -> Result<Vec<Delivered>, Error> {
-        self.deliver_since(of, kind, strategy, lists, to, Some(begin))
+        self.deliver_since(of, kind, strategy, lists, to, (Some(begin), placed))
     }
 
-    fn deliver_since(
+    fn deliver_since<'a>(
         &self,
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
         lists: &mut DeviceLists,
-        to: HostLists<'_>,
-        begin: Option<&CudaEvent>,
+        to: HostLists<'a>,
+        (begin, placed): (
+            Option<&CudaEvent>,
+            impl FnOnce(&'a mut [u64], &'a mut [u32]),
+        ),
     ) -> Result<Vec<Delivered>, Error> {
         let targets = of.targets.len();
         for (what, found, expected) in [
@@ -135,6 +139,7 @@ impl GpuLane {
         if of.is_empty() {
             to.start.fill(0);
             to.count.fill(0);
+            placed(to.start, to.count);
             return Ok(Vec::new());
         }
         let copies = match &lists.copies {
@@ -145,10 +150,27 @@ impl GpuLane {
                 lists.copies.insert(stream).clone()
             }
         };
-        let delivered = self.deliver(of, kind, strategy, lists, to, (&copies, begin));
+        let HostLists {
+            start,
+            count,
+            entries,
+        } = to;
+        let to = HostLists {
+            start: &mut *start,
+            count: &mut *count,
+            entries,
+        };
+        let under_way = self.deliver(of, kind, strategy, lists, to, (&copies, begin));
+        let arrived = under_way.and_then(|(places, stages)| {
+            places.synchronize().map_err(failed)?;
+            Ok(stages)
+        });
+        if arrived.is_ok() {
+            placed(start, count);
+        }
         // Whatever happened, nothing may be written to the host's memory after this.
         let waited = copies.synchronize().map_err(failed);
-        let stages = delivered?;
+        let stages = arrived?;
         waited?;
         let Some(begin) = begin else {
             return Ok(Vec::new());
@@ -163,6 +185,7 @@ impl GpuLane {
         Ok(times)
     }
 
+    /// Asks for everything; says when all starts and lengths have arrived, and when what else.
     fn deliver(
         &self,
         of: PairOfPoints<'_>,
@@ -171,7 +194,7 @@ impl GpuLane {
         lists: &mut DeviceLists,
         to: HostLists<'_>,
         (copies, begin): (&Arc<CudaStream>, Option<&CudaEvent>),
-    ) -> Result<Vec<Stage>, Error> {
+    ) -> Result<(CudaEvent, Vec<Stage>), Error> {
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
         }
@@ -190,13 +213,15 @@ impl GpuLane {
             self.wait()?;
             lists.list_starts.copy_to(copies, 0, to.start)?;
             lists.list_counts.copy_to(copies, 0, to.count)?;
+            let placed = copies.record_event(None).map_err(failed)?;
             lists.entries.copy_to(copies, 0, to.entries)?;
-            return Ok(vec![Stage {
+            let stage = Stage {
                 slots: 0..of.searching(),
                 compute: [before, written],
                 copied: (copies.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)))
                     .map_err(failed)?,
-            }]);
+            };
+            return Ok((placed, vec![stage]));
         };
         let parts = self.divided(of, to.entries.len() as u64, lists)?;
         let room = lists.entries.capacity() / 2;
@@ -209,6 +234,7 @@ impl GpuLane {
         copies.join(&self.stream).map_err(failed)?;
         lists.list_starts.copy_to(copies, 0, to.start)?;
         lists.list_counts.copy_to(copies, 0, to.count)?;
+        let placed = copies.record_event(None).map_err(failed)?;
         let walk = of.walk();
         let mark = |stream: &CudaStream| match begin {
             Some(_) => stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)),
@@ -253,7 +279,7 @@ impl GpuLane {
         }
         // What the lane does next may use the same buffers.
         self.stream.join(copies).map_err(failed)?;
-        Ok(stages)
+        Ok((placed, stages))
     }
 
     /// Divides the lists into parts, two of which find room on the device.

@@ -147,13 +147,14 @@ impl State {
 }
 
 impl GpuSide {
-    /// Writes the lists of a part; None when the GPU has failed.
-    pub(crate) fn find_part(
+    /// Writes the lists of a part; `placed` gets all starts and lengths as soon as they are there. None when
+    /// the GPU has failed.
+    pub(crate) fn find_part<'a>(
         &self,
         engine: &Engine,
         part: GpuPart<'_>,
         kind: ListKind,
-        to: HostLists<'_>,
+        (to, placed): (HostLists<'a>, impl FnOnce(&'a mut [u64], &'a mut [u32])),
         began: Instant,
     ) -> Option<GpuDone> {
         self.attempt(|state| {
@@ -185,7 +186,7 @@ impl GpuSide {
                     entries,
                 };
                 let delivered =
-                    lane.deliver_share(pair, kind, strategy, &mut storage, to, &begin)?;
+                    lane.deliver_share(pair, kind, strategy, &mut storage, to, (&begin, placed))?;
                 done.pieces = delivered
                     .iter()
                     .map(|part| Piece {

@@ -144,19 +144,27 @@ impl Engine {
             count,
             entries,
         };
+        let (taken, kind) = (&**taken, self.settings.lists);
         let cpu_share = share(planned, (taken, spent), (OF_CPU, u8::MAX));
-        let kind = self.settings.lists;
+        // A GPU copies starts and lengths of all lists before their entries, over everything.
+        let (hand_over, places) = crossbeam_channel::bounded(1);
         let cpu = || {
             let of = self.sets_of_share((hybrid, &mut *sorted), planned, work)?;
             let of = PairOfSets {
                 share: Some(cpu_share),
                 ..of
             };
-            Ok(self.lane.search_share(of, kind, room, ours)?)
+            self.lane.search_share(of, kind, room, ours)?;
+            // Nobody hands them over where the device has failed, or keeps them to the end.
+            if let Ok(places) = places.recv() {
+                ours.put(places, taken, theirs);
+            }
+            Ok(())
         };
         let mut done = GpuDone::default();
         let both = match (&hybrid.emulated, gpu) {
             (Some(emulated), _) => {
+                drop(hand_over);
                 let device = ListsOnEmulated::new((emulated, planned), work, kind, to);
                 let compute = |subregion, buffer| device.compute(subregion, buffer);
                 let download = |subregion, buffer| device.download(subregion, buffer);
@@ -167,13 +175,20 @@ impl Engine {
             (None, Some(gpu)) => {
                 let (part, began) = (gpu_part(planned, work), step.began());
                 let drive = || {
-                    done = gpu.find_part(self, part, kind, to, began).ok_or(None)?;
+                    // Dropped at the latest when the GPU has done its part.
+                    let placed = move |start, count| {
+                        // Unless the CPU lane has given up.
+                        let _ = hand_over.send((start, count));
+                    };
+                    let found = gpu.find_part(self, part, kind, (to, placed), began);
+                    done = found.ok_or(None)?;
                     Ok(())
                 };
                 on_both(&self.lane, drive, cpu)?
             }
             (None, None) => return Ok(false),
         };
+        drop(places);
         let mut recovery_ms = 0.0;
         if both.failed || !done.fitted {
             let begin = step.clock.ms();

@@ -360,6 +360,39 @@ impl Layout {
         f64::from(next - 1) + (bricks - first) as f64 / (past - first) as f64
     }
 
+    /// The CPU lane's share of the work at threshold `theta`, 0 to 1.
+    pub fn share_at(&self, theta: f64) -> f64 {
+        let subregions = 0..self.subregions.len();
+        let below = |subregion| self.work_below(subregion, self.below(subregion, theta));
+        let below: u64 = subregions.map(below).sum();
+        below as f64 / (self.before[self.ladder.len()].0 as f64).max(1.0)
+    }
+
+    /// The threshold at which the CPU lane's share of the work is nearest to `share`: everything or
+    /// nothing only where that is asked for.
+    pub fn theta_at(&self, share: f64) -> f64 {
+        let (mut low, mut high) = (0.0, self.highest());
+        if share <= 0.0 || share >= 1.0 {
+            return if share <= 0.0 { low } else { high };
+        }
+        // Bricks of a share next to an extreme may be few.
+        for _ in 0..64 {
+            let middle = (low + high) / 2.0;
+            match self.share_at(middle) < share {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        let off = |theta: f64| (self.share_at(theta) - share).abs();
+        let ends = |theta: f64| [0.0, 1.0].contains(&self.share_at(theta));
+        match (ends(low), ends(high)) {
+            (true, false) => high,
+            (false, true) => low,
+            _ if off(low) < off(high) => low,
+            _ => high,
+        }
+    }
+
     /// `count` + 1 thresholds whose shares of the work on the CPU lane rise evenly from 0 to 1.
     pub fn thetas(&self, count: usize) -> Vec<f64> {
         let mut ranked: Vec<(f64, u64)> = (0..self.ladder.len())

@@ -300,18 +300,21 @@ impl WorkState {
         let points = [of.targets.points().len(), of.sources.points().len()];
         let lattice = of.targets.lattice();
         let (layout, edge) = layout(of, settings, traffic).map_err(Error::Schedule)?;
-        let subregions = layout.subregions().len();
         if settings.deterministic && !matches!(settings.policy, Policy::Fixed { .. }) {
             let theta = usual_theta(&layout).map_err(Error::Schedule)?;
             self.controller = Controller::new(Policy::Fixed { theta }).map_err(Error::Schedule)?;
             self.decision = None;
         }
         let decision = match self.decision.take() {
-            Some(decision) if decision.cuts.len() == subregions => Decision {
-                cuts: self.controller.on_layout(&layout, &decision.cuts),
-                ..decision
-            },
-            _ => self.controller.start(&layout),
+            Some(decision) => {
+                let before = self.planned.as_ref().map(|planned| &planned.layout);
+                let before = (before, &decision.cuts[..]);
+                Decision {
+                    cuts: self.controller.on_layout(&layout, before),
+                    ..decision
+                }
+            }
+            None => self.controller.start(&layout),
         };
         (self.points, self.age, self.calm) = (points, 0, Calm::default());
         let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;

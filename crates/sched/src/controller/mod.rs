@@ -122,13 +122,24 @@ impl Controller {
         self.guarded(layout, decision)
     }
 
-    /// The thresholds that hold, for a new layout: `cuts` are those on the one before.
-    pub fn on_layout(&self, layout: &Layout, cuts: &[Cut]) -> Vec<Cut> {
-        let cuts = match &self.state {
+    /// What holds, for a new layout: `cuts` are those on the one before, where that is still known. The CPU
+    /// lane keeps its share of the work, except with a fixed threshold.
+    pub fn on_layout(
+        &mut self,
+        layout: &Layout,
+        (before, cuts): (Option<&Layout>, &[Cut]),
+    ) -> Vec<Cut> {
+        let cuts = match &mut self.state {
             State::Fixed(theta) => layout.cuts(*theta),
             State::Fraction(fraction) => fraction.start(layout).0,
-            State::Model(model) => model.cuts(layout),
-            State::Band(_) => carried(layout, cuts),
+            State::Model(model) => {
+                model.move_to(layout);
+                model.cuts(layout)
+            }
+            State::Band(_) => match before {
+                Some(before) => carried_over(layout, before, cuts),
+                None => carried(layout, cuts),
+            },
         };
         let decision = Decision::new(cuts, Action::Keep, String::new());
         self.guarded(layout, decision).cuts
@@ -224,6 +235,29 @@ impl Controller {
         }
         decision
     }
+}
+
+/// Cuts that give the CPU lane the share of every subregion that it had of the one in its place before.
+fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
+    let count = layout.subregions().len();
+    let old = before.subregions().len().min(cuts.len());
+    if old == 0 {
+        return carried(layout, cuts);
+    }
+    (0..count)
+        .map(|subregion| {
+            let place = (subregion * old / count).min(old - 1);
+            let had = before.work_below(place, before.bricks_of(place, cuts[place]));
+            let wanted = had as f64 / before.work(place).max(1) as f64;
+            let wanted = wanted * layout.work(subregion) as f64;
+            let below = |bricks: usize| layout.work_below(subregion, bricks) as f64;
+            let mut bricks = 0;
+            while bricks < layout.ladder(subregion).len() && below(bricks + 1) <= wanted {
+                bricks += 1;
+            }
+            layout.cut_at(subregion, bricks)
+        })
+        .collect()
 }
 
 /// The last cuts, for as many subregions as there are now.

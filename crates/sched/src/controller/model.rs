@@ -47,6 +47,8 @@ pub(super) struct Model {
     knowledge: Knowledge,
     /// The threshold; `None` until both lanes have been seen.
     theta: Option<f64>,
+    /// The CPU lane's share of the work at that.
+    share: f64,
     /// Steps since the last move or step aside.
     calm: u64,
     /// Steps since the last step aside of each kind.
@@ -71,6 +73,13 @@ impl Model {
             Some(theta) => layout.cuts(theta),
             None => first_cuts(layout),
         }
+    }
+
+    /// The same share of the work on another layout: its bricks may hold other numbers of points, so that the
+    /// old threshold would mean something else.
+    pub(super) fn move_to(&mut self, layout: &Layout) {
+        self.aside = None;
+        self.theta = self.theta.map(|_| layout.theta_at(self.share));
     }
 
     pub(super) fn next(
@@ -126,6 +135,7 @@ impl Model {
         }
         if let Some(instead) = worth {
             self.theta = Some(theta);
+            self.share = layout.share_at(theta);
             self.calm = 0;
             let reason = format!(
                 "theta {theta:.3}: predicted CPU {:.3} ms, GPU {:.3} ms, in all {:.3}{instead}; \

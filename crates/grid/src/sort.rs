@@ -128,7 +128,7 @@ pub(crate) enum Order {
 }
 
 /// Points looked at to tell the order.
-const SAMPLE: usize = 1 << 10;
+const SAMPLE: usize = 1 << 8;
 
 impl Order {
     /// The order of `len` points by a sample of them: `key` gives the cell number, below `cells`.

@@ -10,7 +10,8 @@
 //!
 //! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes). `--from lanes.json` draws
 //! such results again. `--by-turns` times either lane alone and both together instead, step by step in
-//! turns and `--resident` points and sums that stay on the GPU, by the
+//! turns (a second engine on the GPU alone shows how far the same thing differs from itself; `--steps`
+//! tells of every step of both) and `--resident` points and sums that stay on the GPU, by the
 //! GPU alone and with the CPU lane's help.
 
 use nearfield::{
@@ -31,6 +32,10 @@ struct Options {
     quick: bool,
     resident: bool,
     by_turns: bool,
+    /// Tells of every step by turns.
+    steps: bool,
+    /// Only clouds with this in their names.
+    cloud: String,
     /// Results to be drawn again instead of timing anything.
     from: Option<PathBuf>,
     output: PathBuf,
@@ -42,6 +47,8 @@ fn options() -> Result<Options, String> {
         quick: false,
         resident: false,
         by_turns: false,
+        steps: false,
+        cloud: String::new(),
         from: None,
         output: "lanes".into(),
         points: 1_000_000,
@@ -55,6 +62,8 @@ fn options() -> Result<Options, String> {
             "--quick" => (found.quick, found.points) = (true, 20_000),
             "--resident" => found.resident = true,
             "--by-turns" => found.by_turns = true,
+            "--steps" => found.steps = true,
+            "--cloud" => found.cloud = value()?,
             "--from" => found.from = Some(value()?.into()),
             "--output" => found.output = value()?.into(),
             "--points" => {
@@ -62,8 +71,8 @@ fn options() -> Result<Options, String> {
             }
             _ => {
                 return Err(format!(
-                    "unknown flag {flag}: there are --quick, --resident, --by-turns, --output, \
-                     --points and --from"
+                    "unknown flag {flag}: there are --quick, --resident, --by-turns, --steps, --cloud, \
+                     --output, --points and --from"
                 ));
             }
         }
@@ -107,6 +116,7 @@ fn scenes(options: &Options) -> Vec<Scene> {
         });
     }
     scenes.push(dam_break(options.points));
+    scenes.retain(|scene| scene.name.contains(&options.cloud));
     scenes
 }
 
@@ -396,15 +406,25 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             if crowded {
                 continue;
             }
-            let ways = [
+            let mut ways = vec![
+                way("both", Device::Hybrid(0), strategy),
                 way("CPU", Device::Cpu, strategy),
                 way("GPU", Device::Gpu(0), strategy),
-                way("both", Device::Hybrid(0), strategy),
             ];
+            if strategy == Strategy::Flat {
+                // Differs from itself by what no difference between ways says anything about.
+                ways.push(way("GPU again", Device::Gpu(0), strategy));
+            }
             let made = ways.iter().map(|&way| Subject::new(&scene, work, way));
             let mut subjects = made.collect::<Result<Vec<_>, _>>()?;
             let mut times = vec![Vec::new(); ways.len()];
-            let (before, timed) = if options.quick { (12, 5) } else { (45, 25) };
+            // Short steps scatter more.
+            let (before, timed) = match (options.quick, work) {
+                (true, _) => (12, 5),
+                (false, Work::Lists) => (45, 51),
+                (false, _) if strategy == Strategy::Flat => (45, 101),
+                (false, _) => (45, 25),
+            };
             // A lane alone needs a few steps to have its memory; both need many to settle.
             let alone_from = before - 6;
             for number in 0..before + timed {
@@ -419,27 +439,38 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
                     let way = (turn + number / 2) % count;
                     let settling = ways[way].name == "both";
                     // What is out of the question need not be timed again and again.
-                    let slow =
-                        times[way].len() > 1 && times[way].iter().all(|&ms| ms > 4.0 * SLOW_MS);
+                    let slow = times[way].len() > 10
+                        && times.iter().any(|other| {
+                            let far = 2.0 * median(other.clone());
+                            other.len() > 10 && median(times[way].clone()) > far
+                        })
+                        || times[way].len() > 1 && times[way].iter().all(|&ms| ms > 4.0 * SLOW_MS);
                     if !settling && (number < alone_from || slow) {
                         // All have the same points at the same time.
                         subjects[way].drift();
                         continue;
                     }
                     let took = subjects[way].step()?;
+                    if settling && options.steps {
+                        let report = subjects[way].engine.report();
+                        for work in &report.works {
+                            let share = 100.0 * work.share;
+                            println!("  {number}: {took:.3} ms, {share:.2} %: {}", work.reason);
+                        }
+                    }
                     if number >= before {
                         times[way].push(took);
                     }
                 }
             }
             let medians: Vec<f64> = times.into_iter().map(median).collect();
-            let (together, alone) = (medians[ways.len() - 1], &medians[..ways.len() - 1]);
+            let (together, alone) = (medians[0], &medians[1..3]);
             let better = alone.iter().copied().fold(f64::INFINITY, f64::min);
             let names = ways.iter().zip(&medians);
             let each: Vec<_> = names
                 .map(|(way, ms)| format!("{} {ms:.2}", way.name))
                 .collect();
-            let report = subjects[ways.len() - 1].engine.report();
+            let report = subjects[0].engine.report();
             let share = report.works.first().map_or(0.0, |work| 100.0 * work.share);
             println!(
                 "{} ({}), {}, {strategy}: {} ms, {:.3} times as fast as the better lane, \

@@ -399,6 +399,15 @@ fill_values(float* out, u64 count, float value) {
     if (i < count) out[i] = value;
 }
 
+// Numbers of points, `width` each, to where every point has `stride`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+interleave(const float* __restrict__ in, u32 width, u32 stride, u64 numbers, float* __restrict__ out) {
+    const u64 i = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= numbers) return;
+    const u64 point = i / width;
+    out[point * stride + (i - point * width)] = in[i];
+}
+
 // Values of the caller, `channels` a point, into sorted order.
 extern "C" __global__ void __launch_bounds__(THREADS)
 values_in_order(const float4* __restrict__ at, const u32* __restrict__ in, u32 channels, u32 count,

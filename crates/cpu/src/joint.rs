@@ -71,6 +71,11 @@ impl ShareOfLists {
         }
     }
 
+    /// Whether that has been done since lists were written last.
+    pub fn is_put(&self) -> bool {
+        self.put.is_some()
+    }
+
     /// The same by what `place` makes of starts; returns how many entries these lists have together.
     fn put_in(
         &self,

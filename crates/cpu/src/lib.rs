@@ -72,7 +72,7 @@ pub use coordinate::Coordinate;
 pub use error::Error;
 pub use geometry::{NeighborPair, PairGeometry};
 pub use joint::{JointLists, ShareOfLists};
-pub use lists::{ListOrder, NeighborLists};
+pub use lists::{Checked, Inside, ListOrder, NeighborLists};
 pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuLane;
 pub use radii::{RadiusRule, SetRadii, SortedRadii};

@@ -178,7 +178,8 @@ impl NeighborLists {
 
     /// Takes lists that another lane has found, into memory that it lends: `fill` writes start and
     /// count of the list of every target, in the caller's order, and all entries, of which there
-    /// are `pairs`.
+    /// are `pairs`. Starts and counts that are there before the entries it may have
+    /// [checked](Inside::check) meanwhile.
     ///
     /// # Errors
     /// What `lender` and `fill` say; the lists are then empty.
@@ -187,27 +188,26 @@ impl NeighborLists {
         targets: usize,
         pairs: u64,
         lender: &L,
-        fill: impl FnOnce(&mut [u64], &mut [u32], &mut [u32]) -> Result<(), L::Error>,
+        fill: impl FnOnce(
+            &mut [u64],
+            &mut [u32],
+            &mut [u32],
+            Inside,
+        ) -> Result<Option<Checked>, L::Error>,
     ) -> Result<(), L::Error> {
         self.forget();
         self.borrow(targets, pairs as usize, lender)?;
         let entries = &mut self.indices[..pairs as usize];
-        if let Err(error) = fill(&mut self.start, &mut self.count, entries) {
-            self.forget();
-            return Err(error);
-        }
-        let inside = |(&start, &count): (&u64, &u32)| {
-            start
-                .checked_add(u64::from(count))
-                .is_some_and(|end| end <= pairs)
+        let inside = match fill(&mut self.start, &mut self.count, entries, Inside { pairs }) {
+            Ok(checked) => {
+                checked.unwrap_or_else(|| Inside { pairs }.check(&self.start, &self.count))
+            }
+            Err(error) => {
+                self.forget();
+                return Err(error);
+            }
         };
-        assert!(
-            (&*self.start, &*self.count)
-                .into_par_iter()
-                .with_min_len(1 << 14)
-                .all(inside),
-            "a list lies outside the entries"
-        );
+        assert!(inside.0, "a list lies outside the entries");
         self.pairs = pairs;
         Ok(())
     }
@@ -328,6 +328,29 @@ impl NeighborLists {
         self.start.clear();
         self.count.clear();
         self.pairs = 0;
+    }
+}
+
+/// The entries that lists of another lane have to lie in.
+#[derive(Debug)]
+pub struct Inside {
+    pairs: u64,
+}
+
+/// Whether lists lie where they should, starts and counts of which are not written any more.
+#[derive(Debug)]
+pub struct Checked(bool);
+
+impl Inside {
+    /// Looks at all starts and counts, by the workers of the pool that this is called in.
+    pub fn check(self, start: &[u64], count: &[u32]) -> Checked {
+        let inside = |(&start, &count): (&u64, &u32)| {
+            start
+                .checked_add(u64::from(count))
+                .is_some_and(|end| end <= self.pairs)
+        };
+        let all = (start, count).into_par_iter().with_min_len(1 << 14);
+        Checked(all.all(inside))
     }
 }
 

@@ -46,7 +46,8 @@ pub use lane::{
     AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
     DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer, HostLists, ListKind, MOST_PARTS,
     Measured, PacketScratch, PairFields, PairOfPoints, PairProgram, PairScratch,
-    ParseStrategyError, RowWay, Settled, Strategy, copy_for_gpu,
+    ParseStrategyError, RowWay, Settled, StagedField, StagedFields, StagedSides, Strategy,
+    copy_for_gpu,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};

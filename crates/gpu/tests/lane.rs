@@ -417,8 +417,11 @@ fn lists_delivered_in_parts_are_those_written_at_once() {
                     count: &mut found.1,
                     entries: &mut found.2,
                 };
-                lane.deliver_lists(of, kind, strategy, &mut parts, to)
+                let mut placed = 0;
+                let whole = |start: &mut [u64], _: &mut [u32]| placed = start.len();
+                lane.deliver_lists(of, kind, strategy, &mut parts, (to, whole))
                     .unwrap();
+                assert_eq!(placed, start.len());
                 assert_eq!((&found.0, &found.1), (&start, &count));
                 if strategy == Strategy::Flat {
                     assert!(found.2 == entries, "other entries");

@@ -119,8 +119,12 @@ impl Engine {
                 continue;
             };
             let positions = grid.points().in_callers_order();
-            self.place_on_gpu(PointSetId(set), (&positions).into(), *grid.bounds());
-            self.sets[set].grid.put_back(grid);
+            let points = positions.len();
+            let set = PointSetId(set);
+            if let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into()) {
+                self.keep_on_gpu(set, (copy, points), bounds);
+            }
+            self.sets[set.0].grid.put_back(grid);
         }
     }
 }

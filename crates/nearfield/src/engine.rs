@@ -361,24 +361,39 @@ impl Engine {
     /// Checks positions and sorts them into a set.
     fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
         let begin = Instant::now();
-        let refuse = |source| Error::Positions { set, source };
+        let (points, refuse) = (positions.len(), |source| Error::Positions { set, source });
         positions
             .check_precision(self.precision())
             .map_err(refuse)?;
-        let domain = *self.lattice.domain();
-        let check = || Bounds::of(positions, &domain);
-        let bounds = tracing::debug_span!("cpu.check", points = positions.len())
-            .in_scope(|| self.lane.install(check))
-            .map_err(refuse)?;
-        self.fit_lattice(set, &bounds)?;
         let wanted = (self.hybrid.as_ref()).is_none_or(HybridSide::wants_device);
-        if wanted && self.place_on_gpu(set, positions, bounds) {
-            self.bring_others_to_gpu(set);
-        } else {
-            let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
-            let grid = &mut target.grid;
-            let copy = grid.build(positions, bounds, lattice, &self.lane);
-            target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
+        let sent = wanted.then(|| self.send_to_gpu(set, positions)).flatten();
+        let bounds = match &sent {
+            Some((_, bounds)) => *bounds,
+            None => {
+                let domain = self.lattice.domain();
+                let check = || Bounds::of(positions, domain);
+                tracing::debug_span!("cpu.check", points)
+                    .in_scope(|| self.lane.install(check))
+                    .map_err(refuse)?
+            }
+        };
+        if let Err(error) = self.fit_lattice(set, &bounds) {
+            if sent.is_some() {
+                self.restore_on_gpu(set);
+            }
+            return Err(error);
+        }
+        match sent {
+            Some((copy, bounds)) => {
+                self.keep_on_gpu(set, (copy, points), bounds);
+                self.bring_others_to_gpu(set);
+            }
+            None => {
+                let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
+                let grid = &mut target.grid;
+                let copy = grid.build(positions, bounds, lattice, &self.lane);
+                target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
+            }
         }
         self.sets[set.0].was_sorted(&self.lane);
         if let Some(hybrid) = &self.hybrid {

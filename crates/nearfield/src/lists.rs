@@ -268,6 +268,8 @@ impl Values for Counting {
         Ok(engine.count_on_gpu(self.0, self.1, counts))
     }
 
+    fn prepare_on_gpu(&self, _: &Engine, _: &GpuSide) {}
+
     fn part_on_gpu(
         &self,
         engine: &Engine,

@@ -269,6 +269,10 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
         Ok(self.traversal.run_on_gpu(output)?.is_none())
     }
 
+    fn prepare_on_gpu(&self, engine: &Engine, gpu: &GpuSide) {
+        gpu.prepare_part(engine, self.traversal.fields);
+    }
+
     fn part_on_gpu(
         &self,
         engine: &Engine,
@@ -280,7 +284,7 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
             return Ok(None);
         };
         let program = (program, &self.uniforms[..]);
-        gpu.evaluate_part::<K>(engine, part, program, self.traversal.fields, began)
+        gpu.evaluate_part::<K>(engine, part, program, began)
     }
 
     fn of_gpu(&self, found: &HostBuffer<f32>, target: usize) -> K::Output {

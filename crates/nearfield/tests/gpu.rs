@@ -6,7 +6,7 @@ mod common;
 use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
 use nearfield::{
     Arithmetic, ChargeField, ChargePotential, Pair, PairSum, Policy, Real, SampleGrid, Sources,
-    SphDensity, Strategy, WendlandC2, WorkReport, prelude::*,
+    SphDensity, SphForce, Strategy, WendlandC2, WorkReport, prelude::*,
 };
 use nearfield_testkit::{
     cloud::{Cloud, drift},
@@ -234,21 +234,109 @@ fn a_kernel_without_cuda_text_is_refused_by_name() {
     );
 }
 
+/// Fields that several sides share, some of them alone on theirs, of one set and of two.
+#[test]
+fn fields_reach_the_gpu_as_they_are() {
+    if !gpu() {
+        return;
+    }
+    let clouds = [30_000, 11_000].map(|points| Cloud::PoolSpray.points(points, 5));
+    let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
+    let state = clouds.each_ref().map(|points| {
+        let all = 0..points.len();
+        let velocity: Vec<[f32; 3]> = all
+            .clone()
+            .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
+            .collect();
+        let density: Vec<f32> = all.clone().map(|i| 1.0 + wave(i, 17)).collect();
+        let pressure: Vec<f32> = all.clone().map(|i| wave(i, 19)).collect();
+        let mass: Vec<f32> = all.map(|i| 1.0 + wave(i, 5)).collect();
+        (velocity, density, pressure, mass)
+    });
+    let kernel = WendlandC2::with_support(2.0);
+    let force = SphForce {
+        kernel,
+        h: 1.0,
+        alpha_c: 0.1,
+    };
+    let devices = [Device::Cpu, GPU, Device::Hybrid(0)];
+    let found = devices.map(|device| {
+        let builder = Engine::builder(2.0).device(device);
+        let policy = Policy::Fixed { theta: 20.0 };
+        let mut engine = builder.policy(policy).build().unwrap();
+        let sets = clouds
+            .each_ref()
+            .map(|points| engine.add_point_set(points).unwrap());
+        let mut found = Vec::new();
+        for (targets, sources) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let fields = [targets, sources].map(|set| {
+                let (velocity, density, pressure, mass) = &state[set];
+                [
+                    Field::from(velocity),
+                    Field::from(density),
+                    Field::from(pressure),
+                    Field::from(mass),
+                ]
+            });
+            let traversal = engine.traverse(&force, sets[targets], sets[sources]);
+            let forces = traversal
+                .target_fields(&fields[0][..3])
+                .source_fields(&fields[1])
+                .run();
+            found.extend(forces.unwrap().into_iter().flatten());
+            let sum = SphDensity { kernel };
+            let traversal = engine.traverse(&sum, sets[targets], sets[sources]);
+            found.extend(traversal.source_fields(&fields[1][3..]).run().unwrap());
+        }
+        assert_eq!(engine.report().device, device, "{:?}", engine.report().gpu);
+        if let Device::Hybrid(_) = device {
+            let works = engine.report().works;
+            let both = |work: &WorkReport| (0.01..0.99).contains(&work.share);
+            assert!(works.iter().any(both), "{works:?}");
+        }
+        found
+    });
+    let (expected, others) = found.split_first().unwrap();
+    let largest = expected.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    assert!(largest > 0.0);
+    for (found, device) in others.iter().zip(&devices[1..]) {
+        assert_eq!(found.len(), expected.len());
+        for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+            assert!(
+                (a - b).abs() <= 1e-5 * b.abs() + 2e-6 * largest,
+                "{device}: value {i} is {a}, not {b}"
+            );
+        }
+    }
+}
+
 #[test]
 fn bad_coordinates_are_refused_as_on_the_cpu() {
     if !gpu() {
         return;
     }
-    let mut engine = Engine::builder(1.0).device(GPU).build().unwrap();
-    let set = engine
-        .add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])
-        .unwrap();
-    let bad = [[0.0f32; 3], [f32::NAN, 0.0, 0.0]];
-    let error = engine.update(set, &bad).unwrap_err().to_string();
-    assert!(error.contains("point 1 has x = NaN"), "{error}");
-    engine.find_neighbors().unwrap();
-    assert_eq!(engine.neighbors(set, set).unwrap().of(0), &[1]);
-    assert_on_gpu(&engine);
+    // More points than one worker looks at together, and the bad one among them.
+    let points = Cloud::Uniform.points(40_000, 11);
+    let mut bad = Cloud::Uniform.points(50_000, 12);
+    bad[31_234][1] = f32::NAN;
+    for device in [GPU, Device::Hybrid(0)] {
+        let mut engine = Engine::builder(2.0).device(device).build().unwrap();
+        let error = engine.add_point_set(&bad).unwrap_err().to_string();
+        assert!(error.contains("point 31234 has y = NaN"), "{error}");
+        let set = engine.add_point_set(&points).unwrap();
+        let counts = engine.count_neighbors(set, set).unwrap();
+        let error = engine.update(set, &bad).unwrap_err().to_string();
+        assert!(error.contains("point 31234 has y = NaN"), "{error}");
+        assert_eq!(engine.count_neighbors(set, set).unwrap(), counts);
+        assert_eq!(engine.report().device, device, "{:?}", engine.report().gpu);
+        engine.update(set, &bad[..31_234]).unwrap();
+        engine.update(set, &points).unwrap();
+        assert_eq!(engine.count_neighbors(set, set).unwrap(), counts);
+        let mut on_cpu = Engine::builder(2.0).device(Device::Cpu).build().unwrap();
+        let on_cpu_set = on_cpu.add_point_set(&points).unwrap();
+        let expected = on_cpu.count_neighbors(on_cpu_set, on_cpu_set).unwrap();
+        assert_eq!(counts, expected, "{device}");
+    }
 }
 
 /// Both lanes on one step; the GPU has not failed.

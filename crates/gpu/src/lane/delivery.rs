@@ -76,26 +76,26 @@ impl GpuLane {
 
     /// Writes the lists that were [measured](Self::measure_lists) into memory of the host, which
     /// has room for exactly them, and waits until they are there. In
-    /// [page-locked memory](crate::HostBuffer) the copies run beside the search.
+    /// [page-locked memory](crate::HostBuffer) the copies run beside the search. When all starts and
+    /// lengths have arrived, before the entries, `placed` gets them.
     ///
     /// # Errors
     /// [`Error::FieldLength`] when the memory has another size, [`Error::OutOfMemory`] when not even
     /// a small part of the lists fits, and those of running programs.
-    pub fn deliver_lists(
+    pub fn deliver_lists<'a>(
         &self,
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
         lists: &mut DeviceLists,
-        to: HostLists<'_>,
+        (to, placed): (HostLists<'a>, impl FnOnce(&'a mut [u64], &'a mut [u32])),
     ) -> Result<(), Error> {
-        self.deliver_since(of, kind, strategy, lists, to, (None, |_, _| ()))
+        self.deliver_since(of, kind, strategy, lists, to, (None, placed))
             .map(|_| ())
     }
 
     /// As [`deliver_lists`](Self::deliver_lists), for the lists of a share; says when what was done.
-    /// Starts and lengths of other lists become 0. When all of both have arrived, before the entries,
-    /// `placed` gets them.
+    /// Starts and lengths of other lists become 0.
     ///
     /// # Errors
     /// As there.
@@ -175,6 +175,7 @@ impl GpuLane {
         let Some(begin) = begin else {
             return Ok(Vec::new());
         };
+        let _span = tracing::debug_span!("gpu.read_times").entered();
         let times = stages.iter().map(|stage| stage.times(begin));
         let mut times = times.collect::<Result<Vec<Delivered>, Error>>()?;
         for part in 1..times.len() {

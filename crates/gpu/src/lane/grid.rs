@@ -257,13 +257,27 @@ impl GpuLane {
         lattice: &DeviceLattice,
         bounds: &Bounds,
     ) -> Result<(), Error> {
+        self.begin_sort(points, lattice, bounds)?;
+        self.finish(points, lattice, bounds).map(drop)
+    }
+
+    /// As [`sort`](Self::sort), without waiting for the device: [`finish`](Self::finish) has to follow
+    /// before anything else is done with the set.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_sort(
+        &self,
+        points: &mut DevicePoints,
+        lattice: &DeviceLattice,
+        bounds: &Bounds,
+    ) -> Result<(), Error> {
         if points.count == 0 {
             points.cells = 0;
             return Ok(());
         }
         points.fit(lattice, bounds)?;
-        self.sort_again(points, lattice)?;
-        self.finish(points, lattice, bounds).map(drop)
+        self.sort_again(points, lattice)
     }
 
     /// Sorts a set anew whose positions on the device have changed since it was sorted, into the

@@ -113,6 +113,7 @@ pub(crate) struct GridKernels {
     lists_in_order: Kernel,
     values_in_order: Kernel,
     fill_values: Kernel,
+    interleave: Kernel,
 }
 
 /// What sorting a set reads and writes.
@@ -149,6 +150,7 @@ impl GridKernels {
             lists_in_order: kernel("lists_in_order")?,
             values_in_order: kernel("values_in_order")?,
             fill_values: kernel("fill_values")?,
+            interleave: kernel("interleave")?,
         })
     }
 
@@ -458,6 +460,26 @@ impl GridKernels {
         unsafe {
             self.fill_values
                 .start(stream, shape, &[&out, &(count as u64), &value])
+        }
+    }
+
+    /// `from` holds `numbers` numbers, `width` a point, which go to the first of `stride` of each at `to`.
+    pub(crate) fn interleave(
+        &self,
+        stream: &CudaStream,
+        from: CUdeviceptr,
+        (width, stride): (u32, u32),
+        numbers: usize,
+        to: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (blocks(numbers, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.interleave.start(
+                stream,
+                shape,
+                &[&from, &width, &stride, &(numbers as u64), &to],
+            )
         }
     }
 

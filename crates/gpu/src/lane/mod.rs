@@ -10,6 +10,7 @@
 mod all_pairs;
 mod buffer;
 mod delivery;
+mod fields;
 mod grid;
 mod host;
 mod launch;
@@ -25,6 +26,7 @@ mod walk;
 pub(crate) use all_pairs::all_pairs_programs;
 pub use all_pairs::{AllPairsScratch, RowWay};
 pub use delivery::{Delivered, HostLists};
+pub use fields::{StagedField, StagedFields, StagedSides};
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
 pub use host::{HostBuffer, copy_for_gpu};
 pub use lists::{DeviceLists, ListKind};
@@ -218,9 +220,16 @@ impl GpuLane {
     /// # Errors
     /// [`Error::Driver`].
     pub fn since(&self, begin: &CudaEvent) -> Result<f32, Error> {
-        let end = self.mark()?;
+        self.between(begin, &self.mark()?)
+    }
+
+    /// Milliseconds of the device from one mark to another; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn between(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
         begin
-            .elapsed_ms(&end)
+            .elapsed_ms(end)
             .map_err(|error| Error::driver("cuEventElapsedTime", error))
     }
 }

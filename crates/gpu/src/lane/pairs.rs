@@ -334,14 +334,37 @@ impl GpuLane {
             fields.sources.len(),
             sources * program.sources,
         )?;
-        fits("results", results.len(), targets * program.outputs)?;
+        let PairScratch {
+            target_fields,
+            source_fields,
+            ..
+        } = scratch;
+        target_fields.upload(&self.stream, fields.targets)?;
+        source_fields.upload(&self.stream, fields.sources)?;
+        let fields = [
+            (target_fields.address(), program.targets as u32),
+            (source_fields.address(), program.sources as u32),
+        ];
+        self.evaluate_to_host(of, (program, uniforms), fields, strategy, results, scratch)
+    }
+
+    /// Evaluates from channels at these addresses, so many numbers from a point to the next, and waits for
+    /// the results.
+    pub(super) fn evaluate_to_host(
+        &self,
+        of: PairOfPoints<'_>,
+        (program, uniforms): (&PairProgram, &[f32]),
+        [targets, sources]: [(CUdeviceptr, u32); 2],
+        strategy: Strategy,
+        results: &mut [f32],
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        fits("results", results.len(), of.targets.len() * program.outputs)?;
         let identity = program.reduce.identity();
         if of.is_empty() {
             results.fill(identity);
-            return Ok(());
+            return self.wait();
         }
-        scratch.target_fields.upload(&self.stream, fields.targets)?;
-        scratch.source_fields.upload(&self.stream, fields.sources)?;
         scratch.results.reserve(&self.stream, results.len())?;
         if of.share.is_some() {
             let (to, all) = (scratch.results.address(), results.len());
@@ -349,8 +372,8 @@ impl GpuLane {
             grid.fill_values(&self.stream, to, all, identity)?;
         }
         let places = Channelled {
-            targets: (scratch.target_fields.address(), program.targets as u32),
-            sources: (scratch.source_fields.address(), program.sources as u32),
+            targets,
+            sources,
             results: scratch.results.address(),
             deliver: Deliver::Write,
         };

@@ -11,13 +11,13 @@ mod traverse;
 
 use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
 use lent::{PageLocked, Received};
-use nearfield_cpu::{CpuLane, ListKind, RadiusRule};
+use nearfield_cpu::{CpuLane, Inside, ListKind, RadiusRule};
 use nearfield_gpu::{
     self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, HostLists,
     PairOfPoints, PairScratch, Way,
 };
-use nearfield_grid::{Bounds, Lattice, Positions};
-use pieces::{PIECE, PIECES, Pieces};
+use nearfield_grid::{Bounds, Domain, Lattice, Positions};
+use pieces::Pieces;
 pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
@@ -33,9 +33,6 @@ const FINER_FROM: f64 = 4.0;
 const FINER_CELLS: f64 = 12.0;
 /// Cells per point that a table may have to be tried by the strategy `auto`.
 const MOST_CELLS: f64 = 20.0;
-
-/// Numbers that one thread copies at a time.
-const COPIED: usize = 1 << 15;
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
@@ -59,13 +56,24 @@ struct State {
     results: Option<HostBuffer<f32>>,
     /// By the name of a kernel's type, whether it can run here.
     taken: HashMap<&'static str, bool>,
+    /// Before and after the sort that was begun, where it is timed.
+    sorting: Option<[gpu::cudarc::driver::CudaEvent; 2]>,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Placed {
     points: DevicePoints,
-    sorted: bool,
+    order: Order,
+}
+
+/// How far a set has come since its positions were placed, or since the lattice changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    AsGiven,
+    /// The device has been asked to sort it.
+    Begun,
+    Sorted,
 }
 
 impl GpuSide {
@@ -83,6 +91,7 @@ impl GpuSide {
                 staged: traverse::Staged::default(),
                 results: None,
                 taken: HashMap::new(),
+                sorting: None,
                 failed: None,
             }),
         })
@@ -98,29 +107,59 @@ impl GpuSide {
         })
     }
 
-    /// Copies the checked positions of a set to the device, by way of `copy`: workers fill it piece by piece,
-    /// and a piece is sent off as soon as it is complete. False when the GPU has failed.
-    fn place(&self, set: usize, cpu: &CpuLane, copy: &mut [f32], from: &[f32]) -> bool {
+    /// Copies the positions of a set to the device, by way of `copy`: workers look at them and fill it piece by
+    /// piece, and a piece is sent off as soon as it is complete. Returns their bounds, or None where some
+    /// are not finite; None of either when the GPU has failed.
+    fn place(
+        &self,
+        set: usize,
+        cpu: &CpuLane,
+        copy: &mut [f32],
+        from: &[f32],
+    ) -> Option<Option<Bounds>> {
         let bytes = size_of_val(from);
-        let placed = self.attempt(|state| {
+        self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
                 let points = state.lane.points();
-                let sorted = false;
-                state.sets.push(Placed { points, sorted });
+                let order = Order::AsGiven;
+                state.sets.push(Placed { points, order });
             }
             let State { lane, sets, .. } = state;
             let target = &mut sets[set];
-            target.sorted = false;
+            target.order = Order::AsGiven;
             lane.expect(&mut target.points, from.len() / 3)?;
-            let pieces = Pieces::new(from, copy, from.len().div_ceil(PIECES).max(PIECE));
+            let pieces = Pieces::new(&[from], copy);
+            let seen = Mutex::new(Some(Bounds::EMPTY));
+            let look = |numbers: &[f32]| {
+                let found = Bounds::of(numbers.as_chunks::<3>().0.into(), &Domain::OPEN);
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                *seen = seen.zip(found.ok()).map(|(all, more)| all.union(&more));
+            };
             let (sent, ()) = cpu.beside(
                 || pieces.for_each(|first, piece| lane.receive(&mut target.points, first, piece)),
-                || pieces.fill(),
+                || pieces.fill(look),
             );
-            sent
+            sent.map(|()| seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+
+    /// Brings the positions back to the device that a set had before others were placed and refused; none
+    /// where the device had none.
+    fn place_again(&self, set: usize, before: Option<&[f32]>) {
+        self.attempt(|state| {
+            let State { lane, sets, .. } = state;
+            let Some(target) = sets.get_mut(set) else {
+                return Ok(());
+            };
+            target.order = match before {
+                Some(_) => Order::AsGiven,
+                None => Order::Sorted,
+            };
+            let before = before.unwrap_or(&[]);
+            lane.expect(&mut target.points, before.len() / 3)?;
+            lane.receive(&mut target.points, 0, before)
         });
-        placed.is_some()
     }
 
     /// The lattice has changed.
@@ -135,7 +174,10 @@ impl GpuSide {
             name: state.lane.device().name.clone(),
             strategy: state.times.way().map_or(strategy, |way| way.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
-            bytes: sets.sum::<usize>() + state.lists.bytes() + state.scratch.bytes(),
+            bytes: sets.sum::<usize>()
+                + state.lists.bytes()
+                + state.scratch.bytes()
+                + state.staged.bytes(),
             tried: state.times.tried(),
             failed: state.failed.clone(),
         }
@@ -189,7 +231,8 @@ impl State {
                 subdivision: engine.gpu_subdivision(&all),
             };
         }
-        let sorted = self.lattice.is_some() && self.sets.iter().all(|set| set.sorted);
+        let sorted =
+            self.lattice.is_some() && self.sets.iter().all(|set| set.order == Order::Sorted);
         match self.times.way().filter(|_| sorted) {
             Some(way) => way,
             None => {
@@ -216,13 +259,26 @@ impl State {
 
     /// Brings all sets onto a lattice for the GPU, which has its own cell size.
     fn sort(&mut self, engine: &Engine) -> Result<Strategy, gpu::Error> {
+        let strategy = self.begin_sort(engine)?;
+        self.finish_sort(engine)?;
+        Ok(strategy)
+    }
+
+    /// Asks the device to sort all sets that are not, by the way that the work will be done; nothing else may
+    /// be done with them before [`finish_sort`](Self::finish_sort).
+    fn begin_sort(&mut self, engine: &Engine) -> Result<Strategy, gpu::Error> {
         let way = self.way(engine);
-        self.booked("sort", |state| state.sort_by(engine, way.subdivision))?;
+        let timed = self.times.way().is_some();
+        let before = timed.then(|| self.lane.mark()).transpose()?;
+        self.begin_sort_by(engine, way.subdivision)?;
+        if let Some(before) = before {
+            self.sorting = Some([before, self.lane.mark()?]);
+        }
         Ok(way.strategy)
     }
 
-    fn sort_by(&mut self, engine: &Engine, subdivision: u32) -> Result<(), gpu::Error> {
-        let _span = tracing::debug_span!("gpu.sort").entered();
+    fn begin_sort_by(&mut self, engine: &Engine, subdivision: u32) -> Result<(), gpu::Error> {
+        let _span = tracing::debug_span!("gpu.begin_sort").entered();
         let all = engine.bounds();
         let (radius, domain) = (engine.lattice.radius(), *engine.lattice.domain());
         let lattice = match Lattice::new(radius, domain, subdivision, &all) {
@@ -233,18 +289,36 @@ impl State {
         if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
             self.lattice = Some(self.lane.lattice(&lattice, subdivision)?);
             for set in &mut self.sets {
-                set.sorted = false;
+                set.order = Order::AsGiven;
             }
         }
         let Some(lattice) = &self.lattice else {
             return Ok(());
         };
         for (set, on_host) in self.sets.iter_mut().zip(&engine.sets) {
-            if !set.sorted {
-                self.lane
-                    .sort(&mut set.points, lattice, on_host.grid.bounds())?;
-                set.sorted = true;
+            if set.order == Order::AsGiven {
+                let bounds = on_host.grid.bounds();
+                self.lane.begin_sort(&mut set.points, lattice, bounds)?;
+                set.order = Order::Begun;
             }
+        }
+        Ok(())
+    }
+
+    /// Waits for the sort.
+    fn finish_sort(&mut self, engine: &Engine) -> Result<(), gpu::Error> {
+        let _span = tracing::debug_span!("gpu.sort").entered();
+        if let Some(lattice) = &self.lattice {
+            for (set, on_host) in self.sets.iter_mut().zip(&engine.sets) {
+                if set.order == Order::Begun {
+                    let bounds = on_host.grid.bounds();
+                    self.lane.finish(&mut set.points, lattice, bounds)?;
+                    set.order = Order::Sorted;
+                }
+            }
+        }
+        if let Some([before, after]) = self.sorting.take() {
+            self.times.book("sort", self.lane.between(&before, &after)?);
         }
         Ok(())
     }
@@ -273,37 +347,56 @@ impl Engine {
         }
     }
 
-    /// Hands checked positions to the GPU, to be sorted there; false when the host has to.
-    pub(crate) fn place_on_gpu(
+    /// Brings positions to the GPU, to be sorted there, and checks them on the way; the copy that the host
+    /// keeps is to be [taken over](Self::keep_on_gpu), or the set to be [brought back](Self::restore_on_gpu).
+    /// None when the host has to take them, or to say what is wrong with them.
+    pub(crate) fn send_to_gpu(
         &mut self,
         set: PointSetId,
         positions: Positions<'_>,
-        bounds: Bounds,
-    ) -> bool {
-        let Some(gpu) = self.gpu_for_lists() else {
-            return false;
-        };
+    ) -> Option<(HostBuffer<f32>, Bounds)> {
+        let gpu = self.gpu_for_lists()?;
         let numbers = 3 * positions.len();
-        if gpu.failed() {
-            return false;
+        if gpu.failed() || positions.len() >= u32::MAX as usize {
+            return None;
         }
         // Engines in f64 have no GPU.
-        let Ok(packed) = positions.to_packed() else {
-            return false;
-        };
+        let packed = positions.to_packed().ok()?;
+        // Not the copy of the positions that the set has: it keeps them if these are refused.
+        let spare = self.sets[set.0].spare_copy.take();
+        let gpu = self.gpu.as_ref()?;
+        let mut copy = gpu.copy(spare, numbers)?;
+        let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
+        let bounds = gpu.place(set.0, &self.lane, to, from)?;
+        let domain = self.lattice.domain();
+        match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {
+            Some(bounds) => Some((copy, bounds)),
+            None => {
+                self.sets[set.0].spare_copy = Some(copy);
+                self.restore_on_gpu(set);
+                None
+            }
+        }
+    }
+
+    /// The set has the positions that were [sent](Self::send_to_gpu).
+    pub(crate) fn keep_on_gpu(
+        &mut self,
+        set: PointSetId,
+        copy: (HostBuffer<f32>, usize),
+        bounds: Bounds,
+    ) {
         let target = &mut self.sets[set.0];
         let old = target.grid.take_copy(&self.lattice);
-        let old = old.or(target.spare_copy.take());
-        let Some(mut copy) = self.gpu.as_ref().and_then(|gpu| gpu.copy(old, numbers)) else {
-            return false;
-        };
-        let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
-        let placed = (self.gpu.as_ref()).is_some_and(|gpu| gpu.place(set.0, &self.lane, to, from));
-        if placed {
-            let grid = &mut self.sets[set.0].grid;
-            grid.defer((copy, positions.len()), bounds, &self.lattice);
+        target.spare_copy = old.or(target.spare_copy.take());
+        target.grid.defer(copy, bounds, &self.lattice);
+    }
+
+    /// The set keeps the positions that it has, though others were [sent](Self::send_to_gpu).
+    pub(crate) fn restore_on_gpu(&self, set: PointSetId) {
+        if let Some(gpu) = &self.gpu {
+            gpu.place_again(set.0, self.sets[set.0].grid.copied());
         }
-        placed
     }
 
     /// Cells to a radius on the GPU.
@@ -373,14 +466,23 @@ impl Engine {
                     let pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
                     span.record("pairs", pairs);
                     let (targets, lender) = (pair.targets.len(), PageLocked(lane));
-                    let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32]| {
+                    let fill = |start: &mut [u64],
+                                count: &mut [u32],
+                                entries: &mut [u32],
+                                inside: Inside| {
                         let to = HostLists {
                             start,
                             count,
                             entries,
                         };
-                        lane.deliver_lists(pair, kind, strategy, &mut storage, to)
-                            .map_err(Received::Gpu)
+                        let mut checked = None;
+                        // While entries are still coming.
+                        let placed = |start: &mut [u64], count: &mut [u32]| {
+                            checked = Some(inside.check(start, count));
+                        };
+                        lane.deliver_lists(pair, kind, strategy, &mut storage, (to, placed))
+                            .map_err(Received::Gpu)?;
+                        Ok(checked)
                     };
                     let received = self
                         .lane

@@ -2,7 +2,7 @@
 
 use super::{GpuSide, State, on_device};
 use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
-use nearfield_cpu::{Fields, ListKind};
+use nearfield_cpu::ListKind;
 use nearfield_gpu::{
     self as gpu, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints, PairProgram,
 };
@@ -95,7 +95,8 @@ impl State {
         part: GpuPart<'_>,
     ) -> Result<(Shares, Strategy), gpu::Error> {
         let strategy = engine.settings.strategy.of_share();
-        self.sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
+        self.begin_sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
+        self.finish_sort(engine)?;
         let mut shares = std::mem::take(&mut self.shares);
         let gathered = self.gather_into(&mut shares, part, strategy);
         match gathered {
@@ -126,6 +127,7 @@ impl State {
             shares.parts.insert(part.version, parts);
         }
         let grouped = strategy == Strategy::Flat;
+        let _span = tracing::debug_span!("gpu.share").entered();
         match shares.parts.get(&part.version) {
             Some(parts) => {
                 self.lane
@@ -170,7 +172,8 @@ impl GpuSide {
                     return Ok(done);
                 };
                 let lane = &state.lane;
-                done.pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
+                done.pairs = tracing::debug_span!("gpu.measure")
+                    .in_scope(|| lane.measure_lists(pair, kind, strategy, &mut storage))?;
                 let HostLists {
                     start,
                     count,
@@ -185,8 +188,10 @@ impl GpuSide {
                     count,
                     entries,
                 };
+                let span = tracing::debug_span!("gpu.deliver").entered();
                 let delivered =
                     lane.deliver_share(pair, kind, strategy, &mut storage, to, (&begin, placed))?;
+                drop(span);
                 done.pieces = delivered
                     .iter()
                     .map(|part| Piece {
@@ -224,8 +229,8 @@ impl GpuSide {
         })
     }
 
-    /// Evaluates a pair kernel for a part; the results come in page-locked memory, which is to be
-    /// [given back](Self::give_back). None when the GPU has failed.
+    /// Evaluates a pair kernel for a part that was [prepared](Self::prepare_part); the results come in
+    /// page-locked memory, which is to be [given back](Self::give_back). None when the GPU has failed.
     ///
     /// # Errors
     /// Those of the kernel's own CUDA text.
@@ -234,29 +239,26 @@ impl GpuSide {
         engine: &Engine,
         part: GpuPart<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
-        fields: Fields<'_>,
         began: Instant,
     ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
-        let points = [part.targets, part.sources].map(|set| engine.sets[set].grid.len());
+        let targets = engine.sets[part.targets].grid.len();
         let mut refused = None;
         let evaluated = self.attempt(|state| {
             let kernel = std::any::type_name::<K>();
-            let _span = tracing::debug_span!("gpu.evaluate", targets = points[0], kernel).entered();
+            let _span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
             let asked = began.elapsed();
             let begin = state.lane.mark()?;
-            let mut results = state.room(points[0] * K::Output::COUNT)?;
-            let mut staged = std::mem::take(&mut state.staged);
-            staged.fill::<K>(&state.lane, &engine.lane, fields, points)?;
+            let mut results = state.room(targets * K::Output::COUNT)?;
             let (shares, strategy) = state.gather(engine, part)?;
             let mut scratch = std::mem::take(&mut state.scratch);
-            let on_device = staged.fields::<K>(points);
+            let mut staged = std::mem::take(&mut state.staged);
             let evaluated = match state.pair_of_share(part, &shares.share) {
-                Some(pair) => state.lane.evaluate(
+                Some(pair) => state.lane.evaluate_staged(
                     pair,
                     (program, uniforms),
-                    on_device,
+                    staged.fields(),
                     strategy,
-                    &mut results[..points[0] * K::Output::COUNT],
+                    &mut results[..targets * K::Output::COUNT],
                     &mut scratch,
                 ),
                 None => Ok(()),

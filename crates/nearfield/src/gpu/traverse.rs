@@ -1,9 +1,11 @@
 //! Pair kernels over the sets of an engine, on the GPU.
 
-use super::{COPIED, GpuSide, State};
-use crate::{Error, PairKernel, Traversal};
+use super::{GpuSide, State, pieces::Pieces};
+use crate::{Engine, Error, PairKernel, Traversal};
 use nearfield_cpu::{CpuLane, Fields, Output};
-use nearfield_gpu::{self as gpu, GpuLane, HostBuffer, PairFields, PairProgram};
+use nearfield_gpu::{
+    self as gpu, GpuLane, HostBuffer, PairProgram, StagedField, StagedFields, StagedSides,
+};
 use nearfield_pairs::{Channels, Field};
 use rayon::prelude::*;
 
@@ -18,6 +20,16 @@ impl State {
 }
 
 impl GpuSide {
+    /// Asks the device to sort, and sends it fields meanwhile, for a part of a work that both lanes then
+    /// [begin](Self::evaluate_part). Should the GPU fail, that shows there.
+    pub(crate) fn prepare_part(&self, engine: &Engine, fields: Fields<'_>) {
+        self.attempt(|state| {
+            let _span = tracing::debug_span!("gpu.prepare").entered();
+            state.begin_sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
+            state.staged.fill(&state.lane, &engine.lane, fields)
+        });
+    }
+
     /// Whether a kernel has CUDA text that compiles; true when the GPU has failed, as it then does
     /// not matter.
     pub(crate) fn takes<K: PairKernel>(&self, kernel: &K) -> bool {
@@ -60,12 +72,12 @@ impl<K: PairKernel> Traversal<'_, K> {
         let mut output = Some(output);
         side.attempt(|state| {
             let mut results = state.room(targets * K::Output::COUNT)?;
-            // While positions are on their way.
-            let (mut staged, points) = (std::mem::take(&mut state.staged), [targets, sources]);
-            staged.fill::<K>(&state.lane, &engine.lane, self.fields, points)?;
-            let strategy = state.sort(engine)?;
+            let strategy = state.begin_sort(engine)?;
+            // Fields come while positions are sorted.
+            state.staged.fill(&state.lane, &engine.lane, self.fields)?;
+            state.finish_sort(engine)?;
+            let mut staged = std::mem::take(&mut state.staged);
             let mut scratch = std::mem::take(&mut state.scratch);
-            let fields = staged.fields::<K>(points);
             let name = (&program, self.targets, self.sources);
             let kernel = std::any::type_name::<K>();
             let span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
@@ -73,10 +85,10 @@ impl<K: PairKernel> Traversal<'_, K> {
                 let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
                     return Ok(());
                 };
-                state.lane.evaluate(
+                state.lane.evaluate_staged(
                     pair,
                     (&program, &uniforms),
-                    fields,
+                    staged.fields(),
                     strategy,
                     &mut results[..targets * K::Output::COUNT],
                     &mut scratch,
@@ -124,63 +136,78 @@ fn deliver<K: PairKernel>(results: &[f32], output: Output<'_, K::Output>) {
     }
 }
 
-/// The channels of every point side by side.
-fn interleave(fields: &[Field<'_>], channels: usize, to: &mut [f32]) {
-    if let [field] = fields {
-        let to = to.par_chunks_mut(COPIED);
-        to.zip(field.values().par_chunks(COPIED))
-            .for_each(|(to, from)| gpu::copy_for_gpu(to, from));
-        return;
-    }
-    let points = to.par_chunks_mut(channels.max(1)).with_min_len(MIN_LEN);
-    points.enumerate().for_each(|(point, to)| {
-        let mut first = 0;
-        for field in fields {
-            let width = field.channels();
-            let from = &field.values()[point * width..(point + 1) * width];
-            to[first..first + width].copy_from_slice(from);
-            first += width;
-        }
-    });
+/// Fields on their way to the device, through memory that the GPU reads directly.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    copy: Option<HostBuffer<f32>>,
+    on_device: StagedFields,
+    targets: Vec<StagedField>,
+    sources: Vec<StagedField>,
 }
 
-/// Channels of targets and sources, in memory that the GPU reads directly.
-#[derive(Debug, Default)]
-pub(super) struct Staged([Option<HostBuffer<f32>>; 2]);
-
 impl Staged {
-    /// Puts the channels of so many targets and sources there.
-    pub(super) fn fill<K: PairKernel>(
+    /// Sends the fields of targets and sources to the device, each once.
+    pub(super) fn fill(
         &mut self,
         lane: &GpuLane,
         cpu: &CpuLane,
         fields: Fields<'_>,
-        points: [usize; 2],
     ) -> Result<(), gpu::Error> {
-        let sides = [
-            (fields.targets, K::Target::COUNT),
-            (fields.sources, K::Source::COUNT),
-        ];
-        for (side, (fields, channels)) in sides.into_iter().enumerate() {
-            let len = points[side] * channels;
-            let mut buffer = lane.host_room(self.0[side].take(), len)?;
-            cpu.install(|| interleave(fields, channels, &mut buffer[..len]));
-            self.0[side] = Some(buffer);
+        let (mut all, mut len) = (Vec::new(), 0);
+        self.targets.clear();
+        self.sources.clear();
+        for (fields, staged) in [
+            (fields.targets, &mut self.targets),
+            (fields.sources, &mut self.sources),
+        ] {
+            staged.extend(fields.iter().map(|field| place(field, &mut all, &mut len)));
         }
-        Ok(())
+        // The memory may be in use until the device says that it expects others.
+        lane.expect_fields(&mut self.on_device, len)?;
+        let mut copy = lane.host_room(self.copy.take(), len)?;
+        let pieces = Pieces::new(&all, &mut copy);
+        let (sent, ()) = cpu.beside(
+            || {
+                pieces.for_each(|first, numbers| {
+                    lane.receive_fields(&mut self.on_device, first, numbers)
+                })
+            },
+            || pieces.fill(|_| ()),
+        );
+        self.copy = Some(copy);
+        sent
     }
 
-    /// What was put there last.
-    pub(super) fn fields<K: PairKernel>(&self, points: [usize; 2]) -> PairFields<'_> {
-        let side = |side: usize, channels: usize| {
-            let buffer = self.0[side].as_deref();
-            buffer.map_or(&[][..], |buffer| &buffer[..points[side] * channels])
-        };
-        PairFields {
-            targets: side(0, K::Target::COUNT),
-            sources: side(1, K::Source::COUNT),
-        }
+    /// What was sent last.
+    pub(super) fn fields(&mut self) -> (&mut StagedFields, StagedSides<'_>) {
+        let Self {
+            on_device,
+            targets,
+            sources,
+            ..
+        } = self;
+        (on_device, StagedSides { targets, sources })
     }
+
+    /// Bytes held on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.on_device.bytes()
+    }
+}
+
+/// Where a field comes to lie behind `all` the others, `len` numbers, unless it is one of them.
+fn place<'a>(field: &Field<'a>, all: &mut Vec<&'a [f32]>, len: &mut usize) -> StagedField {
+    let (values, channels) = (field.values(), field.channels());
+    let mut first = 0;
+    for known in all.iter() {
+        if std::ptr::eq(*known, values) {
+            return StagedField { first, channels };
+        }
+        first += known.len();
+    }
+    all.push(values);
+    *len += values.len();
+    StagedField { first, channels }
 }
 
 #[cfg(test)]
@@ -188,16 +215,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_interleaved_in_their_order() {
+    fn every_field_is_sent_once() {
         let velocity = [[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
         let mass = [7.0f32, 8.0];
-        let fields = [Field::from(&velocity), Field::from(&mass)];
-        let mut found = [0.0; 8];
-        interleave(&fields, 4, &mut found);
-        assert_eq!(found, [1.0, 2.0, 3.0, 7.0, 4.0, 5.0, 6.0, 8.0]);
-        let mut found = [0.0; 6];
-        interleave(&fields[..1], 3, &mut found);
-        assert_eq!(found, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        interleave(&[], 0, &mut []);
+        let (mut all, mut len) = (Vec::new(), 0);
+        let fields = [
+            Field::from(&mass),
+            Field::from(&velocity),
+            Field::from(&mass),
+        ];
+        let placed = fields
+            .each_ref()
+            .map(|field| place(field, &mut all, &mut len));
+        let of = |first, channels| StagedField { first, channels };
+        assert_eq!(placed, [of(0, 1), of(2, 3), of(0, 1)]);
+        assert_eq!(
+            (all.concat(), len),
+            (vec![7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8)
+        );
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 use nearfield_cpu::{JointLists, ListKind, PairOfSets};
 use nearfield_gpu::HostLists;
 use nearfield_sched::Lane;
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Instant};
 
 impl Engine {
     /// Writes all lists that are out of date; false when a single lane has to.
@@ -173,7 +173,7 @@ impl Engine {
                 both
             }
             (None, Some(gpu)) => {
-                let (part, began) = (gpu_part(planned, work), step.began());
+                let (part, began) = (gpu_part(planned, work), Instant::now());
                 let drive = || {
                     // Dropped at the latest when the GPU has done its part.
                     let placed = move |start, count| {
@@ -184,7 +184,7 @@ impl Engine {
                     done = found.ok_or(None)?;
                     Ok(())
                 };
-                on_both(&self.lane, drive, cpu)?
+                on_both((&self.lane, began), drive, cpu)?
             }
             (None, None) => return Ok(false),
         };
@@ -195,8 +195,13 @@ impl Engine {
             self.lists_by_cpu(work, lists)?;
             recovery_ms = step.clock.ms() - begin;
         } else {
-            self.lane
-                .install(|| lists.join(ours, taken, (theirs, done.pairs)))?;
+            let is_put = ours.is_put();
+            let mut join = || lists.join(ours, taken, (theirs, done.pairs));
+            match is_put {
+                // Little is left to do, and waking a worker takes longer.
+                true => join()?,
+                false => self.lane.install(join)?,
+            }
             *unmarked = true;
         }
         if !both.failed {

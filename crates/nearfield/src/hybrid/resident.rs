@@ -352,14 +352,14 @@ impl CpuShare {
                 let output = Output::Write(&mut values[..]);
                 Ok(lane.traverse(kernel, of, fields, output)?)
             };
-            let (results, began) = (&mut *results, step.began());
+            let (results, began) = (&mut *results, Instant::now());
             let parts = &mut packing.parts;
             let drive = || {
                 let part = device.part((ours, parts), planned, (results, deliver), began);
                 done = part.map_err(Some)?;
                 Ok(())
             };
-            on_both(lane, drive, cpu)?
+            on_both((lane, began), drive, cpu)?
         };
         found.take::<K>(&packets.targets, &values, |place| is_taken(&taken[place]));
         device.put(found, (results, deliver), packing)?;

@@ -56,6 +56,7 @@ impl Step<'_> {
             ends.into_iter().fold(0.0, f64::max)
         });
         let both = Both {
+            began: self.began(),
             cpu_ms: progress.cpu.ms(),
             gpu_ms: ends.fold(0.0, f64::max),
             failed: progress.fault.is_some(),
@@ -80,29 +81,31 @@ pub(super) fn gpu_part(planned: &Planned, work: Work) -> GpuPart<'_> {
 }
 
 /// How both lanes fared.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Both {
+    /// When both began.
+    pub(super) began: Instant,
     pub(super) cpu_ms: f64,
     pub(super) gpu_ms: f64,
     /// The device has failed, and none of its results count.
     pub(super) failed: bool,
 }
 
-/// Drives a real GPU, which divides its part and overlaps it itself, by streams, while the CPU lane does
+/// From `began`, when both lanes begin, drives a real GPU, which divides its part and overlaps it itself, by streams, while the CPU lane does
 /// `cpu`. What goes wrong on the CPU lane, or is wrong with what the caller gave, is an error; a GPU that
 /// fails, which is an error of None, is not.
 pub(super) fn on_both(
-    lane: &CpuLane,
+    (lane, began): (&CpuLane, Instant),
     gpu: impl FnOnce() -> Result<(), Option<Error>>,
     cpu: impl FnOnce() -> Result<(), Error> + Send,
 ) -> Result<Both, Error> {
-    let began = Instant::now();
     let ms = || began.elapsed().as_secs_f64() * 1e3;
     let ((driven, gpu_ms), (done, cpu_ms)) = lane.beside(|| (gpu(), ms()), || (cpu(), ms()));
     done?;
     match driven {
         Err(Some(error)) => Err(error),
         driven => Ok(Both {
+            began,
             cpu_ms,
             gpu_ms,
             failed: driven.is_err(),
@@ -138,6 +141,7 @@ pub(super) fn learn(
         cpu_ms,
         gpu_ms,
         failed,
+        ..
     } = *seen.both;
     let total_ms = step.clock.ms();
     let (of_cpu, all) = (seen.spent.targets() as usize, seen.targets);
@@ -172,7 +176,7 @@ pub(super) fn learn(
             )
         }
     };
-    trace::subregions(planned, &times, seen.both, seen.gpu, step.began());
+    trace::subregions(planned, &times, seen.both, seen.gpu);
     let setups = times.setup.map(|setup| setup.ms());
     let measured = Measured {
         share: planned.plan().share(),

@@ -4,7 +4,6 @@
 use super::{plan::Planned, step::Both};
 use crate::gpu::GpuDone;
 use nearfield_sched::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
-use std::time::Instant;
 
 /// Classes of points in a brick, octaves.
 const CLASSES: u32 = 32;
@@ -71,19 +70,13 @@ impl Line<'_> {
     }
 }
 
-/// A step, as it was timed: `began` is when both lanes did.
-pub(super) fn subregions(
-    planned: &Planned,
-    times: &StepTimes,
-    both: &Both,
-    gpu: Option<&GpuDone>,
-    began: Instant,
-) {
+/// A step, as it was timed.
+pub(super) fn subregions(planned: &Planned, times: &StepTimes, both: &Both, gpu: Option<&GpuDone>) {
     if !is_on() {
         return;
     }
     let (layout, plan) = (planned.layout(), planned.plan());
-    let origin_ago = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let origin_ago = u64::try_from(both.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     // Strategies that go from cell to cell do not tell subregions apart.
     let told_apart = gpu.filter(|done| done.bounds.len() == plan.stages().len() + 1);
     let on_device = told_apart.map(|done| done.spans(both.gpu_ms));

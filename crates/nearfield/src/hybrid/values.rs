@@ -45,6 +45,10 @@ pub(crate) trait Values: Sync {
     /// Evaluates everything on the GPU alone; false when the CPU lane has to.
     fn evaluate_on_gpu(&self, engine: &Engine, values: &mut [Self::Value]) -> Result<bool, Error>;
 
+    /// Brings what the GPU needs to it, before both lanes begin: all workers copy faster than some beside
+    /// others that sort.
+    fn prepare_on_gpu(&self, engine: &Engine, gpu: &GpuSide);
+
     /// Evaluates a part on the GPU, both lanes having begun then; None when it has failed.
     fn part_on_gpu(
         &self,
@@ -168,13 +172,14 @@ impl Engine {
                 (both, Some(&emulated))
             }
             (None, Some(gpu)) => {
-                let (part, began) = (gpu_part(planned, work), step.began());
+                of.prepare_on_gpu(self, gpu);
+                let (part, began) = (gpu_part(planned, work), Instant::now());
                 let drive = || {
                     let evaluated = of.part_on_gpu(self, gpu, part, began).map_err(Some)?;
                     found = Some(evaluated.ok_or(None)?);
                     Ok(())
                 };
-                (on_both(&self.lane, drive, cpu)?, None)
+                (on_both((&self.lane, began), drive, cpu)?, None)
             }
             (None, None) => return Ok(false),
         };

@@ -506,6 +506,8 @@ fn main() -> Result<(), Box<dyn StdError>> {
             false
         }
     };
+    // What cannot be written is known before anything is timed.
+    std::fs::create_dir_all(&options.output)?;
     let (ways, mut all) = (ways(gpu), Vec::new());
     for scene in scenes(&options) {
         for work in [Work::Density, Work::Force] {
@@ -521,7 +523,6 @@ fn main() -> Result<(), Box<dyn StdError>> {
             }
         }
     }
-    std::fs::create_dir_all(&options.output)?;
     let json = serde_json::to_string_pretty(&all)?;
     std::fs::write(options.output.join("lanes.json"), json + "\n")?;
     draw(&options.output.join("lanes.png"), &ways, &all)?;

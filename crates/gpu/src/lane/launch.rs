@@ -1,8 +1,8 @@
 //! Every launch of a kernel: one typed function each, and the only unsafe code of the lane.
 //!
 //! **What the functions rely on:** every address handed over is of a live buffer with as many
-//! elements as the counts beside it say (the buffers' owners see to it), and everything is on the
-//! lane's one stream, so a kernel finds what the one before it wrote.
+//! elements as the counts beside it say (the buffers' owners see to it), and every kernel is on the
+//! lane's one stream, so it finds what the one before it wrote.
 
 mod all_pairs;
 

@@ -1,7 +1,8 @@
 //! The GPU lane: points sorted on the device, and traversals over them.
 //!
 //! A [`GpuLane`] owns one stream of one GPU; everything it starts runs in the order it was asked
-//! for, so buffers need no further synchronisation. [`DevicePoints`] is one point set,
+//! for, so buffers need no further synchronisation. Only copies of lists (`delivery`) and of fields
+//! (`fields`) run on streams beside it, which they are joined with. [`DevicePoints`] is one point set,
 //! [`DeviceLattice`] the cells that all sets of an engine share.
 //!
 //! Raw pointers and launches live in `launch`; the modules above it are safe code, and keep the
@@ -92,8 +93,9 @@ impl Shared {
             return Ok(shared);
         }
         let context = open(device)?;
-        // SAFETY: all of a lane's work is on its one stream, which orders it, and no buffer is used
-        // by two lanes; results are read after the stream was synchronised.
+        // SAFETY: a lane's work is on its one stream, which orders it; lists and fields are copied on
+        // streams that it is joined with before either uses what the other wrote; no buffer is used by
+        // two lanes, and results are read after their stream was synchronised.
         unsafe { context.disable_event_tracking() };
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {

@@ -91,9 +91,9 @@ pub(super) struct Both {
     pub(super) failed: bool,
 }
 
-/// From `began`, when both lanes begin, drives a real GPU, which divides its part and overlaps it itself, by streams, while the CPU lane does
-/// `cpu`. What goes wrong on the CPU lane, or is wrong with what the caller gave, is an error; a GPU that
-/// fails, which is an error of None, is not.
+/// From `began`, when both lanes begin, drives a real GPU, which divides its part and overlaps it itself, by
+/// streams, while the CPU lane does `cpu`. What goes wrong on the CPU lane, or is wrong with what the caller
+/// gave, is an error; a GPU that fails, which is an error of None, is not.
 pub(super) fn on_both(
     (lane, began): (&CpuLane, Instant),
     gpu: impl FnOnce() -> Result<(), Option<Error>>,

@@ -4,8 +4,10 @@ mod common;
 
 use common::{Run, Step, best, layouts, random_spec, settled};
 use nearfield_sched::{
-    Action, Controller, EmulatedSpec, Lane, Layout, Machine, Plan, Policy, Traffic,
+    Action, Controller, Cut, EmulatedSpec, GpuSpans, Lane, Layout, Machine, Plan, Policy, Span,
+    Stage, StepTimes, Traffic,
 };
+use nearfield_testkit::{cloud::Cloud, random::Random};
 
 const MACHINES: u64 = 20;
 
@@ -342,4 +344,112 @@ fn a_little_work_that_is_done_absurdly_fast_does_not_draw_all_of_it() {
         worst < 0.2 * gpu_alone,
         "{worst} ms, the GPU alone {gpu_alone}"
     );
+}
+
+/// Sixteen cores, and a GPU that launches a kernel per cell and tells only what all of them took together;
+/// how that is divided among subregions is a guess in which a cell costs `guessed` times as much as it does.
+/// The numbers are near those of an H200.
+struct KernelPerCell {
+    guessed: f64,
+    jitter: f64,
+    random: Random,
+}
+
+impl KernelPerCell {
+    const SETUPS: [f64; 2] = [3.0, 0.7];
+    const CPU_MS_PER_PAIR: f64 = 1.8e-8;
+    const GPU_MS_PER_PAIR: f64 = 3e-9;
+    const GPU_MS_PER_CELL: f64 = 5.5e-4;
+
+    fn of_gpu(layout: &Layout, plan: &Plan, stage: &Stage, per_cell_ms: f64) -> f64 {
+        let bricks = plan.order()[stage.gpu.bricks.clone()].iter();
+        let bricks = bricks.map(|&brick| &layout.bricks().as_slice()[brick as usize]);
+        bricks
+            .map(|brick| {
+                f64::from(brick.cells) * per_cell_ms + brick.work as f64 * Self::GPU_MS_PER_PAIR
+            })
+            .sum()
+    }
+
+    fn step(&mut self, layout: &Layout, plan: &Plan) -> StepTimes {
+        let spans = |setup: f64, parts: &[f64], factor: f64| {
+            let mut now = setup;
+            let spans = parts.iter().map(|ms| {
+                let start_ms = now;
+                now += ms * factor;
+                Span {
+                    start_ms,
+                    end_ms: now,
+                }
+            });
+            spans.collect::<Vec<_>>()
+        };
+        let stages = plan.stages();
+        let cpu = stages.iter().map(|stage| stage.cpu.load);
+        let cpu = cpu.map(|load| (load.work() + 24 * load.targets) as f64 * Self::CPU_MS_PER_PAIR);
+        let gpu = |per_cell: f64| {
+            let of = |stage| Self::of_gpu(layout, plan, stage, per_cell);
+            stages.iter().map(of).collect::<Vec<f64>>()
+        };
+        let took: f64 = gpu(Self::GPU_MS_PER_CELL).iter().sum();
+        let guess = gpu(self.guessed * Self::GPU_MS_PER_CELL);
+        let scale = took / guess.iter().sum::<f64>().max(1e-9);
+        let [cpu_noise, gpu_noise] = [(); 2].map(|()| (self.jitter * self.random.normal()).exp());
+        let works = [plan.share() > 0.0, plan.share() < 1.0];
+        let setup = |lane: usize| if works[lane] { Self::SETUPS[lane] } else { 0.0 };
+        let compute = spans(setup(1), &guess, scale * gpu_noise).into_iter();
+        StepTimes {
+            cpu: spans(setup(0), &cpu.collect::<Vec<_>>(), cpu_noise),
+            gpu: compute
+                .map(|compute| GpuSpans {
+                    compute,
+                    ..GpuSpans::default()
+                })
+                .collect(),
+            setup: [0, 1].map(|lane| Span {
+                start_ms: 0.0,
+                end_ms: setup(lane),
+            }),
+            ..StepTimes::default()
+        }
+    }
+}
+
+#[test]
+fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
+    let points = Cloud::Clusters.points(450_000, 1).into_iter();
+    let cells = common::binned(points.map(|point| point.map(f64::from)));
+    let layout = common::layout(cells, 2, Traffic::SUMS);
+    for (seed, guessed) in (0..24).zip([0.1, 1.0, 10.0].into_iter().cycle()) {
+        let mut machine = KernelPerCell {
+            guessed,
+            jitter: 0.0,
+            random: Random::new(seed),
+        };
+        let mut quiet = |cuts: &[Cut]| {
+            let plan = Plan::new(&layout, cuts).unwrap();
+            machine.step(&layout, &plan).total_ms()
+        };
+        let thetas = layout.thetas(200).into_iter();
+        let best = thetas.map(|theta| quiet(&layout.cuts(theta)));
+        let best = best.fold(f64::INFINITY, f64::min);
+        let mut controller = Controller::new(Policy::Model).unwrap();
+        let mut decision = controller.start(&layout);
+        let (mut story, mut settled) = (String::new(), 0);
+        for step in 1..=40 {
+            let plan = Plan::new(&layout, &decision.cuts).unwrap();
+            machine.jitter = 0.0;
+            let took = machine.step(&layout, &plan).total_ms() / best;
+            machine.jitter = 0.08;
+            story += &format!("{step}: {:.3} {took:.3}; ", plan.share());
+            if decision.action != Action::Explore && took > 1.1 {
+                settled = step;
+            }
+            let times = machine.step(&layout, &plan);
+            decision = controller.next(&layout, &plan, &times).unwrap();
+            story += &format!("{}\n", decision.reason);
+        }
+        println!("{seed}, {guessed}: {settled} steps");
+        assert!(settled <= 8, "{seed}, {guessed}: {settled} steps\n{story}");
+    }
 }

@@ -137,27 +137,32 @@ impl Lanes {
             .collect::<Result<Vec<_>, _>>()?;
         let half = works.len() / 2;
         let late = &works[half..];
-        let quiet: Vec<f64> = (works.iter())
-            .map(|work| on_sweep(sweep, work.theta))
-            .collect();
-        // The threshold that is kept longest in the second half: steps aside are short.
-        let end = median(quiet[half..].iter().copied());
-        let far = |ms: &f64| (ms / end - 1.0).abs() > CLOSE;
-        // Of the second half a step aside says nothing, as it is taken back at once.
-        let settled = quiet[..half]
-            .iter()
-            .rposition(far)
-            .map_or(0, |step| step + 1);
+        let end = median(late.iter().map(|work| on_sweep(sweep, work.theta)));
+        // A report names the threshold of the step after its own. That of the first, chosen to learn from,
+        // is in none.
+        let thetas = works.iter().map(|work| work.theta);
+        let asides = works.iter().map(|work| work.aside).skip(1);
+        let settled = 1 + steps_to_rest(thetas.zip(asides).take(half), |theta| {
+            (on_sweep(sweep, theta) / end - 1.0).abs() > CLOSE
+        });
         Ok(Settled {
             theta: median(late.iter().map(|work| work.theta)),
             share: median(late.iter().map(|work| work.share)),
             total_ms: median(late.iter().map(|work| work.milliseconds)),
-            steps: (settled < half).then_some(settled),
+            steps: (settled <= half).then_some(settled),
             reason: works
                 .last()
                 .map_or_else(String::new, |work| work.reason.clone()),
         })
     }
+}
+
+/// The step after which no threshold is far from the last ones; steps aside are left out, as they are taken
+/// back at once.
+fn steps_to_rest(thetas: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) -> bool) -> usize {
+    let far = thetas.map(|(theta, aside)| !aside && far(theta));
+    let last = far.enumerate().filter(|(_, far)| *far).last();
+    last.map_or(0, |(step, _)| step + 1)
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -177,6 +182,20 @@ fn on_sweep(sweep: &[Row], theta: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_aside_do_not_count_until_it_rests() {
+        let thetas = [
+            (9.0, false),
+            (5.0, false),
+            (1.0, false),
+            (9.0, true),
+            (1.0, false),
+        ];
+        assert_eq!(steps_to_rest(thetas.into_iter(), |theta| theta > 1.0), 2);
+        let thetas = thetas.map(|(theta, _)| (theta, false));
+        assert_eq!(steps_to_rest(thetas.into_iter(), |theta| theta > 1.0), 4);
+    }
 
     #[test]
     fn a_threshold_takes_what_those_beside_it_took() {

@@ -35,8 +35,11 @@ const HITS: f64 = 0.25;
 const MOST_SHARE: f64 = 0.7;
 const MOST_NEEDED: f64 = 0.7;
 
-/// Share of the time that decisions may take which leave things as they are.
+/// Share of the time that decisions may take which leave things as they are…
 const OWN_COST: f64 = 0.005;
+/// …except the first ones after a move, which show what the move was worth and try either lane alone: a
+/// work that stands in a wrong place for hundreds of steps loses more than they take.
+const EAGER: u32 = 16;
 
 /// Pairs that memory is taken for without knowing how many there are.
 const FEW_PAIRS: u64 = 1 << 21;
@@ -132,6 +135,8 @@ impl Planned {
 struct Calm {
     /// Decisions in turn that kept everything as it was.
     kept: u32,
+    /// Decisions since the last move, or since the plan was made.
+    since_move: u32,
     /// Milliseconds of the step that was last decided on.
     usual_ms: f64,
     /// Steps since then.
@@ -160,6 +165,10 @@ impl Calm {
             Action::Explore => Self::PATIENCE - 1,
             _ => 0,
         };
+        self.since_move = match action {
+            Action::Move => 0,
+            _ => self.since_move.saturating_add(1),
+        };
         (self.usual_ms, self.passed) = (total_ms, 0);
     }
 }
@@ -183,6 +192,8 @@ pub(super) struct WorkState {
     /// What both lanes needed before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
     steps: u64,
+    /// Whether the last step was one aside.
+    aside: bool,
     last: Measured,
 }
 
@@ -200,6 +211,7 @@ impl WorkState {
             debt_ms: 0.0,
             setups: VecDeque::new(),
             steps: 0,
+            aside: false,
             last: Measured::default(),
         })
     }
@@ -359,12 +371,14 @@ impl WorkState {
     pub(super) fn note(&mut self, measured: Measured) {
         self.steps += 1;
         self.age += 1;
+        let decided = self.decision.as_ref().map(|decision| decision.action);
+        self.aside = decided == Some(Action::Explore);
         self.last = measured;
     }
 
     /// Takes the times of a step in, and moves bricks for the next one if that is worth it. Times of a
     /// step that made a plan first teach nothing. Where times are `real`, a controller that has left things
-    /// as they were is asked again when steps have made up for what asking takes.
+    /// as they were for a while is asked again when steps have made up for what asking takes.
     pub(super) fn learn(
         &mut self,
         times: &StepTimes,
@@ -380,7 +394,8 @@ impl WorkState {
         }
         let total_ms = times.total_ms();
         self.debt_ms -= OWN_COST * total_ms;
-        let dear = real && self.calm.kept > 0 && self.debt_ms > 0.0;
+        let settled = self.calm.kept > 0 && self.calm.since_move >= EAGER;
+        let dear = real && settled && self.debt_ms > 0.0;
         if times.fault.is_none() && (dear || self.calm.is_as_before(total_ms)) {
             return Ok(());
         }
@@ -413,6 +428,7 @@ impl WorkState {
             steps: self.steps,
             theta: planned.map_or(0.0, Planned::theta),
             share: self.last.share,
+            aside: self.aside,
             lanes: self.last.lanes(),
             milliseconds: self.last.total_ms,
             planning: self.last.planning_ms,

@@ -21,6 +21,9 @@ pub struct WorkReport {
     pub theta: f64,
     /// The CPU lane's share of the pairs tested, 0 to 1.
     pub share: f64,
+    /// Whether the step was one aside: divided otherwise for once, to learn something, and taken back by the
+    /// next decision.
+    pub aside: bool,
     /// Both lanes.
     pub lanes: [LaneReport; 2],
     /// Milliseconds of the whole step, placing the positions included.

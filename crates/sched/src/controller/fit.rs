@@ -1,7 +1,8 @@
 //! Cost = base + Σ rate of class · amount of class, fitted to measured durations.
 //!
 //! Least squares with a gentle pull towards what was believed before: classes that have not been
-//! seen lately keep their rate, and amounts that always occur together share it.
+//! seen lately keep their rate, and amounts that always occur together share it. How far a prediction can be
+//! off follows from what was measured: where amounts come in other proportions than they did, by much.
 
 use crate::CLASSES;
 
@@ -12,6 +13,9 @@ const TERMS: usize = CLASSES + 1;
 
 /// Strength of the pull, in measurements of the usual size.
 const PULL: f64 = 0.02;
+
+/// How far measurements are off, in durations of a usual one.
+const NOISE: f64 = 0.1;
 
 /// What something costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +31,17 @@ pub(super) struct Cost {
 pub(super) struct Sample {
     pub(super) amounts: Amounts,
     pub(super) ms: f64,
+}
+
+impl Sample {
+    fn terms(&self, unit: f64) -> [f64; TERMS] {
+        let mut terms = [0.0; TERMS];
+        terms[0] = 1.0;
+        for (term, amount) in terms[1..].iter_mut().zip(self.amounts) {
+            *term = amount / unit;
+        }
+        terms
+    }
 }
 
 impl Cost {
@@ -82,6 +97,8 @@ pub(super) struct Fit {
     cost: Option<Cost>,
     /// Amount of a usual sample: in its units all terms are milliseconds.
     unit: f64,
+    /// Milliseconds of a usual sample.
+    usual_ms: f64,
     matrix: [[f64; TERMS]; TERMS],
     right: [f64; TERMS],
 }
@@ -99,7 +116,9 @@ impl Fit {
         }
         if self.cost.is_none() {
             self.cost = Cost::flat(samples);
-            self.unit = amount_of(samples) / samples.len() as f64;
+            let count = samples.len() as f64;
+            self.unit = amount_of(samples) / count;
+            self.usual_ms = samples.iter().map(|sample| sample.ms).sum::<f64>() / count;
         }
         for value in self.matrix.iter_mut().flatten().chain(&mut self.right) {
             *value *= fading;
@@ -110,6 +129,23 @@ impl Fit {
         self.solve();
     }
 
+    /// How far what is predicted for all of these together may be off, relative: one standard deviation.
+    /// More than 1 before anything was measured.
+    pub(super) fn uncertainty(&self, samples: &[Sample]) -> f64 {
+        let mut terms = [0.0; TERMS];
+        for sample in samples {
+            for (sum, term) in terms.iter_mut().zip(sample.terms(self.unit)) {
+                *sum += term;
+            }
+        }
+        let predicted: f64 = (self.cost.iter())
+            .flat_map(|cost| samples.iter().map(|sample| cost.of(&sample.amounts)))
+            .sum();
+        let solved = cholesky(self.pulled(), terms);
+        let variance: f64 = terms.iter().zip(solved).map(|(a, b)| a * b).sum();
+        NOISE * self.usual_ms * variance.max(0.0).sqrt() / predicted.max(f64::MIN_POSITIVE)
+    }
+
     /// Everything takes `factor` times as long from now on: what was measured no longer counts, but
     /// how classes compare does.
     pub(super) fn restart(&mut self, factor: f64) {
@@ -117,16 +153,13 @@ impl Fit {
             cost.base *= factor;
             cost.rates.iter_mut().for_each(|rate| *rate *= factor);
         }
+        self.usual_ms *= factor;
         self.matrix = [[0.0; TERMS]; TERMS];
         self.right = [0.0; TERMS];
     }
 
     fn accumulate(&mut self, sample: &Sample) {
-        let mut terms = [0.0; TERMS];
-        terms[0] = 1.0;
-        for (term, amount) in terms[1..].iter_mut().zip(sample.amounts) {
-            *term = amount / self.unit;
-        }
+        let terms = sample.terms(self.unit);
         for row in 0..TERMS {
             if terms[row] == 0.0 {
                 continue;
@@ -138,15 +171,22 @@ impl Fit {
         }
     }
 
+    /// The left side of the equations, with the pull.
+    fn pulled(&self) -> [[f64; TERMS]; TERMS] {
+        let mut matrix = self.matrix;
+        for term in 0..TERMS {
+            matrix[term][term] += PULL;
+        }
+        matrix
+    }
+
     fn solve(&mut self) {
+        let matrix = self.pulled();
         let Some(cost) = &mut self.cost else { return };
-        let (mut matrix, mut right) = (self.matrix, self.right);
+        let mut right = self.right;
         right[0] += PULL * cost.base;
         for class in 0..CLASSES {
             right[class + 1] += PULL * cost.rates[class] * self.unit;
-        }
-        for term in 0..TERMS {
-            matrix[term][term] += PULL;
         }
         let solved = cholesky(matrix, right);
         let mean = cost.rates.iter().sum::<f64>() / CLASSES as f64;

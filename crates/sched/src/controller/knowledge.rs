@@ -7,6 +7,11 @@
 //! step whose speed is off is put aside. If the next is off to the same side and about as far, the
 //! machine has changed: costs are scaled, what came before is forgotten, and both steps count.
 //!
+//! Unless nobody could have known: when classes came in proportions from which no such prediction follows,
+//! it was wrong about how they compare, and both steps are taken in beside what came before. That matters most
+//! for a lane that does everything at once: how its time is divided among subregions is a guess then, which can
+//! be far off, and only steps with other proportions mend it.
+//!
 //! A change that undoes the one before, at another share of the work, was none: a lane may take for a little
 //! far less than it takes for more. What it takes for so little is ignored from then on.
 //!
@@ -38,6 +43,8 @@ const AGREEMENT: f64 = 1.5;
 const NEGLIGIBLE: f64 = 0.01;
 /// A lane may be given as many times as much work as it has been seen to do.
 const REACH: f64 = 8.0;
+/// A prediction that can be off by more than this, relative, was none.
+const UNKNOWN: f64 = 0.2;
 /// A subregion that is off by this factor more than the others of its step does not count.
 const OUTLIER: f64 = 3.0;
 
@@ -181,6 +188,15 @@ impl Knowledge {
         }
         match self.doubts[stage].take() {
             Some(doubt) if (1.0 / AGREEMENT..AGREEMENT).contains(&(speed / doubt.speed)) => {
+                let fit = &mut self.fits[stage];
+                if !samples.is_empty() && fit.uncertainty(&samples) > UNKNOWN {
+                    fit.add(&doubt.samples, FADING);
+                    fit.add(&samples, FADING);
+                    self.trust_last_two(stage);
+                    return Some(format!(
+                        "{name} takes {speed:.2} times as long for what it was not seen to do alone"
+                    ));
+                }
                 self.forget(stage);
                 let fit = &mut self.fits[stage];
                 let factor = (speed * doubt.speed).sqrt();
@@ -201,6 +217,12 @@ impl Knowledge {
                 ))
             }
         }
+    }
+
+    /// The step before the last was doubted, and counts after all.
+    fn trust_last_two(&mut self, stage: usize) {
+        let last_two = self.history.iter_mut().rev().take(2);
+        last_two.for_each(|record| record.trusted[stage] = true);
     }
 
     /// Only the last two steps count from now on.

@@ -9,7 +9,7 @@ use nearfield_testkit::random::Random;
 use std::collections::BTreeMap;
 
 /// Cells from points whose coordinates are in cells.
-fn binned(points: impl Iterator<Item = [f64; 3]>) -> Vec<CellLoad> {
+pub(crate) fn binned(points: impl Iterator<Item = [f64; 3]>) -> Vec<CellLoad> {
     let mut cells = BTreeMap::<[i64; 3], u32>::new();
     for point in points {
         *cells.entry(point.map(|x| x.floor() as i64)).or_default() += 1;

@@ -156,8 +156,15 @@ pub(crate) fn labels<T>(points: &[[T; 3]]) -> Vec<f32> {
 
 /// What a traversal of a case with [`Fingerprint`] must return.
 pub(crate) fn fingerprints<T: Precise>(case: &Case<T>) -> Vec<[f32; 3]> {
-    case.problem()
-        .neighbors()
+    fingerprints_of(case, &case.problem().neighbors())
+}
+
+/// The same where the oracle has been asked already.
+pub(crate) fn fingerprints_of<T: Precise>(
+    case: &Case<T>,
+    neighbors: &[Vec<oracle::Neighbor>],
+) -> Vec<[f32; 3]> {
+    neighbors
         .iter()
         .enumerate()
         .map(|(i, list)| {

@@ -1,6 +1,8 @@
 //! Every way of asking the engine gives the contract's neighbours, bit for bit.
 
-use crate::common::{Fingerprint, Settings, as_vectors, engine_for, fingerprints, labels, rule_of};
+use crate::common::{
+    Fingerprint, Settings, as_vectors, engine_for, fingerprints_of, labels, rule_of,
+};
 use nearfield::{SimdLevel, prelude::*};
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
@@ -93,8 +95,8 @@ fn queries_of_free_positions_are_the_contracts() {
 #[test]
 fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
     let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
-    for case in runner.cases() {
-        let expected = fingerprints(case);
+    for (case, neighbors) in runner.with_neighbors() {
+        let expected = fingerprints_of(case, neighbors);
         for &simd in SimdLevel::available() {
             let settings = Settings {
                 simd,

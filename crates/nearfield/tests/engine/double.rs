@@ -2,7 +2,8 @@
 //! bit for bit, and an engine in single precision refuses `f64` rather than round it.
 
 use crate::common::{
-    Fingerprint, Precise, Settings, as_vectors, builder_for, engine_for, fingerprints, labels,
+    Fingerprint, Precise, Settings, as_vectors, builder_for, engine_for, fingerprints,
+    fingerprints_of, labels,
 };
 use nearfield::{
     Error, Pair, PairGeometry, Precision, Refresh, SimdLevel, VerletLists, prelude::*,
@@ -99,8 +100,8 @@ fn queries_of_free_positions_are_the_contracts() {
 #[test]
 fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
     let runner = Runner::in_double(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
-    for case in runner.cases() {
-        let expected = fingerprints(case);
+    for (case, neighbors) in runner.with_neighbors() {
+        let expected = fingerprints_of(case, neighbors);
         for &simd in SimdLevel::available() {
             let settings = Settings {
                 simd,
@@ -140,7 +141,7 @@ fn counts_are_the_lengths_of_the_lists() {
 
 #[test]
 fn geometry_is_the_contracts_rounded_once() {
-    for case in Runner::in_double(Level::Quick).cases() {
+    for (case, neighbors) in Runner::in_double(Level::Quick).with_neighbors() {
         let settings = builder_for(case, Settings::default()).list_order(ListOrder::Ascending);
         let engine = settings.build().unwrap();
         let (engine, sets) = crate::common::fill(engine, case).unwrap();
@@ -148,7 +149,7 @@ fn geometry_is_the_contracts_rounded_once() {
         engine
             .pair_geometry(sets[case.target], sets[case.source], &mut geometry)
             .unwrap();
-        for (target, expected) in case.problem().neighbors().iter().enumerate() {
+        for (target, expected) in neighbors.iter().enumerate() {
             let found: Vec<_> = geometry.of(target).collect();
             let of = |neighbor: &Neighbor| {
                 let (from, to) = (
@@ -365,7 +366,7 @@ fn bad_input_in_f64_is_named_with_all_its_digits() {
 #[test]
 fn traversals_over_lists_visit_the_contracts_pairs() {
     let runner = Runner::in_double(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
-    for case in runner.cases() {
+    for (case, neighbors) in runner.with_neighbors() {
         let (mut engine, sets) = engine_for(case, Settings::default()).unwrap();
         engine.find_neighbors().unwrap();
         let found = engine
@@ -375,7 +376,8 @@ fn traversals_over_lists_visit_the_contracts_pairs() {
             .over_lists()
             .run()
             .unwrap();
-        assert!(found == fingerprints(case), "case {}", case.name);
+        let expected = fingerprints_of(case, neighbors);
+        assert!(found == expected, "case {}", case.name);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Both lanes on one step, with an emulated device: the contract's neighbours whatever the threshold,
 //! whatever moves, and whatever fails.
 
-use crate::common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
+use crate::common::{
+    Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, fingerprints_of, labels,
+};
 use nearfield::{EmulatedSpec, ListOrder, Policy, SphDensity, WendlandC2, WorkReport, prelude::*};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
@@ -108,9 +110,9 @@ fn lists_are_the_contracts_at_every_threshold() {
 fn counts_and_traversals_visit_the_contracts_pairs() {
     let runner =
         Runner::new(Level::Quick).keep(|case| uniform(case) && case.list == oracle::ListKind::Full);
-    for (number, case) in runner.cases().enumerate() {
+    for (number, (case, neighbors)) in runner.with_neighbors().enumerate() {
         let division = DIVISIONS[1 + number % 2];
-        let expected = fingerprints(case);
+        let expected = fingerprints_of(case, neighbors);
         let (engine, sets) = engine_for(case, Settings::default(), division).unwrap();
         let (cpu, _) = cpu_engine(case);
         let (target, source) = (sets[case.target], sets[case.source]);

@@ -31,8 +31,8 @@ fn expected(lists: &Lists) -> Csr {
 
 #[test]
 fn sorted_lists_are_the_oracles_bytes_at_every_simd_level_and_cell_size() {
-    for case in Runner::new(Level::Quick).cases() {
-        let expected = expected(&case.expected());
+    for (case, lists) in Runner::new(Level::Quick).with_lists() {
+        let expected = expected(lists);
         let simd = SimdLevel::available().iter().map(|&simd| (1, simd));
         let finer = [2, 3].map(|subdivision| (subdivision, SimdLevel::detect()));
         for (subdivision, simd) in simd.chain(finer) {

@@ -39,18 +39,16 @@ fn from_chunks(case: &Case, limit: u64) -> Result<Lists, Error> {
 
 #[test]
 fn chunks_make_up_the_contracts_lists_within_any_limit() {
-    Runner::new(Level::Quick)
-        .run(|case| {
-            let longest = case.expected().iter().map(Vec::len).max().unwrap_or(0) as u64;
-            // No longer than the longest list, with a few more beside it, and with most of them.
-            let tight = 16 + 4 * longest;
-            for limit in [tight, 2 * tight + 100, 5_000 + 4 * longest] {
-                let found = from_chunks(case, limit).map_err(|error| error.to_string())?;
-                case.check(found).map_err(|error| error.to_string())?;
-            }
-            from_chunks(case, u64::MAX).map_err(|error| error.to_string())
-        })
-        .unwrap();
+    for (case, expected) in Runner::new(Level::Quick).with_lists() {
+        let longest = expected.iter().map(Vec::len).max().unwrap_or(0) as u64;
+        // No longer than the longest list, with a few more beside it, with most of them, and with all.
+        let tight = 16 + 4 * longest;
+        for limit in [tight, 2 * tight + 100, 5_000 + 4 * longest, u64::MAX] {
+            let found = from_chunks(case, limit).unwrap();
+            case.check_against(expected, found)
+                .unwrap_or_else(|error| panic!("{}, {limit} bytes: {error}", case.name));
+        }
+    }
 }
 
 #[test]
@@ -98,32 +96,30 @@ fn a_list_that_no_chunk_can_hold_is_refused_with_its_size() {
 
 #[test]
 fn limited_searches_return_the_contracts_lists() {
-    Runner::new(Level::Quick)
-        .run(|case| {
-            let run = |limit| {
-                let builder = builder_for(case, Settings::default()).memory_limit(limit);
-                let (mut engine, sets) = fill(builder.build()?, case)?;
-                for targets in &sets {
-                    for sources in &sets {
-                        let wanted = (*targets, *sources) == (sets[case.target], sets[case.source]);
-                        engine.set_active(*targets, *sources, wanted)?;
-                    }
+    for (case, expected) in Runner::new(Level::Quick).with_lists() {
+        let run = |limit| {
+            let builder = builder_for(case, Settings::default()).memory_limit(limit);
+            let (mut engine, sets) = fill(builder.build()?, case)?;
+            for targets in &sets {
+                for sources in &sets {
+                    let wanted = (*targets, *sources) == (sets[case.target], sets[case.source]);
+                    engine.set_active(*targets, *sources, wanted)?;
                 }
-                engine.find_neighbors()?;
-                assert!(engine.report().list_bytes as u64 <= limit, "{}", case.name);
-                let lists = engine.neighbors(sets[case.target], sets[case.source])?;
-                Ok::<_, Error>(as_vectors(lists))
-            };
-            let expected = case.expected();
-            let needed = exact(expected.len(), expected.iter().map(Vec::len).sum());
-            match run(needed - u64::from(needed > 0)) {
-                Err(Error::MemoryLimit { needed: told, .. }) if told == needed => {}
-                Ok(_) if needed == 0 => {}
-                other => return Err(format!("one byte less gave {other:?}")),
             }
-            run(needed).map_err(|error| error.to_string())
-        })
-        .unwrap();
+            engine.find_neighbors()?;
+            assert!(engine.report().list_bytes as u64 <= limit, "{}", case.name);
+            let lists = engine.neighbors(sets[case.target], sets[case.source])?;
+            Ok::<_, Error>(as_vectors(lists))
+        };
+        let needed = exact(expected.len(), expected.iter().map(Vec::len).sum());
+        match run(needed - u64::from(needed > 0)) {
+            Err(Error::MemoryLimit { needed: told, .. }) if told == needed => {}
+            Ok(_) if needed == 0 => {}
+            other => panic!("{}: one byte less gave {other:?}", case.name),
+        }
+        case.check_against(expected, run(needed).unwrap())
+            .unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Kernels over stored lists give what fused traversals give.
 
-use crate::common::{Fingerprint, Settings, engine_for, fingerprints, labels};
+use crate::common::{Fingerprint, Settings, engine_for, fingerprints, fingerprints_of, labels};
 use nearfield::{Engine, ListKind, Reduce, SimdLevel, SphDensity, WendlandC2, prelude::*};
 use nearfield_testkit::{
     cloud::Cloud,
@@ -25,8 +25,8 @@ fn found(case: &Case, settings: Settings) -> Vec<[f32; 3]> {
 #[test]
 fn traversals_over_lists_visit_the_contracts_pairs() {
     let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
-    for case in runner.cases() {
-        let expected = fingerprints(case);
+    for (case, neighbors) in runner.with_neighbors() {
+        let expected = fingerprints_of(case, neighbors);
         for &simd in SimdLevel::available() {
             let settings = Settings {
                 simd,

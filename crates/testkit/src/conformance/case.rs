@@ -161,7 +161,15 @@ impl<T: Real> Case<T> {
     /// [`Mismatch`] when a list is missing, or a pair is missing, doubled or
     /// extra.
     pub fn check(&self, found: Lists) -> Result<(), Mismatch> {
-        compare(self, &self.expected(), found)
+        self.check_against(&self.expected(), found)
+    }
+
+    /// Compares lists in any order with what [`Case::expected`] has returned before.
+    ///
+    /// # Errors
+    /// As [`Case::check`].
+    pub fn check_against(&self, expected: &Lists, found: Lists) -> Result<(), Mismatch> {
+        compare(self, expected, found)
     }
 }
 

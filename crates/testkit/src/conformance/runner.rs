@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::case::{Case, Lists};
 use super::cases;
 use super::report::{Mismatch, SHOWN, compare};
-use crate::oracle::Real;
+use crate::oracle::{Neighbor, Real};
 
 /// How thorough a [`Runner`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +30,7 @@ pub struct Runner<T = f32> {
 #[derive(Debug)]
 struct Prepared<T> {
     case: Case<T>,
+    neighbors: OnceLock<Vec<Vec<Neighbor>>>,
     expected: OnceLock<Lists>,
 }
 
@@ -141,6 +142,18 @@ impl<T: Real> Runner<T> {
         self.cases.iter().map(|prepared| &prepared.case)
     }
 
+    /// The cases and the oracle's neighbours of each, images among them.
+    pub fn with_neighbors(&self) -> impl Iterator<Item = (&Case<T>, &[Vec<Neighbor>])> {
+        let cases = self.cases.iter();
+        cases.map(|prepared| (&prepared.case, prepared.neighbors()))
+    }
+
+    /// The cases and the lists that are expected of each.
+    pub fn with_lists(&self) -> impl Iterator<Item = (&Case<T>, &Lists)> {
+        let cases = self.cases.iter();
+        cases.map(|prepared| (&prepared.case, prepared.expected()))
+    }
+
     /// Runs `engine` on every case. It returns one list per target, in any
     /// order inside the list, or says why it cannot.
     ///
@@ -175,19 +188,32 @@ impl<T: Real> Runner<T> {
 fn prepare<T>(cases: Vec<Case<T>>) -> Vec<Arc<Prepared<T>>> {
     let prepared = |case| Prepared {
         case,
+        neighbors: OnceLock::new(),
         expected: OnceLock::new(),
     };
     cases.into_iter().map(prepared).map(Arc::new).collect()
 }
 
 impl<T: Real> Prepared<T> {
+    fn neighbors(&self) -> &[Vec<Neighbor>] {
+        self.neighbors
+            .get_or_init(|| self.case.problem().neighbors())
+    }
+
+    fn expected(&self) -> &Lists {
+        self.expected.get_or_init(|| {
+            let indices = |list: &Vec<Neighbor>| list.iter().map(|found| found.index).collect();
+            self.neighbors().iter().map(indices).collect()
+        })
+    }
+
     /// The number of list entries compared.
     fn run(
         &self,
         engine: &mut impl FnMut(&Case<T>) -> Result<Lists, String>,
     ) -> Result<u64, CaseFailure> {
         let found = engine(&self.case).map_err(CaseFailure::Engine)?;
-        let expected = self.expected.get_or_init(|| self.case.expected());
+        let expected = self.expected();
         compare(&self.case, expected, found)?;
         Ok(expected.iter().map(|list| list.len() as u64).sum())
     }

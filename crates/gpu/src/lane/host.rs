@@ -7,7 +7,7 @@ use std::{
     ops::{Deref, DerefMut},
     ptr::NonNull,
     slice,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 /// Page-locked memory: copies to and from the GPU run at the full speed of the bus, several times
@@ -59,6 +59,7 @@ impl GpuLane {
         // SAFETY: the context is current; the memory is freed once, when the buffer is dropped.
         let place = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_PORTABLE) };
         let place = place.map_err(failed)?.cast::<T>();
+        self.host_buffers.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the driver has given as many bytes there, for which all zero is a value.
         unsafe { place.write_bytes(0, len.max(1)) };
         Ok(HostBuffer {
@@ -67,6 +68,13 @@ impl GpuLane {
             len,
             context: context.clone(),
         })
+    }
+}
+
+impl GpuLane {
+    /// Buffers of page-locked memory made so far: a step in which one was made took longer than others.
+    pub fn host_buffers_made(&self) -> u64 {
+        self.host_buffers.load(Ordering::Relaxed)
     }
 }
 

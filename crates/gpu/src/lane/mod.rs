@@ -47,7 +47,7 @@ use launch::{GridKernels, ShareKernels};
 use programs::Traversals;
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak, atomic::AtomicU64},
 };
 
 /// One GPU, ready to work.
@@ -58,6 +58,8 @@ use std::{
 pub struct GpuLane {
     shared: Arc<Shared>,
     stream: Arc<CudaStream>,
+    /// Page-locked buffers made for it so far.
+    host_buffers: AtomicU64,
 }
 
 /// What all lanes of a GPU share.
@@ -124,7 +126,7 @@ impl GpuLane {
             .context
             .new_stream()
             .map_err(|error| Error::driver("cuStreamCreate", error))?;
-        Ok(Self { shared, stream })
+        Ok(Self::of(shared, stream))
     }
 
     /// As [`new`](Self::new), for work in the order of a stream of the caller's, on the stream's GPU.
@@ -133,10 +135,7 @@ impl GpuLane {
     /// As [`new`](Self::new).
     pub fn on(stream: &Arc<CudaStream>) -> Result<Self, Error> {
         let device = u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX);
-        Ok(Self {
-            shared: Shared::of(device)?,
-            stream: stream.clone(),
-        })
+        Ok(Self::of(Shared::of(device)?, stream.clone()))
     }
 
     /// As [`new`](Self::new), for work in the order of a stream that another library owns.
@@ -151,7 +150,15 @@ impl GpuLane {
         let shared = Shared::of(device)?;
         // SAFETY: a stream of this context, as the caller promises; `Shared` holds the primary one.
         let stream = unsafe { shared.context.wrap_borrowed_stream(stream) };
-        Ok(Self { shared, stream })
+        Ok(Self::of(shared, stream))
+    }
+
+    fn of(shared: Arc<Shared>, stream: Arc<CudaStream>) -> Self {
+        Self {
+            shared,
+            stream,
+            host_buffers: AtomicU64::new(0),
+        }
     }
 
     /// The stream on which the lane does everything.

@@ -58,6 +58,8 @@ struct State {
     taken: HashMap<&'static str, bool>,
     /// Before and after the sort that was begun, where it is timed.
     sorting: Option<[gpu::cudarc::driver::CudaEvent; 2]>,
+    /// Page-locked buffers there were when that was last asked.
+    host_buffers: u64,
     failed: Option<String>,
 }
 
@@ -92,6 +94,7 @@ impl GpuSide {
                 results: None,
                 taken: HashMap::new(),
                 sorting: None,
+                host_buffers: 0,
                 failed: None,
             }),
         })
@@ -181,6 +184,13 @@ impl GpuSide {
             tried: state.times.tried(),
             failed: state.failed.clone(),
         }
+    }
+
+    /// Whether page-locked memory was taken since this was last asked: that takes longer than most steps.
+    pub(crate) fn took_memory(&self) -> bool {
+        let mut state = self.locked();
+        let made = state.lane.host_buffers_made();
+        std::mem::replace(&mut state.host_buffers, made) != made
     }
 
     pub(crate) fn failed(&self) -> bool {

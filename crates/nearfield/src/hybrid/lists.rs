@@ -211,13 +211,14 @@ impl Engine {
             };
             state.found([found, done.pairs]);
         }
+        let took_memory = gpu.is_some_and(GpuSide::took_memory);
         let seen = Seen {
             both: &both,
             spent,
             targets,
             gpu: Some(&done).filter(|_| hybrid.emulated.is_none()),
             recovery_ms,
-            grew: have_grown(sorted),
+            grew: took_memory | have_grown(sorted),
         };
         match done.fitted || both.failed {
             true => learn(&self.lane, state, step, seen)?,

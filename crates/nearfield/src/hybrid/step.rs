@@ -123,7 +123,7 @@ pub(super) struct Seen<'a> {
     pub(super) gpu: Option<&'a GpuDone>,
     /// What the CPU lane then did of the device's part, milliseconds.
     pub(super) recovery_ms: f64,
-    /// Whether the CPU lane took memory, so that its time says little.
+    /// Whether a lane took memory, so that its time says little.
     pub(super) grew: bool,
 }
 

@@ -211,13 +211,14 @@ impl Engine {
         if let (Some(gpu), Some(found)) = (gpu, found) {
             of.give_back(gpu, found);
         }
+        let took_memory = gpu.is_some_and(GpuSide::took_memory);
         let seen = Seen {
             both: &both,
             spent,
             targets: taken.len(),
             gpu: done.as_ref(),
             recovery_ms,
-            grew: have_grown(sorted),
+            grew: took_memory | have_grown(sorted),
         };
         learn(&self.lane, state, step, seen)?;
         Ok(true)

@@ -3,9 +3,9 @@
 //!
 //! # Stalls and changes
 //!
-//! The speed of a stage in a step is the median, over subregions, of measured by predicted time. A
-//! step whose speed is off is put aside. If the next is off to the same side and about as far, the
-//! machine has changed: costs are scaled, what came before is forgotten, and both steps count.
+//! The speed of a stage in a step is measured by predicted time of all subregions. A step whose speed is off
+//! is put aside. If the next is off to the same side and about as far, the machine has changed: costs are
+//! scaled, what came before is forgotten, and both steps count.
 //!
 //! Unless nobody could have known: when classes came in proportions from which no such prediction follows,
 //! it was wrong about how they compare, and both steps are taken in beside what came before. That matters most
@@ -236,14 +236,17 @@ impl Knowledge {
         }
     }
 
-    /// Median of measured by predicted durations.
+    /// Measured by predicted time of all subregions together. Not a median of theirs: costs are fitted to sums,
+    /// and where subregions scatter to one side, as those of a device that works piece by piece do, a median
+    /// would be off for good.
     fn speed(&self, stage: usize, samples: &[Sample]) -> Option<f64> {
         let cost = self.fits[stage].cost()?;
-        let ratios = samples.iter().filter_map(|sample| {
-            let predicted = cost.of(&sample.amounts);
-            (predicted > 0.0).then(|| sample.ms / predicted)
-        });
-        median(ratios)
+        let (mut measured, mut predicted) = (0.0, 0.0);
+        for sample in samples {
+            measured += sample.ms;
+            predicted += cost.of(&sample.amounts);
+        }
+        (predicted > 0.0).then(|| measured / predicted)
     }
 
     fn without_outliers(&self, stage: usize, samples: &[Sample], speed: f64) -> Vec<Sample> {

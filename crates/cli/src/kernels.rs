@@ -39,6 +39,9 @@ pub(crate) struct BuildArgs {
 /// Flags of `nearfield kernels check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
+    /// Programs, such as share or flat; all if none is named
+    #[arg(value_name = "PROGRAM")]
+    programs: Vec<String>,
     /// Architectures, as 90, sm_90 or 9.0; all that are cared for if not given
     #[arg(long, value_name = "ARCH", value_delimiter = ',')]
     arch: Vec<Arch>,
@@ -168,7 +171,25 @@ fn keep(
     })
 }
 
+/// The programs of these names, all if there are none: several may have one name.
+fn named(names: &[String]) -> Result<Vec<Program>, Failure> {
+    let mut programs = programs();
+    let has = |name: &String| programs.iter().any(|program| program.name() == name);
+    if let Some(unknown) = names.iter().find(|name| !has(name)) {
+        let mut known: Vec<_> = programs.iter().map(Program::name).collect();
+        known.sort_unstable();
+        known.dedup();
+        let known = known.join(", ");
+        return Err(Failure::Kernels(format!(
+            "there is no program \"{unknown}\"; there are {known}"
+        )));
+    }
+    programs.retain(|program| names.is_empty() || names.iter().any(|name| name == program.name()));
+    Ok(programs)
+}
+
 fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let programs = named(&args.programs)?;
     let compiler = compiler()?;
     let known = compiler.archs();
     let asked = match args.arch.is_empty() {
@@ -184,7 +205,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
             "NVRTC {version} does not know {unknown}"
         )));
     }
-    let outcomes = for_each(&programs(), &archs, |program, arch| {
+    let outcomes = for_each(&programs, &archs, |program, arch| {
         attempt(&compiler, program, arch)
     });
     let checked = Checked {

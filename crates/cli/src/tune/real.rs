@@ -19,7 +19,7 @@ use nearfield_sched::{
 const STEPS_PER_ROW: (usize, usize) = (2, 5);
 /// The best threshold is timed again beside every policy, for so many steps.
 const STEPS_BESIDE: usize = 21;
-/// A policy has settled when thresholds take no longer than this part more than the last one.
+/// A policy has settled when its shares take no longer than this part more than the last ones.
 const CLOSE: f64 = 0.03;
 
 /// Sweeps thresholds and runs the policies on the CPU lane and the GPU with this number together:
@@ -129,7 +129,7 @@ impl Lanes {
         })
     }
 
-    /// Runs a policy. What its thresholds would take without noise is taken from the sweep.
+    /// Runs a policy. What its shares would take without noise is taken from the sweep.
     fn settle(&mut self, policy: Policy, steps: usize, sweep: &[Row]) -> Result<Settled, Failure> {
         self.begin(policy)?;
         let works = (0..steps.max(2))
@@ -137,19 +137,16 @@ impl Lanes {
             .collect::<Result<Vec<_>, _>>()?;
         let half = works.len() / 2;
         let late = &works[half..];
-        let end = median(late.iter().map(|work| on_sweep(sweep, work.theta)));
-        // A report names the threshold of the step after its own. That of the first, chosen to learn from,
-        // is in none.
-        let thetas = works.iter().map(|work| work.theta);
-        let asides = works.iter().map(|work| work.aside).skip(1);
-        let settled = 1 + steps_to_rest(thetas.zip(asides).take(half), |theta| {
-            (on_sweep(sweep, theta) / end - 1.0).abs() > CLOSE
+        let end = median(late.iter().map(|work| on_sweep(sweep, work.share)));
+        let shares = works[..half].iter().map(|work| (work.share, work.aside));
+        let settled = steps_to_rest(shares, |share| {
+            (on_sweep(sweep, share) / end - 1.0).abs() > CLOSE
         });
         Ok(Settled {
             theta: median(late.iter().map(|work| work.theta)),
             share: median(late.iter().map(|work| work.share)),
             total_ms: median(late.iter().map(|work| work.milliseconds)),
-            steps: (settled <= half).then_some(settled),
+            steps: (settled < half).then_some(settled),
             reason: works
                 .last()
                 .map_or_else(String::new, |work| work.reason.clone()),
@@ -157,10 +154,10 @@ impl Lanes {
     }
 }
 
-/// The step after which no threshold is far from the last ones; steps aside are left out, as they are taken
-/// back at once.
-fn steps_to_rest(thetas: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) -> bool) -> usize {
-    let far = thetas.map(|(theta, aside)| !aside && far(theta));
+/// The step after which no share is far from the last ones; steps aside are left out, as they are taken back
+/// at once.
+fn steps_to_rest(shares: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) -> bool) -> usize {
+    let far = shares.map(|(share, aside)| !aside && far(share));
     let last = far.enumerate().filter(|(_, far)| *far).last();
     last.map_or(0, |(step, _)| step + 1)
 }
@@ -171,10 +168,11 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a step takes at a threshold, between the rows of a sweep; three of them are averaged, because
-/// each was measured.
-fn on_sweep(sweep: &[Row], theta: f64) -> f64 {
-    let at = sweep.partition_point(|row| row.theta < theta);
+/// What a step takes when the CPU lane has a share of the work, between the rows of a sweep; three of them
+/// are averaged, because each was measured. Not by the threshold: it means another share when points have
+/// moved and a plan was made anew.
+fn on_sweep(sweep: &[Row], share: f64) -> f64 {
+    let at = sweep.partition_point(|row| row.share < share);
     let near = &sweep[at.saturating_sub(1)..(at + 2).min(sweep.len())];
     median(near.iter().map(|row| row.total_ms))
 }
@@ -185,30 +183,27 @@ mod tests {
 
     #[test]
     fn steps_aside_do_not_count_until_it_rests() {
-        let thetas = [
-            (9.0, false),
-            (5.0, false),
-            (1.0, false),
-            (9.0, true),
-            (1.0, false),
-        ];
-        assert_eq!(steps_to_rest(thetas.into_iter(), |theta| theta > 1.0), 2);
-        let thetas = thetas.map(|(theta, _)| (theta, false));
-        assert_eq!(steps_to_rest(thetas.into_iter(), |theta| theta > 1.0), 4);
+        let run = |aside: usize| {
+            let shares = [0.9, 0.5, 0.1, 0.9, 0.1].into_iter().enumerate();
+            let shares = shares.map(|(step, share)| (share, step == aside));
+            steps_to_rest(shares, |share| share > 0.2)
+        };
+        assert_eq!(run(3), 2);
+        assert_eq!(run(9), 4);
     }
 
     #[test]
-    fn a_threshold_takes_what_those_beside_it_took() {
-        let row = |theta: f64, total_ms: f64| Row {
-            theta,
-            share: 0.0,
+    fn a_share_takes_what_those_beside_it_took() {
+        let row = |share: f64, total_ms: f64| Row {
+            theta: 0.0,
+            share,
             cpu_ms: 0.0,
             gpu_ms: 0.0,
             total_ms,
         };
-        let sweep = [row(0.0, 9.0), row(1.0, 4.0), row(2.0, 3.0), row(3.0, 7.0)];
-        assert_eq!(on_sweep(&sweep, 1.5), 4.0);
+        let sweep = [row(0.0, 9.0), row(0.3, 4.0), row(0.6, 3.0), row(1.0, 7.0)];
+        assert_eq!(on_sweep(&sweep, 0.4), 4.0);
         assert_eq!(on_sweep(&sweep, 0.0), 9.0);
-        assert_eq!(on_sweep(&sweep, 9.0), 7.0);
+        assert_eq!(on_sweep(&sweep, 1.0), 7.0);
     }
 }

@@ -142,14 +142,7 @@ impl GpuLane {
             placed(to.start, to.count);
             return Ok(Vec::new());
         }
-        let copies = match &lists.copies {
-            Some(copies) => copies.clone(),
-            None => {
-                let failed = |error| Error::driver("cuStreamCreate", error);
-                let stream = self.stream.fork().map_err(failed)?;
-                lists.copies.insert(stream).clone()
-            }
-        };
+        let copies = self.beside(&mut lists.copies)?;
         let HostLists {
             start,
             count,

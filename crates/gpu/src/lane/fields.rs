@@ -71,13 +71,7 @@ impl GpuLane {
     /// # Errors
     /// [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn expect_fields(&self, staged: &mut StagedFields, numbers: usize) -> Result<(), Error> {
-        let copies = match &staged.copies {
-            Some(copies) => copies.clone(),
-            None => {
-                let stream = self.stream.fork().map_err(failed)?;
-                staged.copies.insert(stream).clone()
-            }
-        };
+        let copies = self.beside(&mut staged.copies)?;
         copies.synchronize().map_err(failed)?;
         if let Some(read) = staged.read.take() {
             copies.wait(&read).map_err(failed)?;

@@ -166,6 +166,16 @@ impl GpuLane {
         &self.stream
     }
 
+    /// The stream in `kept`, made when first asked for: what runs there runs beside what the lane does.
+    fn beside(&self, kept: &mut Option<Arc<CudaStream>>) -> Result<Arc<CudaStream>, Error> {
+        if let Some(stream) = kept {
+            return Ok(stream.clone());
+        }
+        let failed = |error| Error::driver("making a stream", error);
+        let stream = self.stream.fork().map_err(failed)?;
+        Ok(kept.insert(stream).clone())
+    }
+
     /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
     ///
     /// # Errors

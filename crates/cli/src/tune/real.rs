@@ -21,6 +21,8 @@ const STEPS_PER_ROW: (usize, usize) = (2, 5);
 const STEPS_BESIDE: usize = 21;
 /// A policy has settled when its shares take no longer than this part more than the last ones.
 const CLOSE: f64 = 0.03;
+/// Rows whose shares are no further from one tell what it takes.
+const AROUND: f64 = 0.1;
 
 /// Sweeps thresholds and runs the policies on the CPU lane and the GPU with this number together:
 /// one [`Combination`] per pair of [`Task::combinations`].
@@ -168,13 +170,30 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a step takes when the CPU lane has a share of the work, between the rows of a sweep; three of them
-/// are averaged, because each was measured. Not by the threshold: it means another share when points have
-/// moved and a plan was made anew.
+/// What a step takes when the CPU lane has a share of the work. Every row of a sweep was measured and scatters,
+/// but what either lane takes lies near a line while both work: the one through the rows around the share.
+/// Not by the threshold, which means another share when points have moved and a plan was made anew.
 fn on_sweep(sweep: &[Row], share: f64) -> f64 {
-    let at = sweep.partition_point(|row| row.share < share);
-    let near = &sweep[at.saturating_sub(1)..(at + 2).min(sweep.len())];
-    median(near.iter().map(|row| row.total_ms))
+    let shared = |share: f64| share > 0.0 && share < 1.0;
+    let near: Vec<_> = (sweep.iter())
+        .filter(|row| shared(row.share) && (row.share - share).abs() <= AROUND)
+        .collect();
+    if !shared(share) || near.len() < 3 {
+        let from = |row: &&Row| (row.share - share).abs();
+        let nearest = sweep.iter().min_by(|a, b| from(a).total_cmp(&from(b)));
+        return nearest.map_or(0.0, |row| row.total_ms);
+    }
+    let line = |ms: fn(&Row) -> f64| {
+        let mean = |of: &dyn Fn(&Row) -> f64| {
+            near.iter().map(|row| of(row)).sum::<f64>() / near.len() as f64
+        };
+        let (middle, height) = (mean(&|row| row.share), mean(&ms));
+        let spread = mean(&|row| (row.share - middle).powi(2));
+        let rise = mean(&|row| (row.share - middle) * (ms(row) - height));
+        let slope = if spread > 0.0 { rise / spread } else { 0.0 };
+        height + slope * (share - middle)
+    };
+    line(|row| row.cpu_ms).max(line(|row| row.gpu_ms))
 }
 
 #[cfg(test)]
@@ -193,17 +212,36 @@ mod tests {
     }
 
     #[test]
-    fn a_share_takes_what_those_beside_it_took() {
-        let row = |share: f64, total_ms: f64| Row {
-            theta: 0.0,
-            share,
-            cpu_ms: 0.0,
-            gpu_ms: 0.0,
-            total_ms,
-        };
-        let sweep = [row(0.0, 9.0), row(0.3, 4.0), row(0.6, 3.0), row(1.0, 7.0)];
-        assert_eq!(on_sweep(&sweep, 0.4), 4.0);
-        assert_eq!(on_sweep(&sweep, 0.0), 9.0);
-        assert_eq!(on_sweep(&sweep, 1.0), 7.0);
+    fn a_share_takes_what_those_around_it_took() {
+        // 2 + 10 s and 9 - 8 s ms, every other row a millisecond off, and lanes alone.
+        let rows = (0..=100).map(|number| {
+            let share = f64::from(number) / 100.0;
+            let off = if number % 2 == 0 { 0.5 } else { -0.5 };
+            let cpu_ms = if number == 0 {
+                0.0
+            } else {
+                2.0 + 10.0 * share + off
+            };
+            let gpu_ms = if number == 100 {
+                0.0
+            } else {
+                9.0 - 8.0 * share - off
+            };
+            Row {
+                theta: share,
+                share,
+                cpu_ms,
+                gpu_ms,
+                total_ms: cpu_ms.max(gpu_ms),
+            }
+        });
+        let sweep: Vec<_> = rows.collect();
+        for (share, expected) in [(0.2, 7.4), (0.6, 8.0), (0.389, 5.89)] {
+            let found = on_sweep(&sweep, share);
+            assert!((found - expected).abs() < 0.05, "{share}: {found}");
+        }
+        assert_eq!(on_sweep(&sweep, 0.0), 8.5);
+        assert_eq!(on_sweep(&sweep, 1.0), 12.5);
+        assert_eq!(on_sweep(&[sweep[0], sweep[50], sweep[100]], 0.45), 7.5);
     }
 }

@@ -453,3 +453,40 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
         assert!(settled <= 8, "{seed}, {guessed}: {settled} steps\n{story}");
     }
 }
+
+#[test]
+fn a_gpu_that_works_piece_by_piece_is_not_taken_for_one_that_changes() {
+    // As where results are copied back in pieces: what a piece waits for is put down to its first subregions.
+    const PIECE: usize = 4;
+    let layout = common::layout(common::uniform(), 3, Traffic::NONE);
+    let mut machine = Machine::new("speed=1.5,jitter=0.03".parse().unwrap());
+    let mut controller = Controller::new(Policy::Model).unwrap();
+    let mut cuts = controller.start(&layout).cuts;
+    let mut random = Random::new(5);
+    for step in 0..80 {
+        let plan = Plan::new(&layout, &cuts).unwrap();
+        let mut times = machine.step(&layout, &plan);
+        let mut now = times.gpu.first().map_or(0.0, |gpu| gpu.compute.start_ms);
+        for piece in times.gpu.chunks_mut(PIECE) {
+            let all: f64 = piece.iter().map(|gpu| gpu.compute.ms()).sum();
+            let first = random.between(0.7, 0.9);
+            for (number, gpu) in piece.iter_mut().enumerate() {
+                let part = if number == 0 {
+                    first
+                } else {
+                    (1.0 - first) / (PIECE - 1) as f64
+                };
+                gpu.compute.start_ms = now;
+                now += part * all;
+                gpu.compute.end_ms = now;
+            }
+        }
+        let decision = controller.next(&layout, &plan, &times).unwrap();
+        assert!(
+            step < 8 || !decision.reason.contains("has changed"),
+            "step {step}: {}",
+            decision.reason
+        );
+        cuts = decision.cuts;
+    }
+}

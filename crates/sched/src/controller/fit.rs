@@ -130,7 +130,6 @@ impl Fit {
     }
 
     /// How far what is predicted for all of these together may be off, relative: one standard deviation.
-    /// More than 1 before anything was measured.
     pub(super) fn uncertainty(&self, samples: &[Sample]) -> f64 {
         let mut terms = [0.0; TERMS];
         for sample in samples {

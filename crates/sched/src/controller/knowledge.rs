@@ -45,8 +45,10 @@ const NEGLIGIBLE: f64 = 0.01;
 const REACH: f64 = 8.0;
 /// A prediction that can be off by more than this, relative, was none.
 const UNKNOWN: f64 = 0.2;
-/// A subregion that is off by this factor more than the others of its step does not count.
+/// A subregion that is off by this factor more than the others of its step does not count…
 const OUTLIER: f64 = 3.0;
+/// …unless more than this part of them are.
+const FEW: f64 = 0.125;
 
 /// Stages in messages.
 const NAMES: [&str; STAGES] = ["the CPU lane", "upload", "the GPU's work", "download"];
@@ -255,7 +257,12 @@ impl Knowledge {
         };
         let off = |sample: &Sample| sample.ms / (cost.of(&sample.amounts) * speed);
         let fits = |sample: &&Sample| (1.0 / OUTLIER..OUTLIER).contains(&off(sample));
-        samples.iter().filter(fits).copied().collect()
+        let usual: Vec<_> = samples.iter().filter(fits).copied().collect();
+        // Where many are off nothing is: they scatter.
+        match (samples.len() - usual.len()) as f64 > FEW * samples.len() as f64 {
+            true => samples.to_vec(),
+            false => usual,
+        }
     }
 
     /// What a stage costs; `None` before it has been seen.

@@ -69,9 +69,7 @@ impl GpuLane {
             context: context.clone(),
         })
     }
-}
 
-impl GpuLane {
     /// Buffers of page-locked memory made so far: a step in which one was made took longer than others.
     pub fn host_buffers_made(&self) -> u64 {
         self.host_buffers.load(Ordering::Relaxed)

@@ -35,11 +35,8 @@ const HITS: f64 = 0.25;
 const MOST_SHARE: f64 = 0.7;
 const MOST_NEEDED: f64 = 0.7;
 
-/// Share of the time that decisions may take which leave things as they are…
+/// Share of the time that decisions may take which leave things as they are, once they have for a while.
 const OWN_COST: f64 = 0.005;
-/// …except the first ones after a move, which show what the move was worth and try either lane alone: a
-/// work that stands in a wrong place for hundreds of steps loses more than they take.
-const EAGER: u32 = 16;
 
 /// Pairs that memory is taken for without knowing how many there are.
 const FEW_PAIRS: u64 = 1 << 21;
@@ -150,6 +147,14 @@ impl Calm {
     const EVERY: u32 = 16;
     /// Change of a step's time that ends the calm.
     const SURPRISE: f64 = 0.2;
+    /// Decisions after a move that are not put off, because they show what it was worth and try either lane
+    /// alone: a work that stands in a wrong place for hundreds of steps loses more than they take.
+    const EAGER: u32 = 16;
+
+    /// Whether the next decision may be put off until steps have made up for the last one.
+    fn may_wait(&self) -> bool {
+        self.kept > 0 && self.since_move >= Self::EAGER
+    }
 
     fn is_as_before(&mut self, total_ms: f64) -> bool {
         let usual = (total_ms - self.usual_ms).abs() <= Self::SURPRISE * self.usual_ms;
@@ -394,8 +399,7 @@ impl WorkState {
         }
         let total_ms = times.total_ms();
         self.debt_ms -= OWN_COST * total_ms;
-        let settled = self.calm.kept > 0 && self.calm.since_move >= EAGER;
-        let dear = real && settled && self.debt_ms > 0.0;
+        let dear = real && self.calm.may_wait() && self.debt_ms > 0.0;
         if times.fault.is_none() && (dear || self.calm.is_as_before(total_ms)) {
             return Ok(());
         }
@@ -601,5 +605,20 @@ mod tests {
         assert!(calm.is_as_before(2.2) && !calm.is_as_before(3.0));
         calm.decided(Action::Move, 3.0);
         assert!(!calm.is_as_before(3.0));
+    }
+
+    #[test]
+    fn the_first_decisions_after_a_move_are_not_put_off() {
+        let mut calm = Calm::default();
+        for _ in 0..2 {
+            calm.decided(Action::Move, 2.0);
+            for _ in 0..Calm::EAGER {
+                assert!(!calm.may_wait());
+                calm.decided(Action::Keep, 2.0);
+            }
+            assert!(calm.may_wait());
+        }
+        calm.decided(Action::Wait, 2.0);
+        assert!(!calm.may_wait());
     }
 }

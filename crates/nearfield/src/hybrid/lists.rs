@@ -6,7 +6,7 @@ use super::{
     have_grown, is_taken, locked,
     plan::Planned,
     share,
-    step::{Seen, Step, gpu_part, learn, learn_alone, on_both},
+    step::{Both, Seen, Step, gpu_part, learn, learn_alone, on_both},
     times::Measured,
 };
 use crate::{
@@ -16,7 +16,10 @@ use crate::{
 use nearfield_cpu::{JointLists, ListKind, PairOfSets};
 use nearfield_gpu::HostLists;
 use nearfield_sched::Lane;
-use std::{sync::Mutex, time::Instant};
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 impl Engine {
     /// Writes all lists that are out of date; false when a single lane has to.
@@ -148,6 +151,7 @@ impl Engine {
         let cpu_share = share(planned, (taken, spent), (OF_CPU, u8::MAX));
         // A GPU copies starts and lengths of all lists before their entries, over everything.
         let (hand_over, places) = crossbeam_channel::bounded(1);
+        let mut waited = Duration::ZERO;
         let cpu = || {
             let of = self.sets_of_share((hybrid, &mut *sorted), planned, work)?;
             let of = PairOfSets {
@@ -155,8 +159,11 @@ impl Engine {
                 ..of
             };
             self.lane.search_share(of, kind, room, ours)?;
+            let ready = Instant::now();
+            let places = places.recv();
+            waited = ready.elapsed();
             // Nobody hands them over where the device has failed, or keeps them to the end.
-            if let Ok(places) = places.recv() {
+            if let Ok(places) = places {
                 ours.put(places, taken, theirs);
             }
             Ok(())
@@ -184,7 +191,10 @@ impl Engine {
                     done = found.ok_or(None)?;
                     Ok(())
                 };
-                on_both((&self.lane, began), drive, cpu)?
+                let both = on_both((&self.lane, began), drive, cpu)?;
+                // A lane that waits for the other could have done more.
+                let cpu_ms = both.cpu_ms - waited.as_secs_f64() * 1e3;
+                Both { cpu_ms, ..both }
             }
             (None, None) => return Ok(false),
         };

@@ -10,6 +10,7 @@ use crate::{
     listed::Listed,
     share::Tally,
     simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
+    window::PageTable,
 };
 use nearfield_grid::{Cell, Cells, Grid, Run, Sweep};
 use std::ops::Range;
@@ -22,8 +23,8 @@ pub(crate) struct Scratch {
     pub(crate) gathered: Aligned<f32>,
     /// Geometry and source channels of the neighbours of one target, for traversals.
     pub(crate) packed: Aligned<f32>,
-    /// Sums of a task, for traversals that evaluate pairs once.
-    pub(crate) buffer: Vec<f32>,
+    /// For traversals that evaluate pairs once.
+    pub(crate) pages: PageTable,
     /// Places of candidates that are to be decided in double precision.
     pub(crate) places: Aligned<u32>,
     pub(crate) pieces: Vec<Piece>,
@@ -38,7 +39,7 @@ impl Scratch {
             + self.gathered.bytes()
             + self.packed.bytes()
             + self.places.bytes()
-            + size_of::<f32>() * self.buffer.capacity()
+            + self.pages.bytes()
             + size_of::<Piece>() * self.pieces.capacity()
             + self.listed.bytes()
     }

@@ -3,7 +3,7 @@
 //! As in fused traversals that do so ([`crate::mutual`]), tasks add to points of other tasks in a
 //! [`Window`] of their own. Points are in the caller's order here: where that is local in memory, as
 //! [`z_sort`](nearfield_grid::Grid::permutation) makes it, windows are small; where it is not there
-//! are only [`FEW`] of them, each for all points.
+//! are only a few of them, each for most points.
 
 use crate::{
     CpuLane, NeighborLists, SimdLevel,
@@ -12,42 +12,31 @@ use crate::{
     listed::{Listed, Lists},
     simd::{LANES, Simd, Task, with_level},
     traverse::{Fields, target_value},
-    window::{Circle, Share, Window, put_together},
+    window::{self, Share, Window, in_pages, put_together},
 };
 use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
-/// Targets of a task at least.
-const TASK: usize = 1 << 13;
-/// Tasks where points lie anywhere.
-const FEW: usize = 8;
-/// Windows may reach this share of all points beyond their own.
-const MOST_REACH: usize = 8;
-/// Targets between two whose lists are looked at to see how far they reach.
-const SAMPLE: usize = 1 << 9;
+/// Blocks of targets that are looked at before tasks are made, and targets of each.
+const SAMPLE: [usize; 2] = [4, 1 << 7];
 
 /// A traversal of half lists.
 pub(crate) struct HalfLists<'a, K: PairKernel> {
     pub(crate) kernel: &'a K,
     pub(crate) lists: &'a NeighborLists,
     pub(crate) pairs: &'a dyn Lists,
-    pub(crate) circle: Circle,
     pub(crate) fields: Fields<'a>,
     pub(crate) results: Results<'a, K::Output>,
 }
 
 impl<K: PairKernel> HalfLists<'_, K> {
     pub(crate) fn run(&self, lane: &CpuLane) {
-        let (len, circle) = (self.circle.points, self.circle);
-        let reach = reach(self.lists, circle);
-        let task = match reach <= (len / MOST_REACH).max(TASK) {
-            true => TASK.max(reach),
-            false => len.div_ceil(FEW),
-        };
+        let len = self.lists.len();
+        let task = window::task_size(len, |size| held(self.lists, size));
         let shares = lane.map_tasks(len, task, &|targets, scratch| {
             self.share(lane, targets, scratch)
         });
-        put_together::<K>(lane, circle, (shares, task), &|targets, sums| {
+        put_together::<K>(lane, len, shares, &|targets, sums| {
             for (at, target) in targets.enumerate() {
                 let first = at * K::Output::COUNT;
                 let value = K::Output::read(|channel| sums[first + channel]);
@@ -58,7 +47,8 @@ impl<K: PairKernel> HalfLists<'_, K> {
     }
 
     fn share(&self, lane: &CpuLane, targets: Range<usize>, scratch: &mut Scratch) -> Share {
-        let mut window = Window::new::<K>(self.circle, targets.clone(), &mut scratch.buffer);
+        let (len, memory) = (self.lists.len(), lane.take_window());
+        let mut window = Window::new::<K>(len, &mut scratch.pages, memory);
         let task = HalfTask {
             shared: self,
             level: lane.level(),
@@ -67,22 +57,23 @@ impl<K: PairKernel> HalfLists<'_, K> {
             window: &mut window,
         };
         with_level(lane.level(), task);
-        window.close::<K>()
+        window.close()
     }
 }
 
-/// How far from a target its neighbours lie in memory at most, roughly.
-fn reach(lists: &NeighborLists, circle: Circle) -> usize {
-    let sample = (0..circle.points).step_by(SAMPLE);
-    let farthest = |target: usize| {
-        let (list, around) = (
-            lists.of(target).iter(),
-            circle.around(&(target..target + 1)),
-        );
-        let away = |&j: &u32| around.place(j as usize).unsigned_abs();
-        list.map(away).max().unwrap_or(0)
-    };
-    sample.map(farthest).max().unwrap_or(0) + 1
+/// Points that the window of a task of so many targets holds, roughly.
+fn held(lists: &NeighborLists, size: usize) -> usize {
+    let [blocks, targets] = SAMPLE;
+    let all = (0..blocks).map(|block| {
+        let first = block * (lists.len() / blocks);
+        let targets = (first..(first + size).min(lists.len())).step_by(size.div_ceil(targets));
+        let reached = targets.flat_map(|target| {
+            let sources = lists.of(target).iter().map(|&source| source as usize);
+            sources.chain([target])
+        });
+        in_pages(reached.map(|point| point..point + 1))
+    });
+    all.sum::<usize>() / blocks
 }
 
 /// A range of targets.
@@ -106,7 +97,6 @@ impl<K: PairKernel> Task for HalfTask<'_, '_, K> {
         } = self;
         for target in targets {
             shared.pairs.lay_out(level, target, listed);
-            window.reach::<K>(listed.sources());
             let mut sums = Sums {
                 shared,
                 own: shared.values(target),

@@ -18,19 +18,17 @@ use crate::{
     group::{Group, Scratch, Walk},
     simd::{self, LANES, Mode, RADII, SHIFTED, Simd, Task, Vector, has, squared, with_level},
     traverse::room,
-    window::{Circle, Share, Window, put_together},
+    window::{self, Share, Window, in_pages, put_together},
 };
 use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
-/// Targets of a task at least.
-const TASK: usize = 1 << 13;
-/// Windows may reach this share of all points beyond their own…
-const MOST_SPILL: usize = 8;
-/// …or, where points are no more than this, anywhere: then there are [`FEW`] tasks. All pairs of a set
-/// within a radius that is larger than the set are found that way.
-const MOST_ANYWHERE: usize = 1 << 18;
-const FEW: usize = 16;
+/// Targets whose surroundings are looked at before tasks are made.
+const SAMPLE: usize = 64;
+/// As few tasks as that do not keep all workers busy, while twice as much work in many tasks might…
+const FEW: usize = 64;
+/// …where there are more points than this.
+const MANY: usize = 1 << 18;
 
 /// A traversal of one set that evaluates every pair once.
 pub(crate) struct Mutual<'a, K: PairKernel> {
@@ -42,43 +40,44 @@ pub(crate) struct Mutual<'a, K: PairKernel> {
     pub(crate) results: Results<'a, K::Output>,
 }
 
-/// Targets of a task, by how far from a target its candidates lie at most, roughly; `None` when that is
-/// too far for pairs to be evaluated once.
+/// Targets of a task; `None` when pairs had better be evaluated from either side.
 pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
     if (walk.share.as_ref()).is_some_and(|share| !is_worth_it(walk, share)) {
         return None;
     }
     let points = walk.sources.points();
-    let circle = circle(walk);
-    let mut sweep = walk.sources.sweep();
-    let lattice = walk.sources.lattice();
-    let mut most = 0;
-    for slot in (0..points.len()).step_by(TASK / 4) {
-        let around = circle.around(&(slot..slot + 1));
-        let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot);
-        for run in runs.iter().filter(|run| !run.slots.is_empty()) {
-            for end in [run.slots.start, run.slots.end - 1] {
-                most = most.max(around.place(end).unsigned_abs() + 1);
-            }
-        }
-    }
-    match points.len() {
-        len if most <= (len / MOST_SPILL).max(TASK) => Some(TASK.max(most)),
-        len if len <= MOST_ANYWHERE => Some(len.div_ceil(FEW)),
-        _ => None,
-    }
+    let (lattice, mut sweep) = (walk.sources.lattice(), walk.sources.sweep());
+    let sample: Vec<Vec<Range<usize>>> = (0..points.len())
+        .step_by(points.len().div_ceil(SAMPLE).max(1))
+        .map(|slot| {
+            let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot);
+            runs.iter().map(|run| run.slots.clone()).collect()
+        })
+        .collect();
+    // The targets that follow reach as far behind what the first one reaches.
+    let held = |size: usize| {
+        let all = sample.iter().map(|runs| {
+            let runs = runs.iter();
+            in_pages(runs.map(|run| run.start..(run.end + size).min(points.len())))
+        });
+        all.sum::<usize>() / sample.len().max(1)
+    };
+    let size = window::task_size(points.len(), held);
+    (points.len() <= MANY || points.len().div_ceil(size) >= FEW).then_some(size)
 }
 
 /// Share of a target's neighbours that have to be targets themselves for pairs to be evaluated once: what
 /// is evaluated for a point that nobody searches for is lost, and for both points costs more than for one.
 const LEAST_OWN: f64 = 0.6;
+/// Points between two that are looked at for that.
+const STEP: usize = 1 << 11;
 
 /// Whether so many of the neighbours of a share's targets are targets too, by a sample of them.
 fn is_worth_it(walk: &Walk<'_>, share: &crate::Share<'_>) -> bool {
     let points = walk.sources.points();
     let lattice = walk.sources.lattice();
     let (mut cells, mut own) = (0u64, 0u64);
-    for slot in (0..points.len()).step_by(TASK / 4) {
+    for slot in (0..points.len()).step_by(STEP) {
         let cell = lattice.cell(points.position(slot));
         if !share.has(cell) {
             continue;
@@ -93,14 +92,6 @@ fn is_worth_it(walk: &Walk<'_>, share: &crate::Share<'_>) -> bool {
     own as f64 >= LEAST_OWN * cells as f64
 }
 
-/// Around the box where it is periodic.
-fn circle(walk: &Walk<'_>) -> Circle {
-    Circle {
-        points: walk.sources.points().len(),
-        closed: walk.sources.lattice().domain().is_periodic(),
-    }
-}
-
 impl<K: PairKernel> Mutual<'_, K> {
     /// Runs the traversal; `task` is what [`task_size`] said.
     pub(crate) fn run(&self, lane: &CpuLane, task: usize) {
@@ -108,16 +99,16 @@ impl<K: PairKernel> Mutual<'_, K> {
         let shares = lane.map_tasks(len, task, &|slots, scratch| {
             self.share(lane, slots, scratch)
         });
-        let circle = circle(&self.walk);
-        put_together::<K>(lane, circle, (shares, task), &|slots, sums| {
+        put_together::<K>(lane, len, shares, &|slots, sums| {
             self.put(slots, sums);
         });
     }
 
     /// What the targets `slots` contribute to themselves and to the points around them.
     fn share(&self, lane: &CpuLane, slots: Range<usize>, scratch: &mut Scratch) -> Share {
-        let mut buffer = std::mem::take(&mut scratch.buffer);
-        let mut window = Window::new::<K>(circle(&self.walk), slots.clone(), &mut buffer);
+        let mut pages = std::mem::take(&mut scratch.pages);
+        let points = self.walk.sources.points().len();
+        let mut window = Window::new::<K>(points, &mut pages, lane.take_window());
         let task = MutualTask {
             mutual: self,
             slots,
@@ -125,8 +116,8 @@ impl<K: PairKernel> Mutual<'_, K> {
             window: &mut window,
         };
         with_level(lane.level(), task);
-        let share = window.close::<K>();
-        scratch.buffer = buffer;
+        let share = window.close();
+        scratch.pages = pages;
         share
     }
 
@@ -172,8 +163,6 @@ impl<K: PairKernel> Task for MutualTask<'_, '_, K> {
         // SAFETY: the caller's promise.
         while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
             let candidates = &self.scratch.candidates;
-            self.window
-                .reach::<K>(&candidates.tags()[..candidates.len()]);
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
             let evaluate = EvaluateMutual {
                 mutual: self.mutual,

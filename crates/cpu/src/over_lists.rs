@@ -13,7 +13,6 @@ use crate::{
     listed::{Lists, gather_fields},
     simd::{LANES, Simd, Task, with_level},
     traverse::{Fields, Output, check_fields, room, target_value},
-    window::Circle,
 };
 use nearfield_grid::SharedMut;
 use nearfield_pairs::{Channels, PairKernel};
@@ -68,10 +67,6 @@ impl CpuLane {
                 kernel,
                 lists: pairs.lists,
                 pairs: &pairs.walk(),
-                circle: Circle {
-                    points: targets,
-                    closed: pairs.lattice.domain().is_periodic(),
-                },
                 fields,
                 results,
             };

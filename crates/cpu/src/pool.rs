@@ -1,6 +1,6 @@
 //! The worker pool of the CPU lane.
 
-use crate::{Error, SimdLevel, group::Scratch};
+use crate::{Error, SimdLevel, group::Scratch, window};
 use std::sync::{
     Mutex, OnceLock, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -29,6 +29,8 @@ pub struct CpuLane {
     scratch: Mutex<Vec<Scratch>>,
     /// Arrays of channels between traversals.
     channels: Mutex<Vec<Vec<f32>>>,
+    /// Sums of tasks between traversals.
+    windows: Mutex<Vec<window::Share>>,
 }
 
 impl CpuLane {
@@ -51,6 +53,7 @@ impl CpuLane {
             level: SimdLevel::detect(),
             scratch: Mutex::default(),
             channels: Mutex::default(),
+            windows: Mutex::default(),
         })
     }
 
@@ -134,6 +137,9 @@ impl CpuLane {
             .map(Scratch::bytes)
             .sum::<usize>()
             + channels.sum::<usize>()
+            + (self.window_pool().iter())
+                .map(window::Share::bytes)
+                .sum::<usize>()
     }
 
     /// Runs `work` on the pool; parallel iterators inside use its workers.
@@ -204,6 +210,20 @@ impl CpuLane {
     /// Keeps arrays for the next traversal.
     pub(crate) fn keep_channels(&self, channels: Vec<Vec<f32>>) {
         self.channel_pool().extend(channels);
+    }
+
+    /// Memory for the sums of a task.
+    pub(crate) fn take_window(&self) -> window::Share {
+        self.window_pool().pop().unwrap_or_default()
+    }
+
+    /// Keeps sums of tasks for the next traversal.
+    pub(crate) fn keep_windows(&self, windows: Vec<window::Share>) {
+        self.window_pool().extend(windows);
+    }
+
+    fn window_pool(&self) -> std::sync::MutexGuard<'_, Vec<window::Share>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn channel_pool(&self) -> std::sync::MutexGuard<'_, Vec<Vec<f32>>> {

@@ -1,286 +1,328 @@
-//! Sums for the points around those of one task, and how the tasks' sums are put together.
+//! Sums for the points that one task reaches, and how the tasks' sums are put together.
 //!
 //! Where pairs are evaluated once for both points, a task adds to points of other tasks. It does so in
-//! a [`Window`] of its own, which covers its points (the *own* part), as many behind the last of them
-//! as it reaches (the *spill*), and as many before the first (the *backlog*). Where the domain is
-//! periodic, points are taken in a circle, so that those across the last face lie near.
+//! a [`Window`] of its own, which holds pages of consecutive points, opened when the first of their
+//! points is reached: what lies within the radius of a few thousand points is a handful of pieces far
+//! apart in memory, parts of this layer of cells and of the next, and most of what lies between is never
+//! touched. So tasks can be small, which lets many workers share the work evenly.
 //!
-//! When all tasks are done, spills and backlogs are added to the own parts they overlap with, in the
-//! order of the tasks: no races, no atomics, and the same sums whatever the number of threads.
+//! When all tasks are done, the sums of every page are added up in the order of the tasks: no races, no
+//! atomics, and the same sums whatever the number of threads.
 
 use crate::{CpuLane, simd::LANES};
 use nearfield_pairs::{Channels, PairKernel, Reduce};
 use rayon::prelude::*;
-use std::ops::Range;
+use std::{mem, ops::Range};
+
+/// Points of a page.
+const PAGE: usize = 1 << 7;
+/// Pages that are put together at a time.
+const AT_A_TIME: usize = 1 << 5;
+/// Where no page is open.
+const NONE: u32 = u32::MAX;
+
+/// Tasks that points are divided into…
+const TASKS: usize = 1 << 8;
+/// …unless they have fewer or more targets than this…
+const TARGETS: [usize; 2] = [1 << 8, 1 << 11];
+/// …or all windows together hold more than so many times the points…
+const MOST_TIMES: usize = 8;
+/// …and more than so many. Then tasks are larger.
+const MOST: usize = 1 << 22;
 
 /// The sums of one task while it works; the channels of a point lie next to each other.
 pub(crate) struct Window<'a> {
-    around: Around,
-    own: Range<usize>,
+    table: &'a mut PageTable,
     identity: f32,
-    /// From the first own point on.
-    forward: &'a mut Vec<f32>,
-    /// Before it, the nearest first.
-    backward: Vec<f32>,
+    share: Share,
 }
 
-/// The points, and whether the last is followed by the first.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Circle {
-    pub(crate) points: usize,
-    pub(crate) closed: bool,
+/// Which page of a window holds a page of the points; kept between tasks for the memory.
+#[derive(Debug, Default)]
+pub(crate) struct PageTable {
+    /// [`NONE`] everywhere when no window is open.
+    pages: Vec<u32>,
 }
 
-/// What a task has summed.
-pub(crate) struct Share {
-    slots: Range<usize>,
-    own: Vec<f32>,
-    spill: Vec<f32>,
-    backlog: Vec<f32>,
-}
-
-/// Where points lie as seen from some of them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Around {
-    start: isize,
-    /// From here on a point is nearer the other way, that is by so many points.
-    turn: [isize; 2],
-    points: isize,
-}
-
-impl Circle {
-    /// As seen from the points `own`.
-    pub(crate) fn around(self, own: &Range<usize>) -> Around {
-        let points = self.points as isize;
-        let turn = own.len().max(self.points / 2) as isize;
-        Around {
-            start: own.start as isize,
-            turn: match self.closed {
-                true => [turn - points, turn],
-                false => [isize::MIN, isize::MAX],
-            },
-            points,
-        }
+impl PageTable {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<u32>() * self.pages.capacity()
     }
 }
 
-impl Around {
-    /// How far a point lies behind the first of those it is seen from; negative where it lies before,
-    /// which in a circle is decided by what is nearer. No branches: whole vectors of points are placed.
-    #[inline(always)]
-    pub(crate) fn place(self, slot: usize) -> isize {
-        let place = slot as isize - self.start;
-        let behind = if place >= self.turn[1] {
-            self.points
-        } else {
-            0
-        };
-        let before = if place < self.turn[0] { self.points } else { 0 };
-        place - behind + before
+/// What a task has summed.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    /// Pages in the order in which they were opened.
+    pages: Vec<u32>,
+    /// Their sums.
+    sums: Vec<f32>,
+}
+
+impl Share {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<u32>() * self.pages.capacity() + size_of::<f32>() * self.sums.capacity()
     }
 }
 
 impl<'a> Window<'a> {
-    /// A window for the points `own`; `buffer` is scratch.
+    /// A window on so many points; `share` is there for its memory.
     pub(crate) fn new<K: PairKernel>(
-        circle: Circle,
-        own: Range<usize>,
-        buffer: &'a mut Vec<f32>,
+        points: usize,
+        table: &'a mut PageTable,
+        mut share: Share,
     ) -> Self {
-        let (channels, identity) = (K::Output::COUNT, K::REDUCE.identity());
-        buffer.clear();
-        buffer.resize(own.len() * channels, identity);
+        let pages = points.div_ceil(PAGE).max(table.pages.len());
+        table.pages.resize(pages, NONE);
+        share.pages.clear();
+        share.sums.clear();
         Self {
-            around: circle.around(&own),
-            own,
-            identity,
-            forward: buffer,
-            backward: Vec::new(),
+            table,
+            identity: K::REDUCE.identity(),
+            share,
         }
     }
 
-    /// Makes room for the sums of `points`.
+    #[cold]
+    #[inline(never)]
+    fn open(&mut self, page: usize, channels: usize) -> u32 {
+        let opened = self.share.pages.len() as u32;
+        self.share.pages.push(page as u32);
+        let room = self.share.sums.len() + PAGE * channels;
+        self.share.sums.resize(room, self.identity);
+        self.table.pages[page] = opened;
+        opened
+    }
+
+    /// The page of a point, opened if it was not.
     #[inline(always)]
-    pub(crate) fn reach<K: PairKernel>(&mut self, points: &[u32]) {
-        let (mut first, mut last) = (0, -1);
-        for &point in points {
-            let place = self.around.place(point as usize);
-            first = if place < first { place } else { first };
-            last = if place > last { place } else { last };
-        }
-        let (forward, backward) = ((last + 1) as usize, -first as usize);
-        if forward * K::Output::COUNT > self.forward.len() {
-            self.forward
-                .resize(forward * K::Output::COUNT, self.identity);
-        }
-        if backward * K::Output::COUNT > self.backward.len() {
-            self.backward
-                .resize(backward * K::Output::COUNT, self.identity);
-        }
+    fn page(&mut self, point: usize, channels: usize) -> usize {
+        let page = self.table.pages[point / PAGE];
+        let page = match page {
+            NONE => self.open(point / PAGE, channels),
+            page => page,
+        };
+        page as usize
     }
 
-    /// Where the sums of up to [`LANES`] points that were reached for are; they may be the same.
+    /// The sums of a point.
+    #[inline(always)]
+    pub(crate) fn sums<K: PairKernel>(&mut self, point: usize) -> &mut [f32] {
+        let page = self.page(point, K::Output::COUNT);
+        let at = (page * PAGE + point % PAGE) * K::Output::COUNT;
+        &mut self.share.sums[at..][..K::Output::COUNT]
+    }
+
+    /// Where the sums of up to [`LANES`] points are; they may be the same.
     #[inline(always)]
     pub(crate) fn places<K: PairKernel>(&mut self, points: &[u32]) -> [*mut f32; LANES] {
-        let parts = [
-            (self.forward.as_mut_ptr(), self.forward.len()),
-            (self.backward.as_mut_ptr(), self.backward.len()),
-        ];
-        let (mut first, mut last) = (0, -1);
-        let mut at = [0; LANES];
-        for (at, &point) in at.iter_mut().zip(points) {
-            let place = self.around.place(point as usize);
-            first = if place < first { place } else { first };
-            last = if place > last { place } else { last };
-            *at = place;
+        let mut pages = [0; LANES];
+        for (page, &point) in pages.iter_mut().zip(points) {
+            *page = self.page(point as usize, K::Output::COUNT);
         }
-        let [ahead, back] = [(last + 1) as usize, -first as usize];
-        let there = ahead * K::Output::COUNT <= parts[0].1 && back * K::Output::COUNT <= parts[1].1;
-        assert!(there, "the points were reached for");
+        // Only now, as sums move when a page is opened.
+        let sums = self.share.sums.as_mut_ptr();
         let mut places = [std::ptr::null_mut(); LANES];
-        for (to, at) in places.iter_mut().zip(at).take(points.len()) {
-            let (part, at) = match at >= 0 {
-                true => (parts[0].0, at as usize),
-                false => (parts[1].0, (-1 - at) as usize),
-            };
-            // SAFETY: checked above.
-            *to = unsafe { part.add(at * K::Output::COUNT) };
+        for ((place, page), &point) in places.iter_mut().zip(pages).zip(points) {
+            let at = page * PAGE + point as usize % PAGE;
+            // SAFETY: the page is open, so there are sums for all of its points.
+            *place = unsafe { sums.add(at * K::Output::COUNT) };
         }
         places
     }
 
-    /// The sums of a point that was reached for.
-    #[inline(always)]
-    pub(crate) fn sums<K: PairKernel>(&mut self, point: usize) -> &mut [f32] {
-        let place = self.around.place(point);
-        let (part, at) = match place >= 0 {
-            true => (&mut *self.forward, place as usize),
-            false => (&mut self.backward, (-1 - place) as usize),
-        };
-        &mut part[at * K::Output::COUNT..][..K::Output::COUNT]
-    }
-
     /// What was summed.
-    pub(crate) fn close<K: PairKernel>(self) -> Share {
-        let (own, spill) = self.forward.split_at(self.own.len() * K::Output::COUNT);
-        Share {
-            slots: self.own,
-            own: own.to_vec(),
-            spill: spill.to_vec(),
-            backlog: self.backward,
+    pub(crate) fn close(self) -> Share {
+        for &page in &self.share.pages {
+            self.table.pages[page as usize] = NONE;
         }
+        self.share
     }
+}
+
+/// Targets of a task on so many points, by how many points a window holds for so many targets.
+pub(crate) fn task_size(points: usize, held: impl Fn(usize) -> usize) -> usize {
+    let most = points.saturating_mul(MOST_TIMES).max(MOST);
+    let mut size = (points / TASKS).clamp(TARGETS[0], TARGETS[1]);
+    while size < points && points.div_ceil(size).saturating_mul(held(size)) > most {
+        size *= 2;
+    }
+    size
+}
+
+/// Points of all pages that hold any of the `points`, which come in any order.
+pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
+    let mut pages: Vec<_> = points
+        .filter(|points| !points.is_empty())
+        .map(|points| points.start / PAGE..points.end.div_ceil(PAGE))
+        .collect();
+    pages.sort_unstable_by_key(|pages| pages.start);
+    let (mut held, mut end) = (0, 0);
+    for pages in pages {
+        held += pages.end.saturating_sub(pages.start.max(end));
+        end = end.max(pages.end);
+    }
+    held * PAGE
 }
 
 /// What hands the sums of a range of points on.
 type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
 
-/// Puts the shares of tasks of `size` points together and hands the sums of every point to `put`.
+/// Puts the shares of all tasks on so many points together and hands the sums of every point to `put`.
 pub(crate) fn put_together<K: PairKernel>(
     lane: &CpuLane,
-    circle: Circle,
-    shares: (Vec<Share>, usize),
+    points: usize,
+    shares: Vec<Share>,
     put: &Put<'_>,
 ) {
-    put_shares_together(lane, circle, shares, (K::Output::COUNT, K::REDUCE), put);
+    let sums = (K::Output::COUNT, K::REDUCE);
+    put_shares_together(lane, points, &shares, sums, put);
+    lane.keep_windows(shares);
 }
 
 /// [`put_together`] for any kernel with so many outputs, combined in such a way.
 fn put_shares_together(
     lane: &CpuLane,
-    circle: Circle,
-    (shares, size): (Vec<Share>, usize),
+    points: usize,
+    shares: &[Share],
     (channels, reduce): (usize, Reduce),
     put: &Put<'_>,
 ) {
-    let channels = channels.max(1);
-    let (own, parts): (Vec<_>, Vec<_>) = shares
-        .into_iter()
-        .map(|share| (share.own, (share.slots, share.spill, share.backlog)))
-        .unzip();
-    let longest = (parts.iter())
-        .map(|(_, spill, backlog)| spill.len().max(backlog.len()))
-        .max()
-        .unwrap_or(0);
-    let (reach, tasks) = (longest.div_ceil(size * channels) + 1, parts.len());
-    let near = |a: usize, b: usize| {
-        let apart = a.abs_diff(b);
-        apart <= reach || circle.closed && tasks - apart <= reach
-    };
+    let held = PagesHeld::of(shares, points.div_ceil(PAGE));
     lane.install(|| {
-        let own = own.into_par_iter().with_max_len(1).enumerate();
-        own.for_each(|(number, mut sums)| {
-            let slots = &parts[number].0;
-            for (other, (of, spill, backlog)) in parts.iter().enumerate() {
-                if !near(number, other) {
-                    continue;
-                }
-                let turns = if circle.closed { -1..=1 } else { 0..=0 };
-                for turn in turns {
-                    let turn = turn * circle.points as isize;
-                    let start = of.end as isize + turn;
-                    let points = start..start + (spill.len() / channels) as isize;
-                    add(&mut sums, slots, points, (channels, reduce), |point| {
-                        &spill[(point - start) as usize * channels..]
-                    });
-                    let end = of.start as isize + turn;
-                    let points = end - (backlog.len() / channels) as isize..end;
-                    add(&mut sums, slots, points, (channels, reduce), |point| {
-                        &backlog[(end - 1 - point) as usize * channels..]
-                    });
+        let chunks = (0..points.div_ceil(AT_A_TIME * PAGE)).into_par_iter();
+        chunks.with_max_len(1).for_each(|chunk| {
+            let first = chunk * AT_A_TIME * PAGE;
+            let slots = first..(first + AT_A_TIME * PAGE).min(points);
+            let mut sums = vec![reduce.identity(); slots.len() * channels];
+            if channels > 0 {
+                for (page, sums) in sums.chunks_mut(PAGE * channels).enumerate() {
+                    for theirs in held.sums(chunk * AT_A_TIME + page, shares, channels) {
+                        for (sum, &value) in sums.iter_mut().zip(theirs) {
+                            *sum = reduce.combine(*sum, value);
+                        }
+                    }
                 }
             }
-            put(slots.clone(), &sums);
+            put(slots, &sums);
         });
     });
 }
 
-/// Adds `values(point)` to the sums of those of `points` that are among `slots`.
-fn add<'v>(
-    sums: &mut [f32],
-    slots: &Range<usize>,
-    points: Range<isize>,
-    (channels, reduce): (usize, Reduce),
-    values: impl Fn(isize) -> &'v [f32],
-) {
-    let (first, last) = (slots.start as isize, slots.end as isize);
-    for point in points.start.max(first)..points.end.min(last) {
-        let sums = &mut sums[(point - first) as usize * channels..][..channels];
-        for (sum, value) in sums.iter_mut().zip(values(point)) {
-            *sum = reduce.combine(*sum, *value);
+/// Which shares hold a page of the points, in the order of the tasks.
+struct PagesHeld {
+    /// Where those of a page begin, and behind the last page where they end.
+    start: Vec<u32>,
+    /// The share, and where the page is in it.
+    of: Vec<(u32, u32)>,
+}
+
+impl PagesHeld {
+    fn of(shares: &[Share], pages: usize) -> Self {
+        // One place on: there they are moved on while pages are put down, to the beginning of the next.
+        let mut start = vec![0; pages + 1];
+        for &page in shares.iter().flat_map(|share| &share.pages) {
+            start[page as usize + 1] += 1;
         }
+        let mut sum = 0;
+        for start in &mut start {
+            sum += mem::replace(start, sum);
+        }
+        let mut of = vec![(0, 0); sum as usize];
+        for (number, share) in shares.iter().enumerate() {
+            for (place, &page) in share.pages.iter().enumerate() {
+                let next = &mut start[page as usize + 1];
+                of[*next as usize] = (number as u32, place as u32);
+                *next += 1;
+            }
+        }
+        Self { start, of }
+    }
+
+    /// The sums of a page.
+    fn sums<'a>(
+        &'a self,
+        page: usize,
+        shares: &'a [Share],
+        channels: usize,
+    ) -> impl Iterator<Item = &'a [f32]> {
+        let [from, to] = [page, page + 1].map(|page| self.start[page] as usize);
+        self.of[from..to].iter().map(move |&(share, place)| {
+            let room = PAGE * channels;
+            &shares[share as usize].sums[place as usize * room..][..room]
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearfield_grid::SharedMut;
+    use nearfield_pairs::SphForce;
+
+    type Kernel = SphForce;
+    const CHANNELS: usize = <<Kernel as PairKernel>::Output as Channels>::COUNT;
 
     #[test]
-    fn in_a_circle_every_point_has_one_place_near_the_own_ones() {
-        let points = 100;
-        for own in [0..10, 45..60, 93..100, 0..100, 0..70] {
-            let circle = Circle {
-                points,
-                closed: true,
-            };
-            let mut places: Vec<_> = (0..points)
-                .map(|slot| circle.around(&own).place(slot))
-                .collect();
-            for slot in own.clone() {
-                assert_eq!(places[slot], (slot - own.start) as isize);
+    fn whatever_tasks_add_to_ends_at_its_point() {
+        let (points, lane) = (100 * PAGE + 17, CpuLane::new(2).unwrap());
+        // Every task adds 1 to points all over the place; twice, with memory that was used before.
+        let reached = |task: usize| (0..1000).map(move |k| (task * 7919 + k * k * 31) % points);
+        for tasks in [0, 1, 9] {
+            let mut table = PageTable::default();
+            let shares = (0..tasks).map(|task| {
+                let mut window = Window::new::<Kernel>(points, &mut table, lane.take_window());
+                for point in reached(task) {
+                    window.sums::<Kernel>(point)[CHANNELS - 1] += 1.0;
+                }
+                let some: Vec<u32> = reached(task).map(|point| point as u32).collect();
+                for some in some.chunks(LANES) {
+                    for &place in &window.places::<Kernel>(some)[..some.len()] {
+                        // SAFETY: there are sums of all channels.
+                        unsafe { *place += 2.0 };
+                    }
+                }
+                window.close()
+            });
+            let shares = shares.collect();
+            let mut found = vec![[f32::NAN; 2]; points];
+            let put = SharedMut::new(&mut found);
+            put_together::<Kernel>(&lane, points, shares, &|slots, sums| {
+                for (slot, sums) in slots.zip(sums.chunks(CHANNELS)) {
+                    // SAFETY: every point is put once.
+                    unsafe { put.write(slot, [sums[0], sums[CHANNELS - 1]]) };
+                }
+            });
+            let mut expected = vec![[0.0; 2]; points];
+            for point in (0..tasks).flat_map(reached) {
+                expected[point][0] += 2.0;
+                expected[point][1] += 1.0;
             }
-            places.sort();
-            let first = places[0];
-            assert!(
-                places.into_iter().eq(first..first + points as isize),
-                "{own:?}"
-            );
+            assert_eq!(found, expected, "{tasks} tasks");
         }
-        let open = Circle {
-            points,
-            closed: false,
-        };
-        assert_eq!(open.around(&(93..100)).place(2), -91);
+    }
+
+    #[test]
+    fn windows_hold_whole_pages_once() {
+        let held = |points: &[Range<usize>]| in_pages(points.iter().cloned()) / PAGE;
+        assert_eq!(held(&[]), 0);
+        assert_eq!(held(&[5..5, 3..4]), 1);
+        assert_eq!(held(&[3 * PAGE..3 * PAGE + 1, 0..1, 1..2]), 2);
+        assert_eq!(
+            held(&[0..10 * PAGE, PAGE..2 * PAGE, 9 * PAGE..11 * PAGE]),
+            11
+        );
+    }
+
+    #[test]
+    fn there_are_many_tasks_unless_windows_hold_too_much() {
+        let points = 1_000_000;
+        // Layers of cells a twelfth of all points apart, of which a window holds parts.
+        assert_eq!(task_size(points, |size| 2 * size + 12_000), 1 << 11);
+        let all = task_size(points, |_| points);
+        assert!(points.div_ceil(all) <= MOST_TIMES);
+        assert_eq!(task_size(1_000, |_| 1_000), 1 << 8);
     }
 }

@@ -3,12 +3,13 @@
 use crate::{
     Bounds, BrickParts, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
     error::reserve,
+    hashed::{HashedTable, Packing, WideKey},
     kept::Kept,
     keys::{Double, FillKeys, Placed, Single},
     occupancy,
     positions::{Source, Visitor},
-    sort::{self, Order, SortScratch, Sorted, WideKey},
-    table::{CellBox, CellTable, DenseTable, HashedTable, RowOfCells},
+    sort::{self, Order, SortScratch, Sorted, WideScratch},
+    table::{CellBox, CellTable, DenseTable, RowOfCells},
     widest::widest,
 };
 use rayon::prelude::*;
@@ -30,6 +31,8 @@ pub struct Grid {
     points: SortedPoints,
     table: CellTable,
     scratch: SortScratch,
+    /// For cells far apart.
+    wide: WideScratches,
     /// Points the caller gave, of which a part may have been left out.
     given: usize,
     kept: Kept,
@@ -234,6 +237,7 @@ impl Grid {
             points,
             table: CellTable::Dense(DenseTable::default()),
             scratch: SortScratch::default(),
+            wide: WideScratches::default(),
             given: 0,
             kept: Kept::default(),
         }
@@ -361,7 +365,7 @@ impl Grid {
 
     /// Bytes held, scratch for the next build included.
     pub fn bytes(&self) -> usize {
-        self.points.bytes() + self.table.bytes() + self.scratch.bytes() + self.kept.bytes()
+        self.points.bytes() + self.table.bytes() + self.scratch_bytes() + self.kept.bytes()
     }
 
     /// Bytes of the cell table.
@@ -371,7 +375,7 @@ impl Grid {
 
     /// Bytes of scratch for the next build.
     pub fn scratch_bytes(&self) -> usize {
-        self.scratch.bytes()
+        self.scratch.bytes() + self.wide.bytes()
     }
 
     /// The order of the sorted points, as a permutation of the caller's arrays.
@@ -439,36 +443,48 @@ impl Grid {
         &mut self,
         source: P,
         len: usize,
-        packing: Packing,
+        (packing, scratch): (Packing, fn(&mut WideScratches) -> &mut WideScratch<K>),
         lattice: &Lattice,
-        pack: fn(u128) -> K,
     ) -> Result<(), Error> {
-        let mut keys: Vec<K> = Vec::new();
-        reserve(&mut keys, len, "cell keys")?;
+        let scratch = scratch(&mut self.wide);
+        scratch.reserve(len)?;
         (0..len)
             .into_par_iter()
             .with_min_len(1 << 12)
-            .map(|index| pack(packing.key(lattice.cell_at(source.place(index)))))
-            .collect_into_vec(&mut keys);
-        let sorted = sort::by_radix(&keys)?;
-        drop(keys);
+            .map(|index| K::of(packing.key(lattice.cell_at(source.place(index)))))
+            .collect_into_vec(&mut scratch.keys);
+        let sorted = sort::by_radix(scratch);
+        match &mut self.table {
+            CellTable::Hashed(table) => table.fill(sorted, &packing)?,
+            CellTable::Dense(_) => {
+                let mut table = HashedTable::default();
+                table.fill(sorted, &packing)?;
+                self.table = CellTable::Hashed(table);
+            }
+        }
         self.points.resize(len);
         let slots = self.points.slots();
-        (slots.x, slots.y, slots.z, slots.index, &sorted)
+        (slots.x, slots.y, slots.z, slots.index, sorted)
             .into_par_iter()
             .with_min_len(1 << 12)
             .for_each(|(x, y, z, index, item)| {
                 [*x, *y, *z] = source.stored(item.1 as usize);
                 *index = item.1;
             });
-        let occupied = (0..len)
-            .filter(|&slot| slot == 0 || sorted[slot].0 != sorted[slot - 1].0)
-            .map(|slot| {
-                let place = source.place(sorted[slot].1 as usize);
-                (lattice.cell_at(place), slot as u32)
-            });
-        self.table = CellTable::Hashed(HashedTable::new(occupied, len as u32));
         Ok(())
+    }
+}
+
+/// Scratch for keys of either width.
+#[derive(Debug, Clone, Default)]
+struct WideScratches {
+    narrow: WideScratch<u64>,
+    wide: WideScratch<u128>,
+}
+
+impl WideScratches {
+    fn bytes(&self) -> usize {
+        self.narrow.bytes() + self.wide.bytes()
     }
 }
 
@@ -533,10 +549,10 @@ impl Build<'_> {
             grid.build_dense(points, len, cells, lattice)?;
         } else {
             let packing = Packing::new(cells);
-            if packing.bits <= 64 {
-                grid.build_hashed(points, len, packing, lattice, |key| key as u64)?;
+            if packing.bits() <= 64 {
+                grid.build_hashed::<u64, _>(points, len, (packing, |of| &mut of.narrow), lattice)?;
             } else {
-                grid.build_hashed(points, len, packing, lattice, |key| key)?;
+                grid.build_hashed::<u128, _>(points, len, (packing, |of| &mut of.wide), lattice)?;
             }
         }
         grid.points.wraps.clear();
@@ -557,33 +573,6 @@ impl Build<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Cells of a box packed into one integer that sorts like (z, y, x).
-#[derive(Debug, Clone, Copy)]
-struct Packing {
-    cells: CellBox,
-    shift_y: u32,
-    shift_z: u32,
-    bits: u32,
-}
-
-impl Packing {
-    fn new(cells: CellBox) -> Self {
-        // Coordinates lie within ±2⁴¹, so an axis takes at most 42 bits and all three fit in 128.
-        let [x, y, z] = cells.dims.map(|dim| i64::BITS - dim.leading_zeros());
-        Self {
-            cells,
-            shift_y: x,
-            shift_z: x + y,
-            bits: x + y + z,
-        }
-    }
-
-    fn key(&self, cell: Cell) -> u128 {
-        let [x, y, z] = std::array::from_fn(|axis| (cell[axis] - self.cells.origin[axis]) as u128);
-        z << self.shift_z | y << self.shift_y | x
     }
 }
 

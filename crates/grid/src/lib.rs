@@ -20,6 +20,7 @@ mod csr;
 mod domain;
 mod error;
 mod grid;
+mod hashed;
 mod kept;
 mod keys;
 mod lattice;

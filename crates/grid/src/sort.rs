@@ -12,7 +12,7 @@
 //!
 //! Both are stable and both passes are independent of the number of threads, so the order is too.
 
-use crate::{Error, SharedMut, error::reserve};
+use crate::{Error, SharedMut, error::reserve, hashed::WideKey};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -293,15 +293,30 @@ fn count_cells<P>(items: &[Item<P>], first: u32, base: u32, starts: &mut [u32]) 
     }
 }
 
-/// Keys that `radsort` sorts, wide enough for cells far apart.
-pub(crate) trait WideKey: radsort::Key + Copy + Ord + Default + Send + Sync {}
-impl WideKey for u64 {}
-impl WideKey for u128 {}
+/// Keys of points, and those sorted; kept between sorts for the memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WideScratch<K> {
+    pub(crate) keys: Vec<K>,
+    sorted: Vec<(K, u32)>,
+}
 
-/// Indices `0..keys.len()` with their keys, stably sorted by key.
-pub(crate) fn by_radix<K: WideKey>(keys: &[K]) -> Result<Vec<(K, u32)>, Error> {
-    let mut sorted: Vec<(K, u32)> = Vec::new();
-    reserve(&mut sorted, keys.len(), "sorted cells")?;
+impl<K> WideScratch<K> {
+    /// Makes room for `len` points.
+    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        reserve(&mut self.keys, len, "cell keys")?;
+        reserve(&mut self.sorted, len, "sorted cells")
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<K>() * self.keys.capacity() + size_of::<(K, u32)>() * self.sorted.capacity()
+    }
+}
+
+/// Indices of the keys of a scratch with their keys, stably sorted by key.
+pub(crate) fn by_radix<K: WideKey>(scratch: &mut WideScratch<K>) -> &[(K, u32)] {
+    let WideScratch { keys, sorted } = scratch;
+    let keys = keys.as_slice();
     sorted.resize(keys.len(), (K::default(), 0));
     let splitters = splitters(keys);
     let bucket_of = |key: K| splitters.partition_point(|&splitter| splitter <= key);
@@ -310,7 +325,7 @@ pub(crate) fn by_radix<K: WideKey>(keys: &[K]) -> Result<Vec<(K, u32)>, Error> {
             histogram[bucket_of(key)] += 1;
         }
     });
-    let places = SharedMut::new(&mut sorted);
+    let places = SharedMut::new(sorted);
     plan.scatter(
         |index| bucket_of(keys[index]),
         // SAFETY: the plan gives every point its own place.
@@ -326,7 +341,7 @@ pub(crate) fn by_radix<K: WideKey>(keys: &[K]) -> Result<Vec<(K, u32)>, Error> {
     slices
         .into_par_iter()
         .for_each(|slice| radsort::sort_by_key(slice, |&(key, _)| key));
-    Ok(sorted)
+    sorted
 }
 
 /// Keys that cut `keys` into buckets of similar size.

@@ -5,8 +5,7 @@
 //! start per cell of the bounding box, the hashed one holds the occupied cells only and is used
 //! when the box has many more cells than there are points (an outlier far away, a diagonal line).
 
-use crate::{Cell, lattice::FARTHEST_CELL};
-use hashbrown::HashMap;
+use crate::{Cell, hashed::HashedTable, lattice::FARTHEST_CELL};
 use std::ops::Range;
 
 /// Which cell table a grid uses.
@@ -89,6 +88,23 @@ pub(crate) struct RowCells {
     len: usize,
 }
 
+impl RowCells {
+    /// Cells with these numbers.
+    #[inline(always)]
+    pub(crate) fn new(places: Range<usize>) -> Self {
+        Self {
+            first: places.start,
+            len: places.len(),
+        }
+    }
+
+    /// Numbers of its cells.
+    #[inline(always)]
+    pub(crate) fn places(self) -> Range<usize> {
+        self.first..self.first + self.len
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum CellTable {
     Dense(DenseTable),
@@ -100,36 +116,6 @@ pub(crate) enum CellTable {
 pub(crate) struct DenseTable {
     pub(crate) cells: CellBox,
     pub(crate) starts: Vec<u32>,
-}
-
-/// `starts[k]..starts[k + 1]` are the points of occupied cell `k`, `cells[k]`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct HashedTable {
-    cells: Vec<Cell>,
-    starts: Vec<u32>,
-    rows: HashMap<[i64; 2], RowCells>,
-}
-
-impl HashedTable {
-    /// From the first point of each occupied cell, in sorted order, and the number of points.
-    pub(crate) fn new(occupied: impl Iterator<Item = (Cell, u32)>, points: u32) -> Self {
-        let mut table = Self::default();
-        for (cell, start) in occupied {
-            let place = table.cells.len();
-            table.cells.push(cell);
-            table.starts.push(start);
-            table
-                .rows
-                .entry([cell[1], cell[2]])
-                .and_modify(|row| row.len += 1)
-                .or_insert(RowCells {
-                    first: place,
-                    len: 1,
-                });
-        }
-        table.starts.push(points);
-        table
-    }
 }
 
 impl CellTable {
@@ -149,11 +135,7 @@ impl CellTable {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Dense(table) => size_of::<u32>() * table.starts.capacity(),
-            Self::Hashed(table) => {
-                size_of::<u32>() * table.starts.capacity()
-                    + size_of::<Cell>() * table.cells.capacity()
-                    + table.rows.allocation_size()
-            }
+            Self::Hashed(table) => table.bytes(),
         }
     }
 
@@ -165,7 +147,7 @@ impl CellTable {
                 first: table.cells.index([table.cells.origin[0], y, z]),
                 len: table.cells.dims[0] as usize,
             }),
-            Self::Hashed(table) => table.rows.get(&[y, z]).copied(),
+            Self::Hashed(table) => table.row(y, z),
         }
     }
 
@@ -179,8 +161,7 @@ impl CellTable {
                 (clip(low), clip(high + 1))
             }
             Self::Hashed(table) => {
-                let cells = &table.cells[row.first..row.first + row.len];
-                let before = |x: i64| cells.partition_point(|cell| cell[0] < x);
+                let before = |x: i64| table.before(row.places(), x);
                 (before(low), before(high + 1))
             }
         };
@@ -213,7 +194,7 @@ impl CellTable {
                 let x = (place - row.places.start) as i64;
                 [table.cells.origin[0] + x, row.y, row.z]
             }
-            Self::Hashed(table) => table.cells[place],
+            Self::Hashed(table) => table.cell(place),
         }
     }
 
@@ -221,7 +202,7 @@ impl CellTable {
     fn starts(&self) -> &[u32] {
         match self {
             Self::Dense(table) => &table.starts,
-            Self::Hashed(table) => &table.starts,
+            Self::Hashed(table) => table.starts(),
         }
     }
 }

@@ -477,7 +477,7 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
         auto.add_point_set(points).unwrap()
     });
     assert_eq!(auto.report().device, Device::Cpu, "nobody waits for a GPU");
-    let mut after = 0;
+    let (mut after, mut of_gpu) = (0, 0);
     for step in 0..2000 {
         for engine in [&mut auto, &mut cpu] {
             engine.update(set, &fluid).unwrap();
@@ -490,7 +490,14 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
         // A kernel for the CPU lane alone is no mistake where any device will do.
         let run = |engine: &Engine| engine.traverse(&OnCpu, set, still).run().unwrap();
         assert!(run(&auto) == run(&cpu), "step {step}");
-        after += usize::from(auto.report().device == Device::Hybrid(0));
+        let report = auto.report();
+        after += usize::from(report.device == Device::Hybrid(0));
+        // It is tried; in the end so few points may be left to the CPU.
+        of_gpu += report
+            .works
+            .iter()
+            .map(|work| work.lanes[1].points)
+            .sum::<usize>();
         if after == 40 {
             break;
         }
@@ -499,8 +506,7 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
     let report = auto.report();
     assert_eq!(after, 40, "{}", report.reason);
     println!("{}: {:?}", report.reason, report.works);
-    let gpu_points: usize = report.works.iter().map(|work| work.lanes[1].points).sum();
-    assert!(gpu_points > 0, "{:?}", report.works);
+    assert!(of_gpu > 0, "{:?}", report.works);
 }
 
 /// Random numbers that differ from run to run; a failure prints the seed.

@@ -13,6 +13,8 @@ use std::{
 
 /// Flags of a run.
 #[derive(Debug, clap::Args)]
+// Those of the command have the same name, and two groups of one name are refused in debug builds.
+#[group(skip)]
 pub(crate) struct Args {
     /// Move the atoms at constant energy for so many steps
     #[arg(long, value_name = "N", value_parser = super::steps)]

@@ -1,0 +1,180 @@
+//! The built command, run as a user would run it: a module per command, and here what they refuse.
+
+mod bench;
+mod gpu;
+mod lj;
+mod nbody;
+mod neighbors;
+
+use serde_json::Value;
+use std::{path::{Path, PathBuf}, process::{Command, Output}};
+
+struct Workplace(tempfile::TempDir);
+
+impl Workplace {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn points(&self, name: &str, points: &[[f32; 3]]) -> PathBuf {
+        let path = self.0.path().join(name);
+        nearfield_io::write_points(&path, points).unwrap();
+        path
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.run_with(&[], args)
+    }
+
+    /// Runs the command with these variables of the environment.
+    fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_nearfield"))
+            .args(args)
+            .envs(variables.iter().copied())
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
+    }
+
+    /// The command must fail with exit code 1 and one line that contains `culprit`.
+    fn refuses(&self, culprit: &str, args: &[&str]) {
+        self.refuses_with(&[], culprit, args);
+    }
+
+    /// As [`refuses`](Self::refuses), with these variables of the environment.
+    fn refuses_with(&self, variables: &[(&str, &str)], culprit: &str, args: &[&str]) {
+        let output = self.run_with(variables, args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{args:?}: {errors}");
+        assert!(
+            errors.contains(culprit),
+            "{args:?}: \"{culprit}\" is not in {errors}"
+        );
+        assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn bad_input_gives_exit_code_1_and_one_line_that_names_the_culprit() {
+    let place = Workplace::new();
+    let good = "x,y,z\n0,0,0\n1,0,0\n";
+    place.file("good.csv", good);
+    place.file("nan.csv", "0,0,0\n1,nan,0\n");
+    place.file("inf.csv", "0,0,0\n1,2,inf\n");
+    place.file("text.csv", "0,0,0\n1,2,abc\n");
+    place.file("columns.csv", "0,0,0\n1,2,3,4,5\n");
+    place.file("empty.csv", "");
+    place.file("empty.npy", "");
+    place.file("noise.npy", [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0]);
+    place.file("short.xyz", "5\n\nH 0 0 0\nH 1 1 1\n");
+    place.file("good.unknown", good);
+    let whole = std::fs::read(place.points("whole.npy", &[[0.5; 3]; 100])).unwrap();
+    place.file("truncated.npy", &whole[..whole.len() / 2]);
+    let radius = ["--radius", "1"];
+    for (culprit, file) in [
+        ("point 1 has y = NaN", "nan.csv"),
+        ("point 1 has z = inf", "inf.csv"),
+        ("abc", "text.csv"),
+        ("columns.csv", "columns.csv"),
+        ("empty.csv", "empty.csv"),
+        ("empty.npy", "empty.npy"),
+        ("noise.npy", "noise.npy"),
+        ("short.xyz", "short.xyz"),
+        ("truncated.npy", "truncated.npy"),
+        ("missing.csv", "missing.csv"),
+        ("good.unknown", "good.unknown"),
+    ] {
+        place.refuses(culprit, &[&["neighbors", file], &radius[..]].concat());
+    }
+    for (culprit, args) in [
+        ("radius 0 ", &["--radius", "0"][..]),
+        ("radius -1 ", &["--radius", "-1"]),
+        ("radius NaN ", &["--radius", "nan"]),
+        ("radius inf ", &["--radius", "inf"]),
+        (
+            "box length along x is 0",
+            &["--radius", "1", "--box", "0,1,1"],
+        ),
+        ("give --box", &["--radius", "1", "--periodic", "x"]),
+        (
+            "(tilt xy), but the y axis is open",
+            &["--radius", "1", "--box", "4,4,4,1,0,0", "--periodic", "xz"],
+        ),
+        (
+            "nearly lie in one plane",
+            &["--radius", "1", "--box", "1,1,1,5000,0,0"],
+        ),
+        (
+            "across its x faces",
+            &["--radius", "1e3", "--box", "1,1,1,2,0,0"],
+        ),
+        ("gpu:0", &["--radius", "1", "--device", "gpu"]),
+        ("hybrid:1", &["--radius", "1", "--device", "hybrid:1"]),
+        ("at most 4096", &["--radius", "1", "--threads", "5000"]),
+    ] {
+        place.refuses(culprit, &[&["neighbors", "good.csv"], args].concat());
+    }
+    place.refuses("nowhere", &["bench", "--cloud", "nowhere"]);
+    for (culprit, args) in [
+        ("unknown cloud \"good.csv\"", &["--cloud", "good.csv"][..]),
+        (
+            "--from 2000 is more than --to 1000",
+            &["--from", "2e3", "--to", "1e3"],
+        ),
+        ("radius -1 ", &["--to", "1e4", "--radius=-1"]),
+        ("gpu:0", &["--device", "gpu"]),
+        ("nowhere/plot.png", &["--output", "nowhere/plot.png"]),
+        ("it is a folder", &["--output", "."]),
+        ("points need", &["--to", "1e4", "--memory-mib", "0"]),
+    ] {
+        place.refuses(culprit, &[&["scaling"], args].concat());
+    }
+    assert!(!place.0.path().join("scaling.png").exists());
+}
+
+#[test]
+fn wrong_usage_gives_exit_code_2() {
+    let place = Workplace::new();
+    place.file("good.csv", "0,0,0\n");
+    for args in [
+        &["neighbors", "good.csv"][..],
+        &["neighbors", "good.csv", "--radius", "one"],
+        &[
+            "neighbors",
+            "good.csv",
+            "--radius",
+            "1",
+            "--device",
+            "quantum",
+        ],
+        &["neighbors", "good.csv", "--radius", "1", "--box", "1,2"],
+        &["bench", "--repetitions", "0"],
+        &["bench", "--points", "1.5"],
+        &["scaling", "--from", "0"],
+        &["scaling", "--to", "many"],
+        &["scaling", "--works", "lists,magic"],
+        &["scaling", "--repetitions", "0"],
+        &["frobnicate"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+}

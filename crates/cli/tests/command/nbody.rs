@@ -1,0 +1,201 @@
+//! `nearfield gravity` and `nearfield coulomb`.
+
+use crate::{Workplace, text};
+use serde_json::Value;
+use std::{path::{Path}};
+
+const PAIR: &str = "name,mass,x,y,z,vx,vy,vz\n\
+    a,1,-0.5,0,0,0,-0.7071067811865476,0\nb,1,0.5,0,0,0,0.7071067811865476,0\n";
+
+#[test]
+fn gravity_tells_energies_and_writes_frames_energies_a_picture_and_checkpoints() {
+    let place = Workplace::new();
+    let file = place.file("pair.csv", PAIR);
+    let out = place.0.path().join("out");
+    let run = |file: &[&str], steps: &str, more: &[&str]| {
+        let args = [
+            &["gravity"],
+            file,
+            &["--steps", steps, "--device", "cpu", "--json"],
+            more,
+        ];
+        place.json(&args.concat())
+    };
+    let folder = [
+        "--output",
+        text(&out),
+        "--frames",
+        "3",
+        "--checkpoint",
+        "60",
+    ];
+    let begun = [&["--dt", "0.01"], &folder[..]].concat();
+    let found = run(&[text(&file)], "100", &begun);
+    let number = |found: &Value, name: &str, part: &str| found[name][part].as_f64().unwrap();
+    assert_eq!(
+        (&found["bodies"], &found["steps"], &found["frames"]),
+        (&2.into(), &100.into(), &3.into())
+    );
+    assert!(
+        (number(&found, "energy_before", "total") + 0.5).abs() < 1e-12,
+        "{found}"
+    );
+    assert!(
+        found["energy_change"].as_f64().unwrap().abs() < 1e-4,
+        "{found}"
+    );
+    for name in [
+        "frame_0000.vtp",
+        "frame_0001.npy",
+        "frame_0002.vtp",
+        "energy.csv",
+        "gravity.png",
+    ] {
+        assert!(
+            std::fs::metadata(out.join(name)).unwrap().len() > 0,
+            "{name}"
+        );
+    }
+    assert_eq!(
+        std::fs::read_to_string(out.join("energy.csv"))
+            .unwrap()
+            .lines()
+            .count(),
+        4
+    );
+
+    // A run that goes on from step 60 ends with the bytes of the one that was not interrupted.
+    let last = std::fs::read(out.join("frame_0002.npy")).unwrap();
+    let checkpoint = out.join("gravity.checkpoint");
+    let kept = place.0.path().join("kept");
+    std::fs::copy(&checkpoint, &kept).unwrap();
+    let found = run(&["--restart", text(&kept)], "100", &folder);
+    assert_eq!(
+        (&found["first_step"], &found["dt"]),
+        (&60.into(), &0.01.into())
+    );
+    assert_eq!(std::fs::read(out.join("frame_0002.npy")).unwrap(), last);
+    place.refuses(
+        "--dt 0.5",
+        &[
+            "gravity",
+            "--restart",
+            text(&kept),
+            "--steps",
+            "100",
+            "--dt",
+            "0.5",
+        ],
+    );
+    place.refuses(
+        "f64",
+        &[
+            "gravity",
+            "--restart",
+            text(&kept),
+            "--steps",
+            "9",
+            "--precision",
+            "f32",
+        ],
+    );
+    let bare = place.file("bare.csv", "x,y,z\n0,0,0\n");
+    place.refuses(
+        "no column mass",
+        &["gravity", text(&bare), "--steps", "1", "--dt", "1"],
+    );
+}
+
+#[test]
+fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
+    let place = Workplace::new();
+    // One atom on a grid point, which it does not count for, and one beside the grid.
+    let file = place.file("atoms.csv", "x,y,z,charge\n0,0,0,2\n0,0,5,-1\n");
+    let array = place.0.path().join("potential.npy");
+    let grid = [
+        "--grid",
+        "3,2,1",
+        "--spacing",
+        "1",
+        "--origin",
+        "0,0,0",
+        "--device",
+        "cpu",
+        "--json",
+    ];
+    let run = |more: &[&str]| place.json(&[&["coulomb", text(&file)], &grid[..], more].concat());
+    let potential = |x: f64, y: f64, cutoff: f64| {
+        let [near, far] = [x.hypot(y), x.hypot(y).hypot(5.0)];
+        let from = |charge: f64, d: f64| {
+            if d > 0.0 && d <= cutoff {
+                charge / d
+            } else {
+                0.0
+            }
+        };
+        from(2.0, near) + from(-1.0, far)
+    };
+    for (more, cutoff, most) in [
+        (&[][..], f64::INFINITY, 1e-6),
+        (&["--exact", "--precision", "f64"], f64::INFINITY, 1e-15),
+        (&["--cutoff", "2"], 2.0, 1e-6),
+    ] {
+        let found = run(&[more, &["--output", text(&array)]].concat());
+        assert_eq!(found["atoms"], 2);
+        let bytes = std::fs::read(&array).unwrap();
+        let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
+        assert_eq!(npy.shape(), [1, 2, 3]);
+        let values: Vec<f64> = match more.contains(&"f64") {
+            true => npy.into_vec().unwrap(),
+            false => npy
+                .into_vec::<f32>()
+                .unwrap()
+                .into_iter()
+                .map(f64::from)
+                .collect(),
+        };
+        for (n, value) in values.iter().enumerate() {
+            let expected = potential((n % 3) as f64, (n / 3) as f64, cutoff);
+            assert!(
+                (value - expected).abs() <= most,
+                "{more:?}: point {n}: {value}, {expected}"
+            );
+        }
+        let max = values.iter().copied().fold(f64::MIN, f64::max);
+        assert!((found["max"].as_f64().unwrap() - max).abs() < 1e-12);
+    }
+    let found = run(&["--field", "--output", text(&array)]);
+    assert_eq!(found["output"].as_array().unwrap().len(), 2);
+    let bytes = std::fs::read(place.0.path().join("potential_field.npy")).unwrap();
+    let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
+    assert_eq!(npy.shape(), [1, 2, 3, 3]);
+    let field: Vec<f32> = npy.into_vec().unwrap();
+    // At (1, 0, 0): along x from the charge of 2, and towards the one of -1.
+    let far = 26f32.powf(-1.5);
+    for (found, expected) in field[3..6].iter().zip([2.0 - far, 0.0, 5.0 * far]) {
+        assert!((found - expected).abs() < 1e-6, "{field:?}");
+    }
+    let image = place.0.path().join("potential.vti");
+    run(&["--field", "--output", text(&image)]);
+    let start = String::from_utf8_lossy(&std::fs::read(&image).unwrap()[..600]).into_owned();
+    assert!(
+        start.contains("WholeExtent=\"0 2 0 1 0 0\"") && start.contains("\"field\""),
+        "{start}"
+    );
+    let bare = place.file("bare.txt", "0 0 0\n");
+    let refused = |culprit: &str, file: &Path, more: &[&str]| {
+        place.refuses(
+            culprit,
+            &[&["coulomb", text(file), "--grid", "2,2,2"], more].concat(),
+        );
+    };
+    refused("3 columns", &bare, &["--spacing", "1"]);
+    refused("spacing is 0", &file, &["--spacing", "0"]);
+    refused(
+        ".npy or .vti",
+        &file,
+        &["--spacing", "1", "--output", "potential.csv"],
+    );
+}
+
+/// A configuration of the NIST reference calculations.

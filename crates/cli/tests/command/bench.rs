@@ -1,7 +1,7 @@
 //! `nearfield bench`.
 
-use crate::{Workplace};
-use nearfield_testkit::{cloud::Cloud};
+use crate::Workplace;
+use nearfield_testkit::cloud::Cloud;
 use serde_json::Value;
 
 #[test]

@@ -104,5 +104,3 @@ fn kernels_are_checked_and_built_where_the_compiler_is() {
     let args = ["kernels", "build", "--arch", "90", "--output", text(&file)];
     place.refuses("cannot write into", &args);
 }
-
-/// Two equal bodies on a circle of diameter 1 around each other, as a table.

@@ -1,8 +1,9 @@
 //! `nearfield lj`.
 
-use crate::{Workplace};
+use crate::Workplace;
 use serde_json::Value;
 
+/// A configuration of the NIST reference calculations.
 fn nist(configuration: usize) -> String {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../md/tests/data");
     format!("{data}/lj_sample_config_periodic{configuration}.txt")

@@ -7,7 +7,10 @@ mod nbody;
 mod neighbors;
 
 use serde_json::Value;
-use std::{path::{Path, PathBuf}, process::{Command, Output}};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 struct Workplace(tempfile::TempDir);
 

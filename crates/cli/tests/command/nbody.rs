@@ -2,8 +2,9 @@
 
 use crate::{Workplace, text};
 use serde_json::Value;
-use std::{path::{Path}};
+use std::path::Path;
 
+/// Two equal bodies on a circle of diameter 1 around each other, as a table.
 const PAIR: &str = "name,mass,x,y,z,vx,vy,vz\n\
     a,1,-0.5,0,0,0,-0.7071067811865476,0\nb,1,0.5,0,0,0,0.7071067811865476,0\n";
 
@@ -197,5 +198,3 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
         &["--spacing", "1", "--output", "potential.csv"],
     );
 }
-
-/// A configuration of the NIST reference calculations.

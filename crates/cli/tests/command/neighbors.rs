@@ -1,8 +1,14 @@
 //! `nearfield neighbors`.
 
 use crate::{Workplace, text};
-use nearfield_testkit::{cloud::Cloud, conformance::Case, digest, oracle::{ListKind, Pairing, Problem}, random::Random};
-use std::{path::{Path}};
+use nearfield_testkit::{
+    cloud::Cloud,
+    conformance::Case,
+    digest,
+    oracle::{ListKind, Pairing, Problem},
+    random::Random,
+};
+use std::path::Path;
 
 fn oracle_digest(points: &[[f32; 3]], radius: f32, periodic: [Option<f64>; 3]) -> (u64, String) {
     digest_of(&Problem {

@@ -10,9 +10,9 @@
 //!
 //! It prints a table, and leaves lanes.json and lanes.png in DIR (./lanes). `--from lanes.json` draws
 //! such results again. `--by-turns` times either lane alone and both together instead, step by step in
-//! turns (a second engine on the GPU alone shows how far the same thing differs from itself; `--steps`
-//! tells of every step of both) and `--resident` points and sums that stay on the GPU, by the
-//! GPU alone and with the CPU lane's help.
+//! turns (a second engine on the GPU alone shows how far the same thing differs from itself) and
+//! `--resident` points and sums that stay on the GPU, by the GPU alone and with the CPU lane's help.
+//! `--cloud` and `--way` name what is timed, `--steps` tells of every step of both lanes.
 
 use nearfield::{
     Policy, SphDensity, SphForce, Strategy, WendlandC2,
@@ -34,10 +34,12 @@ struct Options {
     quick: bool,
     resident: bool,
     by_turns: bool,
-    /// Tells of every step by turns.
+    /// Tells of every step of both lanes.
     steps: bool,
     /// Only clouds with this in their names.
     cloud: String,
+    /// Only ways with this in their names; by turns, only strategies.
+    way: String,
     /// Results to be drawn again instead of timing anything.
     from: Option<PathBuf>,
     output: PathBuf,
@@ -51,6 +53,7 @@ fn options() -> Result<Options, String> {
         by_turns: false,
         steps: false,
         cloud: String::new(),
+        way: String::new(),
         from: None,
         output: "lanes".into(),
         points: 1_000_000,
@@ -66,6 +69,7 @@ fn options() -> Result<Options, String> {
             "--by-turns" => found.by_turns = true,
             "--steps" => found.steps = true,
             "--cloud" => found.cloud = value()?,
+            "--way" => found.way = value()?,
             "--from" => found.from = Some(value()?.into()),
             "--output" => found.output = value()?.into(),
             "--points" => {
@@ -74,7 +78,7 @@ fn options() -> Result<Options, String> {
             _ => {
                 return Err(format!(
                     "unknown flag {flag}: there are --quick, --resident, --by-turns, --steps, --cloud, \
-                     --output, --points and --from"
+                     --way, --output, --points and --from"
                 ));
             }
         }
@@ -165,7 +169,7 @@ struct Way {
     color: RGBColor,
 }
 
-fn ways(gpu: bool) -> Vec<Way> {
+fn ways(gpu: bool, named: &str) -> Vec<Way> {
     let way = |name, device, strategy, policy, color| Way {
         name,
         device,
@@ -213,6 +217,7 @@ fn ways(gpu: bool) -> Vec<Way> {
             WARM[1],
         ));
     }
+    ways.retain(|way| way.name.contains(named));
     ways
 }
 
@@ -296,6 +301,14 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// What the step `number` of both lanes took, and why it was theirs.
+    fn tell(&self, number: usize, took: f64) {
+        for work in &self.engine.report().works {
+            let share = 100.0 * work.share;
+            println!("  {number}: {took:.3} ms, {share:.2} %: {}", work.reason);
+        }
+    }
+
     fn drift(&mut self) {
         drift(&mut self.points, 0.015 * self.scene.radius, self.steps);
         self.steps += 1;
@@ -353,16 +366,15 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearfield::Error> {
+fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found, nearfield::Error> {
     let mut subject = Subject::new(scene, work, way)?;
     subject.step()?;
     let slow = subject.step()? > SLOW_MS;
     let learns = matches!(way.device, Device::Hybrid(_) | Device::Emulated(_))
         || way.strategy == Strategy::Auto;
-    let (before, timed) = match (quick, learns, slow) {
+    let (before, timed) = match (options.quick, learns, slow) {
         (true, ..) => (12, 3),
-        (_, true, true) => (10, 5),
-        (_, true, false) => (BEFORE, 15),
+        (_, true, _) => (BEFORE, 15),
         (_, false, true) => (0, 3),
         (_, false, false) => (4, 11),
     };
@@ -370,11 +382,21 @@ fn time(scene: &Scene, work: Work, way: Way, quick: bool) -> Result<Found, nearf
     for _ in before..BEFORE {
         subject.drift();
     }
-    for _ in 0..before {
-        subject.step()?;
+    let mut times = Vec::new();
+    for number in 0..before + timed {
+        let took = subject.step()?;
+        if options.steps {
+            subject.tell(number, took);
+        }
+        if number >= before {
+            times.push(took);
+        }
+        // What still takes long after so many steps does not scatter much.
+        if number >= before + 5 && median(times.clone()) > SLOW_MS {
+            break;
+        }
     }
-    let times = (0..timed).map(|_| subject.step());
-    let milliseconds = median(times.collect::<Result<_, _>>()?);
+    let milliseconds = median(times);
     let report = subject.engine.report();
     let lanes = report.works.first();
     Ok(Found {
@@ -405,11 +427,14 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             (Work::Lists, Strategy::Flat),
             (Work::Density, Strategy::Flat),
             (Work::Force, Strategy::Flat),
+            (Work::Density, Strategy::ChildPerCell),
             (Work::Force, Strategy::ChildPerCell),
         ] {
-            // Lists of crowded cells do not fit everywhere, and say no more.
+            // Crowded cells take long, and are timed only where they are asked for. Their lists do not
+            // fit everywhere.
             let crowded = scene.crowding.is_some_and(|points| points > 30.0);
-            if crowded {
+            let skipped = crowded && (options.cloud.is_empty() || work == Work::Lists);
+            if skipped || !strategy.to_string().contains(&options.way) {
                 continue;
             }
             let mut ways = vec![
@@ -427,6 +452,7 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             // Short steps scatter more.
             let (before, timed) = match (options.quick, work) {
                 (true, _) => (12, 5),
+                (false, _) if crowded => (25, 15),
                 (false, Work::Lists) => (45, 51),
                 (false, _) if strategy == Strategy::Flat => (45, 101),
                 (false, _) => (45, 25),
@@ -458,11 +484,7 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
                     }
                     let took = subjects[way].step()?;
                     if settling && options.steps {
-                        let report = subjects[way].engine.report();
-                        for work in &report.works {
-                            let share = 100.0 * work.share;
-                            println!("  {number}: {took:.3} ms, {share:.2} %: {}", work.reason);
-                        }
+                        subjects[way].tell(number, took);
                     }
                     if number >= before {
                         times[way].push(took);
@@ -497,7 +519,11 @@ fn main() -> Result<(), Box<dyn StdError>> {
     if let Some(from) = &options.from {
         let all: Vec<Found> = serde_json::from_str(&std::fs::read_to_string(from)?)?;
         std::fs::create_dir_all(&options.output)?;
-        return draw(&options.output.join("lanes.png"), &ways(true), &all);
+        return draw(
+            &options.output.join("lanes.png"),
+            &ways(true, &options.way),
+            &all,
+        );
     }
     if options.resident {
         return resident(&options);
@@ -514,13 +540,13 @@ fn main() -> Result<(), Box<dyn StdError>> {
     };
     // What cannot be written is known before anything is timed.
     std::fs::create_dir_all(&options.output)?;
-    let (ways, mut all) = (ways(gpu), Vec::new());
+    let (ways, mut all) = (ways(gpu, &options.way), Vec::new());
     for scene in scenes(&options) {
         for work in [Work::Density, Work::Force] {
             let what = work.name();
             println!("{} ({}), {what}", scene.name, scene.points.len());
             for &way in &ways {
-                let found = time(&scene, work, way, options.quick)?;
+                let found = time(&scene, work, way, &options)?;
                 let share = found.share.map_or(String::new(), |share| {
                     format!("   {:.1} % on the CPU", 100.0 * share)
                 });

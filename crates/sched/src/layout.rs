@@ -9,6 +9,8 @@
 //! and a quarter of those with 9, θ = 0 GPU only, and the largest occupancy or more CPU only. Places
 //! among ties are shifted against each other from subregion to subregion, so a slowly rising θ moves
 //! one brick at a time also in a uniform cloud.
+//!
+//! [Ties] may also be all bricks of a range of occupancies. Their keys then lie evenly in that range.
 
 use crate::{Bricks, Cut, Error, Load, Traffic, load::class_of};
 use std::{collections::HashMap, ops::Range};
@@ -22,8 +24,8 @@ pub struct Layout {
     bricks: Bricks,
     traffic: Traffic,
     ties: Ties,
-    /// What thresholds compare, of every brick.
-    ranks: Vec<u32>,
+    /// The ties that every brick is among.
+    ranks: Vec<Rank>,
     subregions: Vec<Subregion>,
     /// Bricks that hold targets, by rank within each subregion.
     ladder: Vec<u32>,
@@ -54,6 +56,27 @@ pub enum Ties {
     /// brought in from around it. Bricks that hold about as much as is usual (more than a third of it
     /// and up to half as much again) are ties too.
     Compact,
+    /// The first ones in brick order too, but only bricks of about the same occupancy are ties: those in
+    /// the same octave, one of which lies about the usual occupancy.
+    Octaves,
+}
+
+/// Occupancies that thresholds do not tell apart: those above `low` and up to `high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rank {
+    low: u32,
+    high: u32,
+}
+
+impl Rank {
+    fn has(self, occupancy: u32) -> bool {
+        self.low < occupancy && occupancy <= self.high
+    }
+
+    /// The key of the brick at `place`, 0 to 1, among the ties.
+    fn key(self, place: f64) -> f64 {
+        f64::from(self.low) + place * f64::from(self.high - self.low)
+    }
 }
 
 /// Consecutive bricks that move in one transfer.
@@ -110,7 +133,7 @@ impl Layout {
             keys: Vec::with_capacity(bricks.as_slice().len()),
             sorted: Vec::new(),
             before: Vec::with_capacity(bricks.as_slice().len() + 1),
-            most: ranks.iter().copied().max().unwrap_or(0),
+            most: ranks.iter().map(|rank| rank.high).max().unwrap_or(0),
             ranks,
             ties,
             uploads: Vec::new(),
@@ -122,7 +145,7 @@ impl Layout {
         for range in ranges {
             layout.push_subregion(range);
         }
-        if ties == Ties::Compact {
+        if ties != Ties::Even {
             layout.break_ties_in_order();
         }
         layout.sorted.clone_from(&layout.keys);
@@ -132,24 +155,27 @@ impl Layout {
         Ok(layout)
     }
 
-    fn rank_of(&self, brick: u32) -> u32 {
+    fn rank(&self, brick: u32) -> Rank {
         self.ranks[brick as usize]
+    }
+
+    /// What bricks are ranked by.
+    fn rank_of(&self, brick: u32) -> u32 {
+        self.rank(brick).high
     }
 
     /// Gives ties keys that rise in brick order through all subregions.
     fn break_ties_in_order(&mut self) {
         let mut counts: HashMap<u32, (u32, u32)> = HashMap::new();
-        let ranks: Vec<u32> = self
-            .ladder
-            .iter()
-            .map(|&brick| self.rank_of(brick))
+        let ranks: Vec<Rank> = (self.ladder.iter())
+            .map(|&brick| self.rank(brick))
             .collect();
-        for &rank in &ranks {
-            counts.entry(rank).or_default().0 += 1;
+        for rank in &ranks {
+            counts.entry(rank.high).or_default().0 += 1;
         }
         for (key, rank) in self.keys.iter_mut().zip(ranks) {
-            if let Some((all, before)) = counts.get_mut(&rank) {
-                *key = f64::from(rank - 1) + (f64::from(*before) + 0.5) / f64::from(*all);
+            if let Some((all, before)) = counts.get_mut(&rank.high) {
+                *key = rank.key((f64::from(*before) + 0.5) / f64::from(*all));
                 *before += 1;
             }
         }
@@ -170,12 +196,11 @@ impl Layout {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let shift = ((self.subregions.len() as f64 + 0.5) * GOLDEN).fract();
         let ranks = &self.ranks;
-        let rank_of = |brick: u32| ranks[brick as usize];
-        for ties in ladder.chunk_by(|&a, &b| rank_of(a) == rank_of(b)) {
-            let below = f64::from(rank_of(ties[0]) - 1);
-            let count = ties.len() as f64;
+        let rank = |brick: u32| ranks[brick as usize];
+        for ties in ladder.chunk_by(|&a, &b| rank(a) == rank(b)) {
+            let (rank, count) = (rank(ties[0]), ties.len() as f64);
             self.keys
-                .extend((0..ties.len()).map(|tie| below + (tie as f64 + shift) / count));
+                .extend((0..ties.len()).map(|tie| rank.key((tie as f64 + shift) / count)));
         }
         self.ladder.append(&mut ladder);
         for &brick in &self.ladder[first..] {
@@ -295,7 +320,7 @@ impl Layout {
         self.before[ladder.start + bricks.min(ladder.len())].0 - self.before[ladder.start].0
     }
 
-    /// The largest occupancy: the threshold of CPU only.
+    /// The threshold of CPU only: the largest occupancy, or where the range of ties that has it ends.
     pub fn highest(&self) -> f64 {
         f64::from(self.most)
     }
@@ -347,17 +372,16 @@ impl Layout {
     pub fn theta_of(&self, subregion: usize, cut: Cut) -> f64 {
         let ladder = self.ladder(subregion);
         let bricks = self.bricks_of(subregion, cut);
-        let occupancy = |place: usize| self.rank_of(ladder[place]);
         if bricks == 0 {
             return 0.0;
         }
         if bricks == ladder.len() {
             return self.highest();
         }
-        let next = occupancy(bricks);
-        let first = ladder.partition_point(|&b| self.rank_of(b) < next);
-        let past = ladder.partition_point(|&b| self.rank_of(b) <= next);
-        f64::from(next - 1) + (bricks - first) as f64 / (past - first) as f64
+        let next = self.rank(ladder[bricks]);
+        let first = ladder.partition_point(|&b| self.rank_of(b) < next.high);
+        let past = ladder.partition_point(|&b| self.rank_of(b) <= next.high);
+        next.key((bricks - first) as f64 / (past - first) as f64)
     }
 
     /// The CPU lane's share of the work at threshold `theta`, 0 to 1.
@@ -481,7 +505,9 @@ impl Layout {
                 + match self.ties {
                     Ties::Even => rest.partition_point(same),
                     // Ties of several classes stand in brick order.
-                    Ties::Compact => rest.iter().take_while(|other| same(other)).count(),
+                    Ties::Compact | Ties::Octaves => {
+                        rest.iter().take_while(|other| same(other)).count()
+                    }
                 };
             load.by_class[class] += self.before[end].0 - self.before[place].0;
             place = end;
@@ -497,24 +523,40 @@ impl Layout {
 /// Factor between the occupancies that are taken to be the usual one.
 const STEP: f64 = 1.25;
 
-/// What thresholds compare: the occupancy, or the highest one of the same tie.
-fn ranks(bricks: &Bricks, ties: Ties) -> Vec<u32> {
+/// The ties that bricks are among.
+fn ranks(bricks: &Bricks, ties: Ties) -> Vec<Rank> {
     let occupancies = bricks.as_slice().iter().map(|brick| brick.targets);
+    let single = |targets: u32| Rank {
+        low: targets.saturating_sub(1),
+        high: targets,
+    };
     if ties == Ties::Even {
-        return occupancies.collect();
+        return occupancies.map(single).collect();
     }
     // In steps: points that move change it a little from plan to plan, and thresholds should keep their
     // meaning.
     let usual = STEP.powf(usual(bricks).log(STEP).round());
-    let (low, high) = (usual / 3.0, (usual * 1.5).min(f64::from(u32::MAX)));
-    occupancies
-        .map(
-            |targets| match low < f64::from(targets) && f64::from(targets) <= high {
-                true => high as u32,
-                false => targets,
-            },
-        )
-        .collect()
+    let end = |at: f64| at.min(f64::from(u32::MAX)) as u32;
+    let octave = |octave: f64| Rank {
+        low: end(usual * (octave - 0.5).exp2()),
+        high: end(usual * (octave + 0.5).exp2()),
+    };
+    let usual_ones = Rank {
+        low: end(usual / 3.0),
+        high: end(usual * 1.5),
+    };
+    let rank = |targets: u32| match ties {
+        Ties::Octaves if targets > 0 => {
+            let number = (f64::from(targets) / usual).log2().round();
+            let near = [number, number - 1.0, number + 1.0].map(octave);
+            // The ends decide, however logarithms are rounded.
+            let of = near.into_iter().find(|rank| rank.has(targets));
+            of.unwrap_or_else(|| single(targets))
+        }
+        Ties::Compact if usual_ones.has(targets) => usual_ones,
+        _ => single(targets),
+    };
+    occupancies.map(rank).collect()
 }
 
 /// The occupancy that half of the work is below.

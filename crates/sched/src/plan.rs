@@ -87,6 +87,8 @@ pub struct Plan {
     slots: Vec<u64>,
     uploads: Vec<u32>,
     frontier: [Vec<u32>; 2],
+    /// What either lane has to do in all.
+    loads: [Load; 2],
 }
 
 impl Plan {
@@ -110,11 +112,15 @@ impl Plan {
             slots: vec![0],
             uploads: Vec::new(),
             frontier: [Vec::new(), Vec::new()],
+            loads: [Load::default(); 2],
         };
         let mut sent = vec![false; plan.lanes.len()];
         for subregion in 0..subregions {
             let cpu = plan.push_part(layout, subregion, Lane::Cpu);
             let gpu = plan.push_part(layout, subregion, Lane::Gpu);
+            for (sum, part) in plan.loads.iter_mut().zip([&cpu, &gpu]) {
+                *sum += part.load;
+            }
             let (uploads, upload) = plan.push_uploads(layout, gpu.bricks.clone(), &mut sent);
             plan.stages.push(Stage {
                 download: layout.traffic().download(gpu.load.targets, gpu.load.work()),
@@ -217,14 +223,7 @@ impl Plan {
 
     /// What a lane has to do in all.
     pub fn load(&self, lane: Lane) -> Load {
-        let mut sum = Load::default();
-        for stage in &self.stages {
-            sum += match lane {
-                Lane::Cpu => stage.cpu.load,
-                Lane::Gpu => stage.gpu.load,
-            };
-        }
-        sum
+        self.loads[lane as usize]
     }
 
     /// The CPU lane's share of the work, 0 to 1.

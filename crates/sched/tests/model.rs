@@ -455,6 +455,48 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
 }
 
 #[test]
+fn a_lane_that_needs_long_before_it_begins_beside_the_other_does_not_alone() {
+    // Beside the GPU the CPU lane sorts and waits for four fifths of what all of the work takes it alone. Alone its
+    // times vary, which says nothing about what it would take beside the GPU.
+    let layout = common::layout(common::uniform(), 3, Traffic::NONE);
+    let mut machine = Machine::new("speed=0.5".parse().unwrap());
+    let all = Plan::new(&layout, &layout.cuts(layout.highest())).unwrap();
+    let alone = machine.quiet(&layout, &all).total_ms();
+    let setup = 0.8 * alone;
+    let mut random = Random::new(11);
+    let mut controller = Controller::new(Policy::Model).unwrap();
+    let mut last = controller.start(&layout);
+    for step in 0..200 {
+        let plan = Plan::new(&layout, &last.cuts).unwrap();
+        let mut times = machine.step(&layout, &plan);
+        let together = plan.share() > 0.0 && plan.share() < 1.0;
+        let slower = match together {
+            true => 1.0,
+            false => random.between(0.95, 1.15),
+        };
+        let begin = if together { setup } else { 0.0 };
+        times.setup[0].end_ms = begin;
+        for span in times.cpu.iter_mut().filter(|span| span.ms() > 0.0) {
+            span.start_ms = begin + slower * span.start_ms;
+            span.end_ms = begin + slower * span.end_ms;
+        }
+        let decision = controller.next(&layout, &plan, &times).unwrap();
+        assert!(
+            step < 4 || !decision.reason.contains("has changed"),
+            "step {step}: {}",
+            decision.reason
+        );
+        assert!(
+            step < 12 || last.action == Action::Explore || plan.share() == 1.0,
+            "step {step}, {:.1} % to the CPU: {}",
+            100.0 * plan.share(),
+            last.reason
+        );
+        last = decision;
+    }
+}
+
+#[test]
 fn a_gpu_that_works_piece_by_piece_is_not_taken_for_one_that_changes() {
     // As where results are copied back in pieces: what a piece waits for is put down to its first subregions.
     const PIECE: usize = 4;

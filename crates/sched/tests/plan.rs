@@ -3,7 +3,8 @@
 mod common;
 
 use nearfield_sched::{
-    Bricks, CellLoad, Cut, Error, Lane, Layout, Neighbourhood, Plan, RowOffset, Stage, Traffic,
+    Bricks, CellLoad, Cut, Error, Lane, Layout, Neighbourhood, Plan, RowOffset, Stage, Ties,
+    Traffic,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -21,6 +22,7 @@ struct Case {
     near: Neighbourhood,
     edge: u32,
     subregions: usize,
+    ties: Ties,
     cuts: Vec<Cut>,
 }
 
@@ -42,9 +44,10 @@ fn case() -> impl Strategy<Value = Case> {
         1i64..4,
         1u32..5,
         1usize..40,
+        prop::sample::select(vec![Ties::Even, Ties::Compact, Ties::Octaves]),
         prop::collection::vec(cut(), 40),
     )
-        .prop_map(|(cells, periodic, reach, edge, subregions, cuts)| {
+        .prop_map(|(cells, periodic, reach, edge, subregions, ties, cuts)| {
             let sizes = [9, 7, 8];
             let near = Neighbourhood {
                 periods: std::array::from_fn(|axis| periodic[axis].then_some(sizes[axis])),
@@ -63,6 +66,7 @@ fn case() -> impl Strategy<Value = Case> {
                 near,
                 edge,
                 subregions,
+                ties,
                 cuts,
             }
         })
@@ -71,7 +75,7 @@ fn case() -> impl Strategy<Value = Case> {
 impl Case {
     fn layout(&self) -> Layout {
         let bricks = Bricks::new(self.cells.iter().copied(), &self.near, self.edge).unwrap();
-        Layout::new(bricks, self.subregions, TRAFFIC).unwrap()
+        Layout::with_ties(bricks, self.subregions, TRAFFIC, self.ties).unwrap()
     }
 
     /// All pairs of bricks of which one holds a neighbour cell of one of the other's, by definition.
@@ -204,12 +208,19 @@ proptest! {
     fn a_threshold_splits_by_occupancy(case in case(), theta in 0.0f64..12.0) {
         let layout = case.layout();
         let plan = Plan::new(&layout, &layout.cuts(theta)).unwrap();
+        // The largest of a tie to the occupancy below its least, but for rounding.
+        let wide = match case.ties {
+            Ties::Even => 1.0,
+            Ties::Compact => 4.5,
+            Ties::Octaves => 2.0,
+        };
         for (number, subregion) in layout.subregions().iter().enumerate() {
             for brick in subregion.bricks.clone() {
                 let targets = f64::from(layout.bricks().as_slice()[brick].targets);
                 match plan.lane(brick) {
-                    Some(Lane::Cpu) => prop_assert!(targets < theta + 1.0),
-                    Some(Lane::Gpu) => prop_assert!(targets > theta),
+                    Some(Lane::Cpu) => prop_assert!(targets < wide * (theta + 1.0)),
+                    Some(Lane::Gpu) if case.ties == Ties::Even => prop_assert!(targets > theta),
+                    Some(Lane::Gpu) => prop_assert!(targets > theta / wide - 1.0),
                     None => prop_assert_eq!(targets, 0.0),
                 }
             }
@@ -287,6 +298,47 @@ fn a_uniform_cloud_is_split_as_finely_as_it_has_bricks() {
             "{n}: {}",
             share(theta)
         );
+    }
+}
+
+#[test]
+fn bricks_of_an_octave_go_over_in_brick_order() {
+    // Cells of 60 to 70 points in no order, every tenth with 10, and a row of 300.
+    let points = |n: i64| match (n, n % 10) {
+        (700.., _) => 300,
+        (_, 9) => 10,
+        _ => 60 + (n * 7 % 11) as u32,
+    };
+    let cells = (0..720).map(|n| CellLoad {
+        cell: [n, 0, 0],
+        targets: points(n),
+        sources: points(n),
+    });
+    let bricks = Bricks::new(cells, &Neighbourhood::cube(1), 1).unwrap();
+    let layout = Layout::with_ties(bricks, 6, Traffic::NONE, Ties::Octaves).unwrap();
+    let all = layout.bricks().as_slice();
+    for theta in layout.thetas(40) {
+        let plan = Plan::new(&layout, &layout.cuts(theta)).unwrap();
+        let of_lane = |lane: Lane, most: u32| {
+            let bricks = 0..all.len();
+            let usual =
+                bricks.filter(move |&brick| (most / 2..=most).contains(&all[brick].targets));
+            let plan = &plan;
+            usual.filter(move |&brick| plan.lane(brick) == Some(lane))
+        };
+        // The sparse ones go first, the crowded ones last, and of the others those that come first.
+        let any = |lane: Lane, most: u32| of_lane(lane, most).next().is_some();
+        assert!(!any(Lane::Cpu, 100) || !any(Lane::Gpu, 10), "theta {theta}");
+        assert!(
+            !any(Lane::Cpu, 300) || !any(Lane::Gpu, 100),
+            "theta {theta}"
+        );
+        for most in [10, 100, 300] {
+            let last = of_lane(Lane::Cpu, most).next_back();
+            let first = of_lane(Lane::Gpu, most).next();
+            let apart = last.zip(first).is_none_or(|(last, first)| last < first);
+            assert!(apart, "theta {theta}: brick {last:?}, {first:?}");
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
         // As engines break ties with this strategy.
         let ties = match task.strategy.of_share() {
             Strategy::Flat => Ties::Compact,
-            _ => Ties::Even,
+            _ => Ties::Octaves,
         };
         let layout = layout(task, &cells, &near, (edge, subregions), ties)?;
         let mut lanes = Lanes::new(task, number, (edge, subregions))?;

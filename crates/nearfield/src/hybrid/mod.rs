@@ -128,7 +128,7 @@ enum Lanes {
 fn ties_for(strategy: Strategy) -> Ties {
     match strategy.of_share() {
         Strategy::Flat => Ties::Compact,
-        _ => Ties::Even,
+        _ => Ties::Octaves,
     }
 }
 

@@ -372,7 +372,7 @@ impl WorkState {
         }
     }
 
-    /// A step was done that teaches nothing.
+    /// A step was done.
     pub(super) fn note(&mut self, measured: Measured) {
         self.steps += 1;
         self.age += 1;
@@ -381,28 +381,26 @@ impl WorkState {
         self.last = measured;
     }
 
-    /// Takes the times of a step in, and moves bricks for the next one if that is worth it. Times of a
-    /// step that made a plan first teach nothing. Where times are `real`, a controller that has left things
-    /// as they were for a while is asked again when steps have made up for what asking takes.
-    pub(super) fn learn(
-        &mut self,
-        times: &StepTimes,
-        measured: Measured,
-        real: bool,
-    ) -> Result<(), Error> {
-        self.note(measured);
+    /// Whether the controller is to learn from the step that was [noted](Self::note), which took so long. Not when
+    /// it made a plan first. Where times are `real`, a controller that has left things as they were for a while
+    /// is asked again when steps have made up for what asking takes.
+    pub(super) fn asks(&mut self, total_ms: f64, failed: bool, real: bool) -> bool {
+        if failed {
+            return true;
+        }
+        if self.age == 1 {
+            return false;
+        }
+        self.debt_ms -= OWN_COST * total_ms;
+        let dear = real && self.calm.may_wait() && self.debt_ms > 0.0;
+        !dear && !self.calm.is_as_before(total_ms)
+    }
+
+    /// Takes the times of a step in, and moves bricks for the next one if that is worth it.
+    pub(super) fn learn(&mut self, times: &StepTimes) -> Result<(), Error> {
         let Some(planned) = &mut self.planned else {
             return Ok(());
         };
-        if self.age == 1 && times.fault.is_none() {
-            return Ok(());
-        }
-        let total_ms = times.total_ms();
-        self.debt_ms -= OWN_COST * total_ms;
-        let dear = real && self.calm.may_wait() && self.debt_ms > 0.0;
-        if times.fault.is_none() && (dear || self.calm.is_as_before(total_ms)) {
-            return Ok(());
-        }
         let asked = Instant::now();
         let (layout, plan) = (&planned.layout, &planned.plan);
         let next = self.controller.next(layout, plan, times);
@@ -412,7 +410,7 @@ impl WorkState {
         if decision.cuts != plan.cuts() {
             planned.cut(&decision).map_err(Error::Schedule)?;
         }
-        self.calm.decided(decision.action, total_ms);
+        self.calm.decided(decision.action, times.total_ms());
         trace::retune(self.controller.policy(), before, planned, &decision);
         self.decision = Some(decision);
         Ok(())

@@ -188,12 +188,16 @@ pub(super) fn learn(
         total_ms: total_ms - step.planning_ms,
         planning_ms: step.planning_ms,
     };
-    if seen.grew && step.emulated.is_none() {
-        state.note(measured);
+    let real = step.emulated.is_none();
+    state.note(measured);
+    if seen.grew && real {
         return Ok(());
     }
     state.set_up(setups);
-    state.learn(&times, measured, step.emulated.is_none())
+    match state.asks(times.total_ms(), times.fault.is_some(), real) {
+        true => state.learn(&times),
+        false => Ok(()),
+    }
 }
 
 /// The same for a step that one lane did alone.
@@ -208,26 +212,43 @@ pub(super) fn learn_alone(
         return Ok(());
     };
     trace::alone(planned);
-    let real = emulated.is_none();
-    let took = LaneTimes::whole(total_ms - planning_ms);
-    let none = LaneTimes::default();
-    let times = match (emulated, lane) {
-        (Some(times), _) => times,
-        (None, Lane::Cpu) => step_times(planned, (&took, &none), state.setups(), 0.0, None),
-        (None, Lane::Gpu) => step_times(planned, (&none, &took), state.setups(), 0.0, None),
-    };
-    let points = match lane {
-        Lane::Cpu => [targets, 0],
-        Lane::Gpu => [0, targets],
-    };
-    let measured = Measured {
+    let took_ms = total_ms - planning_ms;
+    let lane = lane as usize;
+    let mut measured = Measured {
         share: planned.plan().share(),
-        points,
-        lane_ms: [times.cpu_ms(), times.gpu_ms()],
-        total_ms: total_ms - planning_ms,
+        points: [0; 2],
+        lane_ms: [0.0; 2],
+        total_ms: took_ms,
         planning_ms,
     };
-    state.learn(&times, measured, real)
+    measured.points[lane] = targets;
+    let all_ms = match &emulated {
+        Some(times) => {
+            measured.lane_ms = [times.cpu_ms(), times.gpu_ms()];
+            times.total_ms()
+        }
+        None => {
+            measured.lane_ms[lane] = took_ms;
+            took_ms
+        }
+    };
+    state.note(measured);
+    let failed = emulated.as_ref().is_some_and(|times| times.fault.is_some());
+    if !state.asks(all_ms, failed, emulated.is_none()) {
+        return Ok(());
+    }
+    let times = match (emulated, state.planned()) {
+        (Some(times), _) => times,
+        (None, Some(planned)) => {
+            let mut lanes = [LaneTimes::default(), LaneTimes::default()];
+            lanes[lane] = LaneTimes::whole(took_ms);
+            // All of it goes with the work: what comes before the subregions of a lane alone is not what
+            // does beside the other one.
+            step_times(planned, (&lanes[0], &lanes[1]), [0.0; 2], 0.0, None)
+        }
+        (None, None) => return Ok(()),
+    };
+    state.learn(&times)
 }
 
 /// Subregions that the device has bricks of: those of the map, and the first, to which everything

@@ -78,8 +78,8 @@ pub(super) struct Knowledge {
     biases: [[Bias; REGIMES]; 2],
     /// By lane, the greatest share of the work that it did in a step that counts.
     seen_to_do: [Option<f64>; 2],
-    /// By lane, the latest setups last.
-    setups: [VecDeque<f64>; 2],
+    /// By lane and regime, the latest setups last.
+    setups: [[VecDeque<f64>; REGIMES]; 2],
 }
 
 impl Knowledge {
@@ -90,6 +90,7 @@ impl Knowledge {
         let regime = record.regime;
         let worked = [times.cpu_ms(), times.gpu_ms()];
         for (lane, setups) in self.setups.iter_mut().enumerate() {
+            let setups = &mut setups[regime as usize];
             if worked[lane] > 0.0 {
                 setups.push_back(times.setup[lane].ms());
             }
@@ -270,9 +271,14 @@ impl Knowledge {
         self.fits[stage].cost()
     }
 
-    /// Milliseconds that a lane needs before it begins with its subregions: the median of the latest.
-    pub(super) fn setup(&self, lane: Lane) -> f64 {
-        median(self.setups[lane as usize].iter().copied()).unwrap_or(0.0)
+    /// Milliseconds that a lane needs before it begins with its subregions: the median of the latest in this
+    /// regime, or beside the other lane while it has not been seen in this one.
+    pub(super) fn setup(&self, lane: Lane, regime: Regime) -> f64 {
+        let known = |regime: Regime| {
+            let latest = &self.setups[lane as usize][regime as usize];
+            median(latest.iter().copied())
+        };
+        (known(regime).or_else(|| known(Regime::Together))).unwrap_or(0.0)
     }
 
     /// Factor by which a lane as a whole differs from what its stages add up to.

@@ -106,7 +106,7 @@ impl<'a> Prices<'a> {
         };
         let regime = Regime::of(cpu_works, gpu_works);
         let whole = |lane: Lane, works: bool, ms: f64| match works {
-            true => self.knowledge.setup(lane) + ms * self.knowledge.factor(lane, regime),
+            true => self.knowledge.setup(lane, regime) + ms * self.knowledge.factor(lane, regime),
             false => 0.0,
         };
         Predicted {

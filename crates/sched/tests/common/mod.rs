@@ -3,7 +3,7 @@
 
 use nearfield_sched::{
     Action, Bricks, CellLoad, Controller, EmulatedSpec, Layout, Machine, Neighbourhood, Plan,
-    Policy, SUBREGIONS, Traffic,
+    Policy, SUBREGIONS, Ties, Traffic,
 };
 use nearfield_testkit::random::Random;
 use std::collections::BTreeMap;
@@ -71,8 +71,12 @@ pub(crate) fn pool_and_spray() -> Vec<CellLoad> {
 
 /// A layout of 32 subregions.
 pub(crate) fn layout(cells: Vec<CellLoad>, edge: u32, traffic: Traffic) -> Layout {
+    layout_with_ties(cells, edge, traffic, Ties::Even)
+}
+
+fn layout_with_ties(cells: Vec<CellLoad>, edge: u32, traffic: Traffic, ties: Ties) -> Layout {
     let bricks = Bricks::new(cells, &Neighbourhood::cube(1), edge).unwrap();
-    Layout::new(bricks, SUBREGIONS, traffic).unwrap()
+    Layout::with_ties(bricks, SUBREGIONS, traffic, ties).unwrap()
 }
 
 /// The clouds that policies are tried on.
@@ -85,6 +89,10 @@ pub(crate) fn layouts() -> Vec<(&'static str, Layout)> {
         (
             "pool and spray",
             layout(pool_and_spray(), 4, Traffic::LISTS),
+        ),
+        (
+            "clusters, octaves",
+            layout_with_ties(clusters(), 2, Traffic::SUMS, Ties::Octaves),
         ),
     ]
 }

@@ -1,5 +1,5 @@
-//! Every program compiles for an architecture of every generation, and those whose kernels launch kernels
-//! link (`nearfield kernels check` does it for all architectures).
+//! Every program compiles for old and new GPUs, and those whose kernels launch kernels link (`nearfield kernels check`
+//! does it for all architectures).
 //! Needs NVRTC, nvJitLink and the device runtime, but neither a driver nor a GPU. Without them
 //! the tests do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
 
@@ -48,17 +48,18 @@ fn holds(code: &[u8], name: &str) -> bool {
 }
 
 #[test]
-fn every_program_is_compiled_and_linked_for_every_generation() {
+fn every_program_is_compiled_and_linked_for_old_and_new_gpus() {
     let Some(compiler) = compiler() else { return };
     let known = compiler.archs();
-    let archs: Vec<_> = [75, 80, 90, 100, 120]
+    // The kernels ask for none of them by name, so these tell what the others do.
+    let archs: Vec<_> = [75, 90, 120]
         .map(Arch::new)
         .into_iter()
         .filter(|arch| known.contains(arch))
         .collect();
     assert!(archs.iter().all(|arch| Arch::CHECKED.contains(arch)));
     assert!(
-        archs.len() >= 4,
+        archs.len() >= 2,
         "NVRTC {} knows only {archs:?}",
         compiler.version()
     );

@@ -54,6 +54,11 @@ impl Default for Settings {
     }
 }
 
+/// The SIMD levels of this machine over and over, for tests whose cases are many enough for one level each.
+pub(crate) fn levels_in_turn() -> impl Iterator<Item = SimdLevel> {
+    SimdLevel::available().iter().copied().cycle()
+}
+
 /// An engine's settings for a case.
 pub(crate) fn builder_for<T: Precise>(case: &Case<T>, settings: Settings) -> Builder {
     let kind = match case.list {

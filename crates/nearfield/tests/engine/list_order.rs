@@ -1,6 +1,6 @@
 //! Sorted lists are the same bytes however they were found.
 
-use crate::common::{Settings, builder_for, engine_for, fill};
+use crate::common::{Settings, builder_for, engine_for, fill, levels_in_turn};
 use nearfield::{Csr, Error, ListOrder, SimdLevel};
 use nearfield_testkit::{
     cloud::Cloud,
@@ -31,11 +31,11 @@ fn expected(lists: &Lists) -> Csr {
 
 #[test]
 fn sorted_lists_are_the_oracles_bytes_at_every_simd_level_and_cell_size() {
-    for (case, lists) in Runner::new(Level::Quick).with_lists() {
+    let runner = Runner::new(Level::Quick);
+    let in_turn = levels_in_turn().zip([2, 3].into_iter().cycle());
+    for ((case, lists), (simd, finer)) in runner.with_lists().zip(in_turn) {
         let expected = expected(lists);
-        let simd = SimdLevel::available().iter().map(|&simd| (1, simd));
-        let finer = [2, 3].map(|subdivision| (subdivision, SimdLevel::detect()));
-        for (subdivision, simd) in simd.chain(finer) {
+        for (subdivision, simd) in [(1, simd), (finer, SimdLevel::detect())] {
             let settings = Settings {
                 simd,
                 subdivision,

@@ -1,6 +1,8 @@
 //! Kernels over stored lists give what fused traversals give.
 
-use crate::common::{Fingerprint, Settings, engine_for, fingerprints, fingerprints_of, labels};
+use crate::common::{
+    Fingerprint, Settings, engine_for, fingerprints, fingerprints_of, labels, levels_in_turn,
+};
 use nearfield::{Engine, ListKind, Reduce, SimdLevel, SphDensity, WendlandC2, prelude::*};
 use nearfield_testkit::{
     cloud::Cloud,
@@ -25,19 +27,17 @@ fn found(case: &Case, settings: Settings) -> Vec<[f32; 3]> {
 #[test]
 fn traversals_over_lists_visit_the_contracts_pairs() {
     let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
-    for (case, neighbors) in runner.with_neighbors() {
+    for ((case, neighbors), simd) in runner.with_neighbors().zip(levels_in_turn()) {
         let expected = fingerprints_of(case, neighbors);
-        for &simd in SimdLevel::available() {
-            let settings = Settings {
-                simd,
-                ..Settings::default()
-            };
-            assert!(
-                found(case, settings) == expected,
-                "case {} at {simd:?}",
-                case.name
-            );
-        }
+        let settings = Settings {
+            simd,
+            ..Settings::default()
+        };
+        assert!(
+            found(case, settings) == expected,
+            "case {} at {simd:?}",
+            case.name
+        );
         let settings = Settings {
             subdivision: 3,
             ..Settings::default()

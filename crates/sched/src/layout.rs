@@ -13,7 +13,11 @@
 //! [Ties] may also be all bricks of a range of occupancies. Their keys then lie evenly in that range.
 
 use crate::{Bricks, Cut, Error, Load, Traffic, load::class_of};
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::HashMap,
+    f64::consts::{FRAC_1_SQRT_2, SQRT_2},
+    ops::Range,
+};
 
 /// Subregions by default, and the least that tunes finely.
 pub const SUBREGIONS: usize = 32;
@@ -39,7 +43,7 @@ pub struct Layout {
     sorted: Vec<f64>,
     /// Sums over the ladder before each place: work, targets.
     before: Vec<(u64, u64)>,
-    /// The largest occupancy.
+    /// The largest occupancy, or the end of its ties' range.
     most: u32,
     /// (key, bytes sent while the threshold is not above it and above the key before), ascending
     /// within a subregion.
@@ -536,24 +540,23 @@ fn ranks(bricks: &Bricks, ties: Ties) -> Vec<Rank> {
     // In steps: points that move change it a little from plan to plan, and thresholds should keep their
     // meaning.
     let usual = STEP.powf(usual(bricks).log(STEP).round());
-    let end = |at: f64| at.min(f64::from(u32::MAX)) as u32;
-    let octave = |octave: f64| Rank {
-        low: end(usual * (octave - 0.5).exp2()),
-        high: end(usual * (octave + 0.5).exp2()),
+    let between = |low: f64, high: f64| {
+        let [low, high] = [low, high].map(|at| at.min(f64::from(u32::MAX)) as u32);
+        Rank { low, high }
     };
-    let usual_ones = Rank {
-        low: end(usual / 3.0),
-        high: end(usual * 1.5),
-    };
+    // All that hold any number, ascending.
+    let octaves: Vec<Rank> = (-34..=34)
+        .map(|octave| usual * f64::from(octave).exp2())
+        .map(|middle| between(middle * FRAC_1_SQRT_2, middle * SQRT_2))
+        .filter(|octave| octave.low < octave.high)
+        .collect();
+    let usual = between(usual / 3.0, usual * 1.5);
     let rank = |targets: u32| match ties {
         Ties::Octaves if targets > 0 => {
-            let number = (f64::from(targets) / usual).log2().round();
-            let near = [number, number - 1.0, number + 1.0].map(octave);
-            // The ends decide, however logarithms are rounded.
-            let of = near.into_iter().find(|rank| rank.has(targets));
-            of.unwrap_or_else(|| single(targets))
+            let place = octaves.partition_point(|octave| octave.high < targets);
+            octaves.get(place).copied().unwrap_or(single(targets))
         }
-        Ties::Compact if usual_ones.has(targets) => usual_ones,
+        Ties::Compact if usual.has(targets) => usual,
         _ => single(targets),
     };
     occupancies.map(rank).collect()

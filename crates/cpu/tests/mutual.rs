@@ -62,8 +62,8 @@ fn scenes() -> Vec<Scene> {
             uniform(30_000, [100.0, 80.0, 1.95], 7),
             1.0,
         ),
-        // A radius larger than the set, just large enough for several tasks: all pairs.
-        scene("all pairs", uniform(8_300, [3.0; 3], 10), 9.0),
+        // A radius larger than the set, which is large enough for several tasks: all pairs.
+        scene("all pairs", uniform(2_500, [3.0; 3], 10), 9.0),
         scene("a plane", uniform(30_000, [170.0, 170.0, 0.05], 8), 2.0),
         scene("outliers", outliers, 2.0),
         scene("few points", uniform(300, [5.0; 3], 9), 1.0),

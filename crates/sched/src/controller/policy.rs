@@ -25,7 +25,9 @@ pub enum Policy {
     /// One threshold, always.
     Fixed {
         /// Bricks of at most as many points go to the CPU lane; a fractional part gives it that
-        /// share of the bricks with one point more. 0 is GPU only, infinity CPU only.
+        /// share of the bricks with one point more. Where bricks of a range of occupancies are
+        /// [ties](crate::Ties), as engines have it, it has the share of them that θ lies along that
+        /// range. 0 is GPU only, infinity CPU only.
         theta: f64,
     },
 }

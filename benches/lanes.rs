@@ -452,6 +452,7 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             // Short steps scatter more.
             let (before, timed) = match (options.quick, work) {
                 (true, _) => (12, 5),
+                (false, _) if crowded && strategy == Strategy::Flat => (45, 51),
                 (false, _) if crowded => (25, 15),
                 (false, Work::Lists) => (45, 51),
                 (false, _) if strategy == Strategy::Flat => (45, 101),

@@ -84,15 +84,7 @@ impl CpuLane {
         other: impl FnOnce() -> A,
         work: impl FnOnce() -> B + Send,
     ) -> (A, B) {
-        /// Counts down also when something panics.
-        struct Under<'a>(&'a AtomicUsize);
-        impl Drop for Under<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        self.beside.fetch_add(1, Ordering::Relaxed);
-        let _under = Under(&self.beside);
+        let _under = Under::way(&self.beside);
         let stage = tracing::Span::current();
         let mut done = None;
         let others = self
@@ -107,6 +99,29 @@ impl CpuLane {
             // A scope waits for what it has spawned, and panics when that does.
             None => unreachable!("the work has neither ended nor panicked"),
         }
+    }
+
+    /// Calls `work` on up to so many workers of those that work [`beside`](Self::beside) another, while this
+    /// thread does something `other`. Woken one by one by this thread, they begin earlier than where each
+    /// wakes another, which counts where the work takes as long as that.
+    pub fn at_once<A>(
+        &self,
+        workers: usize,
+        other: impl FnOnce() -> A,
+        work: impl Fn() + Sync,
+    ) -> A {
+        let workers = workers.min(self.threads_beside());
+        if workers == 0 {
+            return other();
+        }
+        let _under = Under::way(&self.beside);
+        let pool = self.smaller().unwrap_or(&self.pool);
+        pool.in_place_scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|_| work());
+            }
+            other()
+        })
     }
 
     /// From now on all work is done by the workers that work [`beside`](Self::beside) another is done by, or by
@@ -233,6 +248,22 @@ impl CpuLane {
     fn scratch_pool(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
         // A kernel that panicked held no lock and left no half-written scratch behind.
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A work under way, counted until it ends or panics.
+struct Under<'a>(&'a AtomicUsize);
+
+impl<'a> Under<'a> {
+    fn way(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

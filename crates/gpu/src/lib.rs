@@ -43,11 +43,11 @@ pub use cudarc;
 pub use driver::DeviceInfo;
 pub use error::Error;
 pub use lane::{
-    AllPairsScratch, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice, DeviceLists,
-    DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer, HostLists, ListKind, MOST_PARTS,
-    Measured, PacketScratch, PairFields, PairOfPoints, PairProgram, PairScratch,
-    ParseStrategyError, RowWay, Settled, StagedField, StagedFields, StagedSides, Strategy,
-    copy_for_gpu,
+    AllPairsScratch, Arrivals, Deliver, Delivered, Destination, DeviceField, DeviceFields,
+    DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer,
+    HostLists, ListKind, MOST_PARTS, Measured, PacketScratch, PairFields, PairOfPoints,
+    PairProgram, PairScratch, ParseStrategyError, RowWay, Settled, StagedField, StagedFields,
+    StagedSides, Strategy, copy_for_gpu,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};

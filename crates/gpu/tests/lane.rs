@@ -6,8 +6,8 @@ mod common;
 use common::{Scene, lane};
 use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    DeviceLists, Error, GpuLane, HostLists, ListKind, Measured, PairFields, PairProgram,
-    PairScratch, Strategy,
+    Destination, DeviceLists, Error, GpuLane, HostLists, ListKind, Measured, PairFields,
+    PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2};
@@ -43,7 +43,9 @@ fn lists(
         let begin = start[i] as usize;
         entries[begin..begin + count[i] as usize].to_vec()
     };
-    let counts = lane.count(pair, kind(case), strategy)?;
+    let mut counts = vec![u32::MAX; targets];
+    let (to, scratch) = (Destination::whole(&mut counts), &mut PairScratch::default());
+    lane.count(pair, kind(case), strategy, to, scratch)?;
     assert_eq!(counts, count, "counted and listed");
     Ok((0..targets).map(list).collect())
 }

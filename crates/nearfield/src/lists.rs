@@ -7,6 +7,7 @@ use crate::{
     sets::pair_of_sets,
 };
 use nearfield_cpu::{CpuLane, ListKind, PairOfSets, SortedRadii};
+use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Bounds, Grid};
 use std::time::Instant;
 
@@ -244,7 +245,7 @@ struct Counting(PointSetId, PointSetId);
 
 impl Values for Counting {
     type Value = u32;
-    type OfGpu = Vec<u32>;
+    type OfGpu = HostBuffer<u32>;
 
     fn kernel(&self) -> Option<&'static str> {
         None
@@ -276,15 +277,17 @@ impl Values for Counting {
         gpu: &GpuSide,
         part: GpuPart<'_>,
         _: Instant,
-    ) -> Result<Option<(Vec<u32>, GpuDone)>, Error> {
+    ) -> Result<Option<(HostBuffer<u32>, GpuDone)>, Error> {
         Ok(gpu.count_part(engine, part))
     }
 
-    fn of_gpu(&self, found: &Vec<u32>, target: usize) -> u32 {
+    fn of_gpu(&self, found: &HostBuffer<u32>, target: usize) -> u32 {
         found[target]
     }
 
-    fn give_back(&self, _: &GpuSide, _: Vec<u32>) {}
+    fn give_back(&self, gpu: &GpuSide, found: HostBuffer<u32>) {
+        gpu.give_back_counts(found);
+    }
 
     fn put(&self, place: &mut u32, count: u32) {
         *place = count;

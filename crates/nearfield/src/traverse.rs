@@ -12,7 +12,7 @@ use nearfield_pairs::Channels;
 use std::time::Instant;
 
 /// Output channels a kernel may have.
-const MOST_OUTPUTS: usize = 16;
+pub(crate) const MOST_OUTPUTS: usize = 16;
 
 /// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
 #[derive(Debug)]

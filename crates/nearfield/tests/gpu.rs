@@ -196,6 +196,55 @@ fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
     }
 }
 
+/// So many points that their results come to the host in pieces, the last of them shorter than the others.
+#[test]
+fn results_that_come_in_pieces_are_complete_and_combined_once() {
+    if !gpu() {
+        return;
+    }
+    let mut points = Cloud::Clusters.points(333_333, fresh_seed());
+    let mass: Vec<f32> = (0..points.len()).map(|i| (1 + i % 5) as f32).collect();
+    let before: Vec<f32> = (0..points.len()).map(|i| (i % 11) as f32).collect();
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(1.0),
+    };
+    let mut engines = [GPU, Device::Cpu].map(|device| {
+        let mut engine = Engine::builder(1.0).device(device).build().unwrap();
+        let set = engine.add_point_set(&points).unwrap();
+        (engine, set)
+    });
+    for step in 0..3 {
+        drift(&mut points, 0.1, step);
+        let found = engines.each_mut().map(|(engine, set)| {
+            let set = *set;
+            engine.update(set, &points).unwrap();
+            let counts = engine.count_neighbors(set, set).unwrap();
+            // Poisoned, so that what is not written is not taken for a result.
+            let (mut written, mut combined) = (vec![f32::NAN; points.len()], before.clone());
+            let fields = [Field::from(&mass)];
+            let sums = || engine.traverse(&kernel, set, set).source_fields(&fields);
+            sums().run_into(&mut written).unwrap();
+            sums().add_into(&mut combined).unwrap();
+            (counts, written, combined)
+        });
+        assert_on_gpu(&engines[0].0);
+        let [on_gpu, on_cpu] = found;
+        assert!(on_gpu.0 == on_cpu.0, "counts of step {step}");
+        let largest = on_cpu.1.iter().copied().fold(0.0, f32::max);
+        for (i, density) in on_cpu.1.iter().enumerate() {
+            let most = 1e-5 * density + 2e-6 * largest;
+            let expected = [*density, before[i] + density];
+            for (found, expected) in [on_gpu.1[i], on_gpu.2[i]].into_iter().zip(expected) {
+                let error = (found - expected).abs();
+                assert!(
+                    error <= most + 1e-6 * expected,
+                    "{found} for {expected} in step {step}"
+                );
+            }
+        }
+    }
+}
+
 /// A kernel that exists for the CPU alone.
 struct OnCpu;
 

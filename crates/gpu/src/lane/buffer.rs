@@ -177,7 +177,7 @@ impl<T: DeviceRepr> Buffer<T> {
         stream.context().bind_to_thread().map_err(failed)?;
         let from = self.address() + (first * size_of::<T>()) as u64;
         // SAFETY: the array has those elements, and the lane waits for the stream before the
-        // borrow of `values` ends (`deliver_since`, `divided`).
+        // borrow of `values` ends (`deliver_since`, `divided`, `Arrivals`).
         unsafe { result::memcpy_dtoh_async(values, from, stream.cu_stream()) }.map_err(failed)
     }
 

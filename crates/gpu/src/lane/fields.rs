@@ -3,6 +3,7 @@
 
 use super::{
     GpuLane,
+    arrivals::{Arrivals, Destination},
     buffer::Buffer,
     pairs::{PairProgram, PairScratch, fits},
     strategy::Strategy,
@@ -112,13 +113,13 @@ impl GpuLane {
     ///
     /// # Errors
     /// As there; [`Error::FieldLength`] also when fields end behind what was expected.
-    pub fn evaluate_staged(
+    pub fn evaluate_staged<'r>(
         &self,
         of: PairOfPoints<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
         (staged, sides): (&mut StagedFields, StagedSides<'_>),
         strategy: Strategy,
-        results: &mut [f32],
+        to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
         let points = [of.targets.len(), of.sources.len()];
@@ -162,7 +163,7 @@ impl GpuLane {
                 )?,
             };
             let fields = [of_targets, of_sources];
-            self.evaluate_to_host(of, (program, uniforms), fields, strategy, results, scratch)
+            self.evaluate_to_host(of, (program, uniforms), fields, strategy, to, scratch)
         })();
         staged.read = Some(self.mark()?);
         evaluated

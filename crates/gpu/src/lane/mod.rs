@@ -9,6 +9,7 @@
 //! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
 mod all_pairs;
+mod arrivals;
 mod buffer;
 mod delivery;
 mod fields;
@@ -26,6 +27,7 @@ mod walk;
 
 pub(crate) use all_pairs::all_pairs_programs;
 pub use all_pairs::{AllPairsScratch, RowWay};
+pub use arrivals::{Arrivals, Destination};
 pub use delivery::{Delivered, HostLists};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
@@ -97,7 +99,7 @@ impl Shared {
         let context = open(device)?;
         // SAFETY: a lane's work is on its one stream, which orders it; lists and fields are copied on
         // streams that it is joined with before either uses what the other wrote; no buffer is used by
-        // two lanes, and results are read after their stream was synchronised.
+        // two lanes, and results are read after their stream, or a mark behind their copy, was waited for.
         unsafe { context.disable_event_tracking() };
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {

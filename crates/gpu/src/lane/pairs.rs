@@ -2,6 +2,7 @@
 
 use super::{
     GpuLane,
+    arrivals::{Arrivals, Destination},
     buffer::Buffer,
     layout::{MOST_UNIFORMS, Outlet},
     programs::{Open, Traversal, Work},
@@ -253,6 +254,7 @@ pub struct PairScratch {
     more: Buffer<[f32; 4]>,
     results: Buffer<f32>,
     counts: Buffer<u32>,
+    counts_in_order: Buffer<u32>,
     scratch: Scratch,
     /// Before and after the last traversal, fields brought over and sorted.
     marks: Option<[CudaEvent; 2]>,
@@ -267,6 +269,7 @@ impl Default for PairScratch {
             more: Buffer::new("sorted fields"),
             results: Buffer::new("results"),
             counts: Buffer::new("counts of neighbours"),
+            counts_in_order: Buffer::new("counts of neighbours"),
             scratch: Scratch::default(),
             marks: None,
         }
@@ -298,12 +301,14 @@ impl PairScratch {
             + self.more.bytes()
             + self.results.bytes()
             + self.counts.bytes()
+            + self.counts_in_order.bytes()
             + self.scratch.bytes()
     }
 
-    /// What counting needs.
-    pub(super) fn counting(&mut self) -> (&mut Buffer<u32>, &mut Scratch) {
-        (&mut self.counts, &mut self.scratch)
+    /// What counting needs: room for counts as targets are sorted, and in the caller's order.
+    pub(super) fn counting(&mut self) -> ([&mut Buffer<u32>; 2], &mut Scratch) {
+        let counts = [&mut self.counts, &mut self.counts_in_order];
+        (counts, &mut self.scratch)
     }
 }
 
@@ -345,31 +350,32 @@ impl GpuLane {
             (target_fields.address(), program.targets as u32),
             (source_fields.address(), program.sources as u32),
         ];
-        self.evaluate_to_host(of, (program, uniforms), fields, strategy, results, scratch)
+        let to = Destination::whole(results);
+        self.evaluate_to_host(of, (program, uniforms), fields, strategy, to, scratch)
     }
 
     /// Evaluates from channels at these addresses, so many numbers from a point to the next, and waits for
     /// the results.
-    pub(super) fn evaluate_to_host(
+    pub(super) fn evaluate_to_host<'r>(
         &self,
         of: PairOfPoints<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
         [targets, sources]: [(CUdeviceptr, u32); 2],
         strategy: Strategy,
-        results: &mut [f32],
+        to: Destination<'r, f32, impl FnOnce(&mut Arrivals<'r, f32>) -> Result<(), Error>>,
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
-        fits("results", results.len(), of.targets.len() * program.outputs)?;
+        let all = to.memory.len();
+        fits("results", all, of.targets.len() * program.outputs)?;
         let identity = program.reduce.identity();
-        if of.is_empty() {
-            results.fill(identity);
-            return self.wait();
+        scratch.results.reserve(&self.stream, all)?;
+        // What is not computed is what no neighbours give.
+        if all > 0 && (of.share.is_some() || of.is_empty()) {
+            let (grid, results) = (&self.shared.grid, scratch.results.address());
+            grid.fill_values(&self.stream, results, all, identity)?;
         }
-        scratch.results.reserve(&self.stream, results.len())?;
-        if of.share.is_some() {
-            let (to, all) = (scratch.results.address(), results.len());
-            let grid = &self.shared.grid;
-            grid.fill_values(&self.stream, to, all, identity)?;
+        if of.is_empty() {
+            return self.deliver_results(&scratch.results, to);
         }
         let places = Channelled {
             targets,
@@ -378,7 +384,7 @@ impl GpuLane {
             deliver: Deliver::Write,
         };
         self.evaluate_at(of, (program, uniforms), places, strategy, scratch)?;
-        scratch.results.download(&self.stream, 0, results)
+        self.deliver_results(&scratch.results, to)
     }
 
     /// As [`evaluate`](Self::evaluate), from channels on the device into results on the device,

@@ -2,12 +2,13 @@
 
 use super::{
     GpuLane,
+    arrivals::{Arrivals, Destination},
     buffer::Buffer,
     grid::{DeviceLattice, DevicePoints},
     launch::{ChildArguments, Children, TraversalKernels, scan_tiles},
     layout::{Launches, Outlet, Points, Walk},
     lists::ListKind,
-    pairs::PairScratch,
+    pairs::{PairScratch, fits},
     programs::{Open, Traversal, Work},
     share::DeviceShare,
     strategy::Strategy,
@@ -117,37 +118,33 @@ impl PairOfPoints<'_> {
 }
 
 impl GpuLane {
-    /// Number of neighbours of every target, in the caller's order.
+    /// Number of neighbours of every target, in the caller's order; waits for them.
     ///
     /// # Errors
-    /// Those of compiling a program and of running it.
-    pub fn count(
+    /// [`Error::FieldLength`], and those of compiling a program and of running it.
+    pub fn count<'r>(
         &self,
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
-    ) -> Result<Vec<u32>, Error> {
-        let mut counts = vec![0; of.targets.len()];
-        if of.is_empty() {
-            return Ok(counts);
+        to: Destination<'r, u32, impl FnOnce(&mut Arrivals<'r, u32>) -> Result<(), Error>>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        let targets = of.targets.len();
+        fits("counts", to.memory.len(), targets)?;
+        let ([sorted, ordered], scratch) = scratch.counting();
+        ordered.reserve(&self.stream, targets)?;
+        if of.share.is_some() || of.is_empty() {
+            ordered.zero(&self.stream, 0..targets)?;
         }
-        let mut sorted = Buffer::<u32>::new("counts of neighbours");
-        sorted.reserve(&self.stream, of.targets.len())?;
-        let mut ordered = Buffer::<u32>::new("counts of neighbours");
-        ordered.reserve(&self.stream, of.targets.len())?;
-        if of.share.is_some() {
-            ordered.zero(&self.stream, 0..of.targets.len())?;
+        if !of.is_empty() {
+            sorted.reserve(&self.stream, targets)?;
+            self.count_into(of, kind, strategy, sorted, scratch)?;
+            let (from, out) = (sorted.address(), ordered.address());
+            let grid = &self.shared.grid;
+            grid.counts_in_order(&self.stream, &of.targets_layout(), from, out)?;
         }
-        self.count_into(of, kind, strategy, &sorted, &mut Scratch::default())?;
-        let points = of.targets_layout();
-        self.shared.grid.counts_in_order(
-            &self.stream,
-            &points,
-            sorted.address(),
-            ordered.address(),
-        )?;
-        ordered.download(&self.stream, 0, &mut counts)?;
-        Ok(counts)
+        self.deliver_results(ordered, to)
     }
 
     /// As [`count`](Self::count) into an array of the device, without waiting for it.
@@ -163,13 +160,7 @@ impl GpuLane {
         scratch: &mut PairScratch,
     ) -> Result<(), Error> {
         self.holds("counts", counts.stream().context().ordinal())?;
-        if counts.len() != of.targets.len() {
-            return Err(Error::FieldLength {
-                what: "counts",
-                found: counts.len(),
-                expected: of.targets.len(),
-            });
-        }
+        fits("counts", counts.len(), of.targets.len())?;
         if of.is_empty() {
             let failed = |error| Error::driver("clearing counts", error);
             return match of.targets.is_empty() {
@@ -177,7 +168,7 @@ impl GpuLane {
                 false => self.stream.memset_zeros(counts).map_err(failed),
             };
         }
-        let (sorted, scratch) = scratch.counting();
+        let ([sorted, _], scratch) = scratch.counting();
         sorted.reserve(&self.stream, of.targets.len())?;
         self.count_into(of, kind, strategy, sorted, scratch)?;
         let (out, _held) = counts.device_ptr_mut(&self.stream);

@@ -3,6 +3,7 @@
 //! The host keeps everything too, so nothing is lost when the GPU fails: the step is finished on
 //! the CPU lane, as are all that follow, and the report says why.
 
+mod landing;
 mod lent;
 mod pieces;
 mod share;
@@ -10,11 +11,12 @@ mod times;
 mod traverse;
 
 use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
+use landing::Landing;
 use lent::{PageLocked, Received};
 use nearfield_cpu::{CpuLane, Inside, ListKind, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, Class, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer, HostLists,
-    PairOfPoints, PairScratch, Way,
+    self as gpu, Class, Destination, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer,
+    HostLists, PairOfPoints, PairScratch, Way, cudarc::driver::CudaEvent,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Positions};
 use pieces::Pieces;
@@ -52,12 +54,13 @@ struct State {
     scratch: PairScratch,
     shares: share::Shares,
     staged: traverse::Staged,
-    /// Where results arrive, made when first needed.
+    /// Where results and counts arrive, made when first needed.
     results: Option<HostBuffer<f32>>,
+    counts: Option<HostBuffer<u32>>,
     /// By the name of a kernel's type, whether it can run here.
     taken: HashMap<&'static str, bool>,
     /// Before and after the sort that was begun, where it is timed.
-    sorting: Option<[gpu::cudarc::driver::CudaEvent; 2]>,
+    sorting: Option<[CudaEvent; 2]>,
     /// Page-locked buffers there were when that was last asked.
     host_buffers: u64,
     failed: Option<String>,
@@ -92,6 +95,7 @@ impl GpuSide {
                 shares: share::Shares::default(),
                 staged: traverse::Staged::default(),
                 results: None,
+                counts: None,
                 taken: HashMap::new(),
                 sorting: None,
                 host_buffers: 0,
@@ -132,17 +136,16 @@ impl GpuSide {
             let target = &mut sets[set];
             target.order = Order::AsGiven;
             lane.expect(&mut target.points, from.len() / 3)?;
-            let pieces = Pieces::new(&[from], copy);
             let seen = Mutex::new(Some(Bounds::EMPTY));
             let look = |numbers: &[f32]| {
                 let found = Bounds::of(numbers.as_chunks::<3>().0.into(), &Domain::OPEN);
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
                 *seen = seen.zip(found.ok()).map(|(all, more)| all.union(&more));
             };
-            let (sent, ()) = cpu.beside(
-                || pieces.for_each(|first, piece| lane.receive(&mut target.points, first, piece)),
-                || pieces.fill(look),
-            );
+            let pieces = Pieces::new(&[from], copy, look);
+            let sent = pieces.send(cpu, |first, piece| {
+                lane.receive(&mut target.points, first, piece)
+            });
             sent.map(|()| seen.into_inner().unwrap_or_else(PoisonError::into_inner))
         })
     }
@@ -252,18 +255,24 @@ impl State {
         }
     }
 
-    /// Does `work` and books its time; `name` tells it from other works of the step.
+    /// Does `work` and books its time; `name` tells it from other works of the step. Where the work goes on
+    /// after the device has done its part, it leaves a mark there.
     fn booked<T>(
         &mut self,
         name: impl Hash,
-        work: impl FnOnce(&mut Self) -> Result<T, gpu::Error>,
+        work: impl FnOnce(&mut Self, &mut Option<CudaEvent>) -> Result<T, gpu::Error>,
     ) -> Result<T, gpu::Error> {
-        if self.times.way().is_none() {
-            return work(self);
+        let timed = self.times.way().is_some();
+        let begin = timed.then(|| self.lane.mark()).transpose()?;
+        let mut end = None;
+        let done = work(self, &mut end)?;
+        if let Some(begin) = begin {
+            let took = match end {
+                Some(end) => self.lane.between(&begin, &end),
+                None => self.lane.since(&begin),
+            };
+            self.times.book(name, took?);
         }
-        let begin = self.lane.mark()?;
-        let done = work(self)?;
-        self.times.book(name, self.lane.since(&begin)?);
         Ok(done)
     }
 
@@ -468,7 +477,7 @@ impl Engine {
                 let strategy = state.sort(self)?;
                 let mut storage = std::mem::take(&mut state.lists);
                 let span = tracing::debug_span!("gpu.search", pairs = Empty).entered();
-                let received = state.booked(("lists", at), |state| {
+                let received = state.booked(("lists", at), |state, _| {
                     let Some(pair) = state.pair(at / sets, at % sets) else {
                         return Ok(Ok(()));
                     };
@@ -522,22 +531,30 @@ impl Engine {
         };
         let counted = side.attempt(|state| {
             let strategy = state.sort(self)?;
-            let _span = tracing::debug_span!("gpu.count").entered();
-            state.booked(("counts", targets, sources), |state| {
+            let mut span = Some(tracing::debug_span!("gpu.count").entered());
+            let mut results = state.lane.host_room(state.counts.take(), counts.len())?;
+            let mut scratch = std::mem::take(&mut state.scratch);
+            let counted = state.booked(("counts", targets, sources), |state, end| {
+                let State { lane, .. } = &*state;
                 let Some(pair) = state.pair(targets.0, sources.0) else {
-                    return Ok(None);
+                    return Ok(false);
                 };
-                let counts = state.lane.count(pair, gpu::ListKind::Full, strategy)?;
-                Ok(Some(counts))
-            })
+                let landing = Landing::new(counts, 1);
+                let results = &mut results[..pair.targets.len()];
+                let to = Destination::in_pieces(results, landing.piece(), |arrivals| {
+                    *end = Some(lane.mark()?);
+                    arrivals.computed()?;
+                    drop(span.take());
+                    let put = |from: &[u32], to: &mut [u32]| to.copy_from_slice(from);
+                    landing.hand_over(&self.lane, arrivals, false, put)
+                });
+                lane.count(pair, gpu::ListKind::Full, strategy, to, &mut scratch)?;
+                Ok(true)
+            });
+            (state.scratch, state.counts) = (scratch, Some(results));
+            counted
         });
-        match counted.flatten() {
-            Some(found) => {
-                counts.copy_from_slice(&found);
-                true
-            }
-            None => false,
-        }
+        counted.unwrap_or(false)
     }
 }
 

@@ -4,7 +4,8 @@ use super::{GpuSide, State, on_device};
 use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
 use nearfield_cpu::ListKind;
 use nearfield_gpu::{
-    self as gpu, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints, PairProgram,
+    self as gpu, Destination, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints,
+    PairProgram,
 };
 use nearfield_grid::{BrickParts, Lattice};
 use nearfield_pairs::Channels;
@@ -210,22 +211,30 @@ impl GpuSide {
         })
     }
 
-    /// Neighbours of every target of a part, by the caller's index; None when the GPU has failed.
+    /// Neighbours of every target of a part, by the caller's index, in page-locked memory, which is to be [given
+    /// back](Self::give_back_counts); None when the GPU has failed.
     pub(crate) fn count_part(
         &self,
         engine: &Engine,
         part: GpuPart<'_>,
-    ) -> Option<(Vec<u32>, GpuDone)> {
+    ) -> Option<(HostBuffer<u32>, GpuDone)> {
+        let targets = engine.sets[part.targets].grid.len();
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.count").entered();
+            let mut counts = state.lane.host_room(state.counts.take(), targets)?;
             let (shares, strategy) = state.gather(engine, part)?;
+            let mut scratch = std::mem::take(&mut state.scratch);
             let done = GpuDone::of(&shares.share, strategy);
             let counted = match state.pair_of_share(part, &shares.share) {
-                Some(pair) => state.lane.count(pair, gpu::ListKind::Full, strategy),
-                None => Ok(Vec::new()),
+                Some(pair) => {
+                    let to = Destination::whole(&mut counts[..targets]);
+                    let kind = gpu::ListKind::Full;
+                    state.lane.count(pair, kind, strategy, to, &mut scratch)
+                }
+                None => Ok(()),
             };
-            state.shares = shares;
-            Ok((counted?, done))
+            (state.shares, state.scratch) = (shares, scratch);
+            counted.map(|()| (counts, done))
         })
     }
 
@@ -258,7 +267,7 @@ impl GpuSide {
                     (program, uniforms),
                     staged.fields(),
                     strategy,
-                    &mut results[..targets * K::Output::COUNT],
+                    Destination::whole(&mut results[..targets * K::Output::COUNT]),
                     &mut scratch,
                 ),
                 None => Ok(()),
@@ -294,5 +303,10 @@ impl GpuSide {
     /// Takes page-locked memory back, for the next results.
     pub(crate) fn give_back(&self, results: HostBuffer<f32>) {
         self.locked().results = Some(results);
+    }
+
+    /// The same, for the next counts.
+    pub(crate) fn give_back_counts(&self, counts: HostBuffer<u32>) {
+        self.locked().counts = Some(counts);
     }
 }

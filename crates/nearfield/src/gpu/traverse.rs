@@ -1,16 +1,13 @@
 //! Pair kernels over the sets of an engine, on the GPU.
 
-use super::{GpuSide, State, pieces::Pieces};
-use crate::{Engine, Error, PairKernel, Traversal};
+use super::{GpuSide, State, landing::Landing, pieces::Pieces};
+use crate::{Engine, Error, PairKernel, Traversal, traverse::MOST_OUTPUTS};
 use nearfield_cpu::{CpuLane, Fields, Output};
 use nearfield_gpu::{
-    self as gpu, GpuLane, HostBuffer, PairProgram, StagedField, StagedFields, StagedSides,
+    self as gpu, Destination, GpuLane, HostBuffer, PairProgram, StagedField, StagedFields,
+    StagedSides,
 };
 use nearfield_pairs::{Channels, Field};
-use rayon::prelude::*;
-
-/// Results that one thread hands over at a time.
-const MIN_LEN: usize = 1 << 13;
 
 impl State {
     /// Room for so many results, kept from before where it suffices.
@@ -24,7 +21,7 @@ impl GpuSide {
     /// [begin](Self::evaluate_part). Should the GPU fail, that shows there.
     pub(crate) fn prepare_part(&self, engine: &Engine, fields: Fields<'_>) {
         self.attempt(|state| {
-            let _span = tracing::debug_span!("gpu.prepare").entered();
+            let _span = tracing::debug_span!("engine.prepare").entered();
             state.begin_sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
             state.staged.fill(&state.lane, &engine.lane, fields)
         });
@@ -69,8 +66,8 @@ impl<K: PairKernel> Traversal<'_, K> {
         // A kernel without CUDA text is the caller's mistake, not the GPU's.
         let (program, uniforms) = PairProgram::of(self.kernel).map_err(Error::Gpu)?;
         let mut refused = None;
-        let mut output = Some(output);
-        side.attempt(|state| {
+        let mut output = output;
+        let done = side.attempt(|state| {
             let mut results = state.room(targets * K::Output::COUNT)?;
             let strategy = state.begin_sort(engine)?;
             // Fields come while positions are sorted.
@@ -81,57 +78,58 @@ impl<K: PairKernel> Traversal<'_, K> {
             let name = (&program, self.targets, self.sources);
             let kernel = std::any::type_name::<K>();
             let span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
-            let evaluated = state.booked(name, |state| {
+            let mut span = Some(span);
+            let evaluated = state.booked(name, |state, end| {
+                let State { lane, .. } = &*state;
                 let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
-                    return Ok(());
+                    return Ok(false);
                 };
-                state.lane.evaluate_staged(
-                    pair,
-                    (&program, &uniforms),
-                    staged.fields(),
-                    strategy,
-                    &mut results[..targets * K::Output::COUNT],
-                    &mut scratch,
-                )
+                let (values, combine) = match &mut output {
+                    Output::Write(values) => (values, false),
+                    Output::Combine(values) => (values, true),
+                };
+                let landing = Landing::new(values, K::Output::COUNT);
+                let results = &mut results[..targets * K::Output::COUNT];
+                let to = Destination::in_pieces(results, landing.piece(), |arrivals| {
+                    *end = Some(lane.mark()?);
+                    arrivals.computed()?;
+                    drop(span.take());
+                    let put = |from: &[f32], to: &mut [K::Output]| put::<K>(from, to, combine);
+                    // What was combined with some of the results cannot be done again.
+                    landing.hand_over(&engine.lane, arrivals, combine, put)
+                });
+                let program = (&program, &uniforms[..]);
+                lane.evaluate_staged(pair, program, staged.fields(), strategy, to, &mut scratch)
+                    .map(|()| true)
             });
-            drop(span);
-            (state.scratch, state.staged) = (scratch, staged);
+            (state.scratch, state.staged, state.results) = (scratch, staged, Some(results));
             match evaluated {
-                Err(error @ gpu::Error::Compile { .. }) => refused = Some(error),
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    if let Some(output) = output.take() {
-                        engine.lane.install(|| deliver::<K>(&results, output));
-                    }
+                Err(error @ gpu::Error::Compile { .. }) => {
+                    refused = Some(error);
+                    Ok(false)
                 }
+                evaluated => evaluated,
             }
-            state.results = Some(results);
-            Ok(())
         });
         match refused {
             Some(error) => Err(Error::Gpu(error)),
-            // Still there when the GPU has failed.
-            None => Ok(output),
+            // Where the GPU has failed the CPU lane writes all values.
+            None => Ok((done != Some(true)).then_some(output)),
         }
     }
 }
 
-/// Results of the device into the caller's values.
-fn deliver<K: PairKernel>(results: &[f32], output: Output<'_, K::Output>) {
-    let channels = K::Output::COUNT;
-    let result = |target: usize, k: usize| results[target * channels + k];
-    match output {
-        Output::Write(values) => {
-            let values = values.par_iter_mut().with_min_len(MIN_LEN).enumerate();
-            values.for_each(|(target, value)| *value = K::Output::read(|k| result(target, k)));
-        }
-        Output::Combine(values) => {
-            let values = values.par_iter_mut().with_min_len(MIN_LEN).enumerate();
-            values.for_each(|(target, value)| {
-                let mut before = [0.0; 16];
+/// Results of some targets into the caller's values.
+fn put<K: PairKernel>(results: &[f32], values: &mut [K::Output], combine: bool) {
+    let results = results.chunks_exact(K::Output::COUNT);
+    for (value, result) in values.iter_mut().zip(results) {
+        match combine {
+            false => *value = K::Output::read(|k| result[k]),
+            true => {
+                let mut before = [0.0; MOST_OUTPUTS];
                 value.write(|k, channel| before[k] = channel);
-                *value = K::Output::read(|k| K::REDUCE.combine(before[k], result(target, k)));
-            });
+                *value = K::Output::read(|k| K::REDUCE.combine(before[k], result[k]));
+            }
         }
     }
 }
@@ -162,18 +160,15 @@ impl Staged {
         ] {
             staged.extend(fields.iter().map(|field| place(field, &mut all, &mut len)));
         }
+        let bytes = size_of::<f32>() * len;
+        let _span = tracing::debug_span!("gpu.upload", bytes).entered();
         // The memory may be in use until the device says that it expects others.
         lane.expect_fields(&mut self.on_device, len)?;
         let mut copy = lane.host_room(self.copy.take(), len)?;
-        let pieces = Pieces::new(&all, &mut copy);
-        let (sent, ()) = cpu.beside(
-            || {
-                pieces.for_each(|first, numbers| {
-                    lane.receive_fields(&mut self.on_device, first, numbers)
-                })
-            },
-            || pieces.fill(|_| ()),
-        );
+        let pieces = Pieces::new(&all, &mut copy, |_| ());
+        let sent = pieces.send(cpu, |first, numbers| {
+            lane.receive_fields(&mut self.on_device, first, numbers)
+        });
         self.copy = Some(copy);
         sent
     }

@@ -196,6 +196,7 @@ impl Engine {
                 (None, Some(arrived)) => arrived[target],
                 (None, None) => of.blank(),
             };
+            let _span = tracing::debug_span!("engine.deliver").entered();
             self.lane.install(|| {
                 let places = values.par_iter_mut().zip(&mut taken[..]).enumerate();
                 let places = places.with_min_len(MIN_LEN);

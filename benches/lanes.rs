@@ -677,7 +677,7 @@ fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<d
             let line = way.color.stroke_width(4 * DETAIL);
             let end = x + 30 * DETAIL as i32;
             legend.draw(&PathElement::new([(x, y), (end, y)], line))?;
-            let beside = (end + 8 * DETAIL as i32, y - 13 * DETAIL as i32);
+            let beside = (end + 8 * DETAIL as i32, y - 4 * DETAIL as i32);
             legend.draw_text(way.name, &text(21), beside)?;
         }
         Ok(())

@@ -289,7 +289,10 @@ impl WorkState {
                     && self.lanes() != Lanes::Device
             }
         };
-        turned || old || self.planned.is_none()
+        // A step aside that was decided on is made first: what it is for would have to be found anew.
+        let aside = self.decision.as_ref();
+        let aside = aside.is_some_and(|decision| decision.action == Action::Explore);
+        turned || old && !aside || self.planned.is_none()
     }
 
     pub(super) fn lanes(&self) -> Lanes {
@@ -589,6 +592,8 @@ fn needed(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearfield_grid::{Bounds, Domain, Radius};
+    use nearfield_sched::Cut;
 
     #[test]
     fn a_controller_is_asked_about_what_is_new_and_now_and_then() {
@@ -603,6 +608,40 @@ mod tests {
         assert!(calm.is_as_before(2.2) && !calm.is_as_before(3.0));
         calm.decided(Action::Move, 3.0);
         assert!(!calm.is_as_before(3.0));
+    }
+
+    #[test]
+    fn a_step_aside_is_made_before_the_plan_is_made_anew() {
+        let cells = (0..8).map(|x| CellLoad {
+            cell: [x, 0, 0],
+            targets: 5,
+            sources: 5,
+        });
+        let bricks = Bricks::new(cells, &Neighbourhood::cube(1), 2).unwrap();
+        let layout = Layout::new(bricks, 1, Traffic::NONE).unwrap();
+        let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
+        let radius = Radius::new(1.0).unwrap();
+        let mut state = WorkState::new(Policy::Model).unwrap();
+        state.planned = Some(Planned {
+            plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
+            layout,
+            parts: BrickParts::everywhere(OF_CPU),
+            needed: None,
+            edge: 2,
+            lattice: Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap(),
+            subdivision: 1,
+            version: 1,
+        });
+        (state.points, state.age, state.last.total_ms) = ([40; 2], 1000, 1.0);
+        for (action, stale) in [(Action::Keep, true), (Action::Explore, false)] {
+            state.decision = Some(Decision {
+                cuts: vec![Cut::ALL],
+                action,
+                reason: String::new(),
+            });
+            assert_eq!(state.is_stale([40; 2], false), stale, "{action:?}");
+            assert!(state.is_stale([50; 2], false), "too many points have come");
+        }
     }
 
     #[test]

@@ -249,8 +249,7 @@ impl Sums {
             true => of_stages("work").fold(None, sum),
             false => Some(total(subregions().map(|one| one.work))),
         };
-        let thetas = subregions().filter_map(|one| one.theta);
-        let theta = statistics::median(thetas.map(|theta| theta.0));
+        let theta = mean_theta(subregions().filter_map(|one| Some((one.theta?, one.work))));
         let work = |cpu: bool| -> u64 {
             let of_lane = subregions().filter(|one| !cpu || one.lane == "cpu");
             total(of_lane.map(|one| one.work))
@@ -263,7 +262,7 @@ impl Sums {
             points: step.step.points,
             pairs: step.step.pairs.or(pairs),
             work: tested,
-            theta: step.step.theta.or(theta.map(Theta)),
+            theta: step.step.theta.or(theta),
             share: step.step.share.or_else(|| part(work(true), work(false))),
             imbalance: lanes::step_imbalance(run, step),
             overlap: overlap(&lanes),
@@ -394,6 +393,24 @@ fn overlap(lanes: &[LaneTimes]) -> Option<f64> {
 /// How much `one` is of `all`; none of nothing.
 fn part(one: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| one as f64 / all as f64)
+}
+
+/// The threshold of a step from those of its subregions, each with its work: where subregions go over one
+/// after the other most have either end, so their mean it is. Infinite where most of the work is.
+fn mean_theta(subregions: impl Iterator<Item = (Theta, u64)>) -> Option<Theta> {
+    let (mut sum, mut finite, mut infinite) = (0.0, 0.0, 0.0);
+    for (Theta(theta), work) in subregions {
+        // What has no work counts where nothing has any.
+        let weight = work as f64 + f64::MIN_POSITIVE;
+        match theta.is_finite() {
+            true => (sum, finite) = (sum + theta * weight, finite + weight),
+            false => infinite += weight,
+        }
+    }
+    match infinite > finite {
+        true => Some(Theta(f64::INFINITY)),
+        false => (finite > 0.0).then(|| Theta(sum / finite)),
+    }
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -199,11 +199,14 @@ function occupancyChart() {
       context.textAlign = right ? "left" : "right";
       context.fillText(`θ = ${number(theta)}`, x + (right ? 6 : -6), area.top + 8);
     }
-    context.textAlign = "right";
+    // On the side where the highest bar is not.
+    const peak = density.indexOf(Math.max(...density));
+    const left = peak >= 0 && px(counts[peak][0]) > (area.left + area.right) / 2;
+    context.textAlign = left ? "left" : "right";
     context.fillStyle = colors.quiet;
     const whole = counts.reduce((sum, [, cells]) => sum + cells, 0) * one.one_in;
     const note = `${large(whole)} occupied` + (empty ? `, ${large(empty[1] * one.one_in)} empty` : "");
-    context.fillText(note, area.right - 4, area.top + (typeof theta === "number" ? 26 : 8));
+    context.fillText(note, left ? area.left + 4 : area.right - 4, area.top + (typeof theta === "number" ? 26 : 8));
   };
   charts.push(chart);
 }

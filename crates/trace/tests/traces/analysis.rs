@@ -358,6 +358,36 @@ fn a_cut_trace_is_analysed_up_to_the_cut() {
 }
 
 #[test]
+fn the_threshold_of_a_step_is_the_mean_over_the_work_of_its_subregions() {
+    let theta_of = |subregions: &[(f64, u64)]| {
+        let lines = subregions.iter().zip(0..).map(|(&(theta, work), number)| {
+            Record::Subregion(Subregion {
+                theta: Some(Theta(theta)),
+                ..subregion(0, number, "gpu", work)
+            })
+        });
+        let step = Record::Step(Step {
+            time: at(0, 9),
+            ..Step::default()
+        });
+        let trace = trace(lines.chain([step]).collect());
+        Analysis::of(&trace).unwrap().rows[0].theta
+    };
+    // One brick order through all subregions: a quarter of the work has gone over.
+    let gone = [(80.0, 5), (80.0, 20), (0.0, 40), (0.0, 35)];
+    assert_eq!(theta_of(&gone), Some(Theta(20.0)));
+    assert_eq!(theta_of(&[(8.0, 0), (10.0, 0)]), Some(Theta(9.0)));
+    assert_eq!(
+        theta_of(&[(8.0, 30), (f64::INFINITY, 10)]),
+        Some(Theta(8.0))
+    );
+    assert_eq!(
+        theta_of(&[(8.0, 10), (f64::INFINITY, 30)]),
+        Some(Theta(f64::INFINITY))
+    );
+}
+
+#[test]
 fn an_infinite_threshold_is_written_as_such() {
     let marked = |number| {
         Record::Step(Step {

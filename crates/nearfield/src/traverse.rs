@@ -12,7 +12,7 @@ use nearfield_pairs::Channels;
 use std::time::Instant;
 
 /// Output channels a kernel may have.
-pub(crate) const MOST_OUTPUTS: usize = 16;
+const MOST_OUTPUTS: usize = 16;
 
 /// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
 #[derive(Debug)]
@@ -225,6 +225,18 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 }
 
+/// Puts a result where the caller wants it, or combines it with what is there.
+pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combine: bool) {
+    if !combine {
+        *place = value;
+        return;
+    }
+    let (mut before, mut after) = ([0.0; MOST_OUTPUTS], [0.0; MOST_OUTPUTS]);
+    place.write(|channel, value| before[channel] = value);
+    value.write(|channel, value| after[channel] = value);
+    *place = K::Output::read(|channel| K::REDUCE.combine(before[channel], after[channel]));
+}
+
 /// Sums of a kernel as both lanes find them together.
 struct Summing<'t, 'a, K> {
     traversal: &'t Traversal<'a, K>,
@@ -296,13 +308,6 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
     }
 
     fn put(&self, place: &mut K::Output, value: K::Output) {
-        if !self.combine {
-            *place = value;
-            return;
-        }
-        let (mut before, mut after) = ([0.0; MOST_OUTPUTS], [0.0; MOST_OUTPUTS]);
-        place.write(|channel, value| before[channel] = value);
-        value.write(|channel, value| after[channel] = value);
-        *place = K::Output::read(|channel| K::REDUCE.combine(before[channel], after[channel]));
+        put::<K>(place, value, self.combine);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{
     OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
+use tracing::span::EnteredSpan;
 
 /// Targets whose results one thread hands over at a time.
 const STRETCH: usize = 1 << 13;
@@ -30,7 +31,7 @@ pub(super) struct Landing<'v, 'r, T, V> {
     /// The next stretch to be handed over.
     next: AtomicUsize,
     /// Nothing comes any more.
-    failed: AtomicBool,
+    ended: AtomicBool,
 }
 
 impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
@@ -50,7 +51,7 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
             size,
             pieces: (0..len.div_ceil(size)).map(|_| OnceLock::new()).collect(),
             next: AtomicUsize::new(0),
-            failed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -59,18 +60,20 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
         self.size * self.width
     }
 
-    /// Hands everything over that arrives. To be called when it has been computed, because workers that wait
-    /// for the device keep others from their cores. `put` gets the numbers of some targets and their values.
-    /// Values are written while others are still coming, or, `at_once`, when all are there: then none is
-    /// written if any fails to arrive.
+    /// Waits until everything has been computed, which ends the stage `computing`, and hands over what arrives.
+    /// `put` gets the numbers of some targets and their values. Values are written while others are still coming, or,
+    /// if they are `all_or_none`, when all are there.
     pub(super) fn hand_over(
         &self,
-        cpu: &CpuLane,
+        (cpu, computing): (&CpuLane, EnteredSpan),
         arrivals: &mut Arrivals<'r, T>,
-        at_once: bool,
+        all_or_none: bool,
         put: impl Fn(&[T], &mut [V]) + Sync,
     ) -> Result<(), gpu::Error> {
-        if at_once {
+        // Workers that wait for the device would keep others from their cores.
+        arrivals.computed()?;
+        drop(computing);
+        if all_or_none {
             self.receive(|| arrivals.arrived())?;
         }
         let _span = tracing::debug_span!("engine.deliver").entered();
@@ -93,7 +96,7 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
         &self,
         mut arrived: impl FnMut() -> Result<Option<(usize, &'r [T])>, E>,
     ) -> Result<(), E> {
-        loop {
+        let received = loop {
             match arrived() {
                 Ok(Some((first, numbers))) => {
                     if let Some(piece) = self.pieces.get(first / self.piece()) {
@@ -101,13 +104,12 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
                         let _ = piece.set(numbers);
                     }
                 }
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    self.failed.store(true, Ordering::Release);
-                    return Err(error);
-                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             }
-        }
+        };
+        self.ended.store(true, Ordering::Release);
+        received
     }
 
     /// Writes values until none are left to this thread, in order, so that the first piece is done with when
@@ -121,7 +123,7 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
             let end = (begin + STRETCH).min(self.len);
             let piece = &self.pieces[begin / self.size];
             let came = || piece.get().is_some();
-            until(|| came() || self.failed.load(Ordering::Acquire));
+            until(|| came() || self.ended.load(Ordering::Acquire));
             let Some(numbers) = piece.get() else {
                 return;
             };
@@ -137,14 +139,18 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
 mod tests {
     use super::*;
 
-    /// Results of so many targets, two numbers each, in pieces; the given ones fail to arrive.
-    fn land(targets: usize, size: usize, lost: impl Fn(usize) -> bool) -> (Vec<f32>, bool) {
+    /// Lands results of so many targets, two numbers each, in pieces, of which `most` come before it `ends`.
+    fn land(
+        targets: usize,
+        size: usize,
+        (most, ends): (usize, Result<(), &'static str>),
+    ) -> (Vec<f32>, bool) {
         let numbers: Vec<f32> = (0..2 * targets).map(|k| k as f32).collect();
         let mut values = vec![-1.0; targets];
         let landing = Landing::of_size(&mut values, 2, size);
         let mut coming = numbers.chunks(landing.piece()).enumerate();
         let arrived = || match coming.next() {
-            Some((number, _)) if lost(number) => Err("lost"),
+            Some((number, _)) if number >= most => ends.map(|()| None),
             Some((number, piece)) => Ok(Some((number * landing.piece(), piece))),
             None => Ok(None),
         };
@@ -167,7 +173,7 @@ mod tests {
     fn every_result_is_handed_over() {
         for targets in [0, 1, STRETCH, 3 * STRETCH + 17, 20 * STRETCH] {
             for size in [1, STRETCH + 1, 5 * STRETCH, 100 * STRETCH] {
-                let (found, complete) = land(targets, size, |_| false);
+                let (found, complete) = land(targets, size, (usize::MAX, Ok(())));
                 let expected: Vec<f32> = (0..targets).map(|t| (4 * t + 1) as f32).collect();
                 assert!(
                     complete && found == expected,
@@ -179,8 +185,10 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_what_does_not_come() {
-        let (found, complete) = land(4 * STRETCH, STRETCH, |piece| piece == 2);
-        assert!(!complete);
-        assert!(found[2 * STRETCH..].iter().all(|&value| value == -1.0));
+        for end in [Ok(()), Err("lost")] {
+            let (found, complete) = land(4 * STRETCH, STRETCH, (2, end));
+            assert_eq!(complete, end.is_ok());
+            assert!(found[2 * STRETCH..].iter().all(|&value| value == -1.0));
+        }
     }
 }

@@ -531,7 +531,7 @@ impl Engine {
         };
         let counted = side.attempt(|state| {
             let strategy = state.sort(self)?;
-            let mut span = Some(tracing::debug_span!("gpu.count").entered());
+            let span = tracing::debug_span!("gpu.count").entered();
             let mut results = state.lane.host_room(state.counts.take(), counts.len())?;
             let mut scratch = std::mem::take(&mut state.scratch);
             let counted = state.booked(("counts", targets, sources), |state, end| {
@@ -543,10 +543,8 @@ impl Engine {
                 let results = &mut results[..pair.targets.len()];
                 let to = Destination::in_pieces(results, landing.piece(), |arrivals| {
                     *end = Some(lane.mark()?);
-                    arrivals.computed()?;
-                    drop(span.take());
                     let put = |from: &[u32], to: &mut [u32]| to.copy_from_slice(from);
-                    landing.hand_over(&self.lane, arrivals, false, put)
+                    landing.hand_over((&self.lane, span), arrivals, false, put)
                 });
                 lane.count(pair, gpu::ListKind::Full, strategy, to, &mut scratch)?;
                 Ok(true)

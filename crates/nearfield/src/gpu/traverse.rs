@@ -1,7 +1,7 @@
 //! Pair kernels over the sets of an engine, on the GPU.
 
 use super::{GpuSide, State, landing::Landing, pieces::Pieces};
-use crate::{Engine, Error, PairKernel, Traversal, traverse::MOST_OUTPUTS};
+use crate::{Engine, Error, PairKernel, Traversal, traverse::put};
 use nearfield_cpu::{CpuLane, Fields, Output};
 use nearfield_gpu::{
     self as gpu, Destination, GpuLane, HostBuffer, PairProgram, StagedField, StagedFields,
@@ -78,7 +78,6 @@ impl<K: PairKernel> Traversal<'_, K> {
             let name = (&program, self.targets, self.sources);
             let kernel = std::any::type_name::<K>();
             let span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
-            let mut span = Some(span);
             let evaluated = state.booked(name, |state, end| {
                 let State { lane, .. } = &*state;
                 let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
@@ -92,11 +91,9 @@ impl<K: PairKernel> Traversal<'_, K> {
                 let results = &mut results[..targets * K::Output::COUNT];
                 let to = Destination::in_pieces(results, landing.piece(), |arrivals| {
                     *end = Some(lane.mark()?);
-                    arrivals.computed()?;
-                    drop(span.take());
-                    let put = |from: &[f32], to: &mut [K::Output]| put::<K>(from, to, combine);
+                    let put = |from: &[f32], to: &mut [_]| put_all::<K>(from, to, combine);
                     // What was combined with some of the results cannot be done again.
-                    landing.hand_over(&engine.lane, arrivals, combine, put)
+                    landing.hand_over((&engine.lane, span), arrivals, combine, put)
                 });
                 let program = (&program, &uniforms[..]);
                 lane.evaluate_staged(pair, program, staged.fields(), strategy, to, &mut scratch)
@@ -120,17 +117,10 @@ impl<K: PairKernel> Traversal<'_, K> {
 }
 
 /// Results of some targets into the caller's values.
-fn put<K: PairKernel>(results: &[f32], values: &mut [K::Output], combine: bool) {
+fn put_all<K: PairKernel>(results: &[f32], values: &mut [K::Output], combine: bool) {
     let results = results.chunks_exact(K::Output::COUNT);
     for (value, result) in values.iter_mut().zip(results) {
-        match combine {
-            false => *value = K::Output::read(|k| result[k]),
-            true => {
-                let mut before = [0.0; MOST_OUTPUTS];
-                value.write(|k, channel| before[k] = channel);
-                *value = K::Output::read(|k| K::REDUCE.combine(before[k], result[k]));
-            }
-        }
+        put::<K>(value, K::Output::read(|k| result[k]), combine);
     }
 }
 

@@ -290,8 +290,7 @@ impl WorkState {
             }
         };
         // A step aside that was decided on is made first: what it is for would have to be found anew.
-        let aside = self.decision.as_ref();
-        let aside = aside.is_some_and(|decision| decision.action == Action::Explore);
+        let aside = matches!(&self.decision, Some(decision) if decision.action == Action::Explore);
         turned || old && !aside || self.planned.is_none()
     }
 

@@ -175,7 +175,8 @@ function occupancyChart() {
     const high = Math.max(last, typeof theta === "number" ? theta * 1.1 + 1 : 0);
     const total = counts.reduce((sum, [, cells]) => sum + cells, 0) || 1;
     const density = counts.map(([, cells]) => cells / total);
-    const top = density.reduce((a, b) => Math.max(a, b), 0) * 1.12 || 1;
+    const highest = density.reduce((a, b) => Math.max(a, b), 0);
+    const top = highest * 1.12 || 1;
     const { context, area, px, py } = frame(canvas, {
       x: [spread ? least : 0, high], y: [0, top], xLog: spread, xName: "points", yText: (v) => percent(v),
       xText: (v) => number(v), xTicks: spread ? powers(least, high).flatMap((p) => [p, 2 * p, 5 * p]) : undefined,
@@ -200,7 +201,7 @@ function occupancyChart() {
       context.fillText(`θ = ${number(theta)}`, x + (right ? 6 : -6), area.top + 8);
     }
     // On the side where the highest bar is not.
-    const peak = density.indexOf(Math.max(...density));
+    const peak = density.indexOf(highest);
     const left = peak >= 0 && px(counts[peak][0]) > (area.left + area.right) / 2;
     context.textAlign = left ? "left" : "right";
     context.fillStyle = colors.quiet;

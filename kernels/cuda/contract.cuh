@@ -10,6 +10,12 @@ typedef unsigned long long u64;
 typedef long long i64;
 
 constexpr u32 NONE = 0xffffffffu;
+// The bits of a quiet NaN.
+constexpr u32 NOT_A_NUMBER = 0x7fc00000u;
+
+// Elements of Points::flags.
+constexpr u32 ANY_WRAPPED = 0;  // periodic: whether a point lies outside the box
+constexpr u32 FAILED = 1;       // whether the last sort had points that could not be placed
 
 // Cells of edge r/K of one radius and domain.
 struct Lattice {
@@ -37,7 +43,7 @@ struct Points {
     const float4* at;       // x, y, z, and the caller's index as bits
     const int4* wraps;      // whole boxes between a point and its image in the box; periodic only
     const u32* starts;
-    const u32* any_wrapped; // 0 when no point lies outside the box; periodic only
+    const u32* flags;       // what the last sort met: ANY_WRAPPED, FAILED
     const u32* ids;         // sparse: number of the brick of every slot of the hash table, or NONE
     const Brick* bricks;      // sparse: first cell / BRICK along x, y, and z of every brick
     i64 origin[3];          // dense: first cell of the box along each axis

@@ -84,8 +84,9 @@ struct Pusher {
 // The candidates of all targets of a warp, up to 16 of each between two calls of `flush`.
 __device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
 #if NF_OPEN == 1
-    const OpenCells<NF_K> cells(walk, target);
+    OpenCells<NF_K> cells(walk, target);
     const Points& points = walk.sources;
+    cells.stay_inside(points);
     const float r2 = walk.lattice.r2;
     const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
     u32 slice = cells.corner(points);

@@ -14,7 +14,9 @@ struct Status {
     u32 crowded;    // cells with more than CROWD points
     u32 ticket;     // tiles of the scan begun
     u32 bricks;     // bricks of a sparse table
+    u32 failed;     // whether an earlier sort that the host has not looked at had bad or outside points
     u32 bounds[6];  // smallest and largest coordinates, as `sortable` integers
+    u64 pairs;      // list_scan: the longest sum of all lists since the host looked
 };
 
 // In cells of more points than this, ranks are not found by counting.
@@ -22,14 +24,22 @@ constexpr u32 CROWD = 1024;
 
 constexpr u32 THREADS = 256;
 
-// What a step starts from: the status, and tiles of a scan whose sums are not known.
+// What a step starts from: the status, and tiles of a scan whose sums are not known. With `keep` the
+// host has not looked at the status of the step before: what it must learn of that step stays.
 extern "C" __global__ void __launch_bounds__(THREADS)
-grid_reset(Status* status, u64* tiles, u32 tiles_in_all) {
+grid_reset(Status* status, u64* tiles, u32 tiles_in_all, u32 keep) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
     if (i < tiles_in_all) tiles[i] = 0;
     if (i > 0) return;
-    const Status before = {0, NONE, 0, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}};
-    *status = before;
+    Status next = {0, NONE, 0, 0, 0, 0, 0, 0, {NONE, NONE, NONE, 0, 0, 0}, 0};
+    if (keep) {
+        const Status last = *status;
+        next.failed = last.failed || last.bad || last.outside;
+        next.crowded = last.crowded;
+        next.pairs = last.pairs;
+        for (int k = 0; k < 6; k++) next.bounds[k] = last.bounds[k];
+    }
+    *status = next;
 }
 
 // An integer that sorts like the float, so that atomics can find the smallest and the largest.
@@ -269,7 +279,9 @@ __device__ __forceinline__ void scan(u32* counts, Out* starts, u32 tiles_in_all,
         store4(starts + base + k * 128, before + sums[k], c.x, c.x + c.y, c.x + c.y + c.z);
     }
     if (tile == tiles_in_all - 1 && threadIdx.x == 0) {
-        starts[static_cast<u64>(tiles_in_all) * SCAN_TILE] = static_cast<Out>(before_shared + total);
+        const u64 sum = before_shared + total;
+        starts[static_cast<u64>(tiles_in_all) * SCAN_TILE] = static_cast<Out>(sum);
+        if (!CELLS && sum > status->pairs) status->pairs = sum;
     }
 }
 
@@ -322,13 +334,29 @@ grid_settle_crowded(const u32* __restrict__ starts, u32 cells, uint2* placed) {
 }
 
 // The sorted points: every cell in the order of the caller's indices.
+//
+// Whatever the sort met, every slot gets a point, and the points' indices are a permutation of all
+// indices below `count`: traversals write by them before the host has looked at the status. After a
+// failed sort the points stay in the caller's order, at coordinates that are within no radius.
 template <bool PERIODIC>
 __device__ __forceinline__ void settle(
     const float* positions, const Lattice& lattice, const u32* starts, const uint2* placed,
-    u32 count, float4* at, int4* wraps, u32* any_wrapped, Status* status) {
+    u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
     const u32 slot = blockIdx.x * THREADS + threadIdx.x;
-    if (slot == 0 && PERIODIC) *any_wrapped = status->wrapped;
-    if (slot >= count || status->bad || status->outside) return;
+    if (slot >= count) return;
+    const bool failed = status->bad || status->outside;
+    if (slot == 0) {
+        flags[ANY_WRAPPED] = status->wrapped;
+        flags[FAILED] = failed;
+        // Loops over candidates read up to two points behind the last.
+        at[count] = at[count + 1] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+    if (failed) {
+        const float nowhere = __uint_as_float(NOT_A_NUMBER);
+        at[slot] = make_float4(nowhere, nowhere, nowhere, __uint_as_float(slot));
+        if (PERIODIC) wraps[slot] = make_int4(0, 0, 0, 0);
+        return;
+    }
     const uint2 mine = placed[slot];
     const u64 i = mine.x;
     const float x = positions[3 * i], y = positions[3 * i + 1], z = positions[3 * i + 2];
@@ -347,14 +375,14 @@ __device__ __forceinline__ void settle(
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_open(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
-                 const uint2* placed, u32 count, float4* at, int4* wraps, u32* any_wrapped, Status* status) {
-    settle<false>(positions, lattice, starts, placed, count, at, wraps, any_wrapped, status);
+                 const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+    settle<false>(positions, lattice, starts, placed, count, at, wraps, flags, status);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_settle_periodic(const float* positions, const __grid_constant__ Lattice lattice, const u32* starts,
-                     const uint2* placed, u32 count, float4* at, int4* wraps, u32* any_wrapped, Status* status) {
-    settle<true>(positions, lattice, starts, placed, count, at, wraps, any_wrapped, status);
+                     const uint2* placed, u32 count, float4* at, int4* wraps, u32* flags, Status* status) {
+    settle<true>(positions, lattice, starts, placed, count, at, wraps, flags, status);
 }
 
 // Neighbours of every point, from sorted order to the caller's.

@@ -443,9 +443,11 @@ add_halves(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     const float* of_plane = sums + static_cast<u64>(slot) * NF_OUTPUTS;
     const u64 stride = static_cast<u64>(points.count) * NF_OUTPUTS;
     float sum[OUTPUT_ROOM];
-    for (int c = 0; c < NF_OUTPUTS; c++) sum[c] = of_plane[c];
+    // After a failed sort no group has written this point's sums.
+    const bool failed = points.flags[FAILED];
+    for (int c = 0; c < NF_OUTPUTS; c++) sum[c] = failed ? 0.0f : of_plane[c];
     of_plane += stride;
-    for (u32 row = 0; row < walk.row_count; row++) {
+    for (u32 row = failed ? walk.row_count : 0; row < walk.row_count; row++) {
         const Row offsets = walk.rows[row];
         if (behind(offsets)) continue;
         int image;

@@ -44,7 +44,7 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     target.itself = walk.targets.slots ? walk.targets.slots[slot] : slot;
     target.index = __float_as_uint(at.w);
     target.wraps = make_int4(0, 0, 0, 0);
-    if (walk.lattice.periodic && *walk.targets.any_wrapped) target.wraps = walk.targets.wraps[slot];
+    if (walk.lattice.periodic && walk.targets.flags[ANY_WRAPPED]) target.wraps = walk.targets.wraps[slot];
     return target;
 }
 
@@ -96,6 +96,14 @@ struct OpenCells {
         }
     }
 
+    // Keeps the K cells around within a table that is padded by K. Points that were sorted into it are
+    // there already; those of a failed sort are anywhere, and rows are looked up without a check.
+    __device__ __forceinline__ void stay_inside(const Points& points) {
+        x = min(max(x, K), static_cast<int>(points.dims[0]) - 1 - K);
+        y = min(max(y, K), static_cast<int>(points.dims[1]) - 1 - K);
+        z = min(max(z, K), static_cast<int>(points.dims[2]) - 1 - K);
+    }
+
     // What is left of the squared reach in the slice of cells at offset `d` along z.
     __device__ __forceinline__ float left_in_slice(float d) const {
         return reach - squared_gap(d, within_z);
@@ -140,8 +148,9 @@ struct OpenCells {
 // are one set.
 template <int K, bool SAME, bool HALF, class Work>
 __device__ __forceinline__ void visit_open(const Walk& walk, const Target& target, Work& work) {
-    const OpenCells<K> cells(walk, target);
+    OpenCells<K> cells(walk, target);
     const Points& points = walk.sources;
+    if (SAME) cells.stay_inside(points);
     const float r2 = walk.lattice.r2;
     const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
     u32 slice = SAME ? cells.corner(points) : 0;
@@ -296,7 +305,7 @@ __device__ __forceinline__ void visit_pair(
 
 // Whether images of single points must be looked at.
 __device__ __forceinline__ bool images_differ(const Walk& walk) {
-    return walk.lattice.periodic && (*walk.targets.any_wrapped || *walk.sources.any_wrapped);
+    return walk.lattice.periodic && (walk.targets.flags[ANY_WRAPPED] || walk.sources.flags[ANY_WRAPPED]);
 }
 
 // The vector to an image.

@@ -174,6 +174,15 @@ gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u
               float4* __restrict__ sources, float4* __restrict__ more) {
     const u32 slot = blockIdx.x * 256 + threadIdx.x;
     if (slot >= count) return;
+    if (slot == 0) {
+        // Loops over candidates read up to two points behind the last.
+        for (u32 behind = count; behind < count + 2; behind++) {
+            sources[behind] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {
+                more[static_cast<u64>(behind) * RECORDS + record] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            }
+        }
+    }
     const float4 point = at[slot];
     const u64 i = __float_as_uint(point.w);
     float first = 0.0f;

@@ -42,6 +42,8 @@ pub use compile::{Compiler, Linker};
 pub use cudarc;
 pub use driver::DeviceInfo;
 pub use error::Error;
+#[doc(hidden)]
+pub use lane::poison_new_memory;
 pub use lane::{
     AllPairsScratch, Arrivals, Deliver, Delivered, Destination, DeviceField, DeviceFields,
     DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer,

@@ -112,7 +112,13 @@ impl Engine {
     /// wanted. `placed` has just been placed.
     pub(crate) fn bring_others_to_gpu(&mut self, placed: PointSetId) {
         for set in 0..self.sets.len() {
-            if set == placed.0 || self.sets[set].grid.copied().is_some() {
+            if set == placed.0 {
+                continue;
+            }
+            if self.sets[set].grid.copied().is_some() {
+                if self.gpu.as_ref().is_some_and(|gpu| !gpu.holds(set)) {
+                    self.restore_on_gpu(PointSetId(set));
+                }
                 continue;
             }
             let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {

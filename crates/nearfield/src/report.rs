@@ -49,8 +49,13 @@ pub struct GpuReport {
     pub bytes: usize,
     /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
     pub tried: Vec<Tried>,
-    /// Why the CPU lane does the work instead, after the GPU failed.
+    /// Why the CPU lane does the work instead, after the GPU failed. After a fault that may pass, such
+    /// as too little memory, the GPU is tried again later.
     pub failed: Option<String>,
+    /// How often it has failed.
+    pub faults: u32,
+    /// What it failed of last, if it has.
+    pub last_fault: Option<String>,
 }
 
 impl Report {

@@ -25,6 +25,8 @@ impl Report {
                 "strategy": gpu.strategy.to_string(),
                 "bytes": gpu.bytes,
                 "failed": gpu.failed,
+                "faults": gpu.faults,
+                "last_fault": gpu.last_fault,
             })
         });
         json!({

@@ -2,8 +2,10 @@
 //! if `NEARFIELD_REQUIRE_GPU=1`.
 
 mod common;
+mod on_gpu;
 
 use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
+use nearfield::resident::cudarc::driver::CudaContext;
 use nearfield::{
     Arithmetic, ChargeField, ChargePotential, Pair, PairSum, Policy, Real, SampleGrid, Sources,
     SphDensity, SphForce, Strategy, WendlandC2, WorkReport, prelude::*,
@@ -14,6 +16,7 @@ use nearfield_testkit::{
     oracle,
     random::Random,
 };
+use on_gpu::take_memory;
 use std::env;
 
 const GPU: Device = Device::Gpu(0);
@@ -385,6 +388,65 @@ fn bad_coordinates_are_refused_as_on_the_cpu() {
         let on_cpu_set = on_cpu.add_point_set(&points).unwrap();
         let expected = on_cpu.count_neighbors(on_cpu_set, on_cpu_set).unwrap();
         assert_eq!(counts, expected, "{device}");
+    }
+}
+
+#[test]
+fn a_gpu_that_runs_out_of_memory_steps_aside_and_is_tried_again() {
+    if !gpu() {
+        return;
+    }
+    let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
+    for device in [Device::Gpu(0), Device::Hybrid(0)] {
+        let policy = Policy::Fixed { theta: 0.0 };
+        let builder = Engine::builder(1.0).policy(policy);
+        let build = |device| builder.clone().device(device).build().unwrap();
+        let (mut engine, mut exact) = (build(device), build(Device::Cpu));
+        let still = Cloud::Uniform.points(500, 31);
+        let few = Cloud::Uniform.points(2_000, 32);
+        // More than is left, and so far apart that the CPU is soon done.
+        let many: Vec<[f32; 3]> = (0..8_000_000)
+            .map(|i| [3.0 * (i % 4000) as f32, 3.0 * (i / 4000) as f32, 0.0])
+            .collect();
+        let sets = [&still, &few].map(|points| engine.add_point_set(points).unwrap());
+        for points in [&still, &few] {
+            exact.add_point_set(points).unwrap();
+        }
+        let mut same = |engine: &mut Engine, points: &[[f32; 3]]| {
+            engine.update(sets[1], points).unwrap();
+            exact.update(sets[1], points).unwrap();
+            for (targets, sources) in [(0, 1), (1, 1), (1, 0)] {
+                let (targets, sources) = (sets[targets], sets[sources]);
+                let found = engine.count_neighbors(targets, sources).unwrap();
+                let expected = exact.count_neighbors(targets, sources).unwrap();
+                assert!(found == expected, "{device}: {targets} among {sources}");
+            }
+        };
+        same(&mut engine, &few);
+        assert_eq!(engine.report().device, device);
+        let taken = take_memory(&stream);
+        for _ in 0..2 {
+            same(&mut engine, &many);
+            let gpu = engine.report().gpu.unwrap();
+            assert_eq!(engine.report().device, Device::Cpu);
+            let failed = gpu.failed.unwrap();
+            assert!(
+                failed.contains("memory") && failed.contains("tried again"),
+                "{failed}"
+            );
+        }
+        drop(taken);
+        stream.synchronize().unwrap();
+        let mut steps = 0;
+        while engine.report().device != device {
+            steps += 1;
+            assert!(steps < 100, "{:?}", engine.report().gpu);
+            same(&mut engine, &few);
+        }
+        same(&mut engine, &few);
+        let gpu = engine.report().gpu.unwrap();
+        assert!(gpu.failed.is_none() && gpu.faults > 0, "{gpu:?}");
+        assert!(gpu.last_fault.unwrap().contains("memory"));
     }
 }
 

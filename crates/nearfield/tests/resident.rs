@@ -9,7 +9,7 @@ use nearfield::{
     resident::{DeviceField, Progress, ResidentEngine},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use on_gpu::{start, upload};
+use on_gpu::{start, take_memory, upload};
 
 /// Lists from the device, each ascending.
 fn lists(
@@ -332,14 +332,112 @@ fn coordinates_that_are_no_numbers_are_named_and_the_engine_goes_on() {
     );
     assert_eq!(engine.point_sets(), 1);
 
+    // The set has the points that were good, and what was computed in between does not stand.
+    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
+    engine.find_neighbors(set, set).unwrap();
+    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    let exact = expected(std::slice::from_ref(&good), 1.0, OPEN, (0, 0));
+    assert_eq!(lists(&engine, set, set), exact);
+
+    // Lists of points that turn out to be no numbers are no lists.
     engine
-        .update(set, &upload(&stream, &good).as_view())
+        .update(set, &upload(&stream, &bad[..500]).as_view())
+        .unwrap();
+    engine.find_neighbors(set, set).unwrap();
+    engine.finish().unwrap_err();
+    assert_eq!(engine.points(set).unwrap(), 1_000);
+    assert!(matches!(
+        engine.neighbors(set, set),
+        Err(Error::NoLists { .. })
+    ));
+
+    engine
+        .update(set, &upload(&stream, &good[..700]).as_view())
+        .unwrap();
+    engine.find_neighbors(set, set).unwrap();
+    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
+    engine.find_neighbors(set, set).unwrap();
+    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    let exact = expected(&[good[..700].to_vec()], 1.0, OPEN, (0, 0));
+    assert_eq!(lists(&engine, set, set), exact);
+}
+
+#[test]
+fn results_of_a_failed_sort_are_not_valid_after_a_later_one() {
+    let Some(mut engine) = start(ResidentEngine::builder(1.0)) else {
+        return;
+    };
+    let stream = engine.stream().clone();
+    let good = Cloud::Uniform.points(2_000, 21);
+    let set = engine
+        .add_point_set(&upload(&stream, &good).as_view())
+        .unwrap();
+    let mut far = good.clone();
+    far[5] = [1e6; 3];
+    let mut sums = stream.alloc_zeros::<f32>(good.len()).unwrap();
+    for between in [&far, &Vec::new()] {
+        for points in [&far, between, &good] {
+            engine
+                .update(set, &upload(&stream, points).as_view())
+                .unwrap();
+            if points.len() == good.len() {
+                engine
+                    .traverse(&Ones, set, set)
+                    .run_into(&mut sums.as_view_mut())
+                    .unwrap();
+            }
+        }
+        assert_eq!(engine.finish().unwrap(), Progress::Repeat);
+        assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    }
+}
+
+#[test]
+fn an_engine_that_runs_out_of_memory_keeps_its_points() {
+    let Some(mut engine) = start(ResidentEngine::builder(1.0)) else {
+        return;
+    };
+    let stream = engine.stream().clone();
+    let good = Cloud::Uniform.points(3_000, 23);
+    let set = engine
+        .add_point_set(&upload(&stream, &good).as_view())
         .unwrap();
     engine.find_neighbors(set, set).unwrap();
     assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    let exact = expected(std::slice::from_ref(&good), 1.0, OPEN, (0, 0));
+    // Their positions are there, but nothing else finds room.
+    let many = stream.alloc_zeros::<f32>(3 * 20_000_000).unwrap();
+    let taken = take_memory(&stream);
+    for _ in 0..3 {
+        let error = engine.update(set, &many.as_view()).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        assert!(error.to_string().contains("bytes"), "{error}");
+        assert_eq!(engine.points(set).unwrap(), good.len());
+        let error = engine.add_point_set(&many.as_view()).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        loop {
+            engine.find_neighbors(set, set).unwrap();
+            if engine.finish().unwrap() == Progress::Valid {
+                break;
+            }
+        }
+        assert_eq!(lists(&engine, set, set), exact);
+    }
+    drop((taken, many));
+    stream.synchronize().unwrap();
+    let more = Cloud::Uniform.points(5_000, 24);
+    engine
+        .update(set, &upload(&stream, &more).as_view())
+        .unwrap();
+    loop {
+        engine.find_neighbors(set, set).unwrap();
+        if engine.finish().unwrap() == Progress::Valid {
+            break;
+        }
+    }
     assert_eq!(
         lists(&engine, set, set),
-        expected(&[good], 1.0, OPEN, (0, 0))
+        expected(&[more], 1.0, OPEN, (0, 0))
     );
 }
 

@@ -1,11 +1,27 @@
 //! Device memory that is kept between steps and grows when it must.
+//!
+//! A buffer that cannot grow keeps the memory it has: after an out-of-memory error its address and its
+//! capacity are what they were.
 
 use crate::Error;
 use cudarc::driver::{
     CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
     sys::{CUdeviceptr, CUresult},
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Whether new arrays are filled with ones, which are neither an index nor a number.
+static POISONED: AtomicBool = AtomicBool::new(false);
+
+/// For tests: from now on new device memory holds ones, so that what is read before it was written
+/// shows.
+#[doc(hidden)]
+pub fn poison_new_memory() {
+    POISONED.store(true, Ordering::Relaxed);
+}
 
 /// An array on the device; its contents are lost when it grows.
 #[derive(Debug)]
@@ -36,25 +52,63 @@ impl<T: DeviceRepr> Buffer<T> {
     }
 
     /// Makes room for `len` elements; true when the array is new, its contents unspecified.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] and [`Error::Driver`]; the array is then the old one.
     pub(crate) fn reserve(&mut self, stream: &Arc<CudaStream>, len: usize) -> Result<bool, Error> {
         if len <= self.capacity() && self.slice.is_some() {
             return Ok(false);
         }
         // An eighth more, so that a growing set does not make a new array every step.
-        let wanted = match self.slice.take() {
+        let wanted = match &self.slice {
             None => len.max(1),
-            Some(_) => len + len / 8,
+            Some(_) => len.saturating_add(len / 8),
         };
-        // SAFETY: every element is written by a kernel or a copy before anything reads it.
-        let slice = unsafe { stream.alloc::<T>(wanted) }.map_err(|error| match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
-                bytes: wanted.saturating_mul(size_of::<T>()),
-                what: self.what.to_owned(),
-            },
-            _ => Error::driver(format!("allocating {}", self.what), error),
-        })?;
+        let slice = match self.allocate(stream, wanted) {
+            Err(Error::OutOfMemory { .. }) if wanted > len.max(1) => self.allocate(stream, len)?,
+            allocated => allocated?,
+        };
         self.slice = Some(slice);
         Ok(true)
+    }
+
+    /// As [`reserve`](Self::reserve), where the elements of a new array are zero.
+    pub(crate) fn reserve_zeroed(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        len: usize,
+    ) -> Result<(), Error>
+    where
+        T: cudarc::driver::ValidAsZeroBits,
+    {
+        if self.reserve(stream, len)? {
+            let cleared = self.zero(stream, 0..self.capacity());
+            if cleared.is_err() {
+                // The next call is to clear a new array, not to find this one.
+                self.release();
+            }
+            return cleared;
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, Error> {
+        let out_of_memory = || Error::OutOfMemory {
+            bytes: len.saturating_mul(size_of::<T>()),
+            what: self.what.to_owned(),
+        };
+        if len.checked_mul(size_of::<T>()).is_none() {
+            return Err(out_of_memory());
+        }
+        // SAFETY: every element is written by a kernel or a copy before anything reads it.
+        let slice = unsafe { stream.alloc::<T>(len) }.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(),
+            _ => Error::driver(format!("allocating {}", self.what), error),
+        })?;
+        if POISONED.load(Ordering::Relaxed) {
+            self.set_all_bits(stream, &slice)?;
+        }
+        Ok(slice)
     }
 
     /// Address of the array, 0 before the first [`reserve`](Self::reserve).
@@ -91,12 +145,16 @@ impl<T: DeviceRepr> Buffer<T> {
 
     /// Sets all bits of the array, which is there already.
     pub(crate) fn fill_ones(&mut self, stream: &Arc<CudaStream>) -> Result<(), Error> {
-        let Some(slice) = &self.slice else {
-            return Ok(());
-        };
-        let (bytes, address) = (slice.num_bytes(), self.address());
+        match &self.slice {
+            Some(slice) => self.set_all_bits(stream, slice),
+            None => Ok(()),
+        }
+    }
+
+    fn set_all_bits(&self, stream: &Arc<CudaStream>, slice: &CudaSlice<T>) -> Result<(), Error> {
+        let (address, _held) = slice.device_ptr(slice.stream());
         // SAFETY: the array has as many bytes, and the stream orders this with its other uses.
-        unsafe { result::memset_d8_async(address, u8::MAX, bytes, stream.cu_stream()) }
+        unsafe { result::memset_d8_async(address, u8::MAX, slice.num_bytes(), stream.cu_stream()) }
             .map_err(|error| Error::driver(format!("clearing {}", self.what), error))
     }
 
@@ -189,9 +247,19 @@ impl<T: DeviceRepr> Buffer<T> {
         values: &mut [T],
     ) -> Result<(), Error> {
         let failed = |error| Error::driver(format!("downloading {}", self.what), error);
-        let range = first..first + values.len();
-        let view = self.slice.as_ref().and_then(|slice| slice.try_slice(range));
-        if let Some(view) = view.filter(|_| !values.is_empty()) {
+        if !values.is_empty() {
+            let range = first..first.saturating_add(values.len());
+            let view = self
+                .slice
+                .as_ref()
+                .and_then(|slice| slice.try_slice(range.clone()));
+            let Some(view) = view else {
+                return Err(Error::FieldLength {
+                    what: self.what,
+                    found: self.capacity(),
+                    expected: range.end,
+                });
+            };
             stream.memcpy_dtoh(&view, values).map_err(failed)?;
         }
         stream.synchronize().map_err(failed)

@@ -192,7 +192,7 @@ impl GpuLane {
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
         }
-        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half);
+        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)?;
         let kernels = self
             .shared
             .traversals

@@ -14,6 +14,8 @@ use nearfield_grid::{Bounds, Lattice};
 const CELLS_PER_POINT: u64 = 32;
 /// …and always this many, so that small sets need no thought.
 const SMALL_TABLE: u64 = 1 << 20;
+/// Elements of `Points::flags` of contract.cuh.
+const FLAGS: usize = 2;
 /// Cells of a brick of a sparse table, `BRICK` of contract.cuh.
 const BRICK: usize = 8;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
@@ -35,9 +37,19 @@ pub struct DeviceLattice {
 #[derive(Debug)]
 pub struct DevicePoints {
     positions: Buffer<f32>,
+    /// Those before the ones that were [placed](GpuLane::place) and are provisional, else only room.
+    before: Buffer<f32>,
+    count_before: u32,
+    /// The positions were placed, and the host has not seen yet whether they can be used.
+    provisional: bool,
+    /// The points are in the cells of the lattice that they were sorted with last.
+    sorted: bool,
+    /// The status is that of a sort that the host has not looked at.
+    unlooked: bool,
     at: Buffer<[f32; 4]>,
     wraps: Buffer<[i32; 4]>,
-    any_wrapped: Buffer<u32>,
+    /// What the last sort met, as `Points::flags` of contract.cuh.
+    flags: Buffer<u32>,
     starts: Buffer<u32>,
     counts: Buffer<u32>,
     keys: Buffer<[u32; 2]>,
@@ -81,6 +93,9 @@ pub enum Settled {
     /// Points of crowded cells have only now been brought into their order: sums over them that
     /// were computed before may differ in their last bits from those computed now.
     Reordered,
+    /// The points are sorted well, but those of an earlier sort that was not looked at were not: what
+    /// was computed from that one does not stand.
+    Missed,
 }
 
 /// Whether one box holds another.
@@ -111,9 +126,14 @@ impl GpuLane {
     pub fn points(&self) -> DevicePoints {
         DevicePoints {
             positions: Buffer::new("positions"),
+            before: Buffer::new("positions"),
+            count_before: 0,
+            provisional: false,
+            sorted: true,
+            unlooked: false,
             at: Buffer::new("sorted points"),
             wraps: Buffer::new("image counts"),
-            any_wrapped: Buffer::new("a flag"),
+            flags: Buffer::new("flags of a sort"),
             starts: Buffer::new("the cell table"),
             counts: Buffer::new("counts of cells"),
             keys: Buffer::new("cells of points"),
@@ -160,6 +180,7 @@ impl GpuLane {
         points.tiles.reserve(&self.stream, 1)?;
         points.count = count;
         points.cells = 0;
+        (points.sorted, points.provisional, points.unlooked) = (count == 0, false, false);
         Ok(())
     }
 
@@ -191,14 +212,14 @@ impl GpuLane {
     }
 
     /// Takes over positions that are on the device already: x, y and z of one point after the other.
-    /// They are copied, without waiting for it. The set must be [sorted](Self::sort) (or, if it was
-    /// before and its number of points is the same, [sorted again](Self::sort_again)) before
-    /// anything else is done with it.
+    /// They are copied, without waiting for it, and are provisional until [`finish`](Self::finish) has
+    /// found that they can be used; [`DevicePoints::take_back`] returns to the ones before. The set must
+    /// be [sorted](Self::sort), or [sorted again](Self::sort_again), before it is traversed.
     ///
     /// # Errors
     /// [`Error::FieldLength`] when there are no three numbers for every point,
     /// [`Error::OtherDevice`], [`Error::TooManyPoints`], [`Error::OutOfMemory`] and
-    /// [`Error::Driver`].
+    /// [`Error::Driver`]; the set is then as it was.
     pub fn place(
         &self,
         points: &mut DevicePoints,
@@ -213,14 +234,21 @@ impl GpuLane {
             });
         }
         let count = countable(positions.len() / 3)?;
+        points.status.reserve(&self.stream, 1)?;
+        points.tiles.reserve(&self.stream, 1)?;
+        if points.provisional {
+            // Nothing is known to be good about those there are.
+            points.positions.copy_from(&self.stream, positions)?;
+        } else {
+            points.before.copy_from(&self.stream, positions)?;
+            std::mem::swap(&mut points.positions, &mut points.before);
+            (points.count_before, points.provisional) = (points.count, true);
+        }
         if count != points.count && points.is_sparse() {
             // The table of the bricks is as large as the points are many.
             points.cells = 0;
         }
-        points.positions.copy_from(&self.stream, positions)?;
-        points.status.reserve(&self.stream, 1)?;
-        points.tiles.reserve(&self.stream, 1)?;
-        points.count = count;
+        (points.count, points.sorted) = (count, false);
         Ok(())
     }
 
@@ -228,14 +256,16 @@ impl GpuLane {
     ///
     /// # Errors
     /// [`Error::Driver`].
-    pub fn measure(&self, points: &DevicePoints) -> Result<Measured, Error> {
+    pub fn measure(&self, points: &mut DevicePoints) -> Result<Measured, Error> {
         if points.count == 0 {
+            points.unlooked = false;
             return Ok(Measured::Bounds(Bounds::EMPTY));
         }
         let sorting = points.sorting();
         self.shared
             .grid
-            .reset(&self.stream, sorting.status, sorting.tiles, 1)?;
+            .reset(&self.stream, sorting.status, sorting.tiles, 1, false)?;
+        points.unlooked = false;
         self.shared.grid.bounds(&self.stream, &sorting)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
@@ -272,8 +302,11 @@ impl GpuLane {
         lattice: &DeviceLattice,
         bounds: &Bounds,
     ) -> Result<(), Error> {
+        // Nothing of the table there is fits a new one.
+        points.sorted = false;
         if points.count == 0 {
             points.cells = 0;
+            points.sorted = true;
             return Ok(());
         }
         points.fit(lattice, bounds)?;
@@ -291,7 +324,9 @@ impl GpuLane {
         points: &mut DevicePoints,
         lattice: &DeviceLattice,
     ) -> Result<(), Error> {
+        points.sorted = false;
         if points.count == 0 {
+            points.sorted = true;
             return Ok(());
         }
         if !points.has_table() {
@@ -306,7 +341,9 @@ impl GpuLane {
             sorting.status,
             sorting.tiles,
             scan_tiles(sorting.cells),
+            points.unlooked,
         )?;
+        points.unlooked = true;
         if periodic {
             // The cells of a periodic domain are as large as they are because of how far the
             // coordinates reach; `finish` looks whether they still do.
@@ -323,10 +360,13 @@ impl GpuLane {
         }
         grid.scan(stream, &sorting, layout.starts)?;
         grid.place(stream, &sorting, layout.starts)?;
-        self.settle(points, lattice, &sorting)
+        self.settle(points, lattice, &sorting)?;
+        points.sorted = true;
+        Ok(())
     }
 
-    /// Waits for the device and looks how the last sort went.
+    /// Waits for the device and looks how the sorts went since it last did. Positions that were
+    /// [placed](Self::place) and are sorted well are no longer provisional.
     ///
     /// # Errors
     /// [`Error::NotFinite`] and [`Error::Outside`] when points do not fit any more: the set must be
@@ -337,10 +377,21 @@ impl GpuLane {
         lattice: &DeviceLattice,
         bounds: &Bounds,
     ) -> Result<Settled, Error> {
+        let unlooked = std::mem::take(&mut points.unlooked);
+        let status = if unlooked || points.count > 0 {
+            points.read_status(self)?
+        } else {
+            Status::BEFORE
+        };
         if points.count == 0 {
-            return Ok(Settled::AsBefore);
+            points.provisional = false;
+            let failed = unlooked && (status.failed + status.bad + status.outside > 0);
+            return Ok(if failed {
+                Settled::Missed
+            } else {
+                Settled::AsBefore
+            });
         }
-        let status = points.read_status(self)?;
         if status.bad > 0 {
             return Err(Error::NotFinite {
                 first: status.first_bad,
@@ -363,9 +414,13 @@ impl GpuLane {
             self.settle(points, lattice, &sorting)?;
         }
         points.crowded = crowded;
-        Ok(match settled_late {
-            true => Settled::Reordered,
-            false => Settled::AsBefore,
+        points.provisional = false;
+        Ok(if status.failed > 0 {
+            Settled::Missed
+        } else if settled_late {
+            Settled::Reordered
+        } else {
+            Settled::AsBefore
         })
     }
 
@@ -380,6 +435,7 @@ impl GpuLane {
         from: &CudaView<'_, T>,
         to: &mut CudaViewMut<'_, T>,
     ) -> Result<(), Error> {
+        points.check_sorted()?;
         let words = channels * size_of::<T>() / 4;
         for (what, found, place) in [
             (
@@ -419,6 +475,7 @@ impl GpuLane {
         points: &DevicePoints,
         to: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
+        points.check_sorted()?;
         self.holds("the order", to.stream().context().ordinal())?;
         if to.len() != points.len() {
             return Err(Error::FieldLength {
@@ -489,6 +546,40 @@ impl DevicePoints {
         self.count == 0
     }
 
+    /// Whether the points are in their cells, so that they can be traversed.
+    pub fn is_sorted(&self) -> bool {
+        self.sorted
+    }
+
+    /// Whether the positions were [placed](GpuLane::place) and have not been found usable yet.
+    pub fn is_provisional(&self) -> bool {
+        self.provisional
+    }
+
+    /// Returns to the positions before those that are provisional, if any are. The set must be
+    /// [sorted](GpuLane::sort) then.
+    pub fn take_back(&mut self) {
+        if std::mem::take(&mut self.provisional) {
+            std::mem::swap(&mut self.positions, &mut self.before);
+            self.count = self.count_before;
+        }
+        self.unsort();
+    }
+
+    /// The cells are not those of the lattice any more: the set must be [sorted](GpuLane::sort) before
+    /// it is traversed.
+    pub fn unsort(&mut self) {
+        (self.cells, self.sorted) = (0, self.count == 0);
+    }
+
+    pub(super) fn check_sorted(&self) -> Result<(), Error> {
+        if self.sorted {
+            Ok(())
+        } else {
+            Err(Error::Unsorted)
+        }
+    }
+
     /// Whether the set has cells to be sorted into.
     pub fn has_table(&self) -> bool {
         self.cells > 0
@@ -507,6 +598,7 @@ impl DevicePoints {
     /// Bytes held on the device.
     pub fn bytes(&self) -> usize {
         self.positions.bytes()
+            + self.before.bytes()
             + self.at.bytes()
             + self.wraps.bytes()
             + self.starts.bytes()
@@ -524,6 +616,7 @@ impl DevicePoints {
     /// # Errors
     /// [`Error::Driver`].
     pub fn order(&self, lane: &GpuLane) -> Result<Vec<u32>, Error> {
+        self.check_sorted()?;
         let mut at = vec![[0.0f32; 4]; self.len()];
         self.at.download(&lane.stream, 0, &mut at)?;
         Ok(at.iter().map(|point| point[3].to_bits()).collect())
@@ -534,7 +627,7 @@ impl DevicePoints {
             at: self.at.address(),
             wraps: self.wraps.address(),
             starts: self.starts.address(),
-            any_wrapped: self.any_wrapped.address(),
+            flags: self.flags.address(),
             ids: self.ids.address(),
             bricks: self.bricks.address(),
             origin: self.origin,
@@ -551,6 +644,7 @@ impl DevicePoints {
     /// Chooses the table: the box of cells around the points, or, where that has many more cells
     /// than there are points, bricks around them.
     fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
+        self.cells = 0;
         let (low, high, _) = lattice.lattice.cells_within(bounds);
         // Open axes are padded, so that the rows around a point need no bounds check.
         self.pad = (lattice.lattice.domain().lengths()).map(|length| match length {
@@ -586,8 +680,8 @@ impl DevicePoints {
         self.placed.reserve(stream, count)?;
         if lattice.is_periodic() {
             self.wraps.reserve(stream, count)?;
-            self.any_wrapped.reserve(stream, 1)?;
         }
+        self.flags.reserve(stream, FLAGS)?;
         if let Some(mask) = self.mask {
             self.slots.reserve(stream, mask as usize + 1)?;
             self.ids.reserve(stream, mask as usize + 1)?;
@@ -596,12 +690,8 @@ impl DevicePoints {
         let tiles = scan_tiles(self.cells());
         self.tiles.reserve(stream, tiles)?;
         self.starts.reserve(stream, tiles * SCAN_TILE + 1)?;
-        if self.counts.reserve(stream, tiles * SCAN_TILE)? {
-            // Every later step leaves them zero.
-            let all = 0..self.counts.capacity();
-            self.counts.zero(stream, all)?;
-        }
-        Ok(())
+        // Every step leaves them zero.
+        self.counts.reserve_zeroed(stream, tiles * SCAN_TILE)
     }
 
     fn sorting(&self) -> Sorting {

@@ -156,18 +156,22 @@ impl GridKernels {
         })
     }
 
+    /// Clears the tiles of a scan, and the status, of which `keep` keeps what the host has yet to learn
+    /// of the step before.
     pub(crate) fn reset(
         &self,
         stream: &CudaStream,
         status: CUdeviceptr,
         tiles: CUdeviceptr,
         tiles_in_all: usize,
+        keep: bool,
     ) -> Result<(), Error> {
         let shape = (blocks(tiles_in_all, GRID_THREADS), GRID_THREADS);
+        let (tiles_in_all, keep) = (tiles_in_all as u32, u32::from(keep));
         // SAFETY: the module's promise.
         unsafe {
             self.reset
-                .start(stream, shape, &[&status, &tiles, &(tiles_in_all as u32)])
+                .start(stream, shape, &[&status, &tiles, &tiles_in_all, &keep])
         }
     }
 
@@ -351,7 +355,7 @@ impl GridKernels {
             at,
             wraps,
             starts,
-            any_wrapped,
+            flags,
             ..
         } = *points;
         let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
@@ -362,15 +366,7 @@ impl GridKernels {
                 stream,
                 shape,
                 &[
-                    &positions,
-                    lattice,
-                    &starts,
-                    &placed,
-                    &count,
-                    &at,
-                    &wraps,
-                    &any_wrapped,
-                    &status,
+                    &positions, lattice, &starts, &placed, &count, &at, &wraps, &flags, &status,
                 ],
             )
         }

@@ -33,7 +33,7 @@ pub(crate) struct Points {
     pub(crate) at: CUdeviceptr,
     pub(crate) wraps: CUdeviceptr,
     pub(crate) starts: CUdeviceptr,
-    pub(crate) any_wrapped: CUdeviceptr,
+    pub(crate) flags: CUdeviceptr,
     pub(crate) ids: CUdeviceptr,
     pub(crate) bricks: CUdeviceptr,
     pub(crate) origin: [i64; 3],
@@ -131,8 +131,12 @@ pub(crate) struct Status {
     pub(crate) crowded: u32,
     pub(crate) ticket: u32,
     pub(crate) bricks: u32,
+    /// Whether an earlier sort since the host looked had points that could not be placed.
+    pub(crate) failed: u32,
     /// Smallest and largest coordinates per axis, as integers that sort like floats.
     pub(crate) bounds: [u32; 6],
+    /// Most neighbours of all targets together since the host looked.
+    pub(crate) pairs: u64,
 }
 
 // SAFETY: plain numbers and device addresses, laid out as the kernels declare them.
@@ -233,7 +237,9 @@ impl Status {
         crowded: 0,
         ticket: 0,
         bricks: 0,
+        failed: 0,
         bounds: [u32::MAX, u32::MAX, u32::MAX, 0, 0, 0],
+        pairs: 0,
     };
 
     /// Smallest and largest coordinates.

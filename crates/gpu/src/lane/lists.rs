@@ -46,6 +46,8 @@ pub struct DeviceLists {
     scanned: usize,
     targets: usize,
     pairs: u64,
+    /// The status is that of searches that the host has not looked at.
+    unlooked: bool,
 }
 
 impl Default for DeviceLists {
@@ -65,6 +67,7 @@ impl Default for DeviceLists {
             scanned: 0,
             targets: 0,
             pairs: 0,
+            unlooked: false,
         }
     }
 }
@@ -84,9 +87,7 @@ impl GpuLane {
         lists: &mut DeviceLists,
     ) -> Result<(), Error> {
         let targets = of.targets.len();
-        lists.targets = 0;
-        lists.pairs = 0;
-        lists.reserve(self, targets)?;
+        lists.prepare(self, targets)?;
         if of.is_empty() {
             lists.entries.reserve(&self.stream, 0)?;
             lists.targets = targets;
@@ -121,35 +122,40 @@ impl GpuLane {
         lists: &mut DeviceLists,
     ) -> Result<(), Error> {
         let targets = of.targets.len();
-        lists.reserve(self, targets)?;
-        lists.targets = targets;
+        lists.prepare(self, targets)?;
         if of.is_empty() {
-            return lists.hold_nothing(self, targets);
+            lists.hold_nothing(self, targets)?;
+        } else {
+            lists.count(self, of, kind, strategy)?;
+            lists.unlooked = true;
+            let room = lists.entries.capacity() as u64;
+            lists.fill(self, of, kind, strategy, room)?;
         }
-        lists.count(self, of, kind, strategy)?;
-        let room = lists.entries.capacity() as u64;
-        lists.fill(self, of, kind, strategy, room)
+        lists.targets = targets;
+        Ok(())
     }
 }
 
 impl DeviceLists {
-    /// Waits for the device and looks how long the lists are that were written last.
+    /// Waits for the device and looks how long the lists are that were written since it last did.
     ///
     /// # Errors
     /// [`Error::ListsOverflow`] when they did not fit, and [`Error::Driver`].
     pub fn finish(&mut self, lane: &GpuLane) -> Result<(), Error> {
-        if self.scanned == 0 {
-            return lane.wait();
+        if self.scanned > 0 {
+            self.pairs = self.total(lane)?;
         }
-        self.pairs = self.total(lane)?;
+        let mut pairs = self.pairs;
+        if std::mem::take(&mut self.unlooked) {
+            let mut status = [Status::BEFORE];
+            self.status.download(&lane.stream, 0, &mut status)?;
+            pairs = pairs.max(status[0].pairs);
+        }
         let room = self.entries.capacity() as u64;
-        match self.pairs <= room {
-            true => Ok(()),
-            false => Err(Error::ListsOverflow {
-                pairs: self.pairs,
-                room,
-            }),
+        if pairs > room {
+            return Err(Error::ListsOverflow { pairs, room });
         }
+        lane.wait()
     }
 
     /// Whether there is storage for entries, from an earlier search.
@@ -216,7 +222,7 @@ impl DeviceLists {
 
     /// Room for lists of so many targets, which hold nothing yet.
     pub(super) fn prepare(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
-        (self.targets, self.pairs) = (0, 0);
+        (self.targets, self.pairs, self.scanned) = (0, 0, 0);
         self.reserve(lane, targets)
     }
 
@@ -235,7 +241,6 @@ impl DeviceLists {
     fn reserve(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
         let stream = &lane.stream;
         let padded = lane.tiles_for(&mut self.tiles, targets)? * SCAN_TILE;
-        self.scanned = padded;
         self.counts.reserve(stream, padded)?;
         self.starts.reserve(stream, padded + 1)?;
         self.list_starts.reserve(stream, targets)?;
@@ -252,23 +257,25 @@ impl DeviceLists {
         kind: ListKind,
         strategy: Strategy,
     ) -> Result<(), Error> {
-        lane.count_into(of, kind, strategy, &self.counts, &mut self.scratch)?;
+        lane.count_into(of, kind, strategy, &mut self.counts, &mut self.scratch)?;
         let items = of.searching();
+        let scanned = super::launch::scan_tiles(items) * SCAN_TILE;
         if of.share.is_some() {
             // A share is shorter than the set, and another one every time.
-            self.scanned = super::launch::scan_tiles(items) * SCAN_TILE;
-            self.counts.zero(&lane.stream, items..self.scanned)?;
+            self.counts.zero(&lane.stream, items..scanned)?;
         }
         let stream = &*lane.stream;
         let (tiles, status) = (self.tiles.address(), self.status.address());
         let tiles_in_all = super::launch::scan_tiles(items);
         lane.shared
             .grid
-            .reset(stream, status, tiles, tiles_in_all)?;
+            .reset(stream, status, tiles, tiles_in_all, self.unlooked)?;
         let (counts, starts) = (self.counts.address(), self.starts.address());
         lane.shared
             .grid
-            .list_scan(stream, counts, starts, items, tiles, status)
+            .list_scan(stream, counts, starts, items, tiles, status)?;
+        self.scanned = scanned;
+        Ok(())
     }
 
     /// Where every `step`th list begins, and behind these the number of neighbours of all targets
@@ -308,7 +315,11 @@ impl DeviceLists {
         strategy: Strategy,
         pairs: u64,
     ) -> Result<(), Error> {
-        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half);
+        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)?;
+        if traversal.strategy != Strategy::Flat {
+            // As where they are counted.
+            self.clear_places(lane, of.targets.len())?;
+        }
         let kernels = lane
             .shared
             .traversals

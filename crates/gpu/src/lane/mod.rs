@@ -28,6 +28,8 @@ mod walk;
 pub(crate) use all_pairs::all_pairs_programs;
 pub use all_pairs::{AllPairsScratch, RowWay};
 pub use arrivals::{Arrivals, Destination};
+#[doc(hidden)]
+pub use buffer::poison_new_memory;
 pub use delivery::{Delivered, HostLists};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};

@@ -472,7 +472,7 @@ impl GpuLane {
         // Loops over candidates read up to two points behind the last.
         scratch.sources.reserve(&self.stream, count + 2)?;
         scratch.more.reserve(&self.stream, (count + 2) * records)?;
-        let traversal = of.traversal(strategy, Work::Pairs(program.clone()), false);
+        let traversal = of.traversal(strategy, Work::Pairs(program.clone()), false)?;
         let kernels = self
             .shared
             .traversals

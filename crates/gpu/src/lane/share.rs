@@ -115,6 +115,7 @@ impl GpuLane {
             true => parts.parts.count as usize,
             false => 1,
         };
+        points.check_sorted()?;
         share.layout = None;
         share.bounds.clear();
         if points.is_empty() || parts.parts.count == 0 {
@@ -136,7 +137,7 @@ impl GpuLane {
         let items = groups * ShareKernels::tiles(points.len());
         let (tiles, status) = (share.tiles.address(), share.status.address());
         let grid = &self.shared.grid;
-        grid.reset(stream, status, tiles, scan_tiles(items))?;
+        grid.reset(stream, status, tiles, scan_tiles(items), false)?;
         let (counts, starts) = (sharing.counts, sharing.starts);
         grid.list_scan(stream, counts, starts, items, tiles, status)?;
         kernels.place(stream, &whole, &sharing)?;

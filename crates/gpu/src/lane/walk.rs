@@ -77,7 +77,17 @@ impl PairOfPoints<'_> {
     }
 
     /// The program that does `work` with these pairs.
-    pub(crate) fn traversal(&self, strategy: Strategy, work: Work, half: bool) -> Traversal {
+    ///
+    /// # Errors
+    /// [`Error::Unsorted`] when a set is not in its cells: kernels write by its sorted order.
+    pub(crate) fn traversal(
+        &self,
+        strategy: Strategy,
+        work: Work,
+        half: bool,
+    ) -> Result<Traversal, Error> {
+        self.targets.check_sorted()?;
+        self.sources.check_sorted()?;
         let strategy = match strategy {
             Strategy::Auto => Strategy::Flat,
             Strategy::HalfTiles if !self.halves(&work) => Strategy::Flat,
@@ -90,13 +100,13 @@ impl PairOfPoints<'_> {
             true if strategy == Strategy::Flat && !matches!(work, Work::Lists(_)) => Open::TwoSets,
             _ => Open::No,
         };
-        Traversal {
+        Ok(Traversal {
             strategy,
             work,
             open,
             subdivision: self.lattice.subdivision(),
             half: half && self.same_set,
-        }
+        })
     }
 
     /// The targets that are searched for, as kernels see them.
@@ -184,10 +194,14 @@ impl GpuLane {
         of: PairOfPoints<'_>,
         kind: ListKind,
         strategy: Strategy,
-        counts: &Buffer<u32>,
+        counts: &mut Buffer<u32>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        let traversal = of.traversal(strategy, Work::Count, kind == ListKind::Half);
+        let traversal = of.traversal(strategy, Work::Count, kind == ListKind::Half)?;
+        if traversal.strategy != Strategy::Flat {
+            // Strategies that go from cell to cell do not meet targets that could not be placed.
+            counts.zero(&self.stream, 0..of.searching())?;
+        }
         let kernels = self
             .shared
             .traversals

@@ -5,7 +5,9 @@
 //! together from the second sum on. Sums of a target never mix lanes.
 
 use super::{AllPairsBuilder, AllPairsReport};
-use crate::{Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources};
+use crate::{
+    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources, gpu::Faults,
+};
 use nearfield_cpu::CpuLane;
 use nearfield_gpu::{self as gpu, AllPairsScratch, GpuLane};
 use std::{
@@ -71,7 +73,7 @@ struct Gpu {
     number: u32,
     lane: GpuLane,
     scratch: AllPairsScratch,
-    failed: Option<String>,
+    faults: Faults,
 }
 
 impl Gpu {
@@ -80,7 +82,7 @@ impl Gpu {
             number,
             lane: GpuLane::new(number)?,
             scratch: AllPairsScratch::default(),
-            failed: None,
+            faults: Faults::default(),
         })
     }
 
@@ -100,10 +102,13 @@ impl Gpu {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(%error, "the CPU lane takes over from the GPU");
-            self.failed = Some(error.to_string());
+            // After the fault of a kernel every call fails.
+            let lost = self.lane.wait().is_err();
+            tracing::warn!(%error, lost, "the CPU lane takes over from the GPU");
+            self.faults.note(error.to_string(), lost);
+            self.scratch = AllPairsScratch::default();
         }
-        self.failed.is_none()
+        !self.faults.stand()
     }
 }
 
@@ -193,10 +198,8 @@ impl Lanes {
         let pairs = targets.points() as u64 * sources.points.len() as u64;
         self.start_gpu(pairs);
         let worth = pairs >= WORTH_A_GPU || self.requested != Device::Auto;
-        let gpu = self
-            .gpu
-            .as_mut()
-            .filter(|gpu| gpu.failed.is_none() && worth);
+        let gpu = self.gpu.as_mut().filter(|_| worth);
+        let gpu = gpu.and_then(|gpu| gpu.faults.may_try().then_some(gpu));
         let cpu = &self.cpu;
         let cpu_share = match (gpu, self.requested) {
             (None, _) => {
@@ -244,7 +247,7 @@ impl Lanes {
     }
 
     pub(super) fn report(&self) -> AllPairsReport {
-        let failed = self.gpu.as_ref().and_then(|gpu| gpu.failed.clone());
+        let failed = self.gpu.as_ref().and_then(|gpu| gpu.faults.reason());
         let number = self.gpu.as_ref().map(|gpu| gpu.number);
         let few = self.requested == Device::Auto && !self.last.on_gpu && self.last.pairs > 0;
         let own = self.reason.clone();

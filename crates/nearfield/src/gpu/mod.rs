@@ -1,8 +1,10 @@
 //! The GPU's side of an engine: its sets on the device, and the work it takes over there.
 //!
 //! The host keeps everything too, so nothing is lost when the GPU fails: the step is finished on
-//! the CPU lane, as are all that follow, and the report says why.
+//! the CPU lane, as are those that follow until the GPU is [tried again](faults), and the report says
+//! why.
 
+mod faults;
 mod landing;
 mod lent;
 mod pieces;
@@ -11,6 +13,7 @@ mod times;
 mod traverse;
 
 use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
+pub(crate) use faults::Faults;
 use landing::Landing;
 use lent::{PageLocked, Received};
 use nearfield_cpu::{CpuLane, Inside, ListKind, RadiusRule};
@@ -63,13 +66,15 @@ struct State {
     sorting: Option<[CudaEvent; 2]>,
     /// Page-locked buffers there were when that was last asked.
     host_buffers: u64,
-    failed: Option<String>,
+    faults: Faults,
 }
 
 #[derive(Debug)]
 struct Placed {
     points: DevicePoints,
     order: Order,
+    /// The positions on the device are those that were placed last.
+    complete: bool,
 }
 
 /// How far a set has come since its positions were placed, or since the lattice changed.
@@ -99,7 +104,7 @@ impl GpuSide {
                 taken: HashMap::new(),
                 sorting: None,
                 host_buffers: 0,
-                failed: None,
+                faults: Faults::default(),
             }),
         })
     }
@@ -128,13 +133,15 @@ impl GpuSide {
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
-                let points = state.lane.points();
-                let order = Order::AsGiven;
-                state.sets.push(Placed { points, order });
+                state.sets.push(Placed {
+                    points: state.lane.points(),
+                    order: Order::AsGiven,
+                    complete: false,
+                });
             }
             let State { lane, sets, .. } = state;
             let target = &mut sets[set];
-            target.order = Order::AsGiven;
+            (target.order, target.complete) = (Order::AsGiven, false);
             lane.expect(&mut target.points, from.len() / 3)?;
             let seen = Mutex::new(Some(Bounds::EMPTY));
             let look = |numbers: &[f32]| {
@@ -146,8 +153,15 @@ impl GpuSide {
             let sent = pieces.send(cpu, |first, piece| {
                 lane.receive(&mut target.points, first, piece)
             });
-            sent.map(|()| seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+            sent?;
+            target.complete = true;
+            Ok(seen.into_inner().unwrap_or_else(PoisonError::into_inner))
         })
+    }
+
+    /// Whether the device has all positions that were placed last.
+    pub(crate) fn holds(&self, set: usize) -> bool {
+        self.locked().sets.get(set).is_some_and(|set| set.complete)
     }
 
     /// Brings the positions back to the device that a set had before others were placed and refused; none
@@ -163,8 +177,11 @@ impl GpuSide {
                 None => Order::Sorted,
             };
             let before = before.unwrap_or(&[]);
+            target.complete = false;
             lane.expect(&mut target.points, before.len() / 3)?;
-            lane.receive(&mut target.points, 0, before)
+            lane.receive(&mut target.points, 0, before)?;
+            target.complete = true;
+            Ok(())
         });
     }
 
@@ -185,7 +202,9 @@ impl GpuSide {
                 + state.scratch.bytes()
                 + state.staged.bytes(),
             tried: state.times.tried(),
-            failed: state.failed.clone(),
+            failed: state.faults.reason(),
+            faults: state.faults.so_far(),
+            last_fault: state.faults.last().map(str::to_owned),
         }
     }
 
@@ -197,7 +216,12 @@ impl GpuSide {
     }
 
     pub(crate) fn failed(&self) -> bool {
-        self.locked().failed.is_some()
+        self.locked().faults.stand()
+    }
+
+    /// Whether the GPU cannot work again in this process.
+    pub(crate) fn lost(&self) -> bool {
+        self.locked().faults.are_final()
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -220,17 +244,35 @@ impl GpuSide {
     /// What `work` gives, or None when the GPU has failed, now or before.
     fn attempt<T>(&self, work: impl FnOnce(&mut State) -> Result<T, gpu::Error>) -> Option<T> {
         let mut state = self.locked();
-        if state.failed.is_some() {
+        if !state.faults.may_try() {
             return None;
         }
         match work(&mut state) {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::warn!(%error, "the CPU lane takes over from the GPU");
-                state.failed = Some(error.to_string());
+                state.step_aside(&error);
                 None
             }
         }
+    }
+}
+
+impl State {
+    /// The GPU has failed: it gives back what memory it does not need to go on later.
+    fn step_aside(&mut self, error: &gpu::Error) {
+        // After the fault of a kernel every call fails.
+        let lost = self.lane.wait().is_err();
+        tracing::warn!(%error, lost, "the CPU lane takes over from the GPU");
+        self.faults.note(error.to_string(), lost);
+        self.lattice = None;
+        for set in &mut self.sets {
+            set.order = Order::AsGiven;
+        }
+        self.lists = DeviceLists::default();
+        self.scratch = PairScratch::default();
+        self.shares = share::Shares::default();
+        self.staged = traverse::Staged::default();
+        self.sorting = None;
     }
 }
 
@@ -374,9 +416,9 @@ impl Engine {
         set: PointSetId,
         positions: Positions<'_>,
     ) -> Option<(HostBuffer<f32>, Bounds)> {
-        let gpu = self.gpu_for_lists()?;
+        self.gpu_for_lists()?;
         let numbers = 3 * positions.len();
-        if gpu.failed() || positions.len() >= u32::MAX as usize {
+        if positions.len() >= u32::MAX as usize {
             return None;
         }
         // Engines in f64 have no GPU.
@@ -443,9 +485,21 @@ impl Engine {
             .filter(|_| self.settings.rule == RadiusRule::Uniform)
     }
 
+    /// The GPU, where it has all sets as they are now.
+    pub(crate) fn gpu_for_jobs(&self) -> Option<&GpuSide> {
+        self.gpu_for_lists().filter(|gpu| self.all_are_on(gpu))
+    }
+
+    /// Whether the GPU has the positions of all sets as they are now. It has not those that were placed
+    /// while it could not work.
+    pub(crate) fn all_are_on(&self, gpu: &GpuSide) -> bool {
+        let mut sets = self.sets.iter().enumerate();
+        sets.all(|(number, set)| set.grid.copied().is_some() && gpu.holds(number))
+    }
+
     /// Writes all lists that are out of date; false when the CPU lane has to.
     pub(crate) fn find_on_gpu(&mut self) -> Result<bool, Error> {
-        if self.gpu_for_lists().is_none() {
+        if self.gpu_for_jobs().is_none() {
             return Ok(false);
         }
         for at in 0..self.pairs.len() {
@@ -526,7 +580,7 @@ impl Engine {
         sources: PointSetId,
         counts: &mut [u32],
     ) -> bool {
-        let Some(side) = self.gpu_for_lists() else {
+        let Some(side) = self.gpu_for_jobs() else {
             return false;
         };
         let counted = side.attempt(|state| {

@@ -53,7 +53,7 @@ impl<K: PairKernel> Traversal<'_, K> {
         output: Output<'o, K::Output>,
     ) -> Result<Option<Output<'o, K::Output>>, Error> {
         let engine = self.engine;
-        let Some(side) = engine.gpu_for_lists() else {
+        let Some(side) = engine.gpu_for_jobs() else {
             return Ok(Some(output));
         };
         let (targets, sources) = (engine.points(self.targets)?, engine.points(self.sources)?);

@@ -227,6 +227,7 @@ impl Engine {
             spent,
             targets,
             gpu: Some(&done).filter(|_| hybrid.emulated.is_none()),
+            lost: gpu.is_some_and(GpuSide::lost),
             recovery_ms,
             grew: took_memory | have_grown(sorted),
         };

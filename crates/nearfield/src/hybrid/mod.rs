@@ -270,9 +270,7 @@ impl Engine {
     fn on_device(&self, hybrid: &HybridSide, sets: [usize; 2]) -> bool {
         match &hybrid.emulated {
             Some(emulated) => sets.iter().all(|&set| emulated.has(set)),
-            None => sets
-                .iter()
-                .all(|&set| self.sets[set].grid.copied().is_some()),
+            None => self.gpu.as_ref().is_some_and(|gpu| self.all_are_on(gpu)),
         }
     }
 

@@ -368,6 +368,7 @@ impl CpuShare {
             spent,
             targets: points[0],
             gpu: Some(&done),
+            lost: false,
             recovery_ms: 0.0,
             grew: false,
         };

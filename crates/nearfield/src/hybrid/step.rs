@@ -121,6 +121,8 @@ pub(super) struct Seen<'a> {
     pub(super) targets: usize,
     /// What the GPU said; None where there is none.
     pub(super) gpu: Option<&'a GpuDone>,
+    /// Whether a GPU that has failed cannot work again.
+    pub(super) lost: bool,
     /// What the CPU lane then did of the device's part, milliseconds.
     pub(super) recovery_ms: f64,
     /// Whether a lane took memory, so that its time says little.
@@ -166,7 +168,11 @@ pub(super) fn learn(
                 }
                 None => LaneTimes::whole(gpu_ms),
             };
-            let fault = failed.then_some(Fault::Lost);
+            let fault = failed.then_some(if seen.lost {
+                Fault::Lost
+            } else {
+                Fault::OutOfMemory
+            });
             step_times(
                 planned,
                 (&cpu, &gpu),

@@ -218,6 +218,7 @@ impl Engine {
             spent,
             targets: taken.len(),
             gpu: done.as_ref(),
+            lost: gpu.is_some_and(GpuSide::lost),
             recovery_ms,
             grew: took_memory | have_grown(sorted),
         };

@@ -136,6 +136,7 @@ impl ResidentBuilder {
             lists: BTreeMap::new(),
             scratch: Mutex::default(),
             sorted_anew: false,
+            refused: None,
         })
     }
 }

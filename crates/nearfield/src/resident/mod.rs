@@ -38,6 +38,12 @@
 //! left the cells, what was computed since is not to be used, but nothing is written out of place.
 //! `finish` then makes room and says [`Progress::Repeat`].
 //!
+//! # Errors
+//!
+//! Positions that cannot be used, because some are not finite or memory runs out, are refused: the set
+//! has its last good positions again. Where `finish` finds this, what was computed since its last call
+//! does not stand, and its next call says [`Progress::Repeat`].
+//!
 //! A fault of the GPU is an error here: what was on it is lost.
 
 mod builder;
@@ -84,8 +90,11 @@ pub struct ResidentEngine {
     sets: Vec<ResidentSet>,
     lists: BTreeMap<(usize, usize), Lists>,
     scratch: Mutex<PairScratch>,
-    /// Since the last look, a set that had outgrown its cells was: what was computed before does not hold.
+    /// Since the last [`finish`](Self::finish), something was computed from points that were not in their
+    /// cells: the step is to be repeated.
     sorted_anew: bool,
+    /// Positions that were found unusable while another set was worked on, for the next `finish` to say.
+    refused: Option<Error>,
 }
 
 /// Two sets on the lattice, and what it takes to traverse them.
@@ -134,24 +143,26 @@ impl ResidentEngine {
     /// number has changed.
     ///
     /// # Errors
-    /// As [`add_point_set`](Self::add_point_set). Coordinates that are not finite are found by
-    /// [`finish`](Self::finish).
+    /// As [`add_point_set`](Self::add_point_set); the set then has its last good positions.
+    /// Coordinates that are not finite are found by [`finish`](Self::finish).
     pub fn update(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
         self.known(set)?;
-        for ((targets, sources), lists) in &mut self.lists {
-            lists.current &= *targets != set.0 && *sources != set.0;
-        }
         let on_device = |source| Error::OnDevice { set, source };
         let ResidentSet { points, .. } = &mut self.sets[set.0];
+        let unlooked = points.is_provisional();
         self.lane.place(points, positions).map_err(on_device)?;
-        match &self.lattice {
+        let sorted = match &self.lattice {
             Some(lattice) if points.has_table() => {
-                self.lane.sort_again(points, lattice).map_err(on_device)?;
-                self.sets[set.0].provisional = true;
-                Ok(())
+                self.lane.sort_again(points, lattice).map_err(on_device)
             }
-            _ => self.make_room(set),
-        }
+            _ => {
+                // This forgets how the sort before went.
+                self.sorted_anew |= unlooked;
+                self.make_room(set)
+            }
+        };
+        self.outdate(set);
+        sorted.inspect_err(|_| self.take_back(set))
     }
 
     /// A traversal of all pairs of `targets` with their neighbours among `sources`, to be given its
@@ -207,6 +218,7 @@ impl ResidentEngine {
         let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
         let lists = self.lists.entry((targets.0, sources.0)).or_default();
         lists.current = false;
+        lists.provisional = true;
         let storage = &mut lists.storage;
         match storage.has_room() {
             true => self.lane.search_again(of, kind, strategy, storage),
@@ -214,7 +226,6 @@ impl ResidentEngine {
         }
         .map_err(Error::Gpu)?;
         lists.current = true;
-        lists.provisional = true;
         Ok(())
     }
 
@@ -239,17 +250,15 @@ impl ResidentEngine {
     ///
     /// # Errors
     /// [`Error::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
-    /// [`Error::Gpu`] when the GPU fails.
+    /// [`Error::Gpu`] when the GPU fails. The set then has its last good positions, what was computed
+    /// since the last call does not stand, and the next call says [`Progress::Repeat`].
     pub fn finish(&mut self) -> Result<Progress, Error> {
-        let mut progress = match std::mem::take(&mut self.sorted_anew) {
-            true => Progress::Repeat,
-            false => Progress::Valid,
+        self.settle_all()?;
+        let mut progress = if std::mem::take(&mut self.sorted_anew) {
+            Progress::Repeat
+        } else {
+            Progress::Valid
         };
-        for set in 0..self.sets.len() {
-            if self.sets[set].provisional && !self.settle(PointSetId(set))? {
-                progress = Progress::Repeat;
-            }
-        }
         for lists in self.lists.values_mut() {
             if !std::mem::take(&mut lists.provisional) {
                 continue;
@@ -339,6 +348,8 @@ impl ResidentEngine {
             bytes: self.bytes(),
             tried: Vec::new(),
             failed: None,
+            faults: 0,
+            last_fault: None,
         }
     }
 
@@ -347,17 +358,6 @@ impl ResidentEngine {
         let sets = self.sets.iter().map(|set| set.points.bytes());
         let lists = self.lists.values().map(|lists| lists.storage.bytes());
         sets.chain(lists).sum::<usize>() + self.scratch().bytes()
-    }
-
-    /// Waits for the device and looks how the sets were sorted; those that have outgrown their cells are
-    /// sorted anew, and the answer is false.
-    pub(crate) fn settle_all(&mut self) -> Result<bool, Error> {
-        let mut valid = true;
-        for set in 0..self.sets.len() {
-            valid &= !self.sets[set].provisional || self.settle(PointSetId(set))?;
-        }
-        self.sorted_anew |= !valid;
-        Ok(valid)
     }
 
     /// What a traversal by both lanes needs.
@@ -401,6 +401,12 @@ fn pair<'a>(
         sets.get(set.0).ok_or(unknown)
     };
     let (of_targets, of_sources) = (set(targets)?, set(sources)?);
+    for (set, of_set) in [(targets, of_targets), (sources, of_sources)] {
+        if !of_set.points.is_sorted() {
+            let source = nearfield_gpu::Error::Unsorted;
+            return Err(Error::OnDevice { set, source });
+        }
+    }
     let unknown = Error::UnknownPointSet {
         set: targets,
         sets: 0,

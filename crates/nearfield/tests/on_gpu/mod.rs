@@ -1,8 +1,10 @@
-//! What the tests of resident engines begin with.
+//! What tests on a GPU begin with.
+
+#![allow(dead_code, reason = "not every file of tests needs all of it")]
 
 use nearfield::resident::{
     ResidentBuilder, ResidentEngine,
-    cudarc::driver::{CudaSlice, CudaStream},
+    cudarc::driver::{CudaSlice, CudaStream, result::mem_get_info},
 };
 use std::sync::Arc;
 
@@ -22,4 +24,21 @@ pub(crate) fn start(builder: ResidentBuilder) -> Option<ResidentEngine> {
 /// Coordinates on the device, three numbers a point.
 pub(crate) fn upload(stream: &Arc<CudaStream>, points: &[[f32; 3]]) -> CudaSlice<f32> {
     stream.clone_htod(points.as_flattened()).unwrap()
+}
+
+/// Takes the memory of the stream's GPU, all but about 64 MiB; it is free again when this is dropped.
+pub(crate) fn take_memory(stream: &Arc<CudaStream>) -> Vec<CudaSlice<u8>> {
+    const LEFT: usize = 64 << 20;
+    let mut taken = Vec::new();
+    stream.context().bind_to_thread().unwrap();
+    for _ in 0..64 {
+        stream.synchronize().unwrap();
+        let (free, _) = mem_get_info().unwrap();
+        let Some(more) = free.checked_sub(LEFT).filter(|&more| more > 1 << 20) else {
+            break;
+        };
+        // SAFETY: nobody reads it.
+        taken.extend(unsafe { stream.alloc::<u8>(more - more / 16) });
+    }
+    taken
 }

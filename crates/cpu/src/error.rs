@@ -92,6 +92,19 @@ pub enum Error {
         /// What they were for.
         what: &'static str,
     },
+    /// The image of a pair has no 32-bit counts, which is what the geometry of pairs has room for.
+    #[error(
+        "target {target} and its neighbour {source_point} lie {boxes} boxes apart along an axis, more \
+         than the 32-bit counts of pair geometry hold: move the points into the box first"
+    )]
+    FarImage {
+        /// The target's index.
+        target: u32,
+        /// The source's index.
+        source_point: u32,
+        /// Boxes by which the source is moved.
+        boxes: i64,
+    },
     /// The worker threads could not be started.
     #[error("could not start {threads} worker threads: {reason}")]
     Threads {

@@ -5,6 +5,7 @@ use crate::{
     SortedRadii,
     candidates::Candidates,
     group::{Group, Radii, Scratch, Walk},
+    image::{Image, image_of},
     lists::{Chunk, ListWriter},
     simd::{
         self, HALF, LANES, Mode, RADII, STREAMS, Select, Simd, Tag, Task, has, with_level,
@@ -423,7 +424,7 @@ impl PairOfSets<'_> {
     /// When there is no such target, and when radii are not those of the sets, as indexing a slice
     /// does.
     #[inline(always)]
-    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, [i32; 3], Pair)) {
+    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, Image, Pair)) {
         match self.radii.rule().needs_sources() {
             false => self.visit::<0>(slot, visit),
             true => self.visit::<RADII>(slot, visit),
@@ -432,7 +433,7 @@ impl PairOfSets<'_> {
 
     /// [`for_each_neighbor`](Self::for_each_neighbor); `MODE` says whether sources have radii.
     #[inline(always)]
-    fn visit<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
+    fn visit<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, Image, Pair)) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         if let (Some(targets), Some(sources)) = (targets.double(), sources.double()) {
             return self.for_each_in_double(slot, [targets, sources], visit);
@@ -446,8 +447,7 @@ impl PairOfSets<'_> {
         for run in self.sources.sweep().runs(lattice.cell(position), 0) {
             for source in run.slots.clone() {
                 let other = sources.wraps(source);
-                let image: [i32; 3] =
-                    std::array::from_fn(|axis| run.image[axis] + wraps[axis] - other[axis]);
+                let image = image_of(run.image, wraps, other);
                 let shift = lattice.domain().image_vector(image);
                 let found = sources.position(source);
                 let d = std::array::from_fn(|axis| (found[axis] - position[axis]) + shift[axis]);

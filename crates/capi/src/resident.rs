@@ -100,6 +100,12 @@ pub enum NfReduce {
 ///           float* result);
 ///
 /// where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
+///
+/// The text runs on the GPU as it is, in the context that the whole process shares, and nothing checks
+/// what it does there. It must read target and source only below the numbers of channels given here
+/// and uniform only below the number of parameters, write all numbers of result and nothing else, and
+/// end for every pair, also for numbers that are NaN or infinite. An access to other memory may end
+/// the use of CUDA in the process.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceKernel {
@@ -107,7 +113,7 @@ pub struct NfDeviceKernel {
     pub name: *const c_char,
     /// The text.
     pub text: *const c_char,
-    /// Parameters of the kernel, at most 32; changing them compiles nothing.
+    /// Parameters of the kernel, at most 160; changing them compiles nothing.
     pub uniforms: *const f32,
     /// Number of parameters.
     pub uniform_count: usize,
@@ -480,7 +486,8 @@ impl NfDeviceKernel {
             )));
         }
         Ok(DeviceKernel {
-            cuda: Cuda::new(name, text).uniforms(uniforms),
+            // SAFETY: the caller promises what the text does, as the structure's documentation says.
+            cuda: unsafe { Cuda::new(name, text) }.uniforms(uniforms),
             target_channels: self.target_channels as usize,
             source_channels: self.source_channels as usize,
             outputs: self.outputs as usize,

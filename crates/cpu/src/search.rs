@@ -24,7 +24,8 @@ pub struct PairOfSets<'a> {
     pub targets: &'a Grid,
     /// Points that are found.
     pub sources: &'a Grid,
-    /// Whether both are the same set, so that a point is not its own neighbour.
+    /// Whether both are the same set, so that a point is not its own neighbour; both are the same grid
+    /// then, and anything else is refused.
     pub same_set: bool,
     /// Radii of single points, none above the grids'; [`SetRadii::Uniform`] for the grids' radius.
     pub radii: SetRadii<&'a SortedRadii>,
@@ -61,6 +62,7 @@ impl CpuLane {
         let targets = sets.targets.points().len();
         let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
         let span = span.entered();
+        sets.check_whole()?;
         let walk = self.walk(sets, Tag::Index, kind)?;
         walk.tell_work(&span);
         let expected = match lists.storage().is_empty() {
@@ -155,6 +157,7 @@ impl CpuLane {
         kind: ListKind,
     ) -> Result<Walk<'a>, Error> {
         let points = (sets.targets.points().len(), sets.sources.points().len());
+        sets.check()?;
         sets.radii.check(points, |radii| radii.len())?;
         let given = sets.targets.given();
         if let Some(share) = sets.share.filter(|share| share.taken.len() < given) {
@@ -416,6 +419,33 @@ impl Walk<'_> {
 }
 
 impl PairOfSets<'_> {
+    /// What the loops take for granted: `same_set` is said of one grid only, and both grids are in the
+    /// same precision.
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |reason| Err(Error::Sets { reason });
+        if self.same_set && !std::ptr::eq(self.targets, self.sources) {
+            return refuse("they are said to be the same, but two grids are given");
+        }
+        let double = |grid: &Grid| !grid.points().is_empty() && grid.points().double().is_some();
+        let single = |grid: &Grid| !grid.points().is_empty() && grid.points().double().is_none();
+        let mixed = double(self.targets) && single(self.sources)
+            || single(self.targets) && double(self.sources);
+        if mixed {
+            return refuse("one of them was sorted in f64 and the other in f32");
+        }
+        Ok(())
+    }
+
+    /// Refuses targets of which only a part was sorted, where there is to be a list for each.
+    pub(crate) fn check_whole(&self) -> Result<(), Error> {
+        if self.targets.given() != self.targets.points().len() {
+            return Err(Error::Sets {
+                reason: "only a part of the targets was sorted, but lists are for all of them",
+            });
+        }
+        Ok(())
+    }
+
     /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
     /// geometry of the pair (in double precision, where radii of single points do not count, rounded
     /// to `f32` once it is decided); plain scalar code on the calling thread.

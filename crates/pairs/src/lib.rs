@@ -27,7 +27,7 @@ pub use all_pairs::{
 };
 pub use channels::Channels;
 pub use charges::{ChargeField, ChargePotential};
-pub use cuda::Cuda;
+pub use cuda::{Cuda, CudaParts};
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};

@@ -61,7 +61,8 @@ impl PairKernel for SphDensity {
 
     fn cuda(&self) -> Option<Cuda> {
         let WendlandC2 { inverse_h, scale } = self.kernel;
-        let twin = Cuda::new("sph_density.cuh", pairs::SPH_DENSITY);
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("sph_density.cuh", pairs::SPH_DENSITY) };
         Some(twin.uniforms([0.5 * inverse_h, scale]))
     }
 
@@ -104,7 +105,8 @@ impl PairKernel for SphForce {
 
     fn cuda(&self) -> Option<Cuda> {
         let WendlandC2 { inverse_h, scale } = self.kernel;
-        let twin = Cuda::new("sph_force.cuh", pairs::SPH_FORCE);
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("sph_force.cuh", pairs::SPH_FORCE) };
         Some(twin.uniforms([
             0.5 * inverse_h,
             -5.0 * scale * inverse_h * inverse_h,

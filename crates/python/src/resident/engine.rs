@@ -314,6 +314,12 @@ impl PyResident {
     /// reads of the points, shape (n,) or (n, channels). uniforms: parameters, at most 160; changing
     /// them compiles nothing. outputs: numbers it gives, 1 to 16. reduce: "sum", "min" or "max". name:
     /// what messages of the compiler call the text. out, add: as for sph_density().
+    ///
+    /// The text runs on the GPU as it is, in the context that PyTorch and CuPy use too, and nothing
+    /// checks what it does there. It must read target and source only below their numbers of
+    /// channels and uniform only below the number of parameters, write all numbers of result and
+    /// nothing else, and end for every pair. An access to other memory may end the use of CUDA in the
+    /// process.
     #[pyo3(signature = (text, targets=0, sources=0, *, target_field=None, source_field=None,
                         uniforms=Vec::new(), outputs=1, reduce="sum", name="kernel", out=None,
                         add=false))]
@@ -353,7 +359,8 @@ impl PyResident {
             }
         }
         let kernel = DeviceKernel {
-            cuda: Cuda::new(name.to_owned(), text).uniforms(uniforms),
+            // SAFETY: the caller promises what the text does, as the method's documentation says.
+            cuda: unsafe { Cuda::new(name.to_owned(), text) }.uniforms(uniforms),
             target_channels: channels[0],
             source_channels: channels[1],
             outputs,

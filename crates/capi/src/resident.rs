@@ -9,7 +9,7 @@ use crate::{
     status::{Failure, NfStatus, copy_error},
 };
 use nearfield::{
-    Cuda, ListKind, Reduce, SphDensity,
+    Cuda, Dimensions, ListKind, Reduce, SphDensity, WendlandC2,
     resident::{
         DeviceField, DeviceKernel, Lent, Progress, ResidentEngine, ResidentTraversal,
         cudarc::driver::DevicePtr,
@@ -415,21 +415,64 @@ pub unsafe extern "C" fn nf_resident_sph_density(
     len: usize,
     deliver: u32,
 ) -> NfStatus {
+    let kernel = wendland(support, Dimensions::Three);
+    // SAFETY: as promised.
+    unsafe {
+        density_of(
+            engine,
+            [targets, sources],
+            kernel,
+            mass,
+            (density, len),
+            deliver,
+        )
+    }
+}
+
+/// Mass density as nf_sph_density_2d(), all on the device.
+///
+/// # Safety
+/// As for nf_resident_sph_density().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_sph_density_2d(
+    engine: *const NfResident,
+    targets: u32,
+    sources: u32,
+    support: f32,
+    mass: NfDeviceField,
+    density: u64,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    let kernel = wendland(support, Dimensions::Two);
+    // SAFETY: as promised.
+    unsafe {
+        density_of(
+            engine,
+            [targets, sources],
+            kernel,
+            mass,
+            (density, len),
+            deliver,
+        )
+    }
+}
+
+/// # Safety
+/// As for [`nf_resident_sph_density`].
+unsafe fn density_of(
+    engine: *const NfResident,
+    [targets, sources]: [u32; 2],
+    kernel: Result<WendlandC2, Failure>,
+    mass: NfDeviceField,
+    results: (u64, usize),
+    deliver: u32,
+) -> NfStatus {
     call::read(&RESIDENTS, engine as usize, |engine, _| {
-        let kernel = SphDensity {
-            kernel: wendland(support)?,
-        };
+        let kernel = SphDensity { kernel: kernel? };
         let traversal = engine.traverse(&kernel, set(targets), set(sources));
         // SAFETY: as promised.
-        unsafe {
-            run(
-                engine,
-                traversal,
-                [None, Some(mass)],
-                (density, len),
-                deliver,
-            )
-        }
+        unsafe { run(engine, traversal, [None, Some(mass)], results, deliver) }
     })
 }
 

@@ -71,8 +71,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// One result per target, in the caller's order.
     ///
     /// # Errors
-    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, [`Error::UnknownPointSet`]
-    /// and [`Error::NoRadii`].
+    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, [`Error::Support`] when the
+    /// kernel reaches farther than the search radius, [`Error::UnknownPointSet`] and
+    /// [`Error::NoRadii`].
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
         let mut values = vec![zero; self.engine.points(self.targets)?];
@@ -107,6 +108,12 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         )
         .entered();
         let begin = Instant::now();
+        let radius = match self.over {
+            Over::Grid | Over::Lists => self.engine.radius(),
+            // The engine's own radius has the skin in it.
+            Over::Skin(lists) => lists.radius(),
+        };
+        check_support(self.kernel, radius)?;
         match self.over {
             Over::Grid => self.run_over_grid(output)?,
             Over::Lists => match self.engine.precision() {
@@ -222,6 +229,21 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     ) -> Result<(), Error> {
         let lane = &self.engine.lane;
         Ok(lane.traverse_lists(self.kernel, pairs, self.fields, output)?)
+    }
+}
+
+/// Refuses a kernel that reaches farther than pairs are searched for.
+///
+/// # Errors
+/// [`Error::Support`]; not where the support is but rounded differently from the radius.
+pub(crate) fn check_support<K: PairKernel>(kernel: &K, radius: f32) -> Result<(), Error> {
+    match kernel.support() {
+        Some(support) if support > radius.next_up() && support.is_finite() => Err(Error::Support {
+            kernel: std::any::type_name::<K>(),
+            support,
+            radius,
+        }),
+        _ => Ok(()),
     }
 }
 

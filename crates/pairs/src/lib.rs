@@ -37,4 +37,4 @@ pub use lennard_jones::{
 };
 pub use potential::{Forces, Interactions, PairPotential, Sum};
 pub use power_law::{PowerLaw, PowerLawError};
-pub use sph::{SphDensity, SphForce, WendlandC2};
+pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

@@ -53,7 +53,9 @@ pub use lists::ResidentLists;
 pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
 pub use traverse::{DeviceKernel, ResidentTraversal};
 
-use crate::{Error, GpuReport, PairKernel, PointSetId, Strategy, gpu::on_device};
+use crate::{
+    Error, GpuReport, PairKernel, PointSetId, Strategy, gpu::on_device, traverse::check_support,
+};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairProgram, PairScratch,
@@ -154,6 +156,11 @@ impl ResidentEngine {
         }
     }
 
+    /// The search radius.
+    pub fn radius(&self) -> f32 {
+        self.settings.radius
+    }
+
     /// A traversal of all pairs of `targets` with their neighbours among `sources`, to be given its
     /// fields and run.
     pub fn traverse<'a, K: PairKernel>(
@@ -162,7 +169,9 @@ impl ResidentEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> ResidentTraversal<'a> {
-        ResidentTraversal::new(self, PairProgram::of(kernel), targets, sources)
+        let program = check_support(kernel, self.settings.radius)
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::Gpu));
+        ResidentTraversal::new(self, program, targets, sources)
     }
 
     /// The same with a kernel that is known at run time only.

@@ -13,4 +13,5 @@ mod list_order;
 mod memory_limit;
 mod over_lists;
 mod radii;
+mod support;
 mod verlet;

@@ -9,7 +9,10 @@ use crate::{
 use nearfield_cpu::{Coordinate, CpuLane, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_gpu::{HostBuffer, PairProgram};
 use nearfield_pairs::Channels;
-use std::time::Instant;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 /// Output channels a kernel may have.
 const MOST_OUTPUTS: usize = 16;
@@ -194,6 +197,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             program,
             uniforms: uniforms.unwrap_or_default(),
             combine,
+            prepared: AtomicU64::new(0),
         };
         let done = self
             .engine
@@ -266,6 +270,8 @@ struct Summing<'t, 'a, K> {
     program: Option<PairProgram>,
     uniforms: Vec<f32>,
     combine: bool,
+    /// The number under which the GPU has the fields.
+    prepared: AtomicU64,
 }
 
 impl<K: PairKernel> Values for Summing<'_, '_, K> {
@@ -304,7 +310,8 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
     }
 
     fn prepare_on_gpu(&self, engine: &Engine, gpu: &GpuSide) {
-        gpu.prepare_part(engine, self.traversal.fields);
+        let prepared = gpu.prepare_part(engine, self.traversal.fields);
+        self.prepared.store(prepared, Ordering::Relaxed);
     }
 
     fn part_on_gpu(
@@ -318,7 +325,9 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
             return Ok(None);
         };
         let program = (program, &self.uniforms[..]);
-        gpu.evaluate_part::<K>(engine, part, program, began)
+        let prepared = self.prepared.load(Ordering::Relaxed);
+        let fields = (self.traversal.fields, prepared);
+        gpu.evaluate_part::<K>(engine, part, program, fields, began)
     }
 
     fn of_gpu(&self, found: &HostBuffer<f32>, target: usize) -> K::Output {

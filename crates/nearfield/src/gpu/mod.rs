@@ -9,6 +9,7 @@ mod pieces;
 mod share;
 mod times;
 mod traverse;
+mod turn;
 
 use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
 use landing::Landing;
@@ -24,10 +25,14 @@ pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use times::Times;
 use tracing::field::Empty;
+use turn::Turn;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table.
 const FINER_FROM: f64 = 4.0;
@@ -40,7 +45,12 @@ const MOST_CELLS: f64 = 20.0;
 #[derive(Debug)]
 pub(crate) struct GpuSide {
     number: u32,
-    state: Mutex<State>,
+    name: String,
+    state: Turn<State>,
+    /// Whether the state says that it has failed, for those who cannot look at it.
+    failed: AtomicBool,
+    /// What was reported last.
+    reported: Mutex<Option<GpuReport>>,
 }
 
 #[derive(Debug)]
@@ -83,10 +93,14 @@ enum Order {
 
 impl GpuSide {
     pub(crate) fn new(number: u32) -> Result<Self, gpu::Error> {
+        let lane = GpuLane::new(number)?;
         Ok(Self {
             number,
-            state: Mutex::new(State {
-                lane: GpuLane::new(number)?,
+            name: lane.device().name.clone(),
+            failed: AtomicBool::new(false),
+            reported: Mutex::default(),
+            state: Turn::new(State {
+                lane,
                 sets: Vec::new(),
                 times: Times::default(),
                 lattice: None,
@@ -170,14 +184,36 @@ impl GpuSide {
 
     /// The lattice has changed.
     pub(crate) fn outdate(&mut self) {
-        self.locked().lattice = None;
+        self.state.get_mut().lattice = None;
     }
 
     pub(crate) fn report(&self, strategy: Strategy) -> GpuReport {
-        let state = self.locked();
+        // Nothing is waited for under the second lock.
+        let now = self.state.take();
+        let now = now.map(|state| self.report_of(&state, strategy));
+        let mut reported = (self.reported.lock()).unwrap_or_else(PoisonError::into_inner);
+        let report = match (now, reported.take()) {
+            (Some(report), _) => report,
+            // A job that this thread may be in the middle of uses the GPU: what was so before it.
+            (None, Some(report)) => report,
+            (None, None) => GpuReport {
+                name: self.name.clone(),
+                strategy,
+                subdivision: 1,
+                bytes: 0,
+                tried: Vec::new(),
+                busy: 0,
+                failed: None,
+            },
+        };
+        let busy = self.state.missed();
+        reported.insert(GpuReport { busy, ..report }).clone()
+    }
+
+    fn report_of(&self, state: &State, strategy: Strategy) -> GpuReport {
         let sets = state.sets.iter().map(|set| set.points.bytes());
         GpuReport {
-            name: state.lane.device().name.clone(),
+            name: self.name.clone(),
             strategy: state.times.way().map_or(strategy, |way| way.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>()
@@ -185,24 +221,22 @@ impl GpuSide {
                 + state.scratch.bytes()
                 + state.staged.bytes(),
             tried: state.times.tried(),
+            busy: self.state.missed(),
             failed: state.failed.clone(),
         }
     }
 
     /// Whether page-locked memory was taken since this was last asked: that takes longer than most steps.
     pub(crate) fn took_memory(&self) -> bool {
-        let mut state = self.locked();
-        let made = state.lane.host_buffers_made();
-        std::mem::replace(&mut state.host_buffers, made) != made
+        // Where another job has taken memory meanwhile, that is not for this one to know.
+        self.state.take().is_some_and(|mut state| {
+            let made = state.lane.host_buffers_made();
+            std::mem::replace(&mut state.host_buffers, made) != made
+        })
     }
 
     pub(crate) fn failed(&self) -> bool {
-        self.locked().failed.is_some()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
-        // What a panic leaves behind is sorted anew at the next step.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// What `work` does with page-locked memory; None when the GPU has failed.
@@ -217,9 +251,10 @@ impl GpuSide {
         })
     }
 
-    /// What `work` gives, or None when the GPU has failed, now or before.
+    /// What `work` gives, or None when the GPU has failed, now or before, or when it is in use and this
+    /// thread must not wait for it.
     fn attempt<T>(&self, work: impl FnOnce(&mut State) -> Result<T, gpu::Error>) -> Option<T> {
-        let mut state = self.locked();
+        let mut state = self.state.take_for_job()?;
         if state.failed.is_some() {
             return None;
         }
@@ -228,6 +263,7 @@ impl GpuSide {
             Err(error) => {
                 tracing::warn!(%error, "the CPU lane takes over from the GPU");
                 state.failed = Some(error.to_string());
+                self.failed.store(true, Ordering::Relaxed);
                 None
             }
         }

@@ -213,13 +213,15 @@ impl Engine {
             of.give_back(gpu, found);
         }
         let took_memory = gpu.is_some_and(GpuSide::took_memory);
+        // A GPU that another job was using has shown nothing of how fast it is, nor that it is lost.
+        let was_busy = both.failed && gpu.is_some_and(|gpu| !gpu.failed());
         let seen = Seen {
             both: &both,
             spent,
             targets: taken.len(),
             gpu: done.as_ref(),
             recovery_ms,
-            grew: took_memory | have_grown(sorted),
+            grew: took_memory | have_grown(sorted) | was_busy,
         };
         learn(&self.lane, state, step, seen)?;
         Ok(true)

@@ -347,6 +347,7 @@ impl ResidentEngine {
             subdivision: self.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: self.bytes(),
             tried: Vec::new(),
+            busy: 0,
             failed: None,
         }
     }

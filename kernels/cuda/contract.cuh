@@ -133,9 +133,10 @@ __device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, floa
     return place;
 }
 
-// The image vector of image n, computed in f64 and rounded once.
-__device__ __forceinline__ float3 image_vector(const Lattice& lattice, int a, int b, int c) {
-    const int n[3] = {a, b, c};
+// The image vector of image n, computed in f64 and rounded once. Two points 2^30 boxes on either side
+// of the origin are 2^31 boxes apart, so counts have 64 bits.
+__device__ __forceinline__ float3 image_vector(const Lattice& lattice, i64 a, i64 b, i64 c) {
+    const i64 n[3] = {a, b, c};
     double boxes[3];
     float shift[3];
     for (int k = 0; k < 3; k++) boxes[k] = lattice.length[k] == 0.0 ? 0.0 : static_cast<double>(n[k]);

@@ -346,8 +346,9 @@ struct Group {
             const uint4 seen = staged.seen[place];
             float3 shift = make_float3(__uint_as_float(seen.x), __uint_as_float(seen.y), __uint_as_float(seen.z));
             if (any_wrapped) {
-                shift = image_vector(walk.lattice, static_cast<int>(seen.x) + target.wraps.x,
-                                     static_cast<int>(seen.y) + target.wraps.y, static_cast<int>(seen.z) + target.wraps.z);
+                // In 64 bits: each of the two counts may be 2^30.
+                const i64 a = static_cast<int>(seen.x), b = static_cast<int>(seen.y), c = static_cast<int>(seen.z);
+                shift = image_vector(walk.lattice, a + target.wraps.x, b + target.wraps.y, c + target.wraps.z);
             }
             dx = __fadd_rn(dx, shift.x);
             dy = __fadd_rn(dy, shift.y);

@@ -50,7 +50,7 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
 
 // Whether a list of this kind holds the pair.
 template <bool HALF>
-__device__ __forceinline__ bool wanted(u32 target, u32 source, int a, int b, int c) {
+__device__ __forceinline__ bool wanted(u32 target, u32 source, i64 a, i64 b, i64 c) {
     if (!HALF) return true;
     const bool positive = a > 0 || (a == 0 && (b > 0 || (b == 0 && c > 0)));
     return source > target || (source == target && positive);
@@ -285,12 +285,13 @@ __device__ __forceinline__ void visit_pair(
     const Walk& walk, const Target& target, u32 k, float4 source, u32 source_index, const Image& image, bool real,
     bool any_wrapped, Work& work) {
     float3 shift = image.shift;
-    int a = image.a, b = image.b, c = image.c;
+    i64 a = image.a, b = image.b, c = image.c;
     if (any_wrapped) {
+        // In 64 bits: each count may be 2^30.
         const int4 wraps = walk.sources.wraps[k];
-        a += target.wraps.x - wraps.x;
-        b += target.wraps.y - wraps.y;
-        c += target.wraps.z - wraps.z;
+        a += static_cast<i64>(target.wraps.x) - wraps.x;
+        b += static_cast<i64>(target.wraps.y) - wraps.y;
+        c += static_cast<i64>(target.wraps.z) - wraps.z;
         shift = image_vector(walk.lattice, a, b, c);
     }
     const float dx = __fadd_rn(__fsub_rn(source.x, target.x), shift.x);

@@ -7,7 +7,9 @@ use crate::{
     options::choice,
     status::{Failure, NfStatus},
 };
-use nearfield::{Engine, Field, PairKernel, PointSetId, SphDensity, SphForce, WendlandC2};
+use nearfield::{
+    Dimensions, Engine, Field, PairKernel, PointSetId, SphDensity, SphForce, WendlandC2,
+};
 
 /// What becomes of the results of a kernel.
 #[repr(u32)]
@@ -67,9 +69,9 @@ pub unsafe extern "C" fn nf_count_neighbors(
 }
 
 /// Mass density of every target: the sum of m W(d) over its neighbours in `sources`, its own m W(0)
-/// left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482).
+/// left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) in three dimensions.
 ///
-/// `deliver` is an nf_deliver.
+/// `deliver` is an nf_deliver. A support larger than the search radius is refused.
 ///
 /// # Safety
 /// `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
@@ -85,24 +87,60 @@ pub unsafe extern "C" fn nf_sph_density(
     len: usize,
     deliver: u32,
 ) -> NfStatus {
+    let kernel = wendland(support, Dimensions::Three);
+    let (sets, fields) = ([targets, sources], (mass, masses));
+    // SAFETY: as promised.
+    unsafe { sph_density(engine, sets, kernel, fields, (density, len), deliver) }
+}
+
+/// The same for points in a plane: masses per area, with the kernel normalised for two dimensions.
+///
+/// # Safety
+/// As for nf_sph_density().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_sph_density_2d(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    support: f32,
+    mass: *const f32,
+    masses: usize,
+    density: *mut f32,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    let kernel = wendland(support, Dimensions::Two);
+    let (sets, fields) = ([targets, sources], (mass, masses));
+    // SAFETY: as promised.
+    unsafe { sph_density(engine, sets, kernel, fields, (density, len), deliver) }
+}
+
+/// # Safety
+/// As for [`nf_sph_density`].
+unsafe fn sph_density(
+    engine: *const NfEngine,
+    sets: [u32; 2],
+    kernel: Result<WendlandC2, Failure>,
+    (mass, masses): (*const f32, usize),
+    (density, len): (*mut f32, usize),
+    deliver: u32,
+) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         // SAFETY: as promised.
         let mass = unsafe { args::array(mass, masses, "mass")? };
         // SAFETY: as promised.
         let density = unsafe { args::results(density, len, "density")? };
-        let kernel = SphDensity {
-            kernel: wendland(support)?,
-        };
+        let kernel = SphDensity { kernel: kernel? };
         let fields = (&[][..], &[Field::from(mass)][..]);
-        let sets = [set(targets), set(sources)];
-        run(engine, &kernel, sets, fields, density, deliver)
+        run(engine, &kernel, sets.map(set), fields, density, deliver)
     })
 }
 
 /// Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
-/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
+/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the kernel
+/// of three dimensions.
 ///
-/// `deliver` is an nf_deliver.
+/// `deliver` is an nf_deliver. A support larger than the search radius is refused.
 ///
 /// # Safety
 /// The fields hold so many points as they say, `acceleration` three numbers for each of `len`
@@ -119,11 +157,50 @@ pub unsafe extern "C" fn nf_sph_force(
     len: usize,
     deliver: u32,
 ) -> NfStatus {
+    let (sets, fields) = ([targets, sources], [target_fields, source_fields]);
+    let (kernel, results) = ((parameters, Dimensions::Three), (acceleration, len));
+    // SAFETY: as promised.
+    unsafe { sph_force(engine, sets, kernel, fields, results, deliver) }
+}
+
+/// The same for points in a plane, with the kernel normalised for two dimensions; accelerations
+/// have three numbers all the same.
+///
+/// # Safety
+/// As for nf_sph_force().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_sph_force_2d(
+    engine: *const NfEngine,
+    targets: u32,
+    sources: u32,
+    parameters: *const NfSphForce,
+    target_fields: *const NfSphPoints,
+    source_fields: *const NfSphPoints,
+    acceleration: *mut f32,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    let (sets, fields) = ([targets, sources], [target_fields, source_fields]);
+    let (kernel, results) = ((parameters, Dimensions::Two), (acceleration, len));
+    // SAFETY: as promised.
+    unsafe { sph_force(engine, sets, kernel, fields, results, deliver) }
+}
+
+/// # Safety
+/// As for [`nf_sph_force`].
+unsafe fn sph_force(
+    engine: *const NfEngine,
+    sets: [u32; 2],
+    (parameters, dimensions): (*const NfSphForce, Dimensions),
+    [target_fields, source_fields]: [*const NfSphPoints; 2],
+    (acceleration, len): (*mut f32, usize),
+    deliver: u32,
+) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         // SAFETY: as promised.
         let parameters = unsafe { args::one(parameters, "parameters")? };
         let kernel = SphForce {
-            kernel: wendland(parameters.support)?,
+            kernel: wendland(parameters.support, dimensions)?,
             h: 0.5 * parameters.support,
             alpha_c: parameters.alpha_c,
         };
@@ -139,9 +216,8 @@ pub unsafe extern "C" fn nf_sph_force(
         // SAFETY: as promised.
         let results =
             unsafe { args::results(acceleration.cast::<[f32; 3]>(), len, "acceleration")? };
-        let sets = [set(targets), set(sources)];
         let fields = (&of_targets[..], &sources_all[..]);
-        run(engine, &kernel, sets, fields, results, deliver)
+        run(engine, &kernel, sets.map(set), fields, results, deliver)
     })
 }
 
@@ -162,9 +238,9 @@ impl NfSphPoints {
     }
 }
 
-pub(crate) fn wendland(support: f32) -> Result<WendlandC2, Failure> {
+pub(crate) fn wendland(support: f32, dimensions: Dimensions) -> Result<WendlandC2, Failure> {
     match support.is_finite() && support > 0.0 {
-        true => Ok(WendlandC2::with_support(support)),
+        true => Ok(WendlandC2::with_support(support).in_dimensions(dimensions)),
         false => Err(args::bad(format!(
             "the support is {support}: it must be finite and positive"
         ))),

@@ -9,7 +9,7 @@ use crate::{
     status::{Failure, NfStatus, copy_error},
 };
 use nearfield::{
-    Cuda, ListKind, Reduce, SphDensity,
+    Cuda, Dimensions, ListKind, Reduce, SphDensity, WendlandC2,
     resident::{
         DeviceField, DeviceKernel, Lent, Progress, ResidentEngine, ResidentTraversal,
         cudarc::driver::DevicePtr,
@@ -100,6 +100,12 @@ pub enum NfReduce {
 ///           float* result);
 ///
 /// where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
+///
+/// The text runs on the GPU as it is, in the context that the whole process shares, and nothing checks
+/// what it does there. It must read target and source only below the numbers of channels given here
+/// and uniform only below the number of parameters, write all numbers of result and nothing else, and
+/// end for every pair, also for numbers that are NaN or infinite. An access to other memory may end
+/// the use of CUDA in the process.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceKernel {
@@ -107,7 +113,7 @@ pub struct NfDeviceKernel {
     pub name: *const c_char,
     /// The text.
     pub text: *const c_char,
-    /// Parameters of the kernel, at most 32; changing them compiles nothing.
+    /// Parameters of the kernel, at most 160; changing them compiles nothing.
     pub uniforms: *const f32,
     /// Number of parameters.
     pub uniform_count: usize,
@@ -409,21 +415,64 @@ pub unsafe extern "C" fn nf_resident_sph_density(
     len: usize,
     deliver: u32,
 ) -> NfStatus {
+    let kernel = wendland(support, Dimensions::Three);
+    // SAFETY: as promised.
+    unsafe {
+        density_of(
+            engine,
+            [targets, sources],
+            kernel,
+            mass,
+            (density, len),
+            deliver,
+        )
+    }
+}
+
+/// Mass density as nf_sph_density_2d(), all on the device.
+///
+/// # Safety
+/// As for nf_resident_sph_density().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_resident_sph_density_2d(
+    engine: *const NfResident,
+    targets: u32,
+    sources: u32,
+    support: f32,
+    mass: NfDeviceField,
+    density: u64,
+    len: usize,
+    deliver: u32,
+) -> NfStatus {
+    let kernel = wendland(support, Dimensions::Two);
+    // SAFETY: as promised.
+    unsafe {
+        density_of(
+            engine,
+            [targets, sources],
+            kernel,
+            mass,
+            (density, len),
+            deliver,
+        )
+    }
+}
+
+/// # Safety
+/// As for [`nf_resident_sph_density`].
+unsafe fn density_of(
+    engine: *const NfResident,
+    [targets, sources]: [u32; 2],
+    kernel: Result<WendlandC2, Failure>,
+    mass: NfDeviceField,
+    results: (u64, usize),
+    deliver: u32,
+) -> NfStatus {
     call::read(&RESIDENTS, engine as usize, |engine, _| {
-        let kernel = SphDensity {
-            kernel: wendland(support)?,
-        };
+        let kernel = SphDensity { kernel: kernel? };
         let traversal = engine.traverse(&kernel, set(targets), set(sources));
         // SAFETY: as promised.
-        unsafe {
-            run(
-                engine,
-                traversal,
-                [None, Some(mass)],
-                (density, len),
-                deliver,
-            )
-        }
+        unsafe { run(engine, traversal, [None, Some(mass)], results, deliver) }
     })
 }
 
@@ -480,7 +529,8 @@ impl NfDeviceKernel {
             )));
         }
         Ok(DeviceKernel {
-            cuda: Cuda::new(name, text).uniforms(uniforms),
+            // SAFETY: the caller promises what the text does, as the structure's documentation says.
+            cuda: unsafe { Cuda::new(name, text) }.uniforms(uniforms),
             target_channels: self.target_channels as usize,
             source_channels: self.source_channels as usize,
             outputs: self.outputs as usize,

@@ -1,6 +1,9 @@
 //! What evaluating stored pairs asks of `f32` and `f64`.
 
-use crate::simd::{squared, squared_f64};
+use crate::{
+    image::Image,
+    simd::{squared, squared_f64},
+};
 use nearfield_grid::{Domain, Positions, Radius, SortedPoints};
 use std::{
     fmt::Debug,
@@ -40,7 +43,7 @@ pub trait Coordinate:
 
     /// The image vector S.
     #[doc(hidden)]
-    fn image_vector(domain: &Domain, image: [i32; 3]) -> [Self; 3];
+    fn image_vector(domain: &Domain, image: Image) -> [Self; 3];
 
     /// Rounded once where this is `f32`.
     #[doc(hidden)]
@@ -85,7 +88,7 @@ impl Coordinate for f32 {
     }
 
     #[inline(always)]
-    fn image_vector(domain: &Domain, image: [i32; 3]) -> [f32; 3] {
+    fn image_vector(domain: &Domain, image: Image) -> [f32; 3] {
         domain.image_vector(image)
     }
 
@@ -124,7 +127,7 @@ impl Coordinate for f64 {
     }
 
     #[inline(always)]
-    fn image_vector(domain: &Domain, image: [i32; 3]) -> [f64; 3] {
+    fn image_vector(domain: &Domain, image: Image) -> [f64; 3] {
         domain.image_vector_f64(image)
     }
 

@@ -92,6 +92,30 @@ pub enum Error {
         /// What they were for.
         what: &'static str,
     },
+    /// Sets that do not go together, or are not what the request is for.
+    #[error("the sets cannot be searched: {reason}")]
+    Sets {
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+    /// Another lane wrote lists that do not lie in the memory it was given for them.
+    #[error(
+        "the lists that came from the GPU lie outside their entries: this is a fault of the library"
+    )]
+    ListsOutside,
+    /// The image of a pair has no 32-bit counts, which is what the geometry of pairs has room for.
+    #[error(
+        "target {target} and its neighbour {source_point} lie {boxes} boxes apart along an axis, more \
+         than the 32-bit counts of pair geometry hold: move the points into the box first"
+    )]
+    FarImage {
+        /// The target's index.
+        target: u32,
+        /// The source's index.
+        source_point: u32,
+        /// Boxes by which the source is moved.
+        boxes: i64,
+    },
     /// The worker threads could not be started.
     #[error("could not start {threads} worker threads: {reason}")]
     Threads {

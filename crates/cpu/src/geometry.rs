@@ -6,11 +6,12 @@
 
 use crate::{
     CpuLane, Error, ListKind, ListOrder, MeasuredLists, NeighborLists, PairOfSets,
+    image::Image,
     simd::{Simd, Task, with_level},
 };
 use nearfield_grid::SharedMut;
 use nearfield_pairs::Pair;
-use std::ops::Range;
+use std::{ops::Range, sync::OnceLock};
 
 /// Neighbour lists and, in arrays parallel to their storage, the geometry of every pair.
 ///
@@ -126,7 +127,8 @@ impl MeasuredLists<'_> {
     /// is large enough. In [`ListOrder::Ascending`], images of one source ascend too.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the geometry is then of no use.
+    /// [`Error::OutOfMemory`], and [`Error::FarImage`] when neighbours are more than 2³¹ boxes apart;
+    /// the geometry is then of no use.
     pub fn write_geometry(
         &self,
         order: ListOrder,
@@ -145,13 +147,17 @@ impl MeasuredLists<'_> {
             displacement: SharedMut::new(&mut geometry.displacement),
             distance_squared: SharedMut::new(&mut geometry.distance_squared),
             image: SharedMut::new(&mut geometry.image),
+            far: OnceLock::new(),
         };
         let lane: &CpuLane = self.lane();
         lane.for_each_task(self.lengths().len(), &|slots, _| {
             let shared = &shared;
             with_level(lane.level(), GeometryTask { shared, slots });
         });
-        Ok(())
+        match shared.far.into_inner() {
+            Some(far) => Err(far),
+            None => Ok(()),
+        }
     }
 }
 
@@ -167,6 +173,8 @@ struct Shared<'a> {
     displacement: SharedMut<'a, [f32; 3]>,
     distance_squared: SharedMut<'a, f32>,
     image: SharedMut<'a, [i32; 3]>,
+    /// A pair whose image has no 32-bit counts.
+    far: OnceLock<Error>,
 }
 
 /// A range of sorted targets; a [`Task`] so that fused multiply-adds are instructions, not calls.
@@ -186,6 +194,7 @@ impl Task for GeometryTask<'_> {
             found.clear();
             shared.sets.for_each_neighbor(slot, |index, image, pair| {
                 if !shared.half || (index, image) > (target, [0; 3]) {
+                    let image = shared.narrowed(image, [target, index]);
                     found.push(NeighborPair { index, image, pair });
                 }
             });
@@ -198,6 +207,21 @@ impl Task for GeometryTask<'_> {
 }
 
 impl Shared<'_> {
+    /// The image in 32-bit counts; a pair that has none is remembered.
+    #[inline(always)]
+    fn narrowed(&self, image: Image, [target, source]: [u32; 2]) -> [i32; 3] {
+        image.map(|boxes| {
+            i32::try_from(boxes).unwrap_or_else(|_| {
+                self.far.get_or_init(|| Error::FarImage {
+                    target,
+                    source_point: source,
+                    boxes,
+                });
+                0
+            })
+        })
+    }
+
     /// Writes the list of one target to its place.
     fn put(&self, target: usize, found: &[NeighborPair]) {
         let len = self.counts[target] as usize;

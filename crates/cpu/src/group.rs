@@ -7,6 +7,7 @@ use crate::{
     SetRadii, Share, SortedRadii,
     aligned::Aligned,
     candidates::Candidates,
+    image::{Image, image_of},
     listed::Listed,
     share::Tally,
     simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
@@ -49,7 +50,7 @@ impl Scratch {
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     slots: Range<usize>,
-    pub(crate) image: [i32; 3],
+    pub(crate) image: Image,
     /// Image vector of `image`.
     pub(crate) image_vector: [f64; 3],
     /// The same for the sorted coordinates.
@@ -418,7 +419,7 @@ impl Walk<'_> {
             true => sweep.runs_ahead(cell, 0, targets.start),
         };
         for run in runs {
-            let image = std::array::from_fn(|axis| run.image[axis] + wraps[axis]);
+            let image = image_of(run.image, wraps, [0; 3]);
             self.split(run.slots.clone(), image, pieces);
         }
         pieces.iter().any(|piece| piece.image != [0; 3])
@@ -426,7 +427,7 @@ impl Walk<'_> {
 
     /// Cuts a run where the wraps of its points change, because an image counts from the
     /// unwrapped coordinates.
-    fn split(&self, slots: Range<usize>, image: [i32; 3], pieces: &mut Vec<Piece>) {
+    fn split(&self, slots: Range<usize>, image: Image, pieces: &mut Vec<Piece>) {
         let points = self.sources.points();
         let lattice = self.sources.lattice();
         let mut begin = slots.start;
@@ -437,7 +438,7 @@ impl Walk<'_> {
                 false => None,
             };
             let end = end.unwrap_or(slots.end);
-            let image = std::array::from_fn(|axis| image[axis] - wraps[axis]);
+            let image = std::array::from_fn(|axis| image[axis] - i64::from(wraps[axis]));
             let image_vector = lattice.domain().image_vector_f64(image);
             pieces.push(Piece {
                 slots: begin..end,

@@ -113,6 +113,7 @@ impl NeighborLists {
         lender: &L,
     ) -> Result<JointLists<'_>, L::Error> {
         self.forget();
+        self.foreign = true;
         self.borrow(targets, theirs + ours, lender)?;
         let (theirs, rest) = self.indices.split_at_mut(theirs);
         Ok(JointLists {

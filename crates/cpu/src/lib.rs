@@ -51,6 +51,7 @@ mod evaluate;
 mod geometry;
 mod group;
 mod half_lists;
+mod image;
 mod joint;
 mod listed;
 mod lists;

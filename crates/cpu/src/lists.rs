@@ -22,6 +22,8 @@ pub struct NeighborLists {
     pub(crate) count: Storage<u32>,
     pub(crate) indices: Storage<u32>,
     pub(crate) pairs: u64,
+    /// Whether another lane wrote them, so that they may overlap.
+    pub(crate) foreign: bool,
 }
 
 /// Order of the neighbours inside a list.
@@ -140,17 +142,67 @@ impl NeighborLists {
         Csr { offsets, indices }
     }
 
-    /// Brings every list into [`ListOrder::Ascending`].
+    /// Brings every list into [`ListOrder::Ascending`]. Where another lane wrote lists that overlap,
+    /// what they hold afterwards is unspecified.
     pub fn sort(&mut self) {
+        if self.foreign && !self.are_apart() {
+            self.sort_one_by_one();
+            return;
+        }
         let storage = SharedMut::new(&mut self.indices);
         (&*self.start, &*self.count)
             .into_par_iter()
             .with_min_len(1 << 10)
             .for_each(|(&start, &count)| {
                 let begin = start as usize;
-                // SAFETY: lists do not overlap.
+                // SAFETY: lists lie in the storage and do not overlap: those of this crate by
+                // construction, those of another lane as was just seen.
                 unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
             });
+    }
+
+    /// Whether all lists lie in the storage and no two of them overlap.
+    fn are_apart(&self) -> bool {
+        const BITS: usize = u64::BITS as usize;
+        let len = self.indices.len();
+        let mut begins: Vec<AtomicU64> = Vec::new();
+        begins.resize_with(len.div_ceil(BITS), AtomicU64::default);
+        let lists = || {
+            let lists = self.start.par_iter().zip(&*self.count);
+            let lists = lists.with_min_len(1 << 12).filter(|list| *list.1 > 0);
+            lists.map(|(&start, &count)| {
+                (start as usize, (start as usize).checked_add(count as usize))
+            })
+        };
+        // Every list marks its first entry; two that begin together are seen here.
+        let marked = lists().all(|(begin, end)| {
+            end.is_some_and(|end| end <= len) && {
+                let bit = 1 << (begin % BITS);
+                begins[begin / BITS].fetch_or(bit, Ordering::Relaxed) & bit == 0
+            }
+        });
+        // Then none may have the first entry of another behind its own.
+        let alone = |(begin, end): (usize, Option<usize>)| {
+            let (first, end) = (begin + 1, end.unwrap_or(begin + 1));
+            (first / BITS..end.div_ceil(BITS)).all(|word| {
+                let from = first.saturating_sub(word * BITS).min(BITS) as u32;
+                let to = (end - word * BITS).min(BITS) as u32;
+                let below = |bits: u32| 1u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
+                begins[word].load(Ordering::Relaxed) & below(to) & !below(from) == 0
+            })
+        };
+        marked && lists().all(alone)
+    }
+
+    /// Sorts what there is of every list in turn.
+    fn sort_one_by_one(&mut self) {
+        for (&start, &count) in self.start.iter().zip(self.count.iter()) {
+            let begin = start as usize;
+            let list = begin.checked_add(count as usize).map(|end| begin..end);
+            if let Some(list) = list.and_then(|list| self.indices.get_mut(list)) {
+                list.sort_unstable();
+            }
+        }
     }
 
     /// Bytes held after a search that finds `pairs` neighbours of `targets` points and writes them
@@ -182,7 +234,7 @@ impl NeighborLists {
     /// [checked](Inside::check) meanwhile.
     ///
     /// # Errors
-    /// What `lender` and `fill` say; the lists are then empty.
+    /// What `lender` and `fill` say, and [`Error::ListsOutside`]; the lists are then empty.
     pub fn receive<L: Lender>(
         &mut self,
         targets: usize,
@@ -196,6 +248,7 @@ impl NeighborLists {
         ) -> Result<Option<Checked>, L::Error>,
     ) -> Result<(), L::Error> {
         self.forget();
+        self.foreign = true;
         self.borrow(targets, pairs as usize, lender)?;
         let entries = &mut self.indices[..pairs as usize];
         let inside = match fill(&mut self.start, &mut self.count, entries, Inside { pairs }) {
@@ -207,7 +260,10 @@ impl NeighborLists {
                 return Err(error);
             }
         };
-        assert!(inside.0, "a list lies outside the entries");
+        if !inside.0 {
+            self.forget();
+            return Err(Error::ListsOutside.into());
+        }
         self.pairs = pairs;
         Ok(())
     }
@@ -234,7 +290,8 @@ impl NeighborLists {
         }
         self.start.resize(targets, "list starts")?;
         self.count.resize(targets, "list counts")?;
-        Ok(self.indices.resize(self.indices.capacity(), "lists")?)
+        let room = self.indices.capacity().max(entries);
+        Ok(self.indices.resize(room, "lists")?)
     }
 
     /// Gives every target, taken as (its index, its number of neighbours), room for exactly its
@@ -245,6 +302,7 @@ impl NeighborLists {
         pairs: u64,
     ) -> Result<(), Error> {
         self.pairs = 0;
+        self.foreign = false;
         self.prepare(targets.len(), pairs)?;
         let mut next = 0;
         for (target, count) in targets {
@@ -277,6 +335,7 @@ impl NeighborLists {
         streams: usize,
         write: impl FnOnce(&ListWriter<'_>),
     ) -> Result<(), Error> {
+        self.foreign = false;
         let places = (&mut *self.start, &mut *self.count);
         let written = written(places, &mut self.indices, streams, write);
         if let Some(entries) = written.failed {

@@ -93,6 +93,7 @@ impl CpuLane {
         sets: PairOfSets<'a>,
         kind: ListKind,
     ) -> Result<MeasuredLists<'a>, Error> {
+        sets.check_whole()?;
         let targets = sets.targets.points().len();
         let span = tracing::debug_span!("cpu.measure", targets, pairs = Empty).entered();
         let mut lengths = Vec::new();

@@ -47,6 +47,11 @@ impl CpuLane {
             Output::Write(values) => (values, false),
             Output::Combine(values) => (values, true),
         };
+        if pairs.same_set && targets != sources {
+            return Err(Error::Sets {
+                reason: "they are said to be the same, but differ in their number of points",
+            });
+        }
         let (expected, found) = (targets, pairs.lists.len());
         if found != expected {
             return Err(Error::ListsLength { found, expected });

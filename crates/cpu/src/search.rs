@@ -5,6 +5,7 @@ use crate::{
     SortedRadii,
     candidates::Candidates,
     group::{Group, Radii, Scratch, Walk},
+    image::{Image, image_of},
     lists::{Chunk, ListWriter},
     simd::{
         self, HALF, LANES, Mode, RADII, STREAMS, Select, Simd, Tag, Task, has, with_level,
@@ -23,7 +24,8 @@ pub struct PairOfSets<'a> {
     pub targets: &'a Grid,
     /// Points that are found.
     pub sources: &'a Grid,
-    /// Whether both are the same set, so that a point is not its own neighbour.
+    /// Whether both are the same set, so that a point is not its own neighbour; both are the same grid
+    /// then, and anything else is refused.
     pub same_set: bool,
     /// Radii of single points, none above the grids'; [`SetRadii::Uniform`] for the grids' radius.
     pub radii: SetRadii<&'a SortedRadii>,
@@ -60,6 +62,7 @@ impl CpuLane {
         let targets = sets.targets.points().len();
         let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
         let span = span.entered();
+        sets.check_whole()?;
         let walk = self.walk(sets, Tag::Index, kind)?;
         walk.tell_work(&span);
         let expected = match lists.storage().is_empty() {
@@ -154,6 +157,7 @@ impl CpuLane {
         kind: ListKind,
     ) -> Result<Walk<'a>, Error> {
         let points = (sets.targets.points().len(), sets.sources.points().len());
+        sets.check()?;
         sets.radii.check(points, |radii| radii.len())?;
         let given = sets.targets.given();
         if let Some(share) = sets.share.filter(|share| share.taken.len() < given) {
@@ -415,6 +419,33 @@ impl Walk<'_> {
 }
 
 impl PairOfSets<'_> {
+    /// What the loops take for granted: `same_set` is said of one grid only, and both grids are in the
+    /// same precision.
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |reason| Err(Error::Sets { reason });
+        if self.same_set && !std::ptr::eq(self.targets, self.sources) {
+            return refuse("they are said to be the same, but two grids are given");
+        }
+        let double = |grid: &Grid| !grid.points().is_empty() && grid.points().double().is_some();
+        let single = |grid: &Grid| !grid.points().is_empty() && grid.points().double().is_none();
+        let mixed = double(self.targets) && single(self.sources)
+            || single(self.targets) && double(self.sources);
+        if mixed {
+            return refuse("one of them was sorted in f64 and the other in f32");
+        }
+        Ok(())
+    }
+
+    /// Refuses targets of which only a part was sorted, where there is to be a list for each.
+    pub(crate) fn check_whole(&self) -> Result<(), Error> {
+        if self.targets.given() != self.targets.points().len() {
+            return Err(Error::Sets {
+                reason: "only a part of the targets was sorted, but lists are for all of them",
+            });
+        }
+        Ok(())
+    }
+
     /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
     /// geometry of the pair (in double precision, where radii of single points do not count, rounded
     /// to `f32` once it is decided); plain scalar code on the calling thread.
@@ -423,7 +454,7 @@ impl PairOfSets<'_> {
     /// When there is no such target, and when radii are not those of the sets, as indexing a slice
     /// does.
     #[inline(always)]
-    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, [i32; 3], Pair)) {
+    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, Image, Pair)) {
         match self.radii.rule().needs_sources() {
             false => self.visit::<0>(slot, visit),
             true => self.visit::<RADII>(slot, visit),
@@ -432,7 +463,7 @@ impl PairOfSets<'_> {
 
     /// [`for_each_neighbor`](Self::for_each_neighbor); `MODE` says whether sources have radii.
     #[inline(always)]
-    fn visit<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, [i32; 3], Pair)) {
+    fn visit<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, Image, Pair)) {
         let (targets, sources) = (self.targets.points(), self.sources.points());
         if let (Some(targets), Some(sources)) = (targets.double(), sources.double()) {
             return self.for_each_in_double(slot, [targets, sources], visit);
@@ -446,8 +477,7 @@ impl PairOfSets<'_> {
         for run in self.sources.sweep().runs(lattice.cell(position), 0) {
             for source in run.slots.clone() {
                 let other = sources.wraps(source);
-                let image: [i32; 3] =
-                    std::array::from_fn(|axis| run.image[axis] + wraps[axis] - other[axis]);
+                let image = image_of(run.image, wraps, other);
                 let shift = lattice.domain().image_vector(image);
                 let found = sources.position(source);
                 let d = std::array::from_fn(|axis| (found[axis] - position[axis]) + shift[axis]);

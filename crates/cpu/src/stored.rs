@@ -217,7 +217,7 @@ impl<T: Coordinate> ListWalk<'_, T> {
 
     /// Images along an axis that can bring a difference `d` within the radius.
     #[inline(always)]
-    fn images(&self, axis: usize, d: [f64; 3]) -> RangeInclusive<i32> {
+    fn images(&self, axis: usize, d: [f64; 3]) -> RangeInclusive<i64> {
         let Some((inverse, length)) = self.inverse[axis] else {
             return 0..=0;
         };
@@ -231,7 +231,7 @@ impl<T: Coordinate> ListWalk<'_, T> {
             // empty range; its ends are such that no image lies between.)
             return RangeInclusive::new(1, 0);
         }
-        (-reach - boxes).ceil() as i32..=(reach - boxes).floor() as i32
+        (-reach - boxes).ceil() as i64..=(reach - boxes).floor() as i64
     }
 }
 
@@ -303,7 +303,7 @@ impl<T: Coordinate> Nearest<'_, T> {
             let image = self.inverse.map(|row| {
                 row.map_or(0, |[x, y, z]| {
                     let share = x * difference[0] + y * difference[1] + z * difference[2];
-                    -share.round_ties_even() as i32
+                    -share.round_ties_even() as i64
                 })
             });
             let shift = T::image_vector(self.domain, image);

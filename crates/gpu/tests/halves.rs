@@ -35,7 +35,8 @@ impl<const TURNED: bool> PairKernel for Tally<TURNED> {
     fn cuda(&self) -> Option<Cuda> {
         let text = "void pair(const float*, const Pair&, const float* t, const float* s, float* r) {\n\
                     r[0] = 1.0f; r[1] = t[0] * s[0]; r[2] = s[0] - t[0]; }";
-        let twin = Cuda::new("tally.cuh", text);
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("tally.cuh", text) };
         Some(if TURNED { twin.turned([2]) } else { twin })
     }
 }
@@ -56,7 +57,8 @@ impl PairKernel for Lopsided {
     fn cuda(&self) -> Option<Cuda> {
         let text = "void pair(const float*, const Pair&, const float* t, const float* s, float* r) {\n\
                     r[0] = t[0] + 3.0f * s[1]; r[1] = t[1] * s[2] - s[0]; }";
-        Some(Cuda::new("lopsided.cuh", text))
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("lopsided.cuh", text) })
     }
 }
 

@@ -277,7 +277,8 @@ impl<const FAR: bool> PairKernel for Extreme<FAR> {
     fn cuda(&self) -> Option<Cuda> {
         let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
                     r[0] = p.d2; }";
-        Some(Cuda::new("extreme.cuh", text))
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("extreme.cuh", text) })
     }
 }
 
@@ -302,7 +303,8 @@ impl PairKernel for Broken {
     fn cuda(&self) -> Option<Cuda> {
         let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
                     \n    r[0] = p.distance;\n}";
-        Some(Cuda::new("mine.cu", text))
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("mine.cu", text) })
     }
 }
 

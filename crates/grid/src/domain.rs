@@ -137,21 +137,26 @@ impl Domain {
     /// In a straight box that is `n·length` per axis. In a tilted one every component is
     /// `(n_a·a + n_b·b) + n_c·c`, with each of these operations rounded to `f64` in this order
     /// and none of them fused.
+    ///
+    /// Counts may need more than 32 bits: two points 2³⁰ boxes on either side of the origin are 2³¹
+    /// boxes apart.
     #[inline]
-    pub fn image_vector(&self, n: [i32; 3]) -> [f32; 3] {
+    pub fn image_vector(&self, n: [impl Into<i64>; 3]) -> [f32; 3] {
         self.image_vector_f64(n).map(|component| component as f32)
     }
 
     /// The same without the last rounding, for searches in double precision.
     #[inline]
-    pub fn image_vector_f64(&self, n: [i32; 3]) -> [f64; 3] {
+    pub fn image_vector_f64(&self, n: [impl Into<i64>; 3]) -> [f64; 3] {
+        // Exact: counts are far below 2⁵³.
+        let n = n.map(|count| count.into() as f64);
         let boxes = |axis: usize| match self.lengths[axis] {
-            Some(_) => f64::from(n[axis]),
+            Some(_) => n[axis],
             None => 0.0,
         };
         match &self.tilt {
             None => std::array::from_fn(|axis| match self.lengths[axis] {
-                Some(length) => f64::from(n[axis]) * length,
+                Some(length) => n[axis] * length,
                 None => 0.0,
             }),
             Some(tilt) => tilt.sum([boxes(0), boxes(1), boxes(2)]),

@@ -243,7 +243,8 @@ impl Grid {
         }
     }
 
-    /// Sorts `positions`, whose checked bounds are `bounds`, on `lattice`.
+    /// Sorts `positions`, whose checked bounds are `bounds`, on `lattice`. Points beyond the bounds, or
+    /// with a coordinate that is not finite, end in some cell, where pairs of theirs may not be found.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and [`Error::Precision`] for positions in `f64` on a lattice of
@@ -405,7 +406,7 @@ impl Grid {
         lattice: &Lattice,
     ) -> Result<(), Error> {
         let count = cells.cells().unwrap_or(usize::MAX);
-        let key = |index| cells.index(lattice.cell_at(source.place(index))) as u32;
+        let key = |index| cells.key(lattice.cell_at(source.place(index)));
         self.scratch.reserve(len, Order::of(len, count, key))?;
         let mut starts = match &mut self.table {
             CellTable::Dense(table) => std::mem::take(&mut table.starts),

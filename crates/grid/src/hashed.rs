@@ -70,7 +70,11 @@ impl Packing {
     }
 
     pub(crate) fn key(&self, cell: Cell) -> u128 {
-        let [x, y, z] = std::array::from_fn(|axis| (cell[axis] - self.cells.origin[axis]) as u128);
+        let [x, y, z] = std::array::from_fn(|axis| {
+            // A cell outside the box, of a point that its bounds do not hold, gets one inside.
+            let offset = cell[axis].wrapping_sub(self.cells.origin[axis]) as u64;
+            u128::from(offset.min(self.cells.dims[axis] as u64 - 1))
+        });
         z << self.shift_z | y << self.shift_y | x
     }
 

@@ -72,7 +72,7 @@ impl<P: Placed> Loops for FillKeys<'_, P> {
         } = self;
         let Some(scale) = lattice.open_scale().filter(|_| cells.is_near()) else {
             for (index, key) in range.zip(keys) {
-                *key = cells.index(lattice.cell_at(source.place(index))) as u32;
+                *key = cells.key(lattice.cell_at(source.place(index)));
             }
             return;
         };
@@ -80,13 +80,18 @@ impl<P: Placed> Loops for FillKeys<'_, P> {
         let [origin_x, origin_y, origin_z] = cells.origin;
         let (origin_x, origin_y, origin_z) = (origin_x as f64, origin_y as f64, origin_z as f64);
         let (width, height) = (cells.dims[0] as f64, cells.dims[1] as f64);
+        let last = width * height * cells.dims[2] as f64 - 1.0;
         for (index, key) in range.zip(keys) {
             let [x, y, z] = source.place(index);
             let x = scale.cell(x) - origin_x;
             let y = scale.cell(y) - origin_y;
             let z = scale.cell(z) - origin_z;
             let number = (z * height + y) * width + x;
-            // SAFETY: a dense table has at most 2³¹ cells, and the box holds all points.
+            // Bounds that do not hold a point, or NaN, must not lead out of the table.
+            let number = if number > 0.0 { number } else { 0.0 };
+            let number = if number < last { number } else { last };
+            // SAFETY: a dense table has at most 2³¹ cells, and the number is between 0 and the last
+            // of them.
             *key = unsafe { number.to_int_unchecked::<i32>() } as u32;
         }
     }

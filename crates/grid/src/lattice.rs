@@ -216,7 +216,8 @@ impl Lattice {
             .any(twice)
     }
 
-    /// Cell of a position, wrapped into the box on periodic axes.
+    /// Cell of a position, wrapped into the box on periodic axes. A coordinate that is NaN gets some
+    /// cell.
     #[inline(always)]
     pub fn cell(&self, position: [f32; 3]) -> Cell {
         self.cell_f64(position.map(f64::from))
@@ -363,12 +364,18 @@ impl Axis {
     }
 }
 
-/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]. Not `f64::floor`, which is a library call on
-/// the baseline x86-64 target.
+/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]; NaN becomes the smallest. Not `f64::floor`, which
+/// is a library call on the baseline x86-64 target.
 #[inline(always)]
 fn floor(x: f64) -> i64 {
-    let x = x.clamp(-FARTHEST_CELL, FARTHEST_CELL);
-    // SAFETY: clamped to ±2⁴¹, and no NaN: coordinates are finite and lengths positive.
+    // Written so that each comparison is one instruction, and false for NaN.
+    let x = if x > -FARTHEST_CELL {
+        x
+    } else {
+        -FARTHEST_CELL
+    };
+    let x = if x < FARTHEST_CELL { x } else { FARTHEST_CELL };
+    // SAFETY: within ±2⁴¹, and no NaN: the first comparison is false for it.
     let truncated: i64 = unsafe { x.to_int_unchecked() };
     truncated - i64::from(truncated as f64 > x)
 }

@@ -28,7 +28,8 @@ impl CellBox {
     pub(crate) fn new(low: Cell, high: Cell) -> Self {
         Self {
             origin: low,
-            dims: std::array::from_fn(|axis| high[axis] - low[axis] + 1),
+            // At least one, whatever the corners are.
+            dims: std::array::from_fn(|axis| (high[axis] - low[axis] + 1).max(1)),
         }
     }
 
@@ -51,6 +52,18 @@ impl CellBox {
     pub(crate) fn index(&self, cell: Cell) -> usize {
         let row = (cell[2] - self.origin[2]) * self.dims[1] + cell[1] - self.origin[1];
         (row * self.dims[0] + cell[0] - self.origin[0]) as usize
+    }
+
+    /// Index of a cell of a box of at most 2³¹ cells; a cell outside gets that of one inside.
+    #[inline(always)]
+    pub(crate) fn key(&self, cell: Cell) -> u32 {
+        // Offsets below 0 become vast.
+        let inside = |axis: usize| {
+            let offset = cell[axis].wrapping_sub(self.origin[axis]) as u64;
+            offset.min(self.dims[axis] as u64 - 1) as i64
+        };
+        let row = inside(2) * self.dims[1] + inside(1);
+        (row * self.dims[0] + inside(0)) as u32
     }
 
     /// The row that cell number `place` lies in.

@@ -193,6 +193,20 @@ pub enum Error {
         /// What the skin allows.
         allowed: f64,
     },
+    /// A pair kernel reaches farther than pairs are searched for, so terms of its sums would be missing.
+    #[error(
+        "kernel {kernel} has the support {support}, but pairs are searched for within the radius \
+         {radius} only: build the engine with a radius of at least {support}, or give the kernel a \
+         support of at most {radius}"
+    )]
+    Support {
+        /// Name of the kernel's type.
+        kernel: &'static str,
+        /// Its support.
+        support: f32,
+        /// The search radius.
+        radius: f32,
+    },
     /// There are no current lists for a pair of sets.
     #[error(
         "no neighbour lists of targets {targets} among sources {sources}: \

@@ -89,10 +89,10 @@ pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way
 pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
     Arithmetic, Channels, ChargeField, ChargePotential, Coefficients, CoefficientsError, Cuda,
-    CutoffCoulomb, Field, Forces, Interactions, LennardJones, LongRange, MOST_TYPES, Mixing, Pair,
-    PairKernel, PairPotential, PairSum, PairSumSettings, PlainLennardJones, PowerLaw,
-    PowerLawError, Real, Reduce, SampleGrid, SampleGridError, Screening, Sources, SphDensity,
-    SphForce, Sum, Truncation, WendlandC2,
+    CudaParts, CutoffCoulomb, Dimensions, Field, Forces, Interactions, LennardJones, LongRange,
+    MOST_TYPES, Mixing, Pair, PairKernel, PairPotential, PairSum, PairSumSettings,
+    PlainLennardJones, PowerLaw, PowerLawError, Real, Reduce, SampleGrid, SampleGridError,
+    Screening, Sources, SphDensity, SphForce, Sum, Truncation, WendlandC2,
 };
 pub use nearfield_sched::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};

@@ -49,6 +49,9 @@ pub struct GpuReport {
     pub bytes: usize,
     /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
     pub tried: Vec<Tried>,
+    /// Jobs that the CPU lane did because another job of the engine was using the GPU, and their thread, a
+    /// worker of a rayon pool, must not wait for it.
+    pub busy: u64,
     /// Why the CPU lane does the work instead, after the GPU failed. After a fault that may pass, such
     /// as too little memory, the GPU is tried again later.
     pub failed: Option<String>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 impl Report {
     /// The report as one JSON object: `device`, `requested`, `reason`, `threads`, `simd`,
     /// `precision`, `sets` [{`points`, `cells`, `bytes`}], `milliseconds` {`build`, `search`,
-    /// `traverse`}, `pairs`, `bytes` by structure, and `gpu` {`name`, `strategy`, `bytes`,
+    /// `traverse`}, `pairs`, `bytes` by structure, and `gpu` {`name`, `strategy`, `bytes`, `busy`,
     /// `failed`} or null.
     pub fn to_json(&self) -> String {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
@@ -24,6 +24,7 @@ impl Report {
                 "name": gpu.name,
                 "strategy": gpu.strategy.to_string(),
                 "bytes": gpu.bytes,
+                "busy": gpu.busy,
                 "failed": gpu.failed,
                 "faults": gpu.faults,
                 "last_fault": gpu.last_fault,

@@ -9,7 +9,10 @@ use crate::{
 use nearfield_cpu::{Coordinate, CpuLane, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_gpu::{HostBuffer, PairProgram};
 use nearfield_pairs::Channels;
-use std::time::Instant;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 /// Output channels a kernel may have.
 const MOST_OUTPUTS: usize = 16;
@@ -71,8 +74,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// One result per target, in the caller's order.
     ///
     /// # Errors
-    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, [`Error::UnknownPointSet`]
-    /// and [`Error::NoRadii`].
+    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, [`Error::Support`] when the
+    /// kernel reaches farther than the search radius, [`Error::UnknownPointSet`] and
+    /// [`Error::NoRadii`].
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
         let mut values = vec![zero; self.engine.points(self.targets)?];
@@ -107,6 +111,12 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         )
         .entered();
         let begin = Instant::now();
+        let radius = match self.over {
+            Over::Grid | Over::Lists => self.engine.radius(),
+            // The engine's own radius has the skin in it.
+            Over::Skin(lists) => lists.radius(),
+        };
+        check_support(self.kernel, radius)?;
         match self.over {
             Over::Grid => self.run_over_grid(output)?,
             Over::Lists => match self.engine.precision() {
@@ -187,6 +197,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             program,
             uniforms: uniforms.unwrap_or_default(),
             combine,
+            prepared: AtomicU64::new(0),
         };
         let done = self
             .engine
@@ -225,6 +236,21 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 }
 
+/// Refuses a kernel that reaches farther than pairs are searched for.
+///
+/// # Errors
+/// [`Error::Support`]; not where the support is but rounded differently from the radius.
+pub(crate) fn check_support<K: PairKernel>(kernel: &K, radius: f32) -> Result<(), Error> {
+    match kernel.support() {
+        Some(support) if support > radius.next_up() && support.is_finite() => Err(Error::Support {
+            kernel: std::any::type_name::<K>(),
+            support,
+            radius,
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Puts a result where the caller wants it, or combines it with what is there.
 pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combine: bool) {
     if !combine {
@@ -244,6 +270,8 @@ struct Summing<'t, 'a, K> {
     program: Option<PairProgram>,
     uniforms: Vec<f32>,
     combine: bool,
+    /// The number under which the GPU has the fields.
+    prepared: AtomicU64,
 }
 
 impl<K: PairKernel> Values for Summing<'_, '_, K> {
@@ -282,7 +310,8 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
     }
 
     fn prepare_on_gpu(&self, engine: &Engine, gpu: &GpuSide) {
-        gpu.prepare_part(engine, self.traversal.fields);
+        let prepared = gpu.prepare_part(engine, self.traversal.fields);
+        self.prepared.store(prepared, Ordering::Relaxed);
     }
 
     fn part_on_gpu(
@@ -296,7 +325,9 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
             return Ok(None);
         };
         let program = (program, &self.uniforms[..]);
-        gpu.evaluate_part::<K>(engine, part, program, began)
+        let prepared = self.prepared.load(Ordering::Relaxed);
+        let fields = (self.traversal.fields, prepared);
+        gpu.evaluate_part::<K>(engine, part, program, fields, began)
     }
 
     fn of_gpu(&self, found: &HostBuffer<f32>, target: usize) -> K::Output {

@@ -486,7 +486,8 @@ impl PairKernel for Ones {
     fn cuda(&self) -> Option<Cuda> {
         let text = "void one(const float*, const Pair&, const float*, const float*, float* result) \
                     { result[0] = 1.0f; }";
-        Some(Cuda::new("ones.cu", text).function("one"))
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("ones.cu", text) }.function("one"))
     }
 }
 

@@ -230,7 +230,8 @@ impl PairKernel for Nearest {
     fn cuda(&self) -> Option<Cuda> {
         let text = "__device__ __forceinline__ void pair(const float* u, const Pair& p, const float* t, \
                     const float* s, float* r) { r[0] = p.d2; }";
-        Some(Cuda::new("nearest.cuh", text))
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("nearest.cuh", text) })
     }
 }
 

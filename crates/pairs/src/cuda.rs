@@ -18,6 +18,13 @@ use std::borrow::Cow;
 /// is wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cuda {
+    parts: CudaParts,
+}
+
+/// What a [`Cuda`] holds.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CudaParts {
     /// What compile errors call the text, such as a file name.
     pub name: Cow<'static, str>,
     /// The text.
@@ -35,32 +42,89 @@ pub struct Cuda {
 
 impl Cuda {
     /// A text without parameters; `name` is what compile errors call it.
-    pub fn new(name: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
+    ///
+    /// ```
+    /// use nearfield_pairs::{Cuda, Pair, PairKernel};
+    ///
+    /// struct Count;
+    ///
+    /// impl PairKernel for Count {
+    ///     type Target = ();
+    ///     type Source = ();
+    ///     type Output = f32;
+    ///
+    ///     fn pair(&self, _: Pair, (): (), (): ()) -> f32 {
+    ///         1.0
+    ///     }
+    ///
+    ///     fn cuda(&self) -> Option<Cuda> {
+    ///         let text = "void pair(const float*, const Pair&, const float*, const float*, float* r) {
+    ///             r[0] = 1.0f;
+    ///         }";
+    ///         // SAFETY: it reads nothing and writes the one channel that the kernel gives.
+    ///         Some(unsafe { Cuda::new("count.cu", text) })
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// The text is compiled and run on the GPU as it is, in a context that the whole process shares:
+    /// whatever it does there, nothing checks. For every kernel that hands this out,
+    /// - it reads `target` and `source` only below the numbers of channels of the kernel, and
+    ///   `uniform` only below 160;
+    /// - it writes `result` only, below its number of channels, and all of these;
+    /// - it accesses no other memory, and leaves it to the kernel around it to meet other threads;
+    /// - it ends, for every pair, channel and uniform, those that are NaN or infinite included;
+    /// - its lines, and `name`, leave the rest of the program as it is: brackets are balanced, and it
+    ///   defines no macros and no names other than its own.
+    pub unsafe fn new(
+        name: impl Into<Cow<'static, str>>,
+        text: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self {
-            name: name.into(),
-            text: text.into(),
-            function: Cow::Borrowed("pair"),
-            uniforms: Vec::new(),
-            turned: None,
+            parts: CudaParts {
+                name: name.into(),
+                text: text.into(),
+                function: Cow::Borrowed("pair"),
+                uniforms: Vec::new(),
+                turned: None,
+            },
         }
     }
 
-    /// The same, with a function of this name: one text can serve several kernels.
+    /// The same, with a function of this name: one text can serve several kernels. Characters that no
+    /// name of a function has are replaced by underscores.
     pub fn function(mut self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.function = name.into();
+        let name = name.into();
+        let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        self.parts.function = if name.chars().all(belongs) {
+            name
+        } else {
+            name.replace(|c| !belongs(c), "_").into()
+        };
         self
     }
 
     /// The same with these parameters.
     pub fn uniforms(mut self, uniforms: impl Into<Vec<f32>>) -> Self {
-        self.uniforms = uniforms.into();
+        self.parts.uniforms = uniforms.into();
         self
     }
 
     /// The same, saying that these channels of the result change their sign where the points of a pair
-    /// change places, and the others do not: see [`turned`](Self::turned).
+    /// change places, and the others do not: see [`turned`](CudaParts::turned).
     pub fn turned(mut self, channels: impl Into<Vec<usize>>) -> Self {
-        self.turned = Some(channels.into());
+        self.parts.turned = Some(channels.into());
         self
+    }
+
+    /// What it holds.
+    pub fn parts(&self) -> &CudaParts {
+        &self.parts
+    }
+
+    /// The same, taken apart.
+    pub fn into_parts(self) -> CudaParts {
+        self.parts
     }
 }

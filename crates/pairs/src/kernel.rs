@@ -115,6 +115,16 @@ pub trait PairKernel: Sync {
     /// are thrown away, so it must not panic; NaN and infinity are harmless there.
     fn pair(&self, pair: Pair, target: Self::Target, source: Self::Source) -> Self::Output;
 
+    /// The distance beyond which [`pair`](Self::pair) gives nothing, in the unit of the coordinates.
+    ///
+    /// A kernel whose support exceeds the search radius would lose the terms in between without a word,
+    /// so engines refuse it. `None`, the default, says that nothing is known, and infinity that there
+    /// is no such distance: the kernel is then cut off at the search radius on purpose, as
+    /// interactions of molecules usually are.
+    fn support(&self) -> Option<f32> {
+        None
+    }
+
     /// The same function as CUDA C++, for the GPU lane; `None`, the default, leaves the kernel to
     /// the CPU lane.
     fn cuda(&self) -> Option<Cuda> {

@@ -158,7 +158,8 @@ impl PairPotential for PlainLennardJones {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        let twin = Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES);
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES) };
         let uniforms = [self.sigma2, self.well, self.offset];
         Some(twin.function("plain_lennard_jones").uniforms(uniforms))
     }
@@ -317,7 +318,8 @@ impl PairPotential for LennardJones {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        let twin = Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES);
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES) };
         let mut uniforms = Vec::with_capacity(2 * self.types * (self.types + 1));
         for high in 0..self.types {
             for low in 0..=high {

@@ -27,7 +27,7 @@ pub use all_pairs::{
 };
 pub use channels::Channels;
 pub use charges::{ChargeField, ChargePotential};
-pub use cuda::Cuda;
+pub use cuda::{Cuda, CudaParts};
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};
@@ -37,4 +37,4 @@ pub use lennard_jones::{
 };
 pub use potential::{Forces, Interactions, PairPotential, Sum};
 pub use power_law::{PowerLaw, PowerLawError};
-pub use sph::{SphDensity, SphForce, WendlandC2};
+pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

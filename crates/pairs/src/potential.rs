@@ -4,7 +4,6 @@
 //! pair kernels of it that evaluate every pair once for both points, and [`Sum`] adds two.
 
 use crate::{Channels, Cuda, Pair, PairKernel};
-use std::borrow::Cow;
 
 /// A pair potential U(r): the same whichever point of a pair asks.
 pub trait PairPotential: Sync {
@@ -59,7 +58,7 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        let (first, second) = (self.0.cuda()?, self.1.cuda()?);
+        let (first, second) = (self.0.cuda()?.into_parts(), self.1.cuda()?.into_parts());
         let function = format!("sum_of_{}_and_{}", first.function, second.function);
         let (channels, uniforms) = (A::Point::COUNT, first.uniforms.len());
         // One text may define both.
@@ -80,7 +79,10 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
         );
         let uniforms = [first.uniforms, second.uniforms].concat();
         let name = format!("{} + {}", first.name, second.name);
-        Some(Cuda::new(name, text).function(function).uniforms(uniforms))
+        // SAFETY: both texts keep to what they were promised to, each with its own parameters and
+        // channels, and what is put around them keeps to it too.
+        let twin = unsafe { Cuda::new(name, text) };
+        Some(twin.function(function).uniforms(uniforms))
     }
 }
 
@@ -166,19 +168,18 @@ fn force(pair: Pair, over: f32) -> [f32; 3] {
 
 /// The text of a potential made a pair kernel that does `body` with `energy`, `over` and the pair.
 fn kernel_of(potential: Cuda, body: &str) -> Cuda {
+    let potential = potential.into_parts();
     let text = format!(
         "{}\nvoid pair_of_{function}(const float* u, const Pair& p, const float* t, const float* s, float* r) {{\n    \
          float energy, over;\n    {function}(u, p.d2, t, s, energy, over);\n    {body}\n}}\n",
         potential.text,
         function = potential.function,
     );
-    Cuda {
-        name: potential.name,
-        text: Cow::Owned(text),
-        function: Cow::Owned(format!("pair_of_{}", potential.function)),
-        uniforms: potential.uniforms,
-        turned: None,
-    }
+    let function = format!("pair_of_{}", potential.function);
+    // SAFETY: the potential's text keeps to what it was promised to, and the bodies in this module
+    // write the channels of their kernels.
+    let twin = unsafe { Cuda::new(potential.name, text) };
+    twin.function(function).uniforms(potential.uniforms)
 }
 
 #[cfg(test)]
@@ -188,7 +189,10 @@ mod tests {
 
     /// Whether the channels that the text says are turned are those that `mutual` turns.
     fn turned_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
-        let turned = kernel.cuda().and_then(|cuda| cuda.turned).unwrap();
+        let turned = kernel
+            .cuda()
+            .and_then(|cuda| cuda.into_parts().turned)
+            .unwrap();
         let d = [0.3, -0.4, 0.5];
         let pair = Pair { d, d2: 0.5 };
         let (on_target, on_source) = kernel.mutual(pair, point, point);

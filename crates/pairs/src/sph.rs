@@ -4,22 +4,62 @@ use crate::{Cuda, Pair, PairKernel};
 use nearfield_kernels::pairs;
 use std::f32::consts::PI;
 
-/// The C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) with compact support `2h` in 3D:
-/// W(q) = 21/(16π h³) · (1 − q/2)⁴ · (2q + 1), q = d/h.
+/// The number of dimensions that a smoothing kernel is normalised for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Dimensions {
+    /// Points in a plane; densities are masses per area.
+    Two,
+    /// Points in space.
+    #[default]
+    Three,
+}
+
+/// The C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) with compact support `2h`:
+/// W(q) = α · (1 − q/2)⁴ · (2q + 1), q = d/h, where α is 21/(16π h³) in three dimensions and
+/// 7/(4π h²) in two (Dehnen & Aly 2012, DOI 10.1111/j.1365-2966.2012.21439.x).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WendlandC2 {
+    support: f32,
     inverse_h: f32,
     scale: f32,
 }
 
 impl WendlandC2 {
-    /// The kernel whose support radius is `radius` = 2h.
+    /// The kernel whose support radius is `radius` = 2h, for three dimensions.
     pub fn with_support(radius: f32) -> Self {
         let inverse_h = 2.0 / radius;
         Self {
+            support: radius,
             inverse_h,
             scale: 21.0 / (16.0 * PI) * inverse_h.powi(3),
         }
+    }
+
+    /// The kernel of the same support, normalised for points in a plane.
+    ///
+    /// ```
+    /// use nearfield_pairs::WendlandC2;
+    /// let kernel = WendlandC2::with_support(2.0).in_2d();
+    /// assert!((kernel.value(0.0) - 7.0 / (4.0 * std::f32::consts::PI)).abs() < 1e-6);
+    /// ```
+    pub fn in_2d(self) -> Self {
+        Self {
+            scale: 7.0 / (4.0 * PI) * self.inverse_h.powi(2),
+            ..self
+        }
+    }
+
+    /// The kernel of the same support, normalised for so many dimensions.
+    pub fn in_dimensions(self, dimensions: Dimensions) -> Self {
+        match dimensions {
+            Dimensions::Two => self.in_2d(),
+            Dimensions::Three => Self::with_support(self.support),
+        }
+    }
+
+    /// The support radius, 2h.
+    pub fn support(&self) -> f32 {
+        self.support
     }
 
     /// W at squared distance `d2`; 0 beyond the support.
@@ -45,7 +85,7 @@ impl WendlandC2 {
 /// Source field: mass. Output: density.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SphDensity {
-    /// Smoothing kernel; its support should be the search radius.
+    /// Smoothing kernel; its support is at most the search radius.
     pub kernel: WendlandC2,
 }
 
@@ -59,9 +99,16 @@ impl PairKernel for SphDensity {
         mass * self.kernel.value(pair.d2)
     }
 
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
+    }
+
     fn cuda(&self) -> Option<Cuda> {
-        let WendlandC2 { inverse_h, scale } = self.kernel;
-        let twin = Cuda::new("sph_density.cuh", pairs::SPH_DENSITY);
+        let WendlandC2 {
+            inverse_h, scale, ..
+        } = self.kernel;
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("sph_density.cuh", pairs::SPH_DENSITY) };
         Some(twin.uniforms([0.5 * inverse_h, scale]))
     }
 
@@ -81,7 +128,7 @@ impl PairKernel for SphDensity {
 /// mass. Output: acceleration (3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SphForce {
-    /// Smoothing kernel; its support should be the search radius.
+    /// Smoothing kernel; its support is at most the search radius.
     pub kernel: WendlandC2,
     /// Smoothing length h, half the support.
     pub h: f32,
@@ -102,9 +149,16 @@ impl PairKernel for SphForce {
         [factor * dx, factor * dy, factor * dz]
     }
 
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
+    }
+
     fn cuda(&self) -> Option<Cuda> {
-        let WendlandC2 { inverse_h, scale } = self.kernel;
-        let twin = Cuda::new("sph_force.cuh", pairs::SPH_FORCE);
+        let WendlandC2 {
+            inverse_h, scale, ..
+        } = self.kernel;
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        let twin = unsafe { Cuda::new("sph_force.cuh", pairs::SPH_FORCE) };
         Some(twin.uniforms([
             0.5 * inverse_h,
             -5.0 * scale * inverse_h * inverse_h,
@@ -171,8 +225,33 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_of_a_plane_integrates_to_one_over_its_disc() {
+        let kernel = WendlandC2::with_support(0.7).in_2d();
+        let steps = 20_000;
+        let dr = 0.7 / steps as f64;
+        let integral: f64 = (0..steps)
+            .map(|k| {
+                let r = (k as f64 + 0.5) * dr;
+                2.0 * std::f64::consts::PI * r * f64::from(kernel.value((r * r) as f32)) * dr
+            })
+            .sum();
+        assert!((integral - 1.0).abs() < 1e-5, "{integral}");
+        let in_space = WendlandC2::with_support(0.7);
+        assert_eq!(kernel.in_dimensions(Dimensions::Three), in_space);
+        assert_eq!(in_space.in_dimensions(Dimensions::Two), kernel);
+    }
+
+    #[test]
     fn the_gradient_is_the_slope_of_the_kernel() {
-        let kernel = WendlandC2::with_support(1.3);
+        for kernel in [
+            WendlandC2::with_support(1.3),
+            WendlandC2::with_support(1.3).in_2d(),
+        ] {
+            gradient_is_slope(kernel);
+        }
+    }
+
+    fn gradient_is_slope(kernel: WendlandC2) {
         for r in [0.1f32, 0.5, 0.9, 1.2] {
             let value = |r: f32| f64::from(kernel.value(r * r));
             let slope = (value(r + 1e-3) - value(r - 1e-3)) / 2e-3;

@@ -1,7 +1,9 @@
 //! The engine, and the one call that makes, asks and drops one.
 
 use crate::{errors::raise, neighbors::PyNeighbors, points::Points, settings::Settings};
-use nearfield::{Engine, Field, NeighborLists, PointSetId, Precision, SphDensity, WendlandC2};
+use nearfield::{
+    Dimensions, Engine, Field, NeighborLists, PointSetId, Precision, SphDensity, WendlandC2,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
 
@@ -20,6 +22,8 @@ const REMEMBERED: usize = 8;
 #[pyclass(name = "Engine", module = "nearfield")]
 pub(crate) struct PyEngine {
     engine: Engine,
+    /// By set, whether its points were given with two coordinates.
+    flat: Vec<bool>,
     /// Current lists that were handed out, by pair of sets.
     current: Vec<((usize, usize), Py<PyNeighbors>)>,
     /// Earlier ones.
@@ -65,6 +69,7 @@ impl PyEngine {
         };
         Ok(Self {
             engine: settings.build()?,
+            flat: Vec::new(),
             current: Vec::new(),
             earlier: Vec::new(),
         })
@@ -94,6 +99,7 @@ impl PyEngine {
         let id = py
             .detach(|| engine.add_point_set(positions))
             .map_err(raise)?;
+        self.flat.push(points.are_flat());
         Ok(id.index())
     }
 
@@ -103,6 +109,7 @@ impl PyEngine {
         let (positions, engine) = (points.positions()?, &mut self.engine);
         py.detach(|| engine.update(PointSetId::new(set), positions))
             .map_err(raise)?;
+        self.flat[set] = points.are_flat();
         self.retire(|(targets, sources)| targets == set || sources == set);
         Ok(())
     }
@@ -204,8 +211,10 @@ impl PyEngine {
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
     /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32.
     ///
-    /// mass: one per source, shape (m,), float32. support: of the kernel, the radius by default.
-    #[pyo3(signature = (mass, targets=0, sources=0, *, support=None))]
+    /// mass: one per source, shape (m,), float32. support: of the kernel, the radius by default, which
+    /// it may not exceed. dimensions: 2 or 3, which the kernel is normalised for; by default 2 where
+    /// both sets were given as arrays of shape (n, 2), and 3 where neither was.
+    #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=None))]
     fn sph_density<'py>(
         &self,
         py: Python<'py>,
@@ -213,6 +222,7 @@ impl PyEngine {
         targets: usize,
         sources: usize,
         support: Option<f32>,
+        dimensions: Option<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let support = support.unwrap_or_else(|| self.engine.radius());
         if !(support.is_finite() && support > 0.0) {
@@ -220,8 +230,10 @@ impl PyEngine {
                 "the support is {support}: it must be finite and positive"
             )));
         }
+        let flat = [targets, sources].map(|set| self.flat.get(set).copied().unwrap_or_default());
         let kernel = SphDensity {
-            kernel: WendlandC2::with_support(support),
+            kernel: WendlandC2::with_support(support)
+                .in_dimensions(normalised_for(dimensions, flat)?),
         };
         let mass = mass.as_slice().map_err(|_| {
             PyValueError::new_err("mass must lie side by side in memory: use ascontiguousarray")
@@ -282,6 +294,21 @@ impl PyEngine {
         let lists = self.earlier.swap_remove(free);
         let mut lists = lists.borrow_mut(py);
         std::mem::take(&mut lists.lists)
+    }
+}
+
+/// The dimensions asked for, or those of two sets that were given with two coordinates, or with three.
+pub(crate) fn normalised_for(asked: Option<u32>, flat: [bool; 2]) -> PyResult<Dimensions> {
+    match (asked, flat) {
+        (Some(2), _) | (None, [true, true]) => Ok(Dimensions::Two),
+        (Some(3), _) | (None, [false, false]) => Ok(Dimensions::Three),
+        (Some(other), _) => Err(PyValueError::new_err(format!(
+            "dimensions is 2 or 3, not {other}"
+        ))),
+        (None, _) => Err(PyValueError::new_err(
+            "one set has points of two coordinates and the other of three: say dimensions=2 or \
+             dimensions=3, which the kernel is to be normalised for",
+        )),
     }
 }
 

@@ -38,6 +38,15 @@ impl<'py> Points<'py> {
         })
     }
 
+    /// Whether they have two coordinates each.
+    pub(crate) fn are_flat(&self) -> bool {
+        let shape = match self {
+            Self::Single(array) => array.shape(),
+            Self::Double(array) => array.shape(),
+        };
+        shape[1] == 2
+    }
+
     /// The precision the coordinates are in.
     pub(crate) fn precision(&self) -> Precision {
         match self {

@@ -139,6 +139,40 @@ def test_a_density_is_the_sum_of_its_kernel():
         engine.sph_density(mass, support=-1.0)
 
 
+def test_a_density_in_a_plane_is_mass_per_area():
+    side, radius = 60, 2.5
+    x, y = np.meshgrid(np.arange(side), np.arange(side))
+    points = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
+    mass = np.ones(len(points), np.float32)
+    engine = nearfield.Engine(radius, precision="f32")
+    engine.add_points(points)
+    flat = engine.sph_density(mass) + 7 / (4 * np.pi) * (2 / radius) ** 2
+    middle = len(points) // 2 + side // 2
+    assert abs(flat[middle] - 1.0) < 0.05, "one point per unit of area"
+    ratio = 7 / 4 * (2 / radius) ** 2 / (21 / 16 * (2 / radius) ** 3)
+    in_space = engine.sph_density(mass, dimensions=3)
+    assert np.allclose(engine.sph_density(mass, dimensions=2), in_space * ratio, rtol=1e-5)
+    assert np.array_equal(engine.sph_density(mass, dimensions=2), engine.sph_density(mass))
+    with pytest.raises(ValueError, match="dimensions is 2 or 3, not 4"):
+        engine.sph_density(mass, dimensions=4)
+    engine.add_points(np.zeros((5, 3), np.float32))
+    with pytest.raises(ValueError, match="say dimensions=2"):
+        engine.sph_density(mass, 1, 0)
+    engine.update(0, np.pad(points, ((0, 0), (0, 1))))
+    assert np.allclose(engine.sph_density(mass), in_space, rtol=1e-6)
+
+
+def test_a_support_beyond_the_radius_is_refused():
+    points, mass = cloud(500).astype(np.float32), np.ones(500, np.float32)
+    for precision in ["f32", "f64"]:
+        engine = nearfield.Engine(0.1, precision=precision)
+        engine.add_points(points)
+        engine.sph_density(mass, support=0.1)
+        engine.sph_density(mass, support=np.nextafter(np.float32(0.1), np.float32(1)))
+        with pytest.raises(Exception, match=r"support 0\.2.*radius 0\.1 "):
+            engine.sph_density(mass, support=0.2)
+
+
 def test_sorting_leaves_the_neighbours_as_they_are():
     points = cloud()
     engine = nearfield.Engine(0.1, precision="f64")

@@ -26,8 +26,10 @@ const TWINS: &str = include_str!("passes.cuh");
 /// The twin that passes.cuh calls `function`: its parameters are those of the smoothing kernel and
 /// then `further`.
 fn twin(function: &'static str, kernel: &Wendland, further: &[f32]) -> Cuda {
-    Cuda::new("passes.cuh", TWINS)
-        .function(function)
+    // SAFETY: its functions read the channels and uniforms of the kernels of this module and write
+    // their results, nothing else.
+    let twin = unsafe { Cuda::new("passes.cuh", TWINS) };
+    twin.function(function)
         .uniforms([&kernel.parameters()[..], further].concat())
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const FULL: Pairing<'static> = Pairing::Within(ListKind::Full);
 const HALF: Pairing<'static> = Pairing::Within(ListKind::Half);
 
-fn neighbor(index: u32, image: [i32; 3]) -> Neighbor {
+fn neighbor(index: u32, image: [i64; 3]) -> Neighbor {
     Neighbor { index, image }
 }
 

@@ -270,10 +270,10 @@ impl Model {
         full.iter().enumerate().map(sum).collect()
     }
 
-    fn displacement(&self, from: [f32; 3], to: [f32; 3], image: [i32; 3]) -> [f32; 3] {
+    fn displacement(&self, from: [f32; 3], to: [f32; 3], image: [i64; 3]) -> [f32; 3] {
         [0, 1, 2].map(|axis| {
             let length = self.periodic[axis].unwrap_or(0.0);
-            (to[axis] - from[axis]) + (f64::from(image[axis]) * length) as f32
+            (to[axis] - from[axis]) + (image[axis] as f64 * length) as f32
         })
     }
 

@@ -224,6 +224,53 @@ fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
 }
 
 #[test]
+fn a_support_beyond_the_radius_is_refused_and_a_plane_has_its_own_kernel() {
+    let made = Made::new();
+    let mass: Vec<f32> = (0..1000).map(|i| 1.0 + i as f32).collect();
+    let call = |function: Density, support| {
+        let mut density = vec![5.0f32; 1000];
+        // SAFETY: there are so many masses and densities.
+        let status = unsafe {
+            let (mass, density) = (mass.as_ptr(), density.as_mut_ptr());
+            function(made.engine, 0, 0, support, mass, 1000, density, 1000, 0)
+        };
+        (status, density)
+    };
+    type Density = unsafe extern "C" fn(
+        *const NfEngine,
+        u32,
+        u32,
+        f32,
+        *const f32,
+        usize,
+        *mut f32,
+        usize,
+        u32,
+    ) -> NfStatus;
+    for function in [nf_sph_density as Density, nf_sph_density_2d] {
+        let (status, density) = call(function, 1.75);
+        assert_eq!((status, density[0]), (NfStatus::BadArgument, 5.0));
+        // SAFETY: the text is valid until the next failure.
+        let text = unsafe { std::ffi::CStr::from_ptr(nf_last_error()) };
+        let text = text.to_str().unwrap();
+        assert!(
+            text.contains("1.75") && text.contains("radius 1.5"),
+            "{text}"
+        );
+    }
+    let (three, two) = (call(nf_sph_density, 1.5), call(nf_sph_density_2d, 1.5));
+    assert_eq!((three.0, two.0), (NfStatus::Ok, NfStatus::Ok));
+    let h = 0.75f32;
+    let ratio = 7.0 / 4.0 / (h * h) / (21.0 / 16.0 / (h * h * h));
+    for (two, three) in two.1.iter().zip(&three.1) {
+        assert!(
+            (two - ratio * three).abs() <= 1e-5 * two.abs(),
+            "{two} {three}"
+        );
+    }
+}
+
+#[test]
 fn forces_of_equal_neighbours_cancel_inside_a_lattice() {
     let made = Made::new();
     let (velocity, ones) = (vec![0.0f32; 3000], vec![1.0f32; 1000]);

@@ -11,6 +11,7 @@ use crate::{
     aligned::Aligned,
     candidates::Candidates,
     group::{Group, Piece, Scratch, Walk},
+    image::{Image, image_of},
     search::ListSink,
     simd::{HALF, LANES, Mode, SHIFTED, Select, Simd, Tag, Task, has, squared_f64, with_level},
 };
@@ -249,7 +250,7 @@ impl<'a> Decide<'a> {
         &self,
         target: &Target,
         places: &[u32],
-        image: [i32; 3],
+        image: Image,
         image_vector: [f64; 3],
         to: &mut R,
         mut found: usize,
@@ -308,7 +309,7 @@ impl PairOfSets<'_> {
         &self,
         slot: usize,
         [targets, sources]: [&DoublePoints; 2],
-        mut visit: impl FnMut(u32, [i32; 3], Pair),
+        mut visit: impl FnMut(u32, Image, Pair),
     ) {
         let lattice = self.sources.lattice();
         let r2 = lattice.radius().squared_f64();
@@ -318,8 +319,7 @@ impl PairOfSets<'_> {
         for run in self.sources.sweep().runs(lattice.cell_f64(position), 0) {
             for source in run.slots.clone() {
                 let other = points.wraps(source);
-                let image: [i32; 3] =
-                    std::array::from_fn(|axis| run.image[axis] + wraps[axis] - other[axis]);
+                let image = image_of(run.image, wraps, other);
                 let image_vector = lattice.domain().image_vector_f64(image);
                 let d = difference(position, sources.position(source), image_vector);
                 let d2 = squared_f64(d);

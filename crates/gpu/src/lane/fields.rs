@@ -131,9 +131,17 @@ impl GpuLane {
         .into_iter()
         .enumerate()
         {
-            let channels: usize = fields.iter().map(|field| field.channels).sum();
-            fits(what, channels * points[side], wanted[side] * points[side])?;
-            let end = |field: &StagedField| field.first + field.channels * points[side];
+            let channels =
+                (fields.iter()).fold(0usize, |all, field| all.saturating_add(field.channels));
+            fits(
+                what,
+                channels.saturating_mul(points[side]),
+                wanted[side] * points[side],
+            )?;
+            let end = |field: &StagedField| {
+                let numbers = field.channels.saturating_mul(points[side]);
+                field.first.saturating_add(numbers)
+            };
             let end = fields.iter().map(end).max().unwrap_or(0);
             if end > staged.numbers {
                 return Err(Error::FieldLength {

@@ -93,7 +93,7 @@ impl PairProgram {
         channels: [usize; 3],
         reduce: Reduce,
     ) -> Result<(Self, Vec<f32>), Error> {
-        let name = cuda.name.clone();
+        let name = cuda.parts().name.clone();
         Self::with_channels(&name, cuda, channels, reduce)
     }
 
@@ -103,6 +103,7 @@ impl PairProgram {
         [targets, sources, outputs]: [usize; 3],
         reduce: Reduce,
     ) -> Result<(Self, Vec<f32>), Error> {
+        let cuda = cuda.into_parts();
         if cuda.uniforms.len() > MOST_UNIFORMS {
             return Err(Error::TooManyUniforms {
                 kernel: kernel.to_owned(),

@@ -70,10 +70,16 @@ impl PairOfPoints<'_> {
         self.searching() == 0 || self.sources.is_empty()
     }
 
+    /// Whether both are the same set, and really the same points: programs for one set read and write
+    /// sums and cells of the sources by the places of the targets.
+    fn is_one_set(&self) -> bool {
+        self.same_set && std::ptr::eq(self.targets, self.sources)
+    }
+
     /// Whether these pairs can be evaluated once for both points.
     fn halves(&self, work: &Work) -> bool {
         let kernel = matches!(work, Work::Pairs(pairs) if pairs.halves());
-        kernel && self.same_set && self.share.is_none()
+        kernel && self.is_one_set() && self.share.is_none()
     }
 
     /// The program that does `work` with these pairs.
@@ -95,7 +101,7 @@ impl PairOfPoints<'_> {
         };
         let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
         let open = match plain {
-            true if self.same_set => Open::OneSet,
+            true if self.is_one_set() => Open::OneSet,
             // Lists of two sets, and tiles of theirs, are rare.
             true if strategy == Strategy::Flat && !matches!(work, Work::Lists(_)) => Open::TwoSets,
             _ => Open::No,

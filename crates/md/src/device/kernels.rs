@@ -123,6 +123,7 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
         }))
     };
     let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;
+    let cuda = cuda.into_parts();
     if cuda.uniforms.len() > MOST_UNIFORMS {
         return Err(refused("the potential has too many parameters"));
     }

@@ -11,6 +11,7 @@ mod pieces;
 mod share;
 mod times;
 mod traverse;
+mod turn;
 
 use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
 pub(crate) use faults::Faults;
@@ -27,10 +28,14 @@ pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use times::Times;
 use tracing::field::Empty;
+use turn::Turn;
 
 /// Mean points in a cell of the radius' edge from which finer cells are worth their table.
 const FINER_FROM: f64 = 4.0;
@@ -43,7 +48,16 @@ const MOST_CELLS: f64 = 20.0;
 #[derive(Debug)]
 pub(crate) struct GpuSide {
     number: u32,
-    state: Mutex<State>,
+    name: String,
+    state: Turn<State>,
+    /// Whether the state says that it has failed, and that for good, for those who cannot look at it.
+    failed: AtomicBool,
+    lost: AtomicBool,
+    /// By set, whether the device has the positions that were placed last. Never locked for longer than
+    /// it takes to look.
+    complete: Mutex<Vec<bool>>,
+    /// What was reported last.
+    reported: Mutex<Option<GpuReport>>,
 }
 
 #[derive(Debug)]
@@ -73,8 +87,6 @@ struct State {
 struct Placed {
     points: DevicePoints,
     order: Order,
-    /// The positions on the device are those that were placed last.
-    complete: bool,
 }
 
 /// How far a set has come since its positions were placed, or since the lattice changed.
@@ -88,10 +100,16 @@ enum Order {
 
 impl GpuSide {
     pub(crate) fn new(number: u32) -> Result<Self, gpu::Error> {
+        let lane = GpuLane::new(number)?;
         Ok(Self {
             number,
-            state: Mutex::new(State {
-                lane: GpuLane::new(number)?,
+            name: lane.device().name.clone(),
+            failed: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            complete: Mutex::default(),
+            reported: Mutex::default(),
+            state: Turn::new(State {
+                lane,
                 sets: Vec::new(),
                 times: Times::default(),
                 lattice: None,
@@ -133,15 +151,14 @@ impl GpuSide {
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
-                state.sets.push(Placed {
-                    points: state.lane.points(),
-                    order: Order::AsGiven,
-                    complete: false,
-                });
+                let points = state.lane.points();
+                let order = Order::AsGiven;
+                state.sets.push(Placed { points, order });
             }
             let State { lane, sets, .. } = state;
             let target = &mut sets[set];
-            (target.order, target.complete) = (Order::AsGiven, false);
+            target.order = Order::AsGiven;
+            self.set_complete(set, false);
             lane.expect(&mut target.points, from.len() / 3)?;
             let seen = Mutex::new(Some(Bounds::EMPTY));
             let look = |numbers: &[f32]| {
@@ -154,14 +171,23 @@ impl GpuSide {
                 lane.receive(&mut target.points, first, piece)
             });
             sent?;
-            target.complete = true;
+            self.set_complete(set, true);
             Ok(seen.into_inner().unwrap_or_else(PoisonError::into_inner))
         })
     }
 
     /// Whether the device has all positions that were placed last.
     pub(crate) fn holds(&self, set: usize) -> bool {
-        self.locked().sets.get(set).is_some_and(|set| set.complete)
+        let complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
+        complete.get(set).is_some_and(|&complete| complete)
+    }
+
+    fn set_complete(&self, set: usize, to: bool) {
+        let mut complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
+        if complete.len() <= set {
+            complete.resize(set + 1, false);
+        }
+        complete[set] = to;
     }
 
     /// Brings the positions back to the device that a set had before others were placed and refused; none
@@ -177,24 +203,48 @@ impl GpuSide {
                 None => Order::Sorted,
             };
             let before = before.unwrap_or(&[]);
-            target.complete = false;
+            self.set_complete(set, false);
             lane.expect(&mut target.points, before.len() / 3)?;
             lane.receive(&mut target.points, 0, before)?;
-            target.complete = true;
+            self.set_complete(set, true);
             Ok(())
         });
     }
 
     /// The lattice has changed.
     pub(crate) fn outdate(&mut self) {
-        self.locked().lattice = None;
+        self.state.get_mut().lattice = None;
     }
 
     pub(crate) fn report(&self, strategy: Strategy) -> GpuReport {
-        let state = self.locked();
+        // Nothing is waited for under the second lock.
+        let now = self.state.take();
+        let now = now.map(|state| self.report_of(&state, strategy));
+        let mut reported = (self.reported.lock()).unwrap_or_else(PoisonError::into_inner);
+        let report = match (now, reported.take()) {
+            (Some(report), _) => report,
+            // A job that this thread may be in the middle of uses the GPU: what was so before it.
+            (None, Some(report)) => report,
+            (None, None) => GpuReport {
+                name: self.name.clone(),
+                strategy,
+                subdivision: 1,
+                bytes: 0,
+                tried: Vec::new(),
+                busy: 0,
+                failed: None,
+                faults: 0,
+                last_fault: None,
+            },
+        };
+        let busy = self.state.missed();
+        reported.insert(GpuReport { busy, ..report }).clone()
+    }
+
+    fn report_of(&self, state: &State, strategy: Strategy) -> GpuReport {
         let sets = state.sets.iter().map(|set| set.points.bytes());
         GpuReport {
-            name: state.lane.device().name.clone(),
+            name: self.name.clone(),
             strategy: state.times.way().map_or(strategy, |way| way.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>()
@@ -202,6 +252,7 @@ impl GpuSide {
                 + state.scratch.bytes()
                 + state.staged.bytes(),
             tried: state.times.tried(),
+            busy: self.state.missed(),
             failed: state.faults.reason(),
             faults: state.faults.so_far(),
             last_fault: state.faults.last().map(str::to_owned),
@@ -210,23 +261,20 @@ impl GpuSide {
 
     /// Whether page-locked memory was taken since this was last asked: that takes longer than most steps.
     pub(crate) fn took_memory(&self) -> bool {
-        let mut state = self.locked();
-        let made = state.lane.host_buffers_made();
-        std::mem::replace(&mut state.host_buffers, made) != made
+        // Where another job has taken memory meanwhile, that is not for this one to know.
+        self.state.take().is_some_and(|mut state| {
+            let made = state.lane.host_buffers_made();
+            std::mem::replace(&mut state.host_buffers, made) != made
+        })
     }
 
     pub(crate) fn failed(&self) -> bool {
-        self.locked().faults.stand()
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// Whether the GPU cannot work again in this process.
     pub(crate) fn lost(&self) -> bool {
-        self.locked().faults.are_final()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
-        // What a panic leaves behind is sorted anew at the next step.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// What `work` does with page-locked memory; None when the GPU has failed.
@@ -241,16 +289,20 @@ impl GpuSide {
         })
     }
 
-    /// What `work` gives, or None when the GPU has failed, now or before.
+    /// What `work` gives, or None when the GPU has failed, now or before, or when it is in use and this
+    /// thread must not wait for it.
     fn attempt<T>(&self, work: impl FnOnce(&mut State) -> Result<T, gpu::Error>) -> Option<T> {
-        let mut state = self.locked();
+        let mut state = self.state.take_for_job()?;
         if !state.faults.may_try() {
             return None;
         }
+        self.failed.store(false, Ordering::Relaxed);
         match work(&mut state) {
             Ok(done) => Some(done),
             Err(error) => {
                 state.step_aside(&error);
+                self.lost.store(state.faults.are_final(), Ordering::Relaxed);
+                self.failed.store(true, Ordering::Relaxed);
                 None
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{GpuSide, State, on_device};
 use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
-use nearfield_cpu::ListKind;
+use nearfield_cpu::{Fields, ListKind};
 use nearfield_gpu::{
     self as gpu, Destination, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints,
     PairProgram,
@@ -238,7 +238,8 @@ impl GpuSide {
         })
     }
 
-    /// Evaluates a pair kernel for a part that was [prepared](Self::prepare_part); the results come in
+    /// Evaluates a pair kernel for a part whose fields were [prepared](Self::prepare_part), under the
+    /// number that this gave; the results come in
     /// page-locked memory, which is to be [given back](Self::give_back). None when the GPU has failed.
     ///
     /// # Errors
@@ -248,6 +249,7 @@ impl GpuSide {
         engine: &Engine,
         part: GpuPart<'_>,
         (program, uniforms): (&PairProgram, &[f32]),
+        (fields, prepared): (Fields<'_>, u64),
         began: Instant,
     ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
         let targets = engine.sets[part.targets].grid.len();
@@ -259,6 +261,10 @@ impl GpuSide {
             let begin = state.lane.mark()?;
             let mut results = state.room(targets * K::Output::COUNT)?;
             let (shares, strategy) = state.gather(engine, part)?;
+            if state.staged.number() != prepared {
+                // Another job has used the GPU since they were sent.
+                state.staged.fill(&state.lane, &engine.lane, fields)?;
+            }
             let mut scratch = std::mem::take(&mut state.scratch);
             let mut staged = std::mem::take(&mut state.staged);
             let evaluated = match state.pair_of_share(part, &shares.share) {
@@ -302,11 +308,16 @@ impl GpuSide {
 
     /// Takes page-locked memory back, for the next results.
     pub(crate) fn give_back(&self, results: HostBuffer<f32>) {
-        self.locked().results = Some(results);
+        // Without a turn it is made anew for the next.
+        if let Some(mut state) = self.state.take() {
+            state.results = Some(results);
+        }
     }
 
     /// The same, for the next counts.
     pub(crate) fn give_back_counts(&self, counts: HostBuffer<u32>) {
-        self.locked().counts = Some(counts);
+        if let Some(mut state) = self.state.take() {
+            state.counts = Some(counts);
+        }
     }
 }

@@ -18,23 +18,28 @@ impl State {
 
 impl GpuSide {
     /// Asks the device to sort, and sends it fields meanwhile, for a part of a work that both lanes then
-    /// [begin](Self::evaluate_part). Should the GPU fail, that shows there.
-    pub(crate) fn prepare_part(&self, engine: &Engine, fields: Fields<'_>) {
-        self.attempt(|state| {
+    /// [begin](Self::evaluate_part); gives the number of the fields. Should the GPU fail, or be in use, that
+    /// shows there.
+    pub(crate) fn prepare_part(&self, engine: &Engine, fields: Fields<'_>) -> u64 {
+        let prepared = self.attempt(|state| {
             let _span = tracing::debug_span!("engine.prepare").entered();
             state.begin_sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
-            state.staged.fill(&state.lane, &engine.lane, fields)
+            state.staged.fill(&state.lane, &engine.lane, fields)?;
+            Ok(state.staged.number())
         });
+        prepared.unwrap_or_default()
     }
 
-    /// Whether a kernel has CUDA text that compiles; true when the GPU has failed, as it then does
-    /// not matter.
+    /// Whether a kernel has CUDA text that compiles; true when the GPU has failed or is in use, as it
+    /// then does not matter.
     pub(crate) fn takes<K: PairKernel>(&self, kernel: &K) -> bool {
+        // The kernel is the caller's code, which nothing is held for.
+        let program = PairProgram::of(kernel);
         let taken = self.attempt(|state| {
             let State { lane, taken, .. } = state;
             let known = taken.entry(std::any::type_name::<K>()).or_insert_with(|| {
-                let compiled = PairProgram::of(kernel)
-                    .and_then(|(program, _)| lane.load(&program.program()).map(drop));
+                let compiled =
+                    program.and_then(|(program, _)| lane.load(&program.program()).map(drop));
                 if let Err(error) = &compiled {
                     tracing::warn!(%error, "the CPU lane keeps this kernel for itself");
                 }
@@ -129,6 +134,8 @@ fn put_all<K: PairKernel>(results: &[f32], values: &mut [K::Output], combine: bo
 pub(super) struct Staged {
     copy: Option<HostBuffer<f32>>,
     on_device: StagedFields,
+    /// Tells what was sent last from what was before, from 1 on.
+    number: u64,
     targets: Vec<StagedField>,
     sources: Vec<StagedField>,
 }
@@ -141,6 +148,7 @@ impl Staged {
         cpu: &CpuLane,
         fields: Fields<'_>,
     ) -> Result<(), gpu::Error> {
+        self.number += 1;
         let (mut all, mut len) = (Vec::new(), 0);
         self.targets.clear();
         self.sources.clear();
@@ -161,6 +169,11 @@ impl Staged {
         });
         self.copy = Some(copy);
         sent
+    }
+
+    /// The number of what was sent last.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// What was sent last.

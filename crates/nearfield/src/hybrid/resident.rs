@@ -12,6 +12,7 @@ use crate::{
     Engine, Error, PairKernel, PointSetId, Policy, Strategy,
     gpu::{GpuDone, KEPT_PLANS},
     resident::{GpuError, ResidentEngine, Traversable},
+    traverse::check_support,
 };
 use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
@@ -178,6 +179,7 @@ impl<'a, K: PairKernel> SharedTraversal<'a, K> {
             sources,
             fields,
         } = self;
+        check_support(kernel, engine.radius())?;
         let (program, uniforms) = PairProgram::of(kernel).map_err(Error::Gpu)?;
         let program = (&program, &uniforms[..]);
         let work = Work {

@@ -213,6 +213,8 @@ impl Engine {
             of.give_back(gpu, found);
         }
         let took_memory = gpu.is_some_and(GpuSide::took_memory);
+        // A GPU that another job was using has shown nothing of how fast it is, nor that it is lost.
+        let was_busy = both.failed && gpu.is_some_and(|gpu| !gpu.failed());
         let seen = Seen {
             both: &both,
             spent,
@@ -220,7 +222,7 @@ impl Engine {
             gpu: done.as_ref(),
             lost: gpu.is_some_and(GpuSide::lost),
             recovery_ms,
-            grew: took_memory | have_grown(sorted),
+            grew: took_memory | have_grown(sorted) | was_busy,
         };
         learn(&self.lane, state, step, seen)?;
         Ok(true)

@@ -1,12 +1,7 @@
 //! Device memory by its address, for programs in other languages.
 
-use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream};
-use std::{
-    fmt,
-    mem::ManuallyDrop,
-    ops::{Deref, DerefMut},
-    sync::Arc,
-};
+use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
+use std::{fmt, mem::ManuallyDrop, ops::Deref, sync::Arc};
 
 /// Device memory that is not ours to free, lent for a call: what the engine is given where all that is
 /// known of an array is its address.
@@ -40,9 +35,11 @@ impl<T> Deref for Lent<T> {
     }
 }
 
-impl<T> DerefMut for Lent<T> {
-    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
-        &mut self.0
+impl<T> Lent<T> {
+    /// All of it, to be written. A view and not the array itself: that could be put somewhere else in
+    /// exchange for another, and would free the memory there.
+    pub fn as_view_mut(&mut self) -> CudaViewMut<'_, T> {
+        self.0.as_view_mut()
     }
 }
 

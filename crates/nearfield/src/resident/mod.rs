@@ -59,7 +59,9 @@ pub use lists::ResidentLists;
 pub use nearfield_gpu::{DeviceField, Error as GpuError, Module, Program, cudarc};
 pub use traverse::{DeviceKernel, ResidentTraversal};
 
-use crate::{Error, GpuReport, PairKernel, PointSetId, Strategy, gpu::on_device};
+use crate::{
+    Error, GpuReport, PairKernel, PointSetId, Strategy, gpu::on_device, traverse::check_support,
+};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairProgram, PairScratch,
@@ -165,6 +167,11 @@ impl ResidentEngine {
         sorted.inspect_err(|_| self.take_back(set))
     }
 
+    /// The search radius.
+    pub fn radius(&self) -> f32 {
+        self.settings.radius
+    }
+
     /// A traversal of all pairs of `targets` with their neighbours among `sources`, to be given its
     /// fields and run.
     pub fn traverse<'a, K: PairKernel>(
@@ -173,7 +180,9 @@ impl ResidentEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> ResidentTraversal<'a> {
-        ResidentTraversal::new(self, PairProgram::of(kernel), targets, sources)
+        let program = check_support(kernel, self.settings.radius)
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::Gpu));
+        ResidentTraversal::new(self, program, targets, sources)
     }
 
     /// The same with a kernel that is known at run time only.
@@ -347,6 +356,7 @@ impl ResidentEngine {
             subdivision: self.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: self.bytes(),
             tried: Vec::new(),
+            busy: 0,
             failed: None,
             faults: 0,
             last_fault: None,

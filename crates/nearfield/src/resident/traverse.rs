@@ -10,7 +10,7 @@ use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::dri
 pub struct ResidentTraversal<'a> {
     engine: &'a ResidentEngine,
     /// What is compiled, with its uniforms, or why that cannot be.
-    program: Result<(PairProgram, Vec<f32>), nearfield_gpu::Error>,
+    program: Result<(PairProgram, Vec<f32>), Error>,
     targets: PointSetId,
     sources: PointSetId,
     fields: DeviceFields<'a>,
@@ -33,16 +33,16 @@ pub struct DeviceKernel {
 
 impl DeviceKernel {
     /// What is compiled, and the uniforms.
-    pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), nearfield_gpu::Error> {
+    pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), Error> {
         let channels = [self.target_channels, self.source_channels, self.outputs];
-        PairProgram::new(self.cuda.clone(), channels, self.reduce)
+        PairProgram::new(self.cuda.clone(), channels, self.reduce).map_err(Error::Gpu)
     }
 }
 
 impl<'a> ResidentTraversal<'a> {
     pub(super) fn new(
         engine: &'a ResidentEngine,
-        program: Result<(PairProgram, Vec<f32>), nearfield_gpu::Error>,
+        program: Result<(PairProgram, Vec<f32>), Error>,
         targets: PointSetId,
         sources: PointSetId,
     ) -> Self {
@@ -71,7 +71,8 @@ impl<'a> ResidentTraversal<'a> {
     /// every target, one target after the other in the caller's order.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], and [`Error::Gpu`] when the kernel has no CUDA text or it does
+    /// [`Error::UnknownPointSet`], [`Error::Support`] when the kernel reaches farther than the search
+    /// radius, and [`Error::Gpu`] when the kernel has no CUDA text or it does
     /// not compile, arrays do not fit or are on another GPU, or the GPU fails.
     pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Write)
@@ -88,7 +89,7 @@ impl<'a> ResidentTraversal<'a> {
 
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
         let engine = self.engine;
-        let (program, uniforms) = self.program.map_err(Error::Gpu)?;
+        let (program, uniforms) = self.program?;
         let of = pair(&engine.lattice, &engine.sets, self.targets, self.sources)?;
         engine
             .lane

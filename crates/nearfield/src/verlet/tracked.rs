@@ -148,7 +148,7 @@ fn squared_displacement<T: Coordinate>(from: [T; 3], to: [T; 3], domain: &Domain
             // Any image would do, as lists do not tell images apart.
             let image = domain.inverse().map(|row| {
                 row.map_or(0, |[x, y, z]| {
-                    -(x * d[0] + y * d[1] + z * d[2]).round() as i32
+                    -(x * d[0] + y * d[1] + z * d[2]).round() as i64
                 })
             });
             let shift = domain.image_vector_f64(image);

@@ -145,7 +145,8 @@ impl PairKernel for Fingerprint {
                 r[1] = s[0] + 2.0f * t[0];
                 r[2] = p.d[0] + p.d[1] > p.d[2] ? 1.0f : 0.0f;
             }";
-        Some(Cuda::new("fingerprint.cu", text))
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("fingerprint.cu", text) })
     }
 }
 

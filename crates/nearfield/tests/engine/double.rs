@@ -146,9 +146,16 @@ fn geometry_is_the_contracts_rounded_once() {
         let engine = settings.build().unwrap();
         let (engine, sets) = crate::common::fill(engine, case).unwrap();
         let mut geometry = PairGeometry::default();
-        engine
-            .pair_geometry(sets[case.target], sets[case.source], &mut geometry)
-            .unwrap();
+        let written = engine.pair_geometry(sets[case.target], sets[case.source], &mut geometry);
+        assert_eq!(
+            written.is_ok(),
+            crate::geometry::has_narrow_images(neighbors),
+            "{}",
+            case.name
+        );
+        if written.is_err() {
+            continue;
+        }
         for (target, expected) in neighbors.iter().enumerate() {
             let found: Vec<_> = geometry.of(target).collect();
             let of = |neighbor: &Neighbor| {
@@ -160,7 +167,7 @@ fn geometry_is_the_contracts_rounded_once() {
                 let d = problem.displacement(from, to, neighbor.image);
                 nearfield::NeighborPair {
                     index: neighbor.index,
-                    image: neighbor.image,
+                    image: crate::geometry::narrowed(neighbor.image),
                     pair: Pair {
                         d: d.map(|d| d as f32),
                         d2: problem.distance_squared(from, to, neighbor.image) as f32,
@@ -423,8 +430,9 @@ fn pairs_at(
 fn lists_with_a_skin_give_the_contracts_pairs_at_other_positions() {
     let (mut kept, mut rebuilt) = (0, 0);
     // Radius and skin together are a radius too, at most 2⁶³.
+    // Points at the limit may be moved beyond it.
     Runner::in_double(Level::Quick)
-        .keep(|case| 1.25 * case.radius < 63f64.exp2())
+        .keep(|case| 1.25 * case.radius < 63f64.exp2() && !case.name.starts_with("2^30"))
         .run(|case| {
             let skin = 0.25 * case.radius;
             let mut run = || {

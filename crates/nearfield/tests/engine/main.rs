@@ -11,6 +11,8 @@ mod geometry;
 mod hybrid;
 mod list_order;
 mod memory_limit;
+mod nested;
 mod over_lists;
 mod radii;
+mod support;
 mod verlet;

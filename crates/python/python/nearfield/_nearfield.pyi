@@ -75,6 +75,7 @@ class Engine:
         sources: int = 0,
         *,
         support: Optional[float] = None,
+        dimensions: Optional[int] = None,
     ) -> NDArray[np.float32]: ...
     def z_sort(self, set: int = 0) -> NDArray[np.uint32]: ...
     def report(self) -> dict[str, Any]: ...
@@ -155,6 +156,7 @@ class ResidentEngine:
         sources: int = 0,
         *,
         support: Optional[float] = None,
+        dimensions: int = 3,
         out: None = None,
         add: Literal[False] = False,
     ) -> DeviceArray: ...
@@ -166,6 +168,7 @@ class ResidentEngine:
         sources: int = 0,
         *,
         support: Optional[float] = None,
+        dimensions: int = 3,
         out: Out,
         add: bool = False,
     ) -> Out: ...

@@ -6,7 +6,7 @@ use super::{
     given::Given,
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
-use crate::{errors::raise, settings::Domain};
+use crate::{engine::normalised_for, errors::raise, settings::Domain};
 use nearfield::{
     Cuda, Error, ListKind, PointSetId, Reduce, SphDensity, WendlandC2,
     resident::{
@@ -264,9 +264,11 @@ impl PyResident {
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
     /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32.
     ///
-    /// mass: one per source, shape (m,). support: of the kernel, the radius by default. out: an array
-    /// to write instead of a new one, which is then returned. add: whether to add to what is in it.
-    #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, out=None, add=false))]
+    /// mass: one per source, shape (m,). support: of the kernel, the radius by default, which it may not
+    /// exceed. dimensions: 2 or 3, which the kernel is normalised for. out: an array to write instead
+    /// of a new one, which is then returned. add: whether to add to what is in it.
+    #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=3, out=None,
+                        add=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
     fn sph_density(
         &self,
@@ -275,6 +277,7 @@ impl PyResident {
         targets: usize,
         sources: usize,
         support: Option<f32>,
+        dimensions: u32,
         out: Option<&Bound<'_, PyAny>>,
         add: bool,
     ) -> PyResult<Py<PyAny>> {
@@ -289,7 +292,8 @@ impl PyResident {
         mass.shaped(Dtype::F32, &[self.points(sources)?])?;
         let (dtype, shape) = (Dtype::F32, vec![self.points(targets)?]);
         let kernel = SphDensity {
-            kernel: WendlandC2::with_support(support),
+            kernel: WendlandC2::with_support(support)
+                .in_dimensions(normalised_for(Some(dimensions), [false; 2])?),
         };
         let [t, s] = [targets, sources].map(PointSetId::new);
         self.deliver(
@@ -314,6 +318,12 @@ impl PyResident {
     /// reads of the points, shape (n,) or (n, channels). uniforms: parameters, at most 160; changing
     /// them compiles nothing. outputs: numbers it gives, 1 to 16. reduce: "sum", "min" or "max". name:
     /// what messages of the compiler call the text. out, add: as for sph_density().
+    ///
+    /// The text runs on the GPU as it is, in the context that PyTorch and CuPy use too, and nothing
+    /// checks what it does there. It must read target and source only below their numbers of
+    /// channels and uniform only below the number of parameters, write all numbers of result and
+    /// nothing else, and end for every pair. An access to other memory may end the use of CUDA in the
+    /// process.
     #[pyo3(signature = (text, targets=0, sources=0, *, target_field=None, source_field=None,
                         uniforms=Vec::new(), outputs=1, reduce="sum", name="kernel", out=None,
                         add=false))]
@@ -353,7 +363,8 @@ impl PyResident {
             }
         }
         let kernel = DeviceKernel {
-            cuda: Cuda::new(name.to_owned(), text).uniforms(uniforms),
+            // SAFETY: the caller promises what the text does, as the method's documentation says.
+            cuda: unsafe { Cuda::new(name.to_owned(), text) }.uniforms(uniforms),
             target_channels: channels[0],
             source_channels: channels[1],
             outputs,

@@ -12,6 +12,15 @@ use std::ops::RangeInclusive;
 use super::real::Real;
 use super::tilted::{Cell, Vectors};
 
+/// Images farther away than this are not considered: differences that overflowed have no image
+/// within the radius, but their rounding errors alone would name more images than can be looked at.
+const FARTHEST: f64 = (1_u64 << 32) as f64;
+
+/// A number of boxes.
+pub(super) fn whole(boxes: f64) -> i64 {
+    boxes.clamp(-FARTHEST, FARTHEST) as i64
+}
+
 /// One axis of the domain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axis {
@@ -34,7 +43,7 @@ impl Axis {
 
     /// Every image through which a difference between `low` and `high` can
     /// come within the radius.
-    pub(super) fn images<T: Real>(&self, low: T, high: T) -> RangeInclusive<i32> {
+    pub(super) fn images<T: Real>(&self, low: T, high: T) -> RangeInclusive<i64> {
         let Some(length) = self.length else {
             return 0..=0;
         };
@@ -44,13 +53,13 @@ impl Axis {
         let reach = self.radius + T::SLACK * (self.radius + low.abs().max(high.abs()));
         let first = ((-reach - high) / length).ceil() - 1.0;
         let last = ((reach - low) / length).floor() + 1.0;
-        first as i32..=last as i32
+        whole(first)..=whole(last)
     }
 
     /// The shift S of an image.
-    pub(super) fn shift<T: Real>(&self, image: i32) -> T {
+    pub(super) fn shift<T: Real>(&self, image: i64) -> T {
         let length = self.length.unwrap_or(0.0);
-        T::round(f64::from(image) * length)
+        T::round(image as f64 * length)
     }
 }
 
@@ -95,7 +104,7 @@ impl<T: Real> Metric<T> {
     }
 
     /// The displacement from target to source through `image`.
-    pub(super) fn displacement(&self, target: [T; 3], source: [T; 3], image: [i32; 3]) -> [T; 3] {
+    pub(super) fn displacement(&self, target: [T; 3], source: [T; 3], image: [i64; 3]) -> [T; 3] {
         let shift = match &self.cell {
             Some(cell) => cell.shift(image),
             None => [0, 1, 2].map(|axis| self.axes[axis].shift(image[axis])),
@@ -108,7 +117,7 @@ impl<T: Real> Metric<T> {
         &self,
         target: [T; 3],
         source: [T; 3],
-        mut found: impl FnMut([i32; 3]),
+        mut found: impl FnMut([i64; 3]),
     ) {
         let difference = [0, 1, 2].map(|axis| source[axis] - target[axis]);
         if let Some(cell) = &self.cell {
@@ -133,14 +142,14 @@ impl<T: Real> Metric<T> {
     }
 
     /// The image whose shift brings `source` closest to `target`.
-    pub(super) fn nearest_image(&self, target: [T; 3], source: [T; 3]) -> [i32; 3] {
+    pub(super) fn nearest_image(&self, target: [T; 3], source: [T; 3]) -> [i64; 3] {
         if let Some(cell) = &self.cell {
             return cell.nearest_image([0, 1, 2].map(|axis| source[axis] - target[axis]));
         }
         [0, 1, 2].map(|axis| {
             let difference = target[axis].to_f64() - source[axis].to_f64();
             let length = self.axes[axis].length();
-            length.map_or(0, |length| (difference / length).round() as i32)
+            length.map_or(0, |length| (difference / length).round() as i64)
         })
     }
 }
@@ -182,7 +191,7 @@ mod tests {
             for step in -400..400 {
                 let d = step as f32 * 0.05;
                 let images = axis.images(d, d);
-                let inside = |n: &i32| (d + axis.shift::<f32>(*n)).abs() <= radius;
+                let inside = |n: &i64| (d + axis.shift::<f32>(*n)).abs() <= radius;
                 let expected = (-2000..2000).filter(inside);
                 assert!(expected.into_iter().all(|n| images.contains(&n)), "{d}");
             }

@@ -34,7 +34,7 @@ pub struct Neighbor {
     pub index: u32,
     /// By how many box lengths the source is moved along each axis, or by how
     /// many of each box vector; zero on open axes.
-    pub image: [i32; 3],
+    pub image: [i64; 3],
 }
 
 /// Which pairs of one set a list holds.
@@ -98,7 +98,7 @@ pub struct Radii<'a, T = f32> {
 /// Points with a coordinate that is not finite have no neighbours; a box
 /// length that is not positive and finite counts as open; box vectors must be
 /// finite and span a volume with the open axes, along which they have no
-/// component. Images more than 2³¹ boxes away are not considered. There are
+/// component. Images more than 2³² boxes away are not considered. There are
 /// at most 2³² points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem<'a, T = f32> {
@@ -193,18 +193,18 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// The squared distance from target to source through `image`, as the
     /// contract computes it.
-    pub fn distance_squared(&self, target: [T; 3], source: [T; 3], image: [i32; 3]) -> T {
+    pub fn distance_squared(&self, target: [T; 3], source: [T; 3], image: [i64; 3]) -> T {
         metric::squared(self.displacement(target, source, image))
     }
 
     /// The displacement from target to source through `image`, as the contract
     /// computes it.
-    pub fn displacement(&self, target: [T; 3], source: [T; 3], image: [i32; 3]) -> [T; 3] {
+    pub fn displacement(&self, target: [T; 3], source: [T; 3], image: [i64; 3]) -> [T; 3] {
         self.metric().displacement(target, source, image)
     }
 
     /// The image through which `source` is nearest to `target`.
-    pub fn nearest_image(&self, target: [T; 3], source: [T; 3]) -> [i32; 3] {
+    pub fn nearest_image(&self, target: [T; 3], source: [T; 3]) -> [i64; 3] {
         self.metric().nearest_image(target, source)
     }
 

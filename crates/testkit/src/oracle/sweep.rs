@@ -76,7 +76,7 @@ impl<T: Real> Sweep<T> {
         &self,
         sources: &[Source<T>],
         target: [T; 3],
-        (image_x, shift_x): (i32, T),
+        (image_x, shift_x): (i64, T),
         found: &mut dyn FnMut(Neighbor),
     ) {
         let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
@@ -106,7 +106,7 @@ impl<T: Real> Sweep<T> {
 
     /// Calls `found` for the images along z of one source within the radius,
     /// given the differences along x and y and the target's z.
-    fn visit_column(&self, source: &Source<T>, [x, y, from]: [T; 3], mut found: impl FnMut(i32)) {
+    fn visit_column(&self, source: &Source<T>, [x, y, from]: [T; 3], mut found: impl FnMut(i64)) {
         let (axis, difference) = (&self.metric.axes[2], source.at[2] - from);
         for image in axis.images(difference, difference) {
             if self.metric.within([x, y, difference + axis.shift(image)]) {

@@ -9,7 +9,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::real::Real;
+use super::{metric::whole, real::Real};
 
 /// The vectors of the box, one for each periodic axis.
 pub type Vectors = [Option<[f64; 3]>; 3];
@@ -47,7 +47,7 @@ impl Cell {
 
     /// Every image along one vector through which a difference can come
     /// within the radius.
-    fn images_along(&self, axis: usize, difference: [f64; 3], slack: f64) -> RangeInclusive<i32> {
+    fn images_along(&self, axis: usize, difference: [f64; 3], slack: f64) -> RangeInclusive<i64> {
         let Some(normal) = self.normals[axis] else {
             return 0..=0;
         };
@@ -56,12 +56,12 @@ impl Cell {
         let fraction = dot(normal, difference);
         let first = (-fraction - reach - SHARE).ceil();
         let last = (-fraction + reach + SHARE).floor();
-        first as i32..=last as i32
+        whole(first)..=whole(last)
     }
 
     /// Calls `found` for every image through which a difference can come
     /// within the radius.
-    pub(super) fn images<T: Real>(&self, difference: [T; 3], mut found: impl FnMut([i32; 3])) {
+    pub(super) fn images<T: Real>(&self, difference: [T; 3], mut found: impl FnMut([i64; 3])) {
         // Differences that overflowed stay out of reach but finite.
         let difference = difference.map(|d| d.to_f64().clamp(-T::FAR, T::FAR));
         let [xs, ys, zs] = [0, 1, 2].map(|axis| self.images_along(axis, difference, T::SLACK));
@@ -76,11 +76,11 @@ impl Cell {
 
     /// The shift S of an image: per component the f64 sum over the three
     /// vectors, taken from the first to the last, rounded once.
-    pub(super) fn shift<T: Real>(&self, image: [i32; 3]) -> [T; 3] {
+    pub(super) fn shift<T: Real>(&self, image: [i64; 3]) -> [T; 3] {
         [0, 1, 2].map(|component| {
             let along = |axis: usize| {
                 let vector = self.vectors[axis].unwrap_or_default();
-                f64::from(image[axis]) * vector[component]
+                image[axis] as f64 * vector[component]
             };
             T::round((along(0) + along(1)) + along(2))
         })
@@ -88,11 +88,11 @@ impl Cell {
 
     /// The image whose shift brings the difference closest to zero, among
     /// those around the nearest whole numbers of boxes.
-    pub(super) fn nearest_image<T: Real>(&self, difference: [T; 3]) -> [i32; 3] {
+    pub(super) fn nearest_image<T: Real>(&self, difference: [T; 3]) -> [i64; 3] {
         let difference = difference.map(T::to_f64);
         let around = self.normals.map(|normal| {
             normal.map_or(0..=0, |normal| {
-                let middle = -dot(normal, difference).round() as i32;
+                let middle = -dot(normal, difference).round() as i64;
                 middle.saturating_sub(2)..=middle.saturating_add(2)
             })
         });
@@ -149,7 +149,7 @@ mod tests {
                 let mut named = Vec::new();
                 cell.images(difference, |image| named.push(image));
                 let mut within = 0;
-                for n in 0..41_i32.pow(3) {
+                for n in 0..41_i64.pow(3) {
                     let image = [n % 41 - 20, n / 41 % 41 - 20, n / 1681 - 20];
                     let shift: [f32; 3] = cell.shift(image);
                     let d = [0, 1, 2].map(|axis| difference[axis] + shift[axis]);

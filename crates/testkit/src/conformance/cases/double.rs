@@ -210,6 +210,15 @@ fn periodic(seed: u64) -> Vec<Case<f64>> {
     cases
 }
 
+/// Points as far from a leaning box as the engine takes them, 2³⁰ boxes on either side.
+fn tilted_at_the_limit() -> Case<f64> {
+    let far = f64::from(1 << 30);
+    let points = [far, -far, far - 1.0, -far + 3.0, 0.0, 0.5].map(|boxes| [boxes, 0.0, 0.0]);
+    let vectors = [Some([1.0, 0.0, 0.0]), Some([0.5, 2.0, 0.0]), None];
+    let name = "2^30 tilted boxes away on both sides in f64";
+    Case::new(name, 0.4, points.to_vec()).tilted(vectors)
+}
+
 /// Leaning boxes with points around their corners, wrapped and not.
 fn tilted(seed: u64) -> Vec<Case<f64>> {
     let shapes: [(f64, Vectors, usize, f64); 4] = [
@@ -239,6 +248,9 @@ fn tilted(seed: u64) -> Vec<Case<f64>> {
         ),
     ];
     let mut cases = Vec::new();
+    if seed == 0 {
+        cases.push(tilted_at_the_limit());
+    }
     for (number, (radius, vectors, points, most_boxes)) in (0..).zip(shapes) {
         for boxes in [0.0, 3.0, most_boxes] {
             let mut random = Random::new(seed + number);

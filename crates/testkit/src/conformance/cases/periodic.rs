@@ -13,6 +13,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
         Level::Full => 4,
     };
     let mut cases = on_faces();
+    cases.extend(at_the_limit());
     for seed in 0..seeds {
         cases.extend(axes(seed));
         cases.extend(lengths(seed));
@@ -89,6 +90,24 @@ fn on_the_radius(seed: u64) -> Case {
     let points = shapes::unwrapped(sphere, periodic, 3, seed);
     let name = format!("at the radius across box faces but for rounding, seed {seed}");
     Case::new(name, 1.0, points).periodic(periodic)
+}
+
+/// Points as far from the box as the engine takes them, 2³⁰ boxes on either side: images of their
+/// pairs have counts beyond the range of `i32`.
+fn at_the_limit() -> [Case; 2] {
+    let far = (1_u32 << 30) as f32;
+    [0, 2].map(|axis| {
+        let along = [far, -far, far - 64.0, 0.0, 0.25, -far];
+        let points = (0..12).map(|k| {
+            let mut at = [0.0, if k < 6 { 0.0 } else { 0.25 }, 0.0];
+            at[axis] = along[k % 6];
+            at
+        });
+        let mut periodic = [None; 3];
+        periodic[axis] = Some(1.0);
+        let name = format!("2^30 boxes away on both sides along axis {axis}");
+        Case::new(name, 0.5, points.collect()).periodic(periodic)
+    })
 }
 
 /// Points on the faces of the box, at both ends, and pairs at exactly the

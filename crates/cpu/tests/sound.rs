@@ -1,0 +1,268 @@
+//! What safe callers may hand in that makes no sense is refused, or has no meaning, but nothing is read
+//! or written out of place.
+
+use nearfield_cpu::{
+    CpuLane, Error, Fields, Inside, Lender, LentMemory, ListKind, NeighborLists, Output,
+    PairOfSets, SetRadii, StoredPairs,
+};
+use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
+use nearfield_pairs::{Field, SphDensity, WendlandC2};
+use std::ptr::NonNull;
+
+fn points(count: usize) -> Vec<[f32; 3]> {
+    let coordinate = |k: usize| (k as u32).wrapping_mul(2_654_435_761) as f32 / 1e9;
+    (0..count)
+        .map(|k| {
+            [
+                coordinate(3 * k),
+                coordinate(3 * k + 1),
+                coordinate(3 * k + 2),
+            ]
+        })
+        .collect()
+}
+
+fn lattice(double: bool) -> Lattice {
+    let radius = match double {
+        true => Radius::new_f64(0.5),
+        false => Radius::new(0.5),
+    };
+    Lattice::new(radius.unwrap(), Domain::OPEN, 1, &Bounds::EMPTY).unwrap()
+}
+
+fn grid(points: &[[f32; 3]]) -> Grid {
+    let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
+    let mut grid = Grid::new(lattice(false));
+    grid.build(points.into(), bounds, &lattice(false)).unwrap();
+    grid
+}
+
+fn pair<'a>(targets: &'a Grid, sources: &'a Grid, same_set: bool) -> PairOfSets<'a> {
+    PairOfSets {
+        targets,
+        sources,
+        same_set,
+        radii: SetRadii::Uniform,
+        share: None,
+    }
+}
+
+/// What every way of using the sets says.
+fn refusals(of: PairOfSets<'_>) -> Vec<Error> {
+    let lane = CpuLane::new(2).unwrap();
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(0.5),
+    };
+    let mass = vec![1.0; of.sources.given()];
+    let mut results = vec![0.0; of.targets.given()];
+    let fields = Fields {
+        targets: &[],
+        sources: &[Field::from(&mass)],
+    };
+    let mut errors = Vec::new();
+    errors.extend(
+        lane.search(of, ListKind::Full, &mut NeighborLists::default())
+            .err(),
+    );
+    errors.extend(lane.count(of, &mut vec![0; of.targets.given()]).err());
+    errors.extend(lane.measure(of, ListKind::Half).err());
+    errors.extend(
+        lane.traverse(&kernel, of, fields, Output::Write(&mut results))
+            .err(),
+    );
+    errors
+}
+
+#[test]
+fn two_grids_are_not_one_set() {
+    let (all, few) = (points(2000), points(10));
+    let (all, few, copy) = (grid(&all), grid(&few), grid(&all));
+    for of in [
+        pair(&all, &few, true),
+        pair(&few, &all, true),
+        pair(&all, &copy, true),
+    ] {
+        let errors = refusals(of);
+        assert_eq!(errors.len(), 4);
+        let two = |error: &Error| error.to_string().contains("two grids");
+        assert!(errors.iter().all(two), "{errors:?}");
+    }
+    assert!(refusals(pair(&all, &all, true)).is_empty());
+    assert!(refusals(pair(&all, &few, false)).is_empty());
+}
+
+#[test]
+fn sets_of_both_precisions_do_not_meet() {
+    let points = points(500);
+    let wide: Vec<[f64; 3]> = points.iter().map(|at| at.map(f64::from)).collect();
+    let bounds = Bounds::of((&wide).into(), &Domain::OPEN).unwrap();
+    let mut double = Grid::new(lattice(true));
+    double
+        .build((&wide).into(), bounds, &lattice(true))
+        .unwrap();
+    let single = grid(&points);
+    for of in [pair(&single, &double, false), pair(&double, &single, false)] {
+        let errors = refusals(of);
+        assert_eq!(errors.len(), 4);
+        assert!(errors.iter().all(|error| error.to_string().contains("f64")));
+    }
+}
+
+#[test]
+fn lists_of_a_part_of_the_targets_are_refused() {
+    let points = points(3000);
+    let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
+    let lattice = lattice(false);
+    let mut bricks = BrickParts::new(4, [0; 3], [3; 3], 0, usize::MAX).unwrap();
+    for x in 0..2 {
+        bricks.set([x, 0, 0], 1);
+        bricks.set([x, 1, 0], 1);
+    }
+    let mut part = Grid::new(lattice.clone());
+    part.build_part(&points, &bounds, &lattice, (&bricks, 1))
+        .unwrap();
+    assert!(!part.points().is_empty() && part.points().len() < part.given());
+    let errors = refusals(pair(&part, &part, true));
+    assert_eq!(errors.len(), 2, "counts and sums are possible: {errors:?}");
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.to_string().contains("part"))
+    );
+}
+
+#[test]
+fn stored_lists_of_one_set_need_sets_of_one_size() {
+    let (few, many) = (points(10), points(1000));
+    let lane = CpuLane::new(2).unwrap();
+    let (targets, sources) = (grid(&few), grid(&many));
+    let mut lists = NeighborLists::default();
+    lane.search(pair(&targets, &sources, false), ListKind::Full, &mut lists)
+        .unwrap();
+    let pairs = StoredPairs {
+        lists: &lists,
+        kind: ListKind::Half,
+        lattice: targets.lattice(),
+        targets: &few,
+        sources: &many,
+        same_set: true,
+        radius: Radius::new(0.5).unwrap(),
+        radii: SetRadii::Uniform,
+    };
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(0.5),
+    };
+    let (mass, mut results) = (vec![1.0; many.len()], vec![0.0; few.len()]);
+    let fields = Fields {
+        targets: &[],
+        sources: &[Field::from(&mass)],
+    };
+    let done = lane.traverse_lists(&kernel, &pairs, fields, Output::Write(&mut results));
+    assert!(matches!(done, Err(Error::Sets { .. })), "{done:?}");
+}
+
+#[derive(Debug)]
+struct Memory<T>(Vec<T>);
+
+// SAFETY: the Vec is never changed.
+unsafe impl<T: Send + Sync + std::fmt::Debug> LentMemory<T> for Memory<T> {
+    fn place(&mut self) -> (NonNull<T>, usize) {
+        (NonNull::from(self.0.as_mut_slice()).cast(), self.0.len())
+    }
+}
+
+/// Lends less than it is asked for, if `short`.
+struct Lends {
+    short: bool,
+}
+
+impl Lender for Lends {
+    type Error = Error;
+
+    fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Error> {
+        Ok(Box::new(Memory(vec![
+            0;
+            if self.short { len / 2 } else { len }
+        ])))
+    }
+
+    fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Error> {
+        Ok(Box::new(Memory(vec![
+            0;
+            if self.short { len / 2 } else { len }
+        ])))
+    }
+}
+
+/// Lists at these places among entries that descend.
+fn received(places: &[(u64, u32)], entries: u64, short: bool) -> Result<NeighborLists, Error> {
+    let mut lists = NeighborLists::default();
+    let fill = |start: &mut [u64], count: &mut [u32], to: &mut [u32], _: Inside| {
+        for (k, &(first, len)) in places.iter().enumerate() {
+            (start[k], count[k]) = (first, len);
+        }
+        for (k, entry) in (0..entries as u32).rev().zip(to) {
+            *entry = k;
+        }
+        Ok(None)
+    };
+    lists.receive(places.len(), entries, &Lends { short }, fill)?;
+    Ok(lists)
+}
+
+#[test]
+fn lists_that_overlap_can_be_sorted() {
+    let entries = 100_000;
+    for short in [false, true] {
+        // All the same, and each a little into the next.
+        for step in [0, 7] {
+            let places: Vec<_> = (0..9000).map(|k| (k * step, 20)).collect();
+            let mut lists = received(&places, entries, short).unwrap();
+            lists.sort();
+            assert_eq!(lists.len(), places.len());
+            assert!(lists.iter().all(|list| list.len() == 20));
+            assert!(lists.iter().next_back_sorted());
+        }
+    }
+}
+
+/// Whether the list that was sorted last is in order.
+trait LastSorted {
+    fn next_back_sorted(self) -> bool;
+}
+
+impl<'a, I: Iterator<Item = &'a [u32]>> LastSorted for I {
+    fn next_back_sorted(self) -> bool {
+        self.last().is_some_and(<[u32]>::is_sorted)
+    }
+}
+
+#[test]
+fn lists_that_lie_side_by_side_in_any_order_are_sorted() {
+    for length in [1u64, 2, 63, 64, 65, 200] {
+        let count = 3000u64;
+        // 7 has no factor in common with the number of lists.
+        let mut places: Vec<_> = (0..count)
+            .map(|k| (k * 7 % count * length, length as u32))
+            .collect();
+        // Lists without entries may begin anywhere.
+        places.extend([(0, 0), (length / 2, 0), (count * length, 0)]);
+        let mut lists = received(&places, count * length, false).unwrap();
+        lists.sort();
+        assert!(lists.iter().all(<[u32]>::is_sorted));
+        let mut all: Vec<u32> = lists.iter().flatten().copied().collect();
+        all.sort_unstable();
+        assert!(
+            all.into_iter().eq(0..(count * length) as u32),
+            "nothing is lost"
+        );
+    }
+}
+
+#[test]
+fn lists_outside_their_entries_are_an_error() {
+    for place in [(95, 6), (101, 0), (u64::MAX, 2), (1 << 40, 1)] {
+        let error = received(&[(0, 3), place], 100, false).unwrap_err();
+        assert!(matches!(error, Error::ListsOutside), "{error}");
+    }
+}

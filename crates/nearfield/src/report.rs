@@ -51,6 +51,9 @@ pub struct GpuReport {
     pub tried: Vec<Tried>,
     /// Why the CPU lane does the work instead, after the GPU failed.
     pub failed: Option<String>,
+    /// Why the cache of compiled kernels is not used: other users could have put code there. None
+    /// where it is used, or where there is none.
+    pub cache_refused: Option<String>,
 }
 
 impl Report {

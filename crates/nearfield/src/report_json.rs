@@ -8,7 +8,7 @@ impl Report {
     /// The report as one JSON object: `device`, `requested`, `reason`, `threads`, `simd`,
     /// `precision`, `sets` [{`points`, `cells`, `bytes`}], `milliseconds` {`build`, `search`,
     /// `traverse`}, `pairs`, `bytes` by structure, and `gpu` {`name`, `strategy`, `bytes`,
-    /// `failed`} or null.
+    /// `failed`, `cache_refused`} or null.
     pub fn to_json(&self) -> String {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let sets = self
@@ -25,6 +25,7 @@ impl Report {
                 "strategy": gpu.strategy.to_string(),
                 "bytes": gpu.bytes,
                 "failed": gpu.failed,
+                "cache_refused": gpu.cache_refused,
             })
         });
         json!({

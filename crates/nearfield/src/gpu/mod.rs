@@ -186,6 +186,7 @@ impl GpuSide {
                 + state.staged.bytes(),
             tried: state.times.tried(),
             failed: state.failed.clone(),
+            cache_refused: state.lane.cache_refused(),
         }
     }
 

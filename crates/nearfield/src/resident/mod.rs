@@ -339,6 +339,7 @@ impl ResidentEngine {
             bytes: self.bytes(),
             tried: Vec::new(),
             failed: None,
+            cache_refused: self.lane.cache_refused(),
         }
     }
 

@@ -25,6 +25,7 @@ pub mod oracle;
 pub mod published;
 pub mod random;
 pub mod shapes;
+#[cfg(feature = "proptest")]
 pub mod strategy;
 
 pub use cloud::{Cloud, UnknownCloud};

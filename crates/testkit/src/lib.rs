@@ -18,6 +18,8 @@
 //! # Ok::<(), nearfield_testkit::UnknownCloud>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod cloud;
 pub mod conformance;
 pub mod digest;

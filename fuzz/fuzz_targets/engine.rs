@@ -2,7 +2,4 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use nearfield_fuzz::engine::{self, Session};
-
-fuzz_target!(|session: Session| engine::run(&session));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| nearfield_fuzz::target("engine")(bytes));

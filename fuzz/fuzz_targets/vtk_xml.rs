@@ -2,7 +2,4 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use nearfield_fuzz::{Format, readers};
-
-fuzz_target!(|bytes: &[u8]| readers::read(bytes, Format::XmlVtk));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| nearfield_fuzz::target("vtk_xml")(bytes));

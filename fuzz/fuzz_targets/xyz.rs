@@ -1,8 +1,5 @@
-//! Any bytes as a XYZ and extended XYZ file.
+//! Any bytes as an XYZ or extended XYZ file.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use nearfield_fuzz::{Format, readers};
-
-fuzz_target!(|bytes: &[u8]| readers::read(bytes, Format::Xyz));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| nearfield_fuzz::target("xyz")(bytes));

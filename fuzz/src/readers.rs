@@ -5,7 +5,8 @@
 
 use std::collections::HashSet;
 
-use nearfield_io::{Error, Format, PointCloud, Species, parse_points};
+use crate::check_line;
+use nearfield_io::{Format, PointCloud, Species, parse_points};
 
 /// Reads `bytes` as a file of `format` and checks what comes out.
 ///
@@ -14,7 +15,7 @@ use nearfield_io::{Error, Format, PointCloud, Species, parse_points};
 pub fn read(bytes: &[u8], format: Format) {
     match parse_points(bytes, format) {
         Ok(cloud) => check_cloud(&cloud),
-        Err(error) => check_error(&error),
+        Err(error) => check_line(&error.to_string()),
     }
 }
 
@@ -60,12 +61,4 @@ fn check_species(species: &Species, points: usize) {
         species.names.iter().all(|name| seen.insert(name)),
         "a name given twice"
     );
-}
-
-/// An error is one line of text that can be shown to a person.
-fn check_error(error: &Error) {
-    let text = error.to_string();
-    assert!(!text.is_empty());
-    assert!(!text.contains(char::is_control), "{text:?}");
-    assert!(text.len() < 2000, "{} bytes: {text:?}", text.len());
 }

@@ -1,12 +1,13 @@
 //! The kd-tree crate kiddo on the same points, in the same run.
+//!
+//! The crate is a dependency only with the feature `kiddo`, which is off by default: what is shipped
+//! does without it.
 
 use crate::{
     bench::{Times, medians},
     failure::Failure,
     neighbors::milliseconds,
 };
-use kiddo::{ImmutableKdTree, SquaredEuclidean};
-use rayon::prelude::*;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -28,8 +29,15 @@ pub(crate) struct Kiddo {
 }
 
 impl Kiddo {
-    pub(crate) fn new(radius: f32, threads: usize) -> Self {
-        Self {
+    /// # Errors
+    /// [`Failure::Wrong`] in a build without the feature `kiddo`.
+    pub(crate) fn new(radius: f32, threads: usize) -> Result<Self, Failure> {
+        if cfg!(not(feature = "kiddo")) {
+            let text = "--compare needs the crate kiddo, which this build leaves out: build with \
+                        cargo build --release -p nearfield-cli --features kiddo";
+            return Err(Failure::Wrong(text.to_owned()));
+        }
+        Ok(Self {
             radius,
             pool: rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
@@ -37,31 +45,14 @@ impl Kiddo {
                 .ok(),
             samples: Vec::new(),
             pairs: 0,
-        }
+        })
     }
 
     /// One repetition.
     pub(crate) fn run(&mut self, positions: &[[f32; 3]]) -> Result<(), Failure> {
-        let r2 = self.radius * self.radius;
         let job = || {
             let begin = Instant::now();
-            let tree: ImmutableKdTree<f32, 3> = ImmutableKdTree::new_from_slice(positions)
-                .map_err(|error| Failure::Compare(format!("{error:?}")))?;
-            let build = milliseconds(begin);
-            let lists: Vec<Vec<u32>> = positions
-                .par_iter()
-                .enumerate()
-                .map(|(i, position)| {
-                    tree.query(position)
-                        .within::<SquaredEuclidean<f32>>(r2)
-                        .unsorted()
-                        .execute()
-                        .iter()
-                        .map(|found| found.item)
-                        .filter(|&j| j != i as u32)
-                        .collect()
-                })
-                .collect();
+            let (build, lists) = tree_and_lists(positions, self.radius)?;
             let total = milliseconds(begin);
             let pairs = lists.iter().map(|list| list.len() as u64).sum();
             let times = Times {
@@ -88,4 +79,36 @@ impl Kiddo {
             pairs: self.pairs,
         }
     }
+}
+
+/// Milliseconds that the tree took, and the lists.
+#[cfg(feature = "kiddo")]
+fn tree_and_lists(positions: &[[f32; 3]], radius: f32) -> Result<(f64, Vec<Vec<u32>>), Failure> {
+    use kiddo::{ImmutableKdTree, SquaredEuclidean};
+    use rayon::prelude::*;
+    let begin = Instant::now();
+    let tree: ImmutableKdTree<f32, 3> = ImmutableKdTree::new_from_slice(positions)
+        .map_err(|error| Failure::Compare(format!("{error:?}")))?;
+    let build = milliseconds(begin);
+    let lists = positions
+        .par_iter()
+        .enumerate()
+        .map(|(i, position)| {
+            tree.query(position)
+                .within::<SquaredEuclidean<f32>>(radius * radius)
+                .unsorted()
+                .execute()
+                .iter()
+                .map(|found| found.item)
+                .filter(|&j| j != i as u32)
+                .collect()
+        })
+        .collect();
+    Ok((build, lists))
+}
+
+/// Never called: [`Kiddo::new`] refuses.
+#[cfg(not(feature = "kiddo"))]
+fn tree_and_lists(_: &[[f32; 3]], _: f32) -> Result<(f64, Vec<Vec<u32>>), Failure> {
+    Ok((0.0, Vec::new()))
 }

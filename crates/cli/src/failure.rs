@@ -36,6 +36,7 @@ pub(crate) enum Failure {
     #[error("{0}; a path to a file works too")]
     Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),
     /// The kd-tree of the comparison could not be built.
+    #[cfg(feature = "kiddo")]
     #[error("kiddo could not build its tree: {0}")]
     Compare(String),
     /// The box of a file or of the command line cannot be used.

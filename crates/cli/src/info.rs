@@ -90,6 +90,13 @@ impl From<Missing> for Lack {
 impl Gpu {
     fn probe() -> Self {
         let info = GpuInfo::probe();
+        let cache = Cache::from_env();
+        let refused = cache.as_ref().and_then(|cache| cache.check().err());
+        let refused = refused.map(|error| Lack {
+            what: "cache",
+            message: error.to_string(),
+        });
+        let missing = info.missing.into_iter().map(Lack::from).chain(refused);
         Self {
             driver: info.driver,
             cuda: info.cuda.map(|version| version.to_string()),
@@ -97,8 +104,8 @@ impl Gpu {
             nvrtc: info.nvrtc.map(Library::from),
             nvjitlink: info.nvjitlink.map(Library::from),
             device_runtime: info.device_runtime,
-            cache: Cache::from_env().map(|cache| cache.folder().to_owned()),
-            missing: info.missing.into_iter().map(Lack::from).collect(),
+            cache: cache.as_ref().map(|cache| cache.folder().to_owned()),
+            missing: missing.collect(),
         }
     }
 

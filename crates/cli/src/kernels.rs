@@ -105,6 +105,9 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         let text = "there is no cache here; name a folder by --output";
         return Err(Failure::Kernels(text.to_owned()));
     };
+    cache
+        .check()
+        .map_err(|error| Failure::Kernels(error.to_string()))?;
     let compiler = compiler()?;
     // The first that cannot be kept ends it.
     let outcomes: Result<_, _> = for_each(&programs(), &archs, |program, arch| {

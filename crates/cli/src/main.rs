@@ -3,6 +3,8 @@
 //! Results go to standard output (one JSON object with `--json`), everything else to standard
 //! error. Exit code 0, 1 for a failed run, 2 for wrong usage.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod compare;
 mod coulomb;

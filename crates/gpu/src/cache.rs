@@ -4,14 +4,24 @@
 //! It begins with a header; what does not match it, or has been cut or changed, counts as absent
 //! and is written anew. A file appears under its name only when it is complete, so processes may
 //! share a folder. A folder that cannot be written is read all the same.
+//!
+//! Code is taken only from folders and files that no other user but root can write to ([`trust`]
+//! has the rule). Folders are made with the mode 0700 and files with 0600. A folder that breaks the
+//! rule is not used and [`Cache::check`] has the reason; a file that breaks it counts as absent.
+//!
+//! [`trust`]: crate::trust
 
-use crate::{Arch, Version, program::Key};
+use crate::{
+    Arch, Version,
+    program::Key,
+    trust::{self, UnsafeFolder},
+};
 use sha2::{Digest, Sha256};
 use std::{
     env,
     ffi::OsString,
     fs, io,
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -26,6 +36,7 @@ const HEADER: usize = 8 + 4 + 8 + 32 + 8 + 32;
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
+    named_by: Option<&'static str>,
 }
 
 /// Machine code from the cache.
@@ -42,14 +53,41 @@ impl Cache {
     /// user's cache (`XDG_CACHE_HOME` or `~/.cache`; on Windows `LOCALAPPDATA`). None if
     /// `NEARFIELD_CACHE_DIR` is set but empty, or the user has no home.
     pub fn from_env() -> Option<Self> {
-        folder(|name| env::var_os(name), env::home_dir()).map(Self::at)
+        from_variables(|name| env::var_os(name), env::home_dir())
     }
 
     /// This folder, which is made when something is written.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
+            named_by: Some("the caller"),
         }
+    }
+
+    /// The folder that is used where none is named.
+    pub(crate) fn usual(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            named_by: None,
+        }
+    }
+
+    /// Whether code may be read from the folder and kept there; one that is absent may be made.
+    ///
+    /// # Errors
+    /// [`UnsafeFolder`] if the folder belongs to a user who is neither this one nor root, or if its
+    /// group or others may write to it.
+    pub fn check(&self) -> Result<(), UnsafeFolder> {
+        trust::check_folder(&self.folder).map_err(|reason| UnsafeFolder {
+            named_by: self.named_by,
+            folder: self.folder.clone(),
+            reason,
+        })
+    }
+
+    /// Whether somebody named this folder, rather than its being the usual one.
+    pub(crate) fn is_named(&self) -> bool {
+        self.named_by.is_some()
     }
 
     /// The folder.
@@ -67,14 +105,14 @@ impl Cache {
         self.folder.join(format!("{name}.{arch}.{key}.bin"))
     }
 
-    /// The code of a program, if it is there and whole.
+    /// The code of a program, if it is there, trusted and whole.
     pub fn read(&self, name: &str, arch: Arch, key: &Key) -> Option<Entry> {
         let path = self.path(name, arch, key);
-        let bytes = match fs::read(&path) {
+        let bytes = match self.bytes(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "cached GPU code cannot be read");
+                tracing::warn!(path = %path.display(), %error, "cached GPU code is not read");
                 return None;
             }
         };
@@ -85,18 +123,26 @@ impl Cache {
         entry
     }
 
-    /// Keeps the code of a program. The file appears complete or not at all.
+    /// The bytes of a file in the folder, if both are trusted.
+    fn bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.check().map_err(denied)?;
+        let mut bytes = Vec::new();
+        trust::open(path)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Keeps the code of a program. The file appears complete or not at all; only this user can
+    /// read or write it, and the folder if it is made here.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`io::ErrorKind::PermissionDenied`] with [`UnsafeFolder`]
+    /// inside if the folder is not trusted.
     pub fn write(&self, name: &str, arch: Arch, key: &Key, entry: &Entry) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        make(&self.folder)?;
+        self.check().map_err(denied)?;
+        // tempfile makes files with the mode 0600, which renaming keeps.
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".new-");
-        #[cfg(unix)]
-        {
-            // As any file: other users may read a folder that was prepared for them.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let mut file = builder.tempfile_in(&self.folder)?;
+        let mut file = builder.prefix(".new-").tempfile_in(&self.folder)?;
         file.write_all(&header(key, entry))?;
         file.write_all(&entry.code)?;
         file.persist(self.path(name, arch, key))?;
@@ -104,20 +150,44 @@ impl Cache {
     }
 }
 
-/// Where the cache is, from variables of the environment.
-fn folder(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    if let Some(folder) = variable("NEARFIELD_CACHE_DIR") {
-        return (!folder.is_empty()).then(|| folder.into());
+fn denied(error: UnsafeFolder) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, error)
+}
+
+/// Makes a folder and those above it, for this user alone.
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
     }
-    let base = match cfg!(windows) {
-        true => variable("LOCALAPPDATA").map(PathBuf::from),
+    builder.create(folder)
+}
+
+/// The cache that variables of the environment name.
+fn from_variables(
+    variable: impl Fn(&str) -> Option<OsString>,
+    home: Option<PathBuf>,
+) -> Option<Cache> {
+    const OWN: &str = "NEARFIELD_CACHE_DIR";
+    if let Some(folder) = variable(OWN) {
+        return (!folder.is_empty()).then(|| Cache {
+            folder: folder.into(),
+            named_by: Some(OWN),
+        });
+    }
+    let base = if cfg!(windows) {
+        variable("LOCALAPPDATA").map(PathBuf::from)
+    } else {
         // A relative path there is to be ignored, says the XDG specification.
-        false => variable("XDG_CACHE_HOME")
+        variable("XDG_CACHE_HOME")
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
-            .or_else(|| Some(home?.join(".cache"))),
+            .or_else(|| Some(home?.join(".cache")))
     };
-    Some(base?.join("nearfield").join("kernels"))
+    Some(Cache::usual(base?.join("nearfield").join("kernels")))
 }
 
 /// What stands before the code, its checksum over itself and the code included.
@@ -250,16 +320,130 @@ mod tests {
         assert!(cache.write("some", ARCH, &key(), &entry(b"code")).is_err());
     }
 
+    /// Permission bits of a file or folder.
+    #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[cfg(unix)]
+    fn set_mode(path: &Path, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Gives a file to another user; false, with a note, where only root can.
+    #[cfg(unix)]
+    fn give_away(path: &Path) -> bool {
+        let given = std::os::unix::fs::chown(path, Some(54321), None).is_ok();
+        if !given {
+            eprintln!("not tested: files of other users, which only root can make");
+        }
+        given
+    }
+
     #[cfg(unix)]
     #[test]
-    fn entries_can_be_read_by_others() {
-        use std::os::unix::fs::PermissionsExt;
+    fn entries_and_the_folders_made_for_them_are_private() {
         let place = tempfile::tempdir().unwrap();
         let (cache, _) = filled(place.path());
-        let plain = place.path().join("plain");
-        fs::write(&plain, "").unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&cache.path("some", ARCH, &key())), mode(&plain));
+        assert_eq!(mode(&cache.path("some", ARCH, &key())), 0o600);
+        assert_eq!(mode(cache.folder()), 0o700);
+        assert_eq!(mode(cache.folder().parent().unwrap()), 0o700);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_others_may_write_is_neither_read_nor_written() {
+        let place = tempfile::tempdir().unwrap();
+        let (cache, entry) = filled(place.path());
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(cache.folder(), &link).unwrap();
+        let linked = Cache::at(&link);
+        let read = |cache: &Cache| cache.read("some", ARCH, &key());
+        let refused = |named: &Cache, said: &str| {
+            let error = named.check().unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+            assert!(error.contains(&named.folder().display().to_string()));
+            assert_eq!(read(named), None);
+            let error = named.write("some", ARCH, &key(), &entry).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            assert!(error.to_string().contains(said), "{error}");
+        };
+        for mode in [0o720, 0o702, 0o777, 0o1777] {
+            set_mode(cache.folder(), mode);
+            for named in [&cache, &linked] {
+                refused(named, &format!("mode is {mode:04o}"));
+            }
+        }
+        set_mode(cache.folder(), 0o755);
+        assert_eq!(read(&cache), Some(entry.clone()));
+        assert_eq!(read(&linked), Some(entry.clone()));
+        if give_away(cache.folder()) {
+            for named in [&cache, &linked] {
+                refused(named, "belongs to the user 54321");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn entries_that_others_may_have_written_are_ignored_and_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let (cache, planted) = filled(place.path());
+        let path = cache.path("some", ARCH, &key());
+        let read = || cache.read("some", ARCH, &key());
+        let ours = entry(b"ours");
+        let replaced = || {
+            assert_eq!(read(), None);
+            cache.write("some", ARCH, &key(), &ours).unwrap();
+            assert_eq!(read(), Some(ours.clone()));
+            assert_eq!(mode(&path), 0o600);
+        };
+        for mode in [0o620, 0o602, 0o666] {
+            cache.write("some", ARCH, &key(), &planted).unwrap();
+            set_mode(&path, mode);
+            replaced();
+        }
+        cache.write("some", ARCH, &key(), &planted).unwrap();
+        if give_away(&path) {
+            replaced();
+        }
+        // A link into a folder of others is judged by the file it leads to.
+        let elsewhere = place.path().join("elsewhere");
+        fs::rename(&path, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(read().is_some());
+        set_mode(&elsewhere, 0o666);
+        replaced();
+        assert!(
+            fs::read(&elsewhere).is_ok(),
+            "the link was replaced, not its file"
+        );
+        // No file at all: a folder of that name cannot be replaced, and is no entry.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(read(), None);
+        assert!(cache.write("some", ARCH, &key(), &ours).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_named_pipe_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let (cache, _) = filled(place.path());
+        let path = cache.path("some", ARCH, &key());
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        if !made.is_ok_and(|status| status.success()) {
+            eprintln!("not tested: mkfifo is not here");
+            return;
+        }
+        let (done, wait) = std::sync::mpsc::channel();
+        thread::spawn(move || done.send(cache.read("some", ARCH, &key())));
+        let read = wait.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(read, Ok(None));
     }
 
     #[test]
@@ -272,15 +456,17 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn the_environment_says_where_the_folder_is() {
+        let (own, xdg) = ("NEARFIELD_CACHE_DIR", "XDG_CACHE_HOME");
         let found = |set: &[(&str, &str)], home: Option<&str>| {
             let variable = |name: &str| {
                 let entry = set.iter().find(|(known, _)| *known == name)?;
                 Some(OsString::from(entry.1))
             };
-            folder(variable, home.map(PathBuf::from))
+            let cache = from_variables(variable, home.map(PathBuf::from))?;
+            assert_eq!(cache.is_named(), set.iter().any(|(name, _)| *name == own));
+            Some(cache.folder)
         };
         let path = |text: &str| Some(PathBuf::from(text));
-        let (own, xdg) = ("NEARFIELD_CACHE_DIR", "XDG_CACHE_HOME");
         assert_eq!(
             found(&[(own, "/own"), (xdg, "/x")], Some("/home/a")),
             path("/own")

@@ -55,6 +55,9 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The cache that was named lies where other users could put code.
+    #[error(transparent)]
+    UnsafeCache(#[from] crate::UnsafeFolder),
     /// The program cannot be handed to the compiler.
     #[error("the GPU program {program} cannot be compiled: {reason}")]
     BadProgram {

@@ -34,6 +34,7 @@ mod program;
 mod search;
 mod store;
 mod toolkit;
+mod trust;
 mod version;
 
 pub use auto::{Chooser, Class, Tried, Way};
@@ -56,4 +57,5 @@ pub use probe::{GpuInfo, Missing, Tool, find_driver, open};
 pub use program::{Key, Program, USER_HEADER, programs};
 pub use search::{Found, Libraries, Search};
 pub use store::{Code, CodeStore, Origin};
+pub use trust::UnsafeFolder;
 pub use version::{Arch, NotAnArch, Version};

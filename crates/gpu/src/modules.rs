@@ -60,7 +60,11 @@ impl Modules {
     }
 
     /// None loaded yet; code comes from `store`.
+    ///
+    /// # Errors
+    /// [`Error::UnsafeCache`] if `store` has a cache that was named and is not trusted.
     pub fn with_store(context: &Arc<CudaContext>, store: CodeStore) -> Result<Self, Error> {
+        store.trusted_cache()?;
         let (major, minor) = context
             .compute_capability()
             .map_err(|error| Error::driver("cuDeviceGetAttribute", error))?;
@@ -76,6 +80,11 @@ impl Modules {
     /// What programs are compiled for here.
     pub fn arch(&self) -> Arch {
         self.arch
+    }
+
+    /// Where machine code comes from.
+    pub fn store(&self) -> &CodeStore {
+        &self.store
     }
 
     /// The program's module, loaded when it is first asked for. Threads that ask for the same

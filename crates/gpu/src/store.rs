@@ -1,8 +1,11 @@
 //! Machine code of programs: from the cache where it is, else compiled and kept there.
 
-use crate::{Arch, Cache, Compiler, Error, Program, Search, Version, cache::Entry, driver::Driver};
+use crate::{
+    Arch, Cache, Compiler, Error, Program, Search, UnsafeFolder, Version, cache::Entry,
+    driver::Driver,
+};
 use cudarc::driver::CudaContext;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where machine code comes from.
 ///
@@ -13,6 +16,8 @@ pub struct CodeStore {
     cache: Option<Cache>,
     search: Search,
     compiler: Mutex<Option<Arc<Compiler>>>,
+    /// Whether the cache may be used, looked up once.
+    trusted: OnceLock<Result<(), UnsafeFolder>>,
 }
 
 /// Where a piece of machine code came from.
@@ -47,12 +52,40 @@ impl CodeStore {
             cache,
             search,
             compiler: Mutex::new(None),
+            trusted: OnceLock::new(),
         }
     }
 
     /// The cache.
     pub fn cache(&self) -> Option<&Cache> {
         self.cache.as_ref()
+    }
+
+    /// Why the cache is not used, if it is not: see [`Cache::check`]. Looked up once and logged.
+    pub fn refused(&self) -> Option<&UnsafeFolder> {
+        let checked = self.trusted.get_or_init(|| {
+            let checked = self.cache.as_ref().map_or(Ok(()), Cache::check);
+            if let Err(unsafe_folder) = &checked {
+                tracing::warn!("the cache of GPU code is not used: {unsafe_folder}");
+            }
+            checked
+        });
+        checked.as_ref().err()
+    }
+
+    /// The cache if it may be used: without one, every program is compiled.
+    ///
+    /// # Errors
+    /// [`Error::UnsafeCache`] if the folder was named by `NEARFIELD_CACHE_DIR` or by the caller and
+    /// is not trusted. The usual folder is then done without.
+    pub fn trusted_cache(&self) -> Result<Option<&Cache>, Error> {
+        match (self.refused(), &self.cache) {
+            (None, cache) => Ok(cache.as_ref()),
+            (Some(refused), Some(cache)) if cache.is_named() => {
+                Err(Error::UnsafeCache(refused.clone()))
+            }
+            (Some(_), _) => Ok(None),
+        }
     }
 
     /// The compiler, found and opened when this is first called.
@@ -77,8 +110,7 @@ impl CodeStore {
     ) -> Result<Code, Error> {
         let key = program.key(arch);
         let cached = self
-            .cache
-            .as_ref()
+            .trusted_cache()?
             .and_then(|cache| cache.read(program.name(), arch, &key));
         match cached {
             Some(entry) => Ok(Code {
@@ -99,12 +131,13 @@ impl CodeStore {
         arch: Arch,
         context: Option<&Arc<CudaContext>>,
     ) -> Result<Code, Error> {
+        let cache = self.trusted_cache()?;
         let compiler = self.compiler()?;
         let entry = Entry {
             code: compiler.build(program, compiler.target(arch), context)?,
             compiler: compiler.version(),
         };
-        if let Some(cache) = &self.cache {
+        if let Some(cache) = cache {
             let written = cache.write(program.name(), arch, &program.key(arch), &entry);
             if let Err(error) = written {
                 let folder = cache.folder().display();
@@ -116,5 +149,37 @@ impl CodeStore {
             origin: Origin::Compiled,
             compiler: entry.compiler,
         })
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    /// A store over the usual folder, or over one that was named, which every user may write.
+    fn store(cache: Cache) -> CodeStore {
+        fs::create_dir_all(cache.folder()).unwrap();
+        fs::set_permissions(cache.folder(), fs::Permissions::from_mode(0o777)).unwrap();
+        let nowhere = Search::only(["/nowhere".into()]);
+        CodeStore::new(Some(cache), nowhere)
+    }
+
+    #[test]
+    fn a_named_folder_that_is_unsafe_is_an_error_and_the_usual_one_is_done_without() {
+        let place = tempfile::tempdir().unwrap();
+        let (program, arch) = (Program::new("some", "text"), Arch::new(90));
+        let named = store(Cache::at(place.path().join("named")));
+        let error = named.code(&program, arch, None).unwrap_err();
+        assert!(matches!(error, Error::UnsafeCache(_)), "{error}");
+        assert!(error.to_string().contains("0777"), "{error}");
+        assert!(named.refused().is_some());
+
+        let usual = store(Cache::usual(place.path().join("usual")));
+        assert!(matches!(usual.trusted_cache(), Ok(None)));
+        // So it is compiled, which there is no compiler for here.
+        let error = usual.code(&program, arch, None).unwrap_err();
+        assert!(matches!(error, Error::NoLibrary { .. }), "{error}");
+        assert!(usual.refused().unwrap().to_string().contains("0777"));
     }
 }

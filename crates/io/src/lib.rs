@@ -38,6 +38,8 @@
 //! - An [`Error`] is one line that names the file, the place and the offending text.
 //! - A file is written beside its target and then renamed, so a failed run leaves no half file.
 
+#![forbid(unsafe_code)]
+
 mod cloud;
 mod cursor;
 mod error;

@@ -24,7 +24,7 @@ impl<'a> Lines<'a> {
         Error::File {
             path: self.path.to_owned(),
             place: format!("line {line}"),
-            message: message.into(),
+            message: one_line(&message.into()),
         }
     }
 
@@ -39,6 +39,25 @@ impl<'a> Lines<'a> {
         let found = word.parse();
         found.map_err(|_| self.refuse(line, format!("'{word}' is not a number")))
     }
+}
+
+/// Longest message about a file, characters.
+const LONGEST: usize = 300;
+
+/// A message that quotes a damaged file, cut and with control characters escaped: one line to show.
+fn one_line(message: &str) -> String {
+    let mut line = String::new();
+    for symbol in message.chars().take(LONGEST) {
+        if symbol.is_control() {
+            line.extend(symbol.escape_default());
+        } else {
+            line.push(symbol);
+        }
+    }
+    if message.chars().nth(LONGEST).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 fn text(path: &Path) -> Result<String, Error> {
@@ -185,6 +204,21 @@ mod tests {
         let path = folder.path().join("file.txt");
         fs::write(&path, text).unwrap();
         read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_message_about_a_damaged_file_is_one_line_of_bounded_length() {
+        let long = "7".repeat(5000);
+        for word in ["0\u{8}", "\u{1b}[2J", "x\u{0}", &long] {
+            let file = format!("1 2 3\n1\n0 0 0 {word}x\n");
+            for message in [
+                with_file(&file, |path| read_nist(path)).unwrap_err(),
+                with_file(&format!("A {word}x 1 1 1"), |path| FieldFile::read(path)).unwrap_err(),
+            ] {
+                assert!(!message.contains(char::is_control), "{message:?}");
+                assert!(message.chars().count() < 500, "{message}");
+            }
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@
 //!   restored goes on with the same bits as one that was not interrupted.
 //! * [`write_snapshot`] and [`draw`] put bodies into files and pictures.
 
+#![forbid(unsafe_code)]
+
 mod bodies;
 mod checkpoint;
 mod error;

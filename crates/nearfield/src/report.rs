@@ -59,6 +59,9 @@ pub struct GpuReport {
     pub faults: u32,
     /// What it failed of last, if it has.
     pub last_fault: Option<String>,
+    /// Why the cache of compiled kernels is not used: other users could have put code there. None
+    /// where it is used, or where there is none.
+    pub cache_refused: Option<String>,
 }
 
 impl Report {

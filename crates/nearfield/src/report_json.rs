@@ -8,7 +8,7 @@ impl Report {
     /// The report as one JSON object: `device`, `requested`, `reason`, `threads`, `simd`,
     /// `precision`, `sets` [{`points`, `cells`, `bytes`}], `milliseconds` {`build`, `search`,
     /// `traverse`}, `pairs`, `bytes` by structure, and `gpu` {`name`, `strategy`, `bytes`, `busy`,
-    /// `failed`} or null.
+    /// `failed`, `faults`, `last_fault`, `cache_refused`} or null.
     pub fn to_json(&self) -> String {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let sets = self
@@ -28,6 +28,7 @@ impl Report {
                 "failed": gpu.failed,
                 "faults": gpu.faults,
                 "last_fault": gpu.last_fault,
+                "cache_refused": gpu.cache_refused,
             })
         });
         json!({

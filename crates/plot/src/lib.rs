@@ -5,6 +5,8 @@
 //! multiplied by [`DETAIL`]; [`text`] does so itself. No system font is needed, so a plot looks the
 //! same everywhere.
 
+#![forbid(unsafe_code)]
+
 pub mod axis;
 
 use image::{ImageFormat, RgbImage};

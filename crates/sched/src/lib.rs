@@ -64,6 +64,8 @@
 //!
 //! Sums may depend on the cuts in their last bits. Deterministic runs use [`Policy::Fixed`].
 
+#![forbid(unsafe_code)]
+
 mod cells;
 pub mod controller;
 mod dense;

@@ -18,6 +18,8 @@
 //! # Ok::<(), nearfield_testkit::UnknownCloud>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod cloud;
 pub mod conformance;
 pub mod digest;
@@ -25,6 +27,7 @@ pub mod oracle;
 pub mod published;
 pub mod random;
 pub mod shapes;
+#[cfg(feature = "proptest")]
 pub mod strategy;
 
 pub use cloud::{Cloud, UnknownCloud};

@@ -16,6 +16,8 @@
 //! What is recorded are the engine's `tracing` spans and events, stages of a step and not more, so a
 //! step costs some microseconds when it is recorded and nothing that could be measured when not.
 
+#![forbid(unsafe_code)]
+
 pub mod analysis;
 mod compare;
 mod error;

@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// Write the cloud to an .npy file, in the order that is timed
     #[arg(long, value_name = "PATH")]
     save_cloud: Option<PathBuf>,
-    /// Time the kd-tree crate kiddo beside ours in the same run (lists, open domain)
+    /// Time the kd-tree crate kiddo beside ours in the same run (lists, open
+    /// domain); needs a build with the feature kiddo
     #[arg(long)]
     compare: bool,
     /// Print one JSON object
@@ -101,10 +102,13 @@ struct Memory {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (positions, file_box) = load(&args.cloud, args.points)?;
     let radius = args
         .radius
         .unwrap_or_else(|| usual_radius(&args.cloud, args.points));
+    let comparing = |threads| compare::Kiddo::new(radius, threads);
+    // What this build cannot do is refused before anything takes time.
+    args.compare.then(|| comparing(1)).transpose()?;
+    let (positions, file_box) = load(&args.cloud, args.points)?;
     let mut builder = args.engine.engine(match args.precision {
         Precision::F32 => Radius::Single(radius),
         Precision::F64 => Radius::Double(f64::from(radius)),
@@ -119,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let points = steps.positions().len();
     let mut subject = Subject::new(args.work, points, radius);
     let threads = steps.engine().report().threads;
-    let mut comparison = args.compare.then(|| compare::Kiddo::new(radius, threads));
+    let mut comparison = args.compare.then(|| comparing(threads)).transpose()?;
     let times = steps.time(&mut subject, (args.warmup, args.repetitions), |positions| {
         comparison
             .as_mut()

@@ -33,6 +33,15 @@ fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
         let pairs = |summary: &Value| summary["pairs"].as_i64().unwrap();
         assert!((pairs(&double) - pairs(&shuffled)).abs() < 10, "{double}");
     }
+    let args = ["bench", "--points", "1000", "--repetitions", "1", "--json"];
+    place.json(&[&args[..], &["--save-cloud", "cloud.npy"]].concat());
+    let saved = nearfield_io::read_points(place.0.path().join("cloud.npy")).unwrap();
+    assert_eq!(saved.positions, Cloud::Lattice.points(1000, 1));
+}
+
+#[test]
+fn the_comparison_with_kiddo_runs_or_names_the_feature_it_needs() {
+    let place = Workplace::new();
     let args = [
         "bench",
         "--points",
@@ -42,10 +51,12 @@ fn bench_reports_medians_pairs_and_a_checksum_for_every_work() {
         "--json",
         "--compare",
     ];
-    let compared = place.json(&[&args[..], &["--save-cloud", "cloud.npy"]].concat());
-    assert_eq!(compared["compare"]["pairs"], compared["pairs"]);
-    let saved = nearfield_io::read_points(place.0.path().join("cloud.npy")).unwrap();
-    assert_eq!(saved.positions, Cloud::Lattice.points(1000, 1));
+    if cfg!(feature = "kiddo") {
+        let compared = place.json(&args);
+        assert_eq!(compared["compare"]["pairs"], compared["pairs"]);
+    } else {
+        place.refuses("--features kiddo", &args);
+    }
 }
 
 /// The entries of `array` in `summary`, and of each the number of points and the work.

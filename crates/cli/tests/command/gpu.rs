@@ -2,6 +2,7 @@
 
 use crate::{Workplace, text};
 use serde_json::Value;
+use std::path::Path;
 
 #[test]
 fn info_says_what_would_be_used() {
@@ -48,6 +49,53 @@ fn what_the_gpu_lacks_is_said_with_its_remedy() {
     place.refuses_with(&[("NEARFIELD_CACHE_DIR", "")], "--output", &build);
     let wrong = place.run(&["kernels", "build", "--arch", "ninety"]);
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_cache_that_other_users_may_write_is_refused_with_the_reason() {
+    use std::{fs, os::unix::fs::PermissionsExt};
+    let place = Workplace::new();
+    let folder = place.0.path().join("cache");
+    fs::create_dir(&folder).unwrap();
+    let link = place.0.path().join("link");
+    std::os::unix::fs::symlink(&folder, &link).unwrap();
+    let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+    let lack = |named: &Path| {
+        let info = place.run_with(&[("NEARFIELD_CACHE_DIR", text(named))], &["info", "--json"]);
+        assert!(info.status.success());
+        let gpu = &serde_json::from_slice::<Value>(&info.stdout).unwrap()["gpu"];
+        let missing = gpu["missing"].as_array().unwrap();
+        let lack = missing.iter().find(|lack| lack["what"] == "cache")?;
+        Some(lack["message"].as_str().unwrap().to_owned())
+    };
+    mode(0o700);
+    assert_eq!(lack(&folder), None);
+    for (refused, who) in [
+        (0o770, "its group may write"),
+        (0o1777, "its group and every user may write"),
+    ] {
+        mode(refused);
+        for named in [&folder, &link] {
+            let said = lack(named).unwrap();
+            let expected = ["NEARFIELD_CACHE_DIR", text(named), who];
+            assert!(expected.iter().all(|part| said.contains(part)), "{said}");
+            let build = ["kernels", "build", "--arch", "90"];
+            place.refuses_with(&[("NEARFIELD_CACHE_DIR", text(named))], who, &build);
+            let build = ["kernels", "build", "--arch", "90", "--output", text(named)];
+            place.refuses(who, &build);
+        }
+    }
+    let plain = place.run_with(&[("NEARFIELD_CACHE_DIR", text(&folder))], &["info"]);
+    let plain = String::from_utf8_lossy(&plain.stdout);
+    assert!(plain.contains("missing      cache: "), "{plain}");
+
+    mode(0o700);
+    if std::os::unix::fs::chown(&folder, Some(54321), None).is_ok() {
+        assert!(lack(&folder).unwrap().contains("belongs to the user 54321"));
+    } else {
+        eprintln!("not tested: folders of other users, which only root can make");
+    }
 }
 
 #[test]

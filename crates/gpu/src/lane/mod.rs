@@ -180,6 +180,13 @@ impl GpuLane {
         Ok(kept.insert(stream).clone())
     }
 
+    /// Why the cache of machine code is not used, if it is not: every program is then compiled by
+    /// each process.
+    pub fn cache_refused(&self) -> Option<String> {
+        let refused = self.shared.modules.store().refused();
+        refused.map(ToString::to_string)
+    }
+
     /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
     ///
     /// # Errors

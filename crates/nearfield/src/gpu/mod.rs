@@ -235,6 +235,7 @@ impl GpuSide {
                 failed: None,
                 faults: 0,
                 last_fault: None,
+                cache_refused: None,
             },
         };
         let busy = self.state.missed();
@@ -256,6 +257,7 @@ impl GpuSide {
             failed: state.faults.reason(),
             faults: state.faults.so_far(),
             last_fault: state.faults.last().map(str::to_owned),
+            cache_refused: state.lane.cache_refused(),
         }
     }
 

@@ -360,6 +360,7 @@ impl ResidentEngine {
             failed: None,
             faults: 0,
             last_fault: None,
+            cache_refused: self.lane.cache_refused(),
         }
     }
 

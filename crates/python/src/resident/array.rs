@@ -1,9 +1,10 @@
 //! Arrays on a GPU that Python owns or looks at.
 
 use super::{
-    dlpack::{self, DLDataType, DLDevice},
+    dlpack,
     engine::Shared,
     given::to_tuple,
+    layout::{CUDA, DLDevice, MAJOR},
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
 use nearfield::resident::{
@@ -24,51 +25,7 @@ use std::{
     },
 };
 
-/// What an element is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dtype {
-    F32,
-    U32,
-    U64,
-}
-
-impl Dtype {
-    pub(crate) const ALL: [Self; 3] = [Self::F32, Self::U32, Self::U64];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "float32",
-            Self::U32 => "uint32",
-            Self::U64 => "uint64",
-        }
-    }
-
-    pub(crate) fn typestr(self) -> &'static str {
-        match self {
-            Self::F32 => "<f4",
-            Self::U32 => "<u4",
-            Self::U64 => "<u8",
-        }
-    }
-
-    pub(crate) fn size(self) -> usize {
-        match self {
-            Self::F32 | Self::U32 => 4,
-            Self::U64 => 8,
-        }
-    }
-
-    fn dlpack(self) -> DLDataType {
-        DLDataType {
-            code: match self {
-                Self::F32 => dlpack::FLOAT,
-                Self::U32 | Self::U64 => dlpack::UNSIGNED,
-            },
-            bits: 8 * self.size() as u8,
-            lanes: 1,
-        }
-    }
-}
+pub(crate) use super::layout::Dtype;
 
 /// What became of a result: it is provisional until the engine has looked, and memory of the engine
 /// is written again later.
@@ -231,7 +188,7 @@ impl PyDeviceArray {
 
     /// The type and number of the device by DLPack: ``(2, gpu)``.
     fn __dlpack_device__(&self) -> (i64, usize) {
-        (dlpack::CUDA, self.stream.context().ordinal())
+        (CUDA, self.stream.context().ordinal())
     }
 
     /// A capsule by DLPack, without a copy, for use on ``stream``: -1 for no ordering, None or 1 for
@@ -247,9 +204,7 @@ impl PyDeviceArray {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         self.fate.usable()?;
         let gpu = self.stream.context().ordinal();
-        if dl_device.is_some_and(|device| device != (dlpack::CUDA, gpu as i64))
-            || copy == Some(true)
-        {
+        if dl_device.is_some_and(|device| device != (CUDA, gpu as i64)) || copy == Some(true) {
             return Err(PyBufferError::new_err(
                 "DLPack is given the memory as it is: use copy_to_host() for a copy",
             ));
@@ -266,7 +221,7 @@ impl PyDeviceArray {
             }
         }
         let device = DLDevice {
-            kind: dlpack::CUDA as i32,
+            kind: CUDA as i32,
             id: gpu as i32,
         };
         dlpack::export(
@@ -276,7 +231,7 @@ impl PyDeviceArray {
             &self.shape,
             self.dtype.dlpack(),
             device,
-            max_version.is_some_and(|(major, _)| major >= dlpack::MAJOR),
+            max_version.is_some_and(|(major, _)| major >= MAJOR),
         )
     }
 

@@ -1,6 +1,9 @@
 //! DLPack: tensors in capsules, as version 1 of the standard lays them out, and as before it.
 
-use super::array::Memory;
+use super::{
+    array::Memory,
+    layout::{DLDataType, DLDevice, DLTensor, Described, MAJOR, READ_ONLY},
+};
 use pyo3::{
     exceptions::{PyBufferError, PyTypeError},
     ffi,
@@ -13,52 +16,10 @@ use std::{
     sync::Arc,
 };
 
-/// What the standard calls memory of the host and of a CUDA device.
-pub(crate) const CPU: i64 = 1;
-pub(crate) const CUDA: i64 = 2;
-
-/// Codes of numbers.
-pub(crate) const UNSIGNED: u8 = 1;
-pub(crate) const FLOAT: u8 = 2;
-
 const PLAIN: &CStr = c"dltensor";
 const PLAIN_USED: &CStr = c"used_dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
-
-/// Structures of this major version are laid out as here.
-pub(crate) const MAJOR: u32 = 1;
-const READ_ONLY: u64 = 1;
-
-/// What a tensor has at most by the array libraries; more is no tensor.
-const MOST_AXES: i32 = 64;
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct DLDevice {
-    pub(crate) kind: i32,
-    pub(crate) id: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct DLDataType {
-    pub(crate) code: u8,
-    pub(crate) bits: u8,
-    pub(crate) lanes: u16,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DLTensor {
-    data: *mut c_void,
-    device: DLDevice,
-    axes: i32,
-    dtype: DLDataType,
-    shape: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
-}
 
 #[repr(C)]
 struct DLManagedTensor {
@@ -87,17 +48,6 @@ enum Kind {
 
 // SAFETY: the standard lets a tensor be read and deleted by any thread.
 unsafe impl Send for Managed {}
-
-/// What a tensor says of itself.
-pub(crate) struct Described {
-    pub(crate) pointer: u64,
-    pub(crate) device: DLDevice,
-    pub(crate) dtype: DLDataType,
-    pub(crate) shape: Vec<i64>,
-    /// In elements; none where rows lie one behind the other.
-    pub(crate) strides: Option<Vec<i64>>,
-    pub(crate) read_only: bool,
-}
 
 impl Managed {
     /// Takes the tensor out of a capsule, which is marked as used.
@@ -152,32 +102,9 @@ impl Managed {
                 Kind::Versioned(managed) => ((*managed.as_ptr()).tensor, (*managed.as_ptr()).flags),
             }
         };
-        let odd = |why: String| PyTypeError::new_err(format!("{what}: {why}"));
-        if !(0..=MOST_AXES).contains(&tensor.axes) {
-            return Err(odd(format!("a tensor of {} axes", tensor.axes)));
-        }
-        let axes = tensor.axes as usize;
-        let number = |from: *mut i64, axis| {
-            // SAFETY: where there is such an array, it has one number an axis.
-            unsafe { from.add(axis).read_unaligned() }
-        };
-        let numbers = |from: *mut i64| -> Option<Vec<i64>> {
-            (!from.is_null()).then(|| (0..axes).map(|axis| number(from, axis)).collect())
-        };
-        let shape = match (axes, numbers(tensor.shape)) {
-            (0, _) => Vec::new(),
-            (_, Some(shape)) => shape,
-            (_, None) => return Err(odd("a tensor without a shape".to_owned())),
-        };
-        let pointer = (tensor.data.addr() as u64).checked_add(tensor.byte_offset);
-        Ok(Described {
-            pointer: pointer.ok_or_else(|| odd("a tensor beyond all memory".to_owned()))?,
-            device: tensor.device,
-            dtype: tensor.dtype,
-            shape,
-            strides: numbers(tensor.strides),
-            read_only: flags & READ_ONLY != 0,
-        })
+        // SAFETY: the shape and the strides of a tensor have one number an axis.
+        let found = unsafe { Described::of(&tensor, flags & READ_ONLY != 0) };
+        found.map_err(|why| PyTypeError::new_err(format!("{what}: {why}")))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Arrays of others, as they describe themselves.
 
 use super::{
-    array::Dtype,
-    dlpack::{self, DLDataType, Managed},
+    dlpack::Managed,
+    layout::{CPU, CUDA, Layout, MAJOR, Refused},
     stream::StreamNumber,
 };
 use nearfield::resident::{
@@ -21,15 +21,28 @@ use std::sync::Arc;
 
 /// An array on a GPU, kept for as long as this is.
 pub(crate) struct Given {
-    what: &'static str,
-    pub(crate) pointer: u64,
-    pub(crate) shape: Vec<usize>,
-    dtype: String,
-    packed: bool,
+    layout: Layout,
     read_only: bool,
     /// On which its owner works, where that is told.
     pub(crate) stream: Option<StreamNumber>,
     _keep: Keep,
+}
+
+impl std::ops::Deref for Given {
+    type Target = Layout;
+
+    fn deref(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+impl From<Refused> for PyErr {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Type(text) => PyTypeError::new_err(text),
+            Refused::Value(text) => PyValueError::new_err(text),
+        }
+    }
 }
 
 /// What keeps the memory; never looked at.
@@ -53,7 +66,7 @@ pub(crate) fn check_points(
     if writable {
         given.writable()?;
     }
-    Ok((given.pointer, given.shape))
+    Ok((given.pointer, given.shape.clone()))
 }
 
 impl Given {
@@ -90,7 +103,7 @@ impl Given {
         let py = dlpack.py();
         let keywords = PyDict::new(py);
         keywords.set_item("stream", stream.get())?;
-        keywords.set_item("max_version", (dlpack::MAJOR, 0))?;
+        keywords.set_item("max_version", (MAJOR, 0))?;
         let capsule = match dlpack.call((), Some(&keywords)) {
             // Owners from before version 1 do not know that keyword.
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {
@@ -106,14 +119,8 @@ impl Given {
             what,
             gpu,
         )?;
-        let shape = lengths(&found.shape, what)?;
-        let strides = found.strides.as_deref();
         Ok(Self {
-            what,
-            pointer: found.pointer,
-            packed: strides.is_none_or(|strides| are_packed(&shape, strides, 1)),
-            shape,
-            dtype: name_of(found.dtype),
+            layout: Layout::of_tensor(&found, what)?,
             read_only: found.read_only,
             stream: None,
             _keep: Keep::Tensor { _tensor: tensor },
@@ -160,89 +167,14 @@ impl Given {
                     .map_err(|_| odd("a stream that is no integer"))?,
             ),
         };
-        let shape = lengths(&shape, what)?;
-        let (dtype, size) = of_typestr(&typestr);
         Ok(Self {
-            what,
-            pointer,
-            packed: strides.is_none_or(|strides| are_packed(&shape, &strides, size)),
-            shape,
-            dtype,
+            layout: Layout::of_interface(what, pointer, &shape, &typestr, strides.as_deref())?,
             read_only,
             stream: stream.map(StreamNumber::new).transpose()?,
             _keep: Keep::Object {
                 _object: object.clone().unbind(),
             },
         })
-    }
-
-    /// Three coordinates a point; returns how many points.
-    pub(crate) fn points(&self) -> PyResult<usize> {
-        self.expect(Dtype::F32, |shape| matches!(shape, [_, 3]), "(n, 3)")?;
-        Ok(self.shape[0])
-    }
-
-    /// So many values of this type.
-    pub(crate) fn shaped(&self, dtype: Dtype, wanted: &[usize]) -> PyResult<()> {
-        self.expect(dtype, |shape| shape == wanted, &tuple(wanted))
-    }
-
-    /// Some float32 for each of so many points; returns how many.
-    pub(crate) fn field(&self, points: usize) -> PyResult<usize> {
-        let fits = |shape: &[usize]| match shape {
-            [rows] => *rows == points,
-            [rows, channels] => *rows == points && *channels > 0,
-            _ => false,
-        };
-        self.expect(
-            Dtype::F32,
-            fits,
-            &format!("({points},) or ({points}, channels)"),
-        )?;
-        Ok(self.shape.get(1).copied().unwrap_or(1))
-    }
-
-    fn expect(
-        &self,
-        dtype: Dtype,
-        fits: impl FnOnce(&[usize]) -> bool,
-        wanted: &str,
-    ) -> PyResult<()> {
-        let what = self.what;
-        if self.dtype != dtype.name() {
-            return Err(PyTypeError::new_err(format!(
-                "{what} must be of type {}, not {}",
-                dtype.name(),
-                self.dtype
-            )));
-        }
-        if !fits(&self.shape) {
-            return Err(PyValueError::new_err(format!(
-                "{what} must have the shape {wanted}, not {}",
-                tuple(&self.shape)
-            )));
-        }
-        if !self.packed {
-            return Err(PyValueError::new_err(format!(
-                "{what} must lie side by side in memory: make a contiguous copy (ascontiguousarray, \
-                 contiguous())"
-            )));
-        }
-        let bytes = self
-            .shape
-            .iter()
-            .try_fold(dtype.size(), |bytes, length| bytes.checked_mul(*length));
-        let end = bytes.and_then(|bytes| self.pointer.checked_add(bytes as u64));
-        let there = self.pointer != 0 || bytes == Some(0);
-        if end.is_none() || !there || !self.pointer.is_multiple_of(dtype.size() as u64) {
-            return Err(PyValueError::new_err(format!(
-                "{what}: {} values of {} cannot lie at address {:#x}",
-                tuple(&self.shape),
-                dtype.name(),
-                self.pointer
-            )));
-        }
-        Ok(())
     }
 
     /// Refuses arrays that are to be written and may not be.
@@ -310,14 +242,14 @@ fn on_this_gpu(device: &Bound<'_, PyAny>, what: &str, gpu: u32) -> PyResult<()> 
 
 fn on_gpu((kind, number): (i64, i64), what: &str, gpu: u32) -> PyResult<()> {
     match kind {
-        dlpack::CUDA if number == i64::from(gpu) => Ok(()),
-        dlpack::CUDA => Err(elsewhere(what, number, gpu)),
-        dlpack::CPU => Err(PyTypeError::new_err(format!(
+        CUDA if number == i64::from(gpu) => Ok(()),
+        CUDA => Err(elsewhere(what, number, gpu)),
+        CPU => Err(PyTypeError::new_err(format!(
             "{what}: an array of the CPU: use nearfield.Engine, or copy it to GPU {gpu}"
         ))),
         _ => Err(PyTypeError::new_err(format!(
             "{what}: an array on a device of type {kind} of DLPack, not on a CUDA GPU ({})",
-            dlpack::CUDA
+            CUDA
         ))),
     }
 }
@@ -326,73 +258,6 @@ fn elsewhere(what: &str, found: i64, gpu: u32) -> PyErr {
     PyValueError::new_err(format!(
         "{what}: on GPU {found}, but the engine is on GPU {gpu}"
     ))
-}
-
-fn lengths(shape: &[i64], what: &str) -> PyResult<Vec<usize>> {
-    let length = |length: &i64| usize::try_from(*length);
-    let lengths: Result<_, _> = shape.iter().map(length).collect();
-    lengths.map_err(|_| PyValueError::new_err(format!("{what}: a shape of {shape:?}")))
-}
-
-/// Whether elements lie one behind the other, the last axis first; strides of axes along which there
-/// is nothing to step over say nothing.
-fn are_packed(shape: &[usize], strides: &[i64], size: i64) -> bool {
-    let mut expected = Some(size);
-    let axes = shape.iter().zip(strides).rev();
-    let packed = axes.fold(true, |packed, (length, stride)| {
-        let fits = *length < 2 || expected == Some(*stride);
-        let length = i64::try_from(*length).ok();
-        expected = expected.and_then(|bytes| bytes.checked_mul(length?));
-        packed && fits
-    });
-    (packed && shape.len() == strides.len()) || shape.contains(&0)
-}
-
-/// As NumPy calls a type.
-fn name_of(dtype: DLDataType) -> String {
-    let kind = match dtype.code {
-        0 => "int",
-        dlpack::UNSIGNED => "uint",
-        dlpack::FLOAT => "float",
-        4 => "bfloat",
-        5 => "complex",
-        6 => "bool",
-        code => return format!("type {code} of DLPack"),
-    };
-    match dtype.lanes {
-        1 => format!("{kind}{}", dtype.bits),
-        lanes => format!("{kind}{} by {lanes}", dtype.bits),
-    }
-}
-
-/// The same, and the bytes of an element; little endian as all GPUs are.
-fn of_typestr(typestr: &str) -> (String, i64) {
-    let known = |dtype: &Dtype| dtype.typestr() == typestr;
-    if let Some(dtype) = Dtype::ALL.iter().find(|dtype| known(dtype)) {
-        return (dtype.name().to_owned(), dtype.size() as i64);
-    }
-    let kind = match typestr.get(1..2) {
-        Some("f") => "float",
-        Some("i") => "int",
-        Some("u") => "uint",
-        Some("c") => "complex",
-        _ => return (format!("{typestr:?}"), 1),
-    };
-    match typestr.get(2..).map(str::parse::<i64>) {
-        Some(Ok(size @ 1..=32)) if !typestr.starts_with('>') => {
-            (format!("{kind}{}", 8 * size), size)
-        }
-        _ => (format!("{typestr:?}"), 1),
-    }
-}
-
-/// As Python writes a tuple.
-fn tuple(shape: &[usize]) -> String {
-    let numbers: Vec<_> = shape.iter().map(usize::to_string).collect();
-    match &numbers[..] {
-        [one] => format!("({one},)"),
-        _ => format!("({})", numbers.join(", ")),
-    }
 }
 
 /// The same for Python.

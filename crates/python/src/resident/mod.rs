@@ -9,6 +9,7 @@ mod array;
 mod dlpack;
 mod engine;
 mod given;
+mod layout;
 mod stream;
 
 pub(crate) use array::{PyDeviceArray, PyDeviceNeighbors};

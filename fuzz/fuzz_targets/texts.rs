@@ -1,0 +1,5 @@
+//! Any text as the name of a device, a policy, a box and the like.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| nearfield_fuzz::target("texts")(bytes));

@@ -1,0 +1,74 @@
+//! Checkpoints of molecular dynamics and of bodies. Both readers are given the same bytes, that of
+//! bodies also with a checksum that fits, which no amount of guessing would find.
+
+use crate::{check_line, files::with_file, tables::check_system};
+use nearfield::{Device, Real};
+use nearfield_md::Checkpoint;
+use nearfield_nbody::{Options, Simulation};
+
+/// Begins a checkpoint of bodies, which ends with its checksum.
+const BODIES: &[u8] = b"NF-BODY\n";
+/// Bodies with which a simulation is begun, which sums all pairs.
+const MOST_BODIES: usize = 2000;
+
+/// Reads `bytes` as each kind of checkpoint and checks what comes out.
+///
+/// # Panics
+/// When a reader breaks a promise.
+pub fn read(bytes: &[u8]) {
+    with_file("run.checkpoint", bytes, |path| {
+        match Checkpoint::read(path) {
+            Ok(checkpoint) => {
+                check_system(checkpoint.system());
+                // What was read can be written, and is then read the same.
+                let again = path.with_extension("again");
+                checkpoint
+                    .write(&again)
+                    .unwrap_or_else(|error| panic!("{error}"));
+                let again = Checkpoint::read(&again).unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!(again.system().positions(), checkpoint.system().positions());
+                assert_eq!(again.steps(), checkpoint.steps());
+            }
+            Err(error) => check_line(&error.to_string()),
+        }
+    });
+    if bytes.len() > 48 * MOST_BODIES {
+        return;
+    }
+    restore::<f32>(bytes);
+    restore::<f64>(bytes);
+    if let Some(body) = bytes.strip_prefix(BODIES) {
+        let kept = &body[..body.len().saturating_sub(8)];
+        let mut fitting = [BODIES, kept].concat();
+        fitting.extend(checksum(&fitting).to_le_bytes());
+        restore::<f32>(&fitting);
+        restore::<f64>(&fitting);
+    }
+}
+
+fn restore<T: Real>(bytes: &[u8]) {
+    let options = Options {
+        device: Device::Cpu,
+        threads: 1,
+        ..Options::default()
+    };
+    with_file(
+        "bodies.checkpoint",
+        bytes,
+        |path| match Simulation::<T>::restore(path, options) {
+            Ok(simulation) => {
+                let bodies = simulation.bodies();
+                assert_eq!(bodies.positions.len(), bodies.masses.len());
+                assert_eq!(bodies.velocities.len(), bodies.masses.len());
+            }
+            Err(error) => check_line(&error.to_string()),
+        },
+    );
+}
+
+/// FNV-1a, as the format asks for.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

@@ -54,6 +54,7 @@ mod half_lists;
 mod joint;
 mod listed;
 mod lists;
+mod long_list;
 mod measured;
 mod mutual;
 mod over_lists;

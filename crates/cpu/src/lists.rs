@@ -5,13 +5,19 @@
 //! after it has grown; in the steady state that does not happen.
 
 use crate::{
-    Error,
+    CpuLane, Error,
+    pool::Workers,
     storage::{Lender, Storage},
 };
-use nearfield_grid::{Csr, SharedMut, prefetch_for_writing};
+use nearfield_grid::{
+    Csr, SharedMut,
+    memory::{make_room, make_room_for_one, zeroed},
+    parallel::PoolLoops,
+    prefetch_for_writing,
+};
 use rayon::prelude::*;
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex, PoisonError, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -22,6 +28,8 @@ pub struct NeighborLists {
     pub(crate) count: Storage<u32>,
     pub(crate) indices: Storage<u32>,
     pub(crate) pairs: u64,
+    /// Of the lane that they belong to, if any.
+    workers: Weak<Workers>,
 }
 
 /// Order of the neighbours inside a list.
@@ -42,6 +50,9 @@ const SMALL_CHUNK: u64 = 1 << 8;
 /// …and in between so that what the last chunks of all streams leave empty is at most one part in
 /// this many of the storage.
 const CHUNKS_PER_STREAM: u64 = 16;
+
+/// Entries of a list for which no more room than it needs is asked for.
+const LONG: u64 = 1 << 18;
 
 /// Marks a start that counts from the beginning of an overflow block: bit 63, then the block's
 /// number, then 40 bits of offset.
@@ -118,39 +129,67 @@ impl NeighborLists {
         size_of::<u32>() * self.indices.capacity()
     }
 
+    /// From now on the workers of `lane` do what all lists are needed for, such as
+    /// [`sort`](Self::sort) and [`to_csr`](Self::to_csr), as long as it lives; the calling thread
+    /// does otherwise. [`CpuLane::search`] sees to it by itself.
+    pub fn work_on(&mut self, lane: &CpuLane) {
+        self.workers = lane.workers();
+    }
+
+    /// Does `work` on the workers that there are.
+    fn on_workers<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match self.workers.upgrade() {
+            Some(workers) => workers.install(work),
+            None => work(),
+        }
+    }
+
     /// The lists one after the other, with monotone offsets.
-    pub fn to_csr(&self) -> Csr {
-        let mut offsets = Vec::with_capacity(self.len() + 1);
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn to_csr(&self) -> Result<Csr, Error> {
+        const WHAT: &str = "neighbour lists one after the other";
+        let mut offsets = Vec::new();
+        make_room(&mut offsets, self.len() + 1, WHAT)?;
         let mut next = 0u64;
         offsets.push(next);
         for &count in self.count.iter() {
             next += u64::from(count);
             offsets.push(next);
         }
-        let mut indices = vec![0; next as usize];
+        let mut indices = zeroed(next as usize, WHAT)?;
         let place = SharedMut::new(&mut indices);
-        (0..self.len())
-            .into_par_iter()
-            .with_min_len(1 << 10)
-            .for_each(|i| {
-                // SAFETY: offsets are monotone, so rows do not overlap.
-                let row = unsafe { place.slice_mut(offsets[i] as usize, offsets[i + 1] as usize) };
-                row.copy_from_slice(self.of(i));
-            });
-        Csr { offsets, indices }
+        self.on_workers(|| {
+            (0..self.len())
+                .into_par_iter()
+                .with_min_len(1 << 10)
+                .run(|i| {
+                    let (begin, end) = (offsets[i] as usize, offsets[i + 1] as usize);
+                    // SAFETY: offsets are monotone, so rows do not overlap.
+                    let row = unsafe { place.slice_mut(begin, end) };
+                    row.copy_from_slice(self.of(i));
+                });
+        });
+        Ok(Csr { offsets, indices })
     }
 
     /// Brings every list into [`ListOrder::Ascending`].
     pub fn sort(&mut self) {
+        let workers = self.workers.upgrade();
         let storage = SharedMut::new(&mut self.indices);
-        (&*self.start, &*self.count)
-            .into_par_iter()
-            .with_min_len(1 << 10)
-            .for_each(|(&start, &count)| {
+        let lists = (&*self.start, &*self.count).into_par_iter();
+        let sort = || {
+            lists.with_min_len(1 << 10).run(|(&start, &count)| {
                 let begin = start as usize;
                 // SAFETY: lists do not overlap.
                 unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
             });
+        };
+        match workers {
+            Some(workers) => workers.install(sort),
+            None => sort(),
+        }
     }
 
     /// Bytes held after a search that finds `pairs` neighbours of `targets` points and writes them
@@ -173,7 +212,11 @@ impl NeighborLists {
 
     /// Gives back all memory; no lists are left.
     pub fn release(&mut self) {
-        *self = Self::default();
+        let workers = std::mem::take(&mut self.workers);
+        *self = Self {
+            workers,
+            ..Self::default()
+        };
     }
 
     /// Takes lists that another lane has found, into memory that it lends: `fill` writes start and
@@ -275,10 +318,16 @@ impl NeighborLists {
     pub(crate) fn fill(
         &mut self,
         streams: usize,
-        write: impl FnOnce(&ListWriter<'_>),
+        write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let places = (&mut *self.start, &mut *self.count);
-        let written = written(places, &mut self.indices, streams, write);
+        let written = match written(places, &mut self.indices, streams, write) {
+            Ok(written) => written,
+            Err(error) => {
+                self.forget();
+                return Err(error);
+            }
+        };
         if let Some(entries) = written.failed {
             self.forget();
             return Err(out_of_memory(entries));
@@ -288,7 +337,9 @@ impl NeighborLists {
             let starts = self.start.iter_mut();
             starts.for_each(|start| *start = base.resolve(*start));
         }
-        self.pairs = self.count.par_iter().map(|&count| u64::from(count)).sum();
+        let counts = || self.count.par_iter().map(|&count| u64::from(count));
+        self.pairs =
+            self.on_workers(|| counts().with_min_len(1 << 14).combined(|| 0, |a, b| a + b));
         Ok(())
     }
 
@@ -301,7 +352,7 @@ impl NeighborLists {
             return Err(error);
         }
         let blocks = overflow.iter().map(|(id, _)| *id as usize + 1);
-        let mut base = vec![0u64; blocks.max().unwrap_or(0)];
+        let mut base = zeroed(blocks.max().unwrap_or(0), "blocks of neighbour lists")?;
         let mut next = used as usize;
         for (id, block) in &overflow {
             base[*id as usize] = next as u64;
@@ -317,7 +368,7 @@ impl NeighborLists {
             // Nothing is kept, so old and new need not be held at once.
             self.indices = Storage::default();
         }
-        let fresh = Storage::from(zeroed(room)?);
+        let fresh = Storage::from(entries(room)?);
         let old = std::mem::replace(&mut self.indices, fresh);
         self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);
         Ok(())
@@ -350,7 +401,7 @@ impl Inside {
                 .is_some_and(|end| end <= self.pairs)
         };
         let all = (start, count).into_par_iter().with_min_len(1 << 14);
-        Checked(all.all(inside))
+        Checked(all.map(inside).combined(|| true, |a, b| a && b))
     }
 }
 
@@ -395,8 +446,8 @@ pub(crate) fn written(
     (start, count): (&mut [u64], &mut [u32]),
     storage: &mut [u32],
     streams: usize,
-    write: impl FnOnce(&ListWriter<'_>),
-) -> Written {
+    write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
+) -> Result<Written, Error> {
     let capacity = storage.len() as u64;
     let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
     let writer = ListWriter {
@@ -409,23 +460,18 @@ pub(crate) fn written(
         overflow: Mutex::default(),
         failed: AtomicU64::new(0),
     };
-    write(&writer);
+    write(&writer)?;
     let failed = writer.failed.load(Ordering::Relaxed);
-    Written {
+    Ok(Written {
         used: writer.next.load(Ordering::Relaxed).min(capacity),
         overflow: (writer.overflow.into_inner()).unwrap_or_else(PoisonError::into_inner),
         failed: (failed > 0).then_some(failed),
-    }
+    })
 }
 
 /// `room` zeros, straight from the system so that untouched pages cost nothing.
-fn zeroed(room: u64) -> Result<Vec<u32>, Error> {
-    let mut probe: Vec<u32> = Vec::new();
-    probe
-        .try_reserve_exact(room as usize)
-        .map_err(|_| out_of_memory(room))?;
-    drop(probe);
-    Ok(vec![0; room as usize])
+fn entries(room: u64) -> Result<Vec<u32>, Error> {
+    Ok(zeroed(room as usize, "neighbour lists")?)
 }
 
 pub(crate) fn out_of_memory(entries: u64) -> Error {
@@ -489,9 +535,39 @@ impl ListWriter<'_> {
     fn refill(&self, chunk: &mut Chunk, most: usize) -> bool {
         self.retire(chunk);
         let most = most as u64;
-        let size = self.chunk.max(2 * most);
+        if self.claim(chunk, self.chunk.max(2 * most)) {
+            return true;
+        }
+        let size = if most > LONG {
+            // Most of the storage, perhaps: no more than that is asked for.
+            if self.claim(chunk, most) {
+                return true;
+            }
+            most
+        } else {
+            CHUNK.max(4 * most)
+        };
+        let Ok(mut block) = entries(size) else {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        };
+        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = overflow.len() as u64;
+        if make_room_for_one(&mut overflow, "blocks of neighbour lists").is_err() {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        }
+        overflow.push((id, Vec::new()));
+        (chunk.to, chunk.left) = (block.as_mut_ptr(), block.len());
+        chunk.start = OVERFLOW | id << OFFSET_BITS;
+        chunk.block = Some((id, block));
+        true
+    }
+
+    /// Gives `chunk` the next `size` entries of the storage; false when they are not there.
+    fn claim(&self, chunk: &mut Chunk, size: u64) -> bool {
         let begin = self.next.fetch_add(size, Ordering::Relaxed);
-        if begin + size <= self.capacity {
+        if begin.saturating_add(size) <= self.capacity {
             // SAFETY: claimed chunks are disjoint and inside the storage.
             let room = unsafe {
                 self.storage
@@ -504,18 +580,7 @@ impl ListWriter<'_> {
         let _ =
             self.next
                 .compare_exchange(begin + size, begin, Ordering::Relaxed, Ordering::Relaxed);
-        let size = CHUNK.max(4 * most);
-        let Ok(mut block) = zeroed(size) else {
-            self.failed.fetch_max(size, Ordering::Relaxed);
-            return false;
-        };
-        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = overflow.len() as u64;
-        overflow.push((id, Vec::new()));
-        (chunk.to, chunk.left) = (block.as_mut_ptr(), block.len());
-        chunk.start = OVERFLOW | id << OFFSET_BITS;
-        chunk.block = Some((id, block));
-        true
+        false
     }
 
     /// Hands a full overflow block over.

@@ -24,6 +24,8 @@ pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
     hash::Hash,
+    mem::ManuallyDrop,
+    process,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use times::Times;
@@ -40,7 +42,19 @@ const MOST_CELLS: f64 = 20.0;
 #[derive(Debug)]
 pub(crate) struct GpuSide {
     number: u32,
-    state: Mutex<State>,
+    /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may wait.
+    state: ManuallyDrop<Mutex<State>>,
+    /// The process that started the GPU.
+    process: u32,
+}
+
+impl Drop for GpuSide {
+    fn drop(&mut self) {
+        if !self.is_inherited() {
+            // SAFETY: dropped once, here, and not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.state) };
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -85,7 +99,8 @@ impl GpuSide {
     pub(crate) fn new(number: u32) -> Result<Self, gpu::Error> {
         Ok(Self {
             number,
-            state: Mutex::new(State {
+            process: process::id(),
+            state: ManuallyDrop::new(Mutex::new(State {
                 lane: GpuLane::new(number)?,
                 sets: Vec::new(),
                 times: Times::default(),
@@ -100,8 +115,13 @@ impl GpuSide {
                 sorting: None,
                 host_buffers: 0,
                 failed: None,
-            }),
+            })),
         })
+    }
+
+    /// Whether the GPU was started by the process that this one was forked from.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.process != process::id()
     }
 
     /// Memory for a copy of positions that the GPU can read: `old`, where it suffices. None when
@@ -503,6 +523,7 @@ impl Engine {
                             .map_err(Received::Gpu)?;
                         Ok(checked)
                     };
+                    lists.work_on(&self.lane);
                     let received = self
                         .lane
                         .install(|| lists.receive(targets, pairs, &lender, fill));

@@ -62,7 +62,7 @@ fn main() -> Result<(), nearfield::Error> {
     );
 
     // Lists go out as compressed sparse rows wherever another library wants them.
-    let csr = in_floor.to_csr();
+    let csr = in_floor.to_csr().map_err(nearfield::Error::from)?;
     println!(
         "CSR: {} offsets, {} indices",
         csr.offsets.len(),

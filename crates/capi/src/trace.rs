@@ -4,6 +4,7 @@ use crate::{
     args, call,
     status::{Failure, NfStatus},
 };
+use nearfield_grid::PerProcess;
 use nearfield_trace::Recording;
 use std::{
     ffi::c_char,
@@ -17,10 +18,12 @@ enum State {
     Finished,
 }
 
-static RECORDING: Mutex<State> = Mutex::new(State::Unused);
+static RECORDING: PerProcess<Mutex<State>> = PerProcess::empty();
 
+/// The recording of this process: a forked child has none of its parent's.
 fn recording() -> MutexGuard<'static, State> {
-    RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
+    let recording = RECORDING.get_or_make(|| Mutex::new(State::Unused));
+    recording.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records what all engines of this process do from now on to a file that `nearfield trace` reads.

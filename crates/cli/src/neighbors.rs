@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let lists = engine.neighbors(points, points)?;
     if let Some(path) = &args.output {
-        let mut csr = lists.to_csr();
+        let mut csr = lists.to_csr().map_err(nearfield::Error::from)?;
         for row in 0..csr.rows() {
             let (begin, end) = (csr.offsets[row] as usize, csr.offsets[row + 1] as usize);
             csr.indices[begin..end].sort_unstable();

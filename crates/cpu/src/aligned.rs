@@ -1,6 +1,7 @@
 //! Arrays that begin on a cache line, so that a vector load never touches two.
 
 use bytemuck::{Pod, Zeroable};
+use nearfield_grid::memory::Shortage;
 use std::{
     marker::PhantomData,
     ops::{Deref, DerefMut},
@@ -30,11 +31,29 @@ impl<T: Pod> Aligned<T> {
     }
 
     /// Makes the array at least `len` values long; new values are zero.
-    pub(crate) fn grow(&mut self, len: usize) {
-        let lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());
+    ///
+    /// # Errors
+    /// [`Shortage`]; the array is then as it was.
+    #[inline(always)]
+    pub(crate) fn grow(&mut self, len: usize) -> Result<(), Shortage> {
+        let lines = len
+            .saturating_mul(size_of::<T>())
+            .div_ceil(size_of::<Line>());
         if lines > self.lines.len() {
-            self.lines.resize(lines, Line([0; 16]));
+            self.lengthen(lines)?;
         }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lengthen(&mut self, lines: usize) -> Result<(), Shortage> {
+        const WHAT: &str = "candidates and their fields";
+        self.lines
+            .try_reserve(lines - self.lines.len())
+            .map_err(|_| Shortage::of::<Line>(lines, WHAT))?;
+        self.lines.resize(lines, Line([0; 16]));
+        Ok(())
     }
 }
 
@@ -62,7 +81,7 @@ mod tests {
     fn an_array_begins_on_a_cache_line_and_keeps_its_values_when_it_grows() {
         let mut array = Aligned::<f32>::default();
         for len in [1, 5, 17, 1000] {
-            array.grow(len);
+            array.grow(len).unwrap();
             assert!(array.len() >= len && array.len() % 16 == 0);
             assert_eq!(array.as_ptr() as usize % 64, 0);
             array[0] += 1.0;

@@ -4,6 +4,7 @@ use crate::{
     aligned::Aligned,
     simd::{LANES, Mode, RADII, has},
 };
+use nearfield_grid::memory::Shortage;
 use std::ops::Range;
 
 /// Candidates of one group of targets, as structure of arrays.
@@ -64,20 +65,28 @@ impl Arrays {
 impl Candidates {
     /// Forgets all candidates and makes room for `most` new ones and a vector behind them;
     /// `shifted` says whether they carry image vectors.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
-    pub(crate) fn clear(&mut self, shifted: bool, most: usize) {
+    pub(crate) fn clear(&mut self, shifted: bool, most: usize) -> Result<(), Shortage> {
         self.len = 0;
         self.shifted = shifted;
         if most + 2 * LANES > self.stride {
-            self.grow(most + 2 * LANES);
+            self.grow(most + 2 * LANES)?;
         }
+        Ok(())
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, needed: usize) {
-        self.stride = needed.next_power_of_two().max(1 << 10) + SKEW;
-        self.data.grow(ARRAYS * self.stride);
+    fn grow(&mut self, needed: usize) -> Result<(), Shortage> {
+        let stride = needed.next_power_of_two().max(1 << 10) + SKEW;
+        // Nothing is kept, so old and new need not be held at once.
+        (self.stride, self.data) = (0, Aligned::default());
+        self.data.grow(ARRAYS * stride)?;
+        self.stride = stride;
+        Ok(())
     }
 
     /// Bytes held.
@@ -197,7 +206,7 @@ mod tests {
     #[test]
     fn what_lies_behind_the_last_candidate_is_no_neighbour_whatever_was_there() {
         let mut candidates = Candidates::default();
-        candidates.clear(true, 40);
+        candidates.clear(true, 40).unwrap();
         for array in [POSITION, SHIFT, R2] {
             candidates.floats_mut(array).fill(f32::INFINITY);
         }

@@ -1,6 +1,7 @@
 //! Why the CPU lane refused or could not finish a request.
 
 use crate::RadiusRule;
+use nearfield_grid::memory::Shortage;
 
 /// Errors of the CPU lane.
 #[derive(Debug, thiserror::Error)]
@@ -124,4 +125,10 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+}
+
+impl From<Shortage> for Error {
+    fn from(Shortage { bytes, what }: Shortage) -> Self {
+        Self::OutOfMemory { bytes, what }
+    }
 }

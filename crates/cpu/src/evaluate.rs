@@ -11,7 +11,7 @@
 
 use crate::{
     candidates::Candidates,
-    group::Group,
+    group::{Batch, Group},
     simd::{
         self, LANES, Mode, RADII, SHIFTED, Select, Simd, Task, Vector, has, squared, with_mode,
     },
@@ -97,6 +97,43 @@ impl<K: PairKernel> Task for ReducePacked<'_, K> {
     }
 }
 
+/// The sums of a target whose candidates come in batches, up to the last of them.
+#[derive(Debug, Default)]
+pub(crate) struct Batches([f32; MOST_OUTPUTS]);
+
+impl Batches {
+    /// Adds the sums of what was gathered of a group's candidates; all of them once there are no more.
+    #[inline(always)]
+    pub(crate) fn add<K: PairKernel>(
+        &mut self,
+        group: &Group,
+        sums: [f32; MOST_OUTPUTS],
+    ) -> Option<[f32; MOST_OUTPUTS]> {
+        match group.batch {
+            Batch::Whole => Some(sums),
+            Batch::Part { first, last } => self.add_part::<K>(first, last, sums),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_part<K: PairKernel>(
+        &mut self,
+        first: bool,
+        last: bool,
+        sums: [f32; MOST_OUTPUTS],
+    ) -> Option<[f32; MOST_OUTPUTS]> {
+        if first {
+            self.0 = sums;
+        } else {
+            for (all, part) in self.0.iter_mut().zip(sums) {
+                *all = K::REDUCE.combine(*all, part);
+            }
+        }
+        last.then_some(self.0)
+    }
+}
+
 /// A group to be evaluated, with room for the channels of its candidates.
 pub(crate) struct Evaluate<'a, K: PairKernel> {
     pub(crate) shared: &'a Traversal<'a, K>,
@@ -107,6 +144,7 @@ pub(crate) struct Evaluate<'a, K: PairKernel> {
     pub(crate) gathered: simd::Channels,
     /// Displacement, its square and source channels of the neighbours of one target.
     pub(crate) packed: simd::Channels,
+    pub(crate) batches: &'a mut Batches,
 }
 
 impl<K: PairKernel> Task for Evaluate<'_, K> {
@@ -131,6 +169,9 @@ impl<K: PairKernel> Task for Evaluate<'_, K> {
                     true => with_mode!(self.mode, MODE => self.packed::<S, MODE>(&target, value)),
                     false => with_mode!(self.mode, MODE => self.masked::<S, MODE>(&target, value)),
                 }
+            };
+            let Some(sums) = self.batches.add::<K>(self.group, sums) else {
+                continue;
             };
             let value = K::Output::read(|channel| sums[channel]);
             // SAFETY: every target lies in one task, and is visited once there.

@@ -9,7 +9,10 @@ use crate::{
     image::Image,
     simd::{Simd, Task, with_level},
 };
-use nearfield_grid::SharedMut;
+use nearfield_grid::{
+    SharedMut,
+    memory::{Shortage, make_room},
+};
 use nearfield_pairs::Pair;
 use std::{ops::Range, sync::OnceLock};
 
@@ -110,14 +113,11 @@ impl PairGeometry {
     }
 }
 
+/// What geometry is called where there is no memory for it.
+const WHAT: &str = "the geometry of pairs";
+
 fn resize<T: Clone + Default>(array: &mut Vec<T>, len: usize) -> Result<(), Error> {
-    let more = len.saturating_sub(array.len());
-    array
-        .try_reserve_exact(more)
-        .map_err(|_| Error::OutOfMemory {
-            bytes: len.saturating_mul(size_of::<T>()),
-            what: "the geometry of pairs",
-        })?;
+    make_room(array, len, WHAT)?;
     array.resize(len, T::default());
     Ok(())
 }
@@ -150,10 +150,14 @@ impl MeasuredLists<'_> {
             far: OnceLock::new(),
         };
         let lane: &CpuLane = self.lane();
-        lane.for_each_task(self.lengths().len(), &|slots, _| {
-            let shared = &shared;
-            with_level(lane.level(), GeometryTask { shared, slots });
-        });
+        lane.for_each_task(self.lengths().len(), &|slots, scratch| {
+            let task = GeometryTask {
+                shared: &shared,
+                slots,
+                failed: &mut scratch.failed,
+            };
+            with_level(lane.level(), task);
+        })?;
         match shared.far.into_inner() {
             Some(far) => Err(far),
             None => Ok(()),
@@ -181,6 +185,7 @@ struct Shared<'a> {
 struct GeometryTask<'a> {
     shared: &'a Shared<'a>,
     slots: Range<usize>,
+    failed: &'a mut Option<Shortage>,
 }
 
 impl Task for GeometryTask<'_> {
@@ -191,17 +196,40 @@ impl Task for GeometryTask<'_> {
         let mut found: Vec<NeighborPair> = Vec::new();
         for slot in self.slots {
             let target = index[slot];
+            let place = shared.place(target as usize);
+            let counts = |index, image| !shared.half || (index, image) > (target, [0; 3]);
+            if shared.order == ListOrder::Unspecified {
+                let mut places = place;
+                shared.sets.for_each_neighbor(slot, |index, image, pair| {
+                    if counts(index, image)
+                        && let Some(at) = places.next()
+                    {
+                        let image = shared.narrowed(image, [target, index]);
+                        // SAFETY: a place of this target's list, and every sorted target is visited
+                        // once.
+                        unsafe { shared.put(at, &NeighborPair { index, image, pair }) };
+                    }
+                });
+                debug_assert!(places.is_empty(), "both passes find the same neighbours");
+                continue;
+            }
             found.clear();
+            if let Err(shortage) = make_room(&mut found, place.len(), WHAT) {
+                *self.failed = Some(shortage);
+                return;
+            }
             shared.sets.for_each_neighbor(slot, |index, image, pair| {
-                if !shared.half || (index, image) > (target, [0; 3]) {
+                if counts(index, image) && found.len() < place.len() {
                     let image = shared.narrowed(image, [target, index]);
                     found.push(NeighborPair { index, image, pair });
                 }
             });
-            if shared.order == ListOrder::Ascending {
-                found.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+            debug_assert_eq!(place.len(), found.len(), "both passes find the same");
+            found.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+            for (at, neighbor) in place.zip(&found) {
+                // SAFETY: as above.
+                unsafe { shared.put(at, neighbor) };
             }
-            shared.put(target as usize, &found);
         }
     }
 }
@@ -222,20 +250,25 @@ impl Shared<'_> {
         })
     }
 
-    /// Writes the list of one target to its place.
-    fn put(&self, target: usize, found: &[NeighborPair]) {
-        let len = self.counts[target] as usize;
-        debug_assert_eq!(len, found.len(), "both passes find the same neighbours");
+    /// Where the list of a target lies in all arrays.
+    fn place(&self, target: usize) -> Range<usize> {
         let begin = self.starts[target] as usize;
-        for (at, neighbor) in (begin..begin + len).zip(found) {
-            // SAFETY: places were laid out one behind the other within the storage, which all
-            // arrays are as long as, and every sorted target is visited once.
-            unsafe {
-                self.indices.write(at, neighbor.index);
-                self.displacement.write(at, neighbor.pair.d);
-                self.distance_squared.write(at, neighbor.pair.d2);
-                self.image.write(at, neighbor.image);
-            }
+        begin..begin + self.counts[target] as usize
+    }
+
+    /// Writes a pair to its place.
+    ///
+    /// # Safety
+    /// `at` lies in the list of a target that no other worker visits. Lists were laid out one behind
+    /// the other within the storage, which all arrays are as long as.
+    #[inline(always)]
+    unsafe fn put(&self, at: usize, neighbor: &NeighborPair) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.indices.write(at, neighbor.index);
+            self.displacement.write(at, neighbor.pair.d);
+            self.distance_squared.write(at, neighbor.pair.d2);
+            self.image.write(at, neighbor.image);
         }
     }
 }

@@ -13,7 +13,10 @@ use crate::{
     simd::{Gather, Mode, RADII, SHIFTED, STREAMS, Simd, Tag, has, with_mode},
     window::PageTable,
 };
-use nearfield_grid::{Cell, Cells, Grid, Run, Sweep};
+use nearfield_grid::{
+    Cell, Cells, Grid, MAX_POINTS, MAX_RUNS, Run, Sweep, Walked,
+    memory::{Shortage, make_room_for_one},
+};
 use std::ops::Range;
 
 /// Buffers of one worker, reused for every group.
@@ -28,9 +31,14 @@ pub(crate) struct Scratch {
     pub(crate) pages: PageTable,
     /// Places of candidates that are to be decided in double precision.
     pub(crate) places: Aligned<u32>,
+    /// Room for lists that are counted only.
+    pub(crate) scribble: Aligned<u32>,
     pub(crate) pieces: Vec<Piece>,
     /// Pairs of one target, for traversals over lists.
     pub(crate) listed: Listed,
+    /// Memory that was refused; what was being done then has ended early, and its results are of no
+    /// use. Whoever deals out tasks looks here.
+    pub(crate) failed: Option<Shortage>,
 }
 
 impl Scratch {
@@ -40,6 +48,7 @@ impl Scratch {
             + self.gathered.bytes()
             + self.packed.bytes()
             + self.places.bytes()
+            + self.scribble.bytes()
             + self.pages.bytes()
             + size_of::<Piece>() * self.pieces.capacity()
             + self.listed.bytes()
@@ -124,9 +133,32 @@ pub(crate) struct Group {
     /// Place of the first target among the candidates; the others follow it. `None` when the
     /// targets are no candidates.
     pub(crate) itself: Option<usize>,
+    pub(crate) batch: Batch,
+}
+
+/// Which of the candidates of a group were gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// All of them.
+    Whole,
+    /// Some of them, because there are too many to be held at once: such a group has one target, and
+    /// the next group is the same with the next batch, up to the `last`.
+    Part { first: bool, last: bool },
 }
 
 impl Group {
+    /// Whether all candidates were gathered.
+    #[inline(always)]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.batch == Batch::Whole
+    }
+
+    /// Whether there are no more candidates.
+    #[inline(always)]
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self.batch, Batch::Whole | Batch::Part { last: true, .. })
+    }
+
     /// Place among the candidates of target number `k` of the group, or `usize::MAX`.
     #[inline(always)]
     pub(crate) fn place_of(&self, k: usize) -> usize {
@@ -137,6 +169,9 @@ impl Group {
 /// Cells with fewer targets than this are searched together with the next ones along x: what a
 /// group costs whatever its size is shared, while their candidates still fill few vectors.
 const FEW_TARGETS: usize = STREAMS;
+
+/// Images of a point within the radius where no box is smaller than that, the point itself included.
+const NEIGHBOUR_BOXES: usize = 27;
 
 /// Cells that a group spans at most.
 const LONGEST_GROUP: i64 = 8;
@@ -150,9 +185,41 @@ pub(crate) struct Groups<'a> {
     rest: Option<(Cell, Range<usize>)>,
     /// What was taken of a share.
     tally: Option<Tally<'a>>,
+    /// A target of which batches are yet to come.
+    long: Option<Long>,
 }
 
-impl Groups<'_> {
+/// A target whose candidates come in batches.
+#[derive(Debug, Clone, Copy)]
+struct Long {
+    cell: Cell,
+    slot: usize,
+    walked: Walked,
+}
+
+impl Long {
+    fn targets(&self) -> Range<usize> {
+        self.slot..self.slot + 1
+    }
+}
+
+impl<'a> Groups<'a> {
+    /// What is walked.
+    pub(crate) fn walk(&self) -> &'a Walk<'a> {
+        self.walk
+    }
+
+    /// Begins anew with the batches of a group that is not [whole](Group::is_whole).
+    pub(crate) fn rewind(&mut self, group: &Group) {
+        let slot = group.slots.start;
+        let cell = self.walk.targets.cells(slot..slot + 1).next();
+        self.long = cell.map(|(cell, _)| Long {
+            cell,
+            slot,
+            walked: Walked::default(),
+        });
+    }
+
     /// Gathers the candidates of the next group into `scratch`; returns the group and what its
     /// candidates carry.
     ///
@@ -176,30 +243,57 @@ impl Groups<'_> {
         &mut self,
         scratch: &mut Scratch,
     ) -> Option<(Group, Mode)> {
-        let walk = self.walk;
-        if walk.sources.lattice().domain().is_periodic() {
-            // SAFETY: the caller's promise.
-            return unsafe { self.next_periodic::<S>(scratch) };
+        // SAFETY: the caller's promise.
+        let next = unsafe {
+            if self.walk.sources.lattice().domain().is_periodic() {
+                self.next_periodic::<S>(scratch)
+            } else {
+                self.next_open::<S>(scratch)
+            }
+        };
+        match next {
+            Ok(next) => next,
+            Err(shortage) => {
+                scratch.failed = Some(shortage);
+                None
+            }
         }
-        let (cell, more, slots) = self.next_cells()?;
+    }
+
+    /// [`next`](Self::next) in an open domain.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn next_open<S: Simd>(&mut self, scratch: &mut Scratch) -> Next {
+        let walk = self.walk;
+        let Some((cell, more, slots)) = self.next_cells() else {
+            return Ok(None);
+        };
         let (runs, itself) = match (walk.ahead, &self.tally) {
-            (false, _) => (self.sweep.runs(cell, more), None),
+            (false, _) => (self.sweep.runs(cell, more)?, None),
             // The targets come first, and all of them survive the box test.
-            (true, None) => (self.sweep.runs_ahead(cell, more, slots.start), Some(0)),
+            (true, None) => (self.sweep.runs_ahead(cell, more, slots.start)?, Some(0)),
             (true, Some(tally)) => {
                 let parts = tally.parts();
-                let runs = (self.sweep).runs_of_share(cell, more, slots.start, parts);
+                let runs = (self.sweep).runs_of_share(cell, more, slots.start, parts)?;
                 (runs, Some(0))
             }
         };
         // SAFETY: the caller's promise.
         unsafe {
             match walk.radii.sources {
-                None => walk.gather_open::<S, 0>(runs, &slots, scratch),
-                Some(_) => walk.gather_open::<S, RADII>(runs, &slots, scratch),
+                None => walk.gather_open::<S, 0>(runs, &slots, scratch)?,
+                Some(_) => walk.gather_open::<S, RADII>(runs, &slots, scratch)?,
             }
         };
-        Some((Group { slots, itself }, walk.common_mode()))
+        let batch = Batch::Whole;
+        let group = Group {
+            slots,
+            itself,
+            batch,
+        };
+        Ok(Some((group, walk.common_mode())))
     }
 
     /// The next cell, together with those that follow it along x as long as all of them hold few
@@ -249,28 +343,112 @@ impl Groups<'_> {
     /// # Safety
     /// As there.
     #[inline(always)]
-    unsafe fn next_periodic<S: Simd>(&mut self, scratch: &mut Scratch) -> Option<(Group, Mode)> {
+    unsafe fn next_periodic<S: Simd>(&mut self, scratch: &mut Scratch) -> Next {
         let walk = self.walk;
+        let Some(Collected {
+            targets,
+            batch,
+            shifted,
+        }) = self.collect_next(scratch)?
+        else {
+            return Ok(None);
+        };
+        let mode = walk.common_mode() | if shifted { SHIFTED } else { 0 };
+        // SAFETY: the caller's promise.
+        let group = with_mode!(mode, MODE => unsafe {
+            walk.gather_pieces::<S, MODE>(targets, batch, scratch)?
+        });
+        Ok(Some((group, mode)))
+    }
+
+    /// Collects the pieces of the next targets, all of the same wrap; or of one target some of them,
+    /// where there are too many to be held at once.
+    #[inline(always)]
+    fn collect_next(&mut self, scratch: &mut Scratch) -> Result<Option<Collected>, Shortage> {
+        let walk = self.walk;
+        if let Some(long) = self.long.take() {
+            return self.collect_batch(long, scratch).map(Some);
+        }
         let (cell, slots) = match self.rest.take() {
             Some(rest) => rest,
-            None => self.next_cell()?,
+            None => match self.next_cell() {
+                Some(next) => next,
+                None => return Ok(None),
+            },
         };
+        let mut long = Long {
+            cell,
+            slot: slots.start,
+            walked: Walked::default(),
+        };
+        let shifted = walk.collect_pieces(&mut long, &mut self.sweep, &mut scratch.pieces)?;
+        if !long.walked.is_all() {
+            if slots.len() > 1 {
+                self.rest = Some((cell, slots.start + 1..slots.end));
+            }
+            self.long = Some(long);
+            return Ok(Some(Collected {
+                targets: long.targets(),
+                batch: Batch::Part {
+                    first: true,
+                    last: false,
+                },
+                shifted,
+            }));
+        }
         let end = walk.same_wrap_until(&slots);
         if end < slots.end {
             self.rest = Some((cell, end..slots.end));
         }
-        let group = slots.start..end;
-        let shifted = walk.collect_pieces(cell, &group, &mut self.sweep, &mut scratch.pieces);
-        let mode = walk.common_mode() | if shifted { SHIFTED } else { 0 };
-        // SAFETY: the caller's promise.
-        let group = with_mode!(mode, MODE => unsafe {
-            walk.gather_pieces::<S, MODE>(group, scratch)
-        });
-        Some((group, mode))
+        Ok(Some(Collected {
+            targets: slots.start..end,
+            batch: Batch::Whole,
+            shifted,
+        }))
+    }
+
+    /// Collects the next pieces of one target.
+    #[cold]
+    #[inline(never)]
+    fn collect_batch(
+        &mut self,
+        mut long: Long,
+        scratch: &mut Scratch,
+    ) -> Result<Collected, Shortage> {
+        let first = !long.walked.is_begun();
+        let shifted =
+            (self.walk).collect_pieces(&mut long, &mut self.sweep, &mut scratch.pieces)?;
+        let last = long.walked.is_all();
+        self.long = (!last).then_some(long);
+        Ok(Collected {
+            targets: long.targets(),
+            batch: Batch::Part { first, last },
+            shifted,
+        })
     }
 }
 
+/// Targets whose pieces were collected.
+struct Collected {
+    targets: Range<usize>,
+    batch: Batch,
+    /// Whether any piece is not of the central image.
+    shifted: bool,
+}
+
+/// The next group, with what its candidates carry.
+type Next = Result<Option<(Group, Mode)>, Shortage>;
+
 impl Walk<'_> {
+    /// Returns true if groups may have more candidates than are held at once, because points have a
+    /// great many images within the radius.
+    pub(crate) fn may_be_long(&self) -> bool {
+        let images = self.sources.lattice().max_images();
+        let points = self.sources.points().len();
+        images > NEIGHBOUR_BOXES
+            && (images > MAX_RUNS || images.saturating_mul(points) > MAX_POINTS)
+    }
+
     /// Squared radius of sorted target `slot`; what candidates bring themselves comes on top.
     #[inline(always)]
     pub(crate) fn r2(&self, slot: usize) -> f32 {
@@ -303,6 +481,7 @@ impl Walk<'_> {
             sweep: self.sources.sweep(),
             rest: None,
             tally: self.share.map(Tally::new),
+            long: None,
         }
     }
 
@@ -344,10 +523,10 @@ impl Walk<'_> {
         runs: &[Run],
         slots: &Range<usize>,
         scratch: &mut Scratch,
-    ) {
+    ) -> Result<(), Shortage> {
         let args = self.gather_args(slots);
         let candidates = &mut scratch.candidates;
-        candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum());
+        candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum())?;
         let to = candidates.arrays_mut();
         let mut len = 0;
         for run in runs {
@@ -357,6 +536,7 @@ impl Walk<'_> {
         // SAFETY: all of them were written.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
+        Ok(())
     }
 
     /// Gathers the candidates of the targets `slots`, all of the same wrap, from the pieces
@@ -368,12 +548,13 @@ impl Walk<'_> {
     unsafe fn gather_pieces<S: Simd, const MODE: Mode>(
         &self,
         slots: Range<usize>,
+        batch: Batch,
         scratch: &mut Scratch,
-    ) -> Group {
+    ) -> Result<Group, Shortage> {
         let mut args = self.gather_args(&slots);
         let candidates = &mut scratch.candidates;
         let most = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
-        candidates.clear(has(MODE, SHIFTED), most);
+        candidates.clear(has(MODE, SHIFTED), most)?;
         let to = candidates.arrays_mut();
         let (mut len, mut itself) = (0, None);
         for piece in &mut scratch.pieces {
@@ -400,34 +581,46 @@ impl Walk<'_> {
         // SAFETY: all of them were written.
         unsafe { candidates.set_len(len) };
         candidates.seal(MODE);
-        Group { slots, itself }
+        Ok(Group {
+            slots,
+            itself,
+            batch,
+        })
     }
 
-    /// Collects the runs of a cell, cut by image; true when any image is not the central one.
+    /// Collects the runs that come next for the cell of a target, cut by image, where they do not all
+    /// have to be held at once; true when any image is not the central one.
     #[inline(always)]
     fn collect_pieces(
         &self,
-        cell: Cell,
-        targets: &Range<usize>,
+        of: &mut Long,
         sweep: &mut Sweep<'_>,
         pieces: &mut Vec<Piece>,
-    ) -> bool {
+    ) -> Result<bool, Shortage> {
         pieces.clear();
-        let wraps = self.targets.points().wraps(targets.start);
-        let runs = match self.ahead {
-            false => sweep.runs(cell, 0),
-            true => sweep.runs_ahead(cell, 0, targets.start),
-        };
-        for run in runs {
-            let image = image_of(run.image, wraps, [0; 3]);
-            self.split(run.slots.clone(), image, pieces);
+        let wraps = self.targets.points().wraps(of.slot);
+        let ahead_of = self.ahead.then_some(of.slot);
+        loop {
+            for run in sweep.next_runs(of.cell, ahead_of, &mut of.walked)? {
+                let image = image_of(run.image, wraps, [0; 3]);
+                self.split(run.slots.clone(), image, pieces)?;
+            }
+            // Sums of both points of a pair lie beside all candidates of the group.
+            if !self.ahead || of.walked.is_all() {
+                break;
+            }
         }
-        pieces.iter().any(|piece| piece.image != [0; 3])
+        Ok(pieces.iter().any(|piece| piece.image != [0; 3]))
     }
 
     /// Cuts a run where the wraps of its points change, because an image counts from the
     /// unwrapped coordinates.
-    fn split(&self, slots: Range<usize>, image: Image, pieces: &mut Vec<Piece>) {
+    fn split(
+        &self,
+        slots: Range<usize>,
+        image: Image,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Shortage> {
         let points = self.sources.points();
         let lattice = self.sources.lattice();
         let mut begin = slots.start;
@@ -440,6 +633,7 @@ impl Walk<'_> {
             let end = end.unwrap_or(slots.end);
             let image = std::array::from_fn(|axis| image[axis] - i64::from(wraps[axis]));
             let image_vector = lattice.domain().image_vector_f64(image);
+            make_room_for_one(pieces, "the candidates of a cell")?;
             pieces.push(Piece {
                 slots: begin..end,
                 image,
@@ -449,6 +643,7 @@ impl Walk<'_> {
             });
             begin = end;
         }
+        Ok(())
     }
 
     /// Bounding box of the targets.

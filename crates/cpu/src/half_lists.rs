@@ -6,7 +6,7 @@
 //! are only a few of them, each for most points.
 
 use crate::{
-    CpuLane, NeighborLists, SimdLevel,
+    CpuLane, Error, NeighborLists, SimdLevel,
     evaluate::{MOST_OUTPUTS, Results, fold_lanes},
     group::Scratch,
     listed::{Listed, Lists},
@@ -30,12 +30,12 @@ pub(crate) struct HalfLists<'a, K: PairKernel> {
 }
 
 impl<K: PairKernel> HalfLists<'_, K> {
-    pub(crate) fn run(&self, lane: &CpuLane) {
+    pub(crate) fn run(&self, lane: &CpuLane) -> Result<(), Error> {
         let len = self.lists.len();
         let task = window::task_size(len, |size| held(self.lists, size));
         let shares = lane.map_tasks(len, task, &|targets, scratch| {
             self.share(lane, targets, scratch)
-        });
+        })?;
         put_together::<K>(lane, len, shares, &|targets, sums| {
             for (at, target) in targets.enumerate() {
                 let first = at * K::Output::COUNT;
@@ -43,21 +43,32 @@ impl<K: PairKernel> HalfLists<'_, K> {
                 // SAFETY: every target lies in one task.
                 unsafe { self.results.put::<K>(target, value) };
             }
-        });
+        })
     }
 
     fn share(&self, lane: &CpuLane, targets: Range<usize>, scratch: &mut Scratch) -> Share {
         let (len, memory) = (self.lists.len(), lane.take_window());
-        let mut window = Window::new::<K>(len, &mut scratch.pages, memory);
+        let (listed, failed) = (&mut scratch.listed, &mut scratch.failed);
+        let mut window = match Window::new::<K>(len, &mut scratch.pages, memory) {
+            Ok(window) => window,
+            Err(shortage) => {
+                *failed = Some(shortage);
+                return Share::default();
+            }
+        };
         let task = HalfTask {
             shared: self,
             level: lane.level(),
             targets,
-            listed: &mut scratch.listed,
+            listed: &mut *listed,
             window: &mut window,
         };
         with_level(lane.level(), task);
-        window.close()
+        *failed = listed.take_failed();
+        window.close().unwrap_or_else(|shortage| {
+            *failed = Some(shortage);
+            Share::default()
+        })
     }
 }
 
@@ -97,6 +108,9 @@ impl<K: PairKernel> Task for HalfTask<'_, '_, K> {
         } = self;
         for target in targets {
             shared.pairs.lay_out(level, target, listed);
+            if listed.has_failed() {
+                break;
+            }
             let mut sums = Sums {
                 shared,
                 own: shared.values(target),

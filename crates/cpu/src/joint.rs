@@ -10,6 +10,7 @@ use crate::{
     lists::{Block, ListWriter, out_of_memory, written},
     storage::Lender,
 };
+use nearfield_grid::{memory::make_room, parallel::PoolLoops};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,12 +49,15 @@ impl ShareOfLists {
         targets: usize,
         room: &mut [u32],
         streams: usize,
-        write: impl FnOnce(&ListWriter<'_>),
+        write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.put = None;
+        const WHAT: &str = "a part of the lists";
+        make_room(&mut self.start, targets, WHAT)?;
+        make_room(&mut self.count, targets, WHAT)?;
         self.start.resize(targets, 0);
         self.count.resize(targets, 0);
-        let written = written((&mut self.start, &mut self.count), room, streams, write);
+        let written = written((&mut self.start, &mut self.count), room, streams, write)?;
         (self.used, self.overflow) = (written.used, written.overflow);
         written
             .failed
@@ -96,7 +100,7 @@ impl ShareOfLists {
                 *count = my_count;
                 u64::from(my_count)
             })
-            .sum()
+            .combined(|| 0, |a, b| a + b)
     }
 }
 

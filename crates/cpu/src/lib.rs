@@ -55,6 +55,7 @@ mod image;
 mod joint;
 mod listed;
 mod lists;
+mod long_list;
 mod measured;
 mod mutual;
 mod over_lists;

@@ -11,6 +11,7 @@ use crate::{
     simd::{Channels, LANES, Simd, Task, with_level},
     stored::{Batch, ListWalk},
 };
+use nearfield_grid::memory::{Shortage, make_room};
 use nearfield_pairs::{Field, Pair};
 
 /// Pairs of one target in the order of its list. Those beyond the radius, where they were not left
@@ -23,6 +24,8 @@ pub(crate) struct Listed {
     d2: Aligned<f32>,
     /// Scratch for lists in which sources repeat.
     seen: Vec<u32>,
+    /// Memory that was refused; the pairs are then of no use.
+    failed: Option<Shortage>,
 }
 
 impl Listed {
@@ -57,22 +60,42 @@ impl Listed {
         }
     }
 
-    /// Makes room for `len` pairs and a vector more.
+    /// Whether memory was refused.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// The memory that was refused, once.
+    pub(crate) fn take_failed(&mut self) -> Option<Shortage> {
+        self.failed.take()
+    }
+
+    /// Makes room for `len` pairs and a vector more; false where there is none.
     #[inline(always)]
-    fn grow(&mut self, len: usize) {
+    fn grow(&mut self, len: usize) -> bool {
         let room = len + 2 * LANES;
-        if room > self.sources.len() {
-            self.sources.grow(room);
-            self.d2.grow(room);
-            for d in &mut self.d {
-                d.grow(room);
-            }
-        }
+        room <= self.sources.len() || self.lengthen(room)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lengthen(&mut self, room: usize) -> bool {
+        let [x, y, z] = &mut self.d;
+        // The sources last: by them it is told whether there is room.
+        let grown = (self.d2.grow(room))
+            .and_then(|()| x.grow(room))
+            .and_then(|()| y.grow(room))
+            .and_then(|()| z.grow(room))
+            .and_then(|()| self.sources.grow(room));
+        self.failed = grown.err();
+        self.failed.is_none()
     }
 
     #[inline(always)]
     fn push(&mut self, source: u32, pair: Pair) {
-        self.grow(self.len);
+        if !self.grow(self.len) {
+            return;
+        }
         self.sources[self.len] = source;
         for axis in 0..3 {
             self.d[axis][self.len] = pair.d[axis];
@@ -154,13 +177,20 @@ impl<T: Coordinate> Task for LayOut<'_, T> {
         match &walk.nearest {
             Some(nearest) => {
                 let list = walk.list(target);
-                listed.grow(list.len());
+                if !listed.grow(list.len()) {
+                    return;
+                }
                 for batch in list.chunks(LANES) {
                     listed.push_batch(batch, &nearest.batch(walk.pairs, target, batch));
                 }
             }
             None => {
                 let mut seen = std::mem::take(&mut listed.seen);
+                let room = walk.list(target).len();
+                if let Err(shortage) = make_room(&mut seen, room, "the sources of a list") {
+                    listed.failed = Some(shortage);
+                    return;
+                }
                 walk.visit(target, &mut seen, &mut |source, pair| {
                     listed.push(source, pair);
                 });
@@ -168,7 +198,9 @@ impl<T: Coordinate> Task for LayOut<'_, T> {
             }
         }
         // What lies behind the last counts for nothing.
-        listed.grow(listed.len);
+        if !listed.grow(listed.len) {
+            return;
+        }
         for lane in 0..LANES {
             listed.d2[listed.len + lane] = f32::INFINITY;
         }

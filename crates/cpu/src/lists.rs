@@ -5,14 +5,20 @@
 //! after it has grown; in the steady state that does not happen.
 
 use crate::{
-    Error,
+    CpuLane, Error,
+    pool::Workers,
     storage::{Lender, Storage},
 };
-use nearfield_grid::{Csr, SharedMut, prefetch_for_writing};
+use nearfield_grid::{
+    Csr, SharedMut,
+    memory::{make_room, make_room_for_one, zeroed},
+    parallel::PoolLoops,
+    prefetch_for_writing,
+};
 use rayon::prelude::*;
 use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+    Mutex, PoisonError, Weak,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 /// Neighbours of every target, in the caller's order and numbering.
@@ -24,6 +30,8 @@ pub struct NeighborLists {
     pub(crate) pairs: u64,
     /// Whether another lane wrote them, so that they may overlap.
     pub(crate) foreign: bool,
+    /// Of the lane that they belong to, if any.
+    workers: Weak<Workers>,
 }
 
 /// Order of the neighbours inside a list.
@@ -44,6 +52,9 @@ const SMALL_CHUNK: u64 = 1 << 8;
 /// …and in between so that what the last chunks of all streams leave empty is at most one part in
 /// this many of the storage.
 const CHUNKS_PER_STREAM: u64 = 16;
+
+/// Entries of a list for which no more room than it needs is asked for.
+const LONG: u64 = 1 << 18;
 
 /// Marks a start that counts from the beginning of an overflow block: bit 63, then the block's
 /// number, then 40 bits of offset.
@@ -120,45 +131,77 @@ impl NeighborLists {
         size_of::<u32>() * self.indices.capacity()
     }
 
+    /// From now on the workers of `lane` do what all lists are needed for, such as
+    /// [`sort`](Self::sort) and [`to_csr`](Self::to_csr), as long as it lives; the calling thread
+    /// does otherwise. [`CpuLane::search`] sees to it by itself.
+    pub fn work_on(&mut self, lane: &CpuLane) {
+        self.workers = lane.workers();
+    }
+
+    /// Does `work` on the workers that there are.
+    fn on_workers<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match self.workers.upgrade() {
+            Some(workers) => workers.install(work),
+            None => work(),
+        }
+    }
+
     /// The lists one after the other, with monotone offsets.
-    pub fn to_csr(&self) -> Csr {
-        let mut offsets = Vec::with_capacity(self.len() + 1);
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn to_csr(&self) -> Result<Csr, Error> {
+        const WHAT: &str = "neighbour lists one after the other";
+        let mut offsets = Vec::new();
+        make_room(&mut offsets, self.len() + 1, WHAT)?;
         let mut next = 0u64;
         offsets.push(next);
         for &count in self.count.iter() {
             next += u64::from(count);
             offsets.push(next);
         }
-        let mut indices = vec![0; next as usize];
+        let mut indices = zeroed(next as usize, WHAT)?;
         let place = SharedMut::new(&mut indices);
-        (0..self.len())
-            .into_par_iter()
-            .with_min_len(1 << 10)
-            .for_each(|i| {
-                // SAFETY: offsets are monotone, so rows do not overlap.
-                let row = unsafe { place.slice_mut(offsets[i] as usize, offsets[i + 1] as usize) };
-                row.copy_from_slice(self.of(i));
-            });
-        Csr { offsets, indices }
+        self.on_workers(|| {
+            (0..self.len())
+                .into_par_iter()
+                .with_min_len(1 << 10)
+                .run(|i| {
+                    let (begin, end) = (offsets[i] as usize, offsets[i + 1] as usize);
+                    // SAFETY: offsets are monotone, so rows do not overlap.
+                    let row = unsafe { place.slice_mut(begin, end) };
+                    row.copy_from_slice(self.of(i));
+                });
+        });
+        Ok(Csr { offsets, indices })
     }
 
     /// Brings every list into [`ListOrder::Ascending`]. Where another lane wrote lists that overlap,
     /// what they hold afterwards is unspecified.
     pub fn sort(&mut self) {
-        if self.foreign && !self.are_apart() {
-            self.sort_one_by_one();
-            return;
+        let workers = self.workers.upgrade();
+        let apart = || !self.foreign || self.are_apart();
+        let apart = match &workers {
+            Some(workers) => workers.install(apart),
+            None => apart(),
+        };
+        if !apart {
+            return self.sort_one_by_one();
         }
         let storage = SharedMut::new(&mut self.indices);
-        (&*self.start, &*self.count)
-            .into_par_iter()
-            .with_min_len(1 << 10)
-            .for_each(|(&start, &count)| {
+        let lists = (&*self.start, &*self.count).into_par_iter();
+        let sort = || {
+            lists.with_min_len(1 << 10).run(|(&start, &count)| {
                 let begin = start as usize;
                 // SAFETY: lists lie in the storage and do not overlap: those of this crate by
                 // construction, those of another lane as was just seen.
                 unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
             });
+        };
+        match workers {
+            Some(workers) => workers.install(sort),
+            None => sort(),
+        }
     }
 
     /// Whether all lists lie in the storage and no two of them overlap.
@@ -166,23 +209,31 @@ impl NeighborLists {
         const BITS: usize = u64::BITS as usize;
         let len = self.indices.len();
         let mut begins: Vec<AtomicU64> = Vec::new();
+        if begins.try_reserve_exact(len.div_ceil(BITS)).is_err() {
+            // Sorting them one by one needs no proof.
+            return false;
+        }
         begins.resize_with(len.div_ceil(BITS), AtomicU64::default);
-        let lists = || {
-            let lists = self.start.par_iter().zip(&*self.count);
-            let lists = lists.with_min_len(1 << 12).filter(|list| *list.1 > 0);
-            lists.map(|(&start, &count)| {
-                (start as usize, (start as usize).checked_add(count as usize))
-            })
+        let apart = AtomicBool::new(true);
+        let each = |holds: &(dyn Fn(usize, Option<usize>) -> bool + Sync)| {
+            let lists = (&*self.start, &*self.count).into_par_iter();
+            lists.with_min_len(1 << 12).run(|(&start, &count)| {
+                let begin = start as usize;
+                if count > 0 && !holds(begin, begin.checked_add(count as usize)) {
+                    apart.store(false, Ordering::Relaxed);
+                }
+            });
+            apart.load(Ordering::Relaxed)
         };
         // Every list marks its first entry; two that begin together are seen here.
-        let marked = lists().all(|(begin, end)| {
+        let mark = |begin: usize, end: Option<usize>| {
             end.is_some_and(|end| end <= len) && {
                 let bit = 1 << (begin % BITS);
                 begins[begin / BITS].fetch_or(bit, Ordering::Relaxed) & bit == 0
             }
-        });
+        };
         // Then none may have the first entry of another behind its own.
-        let alone = |(begin, end): (usize, Option<usize>)| {
+        let alone = |begin: usize, end: Option<usize>| {
             let (first, end) = (begin + 1, end.unwrap_or(begin + 1));
             (first / BITS..end.div_ceil(BITS)).all(|word| {
                 let from = first.saturating_sub(word * BITS).min(BITS) as u32;
@@ -191,7 +242,7 @@ impl NeighborLists {
                 begins[word].load(Ordering::Relaxed) & below(to) & !below(from) == 0
             })
         };
-        marked && lists().all(alone)
+        each(&mark) && each(&alone)
     }
 
     /// Sorts what there is of every list in turn.
@@ -225,7 +276,11 @@ impl NeighborLists {
 
     /// Gives back all memory; no lists are left.
     pub fn release(&mut self) {
-        *self = Self::default();
+        let workers = std::mem::take(&mut self.workers);
+        *self = Self {
+            workers,
+            ..Self::default()
+        };
     }
 
     /// Takes lists that another lane has found, into memory that it lends: `fill` writes start and
@@ -333,11 +388,17 @@ impl NeighborLists {
     pub(crate) fn fill(
         &mut self,
         streams: usize,
-        write: impl FnOnce(&ListWriter<'_>),
+        write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.foreign = false;
         let places = (&mut *self.start, &mut *self.count);
-        let written = written(places, &mut self.indices, streams, write);
+        let written = match written(places, &mut self.indices, streams, write) {
+            Ok(written) => written,
+            Err(error) => {
+                self.forget();
+                return Err(error);
+            }
+        };
         if let Some(entries) = written.failed {
             self.forget();
             return Err(out_of_memory(entries));
@@ -347,7 +408,9 @@ impl NeighborLists {
             let starts = self.start.iter_mut();
             starts.for_each(|start| *start = base.resolve(*start));
         }
-        self.pairs = self.count.par_iter().map(|&count| u64::from(count)).sum();
+        let counts = || self.count.par_iter().map(|&count| u64::from(count));
+        self.pairs =
+            self.on_workers(|| counts().with_min_len(1 << 14).combined(|| 0, |a, b| a + b));
         Ok(())
     }
 
@@ -360,7 +423,7 @@ impl NeighborLists {
             return Err(error);
         }
         let blocks = overflow.iter().map(|(id, _)| *id as usize + 1);
-        let mut base = vec![0u64; blocks.max().unwrap_or(0)];
+        let mut base = zeroed(blocks.max().unwrap_or(0), "blocks of neighbour lists")?;
         let mut next = used as usize;
         for (id, block) in &overflow {
             base[*id as usize] = next as u64;
@@ -376,7 +439,7 @@ impl NeighborLists {
             // Nothing is kept, so old and new need not be held at once.
             self.indices = Storage::default();
         }
-        let fresh = Storage::from(zeroed(room)?);
+        let fresh = Storage::from(entries(room)?);
         let old = std::mem::replace(&mut self.indices, fresh);
         self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);
         Ok(())
@@ -409,7 +472,7 @@ impl Inside {
                 .is_some_and(|end| end <= self.pairs)
         };
         let all = (start, count).into_par_iter().with_min_len(1 << 14);
-        Checked(all.all(inside))
+        Checked(all.map(inside).combined(|| true, |a, b| a && b))
     }
 }
 
@@ -454,8 +517,8 @@ pub(crate) fn written(
     (start, count): (&mut [u64], &mut [u32]),
     storage: &mut [u32],
     streams: usize,
-    write: impl FnOnce(&ListWriter<'_>),
-) -> Written {
+    write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
+) -> Result<Written, Error> {
     let capacity = storage.len() as u64;
     let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
     let writer = ListWriter {
@@ -468,23 +531,18 @@ pub(crate) fn written(
         overflow: Mutex::default(),
         failed: AtomicU64::new(0),
     };
-    write(&writer);
+    write(&writer)?;
     let failed = writer.failed.load(Ordering::Relaxed);
-    Written {
+    Ok(Written {
         used: writer.next.load(Ordering::Relaxed).min(capacity),
         overflow: (writer.overflow.into_inner()).unwrap_or_else(PoisonError::into_inner),
         failed: (failed > 0).then_some(failed),
-    }
+    })
 }
 
 /// `room` zeros, straight from the system so that untouched pages cost nothing.
-fn zeroed(room: u64) -> Result<Vec<u32>, Error> {
-    let mut probe: Vec<u32> = Vec::new();
-    probe
-        .try_reserve_exact(room as usize)
-        .map_err(|_| out_of_memory(room))?;
-    drop(probe);
-    Ok(vec![0; room as usize])
+fn entries(room: u64) -> Result<Vec<u32>, Error> {
+    Ok(zeroed(room as usize, "neighbour lists")?)
 }
 
 pub(crate) fn out_of_memory(entries: u64) -> Error {
@@ -548,9 +606,39 @@ impl ListWriter<'_> {
     fn refill(&self, chunk: &mut Chunk, most: usize) -> bool {
         self.retire(chunk);
         let most = most as u64;
-        let size = self.chunk.max(2 * most);
+        if self.claim(chunk, self.chunk.max(2 * most)) {
+            return true;
+        }
+        let size = if most > LONG {
+            // Most of the storage, perhaps: no more than that is asked for.
+            if self.claim(chunk, most) {
+                return true;
+            }
+            most
+        } else {
+            CHUNK.max(4 * most)
+        };
+        let Ok(mut block) = entries(size) else {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        };
+        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = overflow.len() as u64;
+        if make_room_for_one(&mut overflow, "blocks of neighbour lists").is_err() {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        }
+        overflow.push((id, Vec::new()));
+        (chunk.to, chunk.left) = (block.as_mut_ptr(), block.len());
+        chunk.start = OVERFLOW | id << OFFSET_BITS;
+        chunk.block = Some((id, block));
+        true
+    }
+
+    /// Gives `chunk` the next `size` entries of the storage; false when they are not there.
+    fn claim(&self, chunk: &mut Chunk, size: u64) -> bool {
         let begin = self.next.fetch_add(size, Ordering::Relaxed);
-        if begin + size <= self.capacity {
+        if begin.saturating_add(size) <= self.capacity {
             // SAFETY: claimed chunks are disjoint and inside the storage.
             let room = unsafe {
                 self.storage
@@ -563,18 +651,7 @@ impl ListWriter<'_> {
         let _ =
             self.next
                 .compare_exchange(begin + size, begin, Ordering::Relaxed, Ordering::Relaxed);
-        let size = CHUNK.max(4 * most);
-        let Ok(mut block) = zeroed(size) else {
-            self.failed.fetch_max(size, Ordering::Relaxed);
-            return false;
-        };
-        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = overflow.len() as u64;
-        overflow.push((id, Vec::new()));
-        (chunk.to, chunk.left) = (block.as_mut_ptr(), block.len());
-        chunk.start = OVERFLOW | id << OFFSET_BITS;
-        chunk.block = Some((id, block));
-        true
+        false
     }
 
     /// Hands a full overflow block over.

@@ -7,9 +7,11 @@
 //! of targets at a time, into storage that is used again for the next range.
 
 use crate::{
-    CpuLane, Error, ListKind, ListOrder, NeighborLists, PairOfSets, search::Counted, simd::Tag,
+    CpuLane, Error, ListKind, ListOrder, NeighborLists, PairOfSets,
+    search::{Counted, Shown},
+    simd::Tag,
 };
-use nearfield_grid::SharedMut;
+use nearfield_grid::{SharedMut, memory::zeroed};
 use std::ops::Range;
 use tracing::field::Empty;
 
@@ -96,18 +98,19 @@ impl CpuLane {
         sets.check_whole()?;
         let targets = sets.targets.points().len();
         let span = tracing::debug_span!("cpu.measure", targets, pairs = Empty).entered();
-        let mut lengths = Vec::new();
-        lengths
-            .try_reserve_exact(targets)
-            .map_err(|_| Error::OutOfMemory {
-                bytes: targets.saturating_mul(size_of::<u32>()),
-                what: "the lengths of neighbour lists",
-            })?;
-        lengths.resize(targets, 0);
+        let mut lengths = zeroed(targets, "the lengths of neighbour lists")?;
         let shared = SharedMut::new(&mut lengths);
-        self.for_each_list(sets, kind, 0..targets, |slot, list| {
-            // SAFETY: every sorted target is visited once.
-            unsafe { shared.write(slot, list.len() as u32) };
+        let walk = self.walk(sets, Tag::Index, kind)?;
+        let index = sets.targets.points().index();
+        self.for_each_task(targets, &|slots, scratch| {
+            let mut next = Next::new(index, slots.clone());
+            let mut sink = Counted::new(|target: usize, count: u32| {
+                if let Some(slot) = next.slot(target) {
+                    // SAFETY: every sorted target is visited once.
+                    unsafe { shared.write(slot, count) };
+                }
+            });
+            walk.lists(self.level(), slots, scratch, kind, &mut sink);
         })?;
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         span.record("pairs", pairs);
@@ -132,18 +135,40 @@ impl CpuLane {
         let index = sets.targets.points().index();
         self.for_each_task(slots.len(), &|task, scratch| {
             let task = slots.start + task.start..slots.start + task.end;
-            let mut next = task.start;
-            let mut sink = Counted::new(|target: usize, list: &[u32]| {
-                // Targets come in sorted order, but nothing here depends on it.
-                let is_here = |&slot: &usize| index[slot] as usize == target;
-                let slot = (next..task.end).chain(task.start..next).find(is_here);
-                let Some(slot) = slot else { return };
-                next = slot + 1;
-                put(slot, list);
+            let mut next = Next::new(index, task.clone());
+            let mut sink = Shown::new(|target: usize, list: &[u32]| {
+                if let Some(slot) = next.slot(target) {
+                    put(slot, list);
+                }
             });
-            walk.lists(self.level(), task.clone(), scratch, kind, &mut sink);
-        });
-        Ok(())
+            walk.lists(self.level(), task, scratch, kind, &mut sink);
+        })
+    }
+}
+
+/// Finds the sorted targets of a task by the caller's indices.
+struct Next<'a> {
+    index: &'a [u32],
+    task: Range<usize>,
+    /// The one that is expected.
+    next: usize,
+}
+
+impl<'a> Next<'a> {
+    fn new(index: &'a [u32], task: Range<usize>) -> Self {
+        let next = task.start;
+        Self { index, task, next }
+    }
+
+    /// The sorted target that has the index `target`. They come in sorted order, but nothing here
+    /// depends on it.
+    #[inline(always)]
+    fn slot(&mut self, target: usize) -> Option<usize> {
+        let is_here = |&slot: &usize| self.index[slot] as usize == target;
+        let slots = (self.next..self.task.end).chain(self.task.start..self.next);
+        let slot = slots.into_iter().find(is_here)?;
+        self.next = slot + 1;
+        Some(slot)
     }
 }
 
@@ -185,6 +210,7 @@ impl<'a> MeasuredLists<'a> {
     /// [`Error::OutOfMemory`]; the lists are then of no use.
     pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
         let _span = tracing::debug_span!("cpu.write", targets = self.lengths.len()).entered();
+        lists.work_on(self.lane);
         self.lay_out(lists)?;
         let index = self.targets();
         let (starts, _, storage) = lists.laid_out();

@@ -12,7 +12,7 @@
 //! Tasks are cut by the points alone, so sums do not depend on the number of threads.
 
 use crate::{
-    CpuLane,
+    CpuLane, Error,
     candidates::Candidates,
     evaluate::{MOST_OUTPUTS, Results, combine_lanes, fold_lanes},
     group::{Group, Scratch, Walk},
@@ -20,6 +20,7 @@ use crate::{
     traverse::room,
     window::{self, Share, Window, in_pages, put_together},
 };
+use nearfield_grid::memory::make_room;
 use nearfield_pairs::{Channels, Pair, PairKernel};
 use std::{mem::MaybeUninit, ops::Range};
 
@@ -41,29 +42,30 @@ pub(crate) struct Mutual<'a, K: PairKernel> {
 }
 
 /// Targets of a task; `None` when pairs had better be evaluated from either side.
-pub(crate) fn task_size(walk: &Walk<'_>) -> Option<usize> {
+pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     if (walk.share.as_ref()).is_some_and(|share| !is_worth_it(walk, share)) {
-        return None;
+        return Ok(None);
     }
     let points = walk.sources.points();
     let (lattice, mut sweep) = (walk.sources.lattice(), walk.sources.sweep());
-    let sample: Vec<Vec<Range<usize>>> = (0..points.len())
-        .step_by(points.len().div_ceil(SAMPLE).max(1))
-        .map(|slot| {
-            let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot);
-            runs.iter().map(|run| run.slots.clone()).collect()
-        })
-        .collect();
+    let mut sample = Vec::new();
+    for slot in (0..points.len()).step_by(points.len().div_ceil(SAMPLE).max(1)) {
+        let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot)?;
+        let mut reached = Vec::new();
+        make_room(&mut reached, runs.len(), "a sample of candidates")?;
+        reached.extend(runs.iter().map(|run| run.slots.clone()));
+        sample.push(reached);
+    }
     // The targets that follow reach as far behind what the first one reaches.
     let held = |size: usize| {
-        let all = sample.iter().map(|runs| {
+        let all = sample.iter().map(|runs: &Vec<Range<usize>>| {
             let runs = runs.iter();
             in_pages(runs.map(|run| run.start..(run.end + size).min(points.len())))
         });
         all.sum::<usize>() / sample.len().max(1)
     };
     let size = window::task_size(points.len(), held);
-    (points.len() <= MANY || points.len().div_ceil(size) >= FEW).then_some(size)
+    Ok((points.len() <= MANY || points.len().div_ceil(size) >= FEW).then_some(size))
 }
 
 /// Share of a target's neighbours that have to be targets themselves for pairs to be evaluated once: what
@@ -94,31 +96,40 @@ fn is_worth_it(walk: &Walk<'_>, share: &crate::Share<'_>) -> bool {
 
 impl<K: PairKernel> Mutual<'_, K> {
     /// Runs the traversal; `task` is what [`task_size`] said.
-    pub(crate) fn run(&self, lane: &CpuLane, task: usize) {
+    pub(crate) fn run(&self, lane: &CpuLane, task: usize) -> Result<(), Error> {
         let len = self.walk.targets.points().len();
         let shares = lane.map_tasks(len, task, &|slots, scratch| {
             self.share(lane, slots, scratch)
-        });
+        })?;
         put_together::<K>(lane, len, shares, &|slots, sums| {
             self.put(slots, sums);
-        });
+        })
     }
 
     /// What the targets `slots` contribute to themselves and to the points around them.
     fn share(&self, lane: &CpuLane, slots: Range<usize>, scratch: &mut Scratch) -> Share {
         let mut pages = std::mem::take(&mut scratch.pages);
         let points = self.walk.sources.points().len();
-        let mut window = Window::new::<K>(points, &mut pages, lane.take_window());
+        let mut window = match Window::new::<K>(points, &mut pages, lane.take_window()) {
+            Ok(window) => window,
+            Err(shortage) => {
+                scratch.failed = Some(shortage);
+                return Share::default();
+            }
+        };
         let task = MutualTask {
             mutual: self,
             slots,
-            scratch,
+            scratch: &mut *scratch,
             window: &mut window,
         };
         with_level(lane.level(), task);
-        let share = window.close();
+        let closed = window.close();
         scratch.pages = pages;
-        share
+        closed.unwrap_or_else(|shortage| {
+            scratch.failed = Some(shortage);
+            Share::default()
+        })
     }
 
     /// Hands the sums of those of the points `slots` that were searched for to the caller's array.
@@ -164,13 +175,22 @@ impl<K: PairKernel> Task for MutualTask<'_, '_, K> {
         while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
+            let made = room(&mut gathered, K::Source::COUNT + K::Target::COUNT, stride)
+                .and_then(|gathered| Ok((gathered, room(&mut sums, K::Output::COUNT, stride)?)));
+            let (gathered, sums) = match made {
+                Ok(made) => made,
+                Err(shortage) => {
+                    self.scratch.failed = Some(shortage);
+                    break;
+                }
+            };
             let evaluate = EvaluateMutual {
                 mutual: self.mutual,
                 group: &group,
                 candidates,
                 mode,
-                gathered: room(&mut gathered, K::Source::COUNT + K::Target::COUNT, stride),
-                sums: room(&mut sums, K::Output::COUNT, stride),
+                gathered,
+                sums,
                 window: self.window,
             };
             // SAFETY: the caller's promise.

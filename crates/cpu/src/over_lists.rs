@@ -75,8 +75,7 @@ impl CpuLane {
                 fields,
                 results,
             };
-            half.run(self);
-            return Ok(());
+            return half.run(self);
         }
         let shared = Shared {
             kernel,
@@ -92,8 +91,7 @@ impl CpuLane {
                 scratch,
             };
             with_level(shared.level, task);
-        });
-        Ok(())
+        })
     }
 }
 
@@ -116,12 +114,23 @@ struct ListsTask<'a, K: PairKernel> {
 impl<K: PairKernel> Task for ListsTask<'_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let (shared, listed) = (self.shared, &mut self.scratch.listed);
+        let (shared, scratch) = (self.shared, self.scratch);
+        let (listed, gathered) = (&mut scratch.listed, &mut scratch.gathered);
         for target in self.targets {
             shared.lists.lay_out(shared.level, target, listed);
+            scratch.failed = listed.take_failed();
             let count = listed.sources().len();
             let stride = (count + LANES).next_multiple_of(LANES);
-            let channels = room(&mut self.scratch.gathered, K::Source::COUNT, stride);
+            let channels = match room(gathered, K::Source::COUNT, stride) {
+                Ok(channels) => channels,
+                Err(shortage) => {
+                    scratch.failed = Some(shortage);
+                    break;
+                }
+            };
+            if scratch.failed.is_some() {
+                break;
+            }
             let mut sums = [0.0; MOST_OUTPUTS];
             // SAFETY: there is room for all of the list and LANES more; the caller's promise.
             unsafe {

@@ -7,7 +7,7 @@
 //! because rounding keeps order.
 
 use crate::{CpuLane, Error};
-use nearfield_grid::{Grid, PADDING, Precision, Radius, SortedPoints};
+use nearfield_grid::{Grid, PADDING, Precision, Radius, SortedPoints, parallel::PoolLoops};
 use rayon::prelude::*;
 use std::fmt;
 
@@ -209,7 +209,7 @@ impl SortedRadii {
                 let radius = radii[index as usize];
                 radius * radius
             })
-            .collect_into_vec(&mut self.squared);
+            .put_into(&mut self.squared);
         self.squared.resize(points.len() + PADDING, 0.0);
     }
 }
@@ -252,14 +252,16 @@ impl CpuLane {
         let is_bad = |(_, value): &(usize, &f32)| !usable.contains(value);
         let all = || radii.par_iter().with_min_len(SHARE).enumerate();
         self.install(|| {
-            let Some((index, &value)) = all().find_first(is_bad) else {
+            let place = |item: (usize, &f32)| if is_bad(&item) { item.0 } else { usize::MAX };
+            let index = all().map(place).combined(|| usize::MAX, usize::min);
+            let Some(&value) = radii.get(index) else {
                 return Ok(());
             };
             Err(Error::PointRadius {
                 index,
                 value,
                 largest: largest.value(),
-                count: all().filter(is_bad).count(),
+                count: (all().map(|item| usize::from(is_bad(&item)))).combined(|| 0, |a, b| a + b),
                 points,
             })
         })

@@ -7,12 +7,16 @@ use crate::{
     group::{Group, Radii, Scratch, Walk},
     image::{Image, image_of},
     lists::{Chunk, ListWriter},
+    long_list::long_list,
     simd::{
         self, HALF, LANES, Mode, RADII, STREAMS, Select, Simd, Tag, Task, has, with_level,
         with_mode,
     },
 };
-use nearfield_grid::{Grid, SharedMut};
+use nearfield_grid::{
+    Grid, SharedMut,
+    memory::{self, Shortage},
+};
 use nearfield_pairs::Pair;
 use std::{ops::Range, sync::Mutex};
 use tracing::field::Empty;
@@ -66,9 +70,10 @@ impl CpuLane {
         let walk = self.walk(sets, Tag::Index, kind)?;
         walk.tell_work(&span);
         let expected = match lists.storage().is_empty() {
-            true => self.expected_pairs(&walk, targets, kind),
+            true => self.expected_pairs(&walk, targets, kind)?,
             false => 0,
         };
+        lists.work_on(self);
         lists.prepare(targets, expected)?;
         lists.fill(STREAMS * self.threads(), |writer| {
             self.write(&walk, kind, writer)
@@ -78,10 +83,10 @@ impl CpuLane {
     }
 
     /// Writes the lists of all targets of a walk.
-    fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) {
+    fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) -> Result<(), Error> {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
-        self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
+        let done = self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
             let chunks = stack().pop().unwrap_or_default();
             let mut sink = Stored { writer, chunks };
             walk.lists(self.level(), slots, scratch, kind, &mut sink);
@@ -90,6 +95,7 @@ impl CpuLane {
         for chunk in stack().iter_mut().flatten() {
             writer.retire(chunk);
         }
+        done
     }
 
     /// Writes the lists of a [share](PairOfSets::share) into `room`, while another lane writes those
@@ -109,7 +115,7 @@ impl CpuLane {
         let walk = self.walk(sets, Tag::Index, kind)?;
         walk.tell_work(&span);
         found.fill(targets, room, STREAMS * self.threads(), |writer| {
-            self.write(&walk, kind, writer);
+            self.write(&walk, kind, writer)
         })
     }
 
@@ -124,7 +130,8 @@ impl CpuLane {
     /// # Errors
     /// [`Error::OutputLength`] when `counts` does not have one value per target,
     /// [`Error::RadiiLength`] when radii are not those of the sets, and
-    /// [`Error::RadiiInDouble`] for radii of points in double precision.
+    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`]; some
+    /// counts are then those of before.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
         if counts.len() != targets {
@@ -138,13 +145,12 @@ impl CpuLane {
         walk.tell_work(&span);
         let counts = SharedMut::new(counts);
         self.for_each_task(sorted, &|slots, scratch| {
-            let mut sink = Counted::new(|target, list: &[u32]| {
+            let mut sink = Counted::new(|target, count: u32| {
                 // SAFETY: every target lies in one task, and is visited once there.
-                unsafe { counts.write(target, list.len() as u32) };
+                unsafe { counts.write(target, count) };
             });
             walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
-        });
-        Ok(())
+        })
     }
 
     /// What a search of the sets starts from.
@@ -188,11 +194,16 @@ impl CpuLane {
     }
 
     /// About how many pairs there are, from a sample of the targets, with some room to spare.
-    fn expected_pairs(&self, walk: &Walk<'_>, targets: usize, kind: ListKind) -> u64 {
+    fn expected_pairs(
+        &self,
+        walk: &Walk<'_>,
+        targets: usize,
+        kind: ListKind,
+    ) -> Result<u64, Error> {
         let mut scratch = Scratch::default();
         let (mut pairs, mut sampled) = (0u64, 0u64);
-        let mut sink = Counted::new(|_, list: &[u32]| {
-            pairs += list.len() as u64;
+        let mut sink = Counted::new(|_, count: u32| {
+            pairs += u64::from(count);
             sampled += 1;
         });
         for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
@@ -203,11 +214,14 @@ impl CpuLane {
                 kind,
                 &mut sink,
             );
+            if let Some(shortage) = scratch.failed {
+                return Err(shortage.into());
+            }
         }
-        let most_candidates = sink.room[0].len();
+        let most_candidates = sink.rooms.lists[0].len();
         let mean = pairs as f64 / sampled.max(1) as f64;
         let slack = (self.threads() * STREAMS * 24 * (most_candidates + LANES)) as u64;
-        (mean * targets as f64 * 1.1) as u64 + slack + (1 << 12)
+        Ok((mean * targets as f64 * 1.1) as u64 + slack + (1 << 12))
     }
 }
 
@@ -227,6 +241,19 @@ pub(crate) trait ListSink {
     /// # Safety
     /// `count` is at most what was asked for, and every target is put once, by one worker.
     unsafe fn put(&mut self, stream: usize, target: usize, count: usize);
+
+    /// Whether the lengths of lists are all that is wanted.
+    fn counts_only(&self) -> bool {
+        false
+    }
+
+    /// Takes the length of the list of `target` where that is all that is wanted.
+    fn count(&mut self, _target: usize, _count: u32) {}
+
+    /// The memory that was refused when a room was null, unless whoever made the sink knows.
+    fn refused(&mut self) -> Option<Shortage> {
+        None
+    }
 }
 
 /// Lists written into shared storage.
@@ -253,34 +280,104 @@ impl ListSink for Stored<'_> {
     }
 }
 
-/// Lists that are shown to `put` and not kept.
+/// Rooms for the lists of all streams, one list each.
+#[derive(Default)]
+struct Rooms {
+    lists: [Vec<u32>; STREAMS],
+    refused: Option<Shortage>,
+}
+
+impl Rooms {
+    /// Room for a list of at most `most` entries and a vector, or null when memory is short.
+    #[inline(always)]
+    fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
+        if self.lists[stream].len() < most + LANES && !self.grow(stream, most + LANES) {
+            return std::ptr::null_mut();
+        }
+        self.lists[stream].as_mut_ptr()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, stream: usize, len: usize) -> bool {
+        let room = &mut self.lists[stream];
+        // Nothing is kept, so old and new need not be held at once.
+        *room = Vec::new();
+        match memory::zeroed(len.saturating_add(len / 8), "one neighbour list") {
+            Ok(fresh) => *room = fresh,
+            Err(shortage) => self.refused = Some(shortage),
+        }
+        room.len() >= len
+    }
+}
+
+/// Lists whose lengths are shown to `put`.
 pub(crate) struct Counted<F> {
-    pub(crate) room: [Vec<u32>; STREAMS],
+    rooms: Rooms,
     put: F,
 }
 
-impl<F: FnMut(usize, &[u32])> Counted<F> {
+impl<F: FnMut(usize, u32)> Counted<F> {
     pub(crate) fn new(put: F) -> Self {
         Self {
-            room: Default::default(),
+            rooms: Rooms::default(),
             put,
         }
     }
 }
 
-impl<F: FnMut(usize, &[u32])> ListSink for Counted<F> {
+impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
     #[inline(always)]
     fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
-        let room = &mut self.room[stream];
-        if room.len() < most + LANES {
-            room.resize(most + LANES, 0);
+        self.rooms.room(stream, most)
+    }
+
+    #[inline(always)]
+    unsafe fn put(&mut self, _: usize, target: usize, count: usize) {
+        (self.put)(target, count as u32);
+    }
+
+    fn counts_only(&self) -> bool {
+        true
+    }
+
+    fn count(&mut self, target: usize, count: u32) {
+        (self.put)(target, count);
+    }
+
+    fn refused(&mut self) -> Option<Shortage> {
+        self.rooms.refused.take()
+    }
+}
+
+/// Lists that are shown to `put` and not kept.
+pub(crate) struct Shown<F> {
+    rooms: Rooms,
+    put: F,
+}
+
+impl<F: FnMut(usize, &[u32])> Shown<F> {
+    pub(crate) fn new(put: F) -> Self {
+        Self {
+            rooms: Rooms::default(),
+            put,
         }
-        room.as_mut_ptr()
+    }
+}
+
+impl<F: FnMut(usize, &[u32])> ListSink for Shown<F> {
+    #[inline(always)]
+    fn room(&mut self, stream: usize, most: usize) -> *mut u32 {
+        self.rooms.room(stream, most)
     }
 
     #[inline(always)]
     unsafe fn put(&mut self, stream: usize, target: usize, count: usize) {
-        (self.put)(target, &self.room[stream][..count]);
+        (self.put)(target, &self.rooms.lists[stream][..count]);
+    }
+
+    fn refused(&mut self) -> Option<Shortage> {
+        self.rooms.refused.take()
     }
 }
 
@@ -295,20 +392,21 @@ impl Walk<'_> {
         sink: &mut impl ListSink,
     ) {
         if self.double().is_some() {
-            return self.lists_in_double(level, slots, scratch, kind, sink);
-        }
-        let half = kind == ListKind::Half && self.same_set;
-        let walk = self;
-        with_level(
-            level,
-            ListTask {
-                walk,
+            self.lists_in_double(level, slots, scratch, kind, sink);
+        } else {
+            let half = kind == ListKind::Half && self.same_set;
+            let task = ListTask {
+                walk: self,
                 slots,
                 scratch,
                 half,
                 sink,
-            },
-        );
+            };
+            with_level(level, task);
+        }
+        if let Some(shortage) = sink.refused() {
+            scratch.failed = Some(shortage);
+        }
     }
 }
 
@@ -329,6 +427,10 @@ impl<L: ListSink> Task for ListTask<'_, L> {
         // SAFETY: the caller's promise; the modes are what the candidates carry.
         unsafe {
             while let Some((group, mode)) = groups.next::<S>(self.scratch) {
+                if !group.is_whole() {
+                    long_list::<S>(&mut groups, (group, mode), half, self.scratch, sink);
+                    continue;
+                }
                 let candidates = &self.scratch.candidates;
                 with_mode!(mode, MODE => match half {
                     false => walk.put::<S, MODE>(&group, candidates, sink),
@@ -402,7 +504,7 @@ impl Walk<'_> {
 
     /// What selecting for target number `k` of a group starts from.
     #[inline(always)]
-    fn select_args(&self, group: &Group, k: usize) -> Select {
+    pub(crate) fn select_args(&self, group: &Group, k: usize) -> Select {
         let points = self.targets.points();
         let slot = group.slots.start + k;
         Select {
@@ -474,7 +576,7 @@ impl PairOfSets<'_> {
         let target_r2 = radii.of_target(slot, lattice.radius().squared());
         let position = targets.position(slot);
         let wraps = targets.wraps(slot);
-        for run in self.sources.sweep().runs(lattice.cell(position), 0) {
+        self.sources.for_each_run(lattice.cell(position), |run| {
             for source in run.slots.clone() {
                 let other = sources.wraps(source);
                 let image = image_of(run.image, wraps, other);
@@ -491,6 +593,6 @@ impl PairOfSets<'_> {
                     visit(sources.index()[source], image, Pair { d, d2 });
                 }
             }
-        }
+        });
     }
 }

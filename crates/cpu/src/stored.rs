@@ -6,7 +6,7 @@
 //! within the radius, as long as they hold every such source at least once.
 
 use crate::{Coordinate, CpuLane, Error, ListKind, NeighborLists, SetRadii, simd::LANES};
-use nearfield_grid::{Domain, Grid, Lattice, Radius, SharedMut};
+use nearfield_grid::{Domain, Grid, Lattice, Radius, SharedMut, parallel::PoolLoops};
 use nearfield_pairs::Pair;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
@@ -343,7 +343,7 @@ impl CpuLane {
             (0..points.len())
                 .into_par_iter()
                 .with_min_len(1 << 12)
-                .for_each(|slot| {
+                .run(|slot| {
                     let index = points.index()[slot] as usize;
                     // SAFETY: every index stands once among the sorted points, and all are below
                     // their number.

@@ -7,12 +7,16 @@ use crate::{
     CpuLane, Error, ListKind, PairOfSets,
     aligned::Aligned,
     double::TraverseInDouble,
-    evaluate::{Evaluate, MOST_OUTPUTS, Results},
+    evaluate::{Batches, Evaluate, MOST_OUTPUTS, Results},
     group::{Scratch, Walk},
     mutual::{self, Mutual},
     simd::{self, LANES, Simd, Tag, Task, with_level},
 };
-use nearfield_grid::{Grid, PADDING, SharedMut};
+use nearfield_grid::{
+    Grid, PADDING, SharedMut,
+    memory::{Shortage, make_room},
+    parallel::PoolLoops,
+};
 use nearfield_pairs::{Channels, Field, PairKernel};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -53,7 +57,8 @@ impl CpuLane {
     /// # Errors
     /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
     /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel, and
-    /// [`Error::RadiiInDouble`] for radii of points in double precision.
+    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`]; some
+    /// results are then those of before.
     pub fn traverse<K: PairKernel>(
         &self,
         kernel: &K,
@@ -91,22 +96,22 @@ impl CpuLane {
         let mut walk = self.walk(sets, Tag::Slot, ListKind::Full)?;
         walk.tell_work(&span);
         let mut channels = Vec::new();
-        sorted_channels(self, sets.sources, fields.sources, &mut channels);
+        sorted_channels(self, sets.sources, fields.sources, &mut channels)?;
         let values = SharedMut::new(values);
         let results = Results {
             values: &values,
             combine,
         };
-        if let Some(task) = mutual_task::<K>(&walk) {
+        if let Some(task) = mutual_task::<K>(&walk)? {
             walk.ahead = true;
-            sorted_channels(self, sets.targets, fields.targets, &mut channels);
+            sorted_channels(self, sets.targets, fields.targets, &mut channels)?;
             let mutual = Mutual {
                 kernel,
                 walk,
                 channels: &channels,
                 results,
             };
-            mutual.run(self, task);
+            mutual.run(self, task)?;
             self.keep_channels(channels);
             return Ok(());
         }
@@ -126,7 +131,7 @@ impl CpuLane {
                     scratch,
                 };
                 with_level(level, task);
-            }),
+            })?,
             Some(_) => self.for_each_task(targets.len(), &|slots, scratch| {
                 let task = TraverseInDouble {
                     traversal,
@@ -134,22 +139,24 @@ impl CpuLane {
                     scratch,
                 };
                 with_level(level, task);
-            }),
+            })?,
         }
         self.keep_channels(channels);
         Ok(())
     }
 }
 
-/// Targets of a task, when the kernel and the sets let pairs be evaluated once.
-fn mutual_task<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
+/// Targets of a task, when the kernel and the sets let pairs be evaluated once. Candidates of a group
+/// are then held all at once, so it is not done where they are too many.
+fn mutual_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && (open || walk.share.is_none());
-    match K::MUTUAL && walk.same_set && single && (uniform || open && walk.radii.are_mutual()) {
-        true => mutual::task_size(walk),
-        false => None,
+    let mutual = K::MUTUAL && (uniform || open && walk.radii.are_mutual());
+    if mutual && walk.same_set && single && !walk.may_be_long() {
+        return mutual::task_size(walk);
     }
+    Ok(None)
 }
 
 /// What all tasks of a traversal share.
@@ -172,13 +179,17 @@ struct TraverseTask<'a, K: PairKernel> {
 
 /// Room for `count` channels of `stride` values in `array`.
 #[inline(always)]
-pub(crate) fn room(array: &mut Aligned<f32>, count: usize, stride: usize) -> simd::Channels {
-    array.grow(count * stride);
-    simd::Channels {
+pub(crate) fn room(
+    array: &mut Aligned<f32>,
+    count: usize,
+    stride: usize,
+) -> Result<simd::Channels, Shortage> {
+    array.grow(count * stride)?;
+    Ok(simd::Channels {
         data: array.as_mut_ptr(),
         stride,
         count,
-    }
+    })
 }
 
 impl<K: PairKernel> Task for TraverseTask<'_, K> {
@@ -187,21 +198,30 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
         let shared = self.traversal;
         let mut gathered = std::mem::take(&mut self.scratch.gathered);
         let mut packed = std::mem::take(&mut self.scratch.packed);
+        let mut batches = Batches::default();
         let mut groups = shared.walk.groups(self.slots);
         // SAFETY: the caller's promise.
         while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
             let candidates = &self.scratch.candidates;
             let stride = (candidates.len() + LANES).next_multiple_of(LANES);
+            let own = if K::PACKED { 4 + K::Source::COUNT } else { 0 };
+            let made = room(&mut gathered, K::Source::COUNT, stride)
+                .and_then(|gathered| Ok((gathered, room(&mut packed, own, stride)?)));
+            let (gathered, packed) = match made {
+                Ok(made) => made,
+                Err(shortage) => {
+                    self.scratch.failed = Some(shortage);
+                    break;
+                }
+            };
             let evaluate = Evaluate {
                 shared,
                 group: &group,
                 candidates,
                 mode,
-                gathered: room(&mut gathered, K::Source::COUNT, stride),
-                packed: match K::PACKED {
-                    true => room(&mut packed, 4 + K::Source::COUNT, stride),
-                    false => room(&mut packed, 0, stride),
-                },
+                gathered,
+                packed,
+                batches: &mut batches,
             };
             // SAFETY: the caller's promise.
             unsafe { S::call(evaluate) };
@@ -245,24 +265,25 @@ fn sorted_channels(
     sources: &Grid,
     fields: &[Field<'_>],
     channels: &mut Vec<Vec<f32>>,
-) {
+) -> Result<(), Error> {
     let points = sources.points();
     let index = &points.index()[..points.len()];
     for field in fields {
         for channel in 0..field.channels() {
             let mut sorted = lane.take_channel();
             sorted.clear();
-            sorted.reserve(points.len() + PADDING);
+            make_room(&mut sorted, points.len() + PADDING, "sorted fields")?;
             lane.install(|| {
                 index
                     .par_iter()
                     .with_min_len(1 << 12)
                     .map(|&i| field.values()[i as usize * field.channels() + channel])
-                    .collect_into_vec(&mut sorted);
+                    .put_into(&mut sorted);
             });
             channels.push(sorted);
         }
     }
+    Ok(())
 }
 
 /// One value of the target type, read from the caller's arrays.

@@ -9,10 +9,17 @@
 //! When all tasks are done, the sums of every page are added up in the order of the tasks: no races, no
 //! atomics, and the same sums whatever the number of threads.
 
-use crate::{CpuLane, simd::LANES};
+use crate::{CpuLane, Error, simd::LANES};
+use nearfield_grid::{
+    memory::{Shortage, filled, make_room, make_room_for_one, zeroed},
+    parallel::PoolLoops,
+};
 use nearfield_pairs::{Channels, PairKernel, Reduce};
 use rayon::prelude::*;
 use std::{mem, ops::Range};
+
+/// What windows are called where there is no memory for them.
+const WHAT: &str = "sums of pairs that are evaluated once";
 
 /// Points of a page.
 const PAGE: usize = 1 << 7;
@@ -35,6 +42,8 @@ pub(crate) struct Window<'a> {
     table: &'a mut PageTable,
     identity: f32,
     share: Share,
+    /// Memory that was refused; the sums are then of no use.
+    failed: Option<Shortage>,
 }
 
 /// Which page of a window holds a page of the points; kept between tasks for the memory.
@@ -73,24 +82,39 @@ impl<'a> Window<'a> {
         points: usize,
         table: &'a mut PageTable,
         mut share: Share,
-    ) -> Self {
+    ) -> Result<Self, Shortage> {
         let pages = points.div_ceil(PAGE).max(table.pages.len());
+        make_room(&mut table.pages, pages, WHAT)?;
         table.pages.resize(pages, NONE);
         share.pages.clear();
         share.sums.clear();
-        Self {
+        // The first page is there in any case: it takes what there is no memory for.
+        make_room(&mut share.pages, 1, WHAT)?;
+        make_room(&mut share.sums, PAGE * K::Output::COUNT, WHAT)?;
+        Ok(Self {
             table,
             identity: K::REDUCE.identity(),
             share,
-        }
+            failed: None,
+        })
     }
 
     #[cold]
     #[inline(never)]
     fn open(&mut self, page: usize, channels: usize) -> u32 {
         let opened = self.share.pages.len() as u32;
-        self.share.pages.push(page as u32);
         let room = self.share.sums.len() + PAGE * channels;
+        let more = room - self.share.sums.len();
+        let grown = make_room_for_one(&mut self.share.pages, WHAT).and_then(|()| {
+            (self.share.sums.try_reserve(more)).map_err(|_| Shortage::of::<f32>(room, WHAT))
+        });
+        if let Err(shortage) = grown {
+            // Room for the first was made before. What goes there now goes astray.
+            debug_assert!(opened > 0);
+            self.failed = Some(shortage);
+            return 0;
+        }
+        self.share.pages.push(page as u32);
         self.share.sums.resize(room, self.identity);
         self.table.pages[page] = opened;
         opened
@@ -134,11 +158,14 @@ impl<'a> Window<'a> {
     }
 
     /// What was summed.
-    pub(crate) fn close(self) -> Share {
+    ///
+    /// # Errors
+    /// The memory that was refused meanwhile.
+    pub(crate) fn close(self) -> Result<Share, Shortage> {
         for &page in &self.share.pages {
             self.table.pages[page as usize] = NONE;
         }
-        self.share
+        self.failed.map_or(Ok(self.share), Err)
     }
 }
 
@@ -176,10 +203,11 @@ pub(crate) fn put_together<K: PairKernel>(
     points: usize,
     shares: Vec<Share>,
     put: &Put<'_>,
-) {
+) -> Result<(), Error> {
     let sums = (K::Output::COUNT, K::REDUCE);
-    put_shares_together(lane, points, &shares, sums, put);
+    put_shares_together(lane, points, &shares, sums, put)?;
     lane.keep_windows(shares);
+    Ok(())
 }
 
 /// [`put_together`] for any kernel with so many outputs, combined in such a way.
@@ -189,11 +217,11 @@ fn put_shares_together(
     shares: &[Share],
     (channels, reduce): (usize, Reduce),
     put: &Put<'_>,
-) {
-    let held = PagesHeld::of(shares, points.div_ceil(PAGE));
+) -> Result<(), Error> {
+    let held = PagesHeld::of(shares, points.div_ceil(PAGE))?;
     lane.install(|| {
         let chunks = (0..points.div_ceil(AT_A_TIME * PAGE)).into_par_iter();
-        chunks.with_max_len(1).for_each(|chunk| {
+        chunks.with_max_len(1).run(|chunk| {
             let first = chunk * AT_A_TIME * PAGE;
             let slots = first..(first + AT_A_TIME * PAGE).min(points);
             let mut sums = vec![reduce.identity(); slots.len() * channels];
@@ -209,6 +237,7 @@ fn put_shares_together(
             put(slots, &sums);
         });
     });
+    Ok(())
 }
 
 /// Which shares hold a page of the points, in the order of the tasks.
@@ -220,9 +249,9 @@ struct PagesHeld {
 }
 
 impl PagesHeld {
-    fn of(shares: &[Share], pages: usize) -> Self {
+    fn of(shares: &[Share], pages: usize) -> Result<Self, Shortage> {
         // One place on: there they are moved on while pages are put down, to the beginning of the next.
-        let mut start = vec![0; pages + 1];
+        let mut start = zeroed::<u32>(pages + 1, WHAT)?;
         for &page in shares.iter().flat_map(|share| &share.pages) {
             start[page as usize + 1] += 1;
         }
@@ -230,7 +259,7 @@ impl PagesHeld {
         for start in &mut start {
             sum += mem::replace(start, sum);
         }
-        let mut of = vec![(0, 0); sum as usize];
+        let mut of = filled(sum as usize, (0, 0), WHAT)?;
         for (number, share) in shares.iter().enumerate() {
             for (place, &page) in share.pages.iter().enumerate() {
                 let next = &mut start[page as usize + 1];
@@ -238,7 +267,7 @@ impl PagesHeld {
                 *next += 1;
             }
         }
-        Self { start, of }
+        Ok(Self { start, of })
     }
 
     /// The sums of a page.
@@ -273,7 +302,8 @@ mod tests {
         for tasks in [0, 1, 9] {
             let mut table = PageTable::default();
             let shares = (0..tasks).map(|task| {
-                let mut window = Window::new::<Kernel>(points, &mut table, lane.take_window());
+                let window = Window::new::<Kernel>(points, &mut table, lane.take_window());
+                let mut window = window.unwrap();
                 for point in reached(task) {
                     window.sums::<Kernel>(point)[CHANNELS - 1] += 1.0;
                 }
@@ -284,7 +314,7 @@ mod tests {
                         unsafe { *place += 2.0 };
                     }
                 }
-                window.close()
+                window.close().unwrap()
             });
             let shares = shares.collect();
             let mut found = vec![[f32::NAN; 2]; points];
@@ -294,7 +324,8 @@ mod tests {
                     // SAFETY: every point is put once.
                     unsafe { put.write(slot, [sums[0], sums[CHANNELS - 1]]) };
                 }
-            });
+            })
+            .unwrap();
             let mut expected = vec![[0.0; 2]; points];
             for point in (0..tasks).flat_map(reached) {
                 expected[point][0] += 2.0;

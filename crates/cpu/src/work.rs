@@ -1,6 +1,7 @@
 //! What a search or a traversal is expected to cost, for whoever listens.
 
 use crate::group::Walk;
+use nearfield_grid::Run;
 use tracing::Span;
 
 /// Targets whose candidates are counted.
@@ -17,12 +18,11 @@ impl Walk<'_> {
 
     fn expected_work(&self) -> u64 {
         let targets = self.targets.points().len();
-        let mut sweep = self.sources.sweep();
         let (mut candidates, mut sampled) = (0u64, 0u64);
         for slot in (0..targets).step_by((targets / SAMPLE).max(1)) {
             for (cell, _) in self.targets.cells(slot..slot + 1) {
-                let runs = sweep.runs(cell, 0).iter();
-                candidates += runs.map(|run| run.slots.len() as u64).sum::<u64>();
+                let count = |run: Run| candidates += run.slots.len() as u64;
+                self.sources.for_each_run(cell, count);
                 sampled += 1;
             }
         }

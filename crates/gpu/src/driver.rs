@@ -12,6 +12,7 @@ use cudarc::{
     },
     nvrtc::Ptx,
 };
+use nearfield_grid::PerProcess;
 use std::{
     ffi::{CStr, CString, c_void},
     fs,
@@ -47,22 +48,36 @@ pub struct DeviceInfo {
     pub pci: String,
 }
 
+/// Whether the driver was started, and by which process.
+static STARTED: PerProcess<()> = PerProcess::empty();
+
 impl Driver {
     /// Loads and starts the driver.
     pub(crate) fn open() -> Result<Self, Error> {
         let driver = Self::find()?;
+        if STARTED.is_inherited() {
+            return Err(Error::Forked);
+        }
         match result::init() {
+            Ok(()) => {
+                STARTED.get_or_make(|| ());
+                Ok(driver)
+            }
             // Without a GPU the driver refuses to start; that there is none is all it means.
-            Ok(()) | Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(driver),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(driver),
             Err(error) => Err(refused("cuInit", error)),
         }
     }
 
     /// Loads the driver, which is quick, and does not start it: nothing but its version may be asked.
     pub(crate) fn find() -> Result<Self, Error> {
-        static PRESENT: OnceLock<bool> = OnceLock::new();
+        // Of a forked child its own: its parent may have been asking when it was forked.
+        static PRESENT: PerProcess<OnceLock<bool>> = PerProcess::empty();
         // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
-        if !PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
+        if !PRESENT
+            .get_or_make(OnceLock::new)
+            .get_or_init(|| unsafe { sys::is_culib_present() })
+        {
             let reason = "its library libcuda.so.1 cannot be loaded".to_owned();
             return Err(Error::NoDriver { reason });
         }

@@ -26,6 +26,13 @@ pub enum Error {
         /// The least that will do.
         needed: Version,
     },
+    /// The driver was started by the parent of this process.
+    #[error(
+        "the driver was started by the process that this one was forked from, and CUDA does not \
+         work in a forked child: start children by spawn or forkserver, or use the GPU in the \
+         children only"
+    )]
+    Forked,
     /// There is no GPU of that number.
     #[error(
         "there is no GPU {device}: the driver shows {count}, numbered from 0; the environment \
@@ -129,6 +136,9 @@ pub enum Error {
         /// What they were for.
         what: String,
     },
+    /// The host has no room.
+    #[error(transparent)]
+    HostMemory(#[from] nearfield_grid::memory::Shortage),
     /// A set has more points than can be numbered.
     #[error("{0} points are too many: a set holds fewer than 4294967295")]
     TooManyPoints(usize),

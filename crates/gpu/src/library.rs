@@ -3,11 +3,12 @@
 
 use crate::{Error, Version};
 use libloading::Library;
+use nearfield_grid::PerProcess;
 use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 /// A file of CUDA that the GPU lane can use.
@@ -98,12 +99,14 @@ pub(crate) fn version_of(part: Part, path: &Path) -> Option<Version> {
     real.as_deref().and_then(parse).or_else(|| parse(path))
 }
 
-/// The libraries opened so far.
-static OPENED: LazyLock<Mutex<HashMap<PathBuf, &'static Library>>> = LazyLock::new(Mutex::default);
+/// The libraries opened so far. A forked child opens them anew, which is quick: the lock may have been
+/// held when it was forked.
+static OPENED: PerProcess<Mutex<HashMap<PathBuf, &'static Library>>> = PerProcess::empty();
 
 /// Opens a library for good: the functions taken from it stay valid as long as the process lives.
 pub(crate) fn open(path: &Path) -> Result<&'static Library, Error> {
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let opened = OPENED.get_or_make(Mutex::default);
+    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(library) = opened.get(path) {
         return Ok(library);
     }

@@ -134,7 +134,7 @@ fn the_sorted_order_is_that_of_the_cpu() {
             }
             compared += 1;
             let found = scene.sets[0].order(&lane).unwrap();
-            let permutation = grid(&points, radius, subdivision).permutation();
+            let permutation = grid(&points, radius, subdivision).permutation().unwrap();
             assert_eq!(found, permutation.order());
         }
     }

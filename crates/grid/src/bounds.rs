@@ -3,6 +3,7 @@
 use crate::{
     Domain, Error, Positions, Precision, Value,
     error::axis_name,
+    parallel::PoolLoops,
     positions::{Source, Visitor},
     tilt::{Tilt, VECTOR_NAMES},
     widest::{Loops, widest},
@@ -174,7 +175,7 @@ impl<T: Real> Visitor<T> for Measure {
                     coordinates,
                 })
             })
-            .reduce(
+            .combined(
                 || (Bounds::EMPTY, true),
                 |a, b| (a.0.union(&b.0), a.1 && b.1),
             )
@@ -282,8 +283,8 @@ fn find_bad(positions: Positions<'_>) -> Error {
     };
     let count = (0..points)
         .into_par_iter()
-        .filter(|&index| is_bad(index))
-        .count();
+        .map(|index| usize::from(is_bad(index)))
+        .combined(|| 0, |a, b| a + b);
     let index = (0..points).find(|&index| is_bad(index)).unwrap_or(0);
     let position = positions.as_given(index).unwrap_or([Value::Double(0.0); 3]);
     let axis = position.iter().position(|x| !x.get().is_finite());

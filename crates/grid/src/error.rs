@@ -1,6 +1,6 @@
 //! What can be wrong with a grid's input, with the numbers that say where.
 
-use crate::Value;
+use crate::{Value, memory::Shortage};
 
 /// Why positions, a radius or a domain were refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -171,6 +171,12 @@ pub enum Error {
 /// Name of an axis by number.
 pub(crate) fn axis_name(axis: usize) -> char {
     ['x', 'y', 'z'][axis]
+}
+
+impl From<Shortage> for Error {
+    fn from(Shortage { bytes, what }: Shortage) -> Self {
+        Self::OutOfMemory { bytes, what }
+    }
 }
 
 /// Grows `vec` to hold `len` elements without aborting when memory is short. Memory that grows gets an

@@ -6,7 +6,8 @@ use crate::{
     hashed::{HashedTable, Packing, WideKey},
     kept::Kept,
     keys::{Double, FillKeys, Placed, Single},
-    occupancy,
+    memory, occupancy,
+    parallel::PoolLoops,
     positions::{Source, Visitor},
     sort::{self, Order, SortScratch, Sorted, WideScratch},
     table::{CellBox, CellTable, DenseTable, RowOfCells},
@@ -108,7 +109,7 @@ impl DoublePoints {
         (index, x, y, z, &mut self.filter_r2)
             .into_par_iter()
             .with_min_len(1 << 12)
-            .for_each(|(&index, x, y, z, r2)| {
+            .run(|(&index, x, y, z, r2)| {
                 let position = points.source.position(index as usize);
                 [*x, *y, *z] = position;
                 *r2 = points.frame.filter_r2(position);
@@ -179,17 +180,24 @@ impl SortedPoints {
     }
 
     /// Positions in the caller's order; in double precision those of the proxies.
-    pub fn in_callers_order(&self) -> Vec<[f32; 3]> {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn in_callers_order(&self) -> Result<Vec<[f32; 3]>, Error> {
         self.scatter(|slot| self.position(slot))
     }
 
     /// `value` of every sorted point, in the caller's order.
-    fn scatter<T: Copy + Default>(&self, value: impl Fn(usize) -> [T; 3]) -> Vec<[T; 3]> {
-        let mut values = vec![[T::default(); 3]; self.len];
+    fn scatter<T: Copy + Default>(
+        &self,
+        value: impl Fn(usize) -> [T; 3],
+    ) -> Result<Vec<[T; 3]>, Error> {
+        const WHAT: &str = "positions in the caller's order";
+        let mut values = memory::filled(self.len, [T::default(); 3], WHAT)?;
         for slot in 0..self.len {
             values[self.index[slot] as usize] = value(slot);
         }
-        values
+        Ok(values)
     }
 
     /// Bytes held.
@@ -300,7 +308,7 @@ impl Grid {
             let index = kept.index();
             let slots = &mut self.points.index[..index.len()];
             let own = slots.par_iter_mut().with_min_len(1 << 12);
-            own.for_each(|slot| *slot = index[*slot as usize]);
+            own.run(|slot| *slot = index[*slot as usize]);
             self.given = positions.len();
         }
         self.kept = kept;
@@ -325,9 +333,9 @@ impl Grid {
         );
         let points = &self.points;
         match points.double() {
-            None => self.build((&points.in_callers_order()).into(), self.bounds, lattice),
+            None => self.build((&points.in_callers_order()?).into(), self.bounds, lattice),
             Some(double) => {
-                let positions = points.scatter(|slot| double.position(slot));
+                let positions = points.scatter(|slot| double.position(slot))?;
                 self.build((&positions).into(), self.bounds, lattice)
             }
         }
@@ -380,8 +388,15 @@ impl Grid {
     }
 
     /// The order of the sorted points, as a permutation of the caller's arrays.
-    pub fn permutation(&self) -> Permutation {
-        Permutation::from_order(self.points.index[..self.points.len].to_vec())
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn permutation(&self) -> Result<Permutation, Error> {
+        let order = &self.points.index[..self.points.len];
+        Ok(Permutation::from_order(memory::copied(
+            order,
+            "a permutation",
+        )?))
     }
 
     /// Occupied cells that hold the sorted points `slots`, each with its share of them.
@@ -453,7 +468,7 @@ impl Grid {
             .into_par_iter()
             .with_min_len(1 << 12)
             .map(|index| K::of(packing.key(lattice.cell_at(source.place(index)))))
-            .collect_into_vec(&mut scratch.keys);
+            .put_into(&mut scratch.keys);
         let sorted = sort::by_radix(scratch);
         match &mut self.table {
             CellTable::Hashed(table) => table.fill(sorted, &packing)?,
@@ -468,7 +483,7 @@ impl Grid {
         (slots.x, slots.y, slots.z, slots.index, sorted)
             .into_par_iter()
             .with_min_len(1 << 12)
-            .for_each(|(x, y, z, index, item)| {
+            .run(|(x, y, z, index, item)| {
                 [*x, *y, *z] = source.stored(item.1 as usize);
                 *index = item.1;
             });
@@ -563,11 +578,13 @@ impl Build<'_> {
                 None => sorted.position(slot).map(f64::from),
                 Some(_) => points.place(sorted.index[slot] as usize),
             };
-            let wraps: Vec<_> = (0..len)
+            let mut wraps = Vec::new();
+            memory::make_room(&mut wraps, len, "the boxes that points lie in")?;
+            (0..len)
                 .into_par_iter()
                 .with_min_len(1 << 12)
                 .map(|slot| lattice.wraps_at(place(slot)))
-                .collect();
+                .put_into(&mut wraps);
             // The corners of the bounds may lie outside a tilted box that holds all points.
             if wraps.iter().any(|wraps| *wraps != [0; 3]) {
                 grid.points.wraps = wraps;

@@ -3,6 +3,7 @@
 use crate::{
     Cell, Error, SharedMut,
     error::reserve,
+    parallel::PoolLoops,
     table::{CellBox, RowCells},
 };
 use rayon::prelude::*;
@@ -139,7 +140,7 @@ impl HashedTable {
                     std::array::from_fn(|of| count[of] + usize::from(begins[of]))
                 })
             })
-            .collect();
+            .listed();
         let mut all = [0, 0];
         for first in &mut first {
             let count = mem::replace(first, all);
@@ -161,7 +162,7 @@ impl HashedTable {
         first
             .into_par_iter()
             .enumerate()
-            .for_each(|(task, [mut cell, mut row])| {
+            .run(|(task, [mut cell, mut row])| {
                 for slot in slots(task) {
                     let [new_cell, new_row] = begins(slot);
                     if !new_cell {
@@ -253,9 +254,9 @@ impl Places {
         self.0
             .resize_with(Self::room(rows.len()), AtomicU32::default);
         let free = self.0.par_iter_mut().with_min_len(1 << 14);
-        free.for_each(|place| *place.get_mut() = NONE);
+        free.run(|place| *place.get_mut() = NONE);
         let rows = rows.par_iter().with_min_len(1 << 10).enumerate();
-        rows.for_each(|(number, row)| {
+        rows.run(|(number, row)| {
             let mut place = self.first(row.at);
             let put = |place: usize| {
                 let order = Ordering::Relaxed;

@@ -4,6 +4,8 @@ use crate::{
     Bounds, BrickParts, Error, Lattice, SharedMut,
     error::reserve,
     lattice::OpenScale,
+    memory,
+    parallel::PoolLoops,
     widest::{Loops, widest},
 };
 use rayon::prelude::*;
@@ -57,6 +59,7 @@ impl Kept {
         const WHAT: &str = "a part of the points";
         const WORDS: usize = TASK / WORD;
         self.wanted.clear();
+        memory::make_room(&mut self.wanted, bricks.parts().len() + 1, WHAT)?;
         let all = bricks.parts().iter().copied().chain([bricks.elsewhere()]);
         self.wanted.extend(all.map(|of| u8::from(of == part)));
         let near = |cell: i64| (-NEAR..NEAR).contains(&cell);
@@ -64,7 +67,9 @@ impl Kept {
         let fast = (lattice.open_scale())
             .filter(|_| low.into_iter().chain(high).all(near) && self.wanted.len() < 1 << 31)
             .map(|scale| Bricks::new(scale, bricks));
-        self.masks.resize(points.len().div_ceil(TASK) * WORDS, 0);
+        let words = points.len().div_ceil(TASK) * WORDS;
+        memory::make_room(&mut self.masks, words, WHAT)?;
+        self.masks.resize(words, 0);
         let wanted = &*self.wanted;
         let mut starts: Vec<usize> = (points.par_chunks(TASK))
             .zip(self.masks.par_chunks_mut(WORDS))
@@ -88,7 +93,7 @@ impl Kept {
                         .sum()
                 }
             })
-            .collect();
+            .listed();
         let mut all = 0;
         for start in &mut starts {
             (*start, all) = (all, all + *start);
@@ -132,7 +137,7 @@ impl Kept {
         let copied = tasks.zip(starts).enumerate();
         Ok(copied
             .map(|(number, ((points, masks), next))| copy(number, points, masks, next))
-            .reduce(|| Bounds::EMPTY, |a, b| a.union(&b)))
+            .combined(|| Bounds::EMPTY, |a, b| a.union(&b)))
     }
 }
 

@@ -18,8 +18,11 @@
 mod double;
 mod tilted;
 
-use crate::{Bounds, Domain, Error, Precision, Radius, error::axis_name};
+use crate::{
+    Bounds, Domain, Error, Precision, Radius, error::axis_name, memory::make_room_for_one,
+};
 pub(crate) use double::Frame;
+use std::sync::Arc;
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];
@@ -56,7 +59,8 @@ pub struct Lattice {
     radius: Radius,
     domain: Domain,
     axes: [Axis; 3],
-    rows: Vec<Row>,
+    /// Shared by all copies: around a box much smaller than the radius there are millions.
+    rows: Arc<Vec<Row>>,
     /// Present in double precision.
     frame: Option<Frame>,
 }
@@ -125,7 +129,8 @@ impl Lattice {
     /// precision it also matters where the points are, roughly.
     ///
     /// # Errors
-    /// [`Error::TooManyImages`] when a box is over a thousand times smaller than the radius.
+    /// [`Error::TooManyImages`] when a box is over a thousand times smaller than the radius, and
+    /// [`Error::OutOfMemory`].
     pub fn new(
         radius: Radius,
         domain: Domain,
@@ -142,7 +147,7 @@ impl Lattice {
                 radius,
                 domain,
                 axes,
-                rows,
+                rows: Arc::new(rows),
                 frame,
             });
         }
@@ -171,12 +176,12 @@ impl Lattice {
                 }),
             };
         }
-        let rows = stencil(reach, axes.map(|axis| 1.0 / axis.inverse_edge));
+        let rows = stencil(reach, axes.map(|axis| 1.0 / axis.inverse_edge))?;
         Ok(Self {
             radius,
             domain,
             axes,
-            rows,
+            rows: Arc::new(rows),
             frame,
         })
     }
@@ -200,6 +205,20 @@ impl Lattice {
     /// The neighbour rows of a cell, by ascending (z, y), the cell's own among them.
     pub fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    /// Maximum number of images of a point among the candidates of a cell; 1 in an open domain.
+    pub fn max_images(&self) -> usize {
+        let most = |offset: fn(&Row) -> i64| self.rows.iter().map(offset).max().unwrap_or(0);
+        let reach = [most(|row| row.reach), most(|row| row.y), most(|row| row.z)];
+        let images = |axis: usize| {
+            self.period(axis)
+                .map_or(1, |cells| (2 * reach[axis] + cells) / cells)
+        };
+        let images = [images(0), images(1), images(2)];
+        images
+            .into_iter()
+            .fold(1, |all, one| all.saturating_mul(one as usize))
     }
 
     /// Whether a point may lie within the radius through several images of a periodic axis, so that
@@ -413,8 +432,11 @@ fn cells_reached(difference: f64, nudge: f64) -> i64 {
     (difference - nudge).ceil().max(0.0) as i64
 }
 
+/// What the rows of a lattice are called where there is no memory for them.
+const ROWS: &str = "the neighbour rows of a cell";
+
 /// Rows within `reach` of a cell, each cut to the chord it leaves along x.
-fn stencil(reach: f64, edges: [f64; 3]) -> Vec<Row> {
+fn stencil(reach: f64, edges: [f64; 3]) -> Result<Vec<Row>, Error> {
     // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps
     // reach/edge = K from rounding up to K + 1; it is far inside the enlargement of the radius.
     let cells = |distance: f64, axis: usize| cells_reached(distance / edges[axis], 1e-9);
@@ -427,11 +449,12 @@ fn stencil(reach: f64, edges: [f64; 3]) -> Vec<Row> {
             let chord = 1.0 - gap(y, 1).powi(2) - gap(z, 2).powi(2);
             if chord >= 0.0 {
                 let reach = cells(reach * chord.sqrt(), 0);
+                make_room_for_one(&mut rows, ROWS)?;
                 rows.push(Row { y, z, reach });
             }
         }
     }
-    rows
+    Ok(rows)
 }
 
 #[cfg(test)]

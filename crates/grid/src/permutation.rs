@@ -1,6 +1,6 @@
 //! Reordering the caller's arrays so that points that are near in space are near in memory.
 
-use crate::Error;
+use crate::{Error, memory, parallel::PoolLoops};
 use rayon::prelude::*;
 
 /// A reordering of a point set: new place `k` takes old point `order()[k]`.
@@ -33,32 +33,37 @@ impl Permutation {
     }
 
     /// New place of each old index.
-    pub fn inverse(&self) -> Self {
-        let mut order = vec![0; self.order.len()];
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn inverse(&self) -> Result<Self, Error> {
+        let mut order = memory::zeroed(self.order.len(), "a permutation")?;
         for (place, &old) in self.order.iter().enumerate() {
             order[old as usize] = place as u32;
         }
-        Self { order }
+        Ok(Self { order })
     }
 
     /// `slice` in the new order, as a new vector.
     ///
     /// # Errors
-    /// [`Error::PermutationLength`] when the lengths differ.
+    /// [`Error::PermutationLength`] when the lengths differ, and [`Error::OutOfMemory`].
     pub fn reordered<T: Copy + Send + Sync>(&self, slice: &[T]) -> Result<Vec<T>, Error> {
         self.check(slice.len())?;
-        Ok(self
-            .order
+        let mut reordered = Vec::new();
+        memory::make_room(&mut reordered, slice.len(), "a reordered array")?;
+        self.order
             .par_iter()
             .with_min_len(1 << 13)
             .map(|&old| slice[old as usize])
-            .collect())
+            .put_into(&mut reordered);
+        Ok(reordered)
     }
 
     /// Brings `slice` into the new order.
     ///
     /// # Errors
-    /// [`Error::PermutationLength`] when the lengths differ; the slice is then unchanged.
+    /// As [`reordered`](Self::reordered); the slice is then unchanged.
     pub fn apply<T: Copy + Send + Sync>(&self, slice: &mut [T]) -> Result<(), Error> {
         let reordered = self.reordered(slice)?;
         slice.copy_from_slice(&reordered);
@@ -86,7 +91,7 @@ mod tests {
         let mut values = ['a', 'b', 'c', 'd'];
         permutation.apply(&mut values).unwrap();
         assert_eq!(values, ['c', 'a', 'd', 'b']);
-        permutation.inverse().apply(&mut values).unwrap();
+        permutation.inverse().unwrap().apply(&mut values).unwrap();
         assert_eq!(values, ['a', 'b', 'c', 'd']);
     }
 

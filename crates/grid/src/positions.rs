@@ -1,6 +1,6 @@
 //! A view of the caller's coordinates, packed, planar or strided inside the caller's structs.
 
-use crate::{Error, Precision, Value};
+use crate::{Error, Precision, Value, memory::make_room};
 use bytemuck::Pod;
 use glam::{DVec2, DVec3, Vec2, Vec3};
 use std::{borrow::Cow, marker::PhantomData, ops::Range};
@@ -167,11 +167,11 @@ impl<'a> Positions<'a> {
     /// All positions side by side, copied only where they are not so already.
     ///
     /// # Errors
-    /// [`Error::Precision`] when the coordinates are `f64`.
+    /// [`Error::Precision`] when the coordinates are `f64`, and [`Error::OutOfMemory`].
     pub fn to_packed(&self) -> Result<Cow<'a, [[f32; 3]]>, Error> {
         match self.0 {
             Layout::Packed(points) => Ok(Cow::Borrowed(points)),
-            _ => self.with(Pack(self.len())).map(Cow::Owned),
+            _ => self.with(Pack(self.len()))?.map(Cow::Owned),
         }
     }
 
@@ -312,10 +312,13 @@ impl Source<f64> for Layout<'_> {
 struct Pack(usize);
 
 impl Visitor<f32> for Pack {
-    type Output = Vec<[f32; 3]>;
+    type Output = Result<Vec<[f32; 3]>, Error>;
 
     fn visit<S: Source<f32>>(self, source: S) -> Self::Output {
-        (0..self.0).map(|index| source.position(index)).collect()
+        let mut packed = Vec::new();
+        make_room(&mut packed, self.0, "packed positions")?;
+        packed.extend((0..self.0).map(|index| source.position(index)));
+        Ok(packed)
     }
 }
 

@@ -12,7 +12,12 @@
 //!
 //! Both are stable and both passes are independent of the number of threads, so the order is too.
 
-use crate::{Error, SharedMut, error::reserve, hashed::WideKey};
+use crate::{
+    Error, SharedMut,
+    error::reserve,
+    hashed::WideKey,
+    parallel::{self, PoolLoops},
+};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -245,7 +250,7 @@ fn sort_buckets<P: Carried>(
         .par_chunks_mut(1 << shift)
         .with_min_len(4)
         .enumerate()
-        .for_each(|(bucket, starts)| {
+        .run(|(bucket, starts)| {
             let range = plan.bucket(bucket);
             let items = &items[range.clone()];
             let first = (bucket << shift) as u32;
@@ -340,7 +345,7 @@ pub(crate) fn by_radix<K: WideKey>(scratch: &mut WideScratch<K>) -> &[(K, u32)] 
     }
     slices
         .into_par_iter()
-        .for_each(|slice| radsort::sort_by_key(slice, |&(key, _)| key));
+        .run(|slice| radsort::sort_by_key(slice, |&(key, _)| key));
     sorted
 }
 
@@ -374,15 +379,13 @@ struct BucketPlan {
 impl BucketPlan {
     /// Counts with `fill(range, histogram)` for each chunk of `0..len`.
     fn count(len: usize, buckets: usize, fill: impl Fn(Range<usize>, &mut [u32]) + Sync) -> Self {
-        let chunks = (4 * rayon::current_num_threads())
-            .min(len.div_ceil(1 << 12))
-            .max(1);
+        let chunks = (4 * parallel::threads()).min(len.div_ceil(1 << 12)).max(1);
         let chunk = len.div_ceil(chunks).max(1);
         let mut cursors = vec![0u32; chunks * buckets];
         cursors
             .par_chunks_mut(buckets)
             .enumerate()
-            .for_each(|(number, histogram)| {
+            .run(|(number, histogram)| {
                 let begin = (number * chunk).min(len);
                 fill(begin..(begin + chunk).min(len), histogram);
             });
@@ -421,7 +424,7 @@ impl BucketPlan {
         self.cursors
             .par_chunks_mut(self.buckets)
             .enumerate()
-            .for_each(|(number, cursors)| {
+            .run(|(number, cursors)| {
                 let begin = (number * chunk).min(len);
                 for index in begin..(begin + chunk).min(len) {
                     let cursor = &mut cursors[bucket_of(index)];

@@ -1,12 +1,27 @@
 //! Candidates of cell after cell: neighbour rows are looked up once per row, not once per cell.
 
-use crate::{BrickParts, Cell, Grid, Run, table::RowCells};
+use crate::{
+    BrickParts, Cell, Grid, Run,
+    memory::{Shortage, make_room, make_room_for_one},
+    table::{CellTable, RowCells},
+};
 use std::ops::RangeInclusive;
+
+/// What the rows and runs of a cell are called where there is no memory for them.
+const WHAT: &str = "the candidates of a cell";
+
+/// Maximum number of runs that [`Sweep::next_runs`] gives at a time…
+pub const MAX_RUNS: usize = 1 << 16;
+/// …and of points in all of them but the last.
+pub const MAX_POINTS: usize = 1 << 19;
 
 /// Finds the candidates of cells of one grid; made by [`Grid::sweep`].
 ///
 /// Neighbour rows stay found while the cells asked for lie in the same row, so cells are best asked
 /// for in the order of [`Grid::cells`].
+///
+/// Around a box much smaller than the radius a cell has millions of runs, one per image. They are
+/// walked by [`next_runs`](Self::next_runs) in pieces of bounded size.
 #[derive(Debug, Clone)]
 pub struct Sweep<'a> {
     grid: &'a Grid,
@@ -30,66 +45,195 @@ struct FoundRow {
     image_z: i32,
 }
 
+/// How far the runs of a cell have been walked by [`Sweep::next_runs`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Walked {
+    /// Number of the row that comes next.
+    row: usize,
+    /// The cell of that row that comes next; None for its first.
+    low: Option<i64>,
+    all: bool,
+}
+
+impl Walked {
+    /// Returns true if some runs have been given.
+    pub fn is_begun(&self) -> bool {
+        self.all || self.row > 0 || self.low.is_some()
+    }
+
+    /// Returns true if there are no more runs.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+}
+
+/// How much is collected at a time.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    runs: usize,
+    points: usize,
+}
+
+impl Limit {
+    const NONE: Self = Self {
+        runs: usize::MAX,
+        points: usize::MAX,
+    };
+    const BATCH: Self = Self {
+        runs: MAX_RUNS,
+        points: MAX_POINTS,
+    };
+}
+
+/// Which of the runs of a cell are collected.
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    All,
+    /// Those ahead of a sorted point.
+    Ahead(usize),
+}
+
 impl Grid {
     /// A search for the candidates of cells, one after the other.
     pub fn sweep(&self) -> Sweep<'_> {
-        let rows = self.lattice().rows().len();
         Sweep {
             grid: self,
             of: None,
-            rows: Vec::with_capacity(rows),
-            runs: Vec::with_capacity(rows),
+            rows: Vec::new(),
+            runs: Vec::new(),
         }
     }
+
+    /// Calls `visit` with every run that [`Sweep::runs`] gives for `cell`, in the same order. For
+    /// one cell alone: nothing is stored.
+    pub fn for_each_run(&self, cell: Cell, mut visit: impl FnMut(Run)) {
+        let (lattice, table) = (self.lattice(), self.table());
+        let [x, y, z] = cell;
+        for row in lattice.rows() {
+            let (y, image_y) = wrap(y + row.y, lattice.period(1));
+            let (z, image_z) = wrap(z + row.z, lattice.period(2));
+            let Some(cells) = table.row(y, z) else {
+                continue;
+            };
+            let high = x + row.reach;
+            let mut low = x - row.reach;
+            while low <= high {
+                let (next, run) = piece(table, cells, low, high, lattice.period(0));
+                if !run.slots.is_empty() {
+                    let [image_x, ..] = run.image;
+                    visit(Run {
+                        slots: run.slots,
+                        image: [image_x, image_y, image_z],
+                    });
+                }
+                low = next;
+            }
+        }
+    }
+}
+
+/// The cells of a row from `low` on that lie in one image, `high` at most, with their image along x;
+/// and where the next image begins.
+#[inline(always)]
+fn piece(
+    table: &CellTable,
+    cells: RowCells,
+    low: i64,
+    high: i64,
+    period: Option<i64>,
+) -> (i64, Run) {
+    let (begin, image_x) = wrap(low, period);
+    let span = match period {
+        None => high - low,
+        Some(period) => (high - low).min(period - 1 - begin),
+    };
+    let slots = table.run(cells, begin, begin + span);
+    let image = [image_x, 0, 0];
+    (low + span + 1, Run { slots, image })
 }
 
 impl Sweep<'_> {
     /// Every run of the grid's points that can lie within the radius of a point in `cell` or the
     /// `more` cells that follow it along x, by ascending image and row; no point stands in two runs
     /// of the same image.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
-    pub fn runs(&mut self, cell: Cell, more: i64) -> &[Run] {
-        let [x, y, z] = cell;
-        if self.of != Some([y, z]) {
-            self.find_rows(y, z);
-        }
-        self.runs.clear();
+    pub fn runs(&mut self, cell: Cell, more: i64) -> Result<&[Run], Shortage> {
+        let [x, ..] = cell;
+        self.begin(cell)?;
         match self.grid.lattice().period(0) {
             None => self.collect_open(x, more),
-            Some(_) => self.collect_periodic(x, more),
+            Some(_) => self.collect(x, more, Which::All, Limit::NONE, &mut Walked::default())?,
         }
-        &self.runs
+        Ok(&self.runs)
+    }
+
+    /// Some of what [`runs`](Self::runs) or, ahead of a sorted point, [`runs_ahead`](Self::runs_ahead)
+    /// give for `cell`: those that follow what has been `walked`, not more than fill some megabytes
+    /// with their points. For periodic domains.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
+    #[inline(always)]
+    pub fn next_runs(
+        &mut self,
+        cell: Cell,
+        ahead_of: Option<usize>,
+        walked: &mut Walked,
+    ) -> Result<&[Run], Shortage> {
+        let [x, ..] = cell;
+        self.begin(cell)?;
+        let which = ahead_of.map_or(Which::All, Which::Ahead);
+        self.collect(x, 0, which, Limit::BATCH, walked)?;
+        Ok(&self.runs)
+    }
+
+    /// Finds the rows of `cell` unless they are those of the last one, and forgets the runs.
+    #[inline(always)]
+    fn begin(&mut self, [_, y, z]: Cell) -> Result<(), Shortage> {
+        if self.of != Some([y, z]) {
+            self.find_rows(y, z)?;
+        }
+        self.runs.clear();
+        Ok(())
     }
 
     /// Half of the [`runs`](Self::runs): those of the own row from sorted point `from` on, which must
     /// lie in `cell`, and of the rows that follow, around the box where the domain is periodic. Of
     /// two points in reach of each other exactly one finds the other here, once per image; all find
     /// themselves. The own cell comes first.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
     #[inline(always)]
-    pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> &[Run] {
-        let [x, y, z] = cell;
-        if self.of != Some([y, z]) {
-            self.find_rows(y, z);
+    pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> Result<&[Run], Shortage> {
+        let [x, ..] = cell;
+        self.begin(cell)?;
+        if self.grid.lattice().domain().is_periodic() {
+            let walked = &mut Walked::default();
+            self.collect(x, more, Which::Ahead(from), Limit::NONE, walked)?;
+        } else {
+            self.collect_open_ahead(x, more, from);
         }
-        self.runs.clear();
-        match self.grid.lattice().domain().is_periodic() {
-            false => self.collect_open_ahead(x, more, from),
-            true => self.collect_periodic_ahead(x, more, from),
-        }
-        &self.runs
+        Ok(&self.runs)
     }
 
     /// What [`runs_ahead`](Self::runs_ahead) gives for a cell of some `parts` of a share in an open domain,
     /// and behind it what is not of these parts and lies before the cell: of two points in reach of each
     /// other, one of them of these parts, exactly one of these finds the other here.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
     pub fn runs_of_share(
         &mut self,
         cell: Cell,
         more: i64,
         from: usize,
         (bricks, parts): (&BrickParts, &RangeInclusive<u8>),
-    ) -> &[Run] {
-        self.runs_ahead(cell, more, from);
+    ) -> Result<&[Run], Shortage> {
+        self.runs_ahead(cell, more, from)?;
         let [x, _, _] = cell;
         let foreign = |cell: Cell| !parts.contains(&bricks.part(cell));
         for row in self.rows.iter().filter(|row| !row.ahead || row.own) {
@@ -108,13 +252,14 @@ impl Sweep<'_> {
                     let slots = self.grid.table().run(row.cells, first, next - 1);
                     if !slots.is_empty() {
                         let image = [0; 3];
+                        make_room_for_one(&mut self.runs, WHAT)?;
                         self.runs.push(Run { slots, image });
                     }
                 }
                 next += 1;
             }
         }
-        &self.runs
+        Ok(&self.runs)
     }
 
     #[inline(always)]
@@ -132,25 +277,6 @@ impl Sweep<'_> {
         }
     }
 
-    fn collect_periodic_ahead(&mut self, x: i64, more: i64, from: usize) {
-        for number in 0..self.rows.len() {
-            let row = self.rows[number];
-            let high = x + more + row.reach;
-            match (row.ahead, row.own) {
-                (false, _) => {}
-                (true, false) => self.collect_row(row, x - row.reach, high),
-                (true, true) => {
-                    let first = self.runs.len();
-                    self.collect_row(row, x, high);
-                    // The cell itself lies in the first piece.
-                    if let Some(run) = self.runs.get_mut(first) {
-                        run.slots.start = run.slots.start.max(from);
-                    }
-                }
-            }
-        }
-    }
-
     #[inline(always)]
     fn collect_open(&mut self, x: i64, more: i64) {
         let table = self.grid.table();
@@ -163,41 +289,67 @@ impl Sweep<'_> {
         }
     }
 
-    fn collect_periodic(&mut self, x: i64, more: i64) {
-        for number in 0..self.rows.len() {
-            let row = self.rows[number];
-            self.collect_row(row, x - row.reach, x + more + row.reach);
-        }
-    }
-
-    /// The cells `low` to `high` of a row, cut where the box ends along x.
+    /// Adds runs of a cell, cut where the box ends along x, until there are enough or `walked` is all.
     #[inline(always)]
-    fn collect_row(&mut self, row: FoundRow, mut low: i64, high: i64) {
-        let table = self.grid.table();
+    fn collect(
+        &mut self,
+        x: i64,
+        more: i64,
+        which: Which,
+        limit: Limit,
+        walked: &mut Walked,
+    ) -> Result<(), Shortage> {
         let period = self.grid.lattice().period(0);
-        while low <= high {
-            let (begin, image_x) = wrap(low, period);
-            let span = match period {
-                None => high - low,
-                Some(period) => (high - low).min(period - 1 - begin),
+        let table = self.grid.table();
+        let (mut points, last) = (0, self.runs.len().saturating_add(limit.runs));
+        while let Some(&row) = self.rows.get(walked.row) {
+            let (first, from) = match which {
+                Which::All => (x - row.reach, 0),
+                Which::Ahead(from) if row.own => (x, from),
+                Which::Ahead(_) if row.ahead => (x - row.reach, 0),
+                Which::Ahead(_) => {
+                    walked.row += 1;
+                    continue;
+                }
             };
-            let slots = table.run(row.cells, begin, begin + span);
-            if !slots.is_empty() {
-                let image = [image_x, row.image_y, row.image_z];
-                self.runs.push(Run { slots, image });
+            let high = x + more + row.reach;
+            let mut low = walked.low.take().unwrap_or(first);
+            while low <= high {
+                if points >= limit.points || self.runs.len() >= last {
+                    walked.low = Some(low);
+                    return Ok(());
+                }
+                let (next, Run { mut slots, image }) = piece(table, row.cells, low, high, period);
+                if low == first {
+                    // The cell itself lies in the first piece.
+                    slots.start = slots.start.max(from);
+                }
+                if !slots.is_empty() {
+                    points += slots.len();
+                    let image = [image[0], row.image_y, row.image_z];
+                    make_room_for_one(&mut self.runs, WHAT)?;
+                    self.runs.push(Run { slots, image });
+                }
+                low = next;
             }
-            low += span + 1;
+            walked.row += 1;
         }
+        walked.all = true;
+        Ok(())
     }
 
     /// Finds the rows of the grid that the cells of row (`y`, `z`) reach.
     #[cold]
     #[inline(never)]
-    fn find_rows(&mut self, y: i64, z: i64) {
+    fn find_rows(&mut self, y: i64, z: i64) -> Result<(), Shortage> {
         let lattice = self.grid.lattice();
         let (period_y, period_z) = (lattice.period(1), lattice.period(2));
-        self.of = Some([y, z]);
+        self.of = None;
         self.rows.clear();
+        make_room(&mut self.rows, lattice.rows().len(), WHAT)?;
+        // In an open domain a row has one run.
+        self.runs.clear();
+        make_room(&mut self.runs, lattice.rows().len().min(MAX_RUNS), WHAT)?;
         for row in lattice.rows() {
             let (ahead, own) = ([row.z, row.y] >= [0, 0], [row.z, row.y] == [0, 0]);
             let (y, image_y) = wrap(y + row.y, period_y);
@@ -214,6 +366,8 @@ impl Sweep<'_> {
                 });
             }
         }
+        self.of = Some([y, z]);
+        Ok(())
     }
 }
 

@@ -46,7 +46,7 @@ proptest! {
             let [x, y, z] = lattice.cell(points[i as usize]);
             [z, y, x]
         });
-        let permutation = grid.permutation();
+        let permutation = grid.permutation().unwrap();
         prop_assert_eq!(permutation.order(), expected);
         let mut seen = 0;
         for (cell, slots) in grid.cells(0..points.len()) {
@@ -72,7 +72,7 @@ proptest! {
         let mut visited = HashSet::new();
         for target in 0..points.len() {
             let cell = grid.lattice().cell(grid.points().position(target));
-            for run in grid.sweep().runs(cell, 0) {
+            for run in grid.sweep().runs(cell, 0).unwrap() {
                 for slot in run.slots.clone() {
                     assert!(visited.insert((target, slot, run.image)), "visited twice");
                 }

@@ -174,7 +174,7 @@ mod tests {
         let system = system.with_types(vec![1, 0, 1], vec![1.5, 39.948]).unwrap();
         let mut system = system.with_charges(vec![0.1, -0.3, 0.2]).unwrap();
         system.heat(1.3, 1);
-        system.reorder(&[2, 0, 1]);
+        system.reorder(&[2, 0, 1]).unwrap();
         Checkpoint {
             system,
             forces: vec![[0.1, 1e-20, -4.0]; 3],

@@ -107,3 +107,9 @@ impl Error {
         }
     }
 }
+
+impl From<nearfield_grid::memory::Shortage> for Error {
+    fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
+        Self::Engine(shortage.into())
+    }
+}

@@ -5,6 +5,7 @@ use nearfield::{
     Builder, Engine, Field, Interactions, ListKind, PairKernel, PointSetId, Positions, Precision,
     Refresh, Sum, VerletLists,
 };
+use nearfield_grid::memory::{copied, make_room};
 
 /// What the pairs of a system add up to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -57,7 +58,7 @@ impl Evaluator {
         field.check(system)?;
         let builder = options.builder(system.cell(), field.cutoff());
         let mut room = Room::default();
-        let positions = room.positions(system, options.precision);
+        let positions = room.positions(system, options.precision)?;
         let (search, set) = Search::new(builder, options.skin, positions)?;
         Ok(Self {
             search,
@@ -78,8 +79,10 @@ impl Evaluator {
         self.update(system)?;
         let Self { search, set, .. } = self;
         let Room { types, results, .. } = &mut self.room;
+        make_room(results, system.len(), "forces of atoms")?;
         results.resize(system.len(), OfAtom::default());
         types.clear();
+        make_room(types, system.len(), "types of atoms")?;
         let table = &field.lennard_jones;
         if let (None, Some(plain)) = (field.coulomb, table.plain()) {
             search.run(*set, &Interactions(plain), &[], results)?;
@@ -142,11 +145,11 @@ impl Evaluator {
             Search::EveryTime(engine) => engine.z_sort(self.set)?,
             Search::Lists(lists) => lists.z_sort(self.set)?,
         };
-        Ok(permutation.order().to_vec())
+        Ok(copied(permutation.order(), "an order of atoms")?)
     }
 
     fn update(&mut self, system: &System) -> Result<(), Error> {
-        let positions = self.room.positions(system, self.precision);
+        let positions = self.room.positions(system, self.precision)?;
         match &mut self.search {
             Search::EveryTime(engine) => {
                 engine.update(self.set, positions)?;
@@ -195,18 +198,21 @@ impl Search {
 
 impl Room {
     /// Positions brought into the box, where their numbers are small.
-    fn positions(&mut self, system: &System, precision: Precision) -> Positions<'_> {
+    fn positions(&mut self, system: &System, precision: Precision) -> Result<Positions<'_>, Error> {
+        const WHAT: &str = "positions of atoms";
         let wrapped = system.positions.iter().map(|&at| system.cell.wrap(at));
         match precision {
             Precision::Single => {
                 self.single.clear();
+                make_room(&mut self.single, system.len(), WHAT)?;
                 self.single.extend(wrapped.map(|at| at.map(|x| x as f32)));
-                Positions::from(&self.single)
+                Ok(Positions::from(&self.single))
             }
             Precision::Double => {
                 self.double.clear();
+                make_room(&mut self.double, system.len(), WHAT)?;
                 self.double.extend(wrapped);
-                Positions::from(&self.double)
+                Ok(Positions::from(&self.double))
             }
         }
     }

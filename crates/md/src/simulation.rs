@@ -4,7 +4,15 @@ use crate::{
     Cell, Checkpoint, Drift, Error, Evaluation, Evaluator, ForceField, Observation, System,
 };
 use nearfield::{Builder, Device, Engine, Policy, Precision, Strategy};
-use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
+use nearfield_grid::{
+    PerProcess,
+    memory::make_room,
+    parallel::{self, PoolLoops},
+};
+use rayon::{ThreadPool, prelude::*};
+
+/// What threads that move atoms are called.
+const THREAD: &str = "nearfield-md";
 
 /// Atoms that one thread moves at a time.
 const MIN_LEN: usize = 1 << 12;
@@ -70,7 +78,8 @@ pub struct Simulation {
     field: ForceField,
     options: Options,
     evaluator: Evaluator,
-    pool: ThreadPool,
+    /// Threads that move atoms; made anew in a forked child, which has none of its parent's.
+    pool: PerProcess<Option<ThreadPool>>,
     forces: Vec<[f32; 3]>,
     now: Evaluation,
     step: u64,
@@ -125,9 +134,7 @@ impl Simulation {
                 wanted: "a distance, or 0 for none",
             });
         }
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(options.threads)
-            .build();
+        let pool = parallel::start(options.threads, THREAD);
         let pool = pool.map_err(|_| Error::Setting {
             name: "the number of threads",
             value: options.threads as f64,
@@ -139,7 +146,7 @@ impl Simulation {
             field,
             options,
             evaluator,
-            pool,
+            pool: PerProcess::new(pool),
             forces: Vec::new(),
             now: Evaluation::default(),
             step: 0,
@@ -263,9 +270,12 @@ impl Simulation {
     /// Brings the atoms into the order in which they are found.
     fn sort(&mut self) -> Result<(), Error> {
         let order = self.evaluator.order()?;
-        self.system.reorder(&order);
+        self.system.reorder(&order)?;
         if !self.forces.is_empty() {
-            self.forces = order.iter().map(|&k| self.forces[k as usize]).collect();
+            let mut forces = Vec::new();
+            make_room(&mut forces, order.len(), "forces")?;
+            forces.extend(order.iter().map(|&k| self.forces[k as usize]));
+            self.forces = forces;
         }
         self.search_anew()
     }
@@ -281,7 +291,9 @@ impl Simulation {
                     other => other,
                 })?;
         self.forces.clear();
-        self.forces.extend(self.evaluator.forces());
+        let forces = self.evaluator.forces();
+        make_room(&mut self.forces, forces.len(), "forces")?;
+        self.forces.extend(forces);
         drop(begun);
         Ok(())
     }
@@ -299,9 +311,9 @@ impl Simulation {
             ..
         } = &mut self.system;
         let forces = &self.forces;
-        self.pool.install(|| {
+        parallel::within(pool(&self.pool, &self.options), || {
             let atoms = velocities.par_iter_mut().with_min_len(MIN_LEN).enumerate();
-            atoms.for_each(|(atom, velocity)| {
+            atoms.run(|(atom, velocity)| {
                 let over_mass = dt / masses[types[atom] as usize];
                 for (v, force) in velocity.iter_mut().zip(forces[atom]) {
                     *v += over_mass * f64::from(force);
@@ -316,15 +328,22 @@ impl Simulation {
             velocities,
             ..
         } = &mut self.system;
-        self.pool.install(|| {
+        parallel::within(pool(&self.pool, &self.options), || {
             let atoms = positions.par_iter_mut().with_min_len(MIN_LEN);
             atoms
                 .zip(velocities.par_iter())
-                .for_each(|(position, velocity)| {
+                .run(|(position, velocity)| {
                     for (x, v) in position.iter_mut().zip(velocity) {
                         *x += dt * v;
                     }
                 });
         });
     }
+}
+
+/// The threads that move atoms; none in a forked child that cannot start any, where the calling
+/// thread does.
+fn pool<'a>(pool: &'a PerProcess<Option<ThreadPool>>, options: &Options) -> Option<&'a ThreadPool> {
+    let start = || parallel::start(options.threads, THREAD).unwrap_or_default();
+    pool.get_or_make(start).as_ref()
 }

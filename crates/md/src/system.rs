@@ -1,6 +1,7 @@
 //! Atoms and the box they are in.
 
 use crate::{Cell, Error};
+use nearfield_grid::memory::{filled, make_room};
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
@@ -31,14 +32,17 @@ impl System {
     pub fn new(positions: Vec<[f64; 3]>, cell: Cell) -> Result<Self, Error> {
         let atoms = positions.len();
         finite("the position", &positions)?;
+        let mut ids = Vec::new();
+        make_room(&mut ids, atoms, "numbers of atoms")?;
+        ids.extend(0..atoms as u32);
         Ok(Self {
             cell,
             positions,
-            velocities: vec![[0.0; 3]; atoms],
-            types: vec![0; atoms],
+            velocities: filled(atoms, [0.0; 3], "velocities")?,
+            types: filled(atoms, 0, "types")?,
             charges: Vec::new(),
             masses: vec![1.0],
-            ids: (0..atoms as u32).collect(),
+            ids,
         })
     }
 
@@ -208,17 +212,24 @@ impl System {
     }
 
     /// Brings the atoms into this order: place k gets what was at `order[k]`.
-    pub(crate) fn reorder(&mut self, order: &[u32]) {
-        fn taken<T: Copy>(values: &mut Vec<T>, order: &[u32]) {
+    /// After an error everything is in the order that it had.
+    pub(crate) fn reorder(&mut self, order: &[u32]) -> Result<(), Error> {
+        fn taken<T: Copy>(values: &[T], order: &[u32]) -> Result<Vec<T>, Error> {
+            let mut taken = Vec::new();
             if !values.is_empty() {
-                *values = order.iter().map(|&k| values[k as usize]).collect();
+                make_room(&mut taken, order.len(), "atoms in another order")?;
+                taken.extend(order.iter().map(|&k| values[k as usize]));
             }
+            Ok(taken)
         }
-        taken(&mut self.positions, order);
-        taken(&mut self.velocities, order);
-        taken(&mut self.types, order);
-        taken(&mut self.charges, order);
-        taken(&mut self.ids, order);
+        let positions = taken(&self.positions, order)?;
+        let velocities = taken(&self.velocities, order)?;
+        let types = taken(&self.types, order)?;
+        let charges = taken(&self.charges, order)?;
+        self.ids = taken(&self.ids, order)?;
+        (self.positions, self.velocities) = (positions, velocities);
+        (self.types, self.charges) = (types, charges);
+        Ok(())
     }
 }
 

@@ -5,7 +5,10 @@
 //! has succeeded both lanes share the steps, and a GPU that does not pay gets nothing to do.
 
 use crate::{Engine, Error, PointSetId, RadiusRule, gpu::GpuSide, hybrid::HybridSide};
-use std::thread::{self, JoinHandle};
+use std::{
+    process,
+    thread::{self, JoinHandle},
+};
 
 /// Points from which a GPU may pay.
 const WORTH_A_GPU: usize = 10_000;
@@ -25,22 +28,38 @@ pub(crate) enum Later {
 /// A GPU that is being started. Whoever drops it waits for the thread: a process must not end
 /// while the driver starts.
 #[derive(Debug)]
-pub(crate) struct Starting(Option<JoinHandle<Result<GpuSide, String>>>);
+pub(crate) struct Starting {
+    thread: Option<JoinHandle<Result<GpuSide, String>>>,
+    /// The process that it belongs to: a forked child has no such thread, and would wait for ever.
+    process: u32,
+}
 
 impl Starting {
     fn begin() -> Result<Self, String> {
         let start = || GpuSide::new(FIRST).map_err(|error| error.to_string());
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
         let handle = thread.spawn(start).map_err(|error| error.to_string())?;
-        Ok(Self(Some(handle)))
+        Ok(Self {
+            thread: Some(handle),
+            process: process::id(),
+        })
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.process != process::id()
     }
 
     fn is_ready(&self) -> bool {
-        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+        let finished = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        finished || self.is_inherited()
     }
 
     fn wait(mut self) -> Result<GpuSide, String> {
-        let Some(handle) = self.0.take() else {
+        if self.is_inherited() {
+            let why = "the process was forked while it was being started";
+            return Err(why.to_owned());
+        }
+        let Some(handle) = self.thread.take() else {
             return Err("it was not started".to_owned());
         };
         let died = |_| Err("starting it panicked".to_owned());
@@ -50,8 +69,13 @@ impl Starting {
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        if let Some(handle) = self.0.take() {
-            let _ = handle.join();
+        if let Some(handle) = self.thread.take() {
+            if self.is_inherited() {
+                // Neither joined nor detached: there is no such thread here.
+                std::mem::forget(handle);
+            } else {
+                let _ = handle.join();
+            }
         }
     }
 }
@@ -124,11 +148,13 @@ impl Engine {
             let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
                 continue;
             };
-            let positions = grid.points().in_callers_order();
-            let points = positions.len();
             let set = PointSetId(set);
-            if let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into()) {
-                self.keep_on_gpu(set, (copy, points), bounds);
+            // Without memory for a copy the set stays with the CPU lane.
+            if let Ok(positions) = grid.points().in_callers_order() {
+                let points = positions.len();
+                if let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into()) {
+                    self.keep_on_gpu(set, (copy, points), bounds);
+                }
             }
             self.sets[set.0].grid.put_back(grid);
         }

@@ -6,8 +6,9 @@
 
 use crate::{Engine, Error, PointSetId};
 use nearfield_cpu::PairOfSets;
+use nearfield_grid::{memory::Shortage, parallel};
 use rayon::prelude::*;
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::OnceLock};
 
 /// A batch ends with the target that brings it to so many pairs…
 const PAIRS: usize = 1 << 10;
@@ -42,6 +43,8 @@ struct Collected {
     sources: Vec<u32>,
     d: [Vec<f32>; 3],
     d2: Vec<f32>,
+    /// Memory that there was none of for a pair.
+    refused: Option<Shortage>,
 }
 
 impl Engine {
@@ -67,7 +70,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`].
+    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`]; [`Error::Cpu`] when memory is short, after
+    /// some batches.
     pub fn for_each_batch(
         &self,
         targets: PointSetId,
@@ -78,22 +82,36 @@ impl Engine {
         let _span = tracing::debug_span!("engine.batches", targets = t, sources = s).entered();
         let of = self.pair_of_sets(targets, sources)?;
         let len = of.targets.points().len();
-        Ok(self.lane.install(|| {
-            (0..len.div_ceil(TASK)).into_par_iter().try_for_each_init(
-                Collected::default,
-                |collected, task| {
-                    let slots = task * TASK..((task + 1) * TASK).min(len);
-                    slots.into_iter().try_for_each(|slot| {
-                        collected.add(&of, slot);
-                        match collected.is_full() {
-                            true => collected.hand_out(&visit),
-                            false => ControlFlow::Continue(()),
-                        }
-                    })?;
-                    collected.hand_out(&visit)
-                },
-            )
-        }))
+        let refused = OnceLock::new();
+        let task = |collected: &mut Collected, task: usize| {
+            let slots = task * TASK..((task + 1) * TASK).min(len);
+            slots.into_iter().try_for_each(|slot| {
+                collected.add(&of, slot);
+                if let Some(shortage) = collected.refused {
+                    // The first counts.
+                    let _ = refused.set(shortage);
+                    return ControlFlow::Break(());
+                }
+                match collected.is_full() {
+                    true => collected.hand_out(&visit),
+                    false => ControlFlow::Continue(()),
+                }
+            })?;
+            collected.hand_out(&visit)
+        };
+        let flow = self.lane.install(|| {
+            let mut tasks = 0..len.div_ceil(TASK);
+            if parallel::is_shared() {
+                (tasks.into_par_iter()).try_for_each_init(Collected::default, task)
+            } else {
+                let mut collected = Collected::default();
+                tasks.try_for_each(|number| task(&mut collected, number))
+            }
+        });
+        match refused.into_inner() {
+            Some(shortage) => Err(shortage.into()),
+            None => Ok(flow),
+        }
     }
 }
 
@@ -103,12 +121,35 @@ impl Collected {
         self.targets.push(of.targets.points().index()[slot]);
         self.offsets.push(self.sources.len() as u32);
         of.for_each_neighbor(slot, |source, _, pair| {
+            if self.sources.len() == self.sources.capacity() && !self.grow() {
+                return;
+            }
             self.sources.push(source);
             for (axis, d) in self.d.iter_mut().zip(pair.d) {
                 axis.push(d);
             }
             self.d2.push(pair.d2);
         });
+    }
+
+    /// Makes room for more pairs; false where there is none.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let (len, more) = (self.d2.len(), self.d2.len().max(PAIRS));
+        let mut grown = self.d2.try_reserve(more);
+        for axis in &mut self.d {
+            grown = grown.and_then(|()| axis.try_reserve(more));
+        }
+        // The sources last: by them it is told whether there is room.
+        grown = grown.and_then(|()| self.sources.try_reserve_exact(more));
+        if grown.is_err() {
+            let bytes_of_pair = size_of::<[f32; 4]>() + size_of::<u32>();
+            self.refused = Some(Shortage {
+                bytes: bytes_of_pair.saturating_mul(len + more),
+                what: "a batch of pairs",
+            });
+        }
+        grown.is_ok()
     }
 
     fn is_full(&self) -> bool {

@@ -209,10 +209,12 @@ impl Engine {
         mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
         let of = self.pair_of_sets(targets, sources)?;
-        let places = self.sets[targets.0]
-            .places
-            .get_or_init(|| of.targets.permutation().inverse().order().to_vec());
-        let place = places.get(point).ok_or(Error::UnknownPoint {
+        let places = self.sets[targets.0].places(of.targets);
+        let places = places.map_err(|source| Error::Positions {
+            set: targets,
+            source,
+        })?;
+        let place = places.order().get(point).ok_or(Error::UnknownPoint {
             set: targets,
             point,
             points: places.len(),
@@ -225,9 +227,10 @@ impl Engine {
     /// reordered positions to [`update`](Self::update)) every few dozen steps.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`Error::UnknownPointSet`], and [`Error::Positions`] when memory is short.
     pub fn z_sort(&self, set: PointSetId) -> Result<Permutation, Error> {
-        Ok(self.grid(set)?.permutation())
+        let order = self.grid(set)?.permutation();
+        order.map_err(|source| Error::Positions { set, source })
     }
 
     /// The search radius, the largest where points have radii of their own; in an `f64` engine
@@ -275,6 +278,7 @@ impl Engine {
     }
 
     fn search_within(&mut self, radius: Radius) -> Result<(), Error> {
+        self.usable()?;
         let radius = match self.settings.strict {
             true => radius.strict(),
             false => radius,
@@ -307,6 +311,7 @@ impl Engine {
             gpu: self
                 .gpu
                 .as_ref()
+                .filter(|gpu| !gpu.is_inherited())
                 .map(|gpu| gpu.report(self.settings.strategy)),
             works: self
                 .hybrid
@@ -350,7 +355,16 @@ impl Engine {
         grid.map_err(|source| Error::Positions { set, source })
     }
 
+    /// Refuses to use a GPU in a forked child of the process that has started it.
+    pub(crate) fn usable(&self) -> Result<(), Error> {
+        match &self.gpu {
+            Some(gpu) if gpu.is_inherited() => Err(Error::Gpu(nearfield_gpu::Error::Forked)),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn known(&self, set: PointSetId) -> Result<(), Error> {
+        self.usable()?;
         let sets = self.sets.len();
         match set.0 < sets {
             true => Ok(()),
@@ -360,6 +374,7 @@ impl Engine {
 
     /// Checks positions and sorts them into a set.
     fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
+        self.usable()?;
         let begin = Instant::now();
         let (points, refuse) = (positions.len(), |source| Error::Positions { set, source });
         positions

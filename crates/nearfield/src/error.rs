@@ -1,6 +1,7 @@
 //! The one error type of the engine.
 
 use crate::{Device, PointSetId, Precision, RadiusRule};
+use nearfield_grid::memory::Shortage;
 
 /// Why the engine refused a request. The engine stays usable and keeps its last good state.
 #[derive(Debug, thiserror::Error)]
@@ -226,12 +227,23 @@ impl Error {
         matches!(
             self,
             Self::Cpu(nearfield_cpu::Error::OutOfMemory { .. })
+                | Self::Positions {
+                    source: nearfield_grid::Error::OutOfMemory { .. },
+                    ..
+                }
+                | Self::Setup(nearfield_grid::Error::OutOfMemory { .. })
                 | Self::Gpu(nearfield_gpu::Error::OutOfMemory { .. })
                 | Self::OnDevice {
                     source: nearfield_gpu::Error::OutOfMemory { .. },
                     ..
                 }
         )
+    }
+}
+
+impl From<Shortage> for Error {
+    fn from(shortage: Shortage) -> Self {
+        Self::Cpu(shortage.into())
     }
 }
 

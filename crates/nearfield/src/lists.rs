@@ -8,7 +8,7 @@ use crate::{
 };
 use nearfield_cpu::{CpuLane, ListKind, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
-use nearfield_grid::{Bounds, Grid};
+use nearfield_grid::{Bounds, Grid, memory::zeroed};
 use std::time::Instant;
 
 /// What a memory limit is exceeded by.
@@ -21,6 +21,7 @@ impl Engine {
     /// [`Error::MemoryLimit`] before anything is written, [`Error::NoRadii`], and [`Error::Cpu`] when
     /// memory is short; lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
+        self.usable()?;
         let _span = tracing::debug_span!("engine.find_neighbors").entered();
         let begin = Instant::now();
         match self.settings.memory_limit {
@@ -228,7 +229,7 @@ impl Engine {
         let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
         self.pair_index(targets, sources)?;
         let begin = Instant::now();
-        let mut counts = vec![0; self.points(targets)?];
+        let mut counts = zeroed(self.points(targets)?, "counts of neighbours")?;
         if !self.values_by_both(&Counting(targets, sources), (targets, sources), &mut counts)?
             && !self.count_on_gpu(targets, sources, &mut counts)
         {

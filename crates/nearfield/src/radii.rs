@@ -5,7 +5,7 @@ use crate::{
     sets::{Set, pair_of_sets},
 };
 use nearfield_cpu::{CpuLane, PairOfSets, SetRadii, SortedRadii};
-use nearfield_grid::{Grid, Radius};
+use nearfield_grid::{Grid, Radius, memory::make_room};
 
 /// Radii of a set's points.
 #[derive(Debug, Default)]
@@ -19,13 +19,7 @@ pub(crate) struct PointRadii {
 impl PointRadii {
     /// Takes checked radii of the points of `grid`; unchanged after an error.
     fn take(&mut self, radii: &[f32], grid: &Grid, lane: &CpuLane) -> Result<(), Error> {
-        let more = radii.len().saturating_sub(self.given.len());
-        self.given.try_reserve_exact(more).map_err(|_| {
-            Error::Cpu(nearfield_cpu::Error::OutOfMemory {
-                bytes: size_of_val(radii),
-                what: "radii in the caller's order",
-            })
-        })?;
+        make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
         lane.sort_radii(radii, grid, &mut self.sorted)?;
         self.given.clear();
         self.given.extend_from_slice(radii);

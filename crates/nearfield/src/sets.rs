@@ -3,7 +3,7 @@
 use crate::{Error, RadiusRule, SetReport, TableKind, lazy::LazyGrid, radii::PointRadii};
 use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets};
 use nearfield_gpu::HostBuffer;
-use nearfield_grid::{Grid, Lattice};
+use nearfield_grid::{Grid, Lattice, Permutation};
 use std::{fmt, sync::OnceLock};
 
 /// Names a point set of an engine; sets are numbered from 0 in the order added.
@@ -39,7 +39,7 @@ pub(crate) struct Set {
     /// Counts the positions that the set has had.
     pub(crate) stamp: u64,
     /// Sorted place of every point, made when first asked for.
-    pub(crate) places: OnceLock<Vec<u32>>,
+    pub(crate) places: OnceLock<Permutation>,
     /// Empty unless the engine's rule has radii of single points.
     pub(crate) radii: PointRadii,
 }
@@ -103,10 +103,19 @@ impl Set {
         }
     }
 
+    /// The sorted place of every point of the set, whose grid is `grid`.
+    pub(crate) fn places(&self, grid: &Grid) -> Result<&Permutation, nearfield_grid::Error> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let places = grid.permutation()?.inverse()?;
+        Ok(self.places.get_or_init(|| places))
+    }
+
     /// Bytes of the sorted places.
     pub(crate) fn places_bytes(&self) -> usize {
         let places = self.places.get();
-        places.map_or(0, |places| size_of::<u32>() * places.capacity())
+        places.map_or(0, |places| size_of_val(places.order()))
     }
 }
 

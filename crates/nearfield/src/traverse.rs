@@ -8,6 +8,7 @@ use crate::{
 };
 use nearfield_cpu::{Coordinate, CpuLane, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_gpu::{HostBuffer, PairProgram};
+use nearfield_grid::memory::filled;
 use nearfield_pairs::Channels;
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -79,7 +80,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// [`Error::NoRadii`].
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
-        let mut values = vec![zero; self.engine.points(self.targets)?];
+        let targets = self.engine.points(self.targets)?;
+        let mut values = filled(targets, zero, "the results of a traversal")?;
         self.run_into(&mut values)?;
         Ok(values)
     }

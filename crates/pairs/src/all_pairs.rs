@@ -13,7 +13,9 @@
 
 use bytemuck::Pod;
 use std::{
+    collections::TryReserveError,
     fmt,
+    ops::Range,
     ops::{Add, Mul, Neg, Sub},
 };
 
@@ -207,21 +209,31 @@ impl SampleGrid {
     }
 
     /// The coordinates along an axis: origin + n·spacing in `f64`, rounded once.
-    pub fn axis<T: Real>(&self, axis: usize) -> Vec<T> {
-        (0..self.dims[axis])
-            .map(|n| T::of(self.origin[axis] + n as f64 * self.spacing))
-            .collect()
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn axis<T: Real>(&self, axis: usize) -> Result<Vec<T>, TryReserveError> {
+        let mut along = Vec::new();
+        along.try_reserve_exact(self.dims[axis])?;
+        let coordinate = |n: usize| T::of(self.origin[axis] + n as f64 * self.spacing);
+        along.extend((0..self.dims[axis]).map(coordinate));
+        Ok(along)
     }
 
     /// The points of rows `rows`, in order.
-    pub fn points<T: Real>(&self, rows: std::ops::Range<usize>) -> Vec<[T; 3]> {
-        let [x, y, z] = [0, 1, 2].map(|axis| self.axis::<T>(axis));
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn points<T: Real>(&self, rows: Range<usize>) -> Result<Vec<[T; 3]>, TryReserveError> {
+        let [x, y, z] = [self.axis::<T>(0)?, self.axis(1)?, self.axis(2)?];
+        let mut points = Vec::new();
+        points.try_reserve_exact(rows.len().saturating_mul(x.len()))?;
         let row = |row: usize| (y[row % self.dims[1]], z[row / self.dims[1]]);
-        rows.flat_map(|number| {
+        for number in rows {
             let (y, z) = row(number);
-            x.iter().map(move |&x| [x, y, z])
-        })
-        .collect()
+            points.extend(x.iter().map(|&x| [x, y, z]));
+        }
+        Ok(points)
     }
 }
 
@@ -236,14 +248,14 @@ mod tests {
             spacing: 0.5,
             origin: [1.0, 2.0, -1.0],
         };
-        let points = grid.points::<f32>(0..grid.rows());
+        let points = grid.points::<f32>(0..grid.rows()).unwrap();
         assert_eq!((points.len(), grid.len(), grid.rows()), (12, 12, 6));
         assert_eq!(
             points[..3],
             [[1.0, 2.0, -1.0], [1.5, 2.0, -1.0], [1.0, 2.5, -1.0]]
         );
         assert_eq!(points[11], [1.5, 3.0, -0.5]);
-        assert_eq!(grid.points::<f32>(4..5), points[8..10]);
+        assert_eq!(grid.points::<f32>(4..5).unwrap(), points[8..10]);
     }
 
     #[test]

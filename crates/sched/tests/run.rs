@@ -102,7 +102,7 @@ fn fine(_: Stage, _: usize) -> Result<(), String> {
 fn works(crew: &Crew, buffers: usize) {
     let lane = Lane::new(fine);
     let subregions: Vec<usize> = (0..3 * buffers + 5).rev().collect();
-    let (result, progress) = crew.run(&subregions, &lane, || 7);
+    let (result, progress) = crew.run(&subregions, &lane, || 7).unwrap();
     assert_eq!(result, 7);
     assert_eq!(progress.fault, None);
     assert!(progress.finished.iter().all(|&finished| finished));
@@ -116,7 +116,7 @@ fn stages_come_one_after_the_other_in_the_order_given() {
     let crew = Crew::new(3).unwrap();
     let lane = Lane::new(fine);
     let subregions = [5, 2, 9, 0, 31, 7, 8, 4];
-    let (_, progress) = crew.run(&subregions, &lane, || ());
+    let (_, progress) = crew.run(&subregions, &lane, || ()).unwrap();
     let calls = lane.calls.lock().unwrap();
     assert_eq!(calls.len(), 3 * subregions.len());
     let when = |stage, subregion| calls.iter().position(|c| (c.0, c.1) == (stage, subregion));
@@ -151,7 +151,7 @@ fn three_stages_of_three_subregions_and_the_cpu_lane_run_at_the_same_time() {
             Ok(())
         });
         let subregions: Vec<usize> = (0..8).collect();
-        let (_, progress) = crew.run(&subregions, &lane, || meeting.of(4));
+        let (_, progress) = crew.run(&subregions, &lane, || meeting.of(4)).unwrap();
         let at = |place: usize| progress.spans[place];
         let together: [Span; 4] = [
             at(first + 2).upload,
@@ -179,7 +179,7 @@ fn uploads_wait_for_nobody() {
         Ok(())
     });
     let subregions: Vec<usize> = (0..32).collect();
-    let (_, progress) = crew.run(&subregions, &lane, || ());
+    let (_, progress) = crew.run(&subregions, &lane, || ()).unwrap();
     assert!(progress.finished.iter().all(|&finished| finished));
 }
 
@@ -199,7 +199,7 @@ fn a_buffer_is_used_by_one_subregion_at_a_time() {
             Ok(())
         });
         let subregions: Vec<usize> = (0..40).collect();
-        crew.run(&subregions, &lane, || ());
+        crew.run(&subregions, &lane, || ()).unwrap();
         let mut holds = vec![None; buffers];
         // A buffer is free when its download has returned; the call after that is the first that can
         // tell, and each download is called before its buffer is free.
@@ -228,7 +228,7 @@ fn a_fault_skips_what_comes_after_it_and_finishes_what_came_before() {
                     false => Ok(()),
                 },
             );
-            let (result, progress) = crew.run(&subregions, &lane, || "done");
+            let (result, progress) = crew.run(&subregions, &lane, || "done").unwrap();
             assert_eq!(result, "done");
             assert_eq!(progress.fault, Some(format!("{failing:?} {at}")));
             for (other, spans) in progress.spans.iter().enumerate() {
@@ -275,7 +275,7 @@ fn the_first_of_several_faults_is_kept() {
             Ok(())
         });
         both.present_at_least(2);
-        crew.run(&[0], &second, || ());
+        crew.run(&[0], &second, || ()).unwrap();
         first.join().unwrap()
     });
     assert_eq!(progress.fault.as_deref(), Some("second upload"));
@@ -311,7 +311,10 @@ fn a_panic_goes_on_in_the_caller_after_everything_has_stopped() {
                 });
                 let subregions: Vec<usize> = (0..10).collect();
                 let cpu = AtomicUsize::new(0);
-                let run = || crew.run(&subregions, &lane, || cpu.fetch_add(1, Ordering::SeqCst));
+                let run = || {
+                    crew.run(&subregions, &lane, || cpu.fetch_add(1, Ordering::SeqCst))
+                        .unwrap()
+                };
                 let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
                 assert_eq!(inside.load(Ordering::SeqCst), 0);
                 assert_eq!(cpu.load(Ordering::SeqCst), 1);
@@ -329,7 +332,10 @@ fn a_panic_goes_on_in_the_caller_after_everything_has_stopped() {
 fn a_panic_of_the_cpu_lane_waits_for_the_other() {
     let crew = Crew::new(2).unwrap();
     let lane = Lane::new(fine);
-    let run = || crew.run(&[0, 1, 2], &lane, || -> u32 { panic!("the CPU lane") });
+    let run = || {
+        crew.run(&[0, 1, 2], &lane, || -> u32 { panic!("the CPU lane") })
+            .unwrap()
+    };
     let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"the CPU lane"));
     assert_eq!(lane.called(Download), [0, 1, 2]);
@@ -341,7 +347,7 @@ fn every_stage_has_a_thread_of_its_own_which_it_keeps() {
     let crew = Crew::new(2).unwrap();
     let lane = Lane::new(fine);
     for _ in 0..20 {
-        crew.run(&[0, 1, 2, 3], &lane, || ());
+        crew.run(&[0, 1, 2, 3], &lane, || ()).unwrap();
     }
     let threads = lane.threads();
     assert_eq!(threads.len(), 3);
@@ -354,7 +360,7 @@ fn every_stage_has_a_thread_of_its_own_which_it_keeps() {
 fn without_subregions_only_the_cpu_lane_runs() {
     let crew = Crew::new(2).unwrap();
     let lane = Lane::new(fine);
-    let (thread, progress) = crew.run(&[], &lane, || thread::current().id());
+    let (thread, progress) = crew.run(&[], &lane, || thread::current().id()).unwrap();
     assert_eq!(thread, thread::current().id());
     let Progress {
         spans,
@@ -382,7 +388,7 @@ fn steps_begun_at_once_or_inside_each_other_take_turns() {
         }
     });
     let outer = Lane::new(fine);
-    let (_, progress) = crew.run(&[0, 1, 2], &outer, || works(&crew, 2));
+    let (_, progress) = crew.run(&[0, 1, 2], &outer, || works(&crew, 2)).unwrap();
     assert_eq!(progress.finished, [true; 3]);
 }
 

@@ -67,7 +67,7 @@ fn check_against_the_grid(points: &Vec<[f32; 3]>, domain: Domain, subdivision: u
     for (cell, slots) in grid.cells(0..points.len()) {
         let brick = brick_of(cell);
         occupancy[brick] += slots.len() as u32;
-        for run in sweep.runs(cell, 0) {
+        for run in sweep.runs(cell, 0).unwrap() {
             work[brick] += (slots.len() * run.slots.len()) as u64;
             for slot in run.slots.clone() {
                 let other = brick_of(cell_of_slot[slot]) as u32;

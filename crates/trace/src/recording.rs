@@ -194,9 +194,18 @@ impl Recording {
     /// Ends the recording, and says whether everything is in the file.
     ///
     /// # Errors
-    /// [`Error::Write`] when it could not be written to the end.
+    /// [`Error::Write`] when it could not be written to the end, and in a forked child, which records
+    /// nothing.
     pub fn finish(mut self) -> Result<(), Error> {
+        let inherited = self.sink.is_inherited();
         self.end();
+        if inherited {
+            let source = io::Error::other(
+                "the recording belongs to the process that this one was forked from, which writes it",
+            );
+            let path = self.path.clone();
+            return Err(Error::Write { path, source });
+        }
         match self.sink.take_error() {
             Some(error) => Err(write_error(&self.path, &error)),
             None => Ok(()),
@@ -204,7 +213,13 @@ impl Recording {
     }
 
     fn end(&mut self) {
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        if self.sink.is_inherited() {
+            // Neither joined nor detached: a forked child has no such thread.
+            std::mem::forget(thread);
+        } else {
             self.sink.close();
             // It does not panic; if it did, its message has been printed.
             let _ = thread.join();

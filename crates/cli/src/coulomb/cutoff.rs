@@ -4,6 +4,7 @@
 use super::Run;
 use crate::{failure::Failure, options::Radius};
 use nearfield::{ChargeField, ChargePotential, Engine, Field, PointSetId, Positions, Real};
+use nearfield_grid::memory::Shortage;
 use std::ops::Range;
 
 /// The engine with the atoms, and grid points to come.
@@ -54,13 +55,18 @@ impl Within {
         potentials: &mut [T],
         field: &mut [[T; 3]],
     ) -> Result<(), Failure> {
+        let points = rows.len().saturating_mul(run.grid.dims[0]);
+        let short =
+            |_| nearfield::Error::from(Shortage::of::<[f64; 3]>(points, "points of a grid"));
         match run.args.cutoff_radius() {
-            Some(Radius::Double(_)) => self
-                .engine
-                .update(self.grid, &run.grid.points::<f64>(rows))?,
-            _ => self
-                .engine
-                .update(self.grid, &run.grid.points::<f32>(rows))?,
+            Some(Radius::Double(_)) => {
+                let points = run.grid.points::<f64>(rows);
+                self.engine.update(self.grid, &points.map_err(short)?)?;
+            }
+            _ => {
+                let points = run.grid.points::<f32>(rows);
+                self.engine.update(self.grid, &points.map_err(short)?)?;
+            }
         }
         let charges = [Field::from(&self.charges)];
         let potential = ChargePotential {

@@ -13,6 +13,7 @@ use crate::{
 use atoms::Atoms;
 use cutoff::Within;
 use nearfield::{AllPairs, Arithmetic, Device, Engine, Real, SampleGrid};
+use nearfield_grid::memory::make_room;
 use nearfield_io::{PointData, Values, write_array, write_vti};
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
@@ -196,19 +197,31 @@ fn around(atoms: &[[f64; 3]], args: &Args) -> [f64; 3] {
     })
 }
 
+/// Room for `len` values, or the bytes that there is no memory for.
+fn room<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), nearfield::Error> {
+    Ok(make_room(vec, len, what)?)
+}
+
 impl Run<'_> {
     fn all<T: Real>(&self, read: f64) -> Result<Summary, Failure> {
         let args = self.args;
-        let positions: Vec<[T; 3]> = self.atoms.positions.iter().map(|x| x.map(T::of)).collect();
-        let charges: Vec<T> = self
-            .atoms
-            .charges
-            .iter()
-            .map(|&charge| T::of(charge))
-            .collect();
+        let (mut positions, mut charges) = (Vec::new(), Vec::new());
+        room(
+            &mut positions,
+            self.atoms.positions.len(),
+            "positions of atoms",
+        )?;
+        room(&mut charges, self.atoms.charges.len(), "charges of atoms")?;
+        positions.extend(self.atoms.positions.iter().map(|x| x.map(T::of)));
+        charges.extend(self.atoms.charges.iter().map(|&charge| T::of(charge)));
         let mut way = self.way()?;
-        let mut potentials = vec![T::default(); self.grid.len()];
-        let mut field = vec![[T::default(); 3]; if args.field { self.grid.len() } else { 0 }];
+        let (mut potentials, mut field) = (Vec::new(), Vec::new());
+        room(&mut potentials, self.grid.len(), "potentials on the grid")?;
+        potentials.resize(self.grid.len(), T::default());
+        if args.field {
+            room(&mut field, self.grid.len(), "the field on the grid")?;
+            field.resize(self.grid.len(), [T::default(); 3]);
+        }
         let begin = Instant::now();
         let bar = progress_bar(self.grid.rows() as u64);
         let (row, rows) = (self.grid.dims[0], self.grid.rows());
@@ -309,8 +322,12 @@ impl Run<'_> {
         let image = path
             .extension()
             .is_some_and(|one| one.eq_ignore_ascii_case("vti"));
-        let potentials = values(potentials);
-        let field = (!field.is_empty()).then(|| values(field.as_flattened()));
+        let potentials = values(potentials)?;
+        let field = if field.is_empty() {
+            None
+        } else {
+            Some(values(field.as_flattened())?)
+        };
         if image {
             let mut data = vec![PointData::scalars("potential", potentials)];
             data.extend(field.and_then(|field| PointData::tuples("field", 3, field)));
@@ -336,13 +353,17 @@ impl Run<'_> {
 }
 
 /// Numbers in the precision that they are in.
-fn values<T: Real>(numbers: &[T]) -> Values<'static> {
+fn values<T: Real>(numbers: &[T]) -> Result<Values<'static>, nearfield::Error> {
+    const WHAT: &str = "what is to be written";
     let doubles = numbers.iter().map(|number| number.double());
-    match size_of::<T>() == size_of::<f64>() {
-        true => doubles.collect::<Vec<f64>>().into(),
-        false => doubles
-            .map(|number| number as f32)
-            .collect::<Vec<f32>>()
-            .into(),
+    if size_of::<T>() == size_of::<f64>() {
+        let mut written = Vec::new();
+        room(&mut written, numbers.len(), WHAT)?;
+        written.extend(doubles);
+        return Ok(written.into());
     }
+    let mut written = Vec::new();
+    room(&mut written, numbers.len(), WHAT)?;
+    written.extend(doubles.map(|number| number as f32));
+    Ok(written.into())
 }

@@ -21,6 +21,7 @@ mod wide;
 use crate::{CpuLane, Error, simd::with_level};
 use bytemuck::cast_slice;
 use loops::{CHUNK, ChunkTask, Levels, Targets};
+use nearfield_grid::{memory::Shortage, parallel::PoolLoops};
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use rayon::prelude::*;
 use std::{marker::PhantomData, ops::Range};
@@ -79,7 +80,8 @@ impl CpuLane {
     /// The same for the points of the rows `rows` of a grid, in order.
     ///
     /// # Errors
-    /// As [`sum_pairs`](Self::sum_pairs); `results` is for the points of those rows.
+    /// As [`sum_pairs`](Self::sum_pairs), and [`Error::OutOfMemory`]; `results` is for the points of
+    /// those rows.
     pub fn sum_pairs_on_grid<T: Real>(
         &self,
         settings: PairSumSettings<T>,
@@ -99,7 +101,10 @@ impl CpuLane {
             let step = (FIELD_POINTS / grid.dims[0]).max(1);
             let parts = results.chunks_mut(components * step * grid.dims[0]);
             for (first, results) in rows.clone().step_by(step).zip(parts) {
-                let points = grid.points(first..(first + step).min(rows.end));
+                let part = first..(first + step).min(rows.end);
+                let points = part.len().saturating_mul(grid.dims[0]);
+                let points = (grid.points(part))
+                    .map_err(|_| Shortage::of::<[T; 3]>(points, "points of a grid"))?;
                 self.sum_pairs(settings, &points, sources, results)?;
             }
             return Ok(());
@@ -114,12 +119,12 @@ impl CpuLane {
             4 => {
                 let e = settings.softening.double() as f32;
                 let call = Call::new(self, settings.sum, settings.arithmetic, e, same(sources));
-                call.rows(grid, rows.start, bytemuck::cast_slice_mut(results));
+                call.rows(grid, rows.start, bytemuck::cast_slice_mut(results))?;
             }
             _ => {
                 let e = settings.softening.double();
                 let call = Call::new(self, settings.sum, settings.arithmetic, e, same(sources));
-                call.rows(grid, rows.start, bytemuck::cast_slice_mut(results));
+                call.rows(grid, rows.start, bytemuck::cast_slice_mut(results))?;
             }
         }
         Ok(())
@@ -187,21 +192,26 @@ impl<'a, T: Levels> Call<'a, T> {
         let size = chunk * self.sum.components();
         self.lane.install(|| {
             let chunks = targets.par_chunks(chunk).zip(results.par_chunks_mut(size));
-            chunks.for_each(|(targets, results)| self.chunk(targets, results));
+            chunks.run(|(targets, results)| self.chunk(targets, results));
         });
     }
 
     /// Potentials on whole rows from `first` on.
-    fn rows(&self, grid: &SampleGrid, first: usize, results: &mut [T]) {
-        let [xs, ys, zs] = [0, 1, 2].map(|axis| grid.axis::<T>(axis));
+    fn rows(&self, grid: &SampleGrid, first: usize, results: &mut [T]) -> Result<(), Error> {
+        let axis = |axis: usize| {
+            let short = |_| Shortage::of::<T>(grid.dims[axis], "coordinates of a grid");
+            grid.axis::<T>(axis).map_err(short)
+        };
+        let (xs, ys, zs) = (axis(0)?, axis(1)?, axis(2)?);
         let rows = results.par_chunks_mut(grid.dims[0]).enumerate();
         self.lane.install(|| {
-            rows.for_each(|(row, results)| {
+            rows.run(|(row, results)| {
                 let (y, z) = (ys[(first + row) % ys.len()], zs[(first + row) / ys.len()]);
                 let chunks = xs.par_chunks(CHUNK).zip(results.par_chunks_mut(CHUNK));
-                chunks.for_each(|(xs, results)| self.row(xs, [y, z], results));
+                chunks.run(|(xs, results)| self.row(xs, [y, z], results));
             });
         });
+        Ok(())
     }
 
     /// Sums of at most [`CHUNK`] points.

@@ -158,7 +158,7 @@ fn grids_agree<T: Real>(most: f64) {
             spacing: 0.25,
             origin: [-1.0, 0.5, 0.0],
         };
-        let targets = grid.points::<T>(0..grid.rows());
+        let targets = grid.points::<T>(0..grid.rows()).unwrap();
         for sources in [0, 1, 301] {
             let mut scene = scene::<T>(0, sources, 5);
             for (n, source) in scene.sources.iter_mut().enumerate().step_by(3) {

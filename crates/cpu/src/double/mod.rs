@@ -12,6 +12,7 @@ use crate::{
     candidates::Candidates,
     group::{Group, Piece, Scratch, Walk},
     image::{Image, image_of},
+    long_list::long_list,
     search::ListSink,
     simd::{HALF, LANES, Mode, SHIFTED, Select, Simd, Tag, Task, has, squared_f64, with_level},
 };
@@ -100,11 +101,21 @@ impl<L: ListSink> Task for ListTask<'_, L> {
         // SAFETY: the caller's promise; the modes are what the candidates carry.
         unsafe {
             while let Some((group, mode)) = groups.next::<S>(self.scratch) {
+                if !group.is_whole() {
+                    self.scratch.places = std::mem::take(&mut places);
+                    let (half, found) = (self.half, (group, mode));
+                    long_list::<S>(&mut groups, found, half, self.scratch, self.sink);
+                    places = std::mem::take(&mut self.scratch.places);
+                    continue;
+                }
+                if let Err(shortage) = places.grow(self.scratch.candidates.len() + LANES) {
+                    self.scratch.failed = Some(shortage);
+                    break;
+                }
                 let Some(decide) = Decide::new(self.walk, &group, self.scratch) else {
                     continue;
                 };
                 let shifted = has(mode, SHIFTED);
-                places.grow(self.scratch.candidates.len() + LANES);
                 match (shifted, self.half) {
                     (false, false) => decide.lists::<S, 0, L>(&mut places, self.sink),
                     (true, false) => decide.lists::<S, SHIFTED, L>(&mut places, self.sink),
@@ -120,9 +131,9 @@ impl<L: ListSink> Task for ListTask<'_, L> {
 }
 
 /// A group of targets whose candidates are to be decided.
-struct Decide<'a> {
+pub(crate) struct Decide<'a> {
     walk: &'a Walk<'a>,
-    group: &'a Group,
+    pub(crate) group: &'a Group,
     candidates: &'a Candidates,
     /// Consecutive candidates of one image each; meaningful when they carry image vectors.
     pieces: &'a [Piece],
@@ -151,8 +162,9 @@ trait Receive {
 }
 
 impl<'a> Decide<'a> {
+    /// None in single precision.
     #[inline(always)]
-    fn new(walk: &'a Walk<'a>, group: &'a Group, scratch: &'a Scratch) -> Option<Self> {
+    pub(crate) fn new(walk: &'a Walk<'_>, group: &'a Group, scratch: &'a Scratch) -> Option<Self> {
         let [targets, sources] = walk.double()?;
         Some(Self {
             walk,
@@ -176,20 +188,34 @@ impl<'a> Decide<'a> {
         places: &mut Aligned<u32>,
         sink: &mut L,
     ) {
-        let index = self.walk.sources.points().index();
         for slot in self.group.slots.clone() {
             let to = sink.room(0, self.candidates.len());
             if to.is_null() {
                 return;
             }
-            let mut list = ListOf { to, index };
             // SAFETY: the caller's promise; the sink made room for all candidates and a vector, and
             // every target lies in one task and is visited once there.
             unsafe {
-                let count = self.target::<S, MODE, _>(slot, places, &mut list);
+                let count = self.list::<S, MODE>(slot, places, to);
                 sink.put(0, self.walk.targets.points().index()[slot] as usize, count);
             }
         }
+    }
+
+    /// Writes the list of sorted target `slot` to `to` and returns how long it is.
+    ///
+    /// # Safety
+    /// As for [`lists`](Self::lists), and `to` has room for all neighbours and one more.
+    #[inline(always)]
+    pub(crate) unsafe fn list<S: Simd, const MODE: Mode>(
+        &self,
+        slot: usize,
+        places: &mut Aligned<u32>,
+        to: *mut u32,
+    ) -> usize {
+        let index = self.walk.sources.points().index();
+        // SAFETY: the caller's promise.
+        unsafe { self.target::<S, MODE, _>(slot, places, &mut ListOf { to, index }) }
     }
 
     /// Hands the neighbours of sorted target `slot` to `to` and returns how many they are.
@@ -316,7 +342,7 @@ impl PairOfSets<'_> {
         let position = targets.position(slot);
         let wraps = self.targets.points().wraps(slot);
         let points = self.sources.points();
-        for run in self.sources.sweep().runs(lattice.cell_f64(position), 0) {
+        (self.sources).for_each_run(lattice.cell_f64(position), |run| {
             for source in run.slots.clone() {
                 let other = points.wraps(source);
                 let image = image_of(run.image, wraps, other);
@@ -328,6 +354,6 @@ impl PairOfSets<'_> {
                     visit(points.index()[source], image, rounded(d, d2));
                 }
             }
-        }
+        });
     }
 }

@@ -4,7 +4,7 @@
 use super::{Decide, Receive, rounded};
 use crate::{
     aligned::Aligned,
-    evaluate::{MOST_OUTPUTS, Neighbors, ReducePacked},
+    evaluate::{Batches, MOST_OUTPUTS, Neighbors, ReducePacked},
     group::Scratch,
     simd::{Channels, LANES, Mode, SHIFTED, Simd, Task, has},
     traverse::{Traversal, room, target_value},
@@ -50,20 +50,31 @@ impl<K: PairKernel> Task for TraverseInDouble<'_, K> {
         let shared = self.traversal;
         let mut packed = std::mem::take(&mut self.scratch.packed);
         let mut places = std::mem::take(&mut self.scratch.places);
+        let mut batches = Batches::default();
         let mut groups = shared.walk.groups(self.slots);
         // SAFETY: the caller's promise.
         while let Some((group, mode)) = unsafe { groups.next::<S>(self.scratch) } {
+            let stride = (self.scratch.candidates.len() + LANES).next_multiple_of(LANES);
+            let made = places
+                .grow(stride)
+                .and_then(|()| room(&mut packed, 4 + K::Source::COUNT, stride));
+            let packed = match made {
+                Ok(packed) => packed,
+                Err(shortage) => {
+                    self.scratch.failed = Some(shortage);
+                    break;
+                }
+            };
             let Some(decide) = Decide::new(&shared.walk, &group, self.scratch) else {
                 continue;
             };
-            let stride = (self.scratch.candidates.len() + LANES).next_multiple_of(LANES);
-            places.grow(stride);
             let evaluate = EvaluateInDouble {
                 shared,
                 decide,
                 mode,
-                packed: room(&mut packed, 4 + K::Source::COUNT, stride),
+                packed,
                 places: &mut places,
+                batches: &mut batches,
             };
             // SAFETY: the caller's promise.
             unsafe { S::call(evaluate) };
@@ -80,6 +91,7 @@ struct EvaluateInDouble<'a, K: PairKernel> {
     mode: Mode,
     packed: Channels,
     places: &'a mut Aligned<u32>,
+    batches: &'a mut Batches,
 }
 
 impl<K: PairKernel> Task for EvaluateInDouble<'_, K> {
@@ -112,6 +124,9 @@ impl<K: PairKernel> Task for EvaluateInDouble<'_, K> {
                 };
                 S::call(reduce);
             }
+            let Some(sums) = self.batches.add::<K>(self.decide.group, sums) else {
+                continue;
+            };
             let value = K::Output::read(|channel| sums[channel]);
             // SAFETY: every target lies in one task, and is visited once there.
             unsafe { self.shared.results.put::<K>(target, value) };

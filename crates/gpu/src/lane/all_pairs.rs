@@ -11,6 +11,7 @@ use super::{
 use crate::{Error, Program};
 use bytemuck::cast_slice;
 use cudarc::driver::CudaEvent;
+use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use std::ops::Range;
 
@@ -171,6 +172,11 @@ fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> 
     }
 }
 
+/// There is no memory on the host for `len` values of a grid.
+fn host_memory<T>(len: usize) -> Error {
+    Error::HostMemory(Shortage::of::<T>(len, "points of a grid"))
+}
+
 impl GpuLane {
     /// Sums over all `sources` for every target; [`PairSum::components`] numbers a target go to
     /// `results`.
@@ -237,7 +243,13 @@ impl GpuLane {
             match settings.sum {
                 PairSum::Potential => sums.rows(grid, part, results)?,
                 // Of a field there is nothing that a row shares.
-                PairSum::Pull => sums.points(&grid.points(part), results)?,
+                PairSum::Pull => {
+                    let points = part.len().saturating_mul(grid.dims[0]);
+                    let points = grid
+                        .points(part)
+                        .map_err(|_| host_memory::<[T; 3]>(points))?;
+                    sums.points(&points, results)?;
+                }
             }
         }
         Ok(())
@@ -356,7 +368,13 @@ impl<T: Real> Sums<'_, T> {
 
     /// Brings a grid's coordinates to the device.
     fn axes(&mut self, grid: &SampleGrid) -> Result<(), Error> {
-        let axes: Vec<T> = (0..3).flat_map(|axis| grid.axis(axis)).collect();
+        let mut axes = Vec::new();
+        for axis in 0..3 {
+            let short = |_| host_memory::<T>(grid.dims[axis]);
+            let along = grid.axis::<T>(axis).map_err(short)?;
+            axes.try_reserve(along.len()).map_err(short)?;
+            axes.extend(along);
+        }
         self.scratch
             .targets
             .upload(&self.lane.stream, cast_slice(&axes))

@@ -48,10 +48,11 @@ use cudarc::driver::{
     sys::{CUevent_flags, CUstream},
 };
 use launch::{GridKernels, ShareKernels};
+use nearfield_grid::PerProcess;
 use programs::Traversals;
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak, atomic::AtomicU64},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak, atomic::AtomicU64},
 };
 
 /// One GPU, ready to work.
@@ -78,8 +79,9 @@ struct Shared {
     device: DeviceInfo,
 }
 
-/// The GPUs in use, by number.
-static IN_USE: LazyLock<Mutex<HashMap<u32, Weak<Shared>>>> = LazyLock::new(Mutex::default);
+/// The GPUs in use, by number. Of this process: a forked child may neither use those of its parent nor
+/// wait for a lock that a thread of the parent held.
+static IN_USE: PerProcess<Mutex<HashMap<u32, Weak<Shared>>>> = PerProcess::empty();
 
 impl Shared {
     fn share(&self) -> Result<&ShareKernels, Error> {
@@ -94,7 +96,8 @@ impl Shared {
 
     /// GPU `device`, opened if no lane uses it yet.
     fn of(device: u32) -> Result<Arc<Self>, Error> {
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = IN_USE.get_or_make(Mutex::default);
+        let mut in_use = in_use.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = in_use.get(&device).and_then(Weak::upgrade) {
             return Ok(shared);
         }

@@ -29,10 +29,13 @@
 //!    its offsets allow (step 4) shows that `|D'| > R`; intervals contain all that is possible.
 
 use super::{
-    Axis, FARTHEST_CELL, MOST_IMAGES, Period, Row, cells_reached, double::ENLARGEMENT, floor,
+    Axis, FARTHEST_CELL, MOST_IMAGES, Period, ROWS, Row, cells_reached, double::ENLARGEMENT, floor,
     images_within,
 };
-use crate::{Bounds, Domain, Error, Precision, Radius, error::axis_name, tilt::Tilt, tilt::norm};
+use crate::{
+    Bounds, Domain, Error, Precision, Radius, error::axis_name, memory::make_room_for_one,
+    tilt::Tilt, tilt::norm,
+};
 
 /// Bits of a cell offset that rounding may make too large: keeps `K` from becoming `K + 1`, and is
 /// far inside the enlargement of the radius, also in the flattest box.
@@ -41,7 +44,7 @@ const NUDGE: f64 = 1.0 / (1u64 << 36) as f64;
 /// Axes and rows of the lattice of a tilted box.
 ///
 /// # Errors
-/// [`Error::TooManyImages`].
+/// [`Error::TooManyImages`] and [`Error::OutOfMemory`].
 pub(super) fn axes_and_rows(
     radius: Radius,
     domain: &Domain,
@@ -84,7 +87,7 @@ pub(super) fn axes_and_rows(
             }),
         };
     }
-    Ok((axes, Stencil::new(enlarged, tilt, per_box).rows()))
+    Ok((axes, Stencil::new(enlarged, tilt, per_box).rows()?))
 }
 
 /// Cell and whole boxes along one axis of a position.
@@ -213,18 +216,19 @@ impl Stencil {
     }
 
     /// Rows by ascending (z, y).
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Result<Vec<Row>, Error> {
         let reach = |k: usize| cells_reached(self.most[k] * self.per_box[k], NUDGE);
         let (ry, rz) = (reach(1), reach(2));
         let mut rows = Vec::new();
         for z in -rz..=rz {
             for y in -ry..=ry {
                 if let Some(reach) = self.reach(y, z) {
+                    make_room_for_one(&mut rows, ROWS)?;
                     rows.push(Row { y, z, reach });
                 }
             }
         }
-        rows
+        Ok(rows)
     }
 
     /// Largest offset along x in row (y, z), or `None` when the row is out of reach.

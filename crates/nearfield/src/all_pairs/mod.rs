@@ -11,6 +11,7 @@ use crate::{
     Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel, Sources,
 };
 use lanes::{Lanes, Targets};
+use nearfield_grid::memory::{filled, zeroed};
 use std::{ops::Range, time::Duration};
 
 /// Sums over all pairs of points, on a CPU, a GPU or both; made by
@@ -91,7 +92,7 @@ impl AllPairs {
         masses: &[T],
         softening: T,
     ) -> Result<Vec<[T; 3]>, Error> {
-        let mut accelerations = vec![[T::default(); 3]; positions.len()];
+        let mut accelerations = filled(positions.len(), [T::default(); 3], "accelerations")?;
         self.gravity_into(positions, masses, softening, &mut accelerations)?;
         Ok(accelerations)
     }
@@ -126,7 +127,7 @@ impl AllPairs {
         masses: &[T],
         softening: T,
     ) -> Result<Vec<T>, Error> {
-        let mut potentials = vec![T::default(); positions.len()];
+        let mut potentials = filled(positions.len(), T::default(), "potentials")?;
         let sources = Sources {
             points: positions,
             weights: masses,
@@ -160,7 +161,7 @@ impl AllPairs {
         softening: T,
     ) -> Result<Vec<T>, Error> {
         grid.check().map_err(AllPairsError::Grid)?;
-        let mut potentials = vec![T::default(); grid.len()];
+        let mut potentials = zeroed(grid.len(), "potentials on a grid")?;
         self.coulomb_rows(
             grid,
             0..grid.rows(),

@@ -28,6 +28,8 @@ pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
     collections::HashMap,
     hash::Hash,
+    mem::ManuallyDrop,
+    process,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -49,7 +51,10 @@ const MOST_CELLS: f64 = 20.0;
 pub(crate) struct GpuSide {
     number: u32,
     name: String,
-    state: Turn<State>,
+    /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may wait.
+    state: ManuallyDrop<Turn<State>>,
+    /// The process that started the GPU.
+    process: u32,
     /// Whether the state says that it has failed, and that for good, for those who cannot look at it.
     failed: AtomicBool,
     lost: AtomicBool,
@@ -58,6 +63,15 @@ pub(crate) struct GpuSide {
     complete: Mutex<Vec<bool>>,
     /// What was reported last.
     reported: Mutex<Option<GpuReport>>,
+}
+
+impl Drop for GpuSide {
+    fn drop(&mut self) {
+        if !self.is_inherited() {
+            // SAFETY: dropped once, here, and not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.state) };
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -104,11 +118,12 @@ impl GpuSide {
         Ok(Self {
             number,
             name: lane.device().name.clone(),
+            process: process::id(),
             failed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             complete: Mutex::default(),
             reported: Mutex::default(),
-            state: Turn::new(State {
+            state: ManuallyDrop::new(Turn::new(State {
                 lane,
                 sets: Vec::new(),
                 times: Times::default(),
@@ -123,8 +138,13 @@ impl GpuSide {
                 sorting: None,
                 host_buffers: 0,
                 faults: Faults::default(),
-            }),
+            })),
         })
+    }
+
+    /// Whether the GPU was started by the process that this one was forked from.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.process != process::id()
     }
 
     /// Memory for a copy of positions that the GPU can read: `old`, where it suffices. None when
@@ -611,6 +631,7 @@ impl Engine {
                             .map_err(Received::Gpu)?;
                         Ok(checked)
                     };
+                    lists.work_on(&self.lane);
                     let received = self
                         .lane
                         .install(|| lists.receive(targets, pairs, &lender, fill));

@@ -7,9 +7,13 @@
 use super::{BUFFERS, plan::Planned};
 use crate::{Error, PointSetId};
 use nearfield_cpu::{CpuLane, Lender, LentMemory, PairOfSets, SetRadii, Spent};
-use nearfield_grid::{Bounds, Grid, Lattice, Positions};
+use nearfield_grid::{
+    Bounds, Grid, Lattice, Positions,
+    memory::{Shortage, copied, make_room, zeroed},
+};
 use nearfield_sched::{Crew, EmulatedSpec, Fault, Machine, Stages, StepTimes};
 use std::{
+    borrow::Cow,
     ptr::NonNull,
     sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, atomic::AtomicBool},
 };
@@ -60,7 +64,10 @@ impl EmulatedDevice {
             return Ok(());
         };
         let refuse = |source| Error::Positions { set, source };
-        let copied = positions.to_packed().map_err(refuse)?.into_owned();
+        let copied = match positions.to_packed().map_err(refuse)? {
+            Cow::Owned(packed) => packed,
+            Cow::Borrowed(packed) => copied(packed, "positions on the device")?,
+        };
         let mut grid = old.map_or_else(|| Grid::new(lattice.clone()), |old| old.grid);
         let built = self.lane.install(|| grid.build(positions, bounds, lattice));
         built.map_err(refuse)?;
@@ -126,13 +133,14 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    pub(super) fn new(targets: usize) -> Self {
+    pub(super) fn new(targets: usize) -> Result<Self, Shortage> {
         let mut taken = Vec::new();
+        make_room(&mut taken, targets, "marks of targets")?;
         taken.resize_with(targets, AtomicBool::default);
-        Self {
+        Ok(Self {
             taken,
             spent: Spent::default(),
-        }
+        })
     }
 
     /// No target has been taken yet.
@@ -198,10 +206,10 @@ impl Lender for OwnLender {
     type Error = nearfield_cpu::Error;
 
     fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Self::Error> {
-        Ok(Box::new(OwnMemory(vec![0; len])))
+        Ok(Box::new(OwnMemory(zeroed(len, "list starts")?)))
     }
 
     fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Self::Error> {
-        Ok(Box::new(OwnMemory(vec![0; len])))
+        Ok(Box::new(OwnMemory(zeroed(len, "neighbour lists")?)))
     }
 }

@@ -108,7 +108,7 @@ impl Engine {
     ) -> Result<bool, Error> {
         let Step { hybrid, work, .. } = *step;
         let targets = self.sets[work.targets].grid.len();
-        shared.clear(targets);
+        shared.clear(targets)?;
         let Shared {
             works,
             taken,
@@ -172,7 +172,7 @@ impl Engine {
         let both = match (&hybrid.emulated, gpu) {
             (Some(emulated), _) => {
                 drop(hand_over);
-                let device = ListsOnEmulated::new((emulated, planned), work, kind, to);
+                let device = ListsOnEmulated::new((emulated, planned), work, kind, to)?;
                 let compute = |subregion, buffer| device.compute(subregion, buffer);
                 let download = |subregion, buffer| device.download(subregion, buffer);
                 let both = step.on_emulated((emulated, planned), compute, download, cpu)?;
@@ -205,6 +205,7 @@ impl Engine {
             self.lists_by_cpu(work, lists)?;
             recovery_ms = step.clock.ms() - begin;
         } else {
+            lists.work_on(&self.lane);
             let is_put = ours.is_put();
             let mut join = || lists.join(ours, taken, (theirs, done.pairs));
             match is_put {
@@ -272,17 +273,18 @@ impl<'a> ListsOnEmulated<'a> {
         work: Work,
         kind: ListKind,
         to: HostLists<'a>,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let targets = to.start.len();
-        Self {
+        let [first, second] = [Marks::new(targets)?, Marks::new(targets)?];
+        Ok(Self {
             device,
             planned,
             work,
             kind,
-            buffers: std::array::from_fn(|_| {
+            buffers: [first, second].map(|marks| {
                 Mutex::new(Buffer {
                     lists: NeighborLists::default(),
-                    marks: Marks::new(targets),
+                    marks,
                 })
             }),
             arrived: Mutex::new(Arrived {
@@ -290,7 +292,7 @@ impl<'a> ListsOnEmulated<'a> {
                 pairs: 0,
                 fitted: true,
             }),
-        }
+        })
     }
 
     fn compute(&self, subregion: usize, buffer: usize) -> Result<(), Error> {

@@ -36,7 +36,10 @@ pub(crate) use values::Values;
 use crate::{Builder, Device, Engine, Error, PointSetId, Strategy, gpu::GpuSide};
 use emulated::EmulatedDevice;
 use nearfield_cpu::{PairOfSets, SetRadii, Share, ShareOfLists, Spent};
-use nearfield_grid::{Grid, Lattice};
+use nearfield_grid::{
+    Grid, Lattice,
+    memory::{Shortage, make_room},
+};
 use nearfield_sched::{Controller, Policy, StepTimes, Ties, Traffic};
 use plan::WorkState;
 use std::{
@@ -234,12 +237,14 @@ impl HybridSide {
 
 impl Shared {
     /// Nobody has taken any of so many targets.
-    fn clear(&mut self, targets: usize) {
+    fn clear(&mut self, targets: usize) -> Result<(), Shortage> {
         if !std::mem::take(&mut self.unmarked) {
             self.taken.clear();
         }
+        make_room(&mut self.taken, targets, "marks of targets")?;
         self.taken.resize_with(targets, AtomicBool::default);
         self.spent.clear();
+        Ok(())
     }
 }
 

@@ -20,7 +20,10 @@ use nearfield_gpu::{
     PacketScratch, PairOfPoints, PairProgram, PairScratch,
     cudarc::driver::{CudaViewMut, ValidAsZeroBits},
 };
-use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
+use nearfield_grid::{
+    Bounds, BrickParts, Domain, Grid, Lattice, Radius,
+    memory::{filled, make_room},
+};
 use nearfield_pairs::{Channels, Field};
 use nearfield_sched::{Controller, Lane, Traffic};
 use std::{
@@ -296,7 +299,7 @@ impl CpuShare {
         };
         let points = device.points();
         if state.is_stale(points, false) {
-            packets.fetch(device, packing, &Bricks::All)?;
+            packets.fetch((lane, device), packing, &Bricks::All)?;
             let subdivision = device.of.lattice.subdivision();
             let settings = Settings {
                 ties: ties_for(device.strategy),
@@ -319,10 +322,11 @@ impl CpuShare {
             Lanes::Both => Bricks::Needed(planned),
             _ => Bricks::All,
         };
-        packets.fetch(device, packing, &bricks)?;
+        packets.fetch((lane, device), packing, &bricks)?;
         packets.fetch_fields::<K>(device, packing)?;
         let blank = K::Output::read(|_| K::REDUCE.identity());
-        let mut values = vec![blank; packets.targets.positions.len()];
+        let targets = packets.targets.positions.len();
+        let mut values = filled(targets, blank, "results of the CPU lane")?;
         let fields = packets.fields.each_ref().map(|fields| fields.channels());
         let [targets, sources] = &fields;
         let fields = Fields { targets, sources };
@@ -575,18 +579,20 @@ impl Packets {
     /// Brings the points of some bricks of both sets over, and sorts them.
     fn fetch(
         &mut self,
-        device: &OnDevice<'_>,
+        (lane, device): (&CpuLane, &OnDevice<'_>),
         packing: &mut Packing,
         bricks: &Bricks<'_>,
     ) -> Result<(), Error> {
         let Packing { parts, .. } = packing;
-        self.targets.fetch((device, &device.of), parts, bricks)?;
+        self.targets
+            .fetch((lane, device, &device.of), parts, bricks)?;
         if !device.of.same_set {
             let sources = PairOfPoints {
                 targets: device.of.sources,
                 ..device.of
             };
-            self.sources.fetch((device, &sources), parts, bricks)?;
+            self.sources
+                .fetch((lane, device, &sources), parts, bricks)?;
         }
         Ok(())
     }
@@ -645,7 +651,7 @@ impl Packet {
 
     fn fetch(
         &mut self,
-        (device, of): (&OnDevice<'_>, &PairOfPoints<'_>),
+        (cpu, device, of): (&CpuLane, &OnDevice<'_>, &PairOfPoints<'_>),
         parts: &mut HashMap<PartsKey, DeviceParts>,
         bricks: &Bricks<'_>,
     ) -> Result<(), Error> {
@@ -658,13 +664,15 @@ impl Packet {
             .map_err(Error::Gpu)?;
         tracing::Span::current().record("bytes", size_of_val(points));
         self.positions.clear();
+        make_room(&mut self.positions, points.len(), "positions of a device")?;
         self.positions
             .extend(points.iter().map(|&[x, y, z, _]| [x, y, z]));
         // The device has checked them; what it has sorted is finite and not too far away.
         let lattice = of.lattice.lattice();
-        let bounds = Bounds::of((&self.positions).into(), lattice.domain());
-        let sorted =
-            bounds.and_then(|bounds| self.grid.build((&self.positions).into(), bounds, lattice));
+        let sorted = cpu.install(|| {
+            let bounds = Bounds::of((&self.positions).into(), lattice.domain());
+            bounds.and_then(|bounds| self.grid.build((&self.positions).into(), bounds, lattice))
+        });
         sorted.map_err(Error::Setup)
     }
 

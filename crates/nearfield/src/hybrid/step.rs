@@ -49,7 +49,8 @@ impl Step<'_> {
             fault: self.emulated.as_ref().and_then(|times| times.fault),
             fails_at: subregions[subregions.len() / 2],
         };
-        let (done, progress): (_, Progress<_>) = device.crew().run(&subregions, &stages, cpu);
+        let run = device.crew().run(&subregions, &stages, cpu);
+        let (done, progress): (_, Progress<_>) = run.map_err(Error::Schedule)?;
         done?;
         let ends = progress.spans.iter().map(|spans| {
             let ends = [spans.upload, spans.compute, spans.download].map(|span| span.end_ms);

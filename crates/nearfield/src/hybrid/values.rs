@@ -13,6 +13,10 @@ use crate::{
     gpu::{GpuDone, GpuPart, GpuSide},
 };
 use nearfield_cpu::{CpuLane, PairOfSets};
+use nearfield_grid::{
+    memory::{Shortage, filled},
+    parallel::PoolLoops,
+};
 use nearfield_sched::Lane;
 use rayon::prelude::*;
 use std::{sync::Mutex, time::Instant};
@@ -135,7 +139,7 @@ impl Engine {
         values: &mut [V::Value],
     ) -> Result<bool, Error> {
         let Step { hybrid, work, .. } = *step;
-        shared.clear(values.len());
+        shared.clear(values.len())?;
         let Shared {
             works,
             taken,
@@ -165,7 +169,7 @@ impl Engine {
         };
         let (both, theirs) = match (&hybrid.emulated, gpu) {
             (Some(device), _) => {
-                emulated = ValuesOnEmulated::new(device, planned, of, work, taken.len());
+                emulated = ValuesOnEmulated::new(device, planned, of, work, taken.len())?;
                 let compute = |subregion, buffer| emulated.compute(subregion, buffer);
                 let download = |subregion, buffer| emulated.download(subregion, buffer);
                 let both = step.on_emulated((device, planned), compute, download, cpu)?;
@@ -200,7 +204,7 @@ impl Engine {
             self.lane.install(|| {
                 let places = values.par_iter_mut().zip(&mut taken[..]).enumerate();
                 let places = places.with_min_len(MIN_LEN);
-                places.for_each(|(target, (place, taken))| {
+                places.run(|(target, (place, taken))| {
                     if !std::mem::take(taken.get_mut()) {
                         of.put(place, value(target));
                     }
@@ -253,21 +257,22 @@ impl<'a, V: Values> ValuesOnEmulated<'a, V> {
         of: &'a V,
         work: Work,
         targets: usize,
-    ) -> Self {
-        let blank = || vec![of.blank(); targets];
-        Self {
+    ) -> Result<Self, Error> {
+        let blank = || filled(targets, of.blank(), "values on the device");
+        let buffer = || {
+            Ok::<_, Shortage>(Mutex::new(Buffer {
+                values: blank()?,
+                marks: Marks::new(targets)?,
+            }))
+        };
+        Ok(Self {
             device,
             planned,
             of,
             work,
-            buffers: std::array::from_fn(|_| {
-                Mutex::new(Buffer {
-                    values: blank(),
-                    marks: Marks::new(targets),
-                })
-            }),
-            arrived: Mutex::new(blank()),
-        }
+            buffers: [buffer()?, buffer()?],
+            arrived: Mutex::new(blank()?),
+        })
     }
 
     fn compute(&self, subregion: usize, buffer: usize) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use crate::{Error, Positions};
 use nearfield_cpu::Coordinate;
-use nearfield_grid::{Bounds, Domain};
+use nearfield_grid::{Bounds, Domain, memory::make_room, parallel::PoolLoops};
 use rayon::prelude::*;
 
 /// Far above the rounding of a displacement in `f64`.
@@ -68,7 +68,7 @@ impl<T: Coordinate> Tracked<T> {
                     changed: old != now,
                 }
             })
-            .reduce(Step::default, Step::farther);
+            .combined(Step::default, Step::farther);
         let same_number = self.now.len() == self.built.len();
         self.path.moved = match same_number {
             true => farthest.squared.sqrt() * ABOVE_ROUNDING,
@@ -165,13 +165,7 @@ fn squared_displacement<T: Coordinate>(from: [T; 3], to: [T; 3], domain: &Domain
 }
 
 fn resize<T: Coordinate>(positions: &mut Vec<[T; 3]>, len: usize) -> Result<(), Error> {
-    let more = len.saturating_sub(positions.len());
-    positions.try_reserve_exact(more).map_err(|_| {
-        Error::Cpu(nearfield_cpu::Error::OutOfMemory {
-            bytes: size_of::<[T; 3]>().saturating_mul(len),
-            what: "positions in the caller's order",
-        })
-    })?;
+    make_room(positions, len, "positions in the caller's order")?;
     positions.resize(len, [T::default(); 3]);
     Ok(())
 }

@@ -248,7 +248,7 @@ fn lists_go_out_as_compressed_sparse_rows() {
     let mut engine = Engine::builder(1.0).build().unwrap();
     let set = engine.add_point_set(&row(3, 1.0)).unwrap();
     engine.find_neighbors().unwrap();
-    let csr = engine.neighbors(set, set).unwrap().to_csr();
+    let csr = engine.neighbors(set, set).unwrap().to_csr().unwrap();
     let expected = Csr {
         offsets: vec![0, 1, 3, 4],
         indices: vec![1, 0, 2, 1],

@@ -6,6 +6,7 @@ use super::{
     sync::bounded,
 };
 use crate::{Error, GpuSpans, Span};
+use nearfield_grid::PerProcess;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{
     sync::{Mutex, PoisonError},
@@ -15,25 +16,25 @@ use std::{
 /// Buffers that let compute and download overlap.
 const LEAST_BUFFERS: usize = 2;
 
-/// The threads of a lane with memory of its own, kept between steps.
+/// The threads of a lane with memory of its own, kept between steps. A forked child, which has none of
+/// its parent's threads, starts its own at its first step.
 #[derive(Debug)]
 pub struct Crew {
     buffers: usize,
+    threads: PerProcess<Result<Threads, Error>>,
+}
+
+/// The threads of one process.
+#[derive(Debug)]
+struct Threads {
     /// One thread each, so that every stage has one for certain.
     stages: [ThreadPool; 3],
     /// Held while the jobs of a step are queued.
     turn: Mutex<()>,
 }
 
-impl Crew {
-    /// Starts the threads of a lane with as many `buffers` for results between compute and download.
-    ///
-    /// # Errors
-    /// [`Error::Buffers`] for less than two, [`Error::Threads`] when the system refuses a thread.
-    pub fn new(buffers: usize) -> Result<Self, Error> {
-        if buffers < LEAST_BUFFERS {
-            return Err(Error::Buffers { buffers });
-        }
+impl Threads {
+    fn start() -> Result<Self, Error> {
         let thread = |stage: &str| {
             let name = format!("nearfield-{stage}");
             ThreadPoolBuilder::new()
@@ -45,9 +46,24 @@ impl Crew {
                 })
         };
         Ok(Self {
-            buffers,
             stages: [thread("upload")?, thread("compute")?, thread("download")?],
             turn: Mutex::new(()),
+        })
+    }
+}
+
+impl Crew {
+    /// Starts the threads of a lane with as many `buffers` for results between compute and download.
+    ///
+    /// # Errors
+    /// [`Error::Buffers`] for less than two, [`Error::Threads`] when the system refuses a thread.
+    pub fn new(buffers: usize) -> Result<Self, Error> {
+        if buffers < LEAST_BUFFERS {
+            return Err(Error::Buffers { buffers });
+        }
+        Ok(Self {
+            buffers,
+            threads: PerProcess::new(Ok(Threads::start()?)),
         })
     }
 
@@ -57,6 +73,9 @@ impl Crew {
     /// `cpu` and other threads may begin further steps: the crew does one after the other. A stage
     /// may not, as the threads that would have to do it are waiting for the stage.
     ///
+    /// # Errors
+    /// [`Error::Threads`] in a forked child that cannot start threads of its own.
+    ///
     /// # Panics
     /// When `cpu` or a stage does, after everything has stopped. The crew remains usable.
     pub fn run<S: Stages, R>(
@@ -64,7 +83,9 @@ impl Crew {
         subregions: &[usize],
         device: &S,
         cpu: impl FnOnce() -> R,
-    ) -> (R, Progress<S::Error>) {
+    ) -> Result<(R, Progress<S::Error>), Error> {
+        let threads = self.threads.get_or_make(Threads::start);
+        let threads = threads.as_ref().map_err(Clone::clone)?;
         let faults = Faults::default();
         let step = Step {
             device,
@@ -75,7 +96,7 @@ impl Crew {
         let mut done = Done::default();
         let (result, cpu) = match subregions.is_empty() {
             true => timed(&step, cpu),
-            false => self.overlapped(&step, &mut done, cpu),
+            false => self.overlapped(threads, &step, &mut done, cpu),
         };
         let progress = Progress {
             spans: done.spans(),
@@ -83,11 +104,12 @@ impl Crew {
             fault: faults.take_first(),
             cpu,
         };
-        (result, progress)
+        Ok((result, progress))
     }
 
     fn overlapped<S: Stages, R>(
         &self,
+        threads: &Threads,
         step: &Step<'_, S>,
         done: &mut Done,
         cpu: impl FnOnce() -> R,
@@ -100,11 +122,11 @@ impl Crew {
             downloaded,
             finished,
         } = done;
-        let [first, second, third] = &self.stages;
+        let [first, second, third] = &threads.stages;
         first.in_place_scope(|first| {
             second.in_place_scope(|second| {
                 third.in_place_scope(|third| {
-                    let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                    let turn = threads.turn.lock().unwrap_or_else(PoisonError::into_inner);
                     first.spawn(|_| *uploaded = uploads.run(step));
                     second.spawn(|_| *computed = computes.run(step).0);
                     third.spawn(|_| {

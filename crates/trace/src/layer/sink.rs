@@ -11,6 +11,7 @@ use crate::{
 };
 use std::{
     io::{self, Write},
+    process,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -38,6 +39,8 @@ enum Message {
 pub(crate) struct Sink {
     queue: SyncSender<Message>,
     begin: Instant,
+    /// The process whose thread writes. In a forked child nobody does, and nobody may wait for it.
+    process: u32,
     open: AtomicBool,
     dropped: AtomicU64,
     error: Mutex<Option<io::Error>>,
@@ -54,6 +57,7 @@ pub(crate) fn open(
     let sink = Arc::new(Sink {
         queue,
         begin: Instant::now(),
+        process: process::id(),
         open: AtomicBool::new(true),
         dropped: AtomicU64::new(0),
         error: Mutex::default(),
@@ -81,7 +85,12 @@ impl Sink {
 
     /// Whether records are written.
     pub(crate) fn is_open(&self) -> bool {
-        self.open.load(Ordering::Acquire)
+        self.open.load(Ordering::Acquire) && !self.is_inherited()
+    }
+
+    /// Whether this is a child forked from the process that records.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.process != process::id()
     }
 
     /// Takes a record, or counts it as dropped when the queue is full.

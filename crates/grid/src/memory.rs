@@ -1,0 +1,116 @@
+//! Memory whose size follows from input: the system may refuse it, and that is an error.
+//!
+//! `vec![x; n]`, `with_capacity`, `resize` and `collect` end the process when memory is short. These
+//! functions return [`Shortage`] with the bytes instead, which the error types of all crates take.
+
+use bytemuck::Zeroable;
+
+/// Memory that the system refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("out of memory: {bytes} bytes are needed for {what}")]
+pub struct Shortage {
+    /// Bytes asked for.
+    pub bytes: usize,
+    /// What they were for.
+    pub what: &'static str,
+}
+
+impl Shortage {
+    /// Of `len` values of type `T`.
+    pub fn of<T>(len: usize, what: &'static str) -> Self {
+        let bytes = len.saturating_mul(size_of::<T>());
+        Self { bytes, what }
+    }
+}
+
+/// Room for `len` values in `vec` altogether, exactly where it has to grow; then neither `resize` nor
+/// `extend` up to that length allocates.
+///
+/// # Errors
+/// [`Shortage`]; the vector is then unchanged.
+pub fn make_room<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), Shortage> {
+    vec.try_reserve_exact(len.saturating_sub(vec.len()))
+        .map_err(|_| Shortage::of::<T>(len, what))
+}
+
+/// Room for one value more in `vec`, which grows as it does by `push`.
+///
+/// # Errors
+/// [`Shortage`]; the vector is then unchanged.
+#[inline(always)]
+pub fn make_room_for_one<T>(vec: &mut Vec<T>, what: &'static str) -> Result<(), Shortage> {
+    if vec.len() < vec.capacity() {
+        return Ok(());
+    }
+    (vec.try_reserve(1)).map_err(|_| Shortage::of::<T>(vec.len() + 1, what))
+}
+
+/// `len` values.
+///
+/// # Errors
+/// [`Shortage`].
+pub fn filled<T: Clone>(len: usize, value: T, what: &'static str) -> Result<Vec<T>, Shortage> {
+    let mut vec = Vec::new();
+    make_room(&mut vec, len, what)?;
+    vec.resize(len, value);
+    Ok(vec)
+}
+
+/// `len` zeros, straight from the system, so that pages that are never touched cost nothing.
+///
+/// # Errors
+/// [`Shortage`].
+pub fn zeroed<T: Zeroable>(len: usize, what: &'static str) -> Result<Vec<T>, Shortage> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| Shortage::of::<T>(len, what))
+}
+
+/// A copy of `values`.
+///
+/// # Errors
+/// [`Shortage`].
+pub fn copied<T: Copy>(values: &[T], what: &'static str) -> Result<Vec<T>, Shortage> {
+    let mut vec = Vec::new();
+    make_room(&mut vec, values.len(), what)?;
+    vec.extend_from_slice(values);
+    Ok(vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More than any address space holds.
+    const TOO_MANY: usize = usize::MAX / 16;
+
+    #[test]
+    fn what_there_is_no_memory_for_is_an_error_with_the_bytes() {
+        let short = Shortage {
+            bytes: TOO_MANY * 8,
+            what: "a test",
+        };
+        assert_eq!(filled(TOO_MANY, 1u64, "a test"), Err(short));
+        assert_eq!(zeroed::<u64>(TOO_MANY, "a test"), Err(short));
+        let mut held = vec![1u64, 2];
+        assert_eq!(make_room(&mut held, TOO_MANY, "a test"), Err(short));
+        assert_eq!(held, [1, 2]);
+        assert!(short.to_string().contains("for a test"), "{short}");
+        assert_eq!(Shortage::of::<u64>(usize::MAX, "a test").bytes, usize::MAX);
+    }
+
+    #[test]
+    fn what_there_is_memory_for_is_there() {
+        assert_eq!(filled(3, 'x', "a test").unwrap(), ['x'; 3]);
+        assert_eq!(zeroed::<u32>(5, "a test").unwrap(), [0; 5]);
+        assert_eq!(copied(&[1, 2], "a test").unwrap(), [1, 2]);
+        let mut vec = Vec::new();
+        make_room(&mut vec, 10, "a test").unwrap();
+        let room = vec.capacity();
+        vec.resize(10, 0u8);
+        assert_eq!(vec.capacity(), room);
+        for number in 0..100 {
+            make_room_for_one(&mut vec, "a test").unwrap();
+            vec.push(number);
+        }
+        assert_eq!(vec.len(), 110);
+    }
+}

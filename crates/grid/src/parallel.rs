@@ -1,0 +1,205 @@
+//! PoolLoops on the workers of the pool that the calling thread belongs to, and on no others.
+//!
+//! Rayon's own loops start the process's global pool when they are begun on a thread of no pool.
+//! That pool has as many threads as the machine has cores, whatever the caller asked for, and a
+//! forked child inherits it without its threads and waits for them for ever. So library code never
+//! calls a loop of rayon's directly: [`PoolLoops`] has the same loops, which run on the calling thread
+//! where this belongs to no pool, or where [`alone`] says so.
+//!
+//! **What others rely on:** results do not depend on where a loop runs.
+
+use rayon::iter::{
+    IndexedParallelIterator,
+    plumbing::{Producer, ProducerCallback},
+};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether loops stay on this thread even where it belongs to a pool.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true if loops begun here run on several threads.
+pub fn is_shared() -> bool {
+    rayon::current_thread_index().is_some() && !ALONE.get()
+}
+
+/// Number of threads that loops begun here run on.
+pub fn threads() -> usize {
+    if is_shared() {
+        rayon::current_num_threads()
+    } else {
+        1
+    }
+}
+
+/// Does `work` on the calling thread, with all loops in it.
+pub fn alone<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _restore = Restore(ALONE.replace(true));
+    work()
+}
+
+/// Does `work` on the workers of `pool`; on the calling thread, with all loops in it, without one.
+pub fn within<R: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> R + Send) -> R {
+    match pool {
+        Some(pool) => pool.install(work),
+        None => alone(work),
+    }
+}
+
+/// Starts a pool of `threads` workers, 0 for one per core; `None` where one thread is all, which is
+/// the calling one.
+///
+/// # Errors
+/// What the system says when it does not start them.
+pub fn start(threads: usize, name: &'static str) -> Result<Option<ThreadPool>, String> {
+    if threads == 1 {
+        return Ok(None);
+    }
+    let pool = start_some(threads, name)?;
+    Ok((pool.current_num_threads() > 1).then_some(pool))
+}
+
+/// Starts a pool of `threads` workers, which may be one.
+///
+/// # Errors
+/// What the system says when it does not start them.
+pub fn start_some(threads: usize, name: &'static str) -> Result<ThreadPool, String> {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(move |worker| format!("{name}-{worker}"))
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+/// Rayon's loops, but never on the global pool.
+pub trait PoolLoops: IndexedParallelIterator {
+    /// Calls `each` with every item.
+    fn run(self, each: impl Fn(Self::Item) + Sync + Send) {
+        if is_shared() {
+            self.for_each(each);
+        } else {
+            self.with_producer(Each(each));
+        }
+    }
+
+    /// Combines all items, with `identity` where there are none; `combine` is associative.
+    fn combined(
+        self,
+        identity: impl Fn() -> Self::Item + Sync + Send,
+        combine: impl Fn(Self::Item, Self::Item) -> Self::Item + Sync + Send,
+    ) -> Self::Item {
+        if is_shared() {
+            self.reduce(identity, combine)
+        } else {
+            self.with_producer(Fold(identity(), combine))
+        }
+    }
+
+    /// Puts all items into `to`, in order, in the place of what it holds. Room for them is best
+    /// reserved before, where it may be refused.
+    fn put_into(self, to: &mut Vec<Self::Item>) {
+        if is_shared() {
+            self.collect_into_vec(to);
+        } else {
+            to.clear();
+            self.with_producer(Put(to));
+        }
+    }
+
+    /// All items in order. For as many as there are tasks; what there is one of per point is
+    /// [put](Self::put_into) where room was reserved.
+    fn listed(self) -> Vec<Self::Item> {
+        let mut items = Vec::new();
+        self.put_into(&mut items);
+        items
+    }
+}
+
+impl<I: IndexedParallelIterator> PoolLoops for I {}
+
+struct Each<F>(F);
+
+impl<T, F: Fn(T)> ProducerCallback<T> for Each<F> {
+    type Output = ();
+
+    fn callback<P: Producer<Item = T>>(self, items: P) {
+        items.into_iter().for_each(self.0);
+    }
+}
+
+struct Fold<T, F>(T, F);
+
+impl<T, F: Fn(T, T) -> T> ProducerCallback<T> for Fold<T, F> {
+    type Output = T;
+
+    fn callback<P: Producer<Item = T>>(self, items: P) -> T {
+        items.into_iter().fold(self.0, self.1)
+    }
+}
+
+struct Put<'a, T>(&'a mut Vec<T>);
+
+impl<T> ProducerCallback<T> for Put<'_, T> {
+    type Output = ();
+
+    fn callback<P: Producer<Item = T>>(self, items: P) {
+        self.0.extend(items.into_iter());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rayon::prelude::*;
+    use std::sync::Mutex;
+    use std::thread;
+
+    /// What all loops give for the numbers below 1000, and the threads that were seen.
+    fn loops() -> (Vec<usize>, usize, usize) {
+        let numbers = || (0..1000usize).into_par_iter().with_max_len(1);
+        let seen = Mutex::new(Vec::new());
+        numbers().run(|number| seen.lock().unwrap().push((number, thread::current().id())));
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_unstable_by_key(|&(number, _)| number);
+        assert!(seen.iter().map(|&(number, _)| number).eq(0..1000));
+        let mut threads: Vec<_> = seen.into_iter().map(|(_, thread)| thread).collect();
+        threads.dedup();
+        let listed = numbers().zip(1..1001usize).map(|(a, b)| a * b).listed();
+        let sum = numbers().combined(|| 0, |a, b| a + b);
+        (listed, sum, threads.len())
+    }
+
+    #[test]
+    fn loops_give_the_same_on_a_pool_and_alone() {
+        let (listed, sum, threads) = loops();
+        assert_eq!((sum, threads), (499_500, 1), "no pool, one thread");
+        assert_eq!(super::threads(), 1);
+        let pool = start(3, "test").unwrap();
+        within(pool.as_ref(), || {
+            assert_eq!(super::threads(), 3);
+            let (same, sum, _) = loops();
+            assert_eq!((same, sum), (listed.clone(), 499_500));
+            let (same, sum, threads) = alone(loops);
+            assert_eq!((same, sum, threads), (listed.clone(), 499_500, 1));
+            assert!(is_shared(), "alone has ended");
+        });
+        assert!(start(1, "test").unwrap().is_none());
+    }
+
+    #[test]
+    fn what_stood_alone_is_forgotten_when_it_panics() {
+        let pool = start(2, "test").unwrap();
+        within(pool.as_ref(), || {
+            let died = std::panic::catch_unwind(|| alone(|| panic!("on purpose")));
+            assert!(died.is_err() && is_shared());
+        });
+    }
+}

@@ -1,7 +1,7 @@
 //! Engines for data that live on a GPU: device pointers in and out, on the caller's stream.
 
 use crate::{
-    args::{self, set},
+    args::{self, MAX_KERNEL, MAX_NAME, set},
     call,
     handle::Table,
     kernels::wendland,
@@ -134,6 +134,18 @@ unsafe fn lent<T>(
     if pointer == 0 && len > 0 {
         return Err(args::null(what));
     }
+    if !pointer.is_multiple_of(align_of::<T>() as u64) {
+        return Err(args::bad(format!(
+            "{what}: address {pointer:#x} is not aligned to {} bytes",
+            align_of::<T>()
+        )));
+    }
+    let bytes = (len as u64).checked_mul(size_of::<T>() as u64);
+    if bytes.and_then(|bytes| pointer.checked_add(bytes)).is_none() {
+        return Err(args::bad(format!(
+            "{what} has {len} elements: more than memory holds"
+        )));
+    }
     // SAFETY: as promised.
     Ok(unsafe { Lent::new(engine.stream(), pointer, len) })
 }
@@ -176,12 +188,12 @@ pub unsafe extern "C" fn nf_resident_new(
     engine: *mut *mut NfResident,
 ) -> NfStatus {
     call::plain(|| {
-        if engine.is_null() {
-            return Err(args::null("the place for the engine"));
-        }
+        args::place(engine, "the place for the engine")?;
         // SAFETY: as promised.
+        let size = unsafe { args::size_in(options, "options")? };
+        check_size("options", size, size_of::<NfDeviceOptions>())?;
+        // SAFETY: as promised, and of the size that was just checked.
         let options = unsafe { args::one(options, "options")? };
-        check_size("options", options.struct_size, size_of::<NfDeviceOptions>())?;
         // SAFETY: as promised.
         let name = RESIDENTS.insert(unsafe { options.start()? });
         // SAFETY: as promised.
@@ -259,9 +271,7 @@ pub unsafe extern "C" fn nf_resident_add_points(
     number: *mut u32,
 ) -> NfStatus {
     call::write(&RESIDENTS, engine as usize, |engine| {
-        if number.is_null() {
-            return Err(args::null("the place for the set's number"));
-        }
+        args::place(number, "the place for the set's number")?;
         // SAFETY: as promised.
         let positions = unsafe { coordinates(engine, positions, points)? };
         let id = engine.add_point_set(&positions.as_view())?;
@@ -311,6 +321,7 @@ unsafe fn coordinates(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_resident_finish(engine: *mut NfResident, valid: *mut u32) -> NfStatus {
     call::write(&RESIDENTS, engine as usize, |engine| {
+        args::place(valid, "the place for the answer")?;
         let found = u32::from(engine.finish()? == Progress::Valid);
         // SAFETY: as promised.
         unsafe { args::put(valid, "the place for the answer", found) }
@@ -464,9 +475,9 @@ impl NfDeviceKernel {
     /// The texts end with a NUL and the parameters are there.
     unsafe fn kernel(&self) -> Result<DeviceKernel, Failure> {
         // SAFETY: as promised.
-        let name = unsafe { args::text(self.name, "the kernel's name")? };
+        let name = unsafe { args::text(self.name, MAX_NAME, "the kernel's name")? };
         // SAFETY: as promised.
-        let text = unsafe { args::text(self.text, "the kernel's text")? };
+        let text = unsafe { args::text(self.text, MAX_KERNEL, "the kernel's text")? };
         // SAFETY: as promised.
         let uniforms = unsafe { args::array(self.uniforms, self.uniform_count, "uniforms")? };
         let name = name.unwrap_or("kernel").to_owned();

@@ -179,17 +179,25 @@ impl SortedPoints {
     }
 
     /// Positions in the caller's order; in double precision those of the proxies.
-    pub fn in_callers_order(&self) -> Vec<[f32; 3]> {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn in_callers_order(&self) -> Result<Vec<[f32; 3]>, Error> {
         self.scatter(|slot| self.position(slot))
     }
 
-    /// `value` of every sorted point, in the caller's order.
-    fn scatter<T: Copy + Default>(&self, value: impl Fn(usize) -> [T; 3]) -> Vec<[T; 3]> {
-        let mut values = vec![[T::default(); 3]; self.len];
+    /// `value` of every sorted point, in the caller's order, or an error where memory is short.
+    fn scatter<T: Copy + Default>(
+        &self,
+        value: impl Fn(usize) -> [T; 3],
+    ) -> Result<Vec<[T; 3]>, Error> {
+        let mut values = Vec::new();
+        reserve(&mut values, self.len, "positions in the caller's order")?;
+        values.resize(self.len, [T::default(); 3]);
         for slot in 0..self.len {
             values[self.index[slot] as usize] = value(slot);
         }
-        values
+        Ok(values)
     }
 
     /// Bytes held.
@@ -324,12 +332,35 @@ impl Grid {
         );
         let points = &self.points;
         match points.double() {
-            None => self.build((&points.in_callers_order()).into(), self.bounds, lattice),
+            None => {
+                let positions = points.in_callers_order()?;
+                self.build((&positions).into(), self.bounds, lattice)
+            }
             Some(double) => {
-                let positions = points.scatter(|slot| double.position(slot));
+                let positions = points.scatter(|slot| double.position(slot))?;
                 self.build((&positions).into(), self.bounds, lattice)
             }
         }
+    }
+
+    /// A second grid of the same points on another lattice; this one stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn copied_to(&self, lattice: &Lattice) -> Result<Self, Error> {
+        let mut copy = Self::new(lattice.clone());
+        let points = &self.points;
+        match points.double() {
+            None => {
+                let positions = points.in_callers_order()?;
+                copy.build((&positions).into(), self.bounds, lattice)?;
+            }
+            Some(double) => {
+                let positions = points.scatter(|slot| double.position(slot))?;
+                copy.build((&positions).into(), self.bounds, lattice)?;
+            }
+        }
+        Ok(copy)
     }
 
     /// The lattice the points were sorted on.

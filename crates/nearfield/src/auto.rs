@@ -118,11 +118,12 @@ impl Engine {
             let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
                 continue;
             };
-            let positions = grid.points().in_callers_order();
-            let points = positions.len();
             let set = PointSetId(set);
-            if let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into()) {
-                self.keep_on_gpu(set, (copy, points), bounds);
+            // Where memory is short the set stays with the CPU lane.
+            if let Ok(positions) = grid.points().in_callers_order()
+                && let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into())
+            {
+                self.keep_on_gpu(set, (copy, positions.len()), bounds);
             }
             self.sets[set.0].grid.put_back(grid);
         }

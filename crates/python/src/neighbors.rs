@@ -1,5 +1,6 @@
 //! Lists that Python owns.
 
+use crate::call::guarded;
 use nearfield::NeighborLists;
 use numpy::{Element, IntoPyArray, PyArray1, ndarray::ArrayView1};
 use pyo3::{exceptions::PyIndexError, prelude::*};
@@ -45,9 +46,13 @@ impl PyNeighbors {
     ///
     /// >>> offsets, indices = lists.csr()
     /// >>> scipy.sparse.csr_array((np.ones(lists.pairs), indices, offsets))
-    fn csr<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>) {
-        let csr = py.detach(|| self.lists.to_csr());
-        (csr.offsets.into_pyarray(py), csr.indices.into_pyarray(py))
+    #[allow(clippy::type_complexity)] // a pair of arrays, for Python
+    fn csr<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>)> {
+        let csr = guarded(|| Ok(py.detach(|| self.lists.to_csr())))?;
+        Ok((csr.offsets.into_pyarray(py), csr.indices.into_pyarray(py)))
     }
 
     fn __len__(&self) -> usize {

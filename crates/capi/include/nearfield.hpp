@@ -266,8 +266,8 @@ private:
     std::string strategy_;
 };
 
-/* Goes through lists, each of which is a span: of anything with lists[i]. */
-template <class L> class list_iterator {
+/* Goes through lists, each of which is a span; valid as long as they are. */
+class list_iterator {
 public:
     using iterator_category = std::input_iterator_tag;
     using value_type = span<const std::uint32_t>;
@@ -275,9 +275,12 @@ public:
     using pointer = void;
     using reference = value_type;
 
-    list_iterator(const L &lists, std::size_t point) noexcept : lists_(&lists), point_(point) {}
+    list_iterator() noexcept : raw_() {}
+    list_iterator(const nf_lists &raw, std::size_t point) noexcept : raw_(raw), point_(point) {}
 
-    value_type operator*() const noexcept { return (*lists_)[point_]; }
+    value_type operator*() const noexcept {
+        return {raw_.indices + raw_.start[point_], raw_.count[point_]};
+    }
     list_iterator &operator++() noexcept { return ++point_, *this; }
     list_iterator operator++(int) noexcept {
         list_iterator before = *this;
@@ -288,15 +291,15 @@ public:
     bool operator!=(const list_iterator &other) const noexcept { return point_ != other.point_; }
 
 private:
-    const L *lists_;
-    std::size_t point_;
+    nf_lists raw_;
+    std::size_t point_ = 0;
 };
 
 /* Neighbour lists of an engine or a query, valid as long as theirs: lists[i] are the neighbours of
  * point i. */
 class lists {
 public:
-    using iterator = list_iterator<lists>;
+    using iterator = list_iterator;
 
     lists() noexcept : raw_() {}
     explicit lists(const nf_lists &raw) noexcept : raw_(raw) {}
@@ -308,8 +311,8 @@ public:
         return {raw_.indices + raw_.start[point], raw_.count[point]};
     }
 
-    iterator begin() const noexcept { return {*this, 0}; }
-    iterator end() const noexcept { return {*this, size()}; }
+    iterator begin() const noexcept { return {raw_, 0}; }
+    iterator end() const noexcept { return {raw_, size()}; }
 
     const nf_lists &raw() const noexcept { return raw_; }
 

@@ -121,16 +121,9 @@ pub struct NfDeviceKernel {
     pub reduce: u32,
 }
 
-/// An array of the caller's on the device; an error that names it where its address is null.
-///
-/// # Safety
-/// As for [`Lent::new`].
-unsafe fn lent<T>(
-    engine: &ResidentEngine,
-    pointer: u64,
-    len: usize,
-    what: &str,
-) -> Result<Lent<T>, Failure> {
+/// Refuses an address on the device at which so many elements cannot lie: a kernel that read there
+/// would end all work of the process on that GPU.
+fn check_address<T>(pointer: u64, len: usize, what: &str) -> Result<(), Failure> {
     if pointer == 0 && len > 0 {
         return Err(args::null(what));
     }
@@ -146,6 +139,20 @@ unsafe fn lent<T>(
             "{what} has {len} elements: more than memory holds"
         )));
     }
+    Ok(())
+}
+
+/// An array of the caller's on the device; an error that names it where it cannot be one.
+///
+/// # Safety
+/// As for [`Lent::new`].
+unsafe fn lent<T>(
+    engine: &ResidentEngine,
+    pointer: u64,
+    len: usize,
+    what: &str,
+) -> Result<Lent<T>, Failure> {
+    check_address::<T>(pointer, len, what)?;
     // SAFETY: as promised.
     Ok(unsafe { Lent::new(engine.stream(), pointer, len) })
 }
@@ -536,4 +543,19 @@ unsafe fn run(
         _ => traversal.add_into(&mut results.as_view_mut())?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_hold_no_such_array_are_refused() {
+        let check = |pointer, len| check_address::<f32>(pointer, len, "mass").map_err(|f| f.status);
+        assert!(check(0, 0).is_ok() && check(4096, 10).is_ok());
+        assert_eq!(check(0, 1), Err(NfStatus::NullPointer));
+        assert_eq!(check(4098, 10), Err(NfStatus::BadArgument));
+        assert_eq!(check(4096, usize::MAX / 2), Err(NfStatus::BadArgument));
+        assert_eq!(check(u64::MAX - 7, 3), Err(NfStatus::BadArgument));
+    }
 }

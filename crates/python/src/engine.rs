@@ -155,19 +155,15 @@ impl PyEngine {
     }
 
     /// Whether a set searches in another in find_neighbors(); all do at first.
-    fn set_active(
-        &self,
-        py: Python<'_>,
-        targets: usize,
-        sources: usize,
-        active: bool,
-    ) -> PyResult<()> {
+    fn set_active(&self, targets: usize, sources: usize, active: bool) -> PyResult<()> {
         let sets = [targets, sources].map(PointSetId::new);
-        self.change(
-            py,
-            |pair| pair == (targets, sources) && !active,
-            |engine| engine.set_active(sets[0], sets[1], active),
-        )
+        // Takes no time, so that other threads need not run meanwhile.
+        write(&self.state, |state| {
+            let set = state.engine.set_active(sets[0], sets[1], active);
+            set.map_err(raise)?;
+            self.retire(|pair| pair == (targets, sources) && !active);
+            Ok(())
+        })
     }
 
     /// Asks what set_active() sets.

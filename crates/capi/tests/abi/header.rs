@@ -116,6 +116,16 @@ int main() {{
     (output.status.success(), said)
 }
 
+/// Asserts that a call with a container of such elements does not compile, and why.
+fn refused(element: &str, call: &str) {
+    let (does, said) = compiles(&format!("std::vector<{element}> points; {call};"));
+    assert!(!does, "{call} takes elements of type {element}");
+    assert!(
+        said.contains("the elements of this container are no points"),
+        "{call} with {element}: {said}"
+    );
+}
+
 #[test]
 fn containers_of_what_is_no_point_do_not_compile_and_the_compiler_says_why() {
     for element in [
@@ -132,19 +142,14 @@ fn containers_of_what_is_no_point_do_not_compile_and_the_compiler_says_why() {
         "std::array<std::vector<float>, 3>",
         "derived",
     ] {
-        for call in [
-            "engine.add_points(points)",
-            "engine.update(0, points)",
-            "engine.query(points, 0)",
-            "quiet.add_points(points)",
-        ] {
-            let (does, said) = compiles(&format!("std::vector<{element}> points; {call};"));
-            assert!(!does, "{call} takes elements of type {element}");
-            assert!(
-                said.contains("the elements of this container are no points"),
-                "{call} with {element}: {said}"
-            );
-        }
+        refused(element, "engine.add_points(points)");
+    }
+    for call in [
+        "engine.update(0, points)",
+        "engine.query(points, 0)",
+        "quiet.add_points(points)",
+    ] {
+        refused("std::vector<float>", call);
     }
     let sliced = "std::vector<derived> many; nearfield::span<base> few(many);";
     assert!(!compiles(sliced).0, "elements of another size");

@@ -18,8 +18,8 @@
  *   While a call runs, no other thread may write to the arrays that it reads. Arrays for results
  *   must not share memory with others of the same call; that is refused.
  * - Texts end with a NUL: names within 4096 bytes, paths within 65536, kernels within 16777216.
- * - A function that is called back returns by returning. An exception, longjmp() or pthread_exit()
- *   that leaves it ends the process.
+ * - A function that is called back returns by returning. An exception that leaves it ends the
+ *   process; what longjmp() or pthread_exit() out of it do is undefined.
  * - Indices and numbers of points are in your order.
  *
  * The interface follows semantic versioning: nf_abi_version() changes with every change that breaks

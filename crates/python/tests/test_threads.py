@@ -161,7 +161,7 @@ def test_arrays_of_other_types_are_refused_by_name():
     for wrong in (points.tolist(), None, "points", memoryview(points)):
         with pytest.raises(TypeError, match="points must be a NumPy array"):
             nearfield.neighbors(wrong, 0.1)
-    for wrong in (points[:, :1], points.ravel(), points[None], np.float32(1).reshape(())):
+    for wrong in (points[:, :1], points.ravel(), points[None], np.zeros((), np.float32)):
         with pytest.raises(ValueError, match="points must have the shape"):
             nearfield.neighbors(wrong, 0.1)
     engine = nearfield.Engine(0.1)

@@ -460,7 +460,7 @@ fn queries_run_side_by_side_and_change_nothing() {
             .map(|[x, y, z]| [x + far as f32, *y, z + 0.25])
             .collect::<Vec<_>>()
     };
-    let engine = &engine;
+    let (engine, points, probes) = (&engine, &points, &probes);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {

@@ -11,10 +11,15 @@
  * - Nothing panics or exits. Should the library fail inside, the status is NF_STATUS_INTERNAL, and
  *   the handle can only be freed.
  * - Threads: different handles are independent. Of one handle, functions that take it by const
- *   pointer may run at the same time; a function that changes it while another runs, or the other
- *   way round, is refused with NF_STATUS_BUSY and changes nothing.
+ *   pointer (queries, counts, sums, lists that are there) may run at the same time, from any number
+ *   of threads; a function that changes it while another runs, or the other way round, is refused
+ *   with NF_STATUS_BUSY and changes nothing. No call waits for another one on the same handle.
  * - Arrays are read and written during the call only. Sizes count elements, strides count bytes.
- *   Nobody may write to arrays that a call reads while it runs.
+ *   While a call runs, no other thread may write to the arrays that it reads. Arrays for results
+ *   must not share memory with others of the same call; that is refused.
+ * - Texts end with a NUL: names within 4096 bytes, paths within 65536, kernels within 16777216.
+ * - A function that is called back returns by returning. An exception that leaves it ends the
+ *   process; what longjmp() or pthread_exit() out of it do is undefined.
  * - Indices and numbers of points are in your order.
  *
  * The interface follows semantic versioning: nf_abi_version() changes with every change that breaks
@@ -45,7 +50,8 @@ typedef enum {
    */
   NF_STATUS_BAD_HANDLE = 2,
   /*
-   Another thread is using the handle, or this call came from a callback of one on it.
+   The call would change the handle while others read it, or read it while another changes it: from
+   another thread, or from a callback of a call on it.
    */
   NF_STATUS_BUSY = 3,
   /*
@@ -410,8 +416,8 @@ typedef struct {
  `indices[start[i]]` and the `count[i] - 1` entries behind it.
 
  The pointers are valid until the engine is next changed (any function that takes it by pointer to
- non-const) or the query freed. nf_neighbors_of() tells lists that are out of date; reading
- through the pointers does not.
+ non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of() tells
+ lists that are out of date; reading through the pointers does not.
  */
 typedef struct {
   /*
@@ -662,6 +668,15 @@ nf_status nf_update_f64(nf_engine *engine,
                         size_t stride);
 
 /*
+ Number of points in an array of `numbers` coordinates, three per point; numbers that are no whole
+ points are refused.
+
+ # Safety
+ `points` points to a number.
+ */
+nf_status nf_whole_points(size_t numbers, size_t *points);
+
+/*
  Number of point sets.
 
  # Safety
@@ -833,12 +848,12 @@ nf_status nf_options_init(nf_options *options, size_t size);
 
 /*
  Finds the neighbours in a set of positions that are no points; free what is found with
- nf_query_free().
+ nf_query_free(). Any number of threads may query an engine at the same time.
 
  # Safety
  `positions` points to so many points, `query` to a place for a handle.
  */
-nf_status nf_query_f32(nf_engine *engine,
+nf_status nf_query_f32(const nf_engine *engine,
                        const float *positions,
                        size_t points,
                        size_t stride,
@@ -851,7 +866,7 @@ nf_status nf_query_f32(nf_engine *engine,
  # Safety
  As for nf_query_f32().
  */
-nf_status nf_query_f64(nf_engine *engine,
+nf_status nf_query_f64(const nf_engine *engine,
                        const double *positions,
                        size_t points,
                        size_t stride,

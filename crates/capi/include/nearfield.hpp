@@ -14,9 +14,12 @@
 
 #include "nearfield.h"
 
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -84,10 +87,16 @@ public:
     span() noexcept = default;
     span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
 
-    /* From anything with data() and size(). */
+    /* From anything with data() and size(), of elements that are T and not made from it. */
     template <class C, class = std::enable_if_t<std::is_convertible_v<
-                           decltype(std::declval<C &>().data()), T *>>>
+                           std::remove_pointer_t<decltype(std::declval<C &>().data())> (*)[],
+                           T (*)[]>>>
     span(C &&container) noexcept : data_(container.data()), size_(container.size()) {}
+
+    /* A copy, where a vector is wanted. */
+    operator std::vector<std::remove_const_t<T>>() const {
+        return std::vector<std::remove_const_t<T>>(begin(), end());
+    }
 
     T *data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
@@ -106,43 +115,98 @@ template <class T> struct positions {
     static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
                   "coordinates are float or double");
 
-    positions(const T *first, std::size_t points, std::size_t stride = 3 * sizeof(T)) noexcept
-        : first(first), points(points), stride(stride) {}
+    positions(const T *first, std::size_t points, std::size_t stride = 3 * sizeof(T),
+              std::size_t rest = 0) noexcept
+        : first(first), points(points), stride(stride), rest(rest) {}
+
+    /* Refuses numbers that are no whole points. */
+    nf_status whole() const noexcept {
+        std::size_t found = 0;
+        return rest == 0 ? NF_STATUS_OK : nf_whole_points(3 * points + rest, &found);
+    }
 
     const T *first;
     std::size_t points;
     std::size_t stride;
+    /* Numbers behind the last whole point. */
+    std::size_t rest;
 };
 
 namespace detail {
 
-template <class V, class = void> struct scalar {
-    using type = typename V::value_type;
+template <class T> constexpr bool is_number = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+/* The numbers of a point of type V, and how many they are: those that lie inside of it, not those
+ * that it points to. Nothing unless it is one of these. */
+template <class V, class = void> struct point {
+    using number = void;
+    static constexpr bool is_known = false;
 };
-template <class V> struct scalar<V, std::void_t<typename V::Scalar>> {
-    using type = typename V::Scalar;
+
+template <class T, std::size_t N> struct point<std::array<T, N>> {
+    using number = T;
+    static constexpr bool is_known = is_number<T> && N >= 3;
 };
-template <> struct scalar<float, void> {
-    using type = float;
+
+/* Vectors of Eigen whose size is fixed; neither maps, which point to their numbers, nor those that
+ * have their size when the program runs. */
+template <class V>
+struct point<V, std::void_t<typename V::Scalar, typename V::PlainObject,
+                            decltype(V::SizeAtCompileTime)>> {
+    using number = typename V::Scalar;
+    static constexpr bool is_known = is_number<number> &&
+                                     std::is_same_v<typename V::PlainObject, V> &&
+                                     int(V::SizeAtCompileTime) >= 3;
 };
-template <> struct scalar<double, void> {
-    using type = double;
+
+template <class V, class = void> struct has_data : std::false_type {};
+template <class V>
+struct has_data<V, std::void_t<decltype(std::declval<const V &>().data())>> : std::true_type {};
+template <class V, class = void> struct has_begin : std::false_type {};
+template <class V>
+struct has_begin<V, std::void_t<decltype(std::declval<const V &>().begin())>> : std::true_type {};
+template <class V, class = void> struct is_of_eigen : std::false_type {};
+template <class V> struct is_of_eigen<V, std::void_t<typename V::PlainObject>> : std::true_type {};
+template <class V> struct is_array : std::false_type {};
+template <class T, std::size_t N> struct is_array<std::array<T, N>> : std::true_type {};
+
+/* Plain vectors of other libraries, such as those of GLM: nothing but numbers. Containers and views
+ * have data() or begin(). */
+template <class V>
+struct point<V, std::enable_if_t<is_number<typename V::value_type> && !is_of_eigen<V>::value &&
+                                 !is_array<V>::value>> {
+    using number = typename V::value_type;
+    static constexpr bool is_known = std::is_trivially_copyable_v<V> &&
+                                     std::is_standard_layout_v<V> && !has_data<V>::value &&
+                                     !has_begin<V>::value && sizeof(V) >= 3 * sizeof(number) &&
+                                     sizeof(V) % sizeof(number) == 0;
 };
 
 template <class C> using element_of = std::decay_t<decltype(*std::declval<const C &>().data())>;
 
+/* The type of the coordinates; any, where there are none, for an assertion to say so. */
+template <class E>
+using number_of = std::conditional_t<
+    is_number<E>, E,
+    std::conditional_t<is_number<typename point<E>::number>, typename point<E>::number, float>>;
+
 } // namespace detail
 
-/* The coordinates of a container of numbers, three a point, or of vectors of three (std::array,
- * Eigen): anything with data() and size(). */
+/* The coordinates of a container of points that hold three numbers or more themselves (std::array,
+ * Eigen's vectors of fixed size, GLM): anything with data() and size(). Points of other types are
+ * passed as nearfield::positions. */
 template <class C>
-positions<typename detail::scalar<detail::element_of<C>>::type> as_positions(const C &container) {
+positions<detail::number_of<detail::element_of<C>>> as_positions(const C &container) {
     using element = detail::element_of<C>;
-    using number = typename detail::scalar<element>::type;
-    if constexpr (std::is_same_v<element, number>) {
-        return {container.data(), container.size() / 3};
+    using number = detail::number_of<element>;
+    if constexpr (detail::is_number<element>) {
+        /* Bare numbers, three a point. Where they are no whole points, that is found by whole(). */
+        return {container.data(), container.size() / 3, 3 * sizeof(number), container.size() % 3};
     } else {
-        static_assert(sizeof(element) >= 3 * sizeof(number), "a point has three coordinates");
+        static_assert(detail::point<element>::is_known,
+                      "nearfield: the elements of this container are no points: a point holds at "
+                      "least three float or double itself, as std::array<float, 3> does, and does "
+                      "not point to them; pass others as nearfield::positions");
         return {reinterpret_cast<const number *>(container.data()), container.size(),
                 sizeof(element)};
     }
@@ -166,9 +230,18 @@ public:
     options &device(std::string name) { return device_ = std::move(name), *this; }
     options &strategy(std::string name) { return strategy_ = std::move(name), *this; }
 
-    /* An orthogonal box: its length along an axis, 0 where the axis is open. */
+    /* An orthogonal box: its length along an axis, 0 where the axis is open. Throws where a length is
+     * negative or not finite. */
     options &periodic(double x, double y, double z) {
         const double lengths[3] = {x, y, z};
+        for (int axis = 0; axis < 3; ++axis) {
+            if (!std::isfinite(lengths[axis]) || lengths[axis] < 0) {
+                throw error(NF_STATUS_SETUP, std::string("the length of the box along ") +
+                                                 "xyz"[axis] + " is " +
+                                                 std::to_string(lengths[axis]) +
+                                                 ": it must be positive, or 0 for an open axis");
+            }
+        }
         for (int axis = 0; axis < 3; ++axis) {
             raw_.periodic[axis] = lengths[axis] != 0;
             for (double &component : raw_.box_vectors[axis]) {
@@ -193,10 +266,41 @@ private:
     std::string strategy_;
 };
 
+/* Goes through lists, each of which is a span; valid as long as they are. */
+class list_iterator {
+public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = span<const std::uint32_t>;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = value_type;
+
+    list_iterator() noexcept : raw_() {}
+    list_iterator(const nf_lists &raw, std::size_t point) noexcept : raw_(raw), point_(point) {}
+
+    value_type operator*() const noexcept {
+        return {raw_.indices + raw_.start[point_], raw_.count[point_]};
+    }
+    list_iterator &operator++() noexcept { return ++point_, *this; }
+    list_iterator operator++(int) noexcept {
+        list_iterator before = *this;
+        ++point_;
+        return before;
+    }
+    bool operator==(const list_iterator &other) const noexcept { return point_ == other.point_; }
+    bool operator!=(const list_iterator &other) const noexcept { return point_ != other.point_; }
+
+private:
+    nf_lists raw_;
+    std::size_t point_ = 0;
+};
+
 /* Neighbour lists of an engine or a query, valid as long as theirs: lists[i] are the neighbours of
  * point i. */
 class lists {
 public:
+    using iterator = list_iterator;
+
     lists() noexcept : raw_() {}
     explicit lists(const nf_lists &raw) noexcept : raw_(raw) {}
 
@@ -206,6 +310,9 @@ public:
     span<const std::uint32_t> operator[](std::size_t point) const noexcept {
         return {raw_.indices + raw_.start[point], raw_.count[point]};
     }
+
+    iterator begin() const noexcept { return {raw_, 0}; }
+    iterator end() const noexcept { return {raw_, size()}; }
 
     const nf_lists &raw() const noexcept { return raw_; }
 
@@ -235,6 +342,8 @@ public:
     std::size_t size() const noexcept { return lists_.size(); }
     std::uint64_t pairs() const noexcept { return lists_.pairs(); }
     span<const std::uint32_t> operator[](std::size_t point) const noexcept { return lists_[point]; }
+    lists::iterator begin() const noexcept { return lists_.begin(); }
+    lists::iterator end() const noexcept { return lists_.end(); }
 
 private:
     nf_query *handle_ = nullptr;
@@ -290,6 +399,9 @@ public:
     }
 
     template <class T> result<void> update(std::uint32_t set, positions<T> at) {
+        if (const nf_status status = at.whole(); status != NF_STATUS_OK) {
+            return Policy::done(status);
+        }
         if constexpr (std::is_same_v<T, float>) {
             return Policy::done(nf_update_f32(handle_, set, at.first, at.points, at.stride));
         } else {
@@ -362,9 +474,13 @@ public:
         return Policy::done(status, std::move(copy));
     }
 
-    template <class T> result<query_result> query(positions<T> at, std::uint32_t sources) {
+    /* Any number of threads may do this at the same time. */
+    template <class T> result<query_result> query(positions<T> at, std::uint32_t sources) const {
         nf_query *found = nullptr;
-        nf_status status = NF_STATUS_OK;
+        nf_status status = at.whole();
+        if (status != NF_STATUS_OK) {
+            return Policy::done(status, query_result());
+        }
         if constexpr (std::is_same_v<T, float>) {
             status = nf_query_f32(handle_, at.first, at.points, at.stride, sources, &found);
         } else {
@@ -373,7 +489,7 @@ public:
         return Policy::done(status, status == NF_STATUS_OK ? query_result(found) : query_result());
     }
 
-    template <class C> auto query(const C &container, std::uint32_t sources)
+    template <class C> auto query(const C &container, std::uint32_t sources) const
         -> decltype(as_positions(container), result<query_result>()) {
         return query(as_positions(container), sources);
     }
@@ -416,9 +532,13 @@ public:
                            const nf_sph_force_parameters &parameters,
                            const nf_sph_points &of_targets, const nf_sph_points &of_sources,
                            span<float> acceleration, nf_deliver deliver = NF_DELIVER_WRITE) const {
+        std::size_t points = 0;
+        const nf_status status = nf_whole_points(acceleration.size(), &points);
+        if (status != NF_STATUS_OK) {
+            return Policy::done(status);
+        }
         return Policy::done(nf_sph_force(handle_, targets, sources, &parameters, &of_targets,
-                                         &of_sources, acceleration.data(), acceleration.size() / 3,
-                                         deliver));
+                                         &of_sources, acceleration.data(), points, deliver));
     }
 
     /* Calls `visit(const nf_batch &)` from several threads at a time. What it throws ends the work
@@ -480,6 +600,9 @@ private:
     };
 
     template <class T> nf_status add(positions<T> at, std::uint32_t *set) {
+        if (const nf_status status = at.whole(); status != NF_STATUS_OK) {
+            return status;
+        }
         if constexpr (std::is_same_v<T, float>) {
             return nf_add_points_f32(handle_, at.first, at.points, at.stride, set);
         } else {

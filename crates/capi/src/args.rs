@@ -5,10 +5,14 @@
 
 use crate::status::{Failure, NfStatus};
 use nearfield::{PointSetId, Positions};
-use std::{
-    ffi::{CStr, c_char},
-    ptr, slice,
-};
+use std::{ffi::c_char, ptr, slice};
+
+/// Longest name of a device or the like, in bytes.
+pub(crate) const MAX_NAME: usize = 4096;
+/// Longest path.
+pub(crate) const MAX_PATH: usize = 1 << 16;
+/// Longest text of a kernel.
+pub(crate) const MAX_KERNEL: usize = 1 << 24;
 
 pub(crate) fn null(what: &str) -> Failure {
     Failure::new(NfStatus::NullPointer, format!("{what} is a null pointer"))
@@ -85,6 +89,58 @@ pub(crate) unsafe fn put<T>(place: *mut T, what: &str, value: T) -> Result<(), F
     Ok(())
 }
 
+/// Refuses a place for a result that [`put`] would refuse, before anything is done.
+pub(crate) fn place<T>(place: *mut T, what: &str) -> Result<(), Failure> {
+    check(place.cast_const(), 1, what)
+}
+
+/// Where an array of the caller lies; looked at before anything is made of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent<'a> {
+    what: &'a str,
+    start: usize,
+    bytes: usize,
+}
+
+impl<'a> Extent<'a> {
+    pub(crate) fn of<T>(data: *const T, len: usize, what: &'a str) -> Self {
+        let (start, bytes) = (data.addr(), len.saturating_mul(size_of::<T>()));
+        Self { what, start, bytes }
+    }
+
+    /// Refuses results that would be written over what is read, or over other results.
+    pub(crate) fn apart_from(self, other: Extent<'_>) -> Result<(), Failure> {
+        let end = |of: Extent<'_>| of.start.saturating_add(of.bytes);
+        let overlap = self.start < end(other) && other.start < end(self);
+        if overlap && self.bytes > 0 && other.bytes > 0 {
+            return Err(bad(format!(
+                "{} and {} share memory: results need an array of their own",
+                self.what, other.what
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The size that a structure of the caller says it has, which is its first member: read alone,
+/// because the rest need not be there.
+///
+/// # Safety
+/// `place` is null or points to a size.
+pub(crate) unsafe fn size_in<T>(place: *const T, what: &str) -> Result<usize, Failure> {
+    if place.is_null() {
+        return Err(null(what));
+    }
+    if !place.is_aligned() {
+        return Err(bad(format!(
+            "{what} is not aligned to {} bytes",
+            align_of::<T>()
+        )));
+    }
+    // SAFETY: not null and aligned, as just checked; the rest is promised.
+    Ok(unsafe { ptr::read(place.cast::<usize>()) })
+}
+
 /// A structure of the caller.
 ///
 /// # Safety
@@ -95,17 +151,28 @@ pub(crate) unsafe fn one<'a, T>(place: *const T, what: &str) -> Result<&'a T, Fa
     Ok(unsafe { &*place })
 }
 
-/// A text of the caller; `None` for null.
+/// A text of the caller of at most `max` bytes; `None` for null.
 ///
 /// # Safety
-/// `text` is null or points to bytes that end with a NUL.
-pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
+/// `text` is null or points to bytes that end with a NUL, or to `max` bytes without one.
+pub(crate) unsafe fn text<'a>(
+    text: *const c_char,
+    max: usize,
+    what: &str,
+) -> Result<Option<&'a str>, Failure> {
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: not null; the rest is promised.
-    let text = unsafe { CStr::from_ptr(text) };
-    match text.to_str() {
+    // SAFETY: not null, and nothing is read behind the first NUL; the rest is promised.
+    let end = (0..=max).find(|&at| unsafe { *text.add(at) } == 0);
+    let Some(end) = end else {
+        return Err(bad(format!(
+            "{what} does not end within {max} bytes: a text ends with a NUL"
+        )));
+    };
+    // SAFETY: so many bytes have just been read.
+    let text = unsafe { slice::from_raw_parts(text.cast::<u8>(), end) };
+    match std::str::from_utf8(text) {
         Ok(text) => Ok(Some(text)),
         Err(_) => Err(bad(format!("{what} is not UTF-8"))),
     }

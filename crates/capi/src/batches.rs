@@ -41,6 +41,9 @@ pub struct NfBatch {
 pub type NfBatchFunction =
     Option<unsafe extern "C" fn(user: *mut c_void, batch: *const NfBatch) -> i32>;
 
+/// As [`NfBatchFunction`], called as one that may unwind.
+type UnwindingFunction = unsafe extern "C-unwind" fn(*mut c_void, *const NfBatch) -> i32;
+
 /// The caller's pointer on its way to other threads.
 struct User(*mut c_void);
 
@@ -70,6 +73,9 @@ pub unsafe extern "C" fn nf_for_each_batch(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         let function = function.ok_or_else(|| args::null("the function"))?;
+        // SAFETY: the same function by the same convention. Were it not called as one that may unwind,
+        // an exception that leaves it all the same would be undefined; now the process ends.
+        let function: UnwindingFunction = unsafe { std::mem::transmute(function) };
         let user = User(user);
         let visit = |batch: PairBatch<'_>| {
             let batch = NfBatch::from(batch);

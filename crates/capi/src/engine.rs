@@ -30,12 +30,12 @@ pub unsafe extern "C" fn nf_engine_new(
     engine: *mut *mut NfEngine,
 ) -> NfStatus {
     call::plain(|| {
-        if engine.is_null() {
-            return Err(args::null("the place for the engine"));
-        }
+        args::place(engine, "the place for the engine")?;
         // SAFETY: as promised.
+        let size = unsafe { args::size_in(options, "options")? };
+        check_size("options", size, size_of::<NfOptions>())?;
+        // SAFETY: as promised, and of the size that was just checked.
         let options = unsafe { args::one(options, "options")? };
-        check_size("options", options.struct_size, size_of::<NfOptions>())?;
         // SAFETY: as promised.
         let built = unsafe { options.builder()? }.build()?;
         let name = ENGINES.insert(built);
@@ -112,9 +112,7 @@ unsafe fn add<T: Coordinate>(
     number: *mut u32,
 ) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
-        if number.is_null() {
-            return Err(args::null("the place for the set's number"));
-        }
+        args::place(number, "the place for the set's number")?;
         // SAFETY: as promised.
         let positions = unsafe { args::positions(data, points, stride)? };
         let id = engine.add_point_set(positions)?;
@@ -167,6 +165,24 @@ unsafe fn update<T: Coordinate>(
         // SAFETY: as promised.
         let positions = unsafe { args::positions(data, points, stride)? };
         Ok(engine.update(set(number), positions)?)
+    })
+}
+
+/// Number of points in an array of `numbers` coordinates, three per point; numbers that are no whole
+/// points are refused.
+///
+/// # Safety
+/// `points` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_whole_points(numbers: usize, points: *mut usize) -> NfStatus {
+    call::plain(|| {
+        if !numbers.is_multiple_of(3) {
+            return Err(args::bad(format!(
+                "{numbers} numbers are no whole points, which have three coordinates each"
+            )));
+        }
+        // SAFETY: as promised.
+        unsafe { args::put(points, "the place for the number of points", numbers / 3) }
     })
 }
 

@@ -1,5 +1,9 @@
 //! Handles: names of things in a table.
 //!
+//! Calls that read a thing run side by side, any number of them; a call that changes it runs alone.
+//! Neither waits for the other: what cannot run now is refused as busy. A call that waited could wait
+//! for itself, where it comes from a callback, or for a thread that waits for it.
+//!
 //! A handle looks like a pointer to C but is a number that counts up over all kinds of handles and
 //! is never used twice. Whatever is passed instead is therefore not found, however it was made, and
 //! nothing is read from where it seems to point.
@@ -101,16 +105,17 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Changes the thing, alone. It counts as changed unless `work` fails.
+    /// Changes the thing, alone. It counts as changed whatever becomes of `work`: what fails in the
+    /// middle may have moved memory that views of the old state point to.
     pub(crate) fn write<R>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         match self.value.try_write() {
             Ok(mut value) => {
-                let done = work(&mut value)?;
+                let done = work(&mut value);
                 self.state.store(next_state(), Ordering::Release);
-                Ok(done)
+                done
             }
             Err(refused) => Err(refusal(&refused)),
         }

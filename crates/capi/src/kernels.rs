@@ -1,7 +1,7 @@
 //! The named pair kernels.
 
 use crate::{
-    args::{self, set},
+    args::{self, Extent, set},
     call,
     engine::{ENGINES, NfEngine, check_len},
     options::choice,
@@ -126,6 +126,7 @@ unsafe fn sph_density(
     deliver: u32,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
+        Extent::of(density, len, "density").apart_from(Extent::of(mass, masses, "mass"))?;
         // SAFETY: as promised.
         let mass = unsafe { args::array(mass, masses, "mass")? };
         // SAFETY: as promised.
@@ -205,9 +206,18 @@ unsafe fn sph_force(
             alpha_c: parameters.alpha_c,
         };
         // SAFETY: as promised.
-        let of_targets = unsafe { args::one(target_fields, "the targets' fields")?.fields()? };
+        let of_targets = unsafe { args::one(target_fields, "the targets' fields")? };
         // SAFETY: as promised.
         let of_sources = unsafe { args::one(source_fields, "the sources' fields")? };
+        let results = Extent::of(acceleration.cast::<[f32; 3]>(), len, "acceleration");
+        for fields in [of_targets, of_sources] {
+            for field in fields.extents() {
+                results.apart_from(field)?;
+            }
+        }
+        results.apart_from(Extent::of(of_sources.mass, of_sources.points, "mass"))?;
+        // SAFETY: as promised.
+        let of_targets = unsafe { of_targets.fields()? };
         // SAFETY: as promised.
         let [velocity, density, pressure] = unsafe { of_sources.fields()? };
         // SAFETY: as promised.
@@ -222,6 +232,16 @@ unsafe fn sph_force(
 }
 
 impl NfSphPoints {
+    /// Where velocity, density and pressure lie.
+    fn extents(&self) -> [Extent<'static>; 3] {
+        let points = self.points;
+        [
+            Extent::of(self.velocity.cast::<[f32; 3]>(), points, "velocity"),
+            Extent::of(self.density, points, "density"),
+            Extent::of(self.pressure, points, "pressure"),
+        ]
+    }
+
     /// Velocity, density and pressure.
     ///
     /// # Safety

@@ -1,7 +1,7 @@
 //! Neighbour lists: found, viewed where they are, copied as CSR.
 
 use crate::{
-    args::{self, set},
+    args::{self, Extent, set},
     call,
     engine::{ENGINES, NfEngine, check_len},
     status::{Failure, NfStatus},
@@ -12,8 +12,8 @@ use nearfield::NeighborLists;
 /// `indices[start[i]]` and the `count[i] - 1` entries behind it.
 ///
 /// The pointers are valid until the engine is next changed (any function that takes it by pointer to
-/// non-const) or the query freed. nf_neighbors_of() tells lists that are out of date; reading
-/// through the pointers does not.
+/// non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of() tells
+/// lists that are out of date; reading through the pointers does not.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfLists {
@@ -104,6 +104,8 @@ pub unsafe extern "C" fn nf_neighbors_of(
     count: *mut usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |_, state| {
+        args::place(neighbors, "the place for the neighbours")?;
+        args::place(count, "the place for their number")?;
         // SAFETY: as promised.
         let lists = unsafe { args::one(lists, "lists")? };
         if lists.state != state {
@@ -144,6 +146,11 @@ pub unsafe extern "C" fn nf_neighbors_csr(
         let lists = engine.neighbors(set(targets), set(sources))?;
         check_len("offsets", offsets_len, lists.len() + 1)?;
         check_len("indices", indices_len, lists.pairs() as usize)?;
+        Extent::of(offsets, offsets_len, "offsets").apart_from(Extent::of(
+            indices,
+            indices_len,
+            "indices",
+        ))?;
         // SAFETY: as promised.
         let offsets = unsafe { args::results(offsets, offsets_len, "offsets")? };
         // SAFETY: as promised.

@@ -1,7 +1,7 @@
 //! The settings of an engine.
 
 use crate::{
-    args::{self, bad, null},
+    args::{self, MAX_NAME, bad, null},
     call,
     status::{Failure, NfStatus},
 };
@@ -117,12 +117,12 @@ impl NfOptions {
             builder = builder.memory_limit(self.memory_limit);
         }
         // SAFETY: as promised.
-        if let Some(device) = unsafe { args::text(self.device, "device")? } {
+        if let Some(device) = unsafe { args::text(self.device, MAX_NAME, "device")? } {
             let device: Device = device.parse().map_err(unreadable)?;
             builder = builder.device(device);
         }
         // SAFETY: as promised.
-        if let Some(strategy) = unsafe { args::text(self.strategy, "strategy")? } {
+        if let Some(strategy) = unsafe { args::text(self.strategy, MAX_NAME, "strategy")? } {
             let strategy: Strategy = strategy.parse().map_err(unreadable)?;
             builder = builder.strategy(strategy);
         }

@@ -21,13 +21,13 @@ pub struct NfQuery {
 static QUERIES: Table<NeighborLists> = Table::new("query");
 
 /// Finds the neighbours in a set of positions that are no points; free what is found with
-/// nf_query_free().
+/// nf_query_free(). Any number of threads may query an engine at the same time.
 ///
 /// # Safety
 /// `positions` points to so many points, `query` to a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_query_f32(
-    engine: *mut NfEngine,
+    engine: *const NfEngine,
     positions: *const f32,
     points: usize,
     stride: usize,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn nf_query_f32(
 /// As for nf_query_f32().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_query_f64(
-    engine: *mut NfEngine,
+    engine: *const NfEngine,
     positions: *const f64,
     points: usize,
     stride: usize,
@@ -56,17 +56,15 @@ pub unsafe extern "C" fn nf_query_f64(
 }
 
 unsafe fn find<T: Coordinate>(
-    engine: *mut NfEngine,
+    engine: *const NfEngine,
     data: *const T,
     points: usize,
     stride: usize,
     sources: u32,
     query: *mut *mut NfQuery,
 ) -> NfStatus {
-    call::write(&ENGINES, engine as usize, |engine| {
-        if query.is_null() {
-            return Err(args::null("the place for the query"));
-        }
+    call::read(&ENGINES, engine as usize, |engine, _| {
+        args::place(query, "the place for the query")?;
         // SAFETY: as promised.
         let positions = unsafe { args::positions(data, points, stride)? };
         let name = QUERIES.insert(engine.query(positions, set(sources))?);

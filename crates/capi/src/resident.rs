@@ -1,7 +1,7 @@
 //! Engines for data that live on a GPU: device pointers in and out, on the caller's stream.
 
 use crate::{
-    args::{self, set},
+    args::{self, MAX_KERNEL, MAX_NAME, set},
     call,
     handle::Table,
     kernels::wendland,
@@ -127,7 +127,28 @@ pub struct NfDeviceKernel {
     pub reduce: u32,
 }
 
-/// An array of the caller's on the device; an error that names it where its address is null.
+/// Refuses an address on the device at which so many elements cannot lie: a kernel that read there
+/// would end all work of the process on that GPU.
+fn check_address<T>(pointer: u64, len: usize, what: &str) -> Result<(), Failure> {
+    if pointer == 0 && len > 0 {
+        return Err(args::null(what));
+    }
+    if !pointer.is_multiple_of(align_of::<T>() as u64) {
+        return Err(args::bad(format!(
+            "{what}: address {pointer:#x} is not aligned to {} bytes",
+            align_of::<T>()
+        )));
+    }
+    let bytes = (len as u64).checked_mul(size_of::<T>() as u64);
+    if bytes.and_then(|bytes| pointer.checked_add(bytes)).is_none() {
+        return Err(args::bad(format!(
+            "{what} has {len} elements: more than memory holds"
+        )));
+    }
+    Ok(())
+}
+
+/// An array of the caller's on the device; an error that names it where it cannot be one.
 ///
 /// # Safety
 /// As for [`Lent::new`].
@@ -137,9 +158,7 @@ unsafe fn lent<T>(
     len: usize,
     what: &str,
 ) -> Result<Lent<T>, Failure> {
-    if pointer == 0 && len > 0 {
-        return Err(args::null(what));
-    }
+    check_address::<T>(pointer, len, what)?;
     // SAFETY: as promised.
     Ok(unsafe { Lent::new(engine.stream(), pointer, len) })
 }
@@ -182,12 +201,12 @@ pub unsafe extern "C" fn nf_resident_new(
     engine: *mut *mut NfResident,
 ) -> NfStatus {
     call::plain(|| {
-        if engine.is_null() {
-            return Err(args::null("the place for the engine"));
-        }
+        args::place(engine, "the place for the engine")?;
         // SAFETY: as promised.
+        let size = unsafe { args::size_in(options, "options")? };
+        check_size("options", size, size_of::<NfDeviceOptions>())?;
+        // SAFETY: as promised, and of the size that was just checked.
         let options = unsafe { args::one(options, "options")? };
-        check_size("options", options.struct_size, size_of::<NfDeviceOptions>())?;
         // SAFETY: as promised.
         let name = RESIDENTS.insert(unsafe { options.start()? });
         // SAFETY: as promised.
@@ -265,9 +284,7 @@ pub unsafe extern "C" fn nf_resident_add_points(
     number: *mut u32,
 ) -> NfStatus {
     call::write(&RESIDENTS, engine as usize, |engine| {
-        if number.is_null() {
-            return Err(args::null("the place for the set's number"));
-        }
+        args::place(number, "the place for the set's number")?;
         // SAFETY: as promised.
         let positions = unsafe { coordinates(engine, positions, points)? };
         let id = engine.add_point_set(&positions.as_view())?;
@@ -317,6 +334,7 @@ unsafe fn coordinates(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_resident_finish(engine: *mut NfResident, valid: *mut u32) -> NfStatus {
     call::write(&RESIDENTS, engine as usize, |engine| {
+        args::place(valid, "the place for the answer")?;
         let found = u32::from(engine.finish()? == Progress::Valid);
         // SAFETY: as promised.
         unsafe { args::put(valid, "the place for the answer", found) }
@@ -513,9 +531,9 @@ impl NfDeviceKernel {
     /// The texts end with a NUL and the parameters are there.
     unsafe fn kernel(&self) -> Result<DeviceKernel, Failure> {
         // SAFETY: as promised.
-        let name = unsafe { args::text(self.name, "the kernel's name")? };
+        let name = unsafe { args::text(self.name, MAX_NAME, "the kernel's name")? };
         // SAFETY: as promised.
-        let text = unsafe { args::text(self.text, "the kernel's text")? };
+        let text = unsafe { args::text(self.text, MAX_KERNEL, "the kernel's text")? };
         // SAFETY: as promised.
         let uniforms = unsafe { args::array(self.uniforms, self.uniform_count, "uniforms")? };
         let name = name.unwrap_or("kernel").to_owned();
@@ -575,4 +593,19 @@ unsafe fn run(
         _ => traversal.add_into(&mut results.as_view_mut())?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_hold_no_such_array_are_refused() {
+        let check = |pointer, len| check_address::<f32>(pointer, len, "mass").map_err(|f| f.status);
+        assert!(check(0, 0).is_ok() && check(4096, 10).is_ok());
+        assert_eq!(check(0, 1), Err(NfStatus::NullPointer));
+        assert_eq!(check(4098, 10), Err(NfStatus::BadArgument));
+        assert_eq!(check(4096, usize::MAX / 2), Err(NfStatus::BadArgument));
+        assert_eq!(check(u64::MAX - 7, 3), Err(NfStatus::BadArgument));
+    }
 }

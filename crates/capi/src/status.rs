@@ -17,7 +17,8 @@ pub enum NfStatus {
     NullPointer = 1,
     /// Not a handle of this kind, or one that was freed.
     BadHandle = 2,
-    /// Another thread is using the handle, or this call came from a callback of one on it.
+    /// The call would change the handle while others read it, or read it while another changes it: from
+    /// another thread, or from a callback of a call on it.
     Busy = 3,
     /// A number, size, stride, name or combination that cannot be used.
     BadArgument = 4,
@@ -94,7 +95,8 @@ thread_local! {
 
 /// Keeps the text of a failure for [`nf_last_error`].
 pub(crate) fn remember(text: &str) {
-    LAST.with(|last| *last.borrow_mut() = to_c(text));
+    // A thread that is ending, where an owner is freed by a destructor, has no place for it any more.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = to_c(text));
 }
 
 /// The text, up to a NUL should there be one.
@@ -107,7 +109,8 @@ fn to_c(text: &str) -> CString {
 /// on this thread. Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_last_error() -> *const c_char {
-    LAST.with(|last| last.borrow().as_ptr())
+    LAST.try_with(|last| last.borrow().as_ptr())
+        .unwrap_or(c"".as_ptr())
 }
 
 /// A status in words, for messages; never null.

@@ -35,7 +35,8 @@ fn recording() -> MutexGuard<'static, State> {
 pub unsafe extern "C" fn nf_trace_start(path: *const c_char) -> NfStatus {
     call::plain(|| {
         // SAFETY: as promised.
-        let path = unsafe { args::text(path, "path")? }.ok_or_else(|| args::null("path"))?;
+        let path = unsafe { args::text(path, args::MAX_PATH, "path")? }
+            .ok_or_else(|| args::null("path"))?;
         let mut state = recording();
         // Said before the file is made, which may be that of the first recording.
         let State::Unused = *state else {

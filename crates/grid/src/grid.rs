@@ -341,6 +341,26 @@ impl Grid {
         }
     }
 
+    /// A second grid of the same points on another lattice; this one stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn copied_to(&self, lattice: &Lattice) -> Result<Self, Error> {
+        let mut copy = Self::new(lattice.clone());
+        let points = &self.points;
+        match points.double() {
+            None => {
+                let positions = points.in_callers_order()?;
+                copy.build((&positions).into(), self.bounds, lattice)?;
+            }
+            Some(double) => {
+                let positions = points.scatter(|slot| double.position(slot))?;
+                copy.build((&positions).into(), self.bounds, lattice)?;
+            }
+        }
+        Ok(copy)
+    }
+
     /// The lattice the points were sorted on.
     pub fn lattice(&self) -> &Lattice {
         &self.lattice

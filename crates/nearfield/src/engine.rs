@@ -159,9 +159,13 @@ impl Engine {
         let _span = tracing::debug_span!("engine.update", set = set.0, points).entered();
         self.known(set)?;
         self.take_gpu_in();
-        self.place(set, positions)?;
-        self.outdate(set);
-        Ok(())
+        let before = self.sets[set.0].stamp;
+        let placed = self.place(set, positions);
+        // Also where it has failed after the set was sorted.
+        if self.sets[set.0].stamp != before {
+            self.outdate(set);
+        }
+        placed
     }
 
     /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored:
@@ -294,11 +298,12 @@ impl Engine {
         let domain = *self.lattice.domain();
         let lattice = Lattice::new(radius, domain, self.settings.subdivision, &self.bounds())
             .map_err(Error::Setup)?;
+        self.move_to(lattice)?;
         self.settings.radius = match radius.precision() {
             Precision::Single => radius.value().into(),
             Precision::Double => radius.value_f64().into(),
         };
-        self.move_to(lattice)
+        Ok(())
     }
 
     /// What ran where and why, how long it took and what is held.
@@ -351,6 +356,7 @@ impl Engine {
 
     pub(crate) fn grid(&self, set: PointSetId) -> Result<&Grid, Error> {
         self.known(set)?;
+        self.sets[set.0].in_place(set.0)?;
         let grid = self.sets[set.0].grid.get(&self.lane);
         grid.map_err(|source| Error::Positions { set, source })
     }
@@ -447,14 +453,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Refuses an engine with a set that is on another lattice than the others.
+    pub(crate) fn in_place(&self) -> Result<(), Error> {
+        let mut sets = self.sets.iter().enumerate();
+        sets.try_for_each(|(number, set)| set.in_place(number))
+    }
+
+    /// Moves all sets to a lattice; when memory is too short for one, all are on the old one again.
     fn move_to(&mut self, lattice: Lattice) -> Result<(), Error> {
-        for (number, set) in self.sets.iter_mut().enumerate() {
-            set.grid
-                .rebuild(&lattice, &self.lane)
-                .map_err(|source| Error::Positions {
-                    set: PointSetId(number),
-                    source,
-                })?;
+        for number in 0..self.sets.len() {
+            let set = &mut self.sets[number];
+            if let Err(source) = set.grid.rebuild(&lattice, &self.lane) {
+                self.move_back(number);
+                let set = PointSetId(number);
+                return Err(Error::Positions { set, source });
+            }
             set.was_sorted(&self.lane);
         }
         self.lattice = lattice;
@@ -468,6 +481,16 @@ impl Engine {
             pair.current = false;
         }
         Ok(())
+    }
+
+    /// Moves the first sets back to the engine's lattice.
+    fn move_back(&mut self, moved: usize) {
+        for set in &mut self.sets[..moved] {
+            let back = set.grid.rebuild(&self.lattice, &self.lane);
+            set.was_sorted(&self.lane);
+            // Refused from now on, until it is updated or moved.
+            set.astray = back.err();
+        }
     }
 
     /// Lists that involve `set` are no longer those of the sets as they are.

@@ -224,14 +224,21 @@ pub enum Error {
 impl Error {
     /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
     pub fn is_out_of_memory(&self) -> bool {
+        use nearfield_grid::Error as OfGrid;
         matches!(
             self,
-            Self::Cpu(nearfield_cpu::Error::OutOfMemory { .. })
-                | Self::Positions {
-                    source: nearfield_grid::Error::OutOfMemory { .. },
+            Self::Positions {
+                source: OfGrid::OutOfMemory { .. },
+                ..
+            } | Self::Setup(OfGrid::OutOfMemory { .. })
+                | Self::Query(OfGrid::OutOfMemory { .. })
+                | Self::Permutation(OfGrid::OutOfMemory { .. })
+                | Self::Radii {
+                    source: nearfield_cpu::Error::OutOfMemory { .. },
                     ..
                 }
-                | Self::Setup(nearfield_grid::Error::OutOfMemory { .. })
+                | Self::QueryRadii(nearfield_cpu::Error::OutOfMemory { .. })
+                | Self::Cpu(nearfield_cpu::Error::OutOfMemory { .. })
                 | Self::Gpu(nearfield_gpu::Error::OutOfMemory { .. })
                 | Self::OnDevice {
                     source: nearfield_gpu::Error::OutOfMemory { .. },

@@ -4,12 +4,12 @@ use crate::{
     Engine, Error, ListOrder, NeighborLists, PointSetId, Positions,
     gpu::{GpuDone, GpuPart, GpuSide},
     hybrid::Values,
-    sets::pair_of_sets,
+    sets::{Wide, pair_of_sets},
 };
 use nearfield_cpu::{CpuLane, ListKind, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
-use nearfield_grid::{Bounds, Grid, memory::zeroed};
-use std::time::Instant;
+use nearfield_grid::{Bounds, Grid, Lattice, memory::zeroed};
+use std::{sync::Arc, time::Instant};
 
 /// What a memory limit is exceeded by.
 const LISTS: &str = "neighbour lists";
@@ -23,6 +23,7 @@ impl Engine {
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         self.usable()?;
         let _span = tracing::debug_span!("engine.find_neighbors").entered();
+        self.in_place()?;
         let begin = Instant::now();
         match self.settings.memory_limit {
             None => {
@@ -137,11 +138,15 @@ impl Engine {
     /// Neighbours in `sources` of positions that are no points of any set. Where the radius of the
     /// target counts, positions need radii: [`query_with_radii`](Self::query_with_radii).
     ///
+    /// Any number of threads may query an engine at the same time. In a periodic box, a query that
+    /// reaches much farther than the points keeps a second copy of the set on cells that suit both,
+    /// until the set is next updated.
+    ///
     /// # Errors
     /// [`Error::Query`] naming a position that cannot be used, [`Error::MemoryLimit`],
     /// [`Error::UnknownPointSet`], [`Error::NoRadii`] and [`Error::QueryWithoutRadii`].
     pub fn query<'a>(
-        &mut self,
+        &self,
         positions: impl Into<Positions<'a>>,
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
@@ -151,16 +156,21 @@ impl Engine {
         if rule.needs_targets() {
             return Err(Error::QueryWithoutRadii { rule });
         }
-        let targets = self.query_grid(positions.into(), sources)?;
-        self.query_lists(&targets, sources, None)
+        let positions = positions.into();
+        // One way into the pool for everything: it takes longer than a query of few positions.
+        self.lane.install(|| {
+            let sides = self.query_sides(positions, sources)?;
+            self.query_lists(&sides, sources, None)
+        })
     }
 
-    /// The positions of a query, sorted on the engine's lattice.
-    pub(crate) fn query_grid(
-        &mut self,
+    /// The positions of a query and what is searched, on one lattice: the engine's, where all points
+    /// lie within what it was made for.
+    pub(crate) fn query_sides(
+        &self,
         positions: Positions<'_>,
         sources: PointSetId,
-    ) -> Result<Grid, Error> {
+    ) -> Result<QuerySides, Error> {
         positions
             .check_precision(self.precision())
             .map_err(Error::Query)?;
@@ -169,37 +179,54 @@ impl Engine {
             .lane
             .install(|| Bounds::of(positions, &domain))
             .map_err(Error::Query)?;
+        let mut wide = None;
         if domain.is_periodic() {
-            self.fit_lattice(sources, &bounds.union(self.sets[sources.0].grid.bounds()))?;
+            let (radius, cells) = (self.lattice.radius(), self.settings.subdivision);
+            let all = bounds.union(&self.bounds());
+            let lattice = Lattice::new(radius, domain, cells, &all).map_err(Error::Setup)?;
+            if lattice != self.lattice {
+                let set = &self.sets[sources.0];
+                wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
+            }
         }
-        let mut targets = Grid::new(self.lattice.clone());
-        let lattice = &self.lattice;
+        let lattice = (wide.as_ref()).map_or(&self.lattice, |wide| wide.grid.lattice());
+        let mut targets = Grid::new(lattice.clone());
         self.lane
             .install(|| targets.build(positions, bounds, lattice))
             .map_err(Error::Query)?;
-        Ok(targets)
+        Ok(QuerySides { targets, wide })
+    }
+
+    /// A set once more, on another lattice.
+    fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
+        let grid = self.grid(set)?;
+        let grid = (self.lane.install(|| grid.copied_to(lattice)))
+            .map_err(|source| Error::Positions { set, source })?;
+        let radii = self.sets[set.0].radii.sorted_for(&grid, &self.lane)?;
+        Ok(Wide { grid, radii })
     }
 
     /// Lists of the positions of a query; `radii` where their own count.
     pub(crate) fn query_lists(
         &self,
-        targets: &Grid,
+        sides: &QuerySides,
         sources: PointSetId,
         radii: Option<&SortedRadii>,
     ) -> Result<NeighborLists, Error> {
         let (rule, set) = (self.settings.rule, &self.sets[sources.0]);
-        let refuse = |source| Error::Positions {
-            set: sources,
-            source,
-        };
+        let QuerySides { targets, wide } = sides;
+        let wide = wide.as_deref();
         let mut lists = NeighborLists::default();
         let of = PairOfSets {
             targets,
-            sources: set.grid.get(&self.lane).map_err(refuse)?,
+            sources: wide.map_or_else(|| self.grid(sources), |wide| Ok(&wide.grid))?,
             same_set: false,
             radii: rule.choose(
                 || radii.ok_or(Error::QueryWithoutRadii { rule }),
-                || set.sorted_radii(sources, rule),
+                || {
+                    let given = set.sorted_radii(sources, rule)?;
+                    Ok(wide.map_or(given, |wide| &wide.radii))
+                },
             )?,
             share: None,
         };
@@ -239,6 +266,14 @@ impl Engine {
         self.record(|times| times.traverse = begin.elapsed());
         Ok(counts)
     }
+}
+
+/// Both sides of a query.
+pub(crate) struct QuerySides {
+    /// The positions.
+    pub(crate) targets: Grid,
+    /// The set that is searched, where it is not on the lattice of the engine.
+    wide: Option<Arc<Wide>>,
 }
 
 /// Counts as both lanes find them together.

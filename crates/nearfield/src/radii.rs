@@ -26,6 +26,19 @@ impl PointRadii {
         Ok(())
     }
 
+    /// The radii in the order of another grid of the same points; none where the points have none.
+    pub(crate) fn sorted_for(
+        &self,
+        grid: &Grid,
+        lane: &CpuLane,
+    ) -> Result<SortedRadii, nearfield_cpu::Error> {
+        let mut sorted = SortedRadii::default();
+        if self.given.len() == grid.points().len() && !self.given.is_empty() {
+            lane.sort_radii(&self.given, grid, &mut sorted)?;
+        }
+        Ok(sorted)
+    }
+
     /// Follows the points of `grid`, which have been sorted anew: forgets the radii when there are
     /// more or fewer points than there were.
     pub(crate) fn follow(&mut self, grid: &Grid, lane: &CpuLane) {
@@ -122,6 +135,7 @@ impl Engine {
         let grid = target.grid.get(&self.lane);
         let grid = grid.map_err(|source| Error::Positions { set, source })?;
         target.radii.take(radii, grid, &self.lane)?;
+        target.forget_wide();
         self.outdate(set);
         Ok(())
     }
@@ -134,7 +148,7 @@ impl Engine {
     /// [`Error::QueryRadii`] as [`Error::Radii`] for points; [`Error::UnusedRadii`] when the radius
     /// of the target does not count; and what [`query`](Self::query) says.
     pub fn query_with_radii<'a>(
-        &mut self,
+        &self,
         positions: impl Into<Positions<'a>>,
         radii: &[f32],
         sources: PointSetId,
@@ -150,10 +164,12 @@ impl Engine {
         self.lane
             .check_radii(radii, positions.len(), self.lattice.radius())
             .map_err(Error::QueryRadii)?;
-        let targets = self.query_grid(positions, sources)?;
-        let mut sorted = SortedRadii::default();
-        self.lane.sort_radii(radii, &targets, &mut sorted)?;
-        self.query_lists(&targets, sources, Some(&sorted))
+        self.lane.install(|| {
+            let sides = self.query_sides(positions, sources)?;
+            let mut sorted = SortedRadii::default();
+            self.lane.sort_radii(radii, &sides.targets, &mut sorted)?;
+            self.query_lists(&sides, sources, Some(&sorted))
+        })
     }
 
     /// A pair of sets for the lane, with the radii that count.

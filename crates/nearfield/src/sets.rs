@@ -1,10 +1,13 @@
 //! The point sets of an engine, and who searches whom.
 
 use crate::{Error, RadiusRule, SetReport, TableKind, lazy::LazyGrid, radii::PointRadii};
-use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets};
+use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Grid, Lattice, Permutation};
-use std::{fmt, sync::OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 /// Names a point set of an engine; sets are numbered from 0 in the order added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +45,18 @@ pub(crate) struct Set {
     pub(crate) places: OnceLock<Permutation>,
     /// Empty unless the engine's rule has radii of single points.
     pub(crate) radii: PointRadii,
+    /// The points once more, on the lattice of a query that reaches beyond that of the engine.
+    wide: Mutex<Option<Arc<Wide>>>,
+    /// Why the set is on another lattice than the engine: memory was short when it was to be moved,
+    /// and when it was to be moved back.
+    pub(crate) astray: Option<nearfield_grid::Error>,
+}
+
+/// A set on a wider lattice than the engine's, for queries.
+#[derive(Debug)]
+pub(crate) struct Wide {
+    pub(crate) grid: Grid,
+    pub(crate) radii: SortedRadii,
 }
 
 /// Who searches whom, and the lists of it.
@@ -72,6 +87,51 @@ impl Set {
             stamp: 0,
             places: OnceLock::new(),
             radii: PointRadii::default(),
+            wide: Mutex::default(),
+            astray: None,
+        }
+    }
+
+    /// The set on `lattice`, made by `make` unless the last query was on the same one. Two threads
+    /// that come at once both make it, to the same end: nothing is locked while they do.
+    pub(crate) fn wide(
+        &self,
+        lattice: &Lattice,
+        make: impl FnOnce() -> Result<Wide, Error>,
+    ) -> Result<Arc<Wide>, Error> {
+        let kept = || self.wide.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wide) = kept()
+            .as_ref()
+            .filter(|wide| wide.grid.lattice() == lattice)
+        {
+            return Ok(wide.clone());
+        }
+        let made = Arc::new(make()?);
+        *kept() = Some(made.clone());
+        Ok(made)
+    }
+
+    /// The points or their radii have changed: a copy of them is of no use any longer.
+    pub(crate) fn forget_wide(&mut self) {
+        let wide = self.wide.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *wide = None;
+    }
+
+    /// Bytes of the copy for queries.
+    fn wide_bytes(&self) -> usize {
+        let wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
+        wide.as_ref()
+            .map_or(0, |wide| wide.grid.bytes() + wide.radii.bytes())
+    }
+
+    /// Refuses a set that is on another lattice than the engine.
+    pub(crate) fn in_place(&self, set: usize) -> Result<(), Error> {
+        match &self.astray {
+            None => Ok(()),
+            Some(source) => Err(Error::Positions {
+                set: PointSetId(set),
+                source: source.clone(),
+            }),
         }
     }
 
@@ -84,6 +144,8 @@ impl Set {
     /// The grid has been built anew.
     pub(crate) fn was_sorted(&mut self, lane: &CpuLane) {
         self.places.take();
+        self.forget_wide();
+        self.astray = None;
         self.stamp += 1;
         // Only grids that are made at once have radii of their own.
         if let LazyGrid::Built(grid) = &self.grid {
@@ -99,6 +161,7 @@ impl Set {
             bytes: self.grid.made().map_or(0, Grid::bytes)
                 + self.grid.copy_bytes()
                 + self.places_bytes()
+                + self.wide_bytes()
                 + self.radii.bytes(),
         }
     }
@@ -128,6 +191,7 @@ pub(crate) fn pair_of_sets<'a>(
     sources: usize,
 ) -> Result<PairOfSets<'a>, Error> {
     let grid = |set: usize| {
+        sets[set].in_place(set)?;
         let refuse = |source| Error::Positions {
             set: PointSetId(set),
             source,

@@ -1,11 +1,18 @@
 //! The engine, and the one call that makes, asks and drops one.
 
-use crate::{errors::raise, neighbors::PyNeighbors, points::Points, settings::Settings};
+use crate::{
+    call::{guarded, read, write},
+    errors::raise,
+    neighbors::PyNeighbors,
+    points::{Points, Room, values},
+    settings::Settings,
+};
 use nearfield::{
     Dimensions, Engine, Field, NeighborLists, PointSetId, Precision, SphDensity, WendlandC2,
 };
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Lists handed out that are remembered, to use their memory again once nobody refers to them.
 const REMEMBERED: usize = 8;
@@ -18,13 +25,30 @@ const REMEMBERED: usize = 8;
 /// a set once. sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius
 /// are no neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
 ///
-/// An engine may be used from one thread at a time; another meets a RuntimeError.
-#[pyclass(name = "Engine", module = "nearfield")]
+/// Any number of threads may ask an engine at the same time: query(), count_neighbors(),
+/// sph_density(), z_sort(), report(), and neighbors() of lists that were found. While one thread
+/// changes it, or finds lists, others meet a RuntimeError, and so does a thread that would change it
+/// while others ask. Arrays are copied when a call begins: what other threads write to them later
+/// changes nothing.
+#[pyclass(name = "Engine", module = "nearfield", frozen)]
 pub(crate) struct PyEngine {
+    state: RwLock<State>,
+    held: Mutex<Held>,
+}
+
+/// What calls that change an engine have to themselves.
+struct State {
     engine: Engine,
     /// By set, whether its points were given with two coordinates.
     flat: Vec<bool>,
-    /// Current lists that were handed out, by pair of sets.
+    /// Where points are copied to.
+    room: Room,
+}
+
+/// Lists that were handed out. Locked for moments only, in which no other code runs.
+#[derive(Default)]
+struct Held {
+    /// Those that are current, by pair of sets.
     current: Vec<((usize, usize), Py<PyNeighbors>)>,
     /// Earlier ones.
     earlier: Vec<Py<PyNeighbors>>,
@@ -67,130 +91,148 @@ impl PyEngine {
             threads,
             memory_limit,
         };
-        Ok(Self {
-            engine: settings.build()?,
+        let state = State {
+            engine: guarded(|| settings.build())?,
             flat: Vec::new(),
-            current: Vec::new(),
-            earlier: Vec::new(),
+            room: Room::default(),
+        };
+        Ok(Self {
+            state: RwLock::new(state),
+            held: Mutex::default(),
         })
     }
 
     /// The search radius; setting it makes all lists out of date.
     #[getter]
-    fn radius(&self) -> f64 {
-        self.engine.radius_f64()
+    fn radius(&self) -> PyResult<f64> {
+        self.ask(|engine| Ok(engine.radius_f64()))
     }
 
     #[setter]
-    fn set_radius(&mut self, radius: f64) -> PyResult<()> {
-        let changed = match self.engine.precision() {
-            Precision::Single => self.engine.set_radius(radius as f32),
-            Precision::Double => self.engine.set_radius_f64(radius),
-        };
-        self.retire(|_| true);
-        changed.map_err(raise)
+    fn set_radius(&self, py: Python<'_>, radius: f64) -> PyResult<()> {
+        self.change(
+            py,
+            |_| true,
+            |engine| match engine.precision() {
+                Precision::Single => engine.set_radius(radius as f32),
+                Precision::Double => engine.set_radius_f64(radius),
+            },
+        )
     }
 
     /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32 or float64, and returns its
     /// number. It searches all sets and is searched by all, itself included. Points are copied once.
-    fn add_points(&mut self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = Points::of(points)?;
-        let (positions, engine) = (points.positions()?, &mut self.engine);
-        let id = py
-            .detach(|| engine.add_point_set(positions))
-            .map_err(raise)?;
-        self.flat.push(points.are_flat());
-        Ok(id.index())
+        write(&self.state, |state| {
+            let State { engine, flat, room } = state;
+            let positions = points.copied(room)?;
+            let id = py.detach(|| engine.add_point_set(positions).map_err(raise))?;
+            flat.push(points.are_flat());
+            Ok(id.index())
+        })
     }
 
     /// Gives a set new points, of any number; refused points leave it as it was.
-    fn update(&mut self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
         let points = Points::of(points)?;
-        let (positions, engine) = (points.positions()?, &mut self.engine);
-        py.detach(|| engine.update(PointSetId::new(set), positions))
-            .map_err(raise)?;
-        self.flat[set] = points.are_flat();
-        self.retire(|(targets, sources)| targets == set || sources == set);
-        Ok(())
+        write(&self.state, |state| {
+            let State { engine, flat, room } = state;
+            let positions = points.copied(room)?;
+            let id = PointSetId::new(set);
+            let updated = py.detach(|| {
+                let updated = engine.update(id, positions);
+                updated.map_err(raise)
+            });
+            if updated.is_ok() {
+                flat[set] = points.are_flat();
+            }
+            // Also of a failed update, which leaves the set as it was, but perhaps not its lists.
+            self.retire(|(targets, sources)| targets == set || sources == set);
+            updated
+        })
     }
 
     /// Number of points of a set.
     fn points(&self, set: usize) -> PyResult<usize> {
-        self.engine.points(PointSetId::new(set)).map_err(raise)
+        self.ask(|engine| engine.points(PointSetId::new(set)).map_err(raise))
     }
 
     /// Number of sets.
-    fn __len__(&self) -> usize {
-        self.engine.point_sets()
+    fn __len__(&self) -> PyResult<usize> {
+        self.ask(|engine| Ok(engine.point_sets()))
     }
 
     /// Whether a set searches in another in find_neighbors(); all do at first.
-    fn set_active(&mut self, targets: usize, sources: usize, active: bool) -> PyResult<()> {
+    fn set_active(&self, targets: usize, sources: usize, active: bool) -> PyResult<()> {
         let sets = [targets, sources].map(PointSetId::new);
-        self.engine
-            .set_active(sets[0], sets[1], active)
-            .map_err(raise)?;
-        self.retire(|pair| pair == (targets, sources) && !active);
-        Ok(())
+        // Takes no time, so that other threads need not run meanwhile.
+        write(&self.state, |state| {
+            let set = state.engine.set_active(sets[0], sets[1], active);
+            set.map_err(raise)?;
+            self.retire(|pair| pair == (targets, sources) && !active);
+            Ok(())
+        })
     }
 
     /// Asks what set_active() sets.
     fn is_active(&self, targets: usize, sources: usize) -> PyResult<bool> {
         let sets = [targets, sources].map(PointSetId::new);
-        self.engine.is_active(sets[0], sets[1]).map_err(raise)
+        self.ask(|engine| engine.is_active(sets[0], sets[1]).map_err(raise))
     }
 
     /// Writes the lists of every active pair of sets. neighbors() does so where it is needed.
-    fn find_neighbors(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.retire(|_| true);
-        let engine = &mut self.engine;
-        py.detach(|| engine.find_neighbors()).map_err(raise)
+    fn find_neighbors(&self, py: Python<'_>) -> PyResult<()> {
+        self.change(py, |_| true, Engine::find_neighbors)
     }
 
     /// The neighbours of every point of one set in another, found now if they were not yet.
     #[pyo3(signature = (targets=0, sources=0))]
     fn neighbors(
-        &mut self,
+        &self,
         py: Python<'_>,
         targets: usize,
         sources: usize,
     ) -> PyResult<Py<PyNeighbors>> {
-        let held = self
-            .current
-            .iter()
-            .find(|(pair, _)| *pair == (targets, sources));
-        if let Some((_, lists)) = held {
-            return Ok(lists.clone_ref(py));
+        if let Some(lists) = self.current(py, (targets, sources)) {
+            return Ok(lists);
         }
         let spare = self.reclaim(py);
         let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
-        let engine = &mut self.engine;
-        let lists = py.detach(|| {
-            if engine.neighbors(t, s).is_err() && engine.is_active(t, s)? {
-                engine.find_neighbors()?;
+        write(&self.state, |state| {
+            if let Some(lists) = self.current(py, (targets, sources)) {
+                return Ok(lists);
             }
-            engine.take_neighbors(t, s, spare)
-        });
-        let lists = lists.map_err(raise)?;
-        let lists = Py::new(py, PyNeighbors { lists })?;
-        self.current.push(((targets, sources), lists.clone_ref(py)));
-        Ok(lists)
+            let engine = &mut state.engine;
+            let lists = py.detach(|| {
+                if engine.neighbors(t, s).is_err() && engine.is_active(t, s).map_err(raise)? {
+                    engine.find_neighbors().map_err(raise)?;
+                }
+                engine.take_neighbors(t, s, spare).map_err(raise)
+            })?;
+            let lists = Py::new(py, PyNeighbors { lists })?;
+            let held = ((targets, sources), lists.clone_ref(py));
+            self.held().current.push(held);
+            Ok(lists)
+        })
     }
 
     /// The neighbours in a set of positions that are no points, an array of shape (n, 3) or (n, 2).
     #[pyo3(signature = (positions, sources=0))]
     fn query(
-        &mut self,
+        &self,
         py: Python<'_>,
         positions: &Bound<'_, PyAny>,
         sources: usize,
     ) -> PyResult<PyNeighbors> {
         let points = Points::of(positions)?;
-        let (positions, engine) = (points.positions()?, &mut self.engine);
-        let lists = py.detach(|| engine.query(positions, PointSetId::new(sources)));
-        Ok(PyNeighbors {
-            lists: lists.map_err(raise)?,
-        })
+        let mut room = Room::default();
+        let positions = points.copied(&mut room)?;
+        let lists = self.work(py, |engine| {
+            let lists = engine.query(positions, PointSetId::new(sources));
+            lists.map_err(raise)
+        })?;
+        Ok(PyNeighbors { lists })
     }
 
     /// Number of neighbours of every point of one set in another, without lists; shape (n,), uint32.
@@ -202,9 +244,7 @@ impl PyEngine {
         sources: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
-        let counts = py
-            .detach(|| self.engine.count_neighbors(t, s))
-            .map_err(raise)?;
+        let counts = self.work(py, |engine| engine.count_neighbors(t, s).map_err(raise))?;
         Ok(counts.into_pyarray(py))
     }
 
@@ -218,82 +258,141 @@ impl PyEngine {
     fn sph_density<'py>(
         &self,
         py: Python<'py>,
-        mass: PyReadonlyArray1<'py, f32>,
+        mass: &Bound<'py, PyAny>,
         targets: usize,
         sources: usize,
         support: Option<f32>,
         dimensions: Option<u32>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let support = support.unwrap_or_else(|| self.engine.radius());
+        let support = match support {
+            Some(support) => support,
+            None => self.ask(|engine| Ok(engine.radius()))?,
+        };
         if !(support.is_finite() && support > 0.0) {
             return Err(PyValueError::new_err(format!(
                 "the support is {support}: it must be finite and positive"
             )));
         }
-        let flat = [targets, sources].map(|set| self.flat.get(set).copied().unwrap_or_default());
+        let flat = read(&self.state, |state| {
+            let flat = |set: usize| state.flat.get(set).copied().unwrap_or_default();
+            Ok([targets, sources].map(flat))
+        })?;
         let kernel = SphDensity {
             kernel: WendlandC2::with_support(support)
                 .in_dimensions(normalised_for(dimensions, flat)?),
         };
-        let mass = mass.as_slice().map_err(|_| {
-            PyValueError::new_err("mass must lie side by side in memory: use ascontiguousarray")
-        })?;
+        let mass = values::<f32>(mass, "mass")?;
         let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
-        let density = py.detach(|| {
-            let fields = [Field::from(mass)];
-            self.engine
-                .traverse(&kernel, t, s)
-                .source_fields(&fields)
-                .run()
-        });
-        Ok(density.map_err(raise)?.into_pyarray(py))
+        let density = self.work(py, |engine| {
+            let fields = [Field::from(&mass)];
+            let traversal = engine.traverse(&kernel, t, s);
+            traversal.source_fields(&fields).run().map_err(raise)
+        })?;
+        Ok(density.into_pyarray(py))
     }
 
     /// The order that makes a set local in memory, shape (n,), uint32: use ``array[order]`` for all
     /// arrays of the set, and update it, every few dozen steps.
     #[pyo3(signature = (set=0))]
     fn z_sort<'py>(&self, py: Python<'py>, set: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let order = self.engine.z_sort(PointSetId::new(set)).map_err(raise)?;
+        let set = PointSetId::new(set);
+        let order = self.work(py, |engine| engine.z_sort(set).map_err(raise))?;
         Ok(PyArray1::from_slice(py, order.order()))
     }
 
     /// What the engine did last: the device and why, milliseconds of each stage, pairs, bytes.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?
-            .call_method1("loads", (self.engine.report().to_json(),))
+        let text = self.ask(|engine| Ok(engine.report().to_json()))?;
+        py.import("json")?.call_method1("loads", (text,))
     }
 
-    fn __repr__(&self) -> String {
-        format!(
-            "<nearfield.Engine of {} sets, radius {}>",
-            self.engine.point_sets(),
-            self.engine.radius_f64()
-        )
+    fn __repr__(&self) -> PyResult<String> {
+        self.ask(|engine| {
+            Ok(format!(
+                "<nearfield.Engine of {} sets, radius {}>",
+                engine.point_sets(),
+                engine.radius_f64()
+            ))
+        })
     }
 }
 
 impl PyEngine {
+    /// Asks something that takes no time.
+    fn ask<T>(&self, ask: impl FnOnce(&Engine) -> PyResult<T>) -> PyResult<T> {
+        read(&self.state, |state| ask(&state.engine))
+    }
+
+    /// Does work that changes nothing, beside other threads.
+    fn work<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Engine) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        read(&self.state, |state| {
+            let engine = &state.engine;
+            py.detach(|| work(engine))
+        })
+    }
+
+    /// Does work that changes the engine, after which lists of these pairs are current no longer,
+    /// whatever becomes of it.
+    fn change(
+        &self,
+        py: Python<'_>,
+        which: impl Fn((usize, usize)) -> bool,
+        work: impl FnOnce(&mut Engine) -> Result<(), nearfield::Error> + Send,
+    ) -> PyResult<()> {
+        write(&self.state, |state| {
+            let engine = &mut state.engine;
+            let done = py.detach(|| work(engine).map_err(raise));
+            self.retire(which);
+            done
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists of a pair that were handed out and are current.
+    fn current(&self, py: Python<'_>, of: (usize, usize)) -> Option<Py<PyNeighbors>> {
+        let held = self.held();
+        let found = held.current.iter().find(|(pair, _)| *pair == of);
+        found.map(|(_, lists)| lists.clone_ref(py))
+    }
+
     /// Lists of these pairs are current no longer.
-    fn retire(&mut self, which: impl Fn((usize, usize)) -> bool) {
-        let held = std::mem::take(&mut self.current);
-        let (old, held): (Vec<_>, Vec<_>) = held.into_iter().partition(|(pair, _)| which(*pair));
-        self.current = held;
-        self.earlier.extend(old.into_iter().map(|(_, lists)| lists));
-        let forgotten = self.earlier.len().saturating_sub(REMEMBERED);
-        self.earlier.drain(..forgotten);
+    fn retire(&self, which: impl Fn((usize, usize)) -> bool) {
+        let mut held = self.held();
+        let Held { current, earlier } = &mut *held;
+        let (old, kept): (Vec<_>, Vec<_>) = std::mem::take(current)
+            .into_iter()
+            .partition(|(pair, _)| which(*pair));
+        *current = kept;
+        earlier.extend(old.into_iter().map(|(_, lists)| lists));
+        let forgotten = earlier.len().saturating_sub(REMEMBERED);
+        let forgotten: Vec<_> = earlier.drain(..forgotten).collect();
+        // What they keep is dropped when nothing is locked any more.
+        drop(held);
+        drop(forgotten);
     }
 
     /// The memory of lists that nobody but this engine refers to any longer.
-    fn reclaim(&mut self, py: Python<'_>) -> NeighborLists {
+    fn reclaim(&self, py: Python<'_>) -> NeighborLists {
         // SAFETY: it is a live object, and this thread is attached to Python.
         let referred = |lists: &Py<PyNeighbors>| unsafe { ffi::Py_REFCNT(lists.as_ptr()) };
-        let free = self.earlier.iter().position(|lists| referred(lists) == 1);
-        let Some(free) = free else {
+        let mut held = self.held();
+        let free = (held.earlier.iter()).position(|lists| referred(lists) == 1);
+        let free = free.map(|free| held.earlier.swap_remove(free));
+        drop(held);
+        let Some(lists) = free else {
             return NeighborLists::default();
         };
-        let lists = self.earlier.swap_remove(free);
-        let mut lists = lists.borrow_mut(py);
-        std::mem::take(&mut lists.lists)
+        match lists.try_borrow_mut(py) {
+            Ok(mut lists) => std::mem::take(&mut lists.lists),
+            Err(_) => NeighborLists::default(),
+        }
     }
 }
 
@@ -346,13 +445,15 @@ pub(crate) fn neighbors(
         threads,
         memory_limit: None,
     };
-    let (mut engine, positions) = (settings.build()?, points.positions()?);
-    let lists = py.detach(|| {
-        let set = engine.add_point_set(positions)?;
-        engine.find_neighbors()?;
-        engine.take_neighbors(set, set, NeighborLists::default())
-    });
-    Ok(PyNeighbors {
-        lists: lists.map_err(raise)?,
+    guarded(|| {
+        let (mut engine, mut room) = (settings.build()?, Room::default());
+        let positions = points.copied(&mut room)?;
+        let lists = py.detach(|| {
+            let set = engine.add_point_set(positions).map_err(raise)?;
+            engine.find_neighbors().map_err(raise)?;
+            let lists = engine.take_neighbors(set, set, NeighborLists::default());
+            lists.map_err(raise)
+        })?;
+        Ok(PyNeighbors { lists })
     })
 }

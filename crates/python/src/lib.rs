@@ -1,10 +1,11 @@
 //! Nearfield for Python: NumPy arrays in and out, nothing copied that need not be.
 //!
-//! Arrays that go in are read where they lie and borrowed for the call; while the engine works, other
-//! Python threads run. Lists are handed over by the engine to a Python object that owns them, and
+//! Arrays that go in are copied (`points` tells why); while the engine works, other Python threads run,
+//! and may use the same engine (`call`). Lists are handed over by the engine to a Python object that owns them, and
 //! every array that views them keeps that object alive: there is no view that can go stale.
 //! `resident` is for arrays on a GPU, where lists stay with the engine and views know their age.
 
+mod call;
 mod engine;
 mod errors;
 mod neighbors;

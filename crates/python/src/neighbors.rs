@@ -1,6 +1,6 @@
 //! Lists that Python owns.
 
-use crate::errors;
+use crate::{call::guarded, errors::raise};
 use nearfield::NeighborLists;
 use numpy::{Element, IntoPyArray, PyArray1, ndarray::ArrayView1};
 use pyo3::{exceptions::PyIndexError, prelude::*};
@@ -51,8 +51,10 @@ impl PyNeighbors {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>)> {
-        let csr = py.detach(|| self.lists.to_csr());
-        let csr = csr.map_err(|error| errors::raise(error.into()))?;
+        let csr = guarded(|| {
+            py.detach(|| self.lists.to_csr())
+                .map_err(|error| raise(error.into()))
+        })?;
         Ok((csr.offsets.into_pyarray(py), csr.indices.into_pyarray(py)))
     }
 

@@ -1,114 +1,250 @@
-//! Coordinates of the caller, as the engine reads them.
+//! Numbers of the caller, as the engine reads them: copies of arrays.
+//!
+//! While the engine works other Python threads run, and may write to any array. Rust promises itself
+//! that borrowed memory stays as it is, so nothing is borrowed: every number is read once, while the
+//! thread is attached to Python, by loads that another thread may race with. What it changes
+//! meanwhile is seen or not, number by number. The copy takes a few percent of a search, and its
+//! memory is kept from one update to the next.
 
 use nearfield::{Positions, Precision};
-use numpy::{Element, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
-use pyo3::{exceptions::PyTypeError, exceptions::PyValueError, prelude::*};
-use std::slice;
+use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
+use pyo3::{
+    exceptions::{PyMemoryError, PyTypeError, PyValueError},
+    prelude::*,
+    types::PyDict,
+};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// An array of shape (n, 3) or (n, 2), borrowed, or copied where the engine could not read it.
-pub(crate) enum Points<'py> {
-    Single(PyReadonlyArray2<'py, f32>),
-    Double(PyReadonlyArray2<'py, f64>),
+/// A number that can be read while another thread writes it.
+pub(crate) trait Number: Element + Copy + Default {
+    /// As NumPy calls the type.
+    const NAME: &'static str;
+
+    /// Reads a number.
+    ///
+    /// # Safety
+    /// `place` is aligned and points to memory that is there during the call. Others may write to it.
+    unsafe fn load(place: *const Self) -> Self;
+}
+
+impl Number for f32 {
+    const NAME: &'static str = "float32";
+
+    #[inline(always)]
+    unsafe fn load(place: *const Self) -> Self {
+        // SAFETY: as promised; an atomic has the size and the alignment of the number.
+        let bits = unsafe { AtomicU32::from_ptr(place.cast_mut().cast()) };
+        Self::from_bits(bits.load(Ordering::Relaxed))
+    }
+}
+
+impl Number for f64 {
+    const NAME: &'static str = "float64";
+
+    #[inline(always)]
+    unsafe fn load(place: *const Self) -> Self {
+        // SAFETY: as promised; an atomic has the size and the alignment of the number.
+        let bits = unsafe { AtomicU64::from_ptr(place.cast_mut().cast()) };
+        Self::from_bits(bits.load(Ordering::Relaxed))
+    }
+}
+
+/// Memory for coordinates, used again.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    single: Vec<f32>,
+    double: Vec<f64>,
+}
+
+/// An array of shape (n, 3) or (n, 2) that the engine can copy from.
+pub(crate) struct Points<'py> {
+    array: Bound<'py, PyUntypedArray>,
+    precision: Precision,
+    shape: [usize; 2],
 }
 
 impl<'py> Points<'py> {
-    /// The coordinates that `object` holds.
+    /// The array that `object` is; brought into a layout that can be read, if it is not.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let array = object.cast::<PyUntypedArray>().map_err(|_| {
             PyTypeError::new_err("points must be a NumPy array of float32 or float64")
         })?;
-        match array.shape() {
-            [_, 2 | 3] => {}
-            shape => {
-                return Err(PyValueError::new_err(format!(
-                    "points must have the shape (n, 3) or (n, 2), not {shape:?}"
-                )));
-            }
-        }
-        let readable = is_readable(array);
-        let array = match readable {
-            true => object.clone(),
-            false => object.call_method1("copy", ("C",))?,
+        columns(array)?;
+        let precision = if holds::<f32>(array)? {
+            Precision::Single
+        } else if holds::<f64>(array)? {
+            Precision::Double
+        } else {
+            return Err(PyTypeError::new_err(
+                "points must be of type float32 or float64: convert by astype",
+            ));
         };
-        if let Ok(single) = array.extract() {
-            return Ok(Self::Single(single));
-        }
-        array.extract().map(Self::Double).map_err(|_| {
-            PyTypeError::new_err("points must be of type float32 or float64: convert by astype")
+        let array = match precision {
+            Precision::Single => readable::<f32>(array)?,
+            Precision::Double => readable::<f64>(array)?,
+        };
+        let shape = columns(&array)?;
+        Ok(Self {
+            array,
+            precision,
+            shape,
         })
     }
 
     /// Whether they have two coordinates each.
     pub(crate) fn are_flat(&self) -> bool {
-        let shape = match self {
-            Self::Single(array) => array.shape(),
-            Self::Double(array) => array.shape(),
-        };
-        shape[1] == 2
+        self.shape[1] == 2
     }
 
     /// The precision the coordinates are in.
     pub(crate) fn precision(&self) -> Precision {
-        match self {
-            Self::Single(_) => Precision::Single,
-            Self::Double(_) => Precision::Double,
-        }
+        self.precision
     }
 
-    /// The coordinates where they lie.
-    pub(crate) fn positions(&self) -> PyResult<Positions<'_>> {
-        match self {
-            Self::Single(array) => positions(array, |bytes, stride, rows| {
-                Positions::strided(bytes, 0, stride, rows).map_err(|error| error.to_string())
-            }),
-            Self::Double(array) => positions(array, |bytes, stride, rows| {
-                Positions::strided_f64(bytes, 0, stride, rows).map_err(|error| error.to_string())
-            }),
+    /// Copies the coordinates to `room`.
+    pub(crate) fn copied<'a>(&self, room: &'a mut Room) -> PyResult<Positions<'a>> {
+        let [_, columns] = self.shape;
+        match self.precision {
+            Precision::Single => {
+                let numbers = copy_to(&mut room.single, &self.array, "points")?;
+                Ok(positions_of(numbers, columns))
+            }
+            Precision::Double => {
+                let numbers = copy_to(&mut room.double, &self.array, "points")?;
+                Ok(positions_of(numbers, columns))
+            }
         }
     }
 }
 
-/// Whether rows lie one behind the other, at any distance, and coordinates side by side; and for two
-/// coordinates, whether there is nothing between them.
-fn is_readable(array: &Bound<'_, PyUntypedArray>) -> bool {
-    let (rows, columns) = (array.shape()[0], array.shape()[1]);
-    let size = array.dtype().itemsize() as isize;
-    let [row, column] = [array.strides()[0], array.strides()[1]];
-    let packed = size * columns as isize;
-    match columns {
-        2 => array.is_c_contiguous(),
-        _ => column == size && (rows < 2 || row >= packed),
+/// A copy of an array of one axis, called `what` in messages.
+pub(crate) fn values<T: Number>(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<T>> {
+    let name = T::NAME;
+    let wanted = || PyTypeError::new_err(format!("{what} must be a NumPy array of {name}"));
+    let array = object.cast::<PyUntypedArray>().map_err(|_| wanted())?;
+    if !holds::<T>(array)? {
+        return Err(wanted());
+    }
+    if array.ndim() != 1 {
+        return Err(PyValueError::new_err(format!(
+            "{what} must have the shape (n,), not {:?}",
+            array.shape()
+        )));
+    }
+    let mut copy = Vec::new();
+    copy_to(&mut copy, &readable::<T>(array)?, what)?;
+    Ok(copy)
+}
+
+/// Number of rows and columns of points.
+fn columns(array: &Bound<'_, PyUntypedArray>) -> PyResult<[usize; 2]> {
+    match *array.shape() {
+        [rows, columns @ (2 | 3)] => Ok([rows, columns]),
+        ref shape => Err(PyValueError::new_err(format!(
+            "points must have the shape (n, 3) or (n, 2), not {shape:?}"
+        ))),
     }
 }
 
-fn positions<'a, T: Element>(
-    array: &'a PyReadonlyArray2<'_, T>,
-    strided: impl FnOnce(&'a [u8], usize, usize) -> Result<Positions<'a>, String>,
-) -> PyResult<Positions<'a>>
+/// Whether the elements are numbers of this type, in whichever byte order.
+fn holds<T: Number>(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
+    let dtype = array.dtype();
+    let native = match dtype.byteorder() {
+        b'=' | b'|' => dtype,
+        _ => dtype
+            .call_method1("newbyteorder", ("=",))?
+            .cast_into()
+            .map_err(PyErr::from)?,
+    };
+    Ok(native.is_equiv_to(&T::get_dtype(array.py())))
+}
+
+/// The array itself, or a copy that NumPy makes, where it is not aligned, of another byte order, of
+/// a class of its own, or does not ascend in memory.
+fn readable<'py, T: Number>(
+    array: &Bound<'py, PyUntypedArray>,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if is_readable::<T>(array) {
+        return Ok(array.clone());
+    }
+    let py = array.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item("dtype", T::get_dtype(py))?;
+    keywords.set_item("order", "C")?;
+    keywords.set_item("copy", true)?;
+    let made = py
+        .import("numpy")?
+        .call_method("array", (array,), Some(&keywords))?;
+    let made = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
+    if made.ndim() != array.ndim() || !is_readable::<T>(&made) {
+        return Err(PyTypeError::new_err(
+            "the array cannot be read: pass numpy.ascontiguousarray(array)",
+        ));
+    }
+    Ok(made)
+}
+
+/// Whether numbers can be loaded where they are: aligned, of the processor's byte order, and at
+/// distances that ascend.
+fn is_readable<T: Number>(array: &Bound<'_, PyUntypedArray>) -> bool {
+    let size = size_of::<T>() as isize;
+    let ascends = |stride: &isize| *stride >= 0 && stride % size == 0;
+    let typed = array.cast::<PyArrayDyn<T>>();
+    typed.is_ok_and(|typed| typed.data().is_aligned()) && array.strides().iter().all(ascends)
+}
+
+/// Copies all numbers of a readable array, the last axis fastest.
+fn copy_to<'a, T: Number>(
+    room: &'a mut Vec<T>,
+    array: &Bound<'_, PyUntypedArray>,
+    what: &str,
+) -> PyResult<&'a [T]> {
+    let (shape, strides) = (array.shape(), array.strides());
+    // Shapes of one axis are one row.
+    let [rows, columns, row, column] = match (shape, strides) {
+        (&[len], &[stride]) => [1, len, 0, stride as usize],
+        (&[rows, columns], &[row, column]) => [rows, columns, row as usize, column as usize],
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "{what}: a shape of {shape:?}"
+            )));
+        }
+    };
+    let short = || {
+        PyMemoryError::new_err(format!(
+            "{what}: no memory for a copy of {rows} times {columns} numbers"
+        ))
+    };
+    let len = rows.checked_mul(columns).ok_or_else(short)?;
+    room.clear();
+    room.try_reserve_exact(len).map_err(|_| short())?;
+    // Where the array lies as long as this thread is attached to Python and refers to it.
+    let first = array.cast::<PyArrayDyn<T>>().map_err(PyErr::from)?.data();
+    let first = first.cast_const().cast::<u8>();
+    let packed = column == size_of::<T>() && row == columns * column;
+    let load = |at: usize| {
+        // SAFETY: within the array, as NumPy's shape and strides say, and aligned, since the first
+        // number is and all strides are multiples of its size (`is_readable`).
+        unsafe { T::load(first.add(at).cast()) }
+    };
+    if packed || rows == 1 {
+        room.extend((0..len).map(|k| load(k * column)));
+    } else {
+        for k in 0..rows {
+            room.extend((0..columns).map(|of| load(k * row + of * column)));
+        }
+    }
+    Ok(room)
+}
+
+/// Points of so many coordinates each.
+fn positions_of<T>(numbers: &[T], columns: usize) -> Positions<'_>
 where
-    Positions<'a>: From<&'a [[T; 3]]> + From<&'a [[T; 2]]>,
+    for<'a> Positions<'a>: From<&'a [[T; 3]]> + From<&'a [[T; 2]]>,
 {
-    let (rows, columns) = (array.shape()[0], array.shape()[1]);
-    if rows == 0 {
-        let none: &[[T; 3]] = &[];
-        return Ok(none.into());
+    if columns == 2 {
+        numbers.as_chunks::<2>().0.into()
+    } else {
+        numbers.as_chunks::<3>().0.into()
     }
-    let first = array.data();
-    let stride = array.strides()[0];
-    if columns == 2 && array.is_c_contiguous() {
-        // SAFETY: so many pairs lie side by side in the array, which stays borrowed.
-        return Ok(unsafe { slice::from_raw_parts(first.cast::<[T; 2]>(), rows) }.into());
-    }
-    if array.is_c_contiguous() {
-        // SAFETY: so many triples lie side by side in the array, which stays borrowed.
-        return Ok(unsafe { slice::from_raw_parts(first.cast::<[T; 3]>(), rows) }.into());
-    }
-    let size = size_of::<[T; 3]>();
-    // One row may have any stride.
-    let stride = usize::try_from(stride).unwrap_or(size).max(size);
-    let bytes = (rows - 1) * stride + size;
-    // SAFETY: `is_readable` has let through arrays of ascending rows alone, so this is what lies
-    // between the first and the last coordinate of the array, which stays borrowed.
-    let bytes = unsafe { slice::from_raw_parts(first.cast::<u8>(), bytes) };
-    strided(bytes, stride, rows).map_err(PyValueError::new_err)
 }

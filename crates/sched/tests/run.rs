@@ -276,7 +276,7 @@ fn the_first_of_several_faults_is_kept() {
         });
         both.present_at_least(2);
         crew.run(&[0], &second, || ()).unwrap();
-        first.join().unwrap()
+        first.join().unwrap().unwrap()
     });
     assert_eq!(progress.fault.as_deref(), Some("second upload"));
     assert_eq!(progress.finished, [false; 3]);
@@ -403,7 +403,9 @@ fn a_stage_may_need_the_pool_whose_thread_began_the_step() {
         assert_eq!(pool.install(|| subregion + 1), subregion + 1);
         Ok(())
     });
-    let (_, progress) = pool.install(|| crew.run(&[0, 1, 2, 3, 4], &lane, || ()));
+    let (_, progress) = pool
+        .install(|| crew.run(&[0, 1, 2, 3, 4], &lane, || ()))
+        .unwrap();
     assert_eq!(progress.finished, [true; 5]);
 }
 

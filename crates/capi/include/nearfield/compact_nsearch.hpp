@@ -11,6 +11,9 @@
  * unspecified there and here. Coordinates are double where USE_DOUBLE is defined, as there, else
  * float. Failures are thrown as nearfield::error.
  *
+ * Threads may ask for the neighbours of single points and positions at the same time, for instance
+ * in a loop of OpenMP, and read the lists that were found. No other call may run beside them.
+ *
  * The device is "auto" unless NEARFIELD_COMPACT_NSEARCH_DEVICE is defined as the name of another. */
 
 #ifndef NEARFIELD_COMPACT_NSEARCH_HPP
@@ -19,6 +22,7 @@
 #include "../nearfield.hpp"
 
 #include <algorithm>
+#include <string>
 
 #ifndef NEARFIELD_COMPACT_NSEARCH_DEVICE
 #define NEARFIELD_COMPACT_NSEARCH_DEVICE "auto"
@@ -47,6 +51,10 @@ public:
     const unsigned int *end() const noexcept { return first_ + size_; }
     unsigned int operator[](std::size_t k) const noexcept { return first_[k]; }
     operator const unsigned int *() const noexcept { return first_; }
+    /* A copy, where a vector is wanted. */
+    operator std::vector<unsigned int>() const {
+        return std::vector<unsigned int>(begin(), end());
+    }
 
 private:
     const unsigned int *first_;
@@ -60,11 +68,14 @@ template <class Number> class BasicPointSet {
 public:
     /* Number of neighbours of point i in another set; 0 where it is not searched. */
     std::size_t n_neighbors(unsigned int point_set, unsigned int i) const noexcept {
+        if (point_set >= lists_.size()) {
+            return 0;
+        }
         const nf_lists &lists = lists_[point_set];
         return i < lists.points ? lists.count[i] : 0;
     }
 
-    /* Index of the kth neighbour of point i in another set. */
+    /* Index of the kth neighbour of point i in another set; k must be below n_neighbors(). */
     unsigned int neighbor(unsigned int point_set, unsigned int i, unsigned int k) const noexcept {
         const nf_lists &lists = lists_[point_set];
         return lists.indices[lists.start[i] + k];
@@ -72,10 +83,10 @@ public:
 
     /* All neighbours of point i in another set. */
     NeighborList neighbor_list(unsigned int point_set, unsigned int i) const noexcept {
-        const nf_lists &lists = lists_[point_set];
-        if (i >= lists.points) {
+        if (point_set >= lists_.size() || i >= lists_[point_set].points) {
             return {nullptr, 0};
         }
+        const nf_lists &lists = lists_[point_set];
         return {lists.indices + lists.start[i], lists.count[i]};
     }
 
@@ -85,8 +96,13 @@ public:
     void *get_user_data() const noexcept { return user_data_; }
 
     /* Brings an array of this set into the order that z_sort() found; left as it is before the first
-     * z_sort(). */
+     * z_sort(). Throws when the set was resized since. */
     template <class T> void sort_field(T *values) const {
+        if (is_sorted_ && order_.size() != n_) {
+            throw error(NF_STATUS_OUT_OF_DATE,
+                        "the set has " + std::to_string(n_) + " points, the order is that of " +
+                            std::to_string(order_.size()) + ": call z_sort() again");
+        }
         const std::vector<T> old(values, values + order_.size());
         std::transform(order_.begin(), order_.end(), values,
                        [&old](std::uint32_t from) { return old[from]; });
@@ -107,6 +123,8 @@ private:
     /* By the number of the other set; empty ones for those that are not searched. */
     std::vector<nf_lists> lists_;
     std::vector<std::uint32_t> order_;
+    /* Whether there is an order. */
+    bool is_sorted_ = false;
 };
 
 /* Neighbours within a radius, for any number of point sets. */
@@ -123,8 +141,8 @@ public:
                                                                   : NF_PRECISION_F32)
                       .device(NEARFIELD_COMPACT_NSEARCH_DEVICE)) {}
 
-    const PointSet &point_set(unsigned int i) const { return sets_[i]; }
-    PointSet &point_set(unsigned int i) { return sets_[i]; }
+    const PointSet &point_set(unsigned int i) const { return sets_[known(i)]; }
+    PointSet &point_set(unsigned int i) { return sets_[known(i)]; }
     std::size_t n_point_sets() const { return sets_.size(); }
     const std::vector<PointSet> &point_sets() const { return sets_; }
     std::vector<PointSet> &point_sets() { return sets_; }
@@ -134,31 +152,42 @@ public:
     unsigned int add_point_set(const Number *x, std::size_t n, bool is_dynamic = true,
                                bool search_neighbors = true, bool find_neighbors = true,
                                void *user_data = nullptr) {
-        const unsigned int number = engine_.add_points(positions<Number>(nullptr, 0));
         sets_.push_back(PointSet(x, n, is_dynamic, user_data));
+        unsigned int number = 0;
+        try {
+            number = engine_.add_points(positions<Number>(nullptr, 0));
+        } catch (...) {
+            sets_.pop_back();
+            throw;
+        }
+        for (PointSet &set : sets_) {
+            set.lists_.resize(sets_.size());
+        }
         for (unsigned int other = 0; other < number; ++other) {
             engine_.set_active(other, number, find_neighbors);
         }
         for (unsigned int other = 0; other <= number; ++other) {
             engine_.set_active(number, other, search_neighbors);
         }
-        for (PointSet &set : sets_) {
-            set.lists_.resize(sets_.size());
-        }
         return number;
     }
 
     /* Gives a set another array and number of points. */
     void resize_point_set(unsigned int i, const Number *x, std::size_t n) {
-        sets_[i].x_ = x;
-        sets_[i].n_ = n;
-        sets_[i].changed_ = true;
+        PointSet &set = sets_[known(i)];
+        set.x_ = x;
+        set.n_ = n;
+        set.changed_ = true;
     }
 
     /* Finds the neighbours of all points of all active pairs of sets. */
     void find_neighbors(bool points_changed = true) {
         if (points_changed) {
             update_point_sets();
+        }
+        /* The old ones are written over, also by a search that fails. */
+        for (PointSet &set : sets_) {
+            std::fill(set.lists_.begin(), set.lists_.end(), nf_lists());
         }
         engine_.find_neighbors();
         for (unsigned int targets = 0; targets < sets_.size(); ++targets) {
@@ -173,9 +202,15 @@ public:
     /* Finds the neighbours of one point in all sets that its set searches, set by set. Call
      * update_point_sets() first when points moved. */
     void find_neighbors(unsigned int point_set, unsigned int point,
-                        std::vector<std::vector<unsigned int>> &neighbors) {
+                        std::vector<std::vector<unsigned int>> &neighbors) const {
+        const PointSet &set = sets_[known(point_set)];
+        if (point >= set.n_) {
+            throw error(NF_STATUS_UNKNOWN_POINT, "point set " + std::to_string(point_set) +
+                                                     " has no point " + std::to_string(point) +
+                                                     ": it has " + std::to_string(set.n_));
+        }
         neighbors.assign(sets_.size(), {});
-        const Number *at = sets_[point_set].x_ + 3 * std::size_t(point);
+        const Number *at = set.x_ + 3 * std::size_t(point);
         for (unsigned int sources = 0; sources < sets_.size(); ++sources) {
             if (!is_active(point_set, sources)) {
                 continue;
@@ -189,7 +224,7 @@ public:
     }
 
     /* Finds the neighbours of a position in all sets, set by set. */
-    void find_neighbors(const Number *x, std::vector<std::vector<unsigned int>> &neighbors) {
+    void find_neighbors(const Number *x, std::vector<std::vector<unsigned int>> &neighbors) const {
         neighbors.assign(sets_.size(), {});
         for (unsigned int sources = 0; sources < sets_.size(); ++sources) {
             at_position(x, sources, neighbors[sources]);
@@ -219,6 +254,7 @@ public:
         update_point_sets();
         for (unsigned int i = 0; i < sets_.size(); ++i) {
             sets_[i].order_ = engine_.z_sort(i);
+            sets_[i].is_sorted_ = true;
         }
         reread();
     }
@@ -270,7 +306,17 @@ private:
         }
     }
 
-    void at_position(const Number *x, unsigned int sources, std::vector<unsigned int> &found) {
+    /* The number of a set, where there is such a set. */
+    unsigned int known(unsigned int i) const {
+        if (i >= sets_.size()) {
+            throw error(NF_STATUS_UNKNOWN_POINT_SET,
+                        "there is no point set " + std::to_string(i) + ": there are " +
+                            std::to_string(sets_.size()));
+        }
+        return i;
+    }
+
+    void at_position(const Number *x, unsigned int sources, std::vector<unsigned int> &found) const {
         const query_result result = engine_.query(positions<Number>(x, 1), sources);
         found.assign(result[0].begin(), result[0].end());
     }

@@ -343,3 +343,197 @@ fn a_second_thread_may_read_but_not_change_or_free() {
     );
     assert_eq!(nf_set_radius(made.engine, 2.0), NfStatus::Ok);
 }
+
+#[test]
+fn a_place_that_cannot_be_written_is_found_before_anything_is_done() {
+    let made = Made::new();
+    let mut bytes = [0u64; 4];
+    let odd = bytes.as_mut_ptr().cast::<u8>().wrapping_add(1);
+    // SAFETY: what is passed is refused before it is used, or is there.
+    unsafe {
+        let added = nf_add_points_f32(made.engine, made.data(), 1000, 12, odd.cast());
+        assert_eq!(added, NfStatus::BadArgument);
+        let added = nf_add_points_f32(made.engine, made.data(), 1000, 12, ptr::null_mut());
+        assert_eq!(added, NfStatus::NullPointer);
+        let mut sets = 0;
+        assert_eq!(nf_point_sets(made.engine, &mut sets), NfStatus::Ok);
+        assert_eq!(sets, 1, "no set was added");
+        let query = |place| nf_query_f32(made.engine, made.data(), 2, 12, 0, place);
+        assert_eq!(query(odd.cast()), NfStatus::BadArgument);
+        assert_eq!(query(ptr::null_mut()), NfStatus::NullPointer);
+        let made = nf_engine_new(&options(1.0), odd.cast());
+        assert_eq!(made, NfStatus::BadArgument);
+    }
+    assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+    let (_, lists) = made.lists();
+    let (mut first, mut count) = (ptr::null(), 77);
+    // SAFETY: the lists were filled by the library; places are refused or there.
+    unsafe {
+        let of = |first, count| nf_neighbors_of(made.engine, &lists, 3, first, count);
+        assert_eq!(of(&mut first, odd.cast()), NfStatus::BadArgument);
+        assert!(first.is_null(), "the other result is left alone");
+        assert_eq!(of(ptr::null_mut(), &mut count), NfStatus::NullPointer);
+        assert_eq!(count, 77);
+    }
+}
+
+#[test]
+fn results_that_lie_where_something_is_read_are_refused() {
+    let made = Made::new();
+    assert_eq!(nf_find_neighbors(made.engine), NfStatus::Ok);
+    let mut numbers = vec![1.0f32; 8000];
+    let at = numbers.as_mut_ptr();
+    // SAFETY: there are so many numbers.
+    unsafe {
+        let density = |mass, out| nf_sph_density(made.engine, 0, 0, 1.5, mass, 1000, out, 1000, 0);
+        assert_eq!(density(at, at), NfStatus::BadArgument);
+        assert!(
+            last_error().contains("density and mass share memory"),
+            "{}",
+            last_error()
+        );
+        assert_eq!(density(at, at.add(999)), NfStatus::BadArgument);
+        assert_eq!(density(at, at.add(1000)), NfStatus::Ok);
+        let fields = NfSphPoints {
+            points: 1000,
+            velocity: at,
+            density: at.add(3000),
+            pressure: at.add(3000),
+            mass: at.add(4000),
+        };
+        let parameters = NfSphForce {
+            support: 1.5,
+            alpha_c: 0.0,
+        };
+        let force = |out| {
+            nf_sph_force(
+                made.engine,
+                0,
+                0,
+                &parameters,
+                &fields,
+                &fields,
+                out,
+                1000,
+                0,
+            )
+        };
+        assert_eq!(force(at.add(4500)), NfStatus::BadArgument);
+        assert!(
+            last_error().contains("acceleration and mass"),
+            "{}",
+            last_error()
+        );
+        assert_eq!(force(at.add(2000)), NfStatus::BadArgument);
+        assert_eq!(force(at.add(5000)), NfStatus::Ok);
+        let (_, lists) = made.lists();
+        let pairs = lists.pairs as usize;
+        let mut arrays = vec![0u64; 1001 + pairs];
+        let offsets = arrays.as_mut_ptr();
+        let csr = |indices| nf_neighbors_csr(made.engine, 0, 0, offsets, 1001, indices, pairs);
+        assert_eq!(csr(offsets.add(1000).cast()), NfStatus::BadArgument);
+        assert_eq!(csr(offsets.add(1001).cast()), NfStatus::Ok);
+    }
+}
+
+#[test]
+fn texts_without_an_end_and_structures_of_another_size_are_not_read_to_the_end() {
+    let endless = vec![b'x'; 4097];
+    let mut wrong = options(1.0);
+    wrong.device = endless.as_ptr().cast();
+    let mut engine = ptr::null_mut();
+    // SAFETY: what is read of the options and the text is there.
+    let status = unsafe { nf_engine_new(&wrong, &mut engine) };
+    assert_eq!(status, NfStatus::BadArgument);
+    assert!(
+        last_error().contains("device does not end within 4096 bytes"),
+        "{}",
+        last_error()
+    );
+    // An older structure, which is shorter.
+    let old = Box::new([8usize]);
+    // SAFETY: the size is there, and the rest is not read.
+    let status = unsafe { nf_engine_new(old.as_ptr().cast(), &mut engine) };
+    assert_eq!(status, NfStatus::BadArgument);
+    assert!(last_error().contains("of 8 bytes"), "{}", last_error());
+    let mut resident = ptr::null_mut();
+    // SAFETY: as above.
+    let status = unsafe { nf_resident_new(old.as_ptr().cast(), &mut resident) };
+    assert_eq!(status, NfStatus::BadArgument);
+    assert!(engine.is_null() && resident.is_null());
+}
+
+#[test]
+fn numbers_that_are_no_whole_points_are_counted() {
+    let mut points = 7;
+    // SAFETY: the place is there.
+    unsafe {
+        assert_eq!(nf_whole_points(12, &mut points), NfStatus::Ok);
+        assert_eq!(points, 4);
+        assert_eq!(nf_whole_points(10, &mut points), NfStatus::BadArgument);
+    }
+    assert_eq!(points, 4);
+    assert!(last_error().contains("10 numbers"), "{}", last_error());
+}
+
+#[test]
+fn queries_and_sums_run_side_by_side_on_one_engine() {
+    let made = Made::new();
+    let engine = made.engine as usize;
+    let ask = |thread: usize| {
+        for round in 0..100 {
+            let engine = engine as *mut NfEngine;
+            let point = made.points[(7 * round + thread) % 1000];
+            let (mut query, mut lists) = (ptr::null_mut(), no_lists());
+            // SAFETY: there is one point, and the places are there.
+            unsafe {
+                let status = nf_query_f32(engine, point.as_ptr(), 1, 12, 0, &mut query);
+                assert_eq!(status, NfStatus::Ok);
+                assert_eq!(nf_query_lists(query, &mut lists), NfStatus::Ok);
+                let inner = point.iter().all(|x| (1.0..9.0).contains(x));
+                let expected = if inner { 19 } else { lists.pairs };
+                assert_eq!(lists.pairs, expected, "the point itself and 18 around it");
+                let mut counts = vec![0; 1000];
+                let status = nf_count_neighbors(engine, 0, 0, counts.as_mut_ptr(), 1000);
+                assert_eq!((status, counts[555]), (NfStatus::Ok, 18));
+            }
+            assert_eq!(nf_query_free(query), NfStatus::Ok);
+        }
+    };
+    std::thread::scope(|scope| {
+        let ask = &ask;
+        for thread in 0..4 {
+            scope.spawn(move || ask(thread));
+        }
+    });
+    assert_eq!(
+        nf_set_radius(made.engine, 1.0),
+        NfStatus::Ok,
+        "nothing is in use any more"
+    );
+}
+
+/// Frees what is no engine when its thread ends.
+struct FreesAtTheEnd;
+
+impl Drop for FreesAtTheEnd {
+    fn drop(&mut self) {
+        assert_eq!(nf_engine_free(5 as *mut NfEngine), NfStatus::BadHandle);
+        // SAFETY: never null.
+        assert!(unsafe { CStr::from_ptr(nf_last_error()) }.is_empty());
+    }
+}
+
+thread_local! {
+    static AT_THE_END: FreesAtTheEnd = const { FreesAtTheEnd };
+}
+
+#[test]
+fn a_call_that_fails_while_its_thread_ends_returns() {
+    let ended = std::thread::spawn(|| {
+        // Made before the place of the thread's error text, and so gone after it.
+        AT_THE_END.with(|_| ());
+        assert_eq!(nf_engine_free(5 as *mut NfEngine), NfStatus::BadHandle);
+    });
+    assert!(ended.join().is_ok());
+}

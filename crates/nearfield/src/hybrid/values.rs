@@ -80,6 +80,7 @@ impl Engine {
         (targets, sources): (PointSetId, PointSetId),
         values: &mut [V::Value],
     ) -> Result<bool, Error> {
+        self.in_place()?;
         let Some((hybrid, gpu)) = self.hybrid_sides() else {
             return Ok(false);
         };

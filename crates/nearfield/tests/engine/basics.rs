@@ -436,3 +436,55 @@ fn an_engine_can_be_used_inside_the_callers_own_thread_pool() {
         .collect();
     assert_eq!(pairs, (0..8).map(|i| 2 * (1999 + i)).collect::<Vec<_>>());
 }
+
+#[test]
+fn queries_run_side_by_side_and_change_nothing() {
+    let m = 12;
+    let points: Vec<[f32; 3]> = (0..m * m * m)
+        .map(|i| [i % m, i / m % m, i / m / m].map(|k| k as f32))
+        .collect();
+    let mut engine = Engine::builder(1.5)
+        .periodic([Some(m as f64); 3])
+        .list_order(ListOrder::Ascending)
+        .threads(2)
+        .build()
+        .unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap().to_csr().unwrap();
+    // Inside the box, beside it, and thousands of boxes away, which takes other cells.
+    let probes = |k: usize| {
+        let far = [0, 1, -3, 4096, -20_000][k % 5] * m as i64;
+        points[40 * k..40 * k + 30]
+            .iter()
+            .map(|[x, y, z]| [x + far as f32, *y, z + 0.25])
+            .collect::<Vec<_>>()
+    };
+    let (engine, points, probes) = (&engine, &points, &probes);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for round in 0..40 {
+                    let k = (thread + round) % 40;
+                    let found = engine.query(&probes(k), set).unwrap();
+                    for (at, list) in probes(k).iter().zip(found.iter()) {
+                        // In whole numbers and quarters everything is exact.
+                        let apart = |j: &u32| -> f32 {
+                            let other = points[*j as usize];
+                            let of = |axis: usize| {
+                                let d = (at[axis] - other[axis]).rem_euclid(m as f32);
+                                d.min(m as f32 - d)
+                            };
+                            (0..3).map(|axis| of(axis) * of(axis)).sum()
+                        };
+                        let all = 0..points.len() as u32;
+                        let near: Vec<u32> = all.filter(|j| apart(j) <= 2.25).collect();
+                        assert_eq!(list, near);
+                    }
+                }
+            });
+        }
+    });
+    let after = engine.neighbors(set, set).unwrap().to_csr().unwrap();
+    assert_eq!(after, lists);
+}

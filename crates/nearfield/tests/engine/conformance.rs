@@ -77,7 +77,7 @@ fn queries_of_free_positions_are_the_contracts() {
         .keep(|case| case.target != case.source)
         .run(|case| {
             let run = || {
-                let (mut engine, sets) = engine_for(case, Settings::default())?;
+                let (engine, sets) = engine_for(case, Settings::default())?;
                 let (positions, sources) = (case.targets(), sets[case.source]);
                 let lists = match rule_of(case).needs_targets() {
                     false => engine.query(positions, sources)?,

@@ -87,7 +87,7 @@ fn queries_of_free_positions_are_the_contracts() {
         .keep(|case| case.target != case.source)
         .run(|case| {
             let run = || {
-                let (mut engine, sets) = engine_for(case, Settings::default())?;
+                let (engine, sets) = engine_for(case, Settings::default())?;
                 let targets = f64::positions(case.targets());
                 let lists = engine.query(targets, sets[case.source])?;
                 Ok(as_vectors(&lists))

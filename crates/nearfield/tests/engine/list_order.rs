@@ -74,7 +74,7 @@ fn queries_are_sorted_when_asked_for() {
     };
     let expected = expected(&case.expected());
     let found = |builder: nearfield::Builder| {
-        let (mut engine, sets) = fill(builder.build().unwrap(), &case).unwrap();
+        let (engine, sets) = fill(builder.build().unwrap(), &case).unwrap();
         engine.query(targets, sets[1]).unwrap().to_csr().unwrap()
     };
     let builder = || builder_for(&case, Settings::default());

@@ -232,7 +232,7 @@ fn positions_of_a_query_have_radii_where_the_targets_count() {
         };
         assert_eq!(found.unwrap().of(0), expected, "{rule}");
     }
-    let (mut engine, set) = three(RadiusRule::Gather);
+    let (engine, set) = three(RadiusRule::Gather);
     let error = engine
         .query_with_radii(&probe, &[4.0], set)
         .unwrap_err()

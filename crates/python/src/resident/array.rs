@@ -7,13 +7,14 @@ use super::{
     layout::{CUDA, DLDevice, MAJOR},
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
+use crate::call::guarded;
 use nearfield::resident::{
     Lent,
     cudarc::driver::{CudaSlice, DeviceRepr},
 };
 use numpy::{Element, IntoPyArray};
 use pyo3::{
-    exceptions::{PyBufferError, PyRuntimeError},
+    exceptions::{PyBufferError, PyMemoryError, PyRuntimeError},
     prelude::*,
     types::{PyCapsule, PyDict},
 };
@@ -255,14 +256,18 @@ impl PyDeviceArray {
 
     fn values<T: DeviceRepr + Element + Default + Copy>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
         let len = self.shape.iter().product();
-        py.detach(|| {
+        let copy = || {
             // An engine that is locked does not write its memory again meanwhile.
             let _locked = match &*self.memory {
                 Memory::Engine(engine) => Some(engine.lock()?),
                 Memory::Owned(_) => None,
             };
             self.fate.settled()?;
-            let mut values = vec![T::default(); len];
+            let mut values = Vec::new();
+            values.try_reserve_exact(len).map_err(|_| {
+                PyMemoryError::new_err(format!("no memory for a copy of {len} values"))
+            })?;
+            values.resize(len, T::default());
             if len > 0 {
                 let _current = Current::enter(self.stream.context());
                 // SAFETY: so many elements are there as long as `memory`, and lists that are not out
@@ -274,7 +279,8 @@ impl PyDeviceArray {
                     .map_err(|error| failed("copying to the host", error))?;
             }
             Ok(values)
-        })
+        };
+        guarded(|| py.detach(copy))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     given::Given,
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
-use crate::{engine::normalised_for, errors::raise, settings::Domain};
+use crate::{call::guarded, engine::normalised_for, errors::raise, settings::Domain};
 use nearfield::{
     Cuda, Error, ListKind, PointSetId, Reduce, SphDensity, WendlandC2,
     resident::{
@@ -116,7 +116,7 @@ impl PyResident {
             }
             builder = builder.within(low, high);
         }
-        let engine = py.detach(|| start(builder, gpu, stream))?;
+        let engine = guarded(|| py.detach(|| start(builder, gpu, stream)))?;
         let state = State {
             engine: ManuallyDrop::new(engine),
             provisional: Vec::new(),
@@ -523,7 +523,7 @@ impl Shared {
         given: Vec<Given>,
         work: impl FnOnce(&mut State, &[Given]) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        let (result, released) = py.detach(|| -> PyResult<_> {
+        let detached = || -> PyResult<_> {
             let mut state = self.lock()?;
             let stream = state.engine.stream().clone();
             let _current = Current::enter(stream.context());
@@ -543,7 +543,8 @@ impl Shared {
                 released = mem::take(&mut state.held);
             }
             Ok((result, released))
-        })?;
+        };
+        let (result, released) = guarded(|| py.detach(detached))?;
         // Their owners' code runs: not before the engine is free for it.
         drop(released);
         result

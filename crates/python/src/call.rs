@@ -1,0 +1,51 @@
+//! The way from Python into the engine: other threads run meanwhile, and no panic comes back.
+
+use pyo3::{exceptions::PyRuntimeError, prelude::*};
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{RwLock, TryLockError},
+};
+
+/// Does work. A panic is a defect of the library, and becomes a RuntimeError: PyO3 would raise
+/// PanicException, which programs do not catch because it is no Exception.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        Err(PyRuntimeError::new_err(format!(
+            "the library failed within itself, which is a defect of it: {}",
+            message(panic.as_ref())
+        )))
+    })
+}
+
+/// Reads a thing beside others who do no more than that.
+pub(crate) fn read<T, R>(of: &RwLock<T>, work: impl FnOnce(&T) -> PyResult<R>) -> PyResult<R> {
+    guarded(|| {
+        let held = of.try_read().map_err(|refused| refusal(&refused))?;
+        work(&held)
+    })
+}
+
+/// Changes a thing, alone. After a panic it stays refused.
+pub(crate) fn write<T, R>(of: &RwLock<T>, work: impl FnOnce(&mut T) -> PyResult<R>) -> PyResult<R> {
+    guarded(|| {
+        let mut held = of.try_write().map_err(|refused| refusal(&refused))?;
+        work(&mut held)
+    })
+}
+
+fn refusal<G>(refused: &TryLockError<G>) -> PyErr {
+    PyRuntimeError::new_err(match refused {
+        TryLockError::WouldBlock => {
+            "the engine is in use by another thread: any number of threads may ask it at the same \
+             time, but none may change it meanwhile"
+        }
+        TryLockError::Poisoned(_) => "the engine has failed within itself: make a new one",
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

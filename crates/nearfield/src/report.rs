@@ -51,6 +51,19 @@ pub struct GpuReport {
     pub tried: Vec<Tried>,
     /// Why the CPU lane does the work instead, after the GPU failed.
     pub failed: Option<String>,
+    /// Pair kernels that [`Device::Auto`] has left to the CPU lane because they cannot run here. A
+    /// GPU that was asked for by name returns an error instead.
+    pub refused: Vec<RefusedKernel>,
+}
+
+/// A pair kernel that a GPU cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedKernel {
+    /// The type of the kernel.
+    pub kernel: String,
+    /// What it lacks, such as CUDA text, or what the compiler says of it.
+    pub reason: String,
 }
 
 impl Report {

@@ -8,7 +8,7 @@ impl Report {
     /// The report as one JSON object: `device`, `requested`, `reason`, `threads`, `simd`,
     /// `precision`, `sets` [{`points`, `cells`, `bytes`}], `milliseconds` {`build`, `search`,
     /// `traverse`}, `pairs`, `bytes` by structure, and `gpu` {`name`, `strategy`, `bytes`,
-    /// `failed`} or null.
+    /// `failed`, `refused` [{`kernel`, `reason`}]} or null.
     pub fn to_json(&self) -> String {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let sets = self
@@ -20,11 +20,14 @@ impl Report {
             .map(|(name, size)| (name.to_owned(), size.into()))
             .collect();
         let gpu = self.gpu.as_ref().map(|gpu| {
+            let refused = gpu.refused.iter();
+            let refused = refused.map(|one| json!({ "kernel": one.kernel, "reason": one.reason }));
             json!({
                 "name": gpu.name,
                 "strategy": gpu.strategy.to_string(),
                 "bytes": gpu.bytes,
                 "failed": gpu.failed,
+                "refused": refused.collect::<Vec<Value>>(),
             })
         });
         json!({

@@ -10,7 +10,9 @@ mod share;
 mod times;
 mod traverse;
 
-use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
+use crate::{
+    Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, RefusedKernel, Strategy,
+};
 use landing::Landing;
 use lent::{PageLocked, Received};
 use nearfield_cpu::{CpuLane, Inside, ListKind, RadiusRule};
@@ -57,8 +59,8 @@ struct State {
     /// Where results and counts arrive, made when first needed.
     results: Option<HostBuffer<f32>>,
     counts: Option<HostBuffer<u32>>,
-    /// By the name of a kernel's type, whether it can run here.
-    taken: HashMap<&'static str, bool>,
+    /// By the name of a kernel's type, why it cannot run here; `None` where it can.
+    taken: HashMap<&'static str, Option<String>>,
     /// Before and after the sort that was begun, where it is timed.
     sorting: Option<[CudaEvent; 2]>,
     /// Page-locked buffers there were when that was last asked.
@@ -79,6 +81,20 @@ enum Order {
     /// The device has been asked to sort it.
     Begun,
     Sorted,
+}
+
+/// The kernels that stay on the CPU lane, by name.
+fn refused(taken: &HashMap<&'static str, Option<String>>) -> Vec<RefusedKernel> {
+    let mut refused: Vec<_> = (taken.iter())
+        .filter_map(|(kernel, reason)| {
+            Some(RefusedKernel {
+                kernel: (*kernel).to_owned(),
+                reason: reason.clone()?,
+            })
+        })
+        .collect();
+    refused.sort_by(|a, b| a.kernel.cmp(&b.kernel));
+    refused
 }
 
 impl GpuSide {
@@ -186,6 +202,7 @@ impl GpuSide {
                 + state.staged.bytes(),
             tried: state.times.tried(),
             failed: state.failed.clone(),
+            refused: refused(&state.taken),
         }
     }
 

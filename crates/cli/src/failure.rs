@@ -29,6 +29,9 @@ pub(crate) enum Failure {
     /// A file or flag does not say what it has to.
     #[error("{0}")]
     Wrong(String),
+    /// Outputs would replace inputs, or each other.
+    #[error(transparent)]
+    Clash(#[from] nearfield_files::Clash),
     /// A result could not be written.
     #[error("{0}")]
     Written(String),
@@ -69,6 +72,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The exit code: 2 for flags that cannot be meant, 1 for runs that failed.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Clash(_) => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether the reader of our output has left, as `head` does; that is no failure.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -2,11 +2,13 @@
 
 use crate::{
     failure::Failure,
+    files,
     options::{Precision, count, positive_count},
     output,
     progress::progress_bar,
 };
 use nearfield::{Arithmetic, Device, Real};
+use nearfield_files::Plan;
 use nearfield_nbody::{
     Bodies, Energy, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
 };
@@ -70,6 +72,25 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Adds the files that are read and written. A checkpoint that a run goes on from has been read
+    /// in full when a later one replaces it.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        let checkpoints = self.checkpoint.is_some();
+        for input in self.file.iter().chain(&self.restart) {
+            plan.read(input);
+        }
+        if let Some(folder) = &self.output {
+            let restart = self.restart.is_some();
+            plan.write_into("--output", folder, move |name| match name {
+                "energy.csv" | "gravity.png" => true,
+                CHECKPOINT => checkpoints && !restart,
+                _ => files::is_frame(name, &["vtp", "npy"]),
+            });
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -291,7 +312,7 @@ impl<'a, T: Real> Course<'a, T> {
                 .map(|moment| format!("{},{}\n", moment.time, moment.energy));
             let path = folder.join("energy.csv");
             let text = format!("time,energy\n{}", rows.collect::<String>());
-            std::fs::write(&path, text).map_err(|error| refused(&path, &error))?;
+            nearfield_files::write(&path, text).map_err(|error| refused(&path, &error))?;
             draw(
                 folder.join("gravity.png"),
                 &self.first,

@@ -2,6 +2,7 @@
 //! see that they compile everywhere.
 
 use crate::{failure::Failure, output};
+use nearfield_files::Plan;
 use nearfield_gpu::{
     Arch, Cache, CodeStore, Compiler, Entry, Error, GpuInfo, Program, Search, programs,
 };
@@ -81,6 +82,19 @@ pub(crate) fn run(task: &Task) -> Result<(), Failure> {
     match task {
         Task::Build(args) => build(args),
         Task::Check(args) => check(args),
+    }
+}
+
+impl Task {
+    /// Adds the files that are written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        if let Self::Build(BuildArgs {
+            output: Some(folder),
+            ..
+        }) = self
+        {
+            plan.write_into("--output", folder, |name| name.ends_with(".bin"));
+        }
     }
 }
 

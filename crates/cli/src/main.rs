@@ -1,7 +1,8 @@
 //! The `nearfield` command: neighbour lists of particle files, benchmarks, and the dam break.
 //!
 //! Results go to standard output (one JSON object with `--json`), everything else to standard
-//! error. Exit code 0, 1 for a failed run, 2 for wrong usage.
+//! error. Exit code 0, 1 for a failed run, 2 for wrong usage. No output may be an input; see
+//! [`files`].
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod compare;
 mod coulomb;
 mod domain;
 mod failure;
+mod files;
 mod gravity;
 mod info;
 mod kernels;
@@ -74,15 +76,25 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("nearfield: {failure}");
-            ExitCode::FAILURE
+            ExitCode::from(failure.code())
         }
     }
 }
 
 fn run(command: &Command) -> Result<(), Failure> {
-    // Ends, and is complete, when this function does.
-    let _recording = record(command)?;
-    match &command.task {
+    files::check(command)?;
+    let recording = record(command)?;
+    let done = perform(&command.task);
+    match (&done, recording) {
+        (Err(_), Some(recording)) => recording.abandon(),
+        // Ends, and is complete, when it is dropped; a failure has been told when it happened.
+        (_, recording) => drop(recording),
+    }
+    done
+}
+
+fn perform(task: &Task) -> Result<(), Failure> {
+    match task {
         Task::Info(args) => info::run(args),
         Task::Neighbors(args) => neighbors::run(args),
         Task::Lj(args) => lj::run(args),

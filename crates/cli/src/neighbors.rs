@@ -8,6 +8,7 @@ use crate::{
 };
 use indicatif::HumanCount;
 use nearfield::{NeighborLists, Positions};
+use nearfield_files::Plan;
 use nearfield_testkit::digest;
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
@@ -34,6 +35,16 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.read(&self.file);
+        if let Some(path) = &self.output {
+            plan.write("--output", path);
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -2,13 +2,13 @@
 
 use crate::{failure::Failure, output};
 use clap::{Subcommand, ValueEnum};
+use nearfield_files::Plan;
 use nearfield_trace::{
     Analysis, Comparison, Error, Trace, write_activities_csv, write_chrome, write_report,
     write_steps_csv,
 };
 use serde::Serialize;
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -75,6 +75,29 @@ struct Written<'a> {
     output: &'a Path,
     steps: usize,
     bytes: u64,
+}
+
+impl Task {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        match self {
+            Self::Summary { file, .. } => plan.read(file),
+            Self::Report { file, output, .. } => {
+                plan.read(file);
+                plan.write("--output", output);
+            }
+            Self::Export { file, output, .. } => {
+                plan.read(file);
+                if let Some(output) = output {
+                    plan.write("--output", output);
+                }
+            }
+            Self::Compare { before, after, .. } => {
+                plan.read(before);
+                plan.read(after);
+            }
+        }
+    }
 }
 
 pub(crate) fn run(task: &Task) -> Result<(), Failure> {
@@ -156,11 +179,7 @@ fn open(file: &Path) -> Result<Trace, Failure> {
 }
 
 fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let written = File::create(path).and_then(|file| {
-        let mut to = BufWriter::new(file);
-        fill(&mut to)?;
-        to.flush()
-    });
+    let written = nearfield_files::write_with(path, |to| fill(to));
     Ok(written.map_err(|source| Error::Write {
         path: path.to_owned(),
         source,

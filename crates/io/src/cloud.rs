@@ -134,11 +134,8 @@ impl Positions {
 
     pub(crate) fn push(&mut self, point: [Number; 3]) {
         if self.double.is_none() && !point.iter().all(|number| number.is_single()) {
-            let so_far = self
-                .single
-                .iter()
-                .map(|point| point.map(f64::from))
-                .collect();
+            let mut so_far = Vec::with_capacity(self.single.capacity());
+            so_far.extend(self.single.iter().map(|point| point.map(f64::from)));
             self.double = Some(so_far);
         }
         self.single.push(point.map(|number| number.single));
@@ -150,6 +147,9 @@ impl Positions {
     /// Appends `points` points whose coordinates lie one after the other in `numbers`.
     pub(crate) fn extend(&mut self, numbers: &impl Numbers, points: usize) {
         self.single.reserve(points);
+        if let Some(double) = &mut self.double {
+            double.reserve(points);
+        }
         for point in 0..points {
             self.push([0, 1, 2].map(|axis| numbers.number(3 * point + axis)));
         }

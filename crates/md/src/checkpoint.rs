@@ -7,6 +7,7 @@
 //! (u32), and charges (f32) where there are any. Nothing follows.
 
 use crate::{Cell, Error, Evaluation, System, system::check_types};
+use nearfield_files::NewFile;
 use std::{fs, io::Write, path::Path};
 
 const MAGIC: &[u8] = b"nearfield-md checkpoint 1\n";
@@ -38,16 +39,11 @@ impl Checkpoint {
     /// [`Error::Io`]; what was there before is then unchanged.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
         let written = || {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            let mut file = NewFile::create(path)?;
             file.write_all(&self.bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(path)?;
-            Ok(())
+            file.sync()?;
+            file.finish()
         };
         written().map_err(Error::io(path))
     }

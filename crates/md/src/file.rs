@@ -4,20 +4,27 @@ use crate::{Cell, Error, System};
 use nearfield::{Coefficients, MOST_TYPES};
 use std::{fs, path::Path};
 
-/// Lines that say something, with their numbers.
+/// Lines that say something, with their numbers. They are looked for as they are needed: a list of
+/// them would take many times the memory of the text.
 struct Lines<'a> {
     path: &'a Path,
-    lines: Vec<(usize, &'a str)>,
+    text: &'a str,
 }
+
+/// Words that a line is told by: one more than any line may have.
+const MOST_WORDS: usize = 6;
 
 impl<'a> Lines<'a> {
     fn of(path: &'a Path, text: &'a str) -> Self {
+        Self { path, text }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
         let said = |(number, line): (usize, &'a str)| {
             let line = line.split('#').next().unwrap_or_default().trim();
             (!line.is_empty()).then_some((number + 1, line))
         };
-        let lines = text.lines().enumerate().filter_map(said).collect();
-        Self { path, lines }
+        self.text.lines().enumerate().filter_map(said)
     }
 
     fn refuse(&self, line: usize, message: impl Into<String>) -> Error {
@@ -28,9 +35,10 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// All words of a line as numbers.
+    /// The words of a line as numbers; of a line of too many, one more than any may have.
     fn numbers(&self, (number, line): (usize, &str)) -> Result<Vec<f64>, Error> {
         line.split_whitespace()
+            .take(MOST_WORDS)
             .map(|word| self.number(number, word))
             .collect()
     }
@@ -73,10 +81,11 @@ pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
     let path = path.as_ref();
     let text = text(path)?;
     let lines = Lines::of(path, &text);
-    let [first, second, rest @ ..] = &lines.lines[..] else {
+    let mut rest = lines.iter();
+    let (Some(first), Some(second)) = (rest.next(), rest.next()) else {
         return Err(lines.refuse(1, "there is no box and no number of atoms"));
     };
-    let lengths = lines.numbers(*first)?;
+    let lengths = lines.numbers(first)?;
     let [x, y, z] = lengths[..] else {
         let found = lengths.len();
         return Err(lines.refuse(
@@ -88,12 +97,13 @@ pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
         .1
         .parse()
         .map_err(|_| lines.refuse(second.0, format!("'{}' is no number of atoms", second.1)))?;
-    if rest.len() != count {
-        let message = format!("{count} atoms, but {} lines of them", rest.len());
+    let found = lines.iter().count() - 2;
+    if found != count {
+        let message = format!("{count} atoms, but {found} lines of them");
         return Err(lines.refuse(second.0, message));
     }
-    let position = |line: &(usize, &str)| {
-        let numbers = lines.numbers(*line)?;
+    let position = |line: (usize, &str)| {
+        let numbers = lines.numbers(line)?;
         match numbers[..] {
             [_, x, y, z] => Ok([x, y, z]),
             _ => Err(lines.refuse(
@@ -102,7 +112,7 @@ pub fn read_nist(path: impl AsRef<Path>) -> Result<System, Error> {
             )),
         }
     };
-    let positions = rest.iter().map(position).collect::<Result<_, _>>()?;
+    let positions = rest.map(position).collect::<Result<_, _>>()?;
     System::new(positions, Cell::lengths([Some(x), Some(y), Some(z)])?)
 }
 
@@ -132,8 +142,8 @@ impl FieldFile {
         let text = text(path)?;
         let lines = Lines::of(path, &text);
         let mut found = Self::default();
-        for &(number, line) in &lines.lines {
-            let words: Vec<_> = line.split_whitespace().collect();
+        for (number, line) in lines.iter() {
+            let words: Vec<_> = line.split_whitespace().take(MOST_WORDS).collect();
             let is_number =
                 |at: usize| words.get(at).is_none_or(|word| word.parse::<f64>().is_ok());
             match (words.len(), is_number(1)) {

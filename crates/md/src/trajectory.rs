@@ -1,8 +1,8 @@
 //! Frames of a run as extended XYZ, which most viewers read.
 
 use crate::{Error, System};
+use nearfield_files::NewFile;
 use std::{
-    fs::{File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -12,24 +12,24 @@ use std::{
 #[derive(Debug)]
 pub struct Trajectory {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<NewFile>,
     names: Vec<String>,
 }
 
 impl Trajectory {
-    /// A file whose frames name kinds of atoms like this; emptied, unless frames are to `follow` those
-    /// that are there.
+    /// A file whose frames name kinds of atoms like this. It replaces the one that is there as soon
+    /// as its first frame is complete, unless frames are to `follow` those that are there.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn open(path: impl AsRef<Path>, names: Vec<String>, follow: bool) -> Result<Self, Error> {
         let path = path.as_ref();
-        let mut options = OpenOptions::new();
-        let options = match follow {
-            true => options.append(true).create(true),
-            false => options.write(true).create(true).truncate(true),
+        let file = if follow {
+            NewFile::append(path)
+        } else {
+            NewFile::create(path)
         };
-        let file = options.open(path).map_err(Error::io(path))?;
+        let file = file.map_err(Error::io(path))?;
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -79,6 +79,7 @@ impl Trajectory {
             }
             writeln!(file, " {x} {y} {z} {u} {v} {w} {}", system.ids[atom])?;
         }
-        file.flush()
+        file.flush()?;
+        file.get_mut().settle()
     }
 }

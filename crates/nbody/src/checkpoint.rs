@@ -8,11 +8,7 @@
 use crate::{Bodies, Error, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};
 use nearfield::Real;
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{fs, path::Path};
 
 const MAGIC: &[u8; 8] = b"NF-BODY\n";
 const VERSION: u32 = 1;
@@ -26,17 +22,8 @@ impl<T: Real> Simulation<T> {
     /// [`Error::Checkpoint`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(&self.bytes())?;
-            file.persist(path)?;
-            io::Result::Ok(())
-        };
-        write().map_err(|error| refused(path, format!("it cannot be written: {error}")))
+        nearfield_files::write(path, self.bytes())
+            .map_err(|error| refused(path, format!("it cannot be written: {error}")))
     }
 
     fn bytes(&self) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
 
 use crate::{
-    Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision, Report,
-    StageTimes, Traversal,
+    Builder, Error, GpuReport, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision,
+    Report, StageTimes, Traversal,
     auto::Later,
     gpu::GpuSide,
     hybrid::HybridSide,
@@ -309,15 +309,13 @@ impl Engine {
     /// What ran where and why, how long it took and what is held.
     pub fn report(&self) -> Report {
         let times = *self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let gpu = self.gpu.as_ref().filter(|gpu| !gpu.is_inherited());
+        let gpu = gpu.map(|gpu| gpu.report(self.settings.strategy));
         Report {
             requested: self.settings.device,
             device: self.device(),
-            reason: self.reason.clone(),
-            gpu: self
-                .gpu
-                .as_ref()
-                .filter(|gpu| !gpu.is_inherited())
-                .map(|gpu| gpu.report(self.settings.strategy)),
+            reason: self.reason_for(gpu.as_ref()),
+            gpu,
             works: self
                 .hybrid
                 .as_ref()
@@ -336,6 +334,15 @@ impl Engine {
             list_bytes: self.pairs.iter().map(|pair| pair.lists.bytes()).sum(),
             memory: self.memory(),
         }
+    }
+
+    /// Why it runs where it does, with the kernels that a GPU that is there does not run.
+    fn reason_for(&self, gpu: Option<&GpuReport>) -> String {
+        let refused = gpu.map_or(&[][..], |gpu| &gpu.refused);
+        let kept = refused
+            .iter()
+            .map(|one| format!("; the CPU lane alone runs {}: {}", one.kernel, one.reason));
+        self.reason.clone() + &kept.collect::<String>()
     }
 
     fn memory(&self) -> MemoryReport {

@@ -95,7 +95,7 @@ pub use nearfield_pairs::{
     Screening, Sources, SphDensity, SphForce, Sum, Truncation, WendlandC2,
 };
 pub use nearfield_sched::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
-pub use report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};
+pub use report::{GpuReport, MemoryReport, RefusedKernel, Report, SetReport, StageTimes};
 pub use sets::PointSetId;
 pub use traverse::Traversal;
 pub use verlet::{Refresh, VerletLists};

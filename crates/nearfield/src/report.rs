@@ -62,6 +62,19 @@ pub struct GpuReport {
     /// Why the cache of compiled kernels is not used: other users could have put code there. None
     /// where it is used, or where there is none.
     pub cache_refused: Option<String>,
+    /// Pair kernels that [`Device::Auto`] has left to the CPU lane because they cannot run here. A
+    /// GPU that was asked for by name returns an error instead.
+    pub refused: Vec<RefusedKernel>,
+}
+
+/// A pair kernel that a GPU cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedKernel {
+    /// The type of the kernel.
+    pub kernel: String,
+    /// What it lacks, such as CUDA text, or what the compiler says of it.
+    pub reason: String,
 }
 
 impl Report {

@@ -15,7 +15,10 @@ use plotters::{
     prelude::*,
     style::{FontStyle, register_font},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    io::Cursor,
+    path::{Path, PathBuf},
+};
 
 /// The TrueType file of all text.
 pub const FONT_FILE: &[u8] = epaint_default_fonts::UBUNTU_LIGHT;
@@ -94,9 +97,11 @@ pub fn save_png(
     let large = (size.0 * DETAIL, size.1 * DETAIL);
     let mut image = RgbImage::new(large.0, large.1);
     paint(image.as_mut(), large, draw).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Cursor::new(Vec::new());
     image::imageops::thumbnail(&image, size.0, size.1)
-        .save_with_format(path, ImageFormat::Png)
-        .map_err(|error| failed(error.to_string()))
+        .write_to(&mut bytes, ImageFormat::Png)
+        .map_err(|error| failed(error.to_string()))?;
+    nearfield_files::write(path, bytes.into_inner()).map_err(|error| failed(error.to_string()))
 }
 
 /// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file, whatever
@@ -120,7 +125,7 @@ pub fn save_svg(path: &Path, size: (u32, u32), plot: &impl Plot) -> Result<(), P
     let text = text
         .replacen(&drawn, &shown, 1)
         .replace(&format!("\"{FONT}\""), SVG_FONTS);
-    std::fs::write(path, text).map_err(|error| failed(error.to_string()))
+    nearfield_files::write(path, text).map_err(|error| failed(error.to_string()))
 }
 
 fn failure(path: &Path, reason: String) -> PlotError {

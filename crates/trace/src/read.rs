@@ -7,16 +7,17 @@ use crate::{
     Error,
     model::{FORMAT, Header, Note, Occupancy, Record, Retune, Span, Step, Subregion, VERSION},
 };
-use serde_json::Value;
 use std::{
+    borrow::Cow,
     fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read},
     path::Path,
 };
 
-/// Longest line that is read, bytes; writers stay far below.
-const LONGEST: u64 = 1 << 22;
+/// Longest line that is read, bytes; writers stay far below, and what is kept of a line while it is
+/// read may be sixteen times as long.
+const LONGEST: u64 = 1 << 20;
 
 /// What is wrong with a trace that could be read all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -199,6 +200,17 @@ fn record(line: &[u8]) -> Result<Option<Record>, String> {
     }
 }
 
+/// What tells a trace from other files; nothing else of the line is kept.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Beginning<'a> {
+    #[serde(borrow)]
+    record: Cow<'a, str>,
+    #[serde(borrow)]
+    format: Cow<'a, str>,
+    version: Option<u64>,
+}
+
 /// The header of a trace from its first line.
 fn header(line: &[u8], name: &str) -> Result<Header, Error> {
     let foreign = |reason: String| Error::Foreign {
@@ -206,7 +218,7 @@ fn header(line: &[u8], name: &str) -> Result<Header, Error> {
         reason,
     };
     let whole = line.ends_with(b"\n");
-    let value: Value = match serde_json::from_slice(line) {
+    let found: Beginning<'_> = match serde_json::from_slice(line) {
         Ok(value) => value,
         Err(error) if !whole && (line.is_empty() || error.is_eof()) => {
             return Err(Error::Truncated {
@@ -214,14 +226,16 @@ fn header(line: &[u8], name: &str) -> Result<Header, Error> {
                 bytes: line.len(),
             });
         }
+        // Numbers where names should be, or a list.
+        Err(error) if error.is_data() => Beginning::default(),
         Err(_) => return Err(foreign("its first line is no JSON".into())),
     };
-    if value["record"] != "header" || value["format"] != FORMAT {
+    if found.record != "header" || found.format != FORMAT {
         return Err(foreign(format!(
             "its first line is no header with \"format\":\"{FORMAT}\""
         )));
     }
-    match value["version"].as_u64() {
+    match found.version {
         Some(version) if version > u64::from(VERSION) => Err(Error::Newer {
             name: name.to_owned(),
             found: version,

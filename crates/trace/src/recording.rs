@@ -2,12 +2,12 @@
 
 use crate::{
     Error,
-    layer::{Sink, TraceLayer, open},
+    layer::{Destination, Sink, TraceLayer, open},
     model::{Header, Program},
 };
+use nearfield_files::NewFile;
 use std::{
     fmt,
-    fs::File,
     io::{self, BufWriter, Write},
     panic,
     path::{Path, PathBuf},
@@ -90,7 +90,8 @@ impl Options {
         self
     }
 
-    /// Records into a file, with a layer to add to a subscriber of your own.
+    /// Records into a file, with a layer to add to a subscriber of your own. The file replaces one
+    /// that is there as soon as something is recorded, or when the recording ends.
     ///
     /// # Errors
     /// [`Error::Write`] when the file cannot be made, and [`Error::Thread`].
@@ -99,11 +100,11 @@ impl Options {
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let path = path.as_ref().to_owned();
-        let file = File::create(&path).map_err(|source| Error::Write {
+        let file = NewFile::create(&path).map_err(|source| Error::Write {
             path: path.clone(),
             source,
         })?;
-        self.record_to(BufWriter::new(file), path)
+        self.record_into(Destination::File(BufWriter::new(file)), path)
     }
 
     /// Records into anything that takes bytes, which messages call `name`; buffer it.
@@ -118,14 +119,24 @@ impl Options {
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
-        let path = name.into();
+        self.record_into(Destination::Other(Box::new(to)), name.into())
+    }
+
+    fn record_into<S>(
+        self,
+        to: Destination,
+        path: PathBuf,
+    ) -> Result<(BoxedLayer<S>, Recording), Error>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
         let tell = self.on_error.unwrap_or_else(|| {
             Box::new(|error: &Error| eprintln!("{error}; the run goes on without a trace"))
         });
         let named = path.clone();
         let on_error = Box::new(move |error: &io::Error| tell(&write_error(&named, error)));
         let header = Header::now(self.program);
-        let (sink, thread) = open(Box::new(to), &header, self.queue, on_error)?;
+        let (sink, thread) = open(to, &header, self.queue, on_error)?;
         flush_on_panic(Arc::downgrade(&sink));
         let layer = TraceLayer::new(Arc::clone(&sink))
             .with_filter(filter(self.targets))
@@ -145,8 +156,13 @@ impl Options {
     pub fn start(self, path: impl AsRef<Path>) -> Result<Recording, Error> {
         let (layer, recording) = self.record(path)?;
         let subscriber = Registry::default().with(layer);
-        tracing::subscriber::set_global_default(subscriber).map_err(|_| Error::Installed)?;
-        Ok(recording)
+        match tracing::subscriber::set_global_default(subscriber) {
+            Ok(()) => Ok(recording),
+            Err(_) => {
+                recording.abandon();
+                Err(Error::Installed)
+            }
+        }
     }
 }
 
@@ -212,18 +228,28 @@ impl Recording {
         }
     }
 
+    /// Ends the recording of a run that failed. What was recorded is kept; if there is nothing, an
+    /// old file of the same name stays as it was.
+    pub fn abandon(mut self) {
+        self.end_by(Sink::abandon);
+    }
+
     fn end(&mut self) {
+        self.end_by(Sink::close);
+    }
+
+    fn end_by(&mut self, tell: impl FnOnce(&Sink)) {
         let Some(thread) = self.thread.take() else {
             return;
         };
         if self.sink.is_inherited() {
             // Neither joined nor detached: a forked child has no such thread.
             std::mem::forget(thread);
-        } else {
-            self.sink.close();
-            // It does not panic; if it did, its message has been printed.
-            let _ = thread.join();
+            return;
         }
+        tell(&self.sink);
+        // It does not panic; if it did, its message has been printed.
+        let _ = thread.join();
     }
 }
 

@@ -27,6 +27,7 @@ pub struct Writer<W: Write> {
     to: W,
     line: Vec<u8>,
     records: u64,
+    content: bool,
 }
 
 impl<W: Write> Writer<W> {
@@ -39,6 +40,7 @@ impl<W: Write> Writer<W> {
             to,
             line: Vec::new(),
             records: 0,
+            content: false,
         };
         writer.write(&Record::Header(header.clone()))?;
         Ok(writer)
@@ -54,7 +56,19 @@ impl<W: Write> Writer<W> {
         self.line.push(b'\n');
         self.to.write_all(&self.line)?;
         self.records += 1;
+        self.content |= !matches!(record, Record::Header(_) | Record::Note(_));
         Ok(())
+    }
+
+    /// Whether anything was written that a run does: neither the header nor a note, such as that of
+    /// the device that is about to be used.
+    pub(crate) fn has_content(&self) -> bool {
+        self.content
+    }
+
+    /// What is written to.
+    pub(crate) fn output(&mut self) -> &mut W {
+        &mut self.to
     }
 
     /// Hands on what is buffered.

@@ -16,10 +16,12 @@ use crate::{
     compare,
     domain::DomainOptions,
     failure::Failure,
+    files,
     options::{self, EngineOptions, Precision, Radius},
     output,
 };
 use indicatif::{HumanBytes, HumanCount};
+use nearfield_files::Plan;
 use nearfield_io::SimulationBox;
 use nearfield_testkit::cloud::Cloud;
 use serde::Serialize;
@@ -67,6 +69,16 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        files::read_cloud(plan, &self.cloud);
+        if let Some(path) = &self.save_cloud {
+            plan.write("--save-cloud", path);
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

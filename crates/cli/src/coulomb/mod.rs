@@ -13,10 +13,14 @@ use crate::{
 use atoms::Atoms;
 use cutoff::Within;
 use nearfield::{AllPairs, Arithmetic, Device, Engine, Real, SampleGrid};
+use nearfield_files::Plan;
 use nearfield_grid::memory::make_room;
 use nearfield_io::{PointData, Values, write_array, write_vti};
 use serde::Serialize;
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 /// Pairs that are summed between two looks at the progress bar, at least.
 const PAIRS_AT_A_TIME: usize = 1 << 30;
@@ -68,6 +72,17 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.read(&self.atoms);
+        if let Some(path) = &self.output {
+            plan.write("--output", path);
+            if self.field && !is_image(path) {
+                plan.write("--field", beside(path));
+            }
+        }
+    }
+
     fn cutoff_radius(&self) -> Option<Radius> {
         self.cutoff.map(|radius| radius.to(self.precision))
     }
@@ -319,16 +334,13 @@ impl Run<'_> {
             return Ok(Vec::new());
         };
         let [x, y, z] = self.grid.dims;
-        let image = path
-            .extension()
-            .is_some_and(|one| one.eq_ignore_ascii_case("vti"));
         let potentials = values(potentials)?;
         let field = if field.is_empty() {
             None
         } else {
             Some(values(field.as_flattened())?)
         };
-        if image {
+        if is_image(path) {
             let mut data = vec![PointData::scalars("potential", potentials)];
             data.extend(field.and_then(|field| PointData::tuples("field", 3, field)));
             write_vti(
@@ -343,13 +355,24 @@ impl Run<'_> {
         write_array(path, &[z, y, x], &potentials)?;
         let mut written = vec![path.clone()];
         if let Some(field) = field {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            let beside = path.with_file_name(format!("{stem}_field.npy"));
+            let beside = beside(path);
             write_array(&beside, &[z, y, x, 3], &field)?;
             written.push(beside);
         }
         Ok(written)
     }
+}
+
+/// Whether potentials are written as an image, which holds the field too.
+fn is_image(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|one| one.eq_ignore_ascii_case("vti"))
+}
+
+/// The array of the field, beside that of the potentials.
+fn beside(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}_field.npy"))
 }
 
 /// Numbers in the precision that they are in.

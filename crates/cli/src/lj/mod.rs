@@ -14,6 +14,7 @@ use crate::{
 use indicatif::HumanCount;
 use lane::Run;
 use nearfield::{Mixing, Screening, Truncation};
+use nearfield_files::Plan;
 use nearfield_md::{Checkpoint, Options};
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
@@ -177,6 +178,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        for path in self.file.iter().chain(&self.coefficients) {
+            plan.read(path);
+        }
+        self.run.files(plan);
+    }
+
     fn options(&self) -> Options {
         let EngineOptions {
             device,

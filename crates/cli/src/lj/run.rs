@@ -1,13 +1,13 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
 use super::lane::Run;
-use crate::{failure::Failure, progress::progress_bar};
+use crate::{failure::Failure, files::GrowingTable, progress::progress_bar};
 use nearfield::Device;
+use nearfield_files::Plan;
 use nearfield_md::{Observation, Trajectory};
 use serde::Serialize;
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{BufWriter, Write},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -67,13 +67,33 @@ pub(super) struct Summary {
 struct Files {
     folder: PathBuf,
     trajectory: Trajectory,
-    observations: BufWriter<File>,
+    observations: GrowingTable,
 }
 
 /// Share of the cut-off that lists on a GPU reach beyond it, when nothing is said.
 const SKIN: f64 = 0.12;
 
+/// Names of the files of a run.
+const TRAJECTORY: &str = "trajectory.extxyz";
+const OBSERVATIONS: &str = "observations.csv";
+const CHECKPOINT: &str = "run.checkpoint";
+
 impl Args {
+    /// Adds the files that are read and written. A checkpoint that a run goes on from has been read
+    /// in full when a later one replaces it.
+    pub(super) fn files(&self, plan: &mut Plan) {
+        if let Some(path) = &self.restart {
+            plan.read(path);
+        }
+        let Some(folder) = &self.output else {
+            return;
+        };
+        let checkpoints = self.checkpoint.is_some() && self.restart.is_none();
+        plan.write_into("--output", folder, move |name| {
+            [TRAJECTORY, OBSERVATIONS].contains(&name) || checkpoints && name == CHECKPOINT
+        });
+    }
+
     /// Whether atoms move.
     pub(super) fn moves(&self) -> bool {
         self.steps.is_some()
@@ -120,7 +140,7 @@ impl Args {
                 .checkpoint
                 .is_some_and(|every| simulation.steps().is_multiple_of(every));
             if let Some(files) = files.as_ref().filter(|_| due) {
-                let path = files.folder.join("run.checkpoint");
+                let path = files.folder.join(CHECKPOINT);
                 simulation.checkpoint()?.write(path)?;
             }
         }
@@ -147,19 +167,11 @@ impl Files {
             move |source| Failure::Md(nearfield_md::Error::Io { path, source })
         };
         fs::create_dir_all(folder).map_err(refused(folder))?;
-        let table = folder.join("observations.csv");
-        let mut options = OpenOptions::new();
-        let options = match follow {
-            true => options.append(true).create(true),
-            false => options.write(true).create(true).truncate(true),
-        };
-        let mut observations = BufWriter::new(options.open(&table).map_err(refused(&table))?);
-        if !follow {
-            let header = "step,time,potential,kinetic,total,temperature,virial,px,py,pz";
-            writeln!(observations, "{header}").map_err(refused(&table))?;
-        }
+        let table = folder.join(OBSERVATIONS);
+        let header = "step,time,potential,kinetic,total,temperature,virial,px,py,pz";
+        let observations = GrowingTable::open(&table, header, follow).map_err(refused(&table))?;
         Ok(Self {
-            trajectory: Trajectory::open(folder.join("trajectory.extxyz"), names, follow)?,
+            trajectory: Trajectory::open(folder.join(TRAJECTORY), names, follow)?,
             folder: folder.to_owned(),
             observations,
         })
@@ -182,10 +194,8 @@ impl Files {
         let line = format!(
             "{step},{time},{potential},{kinetic},{total},{temperature},{virial},{px},{py},{pz}"
         );
-        let written =
-            writeln!(self.observations, "{line}").and_then(|()| self.observations.flush());
-        written.map_err(|source| {
-            let path = self.folder.join("observations.csv");
+        self.observations.line(&line).map_err(|source| {
+            let path = self.folder.join(OBSERVATIONS);
             Failure::Md(nearfield_md::Error::Io { path, source })
         })
     }

@@ -14,6 +14,7 @@ use crate::{
     output,
 };
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use nearfield_files::Plan;
 use nearfield_plot::rounded;
 use nearfield_testkit::cloud::Cloud;
 use room::Room;
@@ -61,6 +62,13 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Adds the file that is written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        plan.write("--output", &self.output);
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -14,9 +14,10 @@ use crate::{
     bench::{self, Work},
     domain::{Boundaries, DomainOptions},
     failure::Failure,
-    options, output,
+    files, options, output,
 };
 use nearfield::{Device, Policy, Strategy};
+use nearfield_files::Plan;
 use nearfield_sched::tune::{Row, Settled};
 use serde::{Serialize, Serializer};
 use std::{
@@ -119,6 +120,20 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        for cloud in self.place.iter().chain(&self.cloud) {
+            files::read_cloud(plan, cloud);
+        }
+        if self.sweep_machines.is_none() {
+            plan.write_into("--output", &self.output, |name| {
+                ["tune.json", "tune.png", "tune.svg"].contains(&name)
+            });
+        }
+    }
 }
 
 /// A device of two lanes, which is what a threshold divides.
@@ -323,7 +338,7 @@ fn save(folder: &Path, summary: &Summary<'_>, combinations: &[Combination]) -> R
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     let path = folder.join("tune.json");
     let text = serde_json::to_string_pretty(summary).map_err(|error| failed(&path, &error))?;
-    fs::write(&path, text + "\n").map_err(|error| failed(&path, &error))?;
+    nearfield_files::write(&path, text + "\n").map_err(|error| failed(&path, &error))?;
     Ok(picture::save(
         folder,
         report::headings(summary),

@@ -1,6 +1,7 @@
 //! The built command, run as a user would run it: a module per command, and here what they refuse.
 
 mod bench;
+mod files;
 mod gpu;
 mod lj;
 mod nbody;

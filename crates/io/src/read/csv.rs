@@ -5,6 +5,7 @@
 //! message must name the exact line even after blank lines and comments. **Invariant others rely
 //! on:** every line yields one point, is blank, is a comment beginning with `#`, or is refused.
 
+use super::MOST_COLUMNS;
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::Cursor,
@@ -40,6 +41,7 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
         };
         if !text.starts_with(b"#") {
             table.separator.split(text, &mut fields);
+            check_width(&fields, line)?;
             positions.push(table.point(&fields, line)?);
         }
     }
@@ -74,6 +76,7 @@ impl Table {
         let separator = Separator::of(text);
         let mut fields = Vec::new();
         separator.split(text, &mut fields);
+        check_width(&fields, line)?;
         let numbers = fields.iter().all(|field| Number::parse(field).is_some());
         if comment.is_none() && numbers {
             return Self::unnamed(separator, fields.len(), line)
@@ -162,6 +165,15 @@ impl Table {
     }
 }
 
+/// Refuses lines of more columns than [`MOST_COLUMNS`].
+pub(super) fn check_width(fields: &[&[u8]], line: usize) -> Parsed<()> {
+    if fields.len() <= MOST_COLUMNS {
+        return Ok(());
+    }
+    let message = format!("more than {MOST_COLUMNS} columns");
+    Err(Fault::unsupported(Place::Line(line), message))
+}
+
 const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// The first column named x, y or z, or as ParaView names the coordinates of points.
@@ -213,6 +225,8 @@ impl Separator {
     /// field after a last separator does not count.
     pub(super) fn split<'a>(self, line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
         fields.clear();
+        // One more than is allowed, so that callers see it.
+        let most = MOST_COLUMNS + 1;
         let mut quoted = false;
         let parts = line.split(|&byte| {
             quoted ^= byte == b'"';
@@ -222,9 +236,10 @@ impl Separator {
         fields.extend(
             parts
                 .map(unquote)
-                .filter(|field| !blanks || !field.is_empty()),
+                .filter(|field| !blanks || !field.is_empty())
+                .take(most),
         );
-        if fields.last().is_some_and(|last| last.is_empty()) {
+        if fields.len() < most && fields.last().is_some_and(|last| last.is_empty()) {
             fields.pop();
         }
     }

@@ -1,7 +1,8 @@
 //! The readers: one module per format, each from a file's bytes to a [`PointCloud`].
 //!
 //! **Invariant others rely on:** whatever the bytes, a reader returns; it does not panic, and it
-//! allocates no more than a fixed multiple of their number.
+//! allocates no more than a small multiple of them and of what it hands over
+//! (`tests/memory.rs`).
 
 mod csv;
 mod npy;
@@ -15,6 +16,10 @@ mod xyz_comment;
 pub use table::{Column, Table, parse_table, read_table};
 
 use std::{fs, path::Path};
+
+/// Most columns of a table, and most properties of a point: what is kept for each column would
+/// otherwise be many times a line of separators.
+const MOST_COLUMNS: usize = 1 << 16;
 
 use crate::{
     Format, PointCloud,

@@ -11,7 +11,7 @@ use crate::{
     number::Number,
 };
 
-use super::csv::Separator;
+use super::csv::{Separator, check_width};
 use crate::cursor::Cursor;
 
 /// A table of numbers.
@@ -125,11 +125,13 @@ fn read(bytes: &[u8]) -> Parsed<Table> {
         }
         if let Some((separator, table)) = &mut found {
             separator.split(text, &mut fields);
+            check_width(&fields, line)?;
             table.push(&fields, line)?;
             continue;
         }
         let separator = Separator::of(text);
         separator.split(text, &mut fields);
+        check_width(&fields, line)?;
         let mut table = Table {
             names: Vec::new(),
             columns: vec![Column::Numbers(Vec::new()); fields.len()],

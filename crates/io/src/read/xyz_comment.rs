@@ -4,6 +4,7 @@
 //! **Invariant others rely on:** when columns are named, exactly one of them holds positions, with
 //! two or three components.
 
+use super::MOST_COLUMNS;
 use crate::{
     cursor::parse,
     error::{Fault, Parsed, Place, quoted},
@@ -62,6 +63,7 @@ impl Column {
         let words: Vec<_> = first
             .split(u8::is_ascii_whitespace)
             .filter(|w| !w.is_empty())
+            .take(4)
             .collect();
         let bare = words.len() == 3 && words.iter().all(|word| Number::parse(word).is_some());
         let column = |name: &str, contents, components| Self {
@@ -114,6 +116,7 @@ impl<'a> Iterator for Pairs<'a> {
 fn vectors(value: &str) -> Parsed<[[f64; 3]; 3]> {
     let numbers: Option<Vec<f64>> = value
         .split_whitespace()
+        .take(10)
         .map(|word| word.parse().ok())
         .collect();
     let rows = numbers.as_deref().map(<[f64]>::as_chunks);
@@ -129,7 +132,7 @@ fn periodic(value: &str) -> Parsed<[bool; 3]> {
         "f" | "false" | "0" => Some(false),
         _ => None,
     };
-    let flags: Option<Vec<bool>> = value.split_whitespace().map(flag).collect();
+    let flags: Option<Vec<bool>> = value.split_whitespace().take(4).map(flag).collect();
     match flags.as_deref() {
         Some(&[a, b, c]) => Ok([a, b, c]),
         _ => Err(refused("pbc", value, "three of T and F")),
@@ -145,7 +148,7 @@ fn columns(value: &str) -> Parsed<Vec<Column>> {
             "name:type:count, repeated, with one pos:R:3",
         )
     };
-    let fields: Vec<&str> = value.split(':').collect();
+    let fields: Vec<&str> = value.split(':').take(3 * MOST_COLUMNS + 1).collect();
     let (triples, rest) = fields.as_chunks();
     let columns: Option<Vec<Column>> = triples.iter().map(column).collect();
     let columns = columns.filter(|_| rest.is_empty()).ok_or_else(refused)?;

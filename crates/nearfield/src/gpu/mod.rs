@@ -13,7 +13,9 @@ mod times;
 mod traverse;
 mod turn;
 
-use crate::{Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, Strategy};
+use crate::{
+    Device, Engine, Error, GpuReport, ListOrder, NeighborLists, PointSetId, RefusedKernel, Strategy,
+};
 pub(crate) use faults::Faults;
 use landing::Landing;
 use lent::{PageLocked, Received};
@@ -88,8 +90,8 @@ struct State {
     /// Where results and counts arrive, made when first needed.
     results: Option<HostBuffer<f32>>,
     counts: Option<HostBuffer<u32>>,
-    /// By the name of a kernel's type, whether it can run here.
-    taken: HashMap<&'static str, bool>,
+    /// By the name of a kernel's type, why it cannot run here; `None` where it can.
+    taken: HashMap<&'static str, Option<String>>,
     /// Before and after the sort that was begun, where it is timed.
     sorting: Option<[CudaEvent; 2]>,
     /// Page-locked buffers there were when that was last asked.
@@ -110,6 +112,20 @@ enum Order {
     /// The device has been asked to sort it.
     Begun,
     Sorted,
+}
+
+/// The kernels that stay on the CPU lane, by name.
+fn refused(taken: &HashMap<&'static str, Option<String>>) -> Vec<RefusedKernel> {
+    let mut refused: Vec<_> = (taken.iter())
+        .filter_map(|(kernel, reason)| {
+            Some(RefusedKernel {
+                kernel: (*kernel).to_owned(),
+                reason: reason.clone()?,
+            })
+        })
+        .collect();
+    refused.sort_by(|a, b| a.kernel.cmp(&b.kernel));
+    refused
 }
 
 impl GpuSide {
@@ -256,6 +272,7 @@ impl GpuSide {
                 faults: 0,
                 last_fault: None,
                 cache_refused: None,
+                refused: Vec::new(),
             },
         };
         let busy = self.state.missed();
@@ -278,6 +295,7 @@ impl GpuSide {
             faults: state.faults.so_far(),
             last_fault: state.faults.last().map(str::to_owned),
             cache_refused: state.lane.cache_refused(),
+            refused: refused(&state.taken),
         }
     }
 

@@ -40,12 +40,12 @@ impl GpuSide {
             let known = taken.entry(std::any::type_name::<K>()).or_insert_with(|| {
                 let compiled =
                     program.and_then(|(program, _)| lane.load(&program.program()).map(drop));
-                if let Err(error) = &compiled {
+                compiled.err().map(|error| {
                     tracing::warn!(%error, "the CPU lane keeps this kernel for itself");
-                }
-                compiled.is_ok()
+                    error.to_string()
+                })
             });
-            Ok(*known)
+            Ok(known.is_none())
         });
         taken.unwrap_or(true)
     }

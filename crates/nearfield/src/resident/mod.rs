@@ -361,6 +361,7 @@ impl ResidentEngine {
             faults: 0,
             last_fault: None,
             cache_refused: self.lane.cache_refused(),
+            refused: Vec::new(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 
 use indicatif::HumanCount;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use image::RgbImage;
 use image::imageops::{FilterType, resize};
+use image::{ImageFormat, RgbImage};
 use rayon::ThreadPool;
 
 use super::column::{Column, HEIGHT, TANK, WIDTH};
@@ -41,9 +42,9 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// Frames of the column, to be drawn by `threads` threads (0: all cores).
-    /// Frames of an earlier run in the directory are removed.
+    /// Frames of an earlier run in the directory are removed when the first
+    /// one is there.
     pub(crate) fn create(directory: &Path, column: Column, threads: usize) -> Result<Self, Error> {
-        remove_frames(directory)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
@@ -67,10 +68,10 @@ impl Frames {
         simulation.write_frame(&self.directory.join(&name).with_extension("vtp"))?;
         let picture = self.pool.install(|| draw(self.column, simulation));
         let path = self.directory.join(&name).with_extension("png");
-        picture.save(&path).map_err(|error| Error::Output {
-            path,
-            reason: error.to_string(),
-        })?;
+        save(&picture, &path)?;
+        if self.count == 0 {
+            remove_frames(&self.directory, &name)?;
+        }
         let small = resize(&picture, ANIMATION.0, ANIMATION.1, FilterType::CatmullRom);
         let animation = match &mut self.animation {
             Some(animation) => animation,
@@ -97,8 +98,21 @@ impl Frames {
     }
 }
 
-/// Removes the frames of an earlier run, which might have had more of them.
-fn remove_frames(directory: &Path) -> Result<(), Error> {
+/// Writes a picture as a PNG file.
+fn save(picture: &RgbImage, path: &Path) -> Result<(), Error> {
+    let refused = |reason: String| Error::Output {
+        path: path.to_owned(),
+        reason,
+    };
+    let mut bytes = Cursor::new(Vec::new());
+    let encoded = picture.write_to(&mut bytes, ImageFormat::Png);
+    encoded.map_err(|error| refused(error.to_string()))?;
+    nearfield_files::write(path, bytes.into_inner()).map_err(|error| refused(error.to_string()))
+}
+
+/// Removes the frames of an earlier run, which might have had more of them,
+/// but not the one of this name.
+fn remove_frames(directory: &Path, first: &str) -> Result<(), Error> {
     let refused = |path: &Path| {
         let path = path.to_owned();
         move |error: std::io::Error| Error::Output {
@@ -108,19 +122,17 @@ fn remove_frames(directory: &Path) -> Result<(), Error> {
     };
     for entry in std::fs::read_dir(directory).map_err(refused(directory))? {
         let path = entry.map_err(refused(directory))?.path();
-        if is_frame(&path) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let is_first = path.file_stem().is_some_and(|stem| stem == first);
+        if is_frame(name.unwrap_or_default()) && !is_first {
             std::fs::remove_file(&path).map_err(refused(&path))?;
         }
     }
     Ok(())
 }
 
-/// Whether `path` is named as frames are: `frame_0123.vtp` or `.png`.
-fn is_frame(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
+/// Whether a file is named as frames are: `frame_0123.vtp` or `.png`.
+pub(crate) fn is_frame(name: &str) -> bool {
     let number = name
         .strip_prefix("frame_")
         .and_then(|rest| rest.split_once('.'));
@@ -164,16 +176,17 @@ mod tests {
     fn only_frames_of_an_earlier_run_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let kept = [
+            "frame_0000.vtp",
             "frame_12.png",
             "frame_0001.txt",
             "my_frame_0001.vtp",
             "frame_00x1.png",
         ];
-        let frames = ["frame_0000.vtp", "frame_0047.png", "frame_12345.vtp"];
+        let frames = ["frame_0001.vtp", "frame_0047.png", "frame_12345.vtp"];
         for name in kept.iter().chain(&frames) {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        remove_frames(directory.path()).unwrap();
+        remove_frames(directory.path(), "frame_0000").unwrap();
         assert!(kept.iter().all(|name| directory.path().join(name).exists()));
         assert!(
             !frames

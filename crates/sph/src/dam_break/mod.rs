@@ -29,7 +29,7 @@ pub use args::Args;
 pub use column::{Column, HEIGHT, TANK, WIDTH};
 pub use front::FrontRule;
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
-pub use run::{run, to_json};
+pub use run::{files, run, to_json};
 pub use summary::{EnergySummary, FrontSummary, Summary};
 
 use crate::Error;

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use nearfield_files::Plan;
 use nearfield_trace::Recording;
 
 use super::args::Args;
 use super::column::{Column, TANK};
-use super::frames::Frames;
+use super::frames::{Frames, is_frame};
 use super::journal::Journal;
 use super::picture::{Series, front_plot};
 use super::reference::{Comparison, Point, experiments};
@@ -20,9 +21,30 @@ use crate::{Error, Simulation};
 /// far wall and shoots up.
 const LAST_T: f64 = 5.0;
 
+/// Files that a run writes beside its frames.
+const FILES: [&str; 7] = [
+    "dam_break.gif",
+    "energy.csv",
+    "front.csv",
+    "front.png",
+    "lost_particle.vtp",
+    "summary.json",
+    "wall.vtp",
+];
+
 /// Most fluid particles of a run; with their walls they take some tens of
 /// gigabytes.
 const MOST_PARTICLES: usize = 50_000_000;
+
+/// Adds the files that a run with these flags writes.
+pub fn files(args: &Args, plan: &mut Plan) {
+    if let Some(trace) = &args.trace {
+        plan.write("--trace", trace);
+    }
+    plan.write_into("--output", &args.output, |name| {
+        FILES.contains(&name) || is_frame(name)
+    });
+}
 
 /// Simulates the dam break that `args` describe and writes all files.
 ///
@@ -35,6 +57,9 @@ const MOST_PARTICLES: usize = 50_000_000;
 /// output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
     let begin = Instant::now();
+    let mut plan = Plan::default();
+    files(args, &mut plan);
+    plan.check().map_err(|clash| refused(&args.output, clash))?;
     let _trace = args.trace.as_deref().map(record).transpose()?;
     let particles = args.particle_count();
     if !(1..=MOST_PARTICLES).contains(&particles) {
@@ -132,7 +157,7 @@ impl Course {
     ) -> Result<Summary, Error> {
         let write = |name: &str, text: String| {
             let path = args.output.join(name);
-            std::fs::write(&path, text).map_err(|error| refused(&path, error))
+            nearfield_files::write(&path, text).map_err(|error| refused(&path, error))
         };
         write("front.csv", self.journal.front_csv())?;
         write("energy.csv", self.journal.energy_csv())?;

@@ -8,7 +8,7 @@ mod convert;
 mod fields;
 mod sink;
 
-pub(crate) use sink::{Sink, open};
+pub(crate) use sink::{Destination, Sink, open};
 
 use crate::model::{Fields, Interval, Phase, Record, Span, Step, Text, Theta};
 use fields::Collect;

@@ -9,8 +9,9 @@ use crate::{
     model::{Header, Lost, Record},
     write::Writer,
 };
+use nearfield_files::NewFile;
 use std::{
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     process,
     sync::{
         Arc, Mutex, PoisonError,
@@ -27,11 +28,50 @@ const FLUSH_EVERY: Duration = Duration::from_millis(200);
 /// Called once with the error that ends the recording.
 pub(crate) type OnError = Box<dyn FnOnce(&io::Error) + Send>;
 
+/// Where a trace goes.
+pub(crate) enum Destination {
+    /// A file that replaces the one that is there when something that a run does is written.
+    File(BufWriter<NewFile>),
+    /// Anything else.
+    Other(Box<dyn Write + Send>),
+}
+
+impl Destination {
+    /// Has a file take its place.
+    fn settle(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => {
+                file.flush()?;
+                file.get_mut().settle()
+            }
+            Self::Other(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Destination {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::Other(to) => to.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Other(to) => to.flush(),
+        }
+    }
+}
+
 enum Message {
     Record(Box<Record>),
     /// Write everything put so far, and say so.
     Flush(SyncSender<()>),
     Close,
+    /// The same, and leave the old file where it is if nothing was recorded.
+    Abandon,
 }
 
 /// The end of the queue that records are put into.
@@ -48,7 +88,7 @@ pub(crate) struct Sink {
 
 /// Starts a thread that writes to `to`, behind a queue of `length` records.
 pub(crate) fn open(
-    to: Box<dyn Write + Send>,
+    to: Destination,
     header: &Header,
     length: usize,
     on_error: OnError,
@@ -126,9 +166,18 @@ impl Sink {
 
     /// Takes no more records, and has the thread write what is left and end.
     pub(crate) fn close(&self) {
+        self.end(Message::Close);
+    }
+
+    /// As [`close`](Self::close); a file that nothing was recorded in does not replace an old one.
+    pub(crate) fn abandon(&self) {
+        self.end(Message::Abandon);
+    }
+
+    fn end(&self, message: Message) {
         self.open.store(false, Ordering::Release);
-        // The thread is gone only when it was told to close before.
-        let _ = self.queue.send(Message::Close);
+        // The thread is gone only when it was told to end before.
+        let _ = self.queue.send(message);
     }
 
     /// The error that ended the recording, once.
@@ -140,7 +189,7 @@ impl Sink {
 
 /// The thread's work: writes records until it is told to close.
 fn write_all(
-    to: Box<dyn Write + Send>,
+    to: Destination,
     header: &Header,
     records: &Receiver<Message>,
     sink: &Sink,
@@ -148,15 +197,20 @@ fn write_all(
     let mut writer = Writer::new(to, header)?;
     writer.flush()?;
     let mut flushed = Instant::now();
+    let mut abandoned = false;
     loop {
         match records.recv_timeout(FLUSH_EVERY) {
             Ok(Message::Record(record)) => writer.write(&record)?,
             Ok(Message::Flush(done)) => {
-                writer.flush()?;
+                settle(&mut writer)?;
                 // Who asked may have lost patience.
                 let _ = done.try_send(());
             }
             Ok(Message::Close) => break,
+            Ok(Message::Abandon) => {
+                abandoned = true;
+                break;
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -165,7 +219,7 @@ fn write_all(
             records => writer.write(&Record::Lost(Lost { records }))?,
         }
         if flushed.elapsed() >= FLUSH_EVERY {
-            writer.flush()?;
+            settle(&mut writer)?;
             flushed = Instant::now();
         }
     }
@@ -175,7 +229,21 @@ fn write_all(
             writer.write(&record)?;
         }
     }
-    writer.finish(sink.now()).map(drop)
+    let has_content = writer.has_content();
+    let mut to = writer.finish(sink.now())?;
+    if abandoned && !has_content {
+        return Ok(());
+    }
+    to.settle()
+}
+
+/// Hands on what is buffered. A file takes its place as soon as it has content.
+fn settle(writer: &mut Writer<Destination>) -> io::Result<()> {
+    writer.flush()?;
+    if writer.has_content() {
+        writer.output().settle()?;
+    }
+    Ok(())
 }
 
 /// Throws records away until it is told to close, so that nobody waits for a full queue.

@@ -5,7 +5,10 @@
 //! the blocks. **Invariant others rely on:** [`Layout::read`] delivers exactly the bytes asked for
 //! and takes no memory that the file's own bytes cannot justify.
 
-use std::{borrow::Cow, io::Read};
+use std::{
+    borrow::Cow,
+    io::{self, Read},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -13,6 +16,9 @@ use crate::{
     error::{Fault, Parsed, Place},
     number::Endian,
 };
+
+/// Largest block that is unpacked only to see whether it can be, bytes.
+const LARGEST_CHECKED: usize = 1 << 25;
 
 /// Bytes that are stored directly or as base64 text.
 pub(super) enum Encoded<'a> {
@@ -56,6 +62,24 @@ impl<'a> Encoded<'a> {
             text: Cow::Borrowed(text),
             at: 0,
             spare: Vec::new(),
+        }
+    }
+
+    /// Bytes of the file that are still to be decoded.
+    pub(super) fn remaining(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => bytes.len(),
+            Self::Base64 { text, at, .. } => text.len().saturating_sub(*at),
+        }
+    }
+
+    /// Bytes that what is left can give at most.
+    fn most_left(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => bytes.len(),
+            Self::Base64 { text, at, spare } => {
+                spare.len() + text.len().saturating_sub(*at) / 4 * 3
+            }
         }
     }
 
@@ -124,10 +148,51 @@ impl Layout {
             source,
             place,
         };
-        let Some(compressor) = self.compressor else {
+        if self.compressor.is_none() {
             let [stored] = input.words()?;
             check_length(stored, length, place)?;
             return input.take(length);
+        }
+        let mut bytes = Vec::new();
+        self.unpack_blocks(&mut input, length, Sink::Keep(&mut bytes))?;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Reads an array as [`read`](Self::read) does, but keeps nothing of it: what is wrong with it is
+    /// known before memory is taken. Blocks that cannot be unpacked piece by piece and are larger than
+    /// [`LARGEST_CHECKED`] are passed over.
+    pub(super) fn check(
+        &self,
+        source: &mut Encoded<'_>,
+        length: usize,
+        place: Place,
+    ) -> Parsed<()> {
+        let mut input = Input {
+            layout: *self,
+            source,
+            place,
+        };
+        if self.compressor.is_none() {
+            let [stored] = input.words()?;
+            check_length(stored, length, place)?;
+            if length > input.source.most_left() {
+                return Err(input.ended(length));
+            }
+            return input.take(length).map(drop);
+        }
+        self.unpack_blocks(&mut input, length, Sink::Drop)
+    }
+
+    /// Unpacks the blocks of an array of `length` bytes.
+    fn unpack_blocks(
+        &self,
+        input: &mut Input<'_, '_>,
+        length: usize,
+        mut sink: Sink<'_>,
+    ) -> Parsed<()> {
+        let place = input.place;
+        let Some(compressor) = self.compressor else {
+            return Ok(());
         };
         let [blocks, full, last] = input.words()?;
         let last = if last == 0 { full } else { last };
@@ -137,23 +202,31 @@ impl Layout {
             .saturating_add(last);
         check_length(if blocks == 0 { 0 } else { total }, length, place)?;
         let sizes = input.take(blocks.saturating_mul(self.word_size()))?;
-        let sizes: Vec<usize> = sizes
-            .chunks(self.word_size())
-            .map(|word| self.word(word))
-            .collect();
-        let mut bytes = Vec::new();
-        for (index, size) in sizes.into_iter().enumerate() {
+        let sizes = || sizes.chunks(self.word_size()).map(|word| self.word(word));
+        let packed = sizes().fold(0, usize::saturating_add);
+        if packed > input.source.most_left() || !Compressor::can_hold(packed, length) {
+            return Err(input.ended(packed));
+        }
+        if let Sink::Keep(bytes) = &mut sink {
+            // As many bytes as the blocks can hold, and no more than that.
+            bytes
+                .try_reserve_exact(length)
+                .map_err(|_| Fault::malformed(place, format!("no memory for {length} bytes")))?;
+        }
+        for (index, size) in sizes().enumerate() {
             let block = input.take(size)?;
             let unpacked = if index + 1 == blocks { last } else { full };
-            compressor
-                .unpack(&block, unpacked, &mut bytes)
-                .ok_or_else(|| {
-                    let message =
-                        format!("block {index} is not {unpacked} bytes of {compressor:?} data");
-                    Fault::malformed(place, message)
-                })?;
+            let done = match &mut sink {
+                Sink::Keep(bytes) => compressor.unpack(&block, unpacked, bytes),
+                Sink::Drop => compressor.check(&block, unpacked),
+            };
+            done.ok_or_else(|| {
+                let message =
+                    format!("block {index} is not {unpacked} bytes of {compressor:?} data");
+                Fault::malformed(place, message)
+            })?;
         }
-        Ok(Cow::Owned(bytes))
+        Ok(())
     }
 
     fn word_size(&self) -> usize {
@@ -177,6 +250,12 @@ fn check_length(stored: usize, expected: usize, place: Place) -> Parsed<()> {
     Err(Fault::malformed(place, message))
 }
 
+/// What becomes of unpacked bytes.
+enum Sink<'b> {
+    Keep(&'b mut Vec<u8>),
+    Drop,
+}
+
 /// An array's source with the place for messages.
 struct Input<'s, 'a> {
     layout: Layout,
@@ -187,12 +266,14 @@ struct Input<'s, 'a> {
 impl<'a> Input<'_, 'a> {
     fn take(&mut self, count: usize) -> Parsed<Cow<'a, [u8]>> {
         self.source.take(count).map_err(|shortage| match shortage {
-            Shortage::Ended => {
-                let message = format!("the data end before {count} bytes of this array");
-                Fault::truncated(self.place, message)
-            }
+            Shortage::Ended => self.ended(count),
             Shortage::NotBase64 => Fault::malformed(self.place, "the data are not base64 text"),
         })
+    }
+
+    fn ended(&self, count: usize) -> Fault {
+        let message = format!("the data end before {count} bytes of this array");
+        Fault::truncated(self.place, message)
     }
 
     fn words<const N: usize>(&mut self) -> Parsed<[usize; N]> {
@@ -214,6 +295,23 @@ impl Compressor {
         unpacked <= packed.saturating_mul(Self::LARGEST_RATIO)
     }
 
+    /// Whether `block` unpacks to exactly `size` bytes, which are not kept.
+    fn check(self, block: &[u8], size: usize) -> Option<()> {
+        if !Self::can_hold(block.len(), size) {
+            return None;
+        }
+        match self {
+            Self::Zlib => {
+                let limit = u64::try_from(size).ok()?.saturating_add(1);
+                let mut decoder = flate2::bufread::ZlibDecoder::new(block).take(limit);
+                let read = io::copy(&mut decoder, &mut io::sink()).ok()?;
+                (read == size as u64).then_some(())
+            }
+            Self::Lz4 if size > LARGEST_CHECKED => Some(()),
+            Self::Lz4 => self.unpack(block, size, &mut Vec::new()),
+        }
+    }
+
     /// Appends what `block` unpacks to, which must be exactly `size` bytes.
     fn unpack(self, block: &[u8], size: usize, bytes: &mut Vec<u8>) -> Option<()> {
         if !Self::can_hold(block.len(), size) {
@@ -222,11 +320,11 @@ impl Compressor {
         let start = bytes.len();
         match self {
             Self::Zlib => {
-                bytes.reserve(size);
-                let limit = u64::try_from(size).ok()?.saturating_add(1);
-                let decoder = flate2::bufread::ZlibDecoder::new(block);
-                let read = decoder.take(limit).read_to_end(bytes).ok()?;
-                (read == size).then_some(())
+                bytes.resize(start.checked_add(size)?, 0);
+                let mut decoder = flate2::bufread::ZlibDecoder::new(block);
+                decoder.read_exact(&mut bytes[start..]).ok()?;
+                // Nothing may follow.
+                (decoder.read(&mut [0]).ok()? == 0).then_some(())
             }
             Self::Lz4 => {
                 bytes.resize(start.checked_add(size)?, 0);

@@ -20,6 +20,7 @@ pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let document = Document::scan(bytes)?;
     let mut decoder = Decoder::new(bytes, &document);
+    decoder.check()?;
     let time = match &document.time {
         Some(array) => Some(decoder.read(array, 1)?.number(0).double),
         None => None,

@@ -1,19 +1,24 @@
 //! From a `DataArray` tag to its numbers.
 //!
-//! **Invariant others rely on:** an array has as many numbers as its tag and its piece announce,
-//! and all arrays together are no larger than the file could hold when compressed to the utmost,
-//! so a small file cannot ask for unbounded memory by pointing at the same data many times.
+//! **Invariants others rely on:** an array has as many numbers as its tag and its piece announce.
+//! All arrays together are no larger than the file could hold when compressed to the utmost, and
+//! together they are decoded from at most [`SHARED`] times its bytes, so a small file cannot ask for
+//! unbounded memory by pointing at the same data many times.
 
 use crate::{
     cursor::Cursor,
     error::{Fault, Parsed, Place, quoted},
+    number::Scalar,
 };
 
 use super::{
     Array,
-    encoded::{Compressor, Encoded},
+    encoded::{Compressor, Encoded, Layout},
     xml_document::{Appended, DataArray, Document, Payload},
 };
+
+/// How often the bytes of a file may be decoded: writers may let equal arrays share their data.
+const SHARED: usize = 4;
 
 /// Reads the arrays of one file.
 pub(super) struct Decoder<'d, 'a> {
@@ -21,6 +26,8 @@ pub(super) struct Decoder<'d, 'a> {
     document: &'d Document<'a>,
     /// Bytes decoded so far.
     decoded: usize,
+    /// Bytes of the file they were decoded from.
+    consumed: usize,
 }
 
 impl<'d, 'a> Decoder<'d, 'a> {
@@ -29,11 +36,84 @@ impl<'d, 'a> Decoder<'d, 'a> {
             file,
             document,
             decoded: 0,
+            consumed: 0,
         }
+    }
+
+    /// Refuses a file whose arrays cannot be read, before memory is taken for any of them. It costs
+    /// unpacking the file once more, so only files are looked through that would unpack to several
+    /// times their own size: those of a solver do not.
+    pub(super) fn check(&self) -> Parsed<()> {
+        let arrays = || {
+            self.document.pieces.iter().flat_map(|piece| {
+                let arrays = piece.positions.iter().chain(&piece.data);
+                arrays.map(move |array| (array, piece.points))
+            })
+        };
+        let sizes = arrays().map(|(array, tuples)| {
+            let size = array.scalar.map_or(0, Scalar::size);
+            tuples.saturating_mul(array.components).saturating_mul(size)
+        });
+        let announced = sizes.fold(0, usize::saturating_add);
+        if announced <= self.file.len().saturating_mul(SHARED) {
+            return Ok(());
+        }
+        let mut dry = Self::new(self.file, self.document);
+        arrays().try_for_each(|(array, tuples)| match array.payload {
+            Payload::Text(..) => Ok(()),
+            _ => dry.decode(array, tuples, |layout, source, length, place| {
+                layout.check(source, length, place)
+            }),
+        })
     }
 
     /// Reads `tuples` tuples.
     pub(super) fn read(&mut self, array: &DataArray, tuples: usize) -> Parsed<Array<'a>> {
+        let (Payload::Text(start, end), Some(scalar)) = (array.payload, array.scalar) else {
+            return self.read_binary(array, tuples);
+        };
+        self.announce(array, scalar, tuples)?;
+        let count = tuples.saturating_mul(array.components);
+        read_text(Cursor::over(self.file, start, end), array, count)
+    }
+
+    fn read_binary(&mut self, array: &DataArray, tuples: usize) -> Parsed<Array<'a>> {
+        let endian = self.document.layout.endian;
+        let bytes = self.decode(array, tuples, |layout, source, length, place| {
+            layout.read(source, length, place)
+        })?;
+        // Where there is none, that was refused.
+        let scalar = array.scalar.unwrap_or(Scalar::U8);
+        Ok(Array::Binary {
+            bytes,
+            scalar,
+            endian,
+        })
+    }
+
+    /// Counts an array that is about to be read; returns its length in bytes.
+    fn announce(&mut self, array: &DataArray, scalar: Scalar, tuples: usize) -> Parsed<usize> {
+        let count = tuples.saturating_mul(array.components);
+        let length = count.saturating_mul(scalar.size());
+        self.decoded = self.decoded.saturating_add(length);
+        if Compressor::can_hold(self.file.len(), self.decoded) {
+            return Ok(length);
+        }
+        let message = format!(
+            "the array {} is announced with {count} numbers, more than a file of {} bytes can hold",
+            quoted(array.name.as_bytes()),
+            self.file.len()
+        );
+        Err(Fault::truncated(array.place, message))
+    }
+
+    /// Has `decode` take an array from its source.
+    fn decode<T>(
+        &mut self,
+        array: &DataArray,
+        tuples: usize,
+        decode: impl FnOnce(&Layout, &mut Encoded<'a>, usize, Place) -> Parsed<T>,
+    ) -> Parsed<T> {
         let Some(scalar) = array.scalar else {
             let message = format!(
                 "the array {} is not of numbers",
@@ -41,33 +121,47 @@ impl<'d, 'a> Decoder<'d, 'a> {
             );
             return Err(Fault::unsupported(array.place, message));
         };
-        let count = tuples.saturating_mul(array.components);
-        let length = count.saturating_mul(scalar.size());
-        self.decoded = self.decoded.saturating_add(length);
-        if !Compressor::can_hold(self.file.len(), self.decoded) {
-            let message = format!(
-                "the array {} is announced with {count} numbers, more than a file of {} bytes \
-                 can hold",
-                quoted(array.name.as_bytes()),
-                self.file.len()
-            );
-            return Err(Fault::truncated(array.place, message));
-        }
+        let length = self.announce(array, scalar, tuples)?;
         let (mut source, place) = match array.payload {
-            Payload::Text(start, end) => {
-                return read_text(Cursor::over(self.file, start, end), array, count);
+            Payload::Text(..) => {
+                let message = "text stands where binary data are expected";
+                return Err(Fault::malformed(array.place, message));
             }
             Payload::Base64(start, end) => {
                 (Encoded::base64(&self.file[start..end]), Place::Byte(start))
             }
             Payload::Appended(offset) => self.appended(offset, array)?,
         };
-        let bytes = self.document.layout.read(&mut source, length, place)?;
-        Ok(Array::Binary {
-            bytes,
-            scalar,
-            endian: self.document.layout.endian,
-        })
+        let before = source.remaining();
+        let layout = self.document.layout;
+        // What is not packed is as long as its text at least: known before memory is taken.
+        let least = if layout.compressor.is_none() {
+            length
+        } else {
+            0
+        };
+        let most = self.file.len().saturating_mul(SHARED);
+        let shares = |consumed: usize| (consumed > most).then(|| self.shares(array));
+        if let Some(fault) = shares(self.consumed.saturating_add(least)) {
+            return Err(fault);
+        }
+        let decoded = decode(&layout, &mut source, length, place)?;
+        let consumed = self.consumed + (before - source.remaining().min(before));
+        if let Some(fault) = shares(consumed) {
+            return Err(fault);
+        }
+        self.consumed = consumed;
+        Ok(decoded)
+    }
+
+    fn shares(&self, array: &DataArray) -> Fault {
+        let message = format!(
+            "up to the array {} the arrays have more than {SHARED} times the {} bytes of the file: \
+             they share their data",
+            quoted(array.name.as_bytes()),
+            self.file.len()
+        );
+        Fault::malformed(array.place, message)
     }
 
     fn appended(&self, offset: usize, array: &DataArray) -> Parsed<(Encoded<'a>, Place)> {

@@ -7,12 +7,12 @@
 //! the file is written at the end.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use gif::{Encoder, EncodingError, Repeat};
 use image::{Rgb, RgbImage};
+use nearfield_files::NewFile;
 
 use super::error::PictureError;
 use super::palette::Palette;
@@ -25,11 +25,12 @@ const UNCHANGED: u8 = 255;
 /// the colour last stored, so that slow changes add up and are not lost.
 const TOLERANCE: u8 = 3;
 
-/// An animation that is to be written to a `.gif` file and repeats for ever.
+/// An animation that is to be written to a `.gif` file and repeats for ever. The file replaces the
+/// one that is there when it is finished.
 #[derive(Debug)]
 pub struct Animation {
     path: PathBuf,
-    file: File,
+    file: NewFile,
     /// Time per frame, in hundredths of a second.
     delay: u16,
     /// The colours as they were when each pixel was last stored, once the first
@@ -58,7 +59,7 @@ impl Animation {
         milliseconds_per_frame: u32,
     ) -> Result<Self, PictureError> {
         let path = path.as_ref().to_owned();
-        let file = File::create(&path).map_err(|source| PictureError::write(&path, source))?;
+        let file = NewFile::create(&path).map_err(|source| PictureError::write(&path, source))?;
         let hundredths = milliseconds_per_frame.saturating_add(5) / 10;
         let delay = hundredths.clamp(2, u32::from(u16::MAX)) as u16;
         Ok(Self {
@@ -99,16 +100,18 @@ impl Animation {
     /// # Errors
     /// [`PictureError::NoFrames`] if nothing was pushed, else
     /// [`PictureError::Encode`].
-    pub fn finish(self) -> Result<usize, PictureError> {
+    pub fn finish(mut self) -> Result<usize, PictureError> {
         let Some(Patch { region: whole, .. }) = self.patches.first() else {
             return Err(PictureError::NoFrames { path: self.path });
         };
-        let written = write(&self.file, whole.size, &self.patches, self.delay);
+        let written = write(&mut self.file, whole.size, &self.patches, self.delay);
         written.map_err(|(frame, source)| PictureError::Encode {
-            path: self.path,
+            path: self.path.clone(),
             frame,
             source,
         })?;
+        let placed = self.file.finish();
+        placed.map_err(|source| PictureError::write(&self.path, source))?;
         Ok(self.patches.len())
     }
 
@@ -128,7 +131,7 @@ impl Animation {
 
 /// Writes the whole animation; an error comes with the frame it struck.
 fn write(
-    file: &File,
+    file: &mut NewFile,
     size: [u16; 2],
     patches: &[Patch],
     delay: u16,
@@ -276,7 +279,7 @@ mod tests {
     }
 
     fn decode(path: &Path) -> Vec<RgbImage> {
-        let file = BufReader::new(File::open(path).expect("the animation exists"));
+        let file = BufReader::new(std::fs::File::open(path).expect("the animation exists"));
         let frames = GifDecoder::new(file)
             .expect("it is a gif")
             .into_frames()

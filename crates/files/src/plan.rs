@@ -1,0 +1,247 @@
+//! Inputs and outputs of a run, checked before any of them is opened.
+
+use crate::place::{Identity, Node, folder, resolve};
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+};
+
+/// The files that a run reads and those that it writes.
+///
+/// ```
+/// let mut plan = nearfield_files::Plan::default();
+/// plan.read("cloud.npy");
+/// plan.write("--output", "lists.npz");
+/// plan.check()?;
+/// # Ok::<(), nearfield_files::Clash>(())
+/// ```
+#[derive(Default)]
+pub struct Plan {
+    inputs: Vec<PathBuf>,
+    outputs: Vec<Output>,
+    folders: Vec<Folder>,
+}
+
+/// An output that would replace an input or another output.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Clash(String);
+
+/// A file that is written, and the flag that names it.
+struct Output {
+    flag: String,
+    path: PathBuf,
+}
+
+/// A folder that files are written into, and which ones.
+struct Folder {
+    flag: String,
+    path: PathBuf,
+    writes: Box<dyn Fn(&str) -> bool>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outputs: Vec<_> = self.outputs.iter().map(|output| &output.path).collect();
+        let folders: Vec<_> = self.folders.iter().map(|folder| &folder.path).collect();
+        f.debug_struct("Plan")
+            .field("inputs", &self.inputs)
+            .field("outputs", &outputs)
+            .field("folders", &folders)
+            .finish()
+    }
+}
+
+impl Plan {
+    /// Adds a file that is read.
+    pub fn read(&mut self, path: impl Into<PathBuf>) {
+        self.inputs.push(path.into());
+    }
+
+    /// Adds a file that is written; `flag` is how messages call it.
+    pub fn write(&mut self, flag: impl Into<String>, path: impl Into<PathBuf>) {
+        self.outputs.push(Output {
+            flag: flag.into(),
+            path: path.into(),
+        });
+    }
+
+    /// Adds a folder into which files of those names are written for which `writes` is true.
+    pub fn write_into(
+        &mut self,
+        flag: impl Into<String>,
+        path: impl Into<PathBuf>,
+        writes: impl Fn(&str) -> bool + 'static,
+    ) {
+        self.folders.push(Folder {
+            flag: flag.into(),
+            path: path.into(),
+            writes: Box::new(writes),
+        });
+    }
+
+    /// Refuses outputs that are inputs and outputs that are named twice. Existing files are compared
+    /// by device and inode, so links and other spellings count; devices and pipes do not.
+    ///
+    /// # Errors
+    /// The first clash, with both names.
+    pub fn check(&self) -> Result<(), Clash> {
+        for (place, output) in self.outputs.iter().enumerate() {
+            let Some(identity) = Identity::of(&output.path) else {
+                continue;
+            };
+            let same = |path: &Path| Identity::of(path).as_ref() == Some(&identity);
+            if let Some(input) = self.inputs.iter().find(|input| same(input)) {
+                return Err(output.clashes(input));
+            }
+            if let Some(other) = self.outputs[..place].iter().find(|other| same(&other.path)) {
+                return Err(Clash(format!(
+                    "{} {} and {} {} are the same file: name two",
+                    other.flag,
+                    other.path.display(),
+                    output.flag,
+                    output.path.display()
+                )));
+            }
+        }
+        self.folders
+            .iter()
+            .try_for_each(|folder| self.check_folder(folder))
+    }
+
+    fn check_folder(&self, into: &Folder) -> Result<(), Clash> {
+        let Ok(node) = Node::of(&into.path) else {
+            // A folder that is yet to be made replaces nothing.
+            return Ok(());
+        };
+        let replaced = |path: &Path| {
+            let path = resolve(path);
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            (into.writes)(&name) && Node::of(folder(&path)).is_ok_and(|found| found == node)
+        };
+        let is_device = |path: &Path| fs::metadata(path).is_ok_and(|file| !file.is_file());
+        for output in self.outputs.iter().filter(|one| !is_device(&one.path)) {
+            if replaced(&output.path) {
+                return Err(Clash(format!(
+                    "{} {} is a file that {} {} writes too: name another one",
+                    output.flag,
+                    output.path.display(),
+                    into.flag,
+                    into.path.display()
+                )));
+            }
+        }
+        let inputs: Vec<_> = (self.inputs.iter())
+            .filter_map(|input| Some((input, Identity::of(input)?)))
+            .collect();
+        // Links in the folder may lead to an input, and the other way round.
+        let entries = fs::read_dir(&into.path).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if !(into.writes)(&name) {
+                continue;
+            }
+            let found = Identity::of(&path);
+            let input = inputs.iter().find(|(_, one)| found.as_ref() == Some(one));
+            if let Some((input, _)) = input {
+                return Err(Clash(format!(
+                    "{} {} would replace {}, which is the input {}: name another folder",
+                    into.flag,
+                    into.path.display(),
+                    path.display(),
+                    input.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Output {
+    fn clashes(&self, input: &Path) -> Clash {
+        Clash(format!(
+            "{} {} would replace the input {}: name another file",
+            self.flag,
+            self.path.display(),
+            input.display()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(plan: &Plan, parts: [&str; 2]) {
+        let error = plan.check().unwrap_err().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+
+    #[test]
+    fn outputs_may_be_no_inputs_however_they_are_spelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("in.npy"), "points").unwrap();
+        fs::hard_link(at("in.npy"), at("hard.npy")).unwrap();
+        fs::create_dir(at("sub")).unwrap();
+        let mut spellings = vec!["in.npy", "./in.npy", "sub/../in.npy", "hard.npy"];
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("in.npy", at("link.npy")).unwrap();
+            std::os::unix::fs::symlink(folder.path(), at("folder")).unwrap();
+            spellings.extend(["link.npy", "folder/in.npy"]);
+        }
+        for spelling in spellings {
+            let mut plan = Plan::default();
+            plan.read(at("in.npy"));
+            plan.write("--output", at(spelling));
+            refused(&plan, ["--output", "in.npy"]);
+        }
+        let mut plan = Plan::default();
+        plan.read(at("in.npy"));
+        plan.write("--output", at("out.npy"));
+        plan.write("--trace", at("other.npy"));
+        plan.check().unwrap();
+    }
+
+    #[test]
+    fn one_file_for_two_outputs_is_refused_before_it_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("sub")).unwrap();
+        let mut plan = Plan::default();
+        plan.write("--output", at("new"));
+        plan.write("--trace", at("sub/../new"));
+        refused(&plan, ["--output", "--trace"]);
+        #[cfg(unix)]
+        {
+            let mut plan = Plan::default();
+            plan.write("--output", "/dev/null");
+            plan.write("--trace", "/dev/null");
+            plan.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn folders_may_not_replace_inputs_or_other_outputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("out")).unwrap();
+        fs::write(at("out/frame_1.vtp"), "bodies").unwrap();
+        fs::write(at("out/other.vtp"), "bodies").unwrap();
+        let frames = |name: &str| name.starts_with("frame_");
+        let plan = |input: &str| {
+            let mut plan = Plan::default();
+            plan.read(at(input));
+            plan.write_into("--output", at("out"), frames);
+            plan
+        };
+        refused(&plan("out/frame_1.vtp"), ["--output", "frame_1.vtp"]);
+        plan("out/other.vtp").check().unwrap();
+        fs::hard_link(at("out/other.vtp"), at("out/frame_2.vtp")).unwrap();
+        refused(&plan("out/other.vtp"), ["frame_2.vtp", "other.vtp"]);
+        let mut twice = plan("elsewhere");
+        twice.write("--trace", at("out/frame_9"));
+        refused(&twice, ["--trace", "--output"]);
+    }
+}

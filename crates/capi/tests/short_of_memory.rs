@@ -113,7 +113,8 @@ fn views_of_lists_that_a_failed_search_moved_are_out_of_date() {
         moved += usize::from(now.indices != lists.indices);
         assert_eq!(view(engine, b).0, NfStatus::NoLists);
     }
-    println!("{refused} searches refused, {moved} of which moved the lists");
+    assert_eq!(refused, 3);
+    assert!(moved > 0, "no search gave room back");
     assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
     assert_eq!(view(engine, b).0, NfStatus::Ok);
     assert_eq!(nf_engine_free(engine), NfStatus::Ok);

@@ -66,7 +66,7 @@ impl PyNeighbors {
         this: &Bound<'py, Self>,
         point: isize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let len = this.borrow().lists.len();
+        let len = this.try_borrow()?.lists.len();
         let from_end = if point < 0 { len as isize } else { 0 };
         let index = usize::try_from(point + from_end)
             .ok()
@@ -93,7 +93,7 @@ fn view<'py, T: Element>(
     this: &Bound<'py, PyNeighbors>,
     part: impl FnOnce(&NeighborLists) -> &[T],
 ) -> PyResult<Bound<'py, PyArray1<T>>> {
-    let owner = this.borrow();
+    let owner = this.try_borrow()?;
     let values = ArrayView1::from(part(&owner.lists));
     // SAFETY: the lists stay where they are as long as the object that holds them, which the array
     // refers to; they are taken out of it only when nobody else refers to it.

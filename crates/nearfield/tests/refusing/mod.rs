@@ -61,11 +61,23 @@ unsafe impl GlobalAlloc for Refusing {
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // No allocator is short of memory for less than it has given.
-        match size > layout.size() && self.refuses(size) {
-            true => std::ptr::null_mut(),
-            // SAFETY: the caller's promise; it came from there.
-            false => unsafe { System.realloc(place, layout, size) },
+        // No allocator is short of memory for less than it has given; this one moves it.
+        if size > layout.size() {
+            return match self.refuses(size) {
+                true => std::ptr::null_mut(),
+                // SAFETY: the caller's promise; it came from there.
+                false => unsafe { System.realloc(place, layout, size) },
+            };
+        }
+        // SAFETY: the caller's promise: the size is not 0 and fits the alignment, `place` holds more
+        // than that, came from there and is not used any more.
+        unsafe {
+            let moved = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !moved.is_null() {
+                std::ptr::copy_nonoverlapping(place, moved, size);
+                System.dealloc(place, layout);
+            }
+            moved
         }
     }
 }

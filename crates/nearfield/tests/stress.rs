@@ -2,9 +2,7 @@
 //!
 //! Every result is compared with that of an engine that was used alone.
 
-use nearfield::{
-    Device, Engine, Field, ListOrder, PointSetId, Policy, SphDensity, WendlandC2,
-};
+use nearfield::{Device, Engine, Field, ListOrder, PointSetId, Policy, SphDensity, WendlandC2};
 use nearfield_testkit::cloud::Cloud;
 use rayon::prelude::*;
 use std::{sync::mpsc, thread, time::Duration};
@@ -37,7 +35,10 @@ fn in_time(what: &str, work: impl FnOnce() + Send + 'static) {
     });
     match wait.recv_timeout(DEADLINE) {
         Err(mpsc::RecvTimeoutError::Timeout) => {
-            panic!("{what} hangs: nothing came of it in {} s", DEADLINE.as_secs())
+            panic!(
+                "{what} hangs: nothing came of it in {} s",
+                DEADLINE.as_secs()
+            )
         }
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
             if let Err(panic) = thread.join() {
@@ -121,7 +122,11 @@ fn one_engine_answers_many_threads_at_once() {
                         for _ in 0..4 {
                             let (counts, density) = asked(engine, set);
                             let lists = expected.lists.clone();
-                            let found = Answers { lists, counts, density };
+                            let found = Answers {
+                                lists,
+                                counts,
+                                density,
+                            };
                             assert!(found.agree(&expected), "{device}");
                             let mut list = Vec::new();
                             let visited =
@@ -156,7 +161,10 @@ fn many_engines_work_at_once_on_threads_of_their_own() {
 #[test]
 fn engines_work_inside_the_jobs_of_another_pool() {
     in_time("engines in the jobs of a pool", || {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(2)
+            .build()
+            .unwrap();
         let agrees = |n: usize| {
             let (device, policy) = devices()[n % 4];
             // As many threads as the pool, one, and as many as there are cores.
@@ -172,7 +180,10 @@ fn engines_work_inside_the_jobs_of_another_pool() {
 fn one_engine_answers_several_jobs_of_one_pool() {
     in_time("an engine in several jobs of a pool", || {
         let expected = expected(2);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(2)
+            .build()
+            .unwrap();
         for (device, policy) in devices() {
             let mut engine = engine(device, policy, 2);
             steps(&mut engine, &points(2));
@@ -182,7 +193,12 @@ fn one_engine_answers_several_jobs_of_one_pool() {
                 jobs.map(|_| {
                     let (counts, density) = asked(engine, set);
                     let lists = expected.lists.clone();
-                    Answers { lists, counts, density }.agree(&expected)
+                    Answers {
+                        lists,
+                        counts,
+                        density,
+                    }
+                    .agree(&expected)
                 })
                 .collect::<Vec<_>>()
             });

@@ -36,7 +36,10 @@ const HEADER: usize = 8 + 4 + 8 + 32 + 8 + 32;
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
+    /// The variable that names it, if one does.
     named_by: Option<&'static str>,
+    /// Whether it was asked for, by the variable or by the caller.
+    is_named: bool,
 }
 
 /// Machine code from the cache.
@@ -60,7 +63,8 @@ impl Cache {
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            named_by: Some("the caller"),
+            named_by: None,
+            is_named: true,
         }
     }
 
@@ -69,6 +73,7 @@ impl Cache {
         Self {
             folder,
             named_by: None,
+            is_named: false,
         }
     }
 
@@ -85,9 +90,10 @@ impl Cache {
         })
     }
 
-    /// Whether somebody named this folder, rather than its being the usual one.
+    /// Whether the folder was asked for, by the environment or by the caller, and is not the usual
+    /// one.
     pub(crate) fn is_named(&self) -> bool {
-        self.named_by.is_some()
+        self.is_named
     }
 
     /// The folder.
@@ -176,6 +182,7 @@ fn from_variables(
         return (!folder.is_empty()).then(|| Cache {
             folder: folder.into(),
             named_by: Some(OWN),
+            is_named: true,
         });
     }
     let base = if cfg!(windows) {

@@ -21,7 +21,7 @@ use std::{
 /// A folder of machine code that is not used, because other users could have put code there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsafeFolder {
-    /// What named the folder, such as `NEARFIELD_CACHE_DIR`. None for the usual folder.
+    /// The variable of the environment that names the folder, if one does.
     pub named_by: Option<&'static str>,
     /// The folder.
     pub folder: PathBuf,

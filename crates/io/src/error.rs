@@ -188,9 +188,10 @@ impl<T: fmt::Display + ?Sized> fmt::Display for OneLine<'_, T> {
     }
 }
 
-/// Text from a file as it appears in a message: quoted, and cut when it is long.
+/// Text from a file as it appears in a message: quoted, cut when it is long, and without control
+/// characters, as it also goes into messages of other crates.
 pub(crate) fn quoted(text: &[u8]) -> String {
-    format!("'{}'", cut(&String::from_utf8_lossy(text), 40))
+    format!("'{}'", OneLine(&cut(&String::from_utf8_lossy(text), 40)))
 }
 
 /// The first `most` characters, and a sign that there are more.

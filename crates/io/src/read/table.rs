@@ -171,6 +171,13 @@ mod tests {
             text: "'Na'".to_owned(),
         };
         assert_eq!(named.columns()[0], text);
+        // It goes into messages, which are one line.
+        let odd = parse_table(b"name,q\nN\x7f\x1ba,1\n").unwrap();
+        let text = Column::Text {
+            line: 2,
+            text: r"'N\u{7f}\u{1b}a'".to_owned(),
+        };
+        assert_eq!(odd.columns()[0], text);
     }
 
     #[test]

@@ -570,11 +570,15 @@ public:
         std::string text;
         std::size_t needed = 0;
         nf_status status = nf_report(handle_, nullptr, 0, &needed);
-        if (status == NF_STATUS_OK) {
-            text.resize(needed);
+        /* Other threads may work meanwhile, and so make it longer. */
+        while (status == NF_STATUS_OK && needed > text.size()) {
+            text.resize(needed + 64);
             status = nf_report(handle_, &text[0], text.size(), &needed);
-            text.resize(needed > 0 ? needed - 1 : 0);
+            if (status == NF_STATUS_BAD_ARGUMENT && needed > text.size()) {
+                status = NF_STATUS_OK;
+            }
         }
+        text.resize(status == NF_STATUS_OK && needed > 0 ? needed - 1 : 0);
         return Policy::done(status, std::move(text));
     }
 

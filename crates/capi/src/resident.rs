@@ -1,7 +1,7 @@
 //! Engines for data that live on a GPU: device pointers in and out, on the caller's stream.
 
 use crate::{
-    args::{self, MAX_KERNEL, MAX_NAME, set},
+    args::{self, Extent, MAX_KERNEL, MAX_NAME, set},
     call,
     handle::Table,
     kernels::wendland,
@@ -18,6 +18,7 @@ use nearfield::{
 use std::{
     ffi::{c_char, c_void},
     marker::PhantomData,
+    ptr,
 };
 
 /// An engine whose points live on a GPU. Made by nf_resident_new().
@@ -179,7 +180,7 @@ pub unsafe extern "C" fn nf_device_options_init(
             radius: 0.0,
             device: 0,
             use_stream: 0,
-            stream: std::ptr::null_mut(),
+            stream: ptr::null_mut(),
             lists: 0,
             subdivision: 0,
             periodic: [0; 3],
@@ -571,6 +572,19 @@ unsafe fn run(
     deliver: u32,
 ) -> Result<(), Failure> {
     let deliver = choice("deliver", deliver, 2)?;
+    let extent = |address: u64, len, what| {
+        let first = ptr::without_provenance::<f32>(address as usize);
+        Extent::of(first, len, what)
+    };
+    for (field, what) in fields
+        .iter()
+        .zip(["the targets' field", "the sources' field"])
+    {
+        if let Some(field) = field {
+            let read = extent(field.values, field.len, what);
+            extent(results, len, "results").apart_from(read)?;
+        }
+    }
     let lend = |field: Option<NfDeviceField>, what| {
         // SAFETY: as promised.
         let array = field.map(|of| unsafe { lent(engine, of.values, of.len, what) });

@@ -23,7 +23,9 @@ mod _nearfield {
     #[pymodule_export]
     use crate::neighbors::PyNeighbors;
     #[pymodule_export]
-    use crate::resident::{PyDeviceArray, PyDeviceNeighbors, PyResident, check_points};
+    use crate::resident::{
+        PyDeviceArray, PyDeviceNeighbors, PyResident, check_apart, check_points,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

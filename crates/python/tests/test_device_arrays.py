@@ -6,6 +6,7 @@ import nearfield
 import numpy as np
 import pytest
 from device_arrays import CPU, NAMES, READ_ONLY, ByDLPack, ByInterface, capsule_name, new_capsule
+from nearfield._nearfield import _check_apart as check_apart
 from nearfield._nearfield import _check_points as check
 
 # Nothing looks there.
@@ -200,3 +201,14 @@ def test_settings_are_checked_before_a_gpu_is_looked_for():
 def test_without_that_gpu_the_error_says_what_is_missing():
     with pytest.raises(RuntimeError, match="device gpu:99 is not available: "):
         nearfield.ResidentEngine(0.1, gpu=99)
+
+
+@pytest.mark.parametrize("array", [ByDLPack, ByInterface])
+def test_results_over_what_is_read_are_refused(array):
+    mass = array(POINTER, (100,))
+    for begin in (-99, -50, 0, 1, 99):
+        with pytest.raises(ValueError, match="out shares memory with mass"):
+            check_apart(mass, array(POINTER + 4 * begin, (100,)))
+    for begin in (-200, -100, 100, 200):
+        check_apart(mass, array(POINTER + 4 * begin, (100,)))
+    check_apart(mass, array(POINTER + 40, (0,)))

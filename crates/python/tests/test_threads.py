@@ -10,7 +10,7 @@ import pytest
 from test_nearfield import cloud, sets
 
 # What other threads write: coordinates that no check would let through, and some that it would.
-POISON = [np.nan, np.inf, -np.inf, 1e38, -1e38, 1e30, 3.5, 0.25]
+POISON = [np.nan, np.inf, -np.inf, 1e38, 1e30, 3.5]
 
 
 def hammer(arrays, work, calls, seconds=20.0):
@@ -20,11 +20,14 @@ def hammer(arrays, work, calls, seconds=20.0):
 
     def write():
         random = np.random.default_rng(7)
+        good = [array.copy() for array in arrays]
         while not done.is_set():
-            for array in arrays:
-                at = random.integers(0, len(array), 64)
-                array[at] = POISON[random.integers(0, len(POISON))]
-                array[:] = random.random(array.shape)
+            # There for a moment: most checks let the array through.
+            for array, good_one in zip(arrays, good):
+                at = random.integers(0, len(array), 2)
+                for poison in POISON:
+                    array[at] = poison
+                    array[at] = good_one[at]
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -58,7 +61,7 @@ def test_points_that_change_during_an_update_are_taken_or_refused(dtype, box):
         0.05, box=box, precision="f32" if dtype == np.float32 else "f64", threads=2
     )
     engine.add_points(points.copy())
-    hammer([points], lambda: engine.update(0, points), 150, seconds=5)
+    hammer([points], lambda: engine.update(0, points), 400, seconds=2)
     # The engine is as good as new.
     points = cloud(2000, seed=3, dtype=dtype)
     engine.update(0, points)
@@ -76,16 +79,16 @@ def test_points_of_any_layout_may_change_during_a_call(layout):
     }[layout]
     engine = nearfield.Engine(0.02, threads=2)
     engine.add_points(points.copy())
-    hammer([points], lambda: engine.update(0, points), 60, seconds=3)
-    hammer([points], lambda: engine.query(points[:500]), 60, seconds=3)
-    hammer([points], lambda: nearfield.neighbors(points[:2000], 0.02, threads=1), 60, seconds=3)
+    hammer([points], lambda: engine.update(0, points), 60, seconds=2)
+    hammer([points], lambda: engine.query(points[:500]), 60, seconds=2)
+    hammer([points], lambda: nearfield.neighbors(points[:2000], 0.02, threads=1), 60, seconds=2)
 
 
 def test_a_field_may_change_while_it_is_summed():
     mass = np.ones(20_000, dtype=np.float32)
     engine = nearfield.Engine(0.05, threads=2)
     engine.add_points(cloud(20_000, dtype=np.float32))
-    hammer([mass], lambda: engine.sph_density(mass), 60, seconds=3)
+    hammer([mass], lambda: engine.sph_density(mass), 60, seconds=2)
     mass[:] = 1
     assert np.isfinite(engine.sph_density(mass)).all()
 

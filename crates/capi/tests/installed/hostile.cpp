@@ -138,6 +138,26 @@ static void single_points_from_several_threads() {
     expect(asked == 600 && wrong == 0, "and all are answered");
 }
 
+static void reports_while_others_work() {
+    nearfield::engine engine(nearfield::options(1.0).threads(1));
+    const auto set = engine.add_points(lattice());
+    std::atomic<bool> done(false);
+    std::thread other([&] {
+        std::vector<std::uint32_t> counts(1000);
+        while (!done) {
+            engine.count_neighbors(set, set, counts);
+        }
+    });
+    bool whole = true;
+    for (int i = 0; i < 300; ++i) {
+        const std::string report = engine.report();
+        whole &= report.size() > 2 && report.front() == '{' && report.back() == '}';
+    }
+    done = true;
+    other.join();
+    expect(whole, "reports are whole, however long they become meanwhile");
+}
+
 static void point_sets_that_shrink() {
     std::vector<Real> at(3000);
     for (int i = 0; i < 3000; ++i) {
@@ -202,6 +222,7 @@ int main() {
     boxes();
     lists_are_ranges_of_spans();
     single_points_from_several_threads();
+    reports_while_others_work();
     point_sets_that_shrink();
     return 0;
 }

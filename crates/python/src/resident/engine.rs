@@ -452,6 +452,7 @@ impl PyResident {
             let out = self.given(out, "out")?;
             out.shaped(dtype, &shape)?;
             out.writable()?;
+            given.iter().try_for_each(|read| out.apart_from(read))?;
             given.push(out);
         }
         let len = shape.iter().product();

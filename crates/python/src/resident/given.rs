@@ -69,6 +69,21 @@ pub(crate) fn check_points(
     Ok((given.pointer, given.shape.clone()))
 }
 
+/// Refuses what a call would refuse of an array to be written beside one that is read: for tests
+/// where there is no GPU.
+#[pyfunction(name = "_check_apart")]
+#[pyo3(signature = (read, out, gpu=0, stream=1))]
+pub(crate) fn check_apart(
+    read: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+    gpu: u32,
+    stream: i64,
+) -> PyResult<()> {
+    let stream = StreamNumber::new(stream)?;
+    let read = Given::of(read, "mass", gpu, stream)?;
+    Given::of(out, "out", gpu, stream)?.apart_from(&read)
+}
+
 impl Given {
     /// What `object` holds on GPU `gpu`, ready for `stream` as far as its owner sees to that.
     pub(crate) fn of(
@@ -182,6 +197,27 @@ impl Given {
         match self.read_only {
             false => Ok(()),
             true => Err(PyValueError::new_err(format!("{} is read-only", self.what))),
+        }
+    }
+
+    /// Refuses an array to be written that shares memory with one that is read by the same work.
+    pub(crate) fn apart_from(&self, read: &Self) -> PyResult<()> {
+        // What is read and what is written are numbers of 4 bytes (`points`, `shaped`, `field`).
+        let end = |given: &Self| {
+            let len = given
+                .shape
+                .iter()
+                .fold(1u64, |len, n| len.saturating_mul(*n as u64));
+            given.pointer.saturating_add(len.saturating_mul(4))
+        };
+        let empty = |given: &Self| given.shape.contains(&0);
+        let overlap = self.pointer < end(read) && read.pointer < end(self);
+        match overlap && !empty(self) && !empty(read) {
+            true => Err(PyValueError::new_err(format!(
+                "{} shares memory with {}: results need an array of their own",
+                self.what, read.what
+            ))),
+            false => Ok(()),
         }
     }
 

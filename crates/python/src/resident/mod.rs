@@ -14,4 +14,4 @@ mod stream;
 
 pub(crate) use array::{PyDeviceArray, PyDeviceNeighbors};
 pub(crate) use engine::PyResident;
-pub(crate) use given::check_points;
+pub(crate) use given::{check_apart, check_points};

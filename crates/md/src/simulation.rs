@@ -29,7 +29,8 @@ pub struct Options {
     /// the default, for no lists, which was twice as fast in a Lennard-Jones liquid on a CPU: there pairs
     /// are found faster than they are read. A run that [stays on a GPU](crate::DeviceSimulation) needs them.
     pub skin: f32,
-    /// What positions are rounded to before pairs are found; [`Precision::Single`] by default.
+    /// What positions are rounded to before pairs are found, and what pairs are summed in;
+    /// [`Precision::Single`] by default. Double sums are the host's.
     pub precision: Precision,
 }
 
@@ -71,7 +72,7 @@ pub struct Simulation {
     options: Options,
     evaluator: Evaluator,
     pool: ThreadPool,
-    forces: Vec<[f32; 3]>,
+    forces: Vec<[f64; 3]>,
     now: Evaluation,
     step: u64,
     time: f64,
@@ -112,7 +113,14 @@ impl Simulation {
             time,
         } = checkpoint;
         let mut made = Self::prepare(system, field, options)?;
-        (made.forces, made.now, made.step, made.time) = (forces, now, step, time);
+        (made.now, made.step, made.time) = (now, step, time);
+        match made.options.precision {
+            Precision::Single => {
+                made.forces = forces.iter().map(|force| force.map(f64::from)).collect();
+            }
+            // A checkpoint has them rounded; the same positions give the same forces.
+            Precision::Double => made.evaluate()?,
+        }
         made.observe_drift();
         Ok(made)
     }
@@ -187,6 +195,11 @@ impl Simulation {
         self.drift
     }
 
+    /// Energy of all pairs now.
+    pub fn potential(&self) -> f64 {
+        self.now.energy
+    }
+
     /// What the system is like now.
     pub fn look(&self) -> Observation {
         Observation {
@@ -206,7 +219,7 @@ impl Simulation {
     }
 
     /// Forces on the atoms, in the order of the [system](Self::system).
-    pub fn forces(&self) -> &[[f32; 3]] {
+    pub fn forces(&self) -> &[[f64; 3]] {
         &self.forces
     }
 
@@ -247,7 +260,9 @@ impl Simulation {
         self.search_anew()?;
         Ok(Checkpoint {
             system: self.system.clone(),
-            forces: self.forces.clone(),
+            forces: (self.forces.iter())
+                .map(|force| force.map(|x| x as f32))
+                .collect(),
             now: self.now,
             step: self.step,
             time: self.time,
@@ -304,7 +319,7 @@ impl Simulation {
             atoms.for_each(|(atom, velocity)| {
                 let over_mass = dt / masses[types[atom] as usize];
                 for (v, force) in velocity.iter_mut().zip(forces[atom]) {
-                    *v += over_mass * f64::from(force);
+                    *v += over_mass * force;
                 }
             });
         });

@@ -54,7 +54,7 @@ impl Within {
         potentials: &mut [T],
         field: &mut [[T; 3]],
     ) -> Result<(), Failure> {
-        match run.args.cutoff_radius() {
+        match run.cutoff_radius() {
             Some(Radius::Double(_)) => self
                 .engine
                 .update(self.grid, &run.grid.points::<f64>(rows))?,

@@ -339,6 +339,7 @@ impl ResidentEngine {
             bytes: self.bytes(),
             tried: Vec::new(),
             failed: None,
+            refused: Vec::new(),
         }
     }
 

@@ -3,14 +3,15 @@
 use crate::failure::Failure;
 use nearfield::Builder;
 use nearfield_grid::Domain;
-use nearfield_io::SimulationBox;
+use nearfield_io::{Dimensions, PointCloud, SimulationBox};
 use std::str::FromStr;
 
 /// Flags that make axes periodic.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DomainOptions {
-    /// Box lengths and perhaps tilts; axes not named by --periodic stay open
-    #[arg(long = "box", value_name = "LX,LY,LZ[,XY,XZ,YZ]")]
+    /// Box lengths and perhaps tilts; axes not named by --periodic stay open. Two lengths do where z
+    /// is open: for points in the plane, or with --periodic xy
+    #[arg(long = "box", value_name = "LX,LY[,LZ[,XY,XZ,YZ]]")]
     cell: Option<Lengths>,
     /// Periodic axes, any of x, y and z [default: all axes of --box, or what the file says]
     #[arg(long, value_name = "AXES")]
@@ -26,13 +27,23 @@ pub(crate) enum Boundaries {
     Vectors([Option<[f64; 3]>; 3]),
 }
 
-/// Three box lengths and the tilts xy, xz and yz.
+/// Box lengths, that along z where it is given, and the tilts xy, xz and yz.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Lengths([f64; 3], [f64; 3]);
+struct Lengths {
+    plane: [f64; 2],
+    z: Option<f64>,
+    tilts: [f64; 3],
+}
 
 /// A subset of the axes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Axes([bool; 3]);
+
+impl Lengths {
+    fn new(plane: [f64; 2], z: Option<f64>, tilts: [f64; 3]) -> Self {
+        Self { plane, z, tilts }
+    }
+}
 
 impl FromStr for Lengths {
     type Err = String;
@@ -47,10 +58,11 @@ impl FromStr for Lengths {
             })
             .collect::<Result<_, _>>()?;
         match numbers[..] {
-            [lx, ly, lz] => Ok(Self([lx, ly, lz], [0.0; 3])),
-            [lx, ly, lz, xy, xz, yz] => Ok(Self([lx, ly, lz], [xy, xz, yz])),
+            [lx, ly] => Ok(Self::new([lx, ly], None, [0.0; 3])),
+            [lx, ly, lz] => Ok(Self::new([lx, ly], Some(lz), [0.0; 3])),
+            [lx, ly, lz, xy, xz, yz] => Ok(Self::new([lx, ly], Some(lz), [xy, xz, yz])),
             _ => Err(format!(
-                "{} numbers instead of three lengths, or three lengths and three tilts",
+                "{} numbers instead of two or three lengths, or three lengths and three tilts",
                 numbers.len()
             )),
         }
@@ -98,17 +110,38 @@ impl DomainOptions {
     ///
     /// # Errors
     /// When axes are to be periodic but no box is known.
-    pub(crate) fn boundaries(
+    pub(crate) fn boundaries(&self, cloud: &PointCloud) -> Result<Option<Boundaries>, Failure> {
+        self.of(cloud.simulation_box.as_ref(), cloud.dimensions)
+    }
+
+    /// As [`boundaries`](Self::boundaries), for points that come with this box and so many
+    /// dimensions.
+    pub(crate) fn of(
         &self,
         file: Option<&SimulationBox>,
+        dimensions: Dimensions,
     ) -> Result<Option<Boundaries>, Failure> {
         let asked = self.periodic.map(|Axes(axes)| axes);
         if asked == Some([false; 3]) {
             return Ok(None);
         }
-        if let Some(Lengths(lengths, tilts)) = self.cell {
-            let lengths = only(asked.unwrap_or([true; 3]), lengths);
-            return Ok(Some(Boundaries::Lengths(lengths, tilts)));
+        if let Some(Lengths { plane, z, tilts }) = self.cell {
+            let axes = match (asked, z) {
+                (Some(axes), _) => axes,
+                (None, None) if dimensions == Dimensions::Two => [true, true, false],
+                (None, _) => [true; 3],
+            };
+            let lengths = match z {
+                Some(z) => [plane[0], plane[1], z],
+                None if !axes[2] => [plane[0], plane[1], 1.0],
+                None => {
+                    return Err(Failure::Domain(
+                        "--box has two lengths, but z is periodic: give a third, or --periodic xy"
+                            .into(),
+                    ));
+                }
+            };
+            return Ok(Some(Boundaries::Lengths(only(axes, lengths), tilts)));
         }
         match (file, asked) {
             (Some(cell), _) => {
@@ -147,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_command_line_overrides_the_file() {
-        let of = |cell, axes, file| options(cell, axes).boundaries(file).unwrap();
+        let of = |cell, axes, file| options(cell, axes).of(file, Dimensions::Three).unwrap();
         let [a, b, _] = SLAB.vectors.map(Some);
         let vectors = |vectors| Some(Boundaries::Vectors(vectors));
         assert_eq!(of(None, None, None), None);
@@ -169,13 +202,15 @@ mod tests {
 
     #[test]
     fn a_box_has_three_lengths_and_perhaps_three_tilts() {
-        assert_eq!("1, 2,3".parse(), Ok(Lengths([1.0, 2.0, 3.0], [0.0; 3])));
+        let lengths = |z, tilts| Ok(Lengths::new([1.0, 2.0], z, tilts));
+        assert_eq!("1,2".parse(), lengths(None, [0.0; 3]));
+        assert_eq!("1, 2,3".parse(), lengths(Some(3.0), [0.0; 3]));
         let tilted = "1,2,3,0.5,-4,0".parse();
-        assert_eq!(tilted, Ok(Lengths([1.0, 2.0, 3.0], [0.5, -4.0, 0.0])));
-        for text in ["1,2", "1,2,3,4", "1,2,3,4,5", "1,2,3,4,5,6,7"] {
+        assert_eq!(tilted, lengths(Some(3.0), [0.5, -4.0, 0.0]));
+        for text in ["1", "1,2,3,4", "1,2,3,4,5", "1,2,3,4,5,6,7"] {
             let error = text.parse::<Lengths>().unwrap_err();
             assert!(
-                error.contains("numbers instead of three lengths"),
+                error.contains("numbers instead of two or three lengths"),
                 "{error}"
             );
         }
@@ -183,9 +218,23 @@ mod tests {
     }
 
     #[test]
+    fn two_lengths_do_where_z_is_open() {
+        let plane = Some(Boundaries::Lengths([Some(1.0), Some(2.0), None], [0.0; 3]));
+        for (axes, dimensions) in [(None, Dimensions::Two), (Some("xy"), Dimensions::Three)] {
+            let found = options(Some("1,2"), axes).of(None, dimensions);
+            assert_eq!(found.unwrap(), plane);
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
-        let error = options(None, Some("x")).boundaries(None).unwrap_err();
-        assert!(error.to_string().contains("--box"));
+        let refused = |cell, axes| {
+            let found = options(cell, axes).of(None, Dimensions::Three);
+            found.unwrap_err().to_string()
+        };
+        assert!(refused(None, Some("x")).contains("--box"));
+        assert!(refused(Some("1,2"), None).contains("--periodic xy"));
+        assert!(refused(Some("1,2"), Some("xz")).contains("--periodic xy"));
         assert!("xw".parse::<Axes>().unwrap_err().contains("\"w\""));
     }
 }

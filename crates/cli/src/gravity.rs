@@ -225,6 +225,8 @@ struct Course<'a, T> {
     momentum: [f64; 3],
     moments: Vec<Moment>,
     solving: Duration,
+    /// The energy that was computed last, and after which step.
+    known: (u64, Energy),
 }
 
 impl<'a, T: Real> Course<'a, T> {
@@ -238,12 +240,51 @@ impl<'a, T: Real> Course<'a, T> {
             momentum: simulation.momentum(),
             moments: Vec::new(),
             solving: Duration::ZERO,
+            known: (simulation.steps(), energy),
             simulation,
         })
     }
 
-    /// Steps to the end. Snapshots and checkpoints come at steps that a restart does not move.
+    /// Steps to the end. When that fails, the energies up to then are written all the same.
     fn travel(mut self) -> Result<Summary, Failure> {
+        match self.steps() {
+            Ok(frames) => self.arrive(frames),
+            Err(failure) => {
+                // Which is what went wrong; that this fails too would hide it.
+                let _ = self.write_energies();
+                Err(failure)
+            }
+        }
+    }
+
+    /// The energy now. A run that has blown up ends here, before anything of it is written.
+    fn checked_energy(&mut self) -> Result<Energy, Failure> {
+        let step = self.simulation.steps();
+        if self.known.0 != step {
+            self.known = (step, self.simulation.energy()?);
+        }
+        let energy = self.known.1;
+        if self.energy.has_blown_up(energy) {
+            return Err(Failure::Bodies(nearfield_nbody::Error::Diverged {
+                step,
+                energy: energy.total(),
+                first: self.energy.total(),
+                time_step: self.simulation.options().time_step,
+            }));
+        }
+        Ok(energy)
+    }
+
+    /// Whether bodies are so fast that the energy should be looked at.
+    fn is_suspicious(&self) -> bool {
+        let usual = self.energy.kinetic + self.energy.potential.abs();
+        let kinetic = self.simulation.kinetic();
+        !kinetic.is_finite() || kinetic > 10.0 * usual
+    }
+
+    /// Steps to the end; returns the number of snapshots. Snapshots and checkpoints come at steps that a
+    /// restart does not move.
+    fn steps(&mut self) -> Result<usize, Failure> {
         let last = self.args.steps as u64;
         let bar = progress_bar(last);
         let frames = self.args.frames.min(self.args.steps + 1);
@@ -270,22 +311,52 @@ impl<'a, T: Real> Course<'a, T> {
             self.simulation.run(until - done)?;
             self.solving += begin.elapsed();
             bar.set_position(until);
+            if self.is_suspicious() {
+                self.checked_energy()?;
+            }
             if until == next_frame && frame < frames {
-                if self.args.output.is_some() && until != last {
-                    let energy = self.simulation.energy()?;
-                    self.moment(energy);
+                if self.args.output.is_some() {
+                    let energy = self.checked_energy()?;
+                    if until != last {
+                        self.moment(energy);
+                    }
                 }
                 self.snapshot(frame)?;
                 frame += 1;
             }
             if let Some(folder) = self.args.output.as_ref().filter(|_| until == next_save) {
+                self.checked_energy()?;
                 self.simulation.save(folder.join(CHECKPOINT))?;
             }
         }
         bar.finish_and_clear();
-        let energy = self.simulation.energy()?;
+        let energy = self.checked_energy()?;
         self.moment(energy);
-        self.arrive(energy, frames)
+        Ok(frames)
+    }
+
+    /// The energies as a table. Those of the run that this one goes on from stay.
+    fn write_energies(&self) -> Result<(), Failure> {
+        let Some(folder) = &self.args.output else {
+            return Ok(());
+        };
+        let path = folder.join("energy.csv");
+        let mut text = "time,energy\n".to_owned();
+        let first = self.moments.first().map_or(0.0, |moment| moment.time);
+        if self.args.restart.is_some() {
+            let old = std::fs::read_to_string(&path).unwrap_or_default();
+            let is_before = |line: &&str| {
+                let time = line.split(',').next().and_then(|time| time.parse().ok());
+                time.is_some_and(|time: f64| time.abs() < first.abs())
+            };
+            old.lines()
+                .filter(is_before)
+                .for_each(|line| text += &format!("{line}\n"));
+        }
+        for moment in &self.moments {
+            text += &format!("{},{}\n", moment.time, moment.energy);
+        }
+        nearfield_files::write(&path, text).map_err(|error| refused(&path, &error))
     }
 
     fn moment(&mut self, energy: Energy) {
@@ -302,17 +373,12 @@ impl<'a, T: Real> Course<'a, T> {
         Ok(())
     }
 
-    /// Writes energies and the picture.
-    fn arrive(self, energy: Energy, frames: usize) -> Result<Summary, Failure> {
+    /// Writes energies and the picture, and sums up.
+    fn arrive(self, frames: usize) -> Result<Summary, Failure> {
+        let energy = self.known.1;
+        self.write_energies()?;
         let (simulation, options) = (&self.simulation, self.simulation.options());
         if let Some(folder) = &self.args.output {
-            let rows = self
-                .moments
-                .iter()
-                .map(|moment| format!("{},{}\n", moment.time, moment.energy));
-            let path = folder.join("energy.csv");
-            let text = format!("time,energy\n{}", rows.collect::<String>());
-            nearfield_files::write(&path, text).map_err(|error| refused(&path, &error))?;
             draw(
                 folder.join("gravity.png"),
                 &self.first,

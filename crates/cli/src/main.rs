@@ -19,6 +19,7 @@ mod lj;
 mod neighbors;
 mod options;
 mod output;
+mod precision;
 mod progress;
 mod scaling;
 mod trace;

@@ -5,13 +5,17 @@ use crate::{
     failure::Failure,
     options::{EngineOptions, Precision, Radius, RadiusText},
     output,
+    precision::{self, Length},
 };
 use indicatif::HumanCount;
-use nearfield::{NeighborLists, Positions};
+use nearfield::{Device, NeighborLists, Positions, Report};
 use nearfield_files::Plan;
 use nearfield_testkit::digest;
 use serde::Serialize;
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 /// Flags of `nearfield neighbors`.
 #[derive(Debug, clap::Args)]
@@ -22,9 +26,10 @@ pub(crate) struct Args {
     #[arg(long, allow_negative_numbers = true)]
     radius: RadiusText,
     /// What coordinates are read in and pairs are decided in; f64 keeps all digits of files of
-    /// doubles, as clouds far from the origin need
-    #[arg(long, value_enum, default_value_t = Precision::F32)]
-    precision: Precision,
+    /// doubles, as clouds far from the origin need [default: f64 where f32 would move a point by more
+    /// than a thousandth of the radius, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     #[command(flatten)]
     domain: DomainOptions,
     #[command(flatten)]
@@ -51,22 +56,49 @@ impl Args {
 struct Summary {
     points: usize,
     radius: Radius,
+    precision: Precision,
     pairs: u64,
     min: u32,
     mean: f64,
     max: u32,
     device: String,
+    reason: String,
     lanes: Vec<Lane>,
     milliseconds: Times,
     digest: String,
 }
 
+/// What a lane did, as the engine measured it.
 #[derive(Debug, Serialize)]
 struct Lane {
     name: &'static str,
+    /// Points that it searched for.
     points: usize,
-    pairs: u64,
     milliseconds: f64,
+}
+
+impl Lane {
+    /// Both lanes where they shared the search, or else the one that did it.
+    fn of(report: &Report) -> Vec<Self> {
+        let lists = report.works.iter().find(|work| work.work == "lists");
+        if let Some(work) = lists {
+            let lanes = work.lanes.iter().map(|lane| Self {
+                name: lane.name,
+                points: lane.points,
+                milliseconds: lane.milliseconds,
+            });
+            return lanes.collect();
+        }
+        let name = match report.device {
+            Device::Gpu(_) => "gpu",
+            _ => "cpu",
+        };
+        vec![Self {
+            name,
+            points: report.points(),
+            milliseconds: milliseconds_of(report.times.search),
+        }]
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -78,14 +110,23 @@ struct Times {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
-    let radius = args.radius.to(args.precision);
-    let mut engine = args.engine.engine(radius).build()?;
+    // What is wrong with the radius or the device is said before a large file is read.
+    let asked = args.precision.unwrap_or(Precision::F32);
+    args.engine.engine(args.radius.to(asked)).build()?;
     let cloud = nearfield_io::read_points(&args.file)?;
-    if let Some(boundaries) = args.domain.boundaries(cloud.simulation_box.as_ref())? {
-        engine = boundaries.set(args.engine.engine(radius)).build()?;
+    let length = Length {
+        name: "radius",
+        value: args.radius.double(),
+    };
+    let precision = precision::choose(args.precision, cloud.positions_f64.as_deref(), length);
+    let radius = args.radius.to(precision);
+    let mut builder = args.engine.engine(radius);
+    if let Some(boundaries) = args.domain.boundaries(&cloud)? {
+        builder = boundaries.set(builder);
     }
+    let mut engine = builder.build()?;
     let read = milliseconds(begin);
-    let points = engine.add_point_set(match (args.precision, &cloud.positions_f64) {
+    let points = engine.add_point_set(match (precision, &cloud.positions_f64) {
         (Precision::F64, Some(positions)) => Positions::from(positions),
         _ => Positions::from(&cloud.positions),
     })?;
@@ -93,8 +134,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let report = engine.report();
     let times = Times {
         read,
-        build: report.times.build.as_secs_f64() * 1e3,
-        search: report.times.search.as_secs_f64() * 1e3,
+        build: milliseconds_of(report.times.build),
+        search: milliseconds_of(report.times.search),
     };
     let lists = engine.neighbors(points, points)?;
     if let Some(path) = &args.output {
@@ -105,7 +146,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
     }
-    let summary = summarize(radius, report.device.to_string(), times, lists);
+    let summary = summarize(radius, precision, &report, times, lists);
     if args.json {
         return output::print_json(&summary);
     }
@@ -120,32 +161,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             summary.min, summary.max, summary.mean
         ),
         format!(
-            "time        {:.1} ms read, {:.1} ms build, {:.1} ms search on {}",
+            "time        {:.1} ms read, {:.1} ms build, {:.1} ms search in {} on {} ({})",
             summary.milliseconds.read,
             summary.milliseconds.build,
             summary.milliseconds.search,
-            summary.device
+            summary.precision.name(),
+            summary.device,
+            summary.reason
         ),
         format!("digest      {}", summary.digest),
     ])
 }
 
-fn summarize(radius: Radius, device: String, times: Times, lists: &NeighborLists) -> Summary {
+fn summarize(
+    radius: Radius,
+    precision: Precision,
+    report: &Report,
+    times: Times,
+    lists: &NeighborLists,
+) -> Summary {
     let counts = lists.counts();
     Summary {
         points: lists.len(),
         radius,
+        precision,
         pairs: lists.pairs(),
         min: counts.iter().copied().min().unwrap_or(0),
         mean: lists.pairs() as f64 / lists.len().max(1) as f64,
         max: counts.iter().copied().max().unwrap_or(0),
-        device,
-        lanes: vec![Lane {
-            name: "cpu",
-            points: lists.len(),
-            pairs: lists.pairs(),
-            milliseconds: times.search,
-        }],
+        device: report.device.to_string(),
+        reason: report.reason.clone(),
+        lanes: Lane::of(report),
         milliseconds: times,
         digest: digest::digest(lists.iter()).to_string(),
     }
@@ -153,5 +199,9 @@ fn summarize(radius: Radius, device: String, times: Times, lists: &NeighborLists
 
 /// Milliseconds since `begin`.
 pub(crate) fn milliseconds(begin: Instant) -> f64 {
-    begin.elapsed().as_secs_f64() * 1e3
+    milliseconds_of(begin.elapsed())
+}
+
+fn milliseconds_of(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

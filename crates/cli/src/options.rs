@@ -43,7 +43,7 @@ pub(crate) struct EngineOptions {
     /// cell-tasks or half-tiles
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
-    /// What divides the work between both lanes (hybrid, emulated): model, band[:A,B], fraction or
+    /// What divides the work between both lanes (hybrid, emulated): model, band[:ALPHA:BETA], fraction or
     /// fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,
@@ -76,6 +76,16 @@ pub(crate) enum Precision {
     F64,
 }
 
+impl Precision {
+    /// Its name on the command line and in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+}
+
 /// A search radius in the precision to search in.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -103,6 +113,11 @@ impl FromStr for RadiusText {
 }
 
 impl RadiusText {
+    /// The radius in double precision, to be compared with other lengths.
+    pub(crate) fn double(self) -> f64 {
+        self.double
+    }
+
     /// The radius in this precision.
     pub(crate) fn to(self, precision: Precision) -> Radius {
         match precision {

@@ -105,6 +105,21 @@ impl Cell {
         inside
     }
 
+    /// The vector between images of a position that is nearest to this one, which is known to lie
+    /// near one.
+    pub(crate) fn image(&self, near: [f64; 3]) -> [f64; 3] {
+        let mut image = [0.0; 3];
+        for axis in 0..3 {
+            if self.periodic[axis] {
+                let boxes = dot(self.inverse[axis], near).round();
+                for (x, vector) in image.iter_mut().zip(self.vectors[axis]) {
+                    *x += boxes * vector;
+                }
+            }
+        }
+        image
+    }
+
     /// An engine's settings with this box.
     pub(crate) fn set(&self, builder: Builder) -> Builder {
         builder.box_vectors(self.vectors())

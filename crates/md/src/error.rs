@@ -59,17 +59,20 @@ pub enum Error {
         /// Number of the atom in the input.
         atom: u32,
         /// What was computed.
-        force: [f32; 3],
+        force: [f64; 3],
     },
-    /// The energy is no longer a number: atoms overlap, or a step was too long.
+    /// The energy is no longer a number or has left all bounds: a step was too long, or atoms
+    /// overlapped at the start.
     #[error(
-        "at step {step} the total energy is {energy}: atoms overlap; take a shorter time step, or another start"
+        "at step {step} the energy is {energy:e}, after {first:e} at the start: the run has blown up; take a shorter time step, or another start"
     )]
     Diverged {
         /// The step.
         step: u64,
         /// What was added up.
         energy: f64,
+        /// The same at the start.
+        first: f64,
     },
     /// The neighbour engine refused.
     #[error(transparent)]

@@ -1,6 +1,9 @@
 //! Energies and forces of a system, by the engine.
 
-use crate::{Error, ForceField, Options, System};
+use crate::{
+    Error, ForceField, Options, System,
+    double::{AtomSum, Terms},
+};
 use nearfield::{
     Builder, Engine, Field, Interactions, ListKind, PairKernel, PointSetId, Positions, Precision,
     Refresh, Sum, VerletLists,
@@ -39,6 +42,8 @@ struct Room {
     double: Vec<[f64; 3]>,
     types: Vec<f32>,
     results: Vec<OfAtom>,
+    /// Instead of results in double precision.
+    sums: Vec<AtomSum>,
 }
 
 /// Where pairs come from; boxed, because engines are large.
@@ -77,6 +82,9 @@ impl Evaluator {
     /// force is not finite.
     pub fn evaluate(&mut self, system: &System, field: &ForceField) -> Result<Evaluation, Error> {
         self.update(system)?;
+        if self.precision == Precision::Double {
+            return self.evaluate_double(system, field);
+        }
         let Self { search, set, .. } = self;
         let Room { types, results, .. } = &mut self.room;
         make_room(results, system.len(), "forces of atoms")?;
@@ -86,7 +94,7 @@ impl Evaluator {
         let table = &field.lennard_jones;
         if let (None, Some(plain)) = (field.coulomb, table.plain()) {
             search.run(*set, &Interactions(plain), &[], results)?;
-            return total(results, system);
+            return total(doubles(results), system);
         }
         types.extend(system.types.iter().map(|&kind| kind as f32));
         let kinds = Field::from(&*types);
@@ -98,12 +106,36 @@ impl Evaluator {
                 search.run(*set, &kernel, &fields, results)?;
             }
         }
-        total(results, system)
+        total(doubles(results), system)
+    }
+
+    /// As [`evaluate`](Self::evaluate), summed in double precision on the host.
+    fn evaluate_double(
+        &mut self,
+        system: &System,
+        field: &ForceField,
+    ) -> Result<Evaluation, Error> {
+        let Room { double, sums, .. } = &mut self.room;
+        sums.resize(system.len(), AtomSum::default());
+        let terms = Terms {
+            positions: double,
+            system,
+            field,
+        };
+        match &self.search {
+            Search::EveryTime(engine) => terms.over_engine(engine, self.set, sums)?,
+            Search::Lists(lists) => terms.over_lists(lists, self.set, sums)?,
+        }
+        let of_atoms = sums.iter().map(|of| (of.energy, of.virial, of.force));
+        total(of_atoms, system)
     }
 
     /// The forces of the last evaluation.
-    pub fn forces(&self) -> impl ExactSizeIterator<Item = [f32; 3]> + '_ {
-        self.room.results.iter().map(|(_, _, force)| *force)
+    pub fn forces(&self) -> impl Iterator<Item = [f64; 3]> + '_ {
+        let Room { results, sums, .. } = &self.room;
+        let single = results.iter().map(|(_, _, force)| force.map(f64::from));
+        // One of both is empty.
+        single.chain(sums.iter().map(|of| of.force))
     }
 
     /// Number of pairs within the cut-off, each counted once; of atoms as they were last evaluated, or
@@ -133,6 +165,10 @@ impl Evaluator {
 
     /// What the evaluation ran on.
     pub fn device(&self) -> String {
+        // Sums in double precision are the host's.
+        if self.precision == Precision::Double {
+            return nearfield::Device::Cpu.to_string();
+        }
         match &self.search {
             Search::EveryTime(engine) => engine.report().device.to_string(),
             Search::Lists(lists) => lists.report().device.to_string(),
@@ -218,18 +254,29 @@ impl Room {
     }
 }
 
-fn total(results: &[OfAtom], system: &System) -> Result<Evaluation, Error> {
+/// The results of a traversal in double precision.
+fn doubles(results: &[OfAtom]) -> impl Iterator<Item = (f64, f64, [f64; 3])> + '_ {
+    let double = |&(energy, virial, force): &OfAtom| {
+        (f64::from(energy), f64::from(virial), force.map(f64::from))
+    };
+    results.iter().map(double)
+}
+
+fn total(
+    of_atoms: impl Iterator<Item = (f64, f64, [f64; 3])>,
+    system: &System,
+) -> Result<Evaluation, Error> {
     let mut sum = Evaluation::default();
-    for (atom, (energy, virial, force)) in results.iter().enumerate() {
+    for (atom, (energy, virial, force)) in of_atoms.enumerate() {
         if !force.iter().all(|x| x.is_finite()) {
             return Err(Error::Overlap {
                 step: 0,
                 atom: system.ids[atom],
-                force: *force,
+                force,
             });
         }
-        sum.energy += f64::from(*energy);
-        sum.virial += f64::from(*virial);
+        sum.energy += energy;
+        sum.virial += virial;
     }
     Ok(sum)
 }

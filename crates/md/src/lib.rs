@@ -30,8 +30,8 @@
 //!
 //! Whatever units the numbers are in, they must belong together: with σ, ε and the mass of an atom as
 //! units, times are in σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`; pairs are
-//! found and evaluated in `f32` from positions brought into the box, or found in `f64`
-//! ([`Options::precision`]), and energies of atoms are added up in `f64`.
+//! found and evaluated in `f32` from positions brought into the box, or found and summed in `f64`
+//! ([`Options::precision`]) on the host, and energies of atoms are added up in `f64`.
 //!
 //! # Deterministic
 //!
@@ -41,6 +41,7 @@
 mod cell;
 mod checkpoint;
 mod device;
+mod double;
 mod error;
 mod evaluate;
 mod file;
@@ -57,7 +58,7 @@ pub use error::Error;
 pub use evaluate::{Evaluation, Evaluator};
 pub use file::{FieldFile, read_nist};
 pub use force_field::ForceField;
-pub use observe::{Drift, Observation};
+pub use observe::{Drift, EnergyGuard, Observation};
 pub use simulation::{Options, Simulation};
 pub use system::System;
 pub use trajectory::Trajectory;

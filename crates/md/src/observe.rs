@@ -1,5 +1,7 @@
 //! What a system is like at a moment, and how its energy changes that should not.
 
+use crate::Error;
+
 /// A system at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observation {
@@ -23,6 +25,55 @@ impl Observation {
     /// Potential and kinetic energy together.
     pub fn total(&self) -> f64 {
         self.potential + self.kinetic
+    }
+}
+
+/// Tells a run that has blown up from one that keeps its energy.
+///
+/// The energy may wander by as much as there is of it, kinetic and potential, and by the depth of a
+/// well per atom: more is not the error of a step but the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EnergyGuard {
+    first: f64,
+    room: f64,
+}
+
+impl EnergyGuard {
+    /// For a run that begins like this, of so many atoms in wells of at most this depth.
+    pub fn new(seen: &Observation, atoms: usize, depth: f64) -> Self {
+        Self {
+            first: seen.total(),
+            room: seen.kinetic.abs() + seen.potential.abs() + depth * atoms as f64,
+        }
+    }
+
+    /// Refuses a system whose total energy is not a number or far from the first.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`].
+    pub fn check(&self, seen: &Observation) -> Result<(), Error> {
+        let near = (seen.total() - self.first).abs() <= self.room;
+        self.unless(near, seen.step, seen.total())
+    }
+
+    /// The same by the potential energy alone, which costs nothing to know: it can be no larger than
+    /// the total.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`].
+    pub fn check_potential(&self, step: u64, potential: f64) -> Result<(), Error> {
+        self.unless(potential - self.first <= self.room, step, potential)
+    }
+
+    fn unless(&self, good: bool, step: u64, energy: f64) -> Result<(), Error> {
+        if good {
+            return Ok(());
+        }
+        Err(Error::Diverged {
+            step,
+            energy,
+            first: self.first,
+        })
     }
 }
 
@@ -50,6 +101,11 @@ impl Drift {
         self.time_time += time * time;
         self.time_energy += time * energy;
         self.most = self.most.max(energy.abs());
+    }
+
+    /// The first energy; NaN before one was seen.
+    pub(crate) fn first(&self) -> f64 {
+        self.first.map_or(f64::NAN, |(_, energy)| energy)
     }
 
     /// Energy per time by least squares; 0 before two moments were seen.

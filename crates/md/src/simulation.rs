@@ -37,7 +37,8 @@ pub struct Options {
     /// the default, for no lists, which was twice as fast in a Lennard-Jones liquid on a CPU: there pairs
     /// are found faster than they are read. A run that [stays on a GPU](crate::DeviceSimulation) needs them.
     pub skin: f32,
-    /// What positions are rounded to before pairs are found; [`Precision::Single`] by default.
+    /// What positions are rounded to before pairs are found, and what pairs are summed in;
+    /// [`Precision::Single`] by default. Double sums are the host's.
     pub precision: Precision,
 }
 
@@ -80,7 +81,7 @@ pub struct Simulation {
     evaluator: Evaluator,
     /// Threads that move atoms; made anew in a forked child, which has none of its parent's.
     pool: PerProcess<Option<ThreadPool>>,
-    forces: Vec<[f32; 3]>,
+    forces: Vec<[f64; 3]>,
     now: Evaluation,
     step: u64,
     time: f64,
@@ -121,7 +122,14 @@ impl Simulation {
             time,
         } = checkpoint;
         let mut made = Self::prepare(system, field, options)?;
-        (made.forces, made.now, made.step, made.time) = (forces, now, step, time);
+        (made.now, made.step, made.time) = (now, step, time);
+        match made.options.precision {
+            Precision::Single => {
+                made.forces = forces.iter().map(|force| force.map(f64::from)).collect();
+            }
+            // A checkpoint has them rounded; the same positions give the same forces.
+            Precision::Double => made.evaluate()?,
+        }
         made.observe_drift();
         Ok(made)
     }
@@ -194,6 +202,11 @@ impl Simulation {
         self.drift
     }
 
+    /// Energy of all pairs now.
+    pub fn potential(&self) -> f64 {
+        self.now.energy
+    }
+
     /// What the system is like now.
     pub fn look(&self) -> Observation {
         Observation {
@@ -213,7 +226,7 @@ impl Simulation {
     }
 
     /// Forces on the atoms, in the order of the [system](Self::system).
-    pub fn forces(&self) -> &[[f32; 3]] {
+    pub fn forces(&self) -> &[[f64; 3]] {
         &self.forces
     }
 
@@ -254,7 +267,9 @@ impl Simulation {
         self.search_anew()?;
         Ok(Checkpoint {
             system: self.system.clone(),
-            forces: self.forces.clone(),
+            forces: (self.forces.iter())
+                .map(|force| force.map(|x| x as f32))
+                .collect(),
             now: self.now,
             step: self.step,
             time: self.time,
@@ -292,7 +307,7 @@ impl Simulation {
                 })?;
         self.forces.clear();
         let forces = self.evaluator.forces();
-        make_room(&mut self.forces, forces.len(), "forces")?;
+        make_room(&mut self.forces, self.system.len(), "forces")?;
         self.forces.extend(forces);
         drop(begun);
         Ok(())
@@ -316,7 +331,7 @@ impl Simulation {
             atoms.run(|(atom, velocity)| {
                 let over_mass = dt / masses[types[atom] as usize];
                 for (v, force) in velocity.iter_mut().zip(forces[atom]) {
-                    *v += over_mass * f64::from(force);
+                    *v += over_mass * force;
                 }
             });
         });

@@ -42,11 +42,32 @@ impl Trajectory {
     /// # Errors
     /// [`Error::Io`].
     pub fn frame(&mut self, system: &System, time: f64) -> Result<(), Error> {
-        let written = self.write(system, time);
+        let written = self.write(system, time, None);
         written.map_err(Error::io(&self.path))
     }
 
-    fn write(&mut self, system: &System, time: f64) -> io::Result<()> {
+    /// Appends a frame with the forces on the atoms, in the order of the system.
+    ///
+    /// # Errors
+    /// [`Error::Count`] when there is not one force for each atom, and [`Error::Io`].
+    pub fn frame_with_forces(
+        &mut self,
+        system: &System,
+        time: f64,
+        forces: &[[f64; 3]],
+    ) -> Result<(), Error> {
+        if forces.len() != system.len() {
+            return Err(Error::Count {
+                what: "forces",
+                found: forces.len(),
+                atoms: system.len(),
+            });
+        }
+        let written = self.write(system, time, Some(forces));
+        written.map_err(Error::io(&self.path))
+    }
+
+    fn write(&mut self, system: &System, time: f64, forces: Option<&[[f64; 3]]>) -> io::Result<()> {
         let (file, vectors) = (&mut self.file, system.cell.vectors());
         writeln!(file, "{}", system.len())?;
         let lattice: Vec<String> = vectors
@@ -64,9 +85,10 @@ impl Trajectory {
                 periodic.join(" ")
             )?;
         }
+        let more = if forces.is_some() { ":forces:R:3" } else { "" };
         writeln!(
             file,
-            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1 Time={time}"
+            "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1{more} Time={time}"
         )?;
         let mut order: Vec<usize> = (0..system.len()).collect();
         order.sort_unstable_by_key(|&atom| system.ids[atom]);
@@ -77,7 +99,11 @@ impl Trajectory {
                 Some(name) => write!(file, "{name}")?,
                 None => write!(file, "T{kind}")?,
             }
-            writeln!(file, " {x} {y} {z} {u} {v} {w} {}", system.ids[atom])?;
+            write!(file, " {x} {y} {z} {u} {v} {w} {}", system.ids[atom])?;
+            match forces.map(|forces| forces[atom]) {
+                Some([x, y, z]) => writeln!(file, " {x} {y} {z}")?,
+                None => writeln!(file)?,
+            }
         }
         file.flush()?;
         file.get_mut().settle()

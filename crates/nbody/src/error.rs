@@ -58,6 +58,22 @@ pub enum Error {
         /// The time step.
         time_step: f64,
     },
+    /// The energy is no longer a number or has left all bounds.
+    #[error(
+        "at step {step} the energy is {energy:e}, after {first:e} at the start: the run has blown up, \
+         because bodies came too close for the time step {time_step}; take a smaller one, or a \
+         softening"
+    )]
+    Diverged {
+        /// Steps done.
+        step: u64,
+        /// The energy now.
+        energy: f64,
+        /// The energy at the start.
+        first: f64,
+        /// The time step.
+        time_step: f64,
+    },
     /// A checkpoint cannot be read or written.
     #[error("checkpoint {}: {reason}", path.display())]
     Checkpoint {

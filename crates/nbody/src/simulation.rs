@@ -43,6 +43,14 @@ pub struct Energy {
 }
 
 impl Energy {
+    /// Whether a run that began with this energy and has that one now has blown up: its energy is not a
+    /// number, or has changed by more than there was of either kind together.
+    pub fn has_blown_up(self, now: Self) -> bool {
+        let room = self.kinetic.abs() + self.potential.abs();
+        let change = (now.total() - self.total()).abs();
+        !change.is_finite() || change > room
+    }
+
     /// Of both kinds.
     pub fn total(self) -> f64 {
         self.kinetic + self.potential
@@ -189,15 +197,22 @@ impl<T: Real> Simulation<T> {
         let potentials =
             self.sums
                 .gravity_potential(&bodies.positions, &bodies.masses, softening)?;
-        let square = |v: &[f64; 3]| v.iter().map(|v| v * v).sum::<f64>();
-        let kinetic = bodies.masses.iter().zip(&bodies.velocities);
         let potential = bodies.masses.iter().zip(&potentials);
         Ok(Energy {
-            kinetic: kinetic.map(|(mass, v)| 0.5 * mass * square(v)).sum(),
+            kinetic: self.kinetic(),
             potential: potential
                 .map(|(mass, potential)| 0.5 * mass * potential)
                 .sum(),
         })
+    }
+
+    /// The kinetic energy, summed in double precision; it takes little time.
+    pub fn kinetic(&self) -> f64 {
+        let square = |v: &[T; 3]| v.iter().map(|v| v.double() * v.double()).sum::<f64>();
+        let bodies = self.bodies.masses.iter().zip(&self.bodies.velocities);
+        bodies
+            .map(|(mass, v)| 0.5 * mass.double() * square(v))
+            .sum()
     }
 
     /// The momentum Σ m v, summed in double precision.

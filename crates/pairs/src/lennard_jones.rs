@@ -33,7 +33,8 @@ pub enum Mixing {
     Geometric,
 }
 
-/// The coefficients of a pair of atoms: U(r) = 4ε·((σ/r)¹² − (σ/r)⁶).
+/// The coefficients of a pair of atoms: U(r) = 4ε·((σ/r)¹² − (σ/r)⁶). Atoms with ε = 0 do not take
+/// part, whatever their σ; it may be 0 then, as files write the hydrogen of water.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficients {
     /// Depth of the well, an energy.
@@ -48,9 +49,9 @@ pub enum CoefficientsError {
     /// Too many kinds of atoms, or none.
     #[error("{0} kinds of atoms; a table holds 1 to {MOST_TYPES}")]
     Types(usize),
-    /// Coefficients that are not finite, or a σ that is not positive.
+    /// Coefficients that are not finite or negative, or a σ of 0 where ε is not.
     #[error(
-        "types {0} and {1}: epsilon {2} and sigma {3}; both must be finite, sigma positive and epsilon not negative"
+        "types {0} and {1}: epsilon {2} and sigma {3}; both must be finite and not negative, and sigma positive unless epsilon is 0 too, which means no interaction"
     )]
     Value(usize, usize, f64, f64),
     /// A cut-off that is not a positive number.
@@ -107,10 +108,12 @@ impl Coefficients {
     }
 
     fn check(self, a: usize, b: usize) -> Result<(), CoefficientsError> {
-        let good = self.epsilon.is_finite() && self.epsilon >= 0.0;
-        match good && self.sigma.is_finite() && self.sigma > 0.0 {
-            true => Ok(()),
-            false => Err(CoefficientsError::Value(a, b, self.epsilon, self.sigma)),
+        let good = |x: f64| x.is_finite() && x >= 0.0;
+        let acts_nowhere = self.epsilon == 0.0;
+        if good(self.epsilon) && good(self.sigma) && (self.sigma > 0.0 || acts_nowhere) {
+            Ok(())
+        } else {
+            Err(CoefficientsError::Value(a, b, self.epsilon, self.sigma))
         }
     }
 }
@@ -137,7 +140,11 @@ impl PlainLennardJones {
             false => Truncation::Plain,
         };
         Ok(Self {
-            sigma2: (of.sigma * of.sigma) as f32,
+            sigma2: if of.epsilon > 0.0 {
+                (of.sigma * of.sigma) as f32
+            } else {
+                0.0
+            },
             well: (4.0 * of.epsilon) as f32,
             offset: of.shifts(cutoff, truncation).0 as f32,
         })
@@ -228,7 +235,9 @@ impl LennardJones {
                 of.check(a, b)?;
                 let (offset, slope) = of.shifts(cutoff, truncation);
                 let at = a * MOST_TYPES + b;
-                made.sigma2[at] = (of.sigma * of.sigma) as f32;
+                // Without a well, near atoms would give 0 times infinity.
+                let sigma = if of.epsilon > 0.0 { of.sigma } else { 0.0 };
+                made.sigma2[at] = (sigma * sigma) as f32;
                 made.well[at] = (4.0 * of.epsilon) as f32;
                 (made.offset[at], made.slope[at]) = (offset as f32, slope as f32);
             }

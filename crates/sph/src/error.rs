@@ -8,6 +8,20 @@ use glam::Vec3;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The energy is no longer a number or has changed by more than there was.
+    #[error(
+        "at step {step} (t = {time} s) the energy is {energy:e} J, after {first:e} J at the start: the run has blown up"
+    )]
+    BlownUp {
+        /// Steps done.
+        step: u64,
+        /// Simulated time, seconds.
+        time: f64,
+        /// Energy and losses now.
+        energy: f64,
+        /// The energy at the start.
+        first: f64,
+    },
     /// A setting is out of range.
     #[error("{name} is {value}, but must be {wanted}")]
     Setting {

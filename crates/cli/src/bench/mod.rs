@@ -19,10 +19,11 @@ use crate::{
     files,
     options::{self, EngineOptions, Precision, Radius},
     output,
+    precision::{self, Length},
 };
 use indicatif::{HumanBytes, HumanCount};
 use nearfield_files::Plan;
-use nearfield_io::SimulationBox;
+use nearfield_io::PointCloud;
 use nearfield_testkit::cloud::Cloud;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -120,15 +121,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let comparing = |threads| compare::Kiddo::new(radius, threads);
     // What this build cannot do is refused before anything takes time.
     args.compare.then(|| comparing(1)).transpose()?;
-    let (positions, file_box) = load(&args.cloud, args.points)?;
+    let cloud = load(&args.cloud, args.points)?;
     let mut builder = args.engine.engine(match args.precision {
         Precision::F32 => Radius::Single(radius),
         Precision::F64 => Radius::Double(f64::from(radius)),
     });
-    if let Some(boundaries) = args.domain.boundaries(file_box.as_ref())? {
+    if let Some(boundaries) = args.domain.boundaries(&cloud)? {
         builder = boundaries.set(builder);
     }
-    let mut steps = Steps::new(builder, radius, positions, args.order)?;
+    warn_rounded(&cloud, radius);
+    let mut steps = Steps::new(builder, radius, cloud.positions, args.order)?;
     if let Some(path) = &args.save_cloud {
         nearfield_io::write_npy(path, steps.positions())?;
     }
@@ -170,18 +172,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The points of a named cloud, or those of a file and the box that it states.
-pub(crate) fn load(
-    cloud: &str,
-    points: usize,
-) -> Result<(Vec<[f32; 3]>, Option<SimulationBox>), Failure> {
+pub(crate) fn load(cloud: &str, points: usize) -> Result<PointCloud, Failure> {
     match Cloud::by_name(cloud, points, 1) {
-        Ok(positions) => Ok((positions, None)),
+        Ok(positions) => Ok(PointCloud {
+            positions,
+            ..PointCloud::default()
+        }),
         Err(unknown) if !Path::new(cloud).exists() => Err(unknown.into()),
-        Err(_) => {
-            let file = nearfield_io::read_points(Path::new(cloud))?;
-            Ok((file.positions, file.simulation_box))
-        }
+        Err(_) => Ok(nearfield_io::read_points(Path::new(cloud))?),
     }
+}
+
+/// Warns where the points of a file lose digits that matter: all that is timed is so with f32 numbers.
+pub(crate) fn warn_rounded(cloud: &PointCloud, radius: f32) {
+    let length = Length {
+        name: "radius",
+        value: f64::from(radius),
+    };
+    precision::warn(cloud.positions_f64.as_deref(), length);
 }
 
 /// The radius that a named cloud is usually run with; 1 for files.

@@ -58,7 +58,7 @@ impl Within {
         let points = rows.len().saturating_mul(run.grid.dims[0]);
         let short =
             |_| nearfield::Error::from(Shortage::of::<[f64; 3]>(points, "points of a grid"));
-        match run.args.cutoff_radius() {
+        match run.cutoff_radius() {
             Some(Radius::Double(_)) => {
                 let points = run.grid.points::<f64>(rows);
                 self.engine.update(self.grid, &points.map_err(short)?)?;

@@ -8,6 +8,7 @@ use crate::{
     neighbors::milliseconds,
     options::{Precision, Radius, RadiusText},
     output,
+    precision::{self, Length},
     progress::progress_bar,
 };
 use atoms::Atoms;
@@ -54,9 +55,10 @@ pub(crate) struct Args {
     /// Correctly rounded roots: the same bits on every device
     #[arg(long)]
     exact: bool,
-    /// What positions are held and potentials computed in
-    #[arg(long, value_enum, default_value_t = Precision::F32)]
-    precision: Precision,
+    /// What positions are held and potentials computed in [default: f64 where f32 would move an atom
+    /// by more than a thousandth of the grid's spacing, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     /// Where to run: auto, cpu, gpu[:N] or hybrid[:N]
     #[arg(long, default_value_t = Device::Auto)]
     device: Device,
@@ -81,10 +83,6 @@ impl Args {
                 plan.write("--field", beside(path));
             }
         }
-    }
-
-    fn cutoff_radius(&self) -> Option<Radius> {
-        self.cutoff.map(|radius| radius.to(self.precision))
     }
 }
 
@@ -129,6 +127,7 @@ struct Run<'a> {
     args: &'a Args,
     atoms: Atoms,
     grid: SampleGrid,
+    precision: Precision,
 }
 
 /// What finds potentials.
@@ -150,9 +149,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     grid.check()
         .map_err(|error| Failure::Engine(nearfield::AllPairsError::Grid(error).into()))?;
-    let run = Run { args, atoms, grid };
+    let spacing = Length {
+        name: "spacing",
+        value: args.spacing,
+    };
+    let precision = precision::choose(args.precision, Some(&atoms.positions), spacing);
+    let run = Run {
+        args,
+        atoms,
+        grid,
+        precision,
+    };
     let read = milliseconds(begin);
-    let summary = match args.precision {
+    let summary = match precision {
         Precision::F32 => run.all::<f32>(read)?,
         Precision::F64 => run.all::<f64>(read)?,
     };
@@ -218,6 +227,10 @@ fn room<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), nearf
 }
 
 impl Run<'_> {
+    fn cutoff_radius(&self) -> Option<Radius> {
+        self.args.cutoff.map(|radius| radius.to(self.precision))
+    }
+
     fn all<T: Real>(&self, read: f64) -> Result<Summary, Failure> {
         let args = self.args;
         let (mut positions, mut charges) = (Vec::new(), Vec::new());
@@ -287,7 +300,7 @@ impl Run<'_> {
             grid: self.grid.dims,
             spacing: self.grid.spacing,
             origin: self.grid.origin,
-            cutoff: args.cutoff_radius(),
+            cutoff: self.cutoff_radius(),
             softening: args.softening,
             precision: T::NAME,
             exact: args.exact,
@@ -314,7 +327,7 @@ impl Run<'_> {
 
     fn way(&self) -> Result<Way, Failure> {
         let args = self.args;
-        if let Some(radius) = args.cutoff_radius() {
+        if let Some(radius) = self.cutoff_radius() {
             return Ok(Way::Within(Box::new(Within::new(self, radius)?)));
         }
         let arithmetic = if args.exact {

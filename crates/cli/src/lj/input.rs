@@ -3,7 +3,7 @@
 use super::Args;
 use crate::{domain::Boundaries, failure::Failure};
 use nearfield::{Coefficients, CutoffCoulomb, LennardJones};
-use nearfield_io::PointCloud;
+use nearfield_io::{Dimensions, PointCloud};
 use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
 use std::path::Path;
 
@@ -66,7 +66,7 @@ pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, For
 
 fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
     let system = read_nist(path)?;
-    match args.domain.boundaries(None)? {
+    match args.domain.of(None, Dimensions::Three)? {
         None => Ok(system),
         Some(boundaries) => Ok(System::new(system.positions().to_vec(), cell(boundaries)?)?),
     }
@@ -74,7 +74,7 @@ fn of_nist(args: &Args, path: &Path) -> Result<System, Failure> {
 
 fn of_cloud(args: &Args, path: &Path, coefficients: &FieldFile) -> Result<System, Failure> {
     let cloud = nearfield_io::read_points(path)?;
-    let boundaries = args.domain.boundaries(cloud.simulation_box.as_ref())?;
+    let boundaries = args.domain.boundaries(&cloud)?;
     let cell = boundaries.map_or(Ok(Cell::OPEN), cell)?;
     let positions = match &cloud.positions_f64 {
         Some(positions) => positions.clone(),

@@ -90,6 +90,25 @@ impl Run {
         }
     }
 
+    /// Forces on the atoms, in the order of the system.
+    pub(super) fn forces(&self) -> Result<Vec<[f64; 3]>, Error> {
+        match self {
+            Self::Host(run) => Ok(run.forces().to_vec()),
+            Self::Device(run) => {
+                let forces = run.forces_now()?;
+                Ok(forces.into_iter().map(|f| f.map(f64::from)).collect())
+            }
+        }
+    }
+
+    /// Energy of all pairs, where it is known without asking a GPU.
+    pub(super) fn potential(&self) -> Option<f64> {
+        match self {
+            Self::Host(run) => Some(run.potential()),
+            Self::Device(_) => None,
+        }
+    }
+
     pub(super) fn energy_drift(&self) -> Drift {
         match self {
             Self::Host(run) => run.energy_drift(),

@@ -1,5 +1,6 @@
 //! `nearfield lj`: energy, virial and forces of Lennard-Jones atoms with cut-off charges, and short runs.
 
+mod forces;
 mod input;
 mod lane;
 mod run;
@@ -10,12 +11,13 @@ use crate::{
     neighbors::milliseconds,
     options::{EngineOptions, Precision, positive_count},
     output,
+    precision::{self, Length},
 };
 use indicatif::HumanCount;
 use lane::Run;
 use nearfield::{Mixing, Screening, Truncation};
 use nearfield_files::Plan;
-use nearfield_md::{Checkpoint, Options};
+use nearfield_md::{Checkpoint, Options, System};
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
 
@@ -56,9 +58,10 @@ pub(crate) struct Args {
     /// Energy of two unit charges at distance 1
     #[arg(long, value_name = "K", default_value_t = 1.0)]
     coulomb_constant: f64,
-    /// What positions are rounded to before pairs are found
-    #[arg(long, value_enum, default_value_t = Precision::F32)]
-    precision: Precision,
+    /// What positions are rounded to and pairs are summed in; f64 sums on the CPU [default: f64 where
+    /// f32 would move an atom by more than a thousandth of the cut-off, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     #[command(flatten)]
     domain: DomainOptions,
     #[command(flatten)]
@@ -130,6 +133,7 @@ struct Summary {
     atoms: usize,
     cutoff: f64,
     shift: Shift,
+    precision: Precision,
     pairs: u64,
     pair_energy: f64,
     pair_virial: f64,
@@ -142,26 +146,32 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let options = args.options();
     let coefficients = input::coefficients(args)?;
-    let mut run = match &args.run.restart {
+    let (precision, mut run) = match &args.run.restart {
         Some(path) => {
             let checkpoint = Checkpoint::read(path)?;
-            Run::resume(checkpoint, input::field(args, &coefficients)?, options)?
+            let precision = args.precision_for(checkpoint.system());
+            let (field, options) = (input::field(args, &coefficients)?, args.options(precision));
+            (precision, Run::resume(checkpoint, field, options)?)
         }
         None => {
             let (system, field) = input::read(args, &coefficients)?;
-            Run::new(system, field, options, args.run.moves())?
+            let precision = args.precision_for(&system);
+            let options = args.options(precision);
+            let run = Run::new(system, field, options, args.run.moves())?;
+            (precision, run)
         }
     };
     let begin = Instant::now();
-    let done = args.run.run(&mut run, coefficients.names)?;
+    let depth = (coefficients.types.iter()).fold(0.0, |most: f64, of| most.max(of.epsilon));
+    let done = args.run.run(&mut run, coefficients.names, depth)?;
     let seen = run.look()?;
     let beyond = run.long_range()?;
     let summary = Summary {
         atoms: run.atoms()?,
         cutoff: args.cutoff,
         shift: args.shift,
+        precision,
         pairs: run.pairs()?,
         pair_energy: seen.potential,
         pair_virial: seen.virial,
@@ -186,7 +196,18 @@ impl Args {
         self.run.files(plan);
     }
 
-    fn options(&self) -> Options {
+    /// The precision for these atoms, as they are in the box.
+    fn precision_for(&self, system: &System) -> Precision {
+        let cell = system.cell();
+        let inside: Vec<_> = system.positions().iter().map(|&at| cell.wrap(at)).collect();
+        let cutoff = Length {
+            name: "cut-off",
+            value: self.cutoff,
+        };
+        precision::choose(self.precision, Some(&inside), cutoff)
+    }
+
+    fn options(&self, precision: Precision) -> Options {
         let EngineOptions {
             device,
             threads,
@@ -201,7 +222,7 @@ impl Args {
             policy,
             deterministic,
             skin: self.run.skin(self.cutoff, device),
-            precision: match self.precision {
+            precision: match precision {
                 Precision::F32 => nearfield::Precision::Single,
                 Precision::F64 => nearfield::Precision::Double,
             },
@@ -229,8 +250,10 @@ impl Summary {
         ];
         lines.extend(self.run.iter().flat_map(run::Summary::lines));
         lines.push(format!(
-            "time        {:.1} ms on {}",
-            self.milliseconds, self.device
+            "time        {:.1} ms in {} on {}",
+            self.milliseconds,
+            self.precision.name(),
+            self.device
         ));
         lines
     }

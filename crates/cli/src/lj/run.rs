@@ -1,10 +1,10 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
-use super::lane::Run;
+use super::{forces, lane::Run};
 use crate::{failure::Failure, files::GrowingTable, progress::progress_bar};
 use nearfield::Device;
 use nearfield_files::Plan;
-use nearfield_md::{Observation, Trajectory};
+use nearfield_md::{EnergyGuard, Observation, Trajectory};
 use serde::Serialize;
 use std::{
     fs,
@@ -37,13 +37,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::steps, requires = "steps")]
     every: u64,
     /// Steps between checkpoints, which go to run.checkpoint in the folder of the output
-    #[arg(long, value_name = "N", value_parser = super::steps, requires = "output")]
+    #[arg(long, value_name = "N", value_parser = super::steps, requires_all = ["output", "steps"])]
     checkpoint: Option<u64>,
     /// Go on from a checkpoint, with the other flags as they were; frames are appended
     #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "temperature"])]
     pub(super) restart: Option<PathBuf>,
-    /// Folder for trajectory.extxyz, observations.csv and run.checkpoint; made when missing
-    #[arg(long, value_name = "DIR", requires = "steps")]
+    /// With --steps: folder for trajectory.extxyz (positions, velocities, forces), observations.csv and
+    /// run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or .csv
+    #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
 
@@ -88,6 +89,10 @@ impl Args {
         let Some(folder) = &self.output else {
             return;
         };
+        if !self.moves() {
+            plan.write("--output", folder);
+            return;
+        }
         let checkpoints = self.checkpoint.is_some() && self.restart.is_none();
         plan.write_into("--output", folder, move |name| {
             [TRAJECTORY, OBSERVATIONS].contains(&name) || checkpoints && name == CHECKPOINT
@@ -114,38 +119,49 @@ impl Args {
         &self,
         simulation: &mut Run,
         names: Vec<String>,
+        depth: f64,
     ) -> Result<Option<Summary>, Failure> {
         let Some(steps) = self.steps else {
+            if let Some(path) = &self.output {
+                forces::write(path, simulation, names)?;
+            }
             return Ok(None);
         };
+        // Blown-up moments are not written: what is there stays good.
+        let guard = EnergyGuard::new(&simulation.look()?, simulation.atoms()?, depth);
         let follow = self.restart.is_some();
         let mut files = match &self.output {
             Some(folder) => Some(Files::open(folder, names, follow)?),
             None => None,
         };
         if let Some(files) = files.as_mut().filter(|_| !follow) {
-            files.observe(simulation)?;
+            files.observe(simulation, &guard)?;
         }
         let bar = progress_bar(steps);
         for _ in 0..steps {
             simulation.step(self.dt)?;
+            if let Some(potential) = simulation.potential() {
+                guard.check_potential(simulation.steps(), potential)?;
+            }
             bar.inc(1);
             if simulation.steps().is_multiple_of(self.every) {
                 match &mut files {
-                    Some(files) => files.observe(simulation)?,
-                    None => drop(simulation.observe()?),
+                    Some(files) => files.observe(simulation, &guard)?,
+                    None => guard.check(&simulation.observe()?)?,
                 }
             }
             let due = self
                 .checkpoint
                 .is_some_and(|every| simulation.steps().is_multiple_of(every));
             if let Some(files) = files.as_ref().filter(|_| due) {
+                guard.check(&simulation.look()?)?;
                 let path = files.folder.join(CHECKPOINT);
                 simulation.checkpoint()?.write(path)?;
             }
         }
         bar.finish_and_clear();
         let (seen, drift) = (simulation.observe()?, simulation.energy_drift());
+        guard.check(&seen)?;
         Ok(Some(Summary {
             steps: simulation.steps(),
             dt: self.dt,
@@ -177,10 +193,13 @@ impl Files {
         })
     }
 
-    fn observe(&mut self, simulation: &mut Run) -> Result<(), Failure> {
+    fn observe(&mut self, simulation: &mut Run, guard: &EnergyGuard) -> Result<(), Failure> {
         let seen = simulation.observe()?;
+        guard.check(&seen)?;
+        let forces = simulation.forces()?;
         let system = simulation.system()?;
-        self.trajectory.frame(&system, seen.time)?;
+        self.trajectory
+            .frame_with_forces(&system, seen.time, &forces)?;
         let Observation {
             step,
             time,

@@ -283,17 +283,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Reads or makes the points.
 fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
-    let (positions, file_box) = bench::load(cloud, args.points)?;
-    if positions.is_empty() {
+    let points = bench::load(cloud, args.points)?;
+    if points.positions.is_empty() {
         return Err(Failure::Tune(format!(
             "{cloud} holds no points: there is nothing to divide"
         )));
     }
     let radius = args.radius;
+    let radius = radius.unwrap_or_else(|| bench::usual_radius(cloud, args.points));
+    bench::warn_rounded(&points, radius);
     Ok(Task {
-        radius: radius.unwrap_or_else(|| bench::usual_radius(cloud, args.points)),
-        boundaries: args.domain.boundaries(file_box.as_ref())?,
-        positions,
+        radius,
+        boundaries: args.domain.boundaries(&points)?,
+        positions: points.positions,
         work: args.work,
         policies: distinct(&args.policy),
         edges: distinct(&args.bricks),

@@ -105,3 +105,247 @@ fn lj_runs_and_goes_on_from_a_checkpoint() {
     let table = String::from_utf8(read("two/observations.csv")).unwrap();
     assert_eq!(table.lines().count(), 6, "{table}");
 }
+
+/// Atoms in a box with energy, virial and forces by every pair and its nearest image, in double
+/// precision: U, W and the forces.
+fn by_hand(atoms: &[[f64; 3]], edge: f64, cutoff: f64) -> (f64, f64, Vec<[f64; 3]>) {
+    let (mut energy, mut virial) = (0.0, 0.0);
+    let mut forces = vec![[0.0; 3]; atoms.len()];
+    for i in 0..atoms.len() {
+        for j in 0..i {
+            let d: [f64; 3] = std::array::from_fn(|k| {
+                let plain = atoms[j][k] - atoms[i][k];
+                plain - edge * (plain / edge).round()
+            });
+            let square: f64 = d.iter().map(|x| x * x).sum();
+            if square <= cutoff * cutoff {
+                let s6 = square.powi(-3);
+                energy += 4.0 * (s6 * s6 - s6);
+                let of_pair = 24.0 * (2.0 * s6 * s6 - s6);
+                virial += of_pair;
+                for k in 0..3 {
+                    forces[i][k] -= of_pair / square * d[k];
+                    forces[j][k] += of_pair / square * d[k];
+                }
+            }
+        }
+    }
+    (energy, virial, forces)
+}
+
+#[test]
+fn lj_in_f64_has_the_digits_of_f64_and_writes_forces() {
+    let place = Workplace::new();
+    for configuration in [1, 4] {
+        let path = nist(configuration);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines();
+        let first = lines.next().unwrap().split_whitespace().next().unwrap();
+        let edge: f64 = first.parse().unwrap();
+        let atoms: Vec<[f64; 3]> = (lines.skip(1).filter(|line| !line.trim().is_empty()))
+            .map(|line| {
+                let words: Vec<f64> = line
+                    .split_whitespace()
+                    .map(|w| w.parse().unwrap())
+                    .collect();
+                [words[1], words[2], words[3]]
+            })
+            .collect();
+        let (energy, virial, forces) = by_hand(&atoms, edge, 3.0);
+        let args = ["lj", &path, "--cutoff", "3", "--json", "--precision"];
+        let near = |found: &Value, name: &str, expected: f64, most: f64| {
+            let off = (found[name].as_f64().unwrap() / expected - 1.0).abs();
+            assert!(off < most, "{name}: {found} for {expected}: {off:e}");
+        };
+        for (precision, most) in [("f64", 1e-12), ("f32", 1e-4)] {
+            let output = ["--output", "forces.csv"];
+            let found = place.json(&[&args[..], &[precision], &output].concat());
+            assert_eq!(found["precision"], precision);
+            near(&found, "pair_energy", energy, most);
+            near(&found, "pair_virial", virial, 20.0 * most);
+            let table = std::fs::read_to_string(place.0.path().join("forces.csv")).unwrap();
+            assert_eq!(table.lines().next(), Some("id,species,x,y,z,fx,fy,fz"));
+            let largest = forces
+                .as_flattened()
+                .iter()
+                .fold(0.0, |a: f64, b| a.max(b.abs()));
+            for (n, line) in table.lines().skip(1).enumerate() {
+                let words: Vec<&str> = line.split(',').collect();
+                assert_eq!(words[0], n.to_string());
+                for k in 0..3 {
+                    let force: f64 = words[5 + k].parse().unwrap();
+                    let off = (force - forces[n][k]).abs() / largest;
+                    assert!(off < most, "{precision}, atom {n}: {force} {:?}", forces[n]);
+                }
+            }
+            assert_eq!(table.lines().count(), atoms.len() + 1);
+        }
+    }
+    place.json(&[
+        "lj",
+        &nist(4),
+        "--cutoff",
+        "3",
+        "--json",
+        "--output",
+        "f.extxyz",
+    ]);
+    let frame = nearfield_io::read_points(place.0.path().join("f.extxyz")).unwrap();
+    let forces = frame.quantity("forces").unwrap();
+    assert_eq!((forces.components(), forces.points()), (3, 30));
+    place.refuses(
+        ".extxyz or .csv",
+        &["lj", &nist(4), "--cutoff", "3", "--output", "forces.dat"],
+    );
+}
+
+#[test]
+fn lj_in_f64_goes_on_from_a_checkpoint_with_the_same_bits() {
+    let place = Workplace::new();
+    let flags = [
+        "--cutoff",
+        "2.5",
+        "--shift",
+        "force",
+        "--every",
+        "5",
+        "--checkpoint",
+        "10",
+        "--json",
+        "--precision",
+        "f64",
+    ];
+    let run = |more: &[&str]| place.json(&[&["lj"], more, &flags[..]].concat());
+    let start = nist(1);
+    let start = [&start[..], "--temperature", "0.9"];
+    let whole = run(&[&start[..], &["--steps", "20", "--output", "one"]].concat());
+    run(&[&start[..], &["--steps", "10", "--output", "two"]].concat());
+    let rest = run(&[
+        "--restart",
+        "two/run.checkpoint",
+        "--steps",
+        "10",
+        "--output",
+        "two",
+    ]);
+    assert_eq!(rest["total_energy"], whole["total_energy"]);
+    let read = |name: &str| std::fs::read(place.0.path().join(name)).unwrap();
+    assert!(read("one/trajectory.extxyz") == read("two/trajectory.extxyz"));
+    assert!(
+        read("one/trajectory.extxyz")
+            .windows(10)
+            .any(|at| at == b"forces:R:3")
+    );
+    let off =
+        whole["energy_deviation"].as_f64().unwrap() / whole["kinetic_energy"].as_f64().unwrap();
+    assert!(off < 2e-3, "{whole}");
+}
+
+#[test]
+fn lj_that_blows_up_fails_names_the_step_and_keeps_what_was_good() {
+    let place = Workplace::new();
+    for precision in ["f32", "f64"] {
+        let configuration = nist(1);
+        let args = [
+            "lj",
+            &configuration,
+            "--cutoff",
+            "2.5",
+            "--steps",
+            "500",
+            "--dt",
+            "0.08",
+            "--temperature",
+            "2",
+            "--every",
+            "1",
+            "--checkpoint",
+            "1",
+            "--output",
+            precision,
+            "--precision",
+            precision,
+            "--json",
+        ];
+        let output = place.run(&args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(output.stdout.is_empty());
+        let step = errors.split("at step ").nth(1).expect("names the step");
+        let step: u64 = step.split_whitespace().next().unwrap().parse().unwrap();
+        assert!((1..500).contains(&step), "{errors}");
+        let at = |name: &str| place.0.path().join(precision).join(name);
+        let table = std::fs::read_to_string(at("observations.csv")).unwrap();
+        // The header, the start, and every step before the bad one.
+        assert_eq!(table.lines().count() as u64, step + 1, "{errors}\n{table}");
+        let frames = std::fs::read_to_string(at("trajectory.extxyz")).unwrap();
+        assert_eq!(frames.lines().count() as u64, step * 802);
+        if step > 1 {
+            let on = [
+                "lj",
+                "--restart",
+                &format!("{precision}/run.checkpoint"),
+                "--cutoff",
+                "2.5",
+                "--steps",
+                "1",
+                "--dt",
+                "1e-6",
+                "--precision",
+                precision,
+                "--json",
+            ];
+            assert_eq!(place.json(&on)["steps"], step);
+        }
+    }
+}
+
+#[test]
+fn atoms_without_a_well_take_part_by_their_charges_alone() {
+    let place = Workplace::new();
+    // Water as SPC/E has it.
+    place.file(
+        "spce.txt",
+        "O 0.650 3.166 -0.8476 15.999\nH 0 0 0.4238 1.008\n",
+    );
+    let water = "4\nProperties=species:S:1:pos:R:3\nO 0 0 0\nO 3 0 0\nH 1 0 0\nH 1 1e-8 0\n";
+    place.file("water.extxyz", water);
+    let args = [
+        "lj",
+        "water.extxyz",
+        "--cutoff",
+        "4",
+        "--coefficients",
+        "spce.txt",
+        "--json",
+    ];
+    let s6 = (3.166f64 / 3.0).powi(6);
+    let expected = 4.0 * 0.65 * (s6 * s6 - s6);
+    for precision in ["f32", "f64"] {
+        let found = place.json(&[&args[..], &["--precision", precision]].concat());
+        let energy = found["pair_energy"].as_f64().unwrap();
+        assert!((energy / expected - 1.0).abs() < 1e-5, "{found}");
+    }
+    place.file("bad.txt", "O 0.650 3.166\nH 0.1 0\n");
+    place.refuses(
+        "sigma positive unless epsilon is 0",
+        &[
+            "lj",
+            "water.extxyz",
+            "--cutoff",
+            "4",
+            "--coefficients",
+            "bad.txt",
+        ],
+    );
+    let far = "2\nProperties=species:S:1:pos:R:3\nAr 10000000 0 0\nAr 10000001.1 0 0\n";
+    place.file("far.extxyz", far);
+    let found = place.json(&["lj", "far.extxyz", "--cutoff", "3", "--json"]);
+    assert_eq!(found["precision"], "f64");
+    let s6 = 1.1f64.powi(-6);
+    let expected = 4.0 * (s6 * s6 - s6);
+    assert!(
+        (found["pair_energy"].as_f64().unwrap() / expected - 1.0).abs() < 1e-7,
+        "{found}"
+    );
+}

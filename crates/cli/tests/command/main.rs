@@ -169,7 +169,7 @@ fn wrong_usage_gives_exit_code_2() {
             "--device",
             "quantum",
         ],
-        &["neighbors", "good.csv", "--radius", "1", "--box", "1,2"],
+        &["neighbors", "good.csv", "--radius", "1", "--box", "1"],
         &["bench", "--repetitions", "0"],
         &["bench", "--points", "1.5"],
         &["scaling", "--from", "0"],

@@ -198,3 +198,133 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
         &["--spacing", "1", "--output", "potential.csv"],
     );
 }
+
+#[test]
+fn gravity_that_blows_up_fails_names_the_step_and_keeps_what_was_good() {
+    let place = Workplace::new();
+    // Two bodies that fall into each other, with steps that are far too long.
+    let file = place.file(
+        "fall.csv",
+        "mass,x,y,z,vx,vy,vz\n1,-0.5,0,0,0,0.1,0\n1,0.5,0,0,0,-0.1,0\n",
+    );
+    let args = |more: &[&str]| -> Vec<String> {
+        let all = [&["gravity", text(&file), "--device", "cpu"], more].concat();
+        all.into_iter().map(str::to_owned).collect()
+    };
+    for (more, folder) in [
+        (&["--steps", "400", "--dt", "0.02", "--json"][..], "one"),
+        (
+            &[
+                "--steps",
+                "400",
+                "--dt",
+                "0.02",
+                "--json",
+                "--integrator",
+                "symplectic-euler",
+            ],
+            "two",
+        ),
+    ] {
+        let out = place.0.path().join(folder);
+        let written = [
+            "--output",
+            text(&out),
+            "--frames",
+            "101",
+            "--checkpoint",
+            "4",
+        ];
+        let all = args(&[more, &written].concat());
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let output = place.run(&all);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(output.stdout.is_empty(), "JSON is one object or nothing");
+        assert!(
+            errors.contains("at step ") && errors.contains("blown up"),
+            "{errors}"
+        );
+        let step = errors.split("at step ").nth(1).unwrap();
+        let step: usize = step.split_whitespace().next().unwrap().parse().unwrap();
+        assert!((1..400).contains(&step), "{errors}");
+        // Energies up to then, a frame for each, and a checkpoint that a run can go on from.
+        let table = std::fs::read_to_string(out.join("energy.csv")).unwrap();
+        let rows: Vec<_> = table.lines().skip(1).collect();
+        assert!(
+            !rows.is_empty() && rows.len() <= step / 4 + 1,
+            "{step}: {table}"
+        );
+        let energy = |row: &str| row.split(',').nth(1).unwrap().parse::<f64>().unwrap();
+        assert!(rows.iter().all(|row| energy(row).abs() < 5.0), "{table}");
+        for frame in 0..rows.len() {
+            let frame = out.join(format!("frame_{frame:04}.vtp"));
+            assert_eq!(nearfield_io::read_points(&frame).unwrap().len(), 2);
+        }
+        assert!(!out.join(format!("frame_{:04}.vtp", rows.len())).exists());
+        // Without files it fails too.
+        let all = args(more);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        place.refuses("blown up", &all);
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_keeps_the_energies_before() {
+    let place = Workplace::new();
+    let file = place.file("pair.csv", PAIR);
+    let folder = ["--output", "out", "--frames", "5", "--json"];
+    let begun = [
+        "gravity",
+        text(&file),
+        "--dt",
+        "0.01",
+        "--steps",
+        "40",
+        "--checkpoint",
+        "20",
+    ];
+    place.json(&[&begun[..], &folder].concat());
+    let on = [
+        "gravity",
+        "--restart",
+        "out/gravity.checkpoint",
+        "--steps",
+        "80",
+    ];
+    place.json(&[&on[..], &folder].concat());
+    let table = std::fs::read_to_string(place.0.path().join("out/energy.csv")).unwrap();
+    let times: Vec<f64> = (table.lines().skip(1))
+        .map(|line| line.split(',').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(times.len() >= 6 && times[0] == 0.0, "{table}");
+    assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{table}");
+}
+
+#[test]
+fn coulomb_takes_f64_where_f32_would_move_atoms() {
+    let place = Workplace::new();
+    place.file("far.csv", "x,y,z,charge\n1e7,0,0,1\n10000000.3,0,0,-1\n");
+    let args = [
+        "coulomb",
+        "far.csv",
+        "--grid",
+        "2,1,1",
+        "--spacing",
+        "1",
+        "--origin",
+        "1e7,1,0",
+        "--json",
+    ];
+    let found = place.json(&args);
+    assert_eq!(found["precision"], "f64");
+    let near = 1.0 - 1.0 / 1.09f64.sqrt();
+    assert!(
+        (found["max"].as_f64().unwrap() - near).abs() < 1e-7,
+        "{found}"
+    );
+    let asked = place.run(&[&args[..], &["--precision", "f32"]].concat());
+    assert!(asked.status.success());
+    let warning = String::from_utf8(asked.stderr).unwrap();
+    assert!(warning.contains("f32 moves point 1"), "{warning}");
+}

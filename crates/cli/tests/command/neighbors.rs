@@ -75,8 +75,21 @@ fn neighbors_in_f64_keeps_the_digits_of_files_and_of_the_radius() {
         let found = place.json(&[&args[..], &["--precision", "f64"]].concat());
         assert_eq!(found["digest"], digest, "{file:?}");
         assert_eq!(found["radius"], 0.1);
-        // In f32 all of these coordinates are one.
-        assert_eq!(place.json(&args)["pairs"], 400 * 399);
+        assert_eq!(found["precision"], "f64");
+        // In f32 all of these coordinates are one, so that is not taken unless it is asked for.
+        let rounded = place.run(&[&args[..], &["--precision", "f32"]].concat());
+        let warning = String::from_utf8(rounded.stderr).unwrap();
+        assert!(warning.contains("warning: f32 moves point"), "{warning}");
+        let rounded: serde_json::Value = serde_json::from_slice(&rounded.stdout).unwrap();
+        assert_eq!(rounded["pairs"], 400 * 399);
+        assert_eq!(rounded["precision"], "f32");
+        let chosen = place.run(&args);
+        let notice = String::from_utf8(chosen.stderr).unwrap();
+        assert!(notice.contains("f64 is taken"), "{notice}");
+        assert_eq!(notice.lines().count(), 1, "{notice}");
+        let chosen: serde_json::Value = serde_json::from_slice(&chosen.stdout).unwrap();
+        assert_eq!(chosen["digest"], digest, "{file:?}");
+        assert_eq!(chosen["precision"], "f64");
     }
     // 0.1 as f32 is more than 0.1.
     let pair = place.file("pair.csv", "0,0,0\n0.100000001,0,0\n");
@@ -210,4 +223,104 @@ fn lists_are_written_as_compressed_sparse_rows() {
         .map(|row| indices[row[0] as usize..row[1] as usize].to_vec())
         .collect();
     assert_eq!(lists, case.expected(), "ascending lists");
+}
+
+#[test]
+fn lanes_are_those_that_ran() {
+    let place = Workplace::new();
+    let file = place.points("cloud.npy", &Cloud::Uniform.points(20_000, 3));
+    let args = [
+        "neighbors",
+        text(&file),
+        "--radius",
+        "1.2",
+        "--json",
+        "--device",
+    ];
+    let alone = place.json(&[&args[..], &["cpu"]].concat());
+    assert_eq!(alone["lanes"].as_array().unwrap().len(), 1);
+    assert_eq!(alone["lanes"][0]["name"], "cpu");
+    assert_eq!(alone["lanes"][0]["points"], 20_000);
+    assert_eq!(
+        alone["lanes"][0]["milliseconds"],
+        alone["milliseconds"]["search"]
+    );
+    assert!(alone["reason"].as_str().is_some());
+    let both = place.json(&[&args[..], &["emulated"], &["--policy", "fixed:12"]].concat());
+    assert_eq!(both["digest"], alone["digest"]);
+    let lanes = both["lanes"].as_array().unwrap();
+    let names: Vec<_> = lanes
+        .iter()
+        .map(|lane| lane["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["cpu", "gpu"]);
+    let points: Vec<_> = lanes
+        .iter()
+        .map(|lane| lane["points"].as_u64().unwrap())
+        .collect();
+    assert_eq!(points.iter().sum::<u64>(), 20_000, "{both}");
+    assert!(points.iter().all(|&points| points > 0), "{both}");
+    for lane in lanes {
+        assert!(lane["milliseconds"].as_f64().unwrap() > 0.0, "{both}");
+    }
+}
+
+#[test]
+fn a_box_in_the_plane_has_two_lengths() {
+    let place = Workplace::new();
+    let flat: Vec<[f32; 3]> = (Cloud::Uniform.points(300, 5).into_iter())
+        .map(|[x, y, _]| [x, y, 0.0])
+        .collect();
+    let lines: String = flat.iter().map(|[x, y, _]| format!("{x},{y}\n")).collect();
+    let plane = place.file("plane.csv", format!("x,y\n{lines}"));
+    let space = place.points("space.npy", &flat);
+    let (pairs, digest) = oracle_digest(&flat, 1.5, [Some(7.9), Some(8.0), None]);
+    for (file, more) in [(&plane, &[][..]), (&space, &["--periodic", "xy"])] {
+        let args = [
+            "neighbors",
+            text(file),
+            "--radius",
+            "1.5",
+            "--json",
+            "--box",
+            "7.9,8",
+        ];
+        let found = place.json(&[&args[..], more].concat());
+        assert_eq!(found["pairs"], pairs);
+        assert_eq!(found["digest"], digest);
+    }
+    let args = [
+        "neighbors",
+        text(&space),
+        "--radius",
+        "1.5",
+        "--box",
+        "7.9,8",
+    ];
+    place.refuses("--periodic xy", &args);
+}
+
+#[test]
+fn timing_commands_say_that_points_are_rounded() {
+    let place = Workplace::new();
+    place.file("far.csv", "x,y,z\n1e8,0,0\n100000001.3,0,0\n");
+    for args in [
+        &[
+            "bench",
+            "--cloud",
+            "far.csv",
+            "--radius",
+            "2",
+            "--repetitions",
+            "1",
+        ][..],
+        &[
+            "tune", "far.csv", "--radius", "2", "--rows", "2", "--steps", "2",
+        ],
+    ] {
+        let output = place.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+        assert!(errors.contains("f32 moves point 1"), "{args:?}: {errors}");
+    }
 }

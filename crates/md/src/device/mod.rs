@@ -234,6 +234,7 @@ impl DeviceSimulation {
             return Err(Error::Diverged {
                 step: self.step,
                 energy: seen.total(),
+                first: self.drift.first(),
             });
         }
         self.drift.take(&seen);

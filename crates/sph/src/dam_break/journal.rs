@@ -74,6 +74,24 @@ impl Journal {
         Some((self.notes.first()?.energy, self.notes.last()?.energy))
     }
 
+    /// Refuses to go on when the energy, losses included, is not a number or has changed by more than
+    /// there was at the start.
+    pub(crate) fn refuse_blow_up(&self, step: u64) -> Result<(), Error> {
+        let Some((first, last)) = self.energies() else {
+            return Ok(());
+        };
+        let change = (last.total() - first.total()).abs();
+        if change <= first.mechanical().abs() {
+            return Ok(());
+        }
+        Err(Error::BlownUp {
+            step,
+            time: self.notes.last().map_or(0.0, |note| note.time),
+            energy: last.total(),
+            first: first.total(),
+        })
+    }
+
     /// The front as a table.
     pub(crate) fn front_csv(&self) -> String {
         let mut table = String::from("time_s,front_m,T,Z\n");
@@ -145,6 +163,30 @@ mod tests {
             energies.lines().all(|line| line.split(',').count() == 10),
             "{energies}"
         );
+    }
+
+    #[test]
+    fn energies_that_have_left_all_bounds_end_a_run() {
+        let simulation = Column::with_particles(Dimensions::Two, 128)
+            .scene()
+            .build()
+            .unwrap();
+        let mut journal = Journal::new(&simulation, 1.0);
+        journal.refuse_blow_up(0).unwrap();
+        journal.follow(&simulation).unwrap();
+        journal.refuse_blow_up(0).unwrap();
+        let first = journal.notes[0];
+        for (kinetic, good) in [(0.5, true), (1.5, false), (f64::NAN, false)] {
+            let mut note = first;
+            note.energy.kinetic += kinetic * first.energy.mechanical();
+            journal.notes.truncate(1);
+            journal.notes.push(note);
+            let found = journal.refuse_blow_up(7);
+            assert_eq!(found.is_ok(), good, "{kinetic}");
+            if let Err(error) = found {
+                assert!(error.to_string().starts_with("at step 7 "), "{error}");
+            }
+        }
     }
 
     #[test]

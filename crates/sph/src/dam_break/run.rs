@@ -94,8 +94,13 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
         solving: Duration::ZERO,
         end,
     };
-    course.travel(&mut simulation, args.frame_count())?;
-    course.arrive(&simulation, args, begin)
+    match course.travel(&mut simulation, args.frame_count()) {
+        Ok(()) => course.arrive(&simulation, args, begin),
+        Err(error) => {
+            course.keep(args);
+            Err(error)
+        }
+    }
 }
 
 /// Starts to record the run, which ends when this is dropped.
@@ -142,10 +147,23 @@ impl Course {
             simulation.step_at_most(until - simulation.time())?;
             self.solving += begin.elapsed();
             self.journal.follow(simulation)?;
+            self.journal.refuse_blow_up(simulation.steps())?;
             let done = simulation.time() / self.end;
             self.bar.set_position((1000.0 * done) as u64);
         }
         Ok(())
+    }
+
+    /// Writes what a run that failed has noted until then. What went wrong with the run is told; that
+    /// this fails too would hide it.
+    fn keep(self, args: &Args) {
+        for (name, table) in [
+            ("front.csv", self.journal.front_csv()),
+            ("energy.csv", self.journal.energy_csv()),
+        ] {
+            let _ = nearfield_files::write(args.output.join(name), table);
+        }
+        let _ = self.frames.finish();
     }
 
     /// Writes tables, plot and summary.

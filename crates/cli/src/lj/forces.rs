@@ -1,0 +1,46 @@
+//! Positions and forces of one configuration as a file.
+
+use super::lane::Run;
+use crate::failure::Failure;
+use nearfield_md::Trajectory;
+use std::{io::Write, path::Path};
+
+/// Writes the atoms and the forces on them, in the order of the input: extended XYZ with the column
+/// `forces`, or a table with the columns id, species, x, y, z, fx, fy and fz.
+pub(super) fn write(path: &Path, run: &mut Run, names: Vec<String>) -> Result<(), Failure> {
+    let extension = path.extension().and_then(|one| one.to_str());
+    match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
+        "extxyz" | "xyz" => {
+            let forces = run.forces()?;
+            let mut file = Trajectory::open(path, names, false)?;
+            Ok(file.frame_with_forces(&run.system()?.into_owned(), 0.0, &forces)?)
+        }
+        "csv" => write_table(path, run, &names),
+        _ => Err(Failure::Wrong(format!(
+            "{}: forces of one configuration are written as .extxyz or .csv; with --steps, --output \
+             is a folder",
+            path.display()
+        ))),
+    }
+}
+
+fn write_table(path: &Path, run: &mut Run, names: &[String]) -> Result<(), Failure> {
+    let forces = run.forces()?;
+    let system = run.system()?;
+    let mut order: Vec<usize> = (0..system.len()).collect();
+    order.sort_unstable_by_key(|&atom| system.ids()[atom]);
+    let written = nearfield_files::write_with(path, |file| {
+        writeln!(file, "id,species,x,y,z,fx,fy,fz")?;
+        order.iter().try_for_each(|&atom| {
+            let ([x, y, z], [u, v, w]) = (system.positions()[atom], forces[atom]);
+            let kind = system.types()[atom] as usize;
+            let name = names.get(kind).map_or("", String::as_str);
+            let id = system.ids()[atom];
+            writeln!(file, "{id},{name},{x},{y},{z},{u},{v},{w}")
+        })
+    });
+    written.map_err(|source| {
+        let path = path.to_owned();
+        Failure::Md(nearfield_md::Error::Io { path, source })
+    })
+}

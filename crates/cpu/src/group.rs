@@ -177,7 +177,7 @@ impl Groups<'_> {
         scratch: &mut Scratch,
     ) -> Option<(Group, Mode)> {
         let walk = self.walk;
-        if walk.sources.lattice().domain().is_periodic() {
+        if walk.sources.lattice().effective_domain().is_periodic() {
             // SAFETY: the caller's promise.
             return unsafe { self.next_periodic::<S>(scratch) };
         }

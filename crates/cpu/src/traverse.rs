@@ -143,7 +143,7 @@ impl CpuLane {
 
 /// Targets of a task, when the kernel and the sets let pairs be evaluated once.
 fn mutual_task<K: PairKernel>(walk: &Walk<'_>) -> Option<usize> {
-    let open = !walk.sources.lattice().domain().is_periodic();
+    let open = !walk.sources.lattice().effective_domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && (open || walk.share.is_none());
     match K::MUTUAL && walk.same_set && single && (uniform || open && walk.radii.are_mutual()) {

@@ -72,7 +72,7 @@ impl Sweep<'_> {
             self.find_rows(y, z);
         }
         self.runs.clear();
-        match self.grid.lattice().domain().is_periodic() {
+        match self.grid.lattice().effective_domain().is_periodic() {
             false => self.collect_open_ahead(x, more, from),
             true => self.collect_periodic_ahead(x, more, from),
         }

@@ -553,7 +553,7 @@ impl DevicePoints {
     fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         let (low, high, _) = lattice.lattice.cells_within(bounds);
         // Open axes are padded, so that the rows around a point need no bounds check.
-        self.pad = (lattice.lattice.domain().lengths()).map(|length| match length {
+        self.pad = (lattice.lattice.effective_domain().lengths()).map(|length| match length {
             None => lattice.subdivision,
             Some(_) => 0,
         });

@@ -86,8 +86,12 @@ struct Row {
     int y, z, reach;
 };
 
-// Cell coordinates are clamped to this on open axes; see nearfield_grid::Lattice.
+// What counts of boxes and cells in a box are clamped to; see nearfield_grid::Lattice.
 constexpr double FARTHEST_CELL = 2199023255552.0;
+
+// Cells of an open axis farther out grow with the distance, 2^29 to every doubling of it.
+constexpr double EVEN_CELLS = 1099511627776.0;
+constexpr int FAR_SHIFT = 52 - 29;
 
 struct Place {
     double cell;
@@ -99,13 +103,23 @@ __device__ __forceinline__ double clamped(double x) {
     return fmin(fmax(x, -FARTHEST_CELL), FARTHEST_CELL);
 }
 
+// Cell on an open axis beyond EVEN_CELLS: the bits of a number grow with it.
+__device__ __forceinline__ double far_cell(double u) {
+    const double distance = fmin(fabs(u), 1.7976931348623157e308);
+    const i64 beyond = (__double_as_longlong(distance) - __double_as_longlong(EVEN_CELLS)) >> FAR_SHIFT;
+    const double cell = EVEN_CELLS + static_cast<double>(beyond);
+    return u < 0.0 ? -cell - 1.0 : cell;
+}
+
 // Cell on an open axis.
 __device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, float coordinate) {
-    const double u = clamped(coordinate * lattice.inverse_edge[axis] + lattice.phase[axis]);
+    const double u = coordinate * lattice.inverse_edge[axis] + lattice.phase[axis];
+    const bool even = fabs(u) < EVEN_CELLS;
     Place place;
-    place.cell = floor(u);
+    place.cell = even ? floor(u) : far_cell(u);
     place.wraps = 0;
-    place.within = static_cast<float>(u - place.cell);
+    // Far out only equal coordinates meet, whatever is said of where in their cell they are.
+    place.within = even ? static_cast<float>(u - place.cell) : 0.0f;
     return place;
 }
 

@@ -245,7 +245,7 @@ impl<'a> Groups<'a> {
     ) -> Option<(Group, Mode)> {
         // SAFETY: the caller's promise.
         let next = unsafe {
-            if self.walk.sources.lattice().domain().is_periodic() {
+            if self.walk.sources.lattice().effective_domain().is_periodic() {
                 self.next_periodic::<S>(scratch)
             } else {
                 self.next_open::<S>(scratch)

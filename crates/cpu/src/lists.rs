@@ -384,6 +384,15 @@ impl NeighborLists {
         Ok(())
     }
 
+    /// Gives so many targets lists without entries.
+    pub(crate) fn find_none(&mut self, targets: usize) -> Result<(), Error> {
+        (self.pairs, self.foreign) = (0, false);
+        self.prepare(targets, 0)?;
+        self.start.fill(0);
+        self.count.fill(0);
+        Ok(())
+    }
+
     /// Fills the lists with `write`, which is handed the shared writer of `streams` streams.
     pub(crate) fn fill(
         &mut self,

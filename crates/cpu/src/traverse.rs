@@ -149,7 +149,7 @@ impl CpuLane {
 /// Targets of a task, when the kernel and the sets let pairs be evaluated once. Candidates of a group
 /// are then held all at once, so it is not done where they are too many.
 fn mutual_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
-    let open = !walk.sources.lattice().domain().is_periodic();
+    let open = !walk.sources.lattice().effective_domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && (open || walk.share.is_none());
     let mutual = K::MUTUAL && (uniform || open && walk.radii.are_mutual());

@@ -20,11 +20,16 @@ const NONE: u32 = u32::MAX;
 
 /// Numbers of cells, wide enough for cells far apart.
 pub(crate) trait WideKey: radsort::Key + Copy + Ord + Default + Send + Sync {
+    /// Whether few keys are sorted faster by comparing them than byte by byte.
+    const COMPARED: bool;
+
     fn of(key: u128) -> Self;
     fn wide(self) -> u128;
 }
 
 impl WideKey for u64 {
+    const COMPARED: bool = false;
+
     fn of(key: u128) -> Self {
         key as Self
     }
@@ -35,6 +40,8 @@ impl WideKey for u64 {
 }
 
 impl WideKey for u128 {
+    const COMPARED: bool = true;
+
     fn of(key: u128) -> Self {
         key
     }
@@ -55,7 +62,8 @@ pub(crate) struct Packing {
 
 impl Packing {
     pub(crate) fn new(cells: CellBox) -> Self {
-        // Coordinates lie within ±2⁴¹, so an axis takes at most 42 bits and all three fit in 128.
+        // A box has less than 2⁴² cells along an axis, so that takes at most 42 bits and all three
+        // fit in 128.
         let [x, y, z] = cells.dims.map(|dim| i64::BITS - dim.leading_zeros());
         Self {
             cells,

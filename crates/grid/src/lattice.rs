@@ -8,7 +8,8 @@
 //! two different coordinates differ by more than a cell), so the relative error of the two `f64`
 //! operations never amounts to more than 2⁻²⁵ cells where it could matter. The edge is the radius enlarged by
 //! 1 + 2⁻²⁰, and on periodic axes by 2⁻²² of the box length plus coordinate range, which covers the
-//! rounding of `fl(fl(xj − xi) + S)`. Anchoring at 0 also means that an outlier or a moving
+//! rounding of `fl(fl(xj − xi) + S)`; an axis that is so long that no image can be near is [taken as
+//! open](Domain::as_seen). Anchoring at 0 also means that an outlier or a moving
 //! bounding box never moves the cells of the other points.
 //!
 //! In a tilted box cells are shares of the box vectors; the submodule `tilted` has the same
@@ -38,10 +39,17 @@ pub struct Row {
     pub reach: i64,
 }
 
-/// Cell coordinates are clamped to ±2⁴¹ on open axes: so far out every two distinct `f32`
-/// coordinates are more than a cell apart, so clamping adds candidates but loses no pair, and
-/// three coordinates fit a 128-bit key.
-pub(crate) const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
+/// Cells in the box of a periodic axis at most, and what counts of boxes are clamped to.
+const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
+
+/// Beyond this many cells from 0, cells of an open axis grow with the distance: every doubling of it
+/// holds 2²⁹ of them. So three coordinates fit a 128-bit key however far out points are, and points in
+/// a cube that is vast beside the radius do not meet in one cell; every `f32` has a cell of its own
+/// there. Cells that are larger bring no pair farther apart, so none is lost.
+pub(crate) const EVEN_CELLS: f64 = (1u64 << 40) as f64;
+
+/// Bits of the mantissa that do not tell cells beyond [`EVEN_CELLS`] apart.
+const FAR_SHIFT: u32 = 52 - 29;
 
 /// Where cell 0 begins on open axes, in cells before coordinate 0. Particle codes start from points
 /// at whole or half multiples of a spacing that goes into the radius a few times; were cells to
@@ -58,6 +66,8 @@ const MOST_IMAGES: f64 = 1000.0;
 pub struct Lattice {
     radius: Radius,
     domain: Domain,
+    /// With axes open along which no image can be near.
+    seen: Domain,
     axes: [Axis; 3],
     /// Shared by all copies: around a box much smaller than the radius there are millions.
     rows: Arc<Vec<Row>>,
@@ -75,7 +85,8 @@ struct Axis {
 
 /// How a coordinate x becomes a cell along one axis; all operations in `f64`, none fused.
 ///
-/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), clamped to ±2⁴¹. On a periodic
+/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell` in
+/// `lattice.rs` and in `contract.cuh` has it. On a periodic
 /// axis of a straight box it is floor((x − w · `length`) · `inverse_edge`) with w = floor(x /
 /// `length`), clamped to `0..cells`; of a tilted one floor((f − floor(f)) · `cells`), with f the
 /// fraction that the row of [`Domain::inverse`] gives.
@@ -137,28 +148,31 @@ impl Lattice {
         subdivision: u32,
         bounds: &Bounds,
     ) -> Result<Self, Error> {
+        let seen = domain.as_seen(bounds, radius.value_f64());
         let frame = match radius.precision() {
             Precision::Single => None,
-            Precision::Double => Some(Frame::new(radius, &domain, bounds)),
+            Precision::Double => Some(Frame::new(radius, &seen, bounds)),
         };
-        if let Some(tilt) = domain.tilt() {
-            let (axes, rows) = tilted::axes_and_rows(radius, &domain, tilt, subdivision, bounds)?;
+        if let Some(tilt) = seen.tilt() {
+            let (axes, rows) = tilted::axes_and_rows(radius, &seen, tilt, subdivision, bounds)?;
             return Ok(Self {
                 radius,
                 domain,
+                seen,
                 axes,
                 rows: Arc::new(rows),
                 frame,
             });
         }
-        let reach = enlarged_radius(radius, &domain, bounds);
-        let edge = reach / f64::from(subdivision.max(1));
-        let mut axes = [Axis {
-            inverse_edge: 1.0 / edge,
+        let reach = Reach::new(radius, &seen, bounds);
+        let subdivision = f64::from(subdivision.max(1));
+        let mut axes = [0, 1, 2].map(|axis| Axis {
+            inverse_edge: 1.0 / (reach.along(axis) / subdivision),
             period: None,
-        }; 3];
-        for (axis, length) in domain.lengths().into_iter().enumerate() {
+        });
+        for (axis, length) in seen.lengths().into_iter().enumerate() {
             let Some(length) = length else { continue };
+            let (reach, edge) = (reach.along(axis), reach.along(axis) / subdivision);
             if reach / length > MOST_IMAGES {
                 return Err(Error::TooManyImages {
                     axis: axis_name(axis),
@@ -176,10 +190,11 @@ impl Lattice {
                 }),
             };
         }
-        let rows = stencil(reach, axes.map(|axis| 1.0 / axis.inverse_edge))?;
+        let rows = stencil(&reach, axes.map(|axis| 1.0 / axis.inverse_edge))?;
         Ok(Self {
             radius,
             domain,
+            seen,
             axes,
             rows: Arc::new(rows),
             frame,
@@ -194,6 +209,13 @@ impl Lattice {
     /// The domain.
     pub fn domain(&self) -> &Domain {
         &self.domain
+    }
+
+    /// The domain as the points see it that the lattice is for: an axis is open where the box is so long
+    /// that none of them can be near an image of another. Cells and image counts are those of this
+    /// domain.
+    pub fn effective_domain(&self) -> &Domain {
+        &self.seen
     }
 
     /// Edge of the cells per axis, in units of the coordinates; in a tilted box the distance
@@ -255,7 +277,7 @@ impl Lattice {
     /// single precision those of the position itself.
     #[inline(always)]
     pub(crate) fn cell_at(&self, position: [f64; 3]) -> Cell {
-        if self.domain.is_tilted() {
+        if self.seen.is_tilted() {
             return self.tilted_places(position).map(|(cell, _)| cell);
         }
         let [x, y, z] = position;
@@ -286,7 +308,7 @@ impl Lattice {
 
     /// What [`cell`](Self::cell) does with each coordinate where all axes are open.
     pub(crate) fn open_scale(&self) -> Option<OpenScale> {
-        (!self.domain.is_periodic()).then_some(OpenScale {
+        (!self.seen.is_periodic()).then_some(OpenScale {
             inverse_edge: self.axes[0].inverse_edge,
         })
     }
@@ -301,7 +323,7 @@ impl Lattice {
     /// The same of a position in double precision; only coordinates along periodic axes matter.
     #[inline]
     pub(crate) fn wraps_at(&self, position: [f64; 3]) -> [i32; 3] {
-        if self.domain.is_tilted() {
+        if self.seen.is_tilted() {
             // The bounds check allows 2³⁰ boxes, so the counts fit.
             return self.tilted_places(position).map(|(_, wraps)| wraps as i32);
         }
@@ -318,7 +340,7 @@ impl Lattice {
     /// path no more than a branch.
     #[inline(never)]
     fn tilted_places(&self, position: [f64; 3]) -> [(i64, i64); 3] {
-        std::array::from_fn(|k| match self.domain.tilt() {
+        std::array::from_fn(|k| match self.seen.tilt() {
             Some(tilt) => tilted::place(&self.axes[k], tilt, k, position),
             None => (0, 0),
         })
@@ -336,7 +358,7 @@ impl Lattice {
             inverse_edge,
             length: period.map_or(0.0, |period| period.length),
             cells: period.map_or(0, |period| period.cells),
-            phase: if self.domain.is_tilted() { 0.0 } else { PHASE },
+            phase: if self.seen.is_tilted() { 0.0 } else { PHASE },
         }
     }
 
@@ -349,7 +371,7 @@ impl Lattice {
         };
         let (mut low, mut high, mut inside) = ([0; 3], [0; 3], true);
         for axis in 0..3 {
-            let [(min, min_wrap), (max, max_wrap)] = match self.domain.tilt() {
+            let [(min, min_wrap), (max, max_wrap)] = match self.seen.tilt() {
                 Some(tilt) => tilted::places_within(&self.axes[axis], tilt, axis, bounds),
                 None => [bounds.min, bounds.max].map(|corner| {
                     let (cell, wraps) = self.axes[axis].cell(corner[axis]);
@@ -371,7 +393,7 @@ impl Axis {
     #[inline(always)]
     fn cell(&self, x: f64) -> (i64, i32) {
         match self.period {
-            None => (floor(x * self.inverse_edge + PHASE), 0),
+            None => (open_cell(x * self.inverse_edge + PHASE), 0),
             Some(period) => {
                 let wraps = floor(x / period.length);
                 let inside = x - wraps as f64 * period.length;
@@ -381,6 +403,27 @@ impl Axis {
             }
         }
     }
+}
+
+/// Cell of an open axis, `u` cells from the beginning of cell 0.
+#[inline(always)]
+fn open_cell(u: f64) -> i64 {
+    // False for NaN.
+    if u.abs() < EVEN_CELLS {
+        floor(u)
+    } else {
+        far_cell(u)
+    }
+}
+
+/// The same far out; some cell for NaN. The bits of a number grow with it, so doublings of the
+/// distance are divided evenly.
+#[cold]
+fn far_cell(u: f64) -> i64 {
+    let distance = u.abs().min(f64::MAX);
+    let beyond = (distance.to_bits() - EVEN_CELLS.to_bits()) >> FAR_SHIFT;
+    let cell = EVEN_CELLS as i64 + beyond as i64;
+    if u < 0.0 { -cell - 1 } else { cell }
 }
 
 /// `x` rounded down, clamped to ±[`FARTHEST_CELL`]; NaN becomes the smallest. Not `f64::floor`, which
@@ -399,20 +442,65 @@ fn floor(x: f64) -> i64 {
     truncated - i64::from(truncated as f64 > x)
 }
 
-/// The radius with everything rounding could add to a distance (see the module's comment).
-fn enlarged_radius(radius: Radius, domain: &Domain, bounds: &Bounds) -> f64 {
-    if radius.precision() == Precision::Double {
-        return (radius.value_f64() + double::slack(domain, bounds)) * double::ENLARGEMENT;
+/// How far a search reaches, with everything that rounding could add to a distance (see the module's
+/// comment).
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    /// In any direction.
+    radius: f64,
+    /// What is added along single axes.
+    extra: [f64; 3],
+}
+
+impl Reach {
+    /// Where rounding adds less than a 64th of the radius, it is taken to add the same along all axes,
+    /// which keeps cells cubes. Beyond that every axis gets its own: one long box must not enlarge the
+    /// cells along the others.
+    fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
+        let (value, enlargement, slack) = match radius.precision() {
+            Precision::Single => {
+                let slack = single_slack(domain, bounds);
+                (
+                    f64::from(radius.value()),
+                    1.0 + 2f64.powi(-20),
+                    slack.map(|slack| slack * 2f64.powi(-22)),
+                )
+            }
+            Precision::Double => (
+                radius.value_f64(),
+                double::ENLARGEMENT,
+                double::slack(domain, bounds),
+            ),
+        };
+        let largest = slack.into_iter().fold(0.0, f64::max);
+        if largest <= value / 64.0 {
+            return Self {
+                radius: (value + largest) * enlargement,
+                extra: [0.0; 3],
+            };
+        }
+        Self {
+            radius: value * enlargement,
+            extra: slack.map(|slack| slack * enlargement),
+        }
     }
-    let extent = bounds.extent();
-    let slack = (0..3)
-        .filter_map(|axis| domain.lengths()[axis].map(|length| (length, extent[axis])))
-        .map(|(length, extent)| {
-            let boxes = (extent / length).max(1.0).log2().ceil().exp2();
+
+    /// Along an axis.
+    fn along(&self, axis: usize) -> f64 {
+        self.radius + self.extra[axis]
+    }
+}
+
+/// Per axis, the length of the box and the extent of the points in whole boxes, a power of two of them;
+/// 0 where it is open.
+fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
+    let (lengths, extent) = (domain.lengths(), bounds.extent());
+    std::array::from_fn(|axis| {
+        lengths[axis].map_or(0.0, |length| {
+            let boxes = (extent[axis] / length).max(1.0).log2().ceil().exp2();
             length + boxes * length
         })
-        .fold(0.0, f64::max);
-    (f64::from(radius.value()) + slack * 2f64.powi(-22)) * (1.0 + 2f64.powi(-20))
+    })
 }
 
 /// How many images, a box `length` apart, an enlarged radius reaches: too many already without the
@@ -436,19 +524,27 @@ fn cells_reached(difference: f64, nudge: f64) -> i64 {
 const ROWS: &str = "the neighbour rows of a cell";
 
 /// Rows within `reach` of a cell, each cut to the chord it leaves along x.
-fn stencil(reach: f64, edges: [f64; 3]) -> Result<Vec<Row>, Error> {
+///
+/// Where rounding has a share of its own along each axis, a pair that is found differs from one within
+/// the enlarged radius by at most that much along each axis; gaps are therefore less by it, and rows
+/// reach farther by it.
+fn stencil(reach: &Reach, edges: [f64; 3]) -> Result<Vec<Row>, Error> {
+    let Reach { radius, extra } = *reach;
     // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps
     // reach/edge = K from rounding up to K + 1; it is far inside the enlargement of the radius.
     let cells = |distance: f64, axis: usize| cells_reached(distance / edges[axis], 1e-9);
-    // As shares of the reach, whose square may be no number that `f64` has in a vast box.
-    let gap = |offset: i64, axis: usize| (offset.abs() - 1).max(0) as f64 * (edges[axis] / reach);
-    let (ry, rz) = (cells(reach, 1), cells(reach, 2));
+    // As shares of the radius, whose square may be no number that `f64` has in a vast box.
+    let gap = |offset: i64, axis: usize| {
+        let apart = (offset.abs() - 1).max(0) as f64 * (edges[axis] / radius);
+        (apart - extra[axis] / radius).max(0.0)
+    };
+    let (ry, rz) = (cells(reach.along(1), 1), cells(reach.along(2), 2));
     let mut rows = Vec::new();
     for z in -rz..=rz {
         for y in -ry..=ry {
             let chord = 1.0 - gap(y, 1).powi(2) - gap(z, 2).powi(2);
             if chord >= 0.0 {
-                let reach = cells(reach * chord.sqrt(), 0);
+                let reach = cells(radius * chord.sqrt() + extra[0], 0);
                 make_room_for_one(&mut rows, ROWS)?;
                 rows.push(Row { y, z, reach });
             }
@@ -489,7 +585,42 @@ mod tests {
     fn cells_round_down_on_both_sides_of_zero() {
         let lattice = lattice(1.0, [None; 3], 1);
         assert_eq!(lattice.cell([0.5, -0.5, -1.5]), [0, -1, -2]);
-        assert_eq!(lattice.cell([-0.0, 1e30, -1e30]), [0, 1 << 41, -(1 << 41)]);
+        let [near, far, opposite] = lattice.cell([-0.0, 1e30, -1e30]);
+        assert!((near, far) == (0, -opposite - 1) && (1 << 40..1 << 42).contains(&far));
+    }
+
+    #[test]
+    fn far_cells_follow_each_other_and_fit_a_key() {
+        let even = EVEN_CELLS;
+        let mut before = open_cell(even.next_down());
+        assert_eq!(before, (1 << 40) - 1);
+        for u in [
+            even,
+            even.next_up(),
+            1.5 * even,
+            2.0 * even,
+            1e20,
+            1e30,
+            1e300,
+            f64::MAX,
+        ] {
+            let cell = open_cell(u);
+            assert!(
+                cell >= before && cell >= 1 << 40,
+                "{u}: {cell} after {before}"
+            );
+            // Never farther apart than the points are.
+            assert!((cell - before) as f64 <= u - even + 2.0, "{u}");
+            assert_eq!(open_cell(-u), -cell - 1);
+            before = cell;
+        }
+        assert!(3 * (64 - (2 * before + 2).leading_zeros()) <= 128);
+        assert_eq!(open_cell(f64::INFINITY), before);
+        // Every number of f32 is told from the next.
+        for x in [2f32.powi(41), 1e20, 1e38] {
+            let cells = [x, x.next_up()].map(|x| open_cell(f64::from(x)));
+            assert!(cells[0] < cells[1]);
+        }
     }
 
     #[test]

@@ -343,9 +343,14 @@ pub(crate) fn by_radix<K: WideKey>(scratch: &mut WideScratch<K>) -> &[(K, u32)] 
         slices.push(slice);
         rest = behind;
     }
-    slices
-        .into_par_iter()
-        .run(|slice| radsort::sort_by_key(slice, |&(key, _)| key));
+    slices.into_par_iter().run(|slice| {
+        if K::COMPARED {
+            // Indices tell equal keys apart, so the order is that of a stable sort.
+            slice.sort_unstable();
+        } else {
+            radsort::sort_by_key(slice, |&(key, _)| key);
+        }
+    });
     sorted
 }
 

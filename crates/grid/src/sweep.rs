@@ -211,7 +211,7 @@ impl Sweep<'_> {
     pub fn runs_ahead(&mut self, cell: Cell, more: i64, from: usize) -> Result<&[Run], Shortage> {
         let [x, ..] = cell;
         self.begin(cell)?;
-        if self.grid.lattice().domain().is_periodic() {
+        if self.grid.lattice().effective_domain().is_periodic() {
             let walked = &mut Walked::default();
             self.collect(x, more, Which::Ahead(from), Limit::NONE, walked)?;
         } else {

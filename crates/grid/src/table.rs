@@ -5,7 +5,7 @@
 //! start per cell of the bounding box, the hashed one holds the occupied cells only and is used
 //! when the box has many more cells than there are points (an outlier far away, a diagonal line).
 
-use crate::{Cell, hashed::HashedTable, lattice::FARTHEST_CELL};
+use crate::{Cell, hashed::HashedTable, lattice::EVEN_CELLS};
 use std::ops::Range;
 
 /// Which cell table a grid uses.
@@ -39,11 +39,11 @@ impl CellBox {
         x?.checked_mul(y?)?.checked_mul(z?)
     }
 
-    /// Whether no cell of the box is so far out that coordinates were clamped to it.
+    /// Whether no cell of the box is so far out that cells are larger there.
     pub(crate) fn is_near(&self) -> bool {
         (0..3).all(|axis| {
             let last = self.origin[axis] + self.dims[axis] - 1;
-            (self.origin[axis] as f64) > -FARTHEST_CELL && (last as f64) < FARTHEST_CELL
+            (self.origin[axis] as f64) > -EVEN_CELLS && (last as f64) < EVEN_CELLS - 1.0
         })
     }
 

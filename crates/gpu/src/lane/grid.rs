@@ -647,7 +647,7 @@ impl DevicePoints {
         self.cells = 0;
         let (low, high, _) = lattice.lattice.cells_within(bounds);
         // Open axes are padded, so that the rows around a point need no bounds check.
-        self.pad = (lattice.lattice.domain().lengths()).map(|length| match length {
+        self.pad = (lattice.lattice.effective_domain().lengths()).map(|length| match length {
             None => lattice.subdivision,
             Some(_) => 0,
         });

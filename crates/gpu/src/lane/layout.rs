@@ -187,7 +187,7 @@ impl Default for Outlet {
 impl Lattice {
     pub(crate) fn new(lattice: &grid::Lattice, subdivision: u32) -> Self {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
-        let domain = lattice.domain();
+        let domain = lattice.effective_domain();
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
         Self {
             inverse_edge: scales.map(|scale| scale.inverse_edge),
@@ -199,7 +199,7 @@ impl Lattice {
             reach: subdivision as f32 + REACH_MARGIN,
             r2: lattice.radius().squared(),
             tilted: u32::from(domain.is_tilted()),
-            periodic: u32::from(domain.is_periodic()),
+            periodic: u32::from(lattice.domain().is_periodic()),
         }
     }
 }

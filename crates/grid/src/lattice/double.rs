@@ -8,9 +8,9 @@
 //! computed in `f64`, on open axes from `x − centre` (so clouds far from the origin lose nothing),
 //! on periodic ones from `x`. Let `u = 2⁻⁵³`, and take everything in lengths.
 //!
-//! * On an open axis a cell coordinate is rounded thrice: by less than `3u·2⁴¹ < 2⁻¹⁰·⁴` cells,
-//!   because cells are clamped to ±2⁴¹, which brings no pair farther apart. For two points and
-//!   three axes that is `√3·2⁻⁹·⁴·R < 2.6·10⁻³·R`, with `R` the enlarged radius that the cells are
+//! * On an open axis a cell coordinate is rounded thrice: by less than `3u·2⁴⁰ < 2⁻¹¹·⁴` cells up to
+//!   2⁴⁰ of them, and beyond, where cells grow with the distance, by `3u·2³⁰` of those there. For two
+//!   points and three axes, with a factor of two to spare, that is `√3·2⁻⁹·⁴·R < 2.6·10⁻³·R`, with `R` the enlarged radius that the cells are
 //!   made for. [`ENLARGEMENT`] covers it.
 //! * On periodic axes it is rounded by at most `4u·(X + L)` per point, where X is the farthest
 //!   coordinate from 0 and L the box length, and the contract itself rounds the difference, the
@@ -163,17 +163,16 @@ fn power_of_two(x: f64) -> f64 {
     if power < x { 2.0 * power } else { power }
 }
 
-/// What rounding can add to a distance along the periodic axes of a straight box (see the module's
+/// What rounding can add to a distance along each periodic axis of a straight box (see the module's
 /// comment), from a number of boxes that is rounded up to a power of two.
-pub(super) fn slack(domain: &Domain, bounds: &Bounds) -> f64 {
-    (0..3)
-        .filter_map(|axis| domain.lengths()[axis].map(|length| (length, bounds.magnitude(axis))))
-        .map(|(length, farthest)| {
-            let boxes = power_of_two((farthest / length).max(4.0));
-            (boxes + 1.0) * length
+pub(super) fn slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
+    let lengths = domain.lengths();
+    std::array::from_fn(|axis| {
+        lengths[axis].map_or(0.0, |length| {
+            let boxes = power_of_two((bounds.magnitude(axis) / length).max(4.0));
+            (boxes + 1.0) * length * 2f64.powi(-46)
         })
-        .fold(0.0, f64::max)
-        * 2f64.powi(-46)
+    })
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@
 
 use super::{
     Axis, FARTHEST_CELL, MOST_IMAGES, Period, ROWS, Row, cells_reached, double::ENLARGEMENT, floor,
-    images_within,
+    images_within, open_cell,
 };
 use crate::{
     Bounds, Domain, Error, Precision, Radius, error::axis_name, memory::make_room_for_one,
@@ -94,7 +94,7 @@ pub(super) fn axes_and_rows(
 #[inline]
 pub(super) fn place(axis: &Axis, tilt: &Tilt, k: usize, position: [f64; 3]) -> (i64, i64) {
     match axis.period {
-        None => (floor(position[k] * axis.inverse_edge), 0),
+        None => (open_cell(position[k] * axis.inverse_edge), 0),
         Some(period) => {
             let fraction = tilt.fraction(k, position);
             let wraps = floor(fraction);

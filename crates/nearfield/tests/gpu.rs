@@ -682,7 +682,7 @@ fn grids_agree<T: Real>(seed: u64, most: f64) {
             spacing: 0.01,
             origin: [-0.5, 0.0, 0.25],
         };
-        let points = grid.points::<T>(0..grid.rows());
+        let points = grid.points::<T>(0..grid.rows()).unwrap();
         for atoms in [0, 1, 700] {
             let mut at = cube::<T>(&mut random, atoms);
             for n in (0..atoms).step_by(3) {
@@ -760,7 +760,7 @@ fn potentials_within_a_cut_off_are_the_cpus() {
     let run = |device| {
         let mut engine = Engine::builder(0.2).device(device).build().unwrap();
         let points = engine
-            .add_point_set(&grid.points::<f32>(0..grid.rows()))
+            .add_point_set(&grid.points::<f32>(0..grid.rows()).unwrap())
             .unwrap();
         let atoms = engine.add_point_set(&atoms).unwrap();
         let charges = [Field::from(&charges)];

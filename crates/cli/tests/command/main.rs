@@ -3,6 +3,7 @@
 mod bench;
 mod gpu;
 mod lj;
+mod memory;
 mod nbody;
 mod neighbors;
 

@@ -364,7 +364,7 @@ fn coulomb_on_cpu<T: Real>(sizes: &Sizes, arithmetic: Arithmetic) -> Result<(), 
         Ok::<f64, nearfield::Error>(begin.elapsed().as_secs_f64())
     })?;
     let of = settings::<T>(PairSum::Potential, arithmetic, 0.0);
-    let points = grid.points::<T>(0..rows).expect("memory for the grid");
+    let points = grid.points::<T>(0..rows)?;
     let sources = Sources {
         points: &at,
         weights: &charges,
@@ -475,7 +475,7 @@ fn coulomb_on_gpu<T: Real>(
         )?;
         Ok::<f64, nearfield_gpu::Error>(f64::from(scratch.kernel_milliseconds()) * 1e-3)
     })?;
-    let axes = [0, 1, 2].map(|axis| grid.axis::<T>(axis).expect("memory for an axis"));
+    let axes = [grid.axis::<T>(0)?, grid.axis(1)?, grid.axis(2)?];
     let point = |n: usize| [axes[0][n % points[0]], axes[1][n / points[0]], axes[2][0]];
     let error = worst(of, point, sources, &potentials);
     let ways = match way {

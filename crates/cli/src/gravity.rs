@@ -192,7 +192,7 @@ fn start<T: Real>(args: &Args) -> Result<Simulation<T>, Failure> {
     options.softening = args.softening.unwrap_or(0.0);
     options.time_step = args.dt.unwrap_or(options.time_step);
     options.integrator = args.integrator.unwrap_or_default();
-    Ok(Simulation::new(read_bodies(file)?.rounded(), options)?)
+    Ok(Simulation::new(read_bodies(file)?.rounded()?, options)?)
 }
 
 /// A checkpoint goes on as it began: flags that say otherwise are refused.

@@ -74,10 +74,8 @@ impl Driver {
         // Of a forked child its own: its parent may have been asking when it was forked.
         static PRESENT: PerProcess<OnceLock<bool>> = PerProcess::empty();
         // SAFETY: this loads the driver's library, whose initialisers need nothing from us.
-        if !PRESENT
-            .get_or_make(OnceLock::new)
-            .get_or_init(|| unsafe { sys::is_culib_present() })
-        {
+        let load = || unsafe { sys::is_culib_present() };
+        if !PRESENT.get_or_make(OnceLock::new).get_or_init(load) {
             let reason = "its library libcuda.so.1 cannot be loaded".to_owned();
             return Err(Error::NoDriver { reason });
         }

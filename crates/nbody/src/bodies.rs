@@ -2,6 +2,7 @@
 
 use crate::Error;
 use nearfield::Real;
+use nearfield_grid::memory::make_room;
 
 /// Bodies, an array per quantity. The unit of time follows from those of length and mass by G = 1.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,17 +27,24 @@ impl<T: Real> Bodies<T> {
     }
 
     /// The same bodies in another precision, rounded once.
-    pub fn rounded<U: Real>(&self) -> Bodies<U> {
-        let vectors = |from: &[[T; 3]]| from.iter().map(|v| v.map(|x| U::of(x.double()))).collect();
-        Bodies {
-            masses: self
-                .masses
-                .iter()
-                .map(|mass| U::of(mass.double()))
-                .collect(),
-            positions: vectors(&self.positions),
-            velocities: vectors(&self.velocities),
-        }
+    ///
+    /// # Errors
+    /// [`Error::Engine`] when memory is short.
+    pub fn rounded<U: Real>(&self) -> Result<Bodies<U>, Error> {
+        let vectors = |from: &[[T; 3]], what| -> Result<Vec<[U; 3]>, Error> {
+            let mut vectors = Vec::new();
+            make_room(&mut vectors, from.len(), what)?;
+            vectors.extend(from.iter().map(|v| v.map(|x| U::of(x.double()))));
+            Ok(vectors)
+        };
+        let mut masses = Vec::new();
+        make_room(&mut masses, self.masses.len(), "masses")?;
+        masses.extend(self.masses.iter().map(|mass| U::of(mass.double())));
+        Ok(Bodies {
+            masses,
+            positions: vectors(&self.positions, "positions")?,
+            velocities: vectors(&self.velocities, "velocities")?,
+        })
     }
 
     /// Refuses arrays of different lengths and numbers that are not finite.

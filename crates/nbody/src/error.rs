@@ -86,3 +86,9 @@ pub enum Error {
     #[error(transparent)]
     Plot(#[from] nearfield_plot::PlotError),
 }
+
+impl From<nearfield_grid::memory::Shortage> for Error {
+    fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
+        Self::Engine(shortage.into())
+    }
+}

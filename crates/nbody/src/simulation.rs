@@ -2,6 +2,7 @@
 
 use crate::{Bodies, Error, Integrator};
 use nearfield::{AllPairs, AllPairsReport, Arithmetic, Device, Engine, Real};
+use nearfield_grid::memory::filled;
 
 /// How bodies are moved.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,7 +93,7 @@ impl<T: Real> Simulation<T> {
             .arithmetic(options.arithmetic)
             .build()?;
         Ok(Self {
-            accelerations: vec![[T::default(); 3]; bodies.len()],
+            accelerations: filled(bodies.len(), [T::default(); 3], "accelerations")?,
             bodies,
             options,
             sums,
@@ -192,7 +193,7 @@ impl<T: Real> Simulation<T> {
     /// # Errors
     /// Those of the engine.
     pub fn energy(&mut self) -> Result<Energy, Error> {
-        let bodies = self.bodies.rounded::<f64>();
+        let bodies = self.bodies.rounded::<f64>()?;
         let softening = T::of(self.options.softening).double();
         let potentials =
             self.sums

@@ -16,8 +16,8 @@ pub fn write_snapshot<T: Real>(
     simulation: &Simulation<T>,
 ) -> Result<(), Error> {
     let (path, bodies) = (path.as_ref(), simulation.bodies());
-    let single = bodies.rounded::<f32>();
-    let double = bodies.rounded::<f64>();
+    let single = bodies.rounded::<f32>()?;
+    let double = bodies.rounded::<f64>()?;
     let mut writer = VtpWriter::new(&single.positions)
         .time(simulation.time())
         .data(PointData::scalars("mass", &double.masses))

@@ -224,27 +224,22 @@ pub enum Error {
 impl Error {
     /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
     pub fn is_out_of_memory(&self) -> bool {
-        use nearfield_grid::Error as OfGrid;
-        matches!(
-            self,
-            Self::Positions {
-                source: OfGrid::OutOfMemory { .. },
-                ..
-            } | Self::Setup(OfGrid::OutOfMemory { .. })
-                | Self::Query(OfGrid::OutOfMemory { .. })
-                | Self::Permutation(OfGrid::OutOfMemory { .. })
-                | Self::Radii {
-                    source: nearfield_cpu::Error::OutOfMemory { .. },
-                    ..
-                }
-                | Self::QueryRadii(nearfield_cpu::Error::OutOfMemory { .. })
-                | Self::Cpu(nearfield_cpu::Error::OutOfMemory { .. })
-                | Self::Gpu(nearfield_gpu::Error::OutOfMemory { .. })
-                | Self::OnDevice {
-                    source: nearfield_gpu::Error::OutOfMemory { .. },
-                    ..
-                }
-        )
+        use nearfield_cpu::Error as Cpu;
+        use nearfield_gpu::Error as Gpu;
+        use nearfield_grid::Error as Grid;
+        match self {
+            Self::Positions { source, .. }
+            | Self::Query(source)
+            | Self::Setup(source)
+            | Self::Permutation(source) => matches!(source, Grid::OutOfMemory { .. }),
+            Self::Cpu(source) | Self::QueryRadii(source) | Self::Radii { source, .. } => {
+                matches!(source, Cpu::OutOfMemory { .. })
+            }
+            Self::Gpu(source) | Self::OnDevice { source, .. } => {
+                matches!(source, Gpu::OutOfMemory { .. } | Gpu::HostMemory(_))
+            }
+            _ => false,
+        }
     }
 }
 

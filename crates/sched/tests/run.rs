@@ -267,7 +267,7 @@ fn the_first_of_several_faults_is_kept() {
     // Nothing tells when a fault has been recorded; the upload's thread has by the time that it does
     // something else, which is the next step's upload.
     let (_, progress) = thread::scope(|scope| {
-        let first = scope.spawn(|| crew.run(&[0, 1, 2], &lane, || ()));
+        let first = scope.spawn(|| crew.run(&[0, 1, 2], &lane, || ()).unwrap());
         let second = Lane::new(|stage, _| {
             if stage == Upload {
                 recorded.of(2);
@@ -276,7 +276,7 @@ fn the_first_of_several_faults_is_kept() {
         });
         both.present_at_least(2);
         crew.run(&[0], &second, || ()).unwrap();
-        first.join().unwrap().unwrap()
+        first.join().unwrap()
     });
     assert_eq!(progress.fault.as_deref(), Some("second upload"));
     assert_eq!(progress.finished, [false; 3]);
@@ -403,9 +403,7 @@ fn a_stage_may_need_the_pool_whose_thread_began_the_step() {
         assert_eq!(pool.install(|| subregion + 1), subregion + 1);
         Ok(())
     });
-    let (_, progress) = pool
-        .install(|| crew.run(&[0, 1, 2, 3, 4], &lane, || ()))
-        .unwrap();
+    let (_, progress) = pool.install(|| crew.run(&[0, 1, 2, 3, 4], &lane, || ()).unwrap());
     assert_eq!(progress.finished, [true; 5]);
 }
 

@@ -1,5 +1,6 @@
 //! Puts a simulation together and refuses what cannot run.
 
+use nearfield_grid::memory::{copied, filled, make_room};
 use std::path::PathBuf;
 
 use glam::Vec3;
@@ -106,8 +107,10 @@ impl SimulationBuilder {
             return Err(Error::NoFluid);
         }
         let count = self.fluid.len();
-        let at_rest = || vec![Vec3::ZERO; count];
-        let velocity = self.velocity.clone().unwrap_or_else(at_rest);
+        let velocity = match &self.velocity {
+            Some(velocity) => copied(velocity, "velocities of particles")?,
+            None => filled(count, Vec3::ZERO, "velocities of particles")?,
+        };
         if velocity.len() != count {
             return Err(Error::VelocityCount {
                 count: velocity.len(),
@@ -119,8 +122,10 @@ impl SimulationBuilder {
         self.check_vectors("wall", "position", "wall particle", &self.walls.position)?;
         let water = self.config.water_state();
         let compress = |&x: &Vec3| water.compression((self.pressure)(x) / self.config.density);
-        let compression = self.fluid.iter().map(compress).collect();
-        let fluid = Particles::new(self.fluid, velocity, compression);
+        let mut compression = Vec::new();
+        make_room(&mut compression, count, "densities of particles")?;
+        compression.extend(self.fluid.iter().map(compress));
+        let fluid = Particles::new(self.fluid, velocity, compression)?;
         let request = (self.device, self.threads);
         Simulation::start(self.config, request, (fluid, self.walls), self.evidence)
     }

@@ -157,3 +157,9 @@ fn evidence_note(evidence: &Option<Result<PathBuf, String>>) -> String {
         Some(Err(reason)) => format!("; its frame could not be written: {reason}"),
     }
 }
+
+impl From<nearfield_grid::memory::Shortage> for Error {
+    fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
+        Self::Engine(shortage.into())
+    }
+}

@@ -2,6 +2,7 @@
 
 use glam::Vec3;
 use nearfield::prelude::Device;
+use nearfield_grid::memory::filled;
 
 use crate::{
     Config, Error,
@@ -33,14 +34,15 @@ struct Results {
 }
 
 impl Results {
-    fn new(fluid: usize, walls: usize) -> Self {
-        Self {
-            rates: vec![(0.0, 0.0); fluid],
-            wall_rates: vec![0.0; fluid],
-            extrapolated: vec![(0.0, 0.0); walls],
-            forces: vec![(Vec3::ZERO, 0.0); fluid],
-            wall_forces: vec![(Vec3::ZERO, 0.0); fluid],
-        }
+    fn new(fluid: usize, walls: usize) -> Result<Self, Error> {
+        const WHAT: &str = "rates and forces of particles";
+        Ok(Self {
+            rates: filled(fluid, (0.0, 0.0), WHAT)?,
+            wall_rates: filled(fluid, 0.0, WHAT)?,
+            extrapolated: filled(walls, (0.0, 0.0), WHAT)?,
+            forces: filled(fluid, (Vec3::ZERO, 0.0), WHAT)?,
+            wall_forces: filled(fluid, (Vec3::ZERO, 0.0), WHAT)?,
+        })
     }
 }
 
@@ -54,7 +56,7 @@ impl HostBody {
         let request = (config.kernel().support(), device, threads);
         let mut body = Self {
             search: Search::new(request, &fluid.position, &walls.position)?,
-            results: Results::new(fluid.len(), walls.len()),
+            results: Results::new(fluid.len(), walls.len())?,
             fluid,
             walls,
         };

@@ -5,6 +5,7 @@
 
 use glam::Vec3;
 use nearfield::prelude::{Field, Permutation};
+use nearfield_grid::memory::make_room;
 
 use crate::Error;
 
@@ -22,14 +23,20 @@ pub(crate) struct Particles {
 }
 
 impl Particles {
-    pub(crate) fn new(position: Vec<Vec3>, velocity: Vec<Vec3>, compression: Vec<f32>) -> Self {
-        let id = (0..position.len() as u32).collect();
-        Self {
+    pub(crate) fn new(
+        position: Vec<Vec3>,
+        velocity: Vec<Vec3>,
+        compression: Vec<f32>,
+    ) -> Result<Self, Error> {
+        let mut id = Vec::new();
+        make_room(&mut id, position.len(), "numbers of particles")?;
+        id.extend(0..position.len() as u32);
+        Ok(Self {
             position,
             velocity,
             compression,
             id,
-        }
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

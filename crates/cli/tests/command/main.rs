@@ -4,6 +4,7 @@ mod bench;
 mod files;
 mod gpu;
 mod lj;
+mod memory;
 mod nbody;
 mod neighbors;
 

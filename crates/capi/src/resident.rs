@@ -107,7 +107,7 @@ pub struct NfDeviceKernel {
     pub name: *const c_char,
     /// The text.
     pub text: *const c_char,
-    /// Parameters of the kernel, at most 32; changing them compiles nothing.
+    /// Parameters of the kernel, at most 160; changing them compiles nothing.
     pub uniforms: *const f32,
     /// Number of parameters.
     pub uniform_count: usize,

@@ -102,7 +102,7 @@ fn forces_energies_and_virials_are_those_of_the_host() {
             .fold(0.0f32, |most, f| most.max(f.abs()));
         for (atom, (force, other)) in found.iter().zip(evaluator.forces()).enumerate() {
             for axis in 0..3 {
-                let apart = (force[axis] - other[axis]).abs();
+                let apart = (force[axis] - other[axis] as f32).abs();
                 assert!(
                     apart < 1e-5 * largest,
                     "field {number}, atom {atom}: {force:?} {other:?}"

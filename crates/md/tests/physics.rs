@@ -186,8 +186,8 @@ fn forces_are_the_slopes_of_the_energy() {
             .map(|atom| 0.5 * energy_of(atom, &system, system.positions()[atom]))
             .sum();
         assert!((total - all).abs() < 1e-6 * all.abs(), "{total} {all}");
-        let forces: Vec<[f32; 3]> = evaluator.forces().collect();
-        let size = |most: f64, force: &f32| most.max(f64::from(force.abs()));
+        let forces: Vec<[f64; 3]> = evaluator.forces().collect();
+        let size = |most: f64, force: &f64| most.max(force.abs());
         let largest = forces.as_flattened().iter().fold(0.0, size);
         for atom in (0..system.len()).step_by(41) {
             for axis in 0..3 {
@@ -198,7 +198,7 @@ fn forces_are_the_slopes_of_the_energy() {
                 };
                 let step = 1e-5;
                 let slope = (moved(step) - moved(-step)) / (2.0 * step);
-                let force = f64::from(forces[atom][axis]);
+                let force = forces[atom][axis];
                 let apart = (force + slope).abs();
                 assert!(
                     apart < tolerance * largest,
@@ -238,13 +238,8 @@ fn forces_add_up_to_nothing_and_momentum_stays() {
     system.heat(0.9, 11);
     for skin in [0.0, 0.3] {
         let mut run = Simulation::new(system.clone(), field.clone(), with_skin(skin)).unwrap();
-        let sum = |axis: usize| run.forces().iter().map(|f| f64::from(f[axis])).sum::<f64>();
-        let size: f64 = run
-            .forces()
-            .as_flattened()
-            .iter()
-            .map(|f| f64::from(f.abs()))
-            .sum();
+        let sum = |axis: usize| run.forces().iter().map(|f| f[axis]).sum::<f64>();
+        let size: f64 = run.forces().as_flattened().iter().map(|f| f.abs()).sum();
         for axis in 0..3 {
             assert!(sum(axis).abs() < 1e-6 * size, "{} of {size}", sum(axis));
         }

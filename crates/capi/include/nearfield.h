@@ -549,7 +549,7 @@ typedef struct {
    */
   const char *text;
   /*
-   Parameters of the kernel, at most 32; changing them compiles nothing.
+   Parameters of the kernel, at most 160; changing them compiles nothing.
    */
   const float *uniforms;
   /*

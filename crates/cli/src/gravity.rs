@@ -7,7 +7,7 @@ use crate::{
     output,
     progress::progress_bar,
 };
-use nearfield::{Arithmetic, Device, Real};
+use nearfield::{AllPairsReport, Arithmetic, Device, Real};
 use nearfield_files::Plan;
 use nearfield_nbody::{
     Bodies, Energy, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,
@@ -227,6 +227,8 @@ struct Course<'a, T> {
     solving: Duration,
     /// The energy that was computed last, and after which step.
     known: (u64, Energy),
+    /// Where the last step ran: sums of the energy may run elsewhere.
+    ran: AllPairsReport,
 }
 
 impl<'a, T: Real> Course<'a, T> {
@@ -241,6 +243,7 @@ impl<'a, T: Real> Course<'a, T> {
             moments: Vec::new(),
             solving: Duration::ZERO,
             known: (simulation.steps(), energy),
+            ran: simulation.report(),
             simulation,
         })
     }
@@ -310,6 +313,7 @@ impl<'a, T: Real> Course<'a, T> {
             let begin = Instant::now();
             self.simulation.run(until - done)?;
             self.solving += begin.elapsed();
+            self.ran = self.simulation.report();
             bar.set_position(until);
             if self.is_suspicious() {
                 self.checked_energy()?;
@@ -386,7 +390,7 @@ impl<'a, T: Real> Course<'a, T> {
                 &self.moments,
             )?;
         }
-        let (bodies, report) = (simulation.bodies().len(), simulation.report());
+        let (bodies, report) = (simulation.bodies().len(), self.ran);
         let steps = simulation.steps() - self.first_step;
         let seconds = self.solving.as_secs_f64();
         let interactions = (bodies as f64).powi(2) * steps as f64;

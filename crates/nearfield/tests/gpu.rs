@@ -463,6 +463,48 @@ fn hybrid_for(
     fill(builder.build()?, case)
 }
 
+/// A kernel that only the CPU lane can run.
+struct OnlyHere;
+
+impl PairKernel for OnlyHere {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    #[inline(always)]
+    fn pair(&self, _: Pair, _: (), _: ()) -> f32 {
+        1.0
+    }
+}
+
+#[test]
+fn auto_reports_the_kernels_that_it_leaves_to_the_cpu() {
+    if !gpu() {
+        return;
+    }
+    let points = Cloud::Lattice.points(30_000, 1);
+    let mut engine = Engine::builder(1.5).device(Device::Auto).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while engine.report().gpu.is_none() {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the GPU does not start"
+        );
+        engine.update(set, &points).unwrap();
+        engine.find_neighbors().unwrap();
+    }
+    assert!(engine.report().gpu.unwrap().refused.is_empty());
+    let sums = engine.traverse(&OnlyHere, set, set).run().unwrap();
+    assert_eq!(sums.len(), points.len());
+    let report = engine.report();
+    let refused = &report.gpu.as_ref().unwrap().refused;
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].kernel.contains("OnlyHere"), "{refused:?}");
+    assert!(report.reason.contains("OnlyHere"), "{}", report.reason);
+    assert!(report.to_json().contains("OnlyHere"));
+}
+
 #[test]
 fn both_lanes_together_write_the_contracts_lists_by_every_strategy() {
     if !gpu() {

@@ -303,7 +303,8 @@ impl Run<'_> {
             cutoff: self.cutoff_radius(),
             softening: args.softening,
             precision: T::NAME,
-            exact: args.exact,
+            // Sums within a cut-off always are.
+            exact: args.exact || args.cutoff.is_some(),
             device,
             reason,
             min: potentials.iter().map(value).fold(f64::INFINITY, f64::min),

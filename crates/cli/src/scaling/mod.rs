@@ -93,6 +93,8 @@ struct Sample {
     points: usize,
     work: Work,
     radius: f32,
+    /// What it ran on in the end.
+    device: String,
     milliseconds: Times,
     /// Of the total.
     nanoseconds_per_point: f64,
@@ -179,7 +181,11 @@ fn measure(
                 _ => Outcome::Skipped(room.skip(points, work, Room::points(work, points))),
             };
             match outcome {
-                Outcome::Timed(sample) => summary.points.push(sample),
+                Outcome::Timed(sample) => {
+                    // Not what an engine says that has done nothing yet.
+                    summary.device.clone_from(&sample.device);
+                    summary.points.push(sample);
+                }
                 Outcome::Skipped(skipped) => summary.skipped.push(skipped),
             }
             bar.inc(size as u64);
@@ -211,12 +217,14 @@ fn time(
     }
     let mut subject = Subject::new(work, points, radius);
     let milliseconds = steps.time(&mut subject, (1, args.repetitions), |_| Ok(()))?;
-    let bytes_per_point = steps.engine().report().bytes_per_point();
+    let report = steps.engine().report();
+    let bytes_per_point = report.bytes_per_point();
     let (pairs, _) = subject.result(steps.engine(), steps.set())?;
     Ok(Outcome::Timed(Sample {
         points,
         work,
         radius,
+        device: report.device.to_string(),
         milliseconds,
         nanoseconds_per_point: milliseconds.total * 1e6 / points as f64,
         bytes_per_point,

@@ -244,6 +244,7 @@ mod tests {
             points,
             work,
             radius: 2.0,
+            device: "cpu".to_owned(),
             milliseconds: Times {
                 build: 0.2 * total,
                 search: 0.8 * total,

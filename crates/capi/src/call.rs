@@ -79,6 +79,31 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_fails_is_a_change_and_one_that_is_refused_is_none() {
+        let table = Table::new("thing");
+        let name = table.insert(1);
+        let state = || {
+            let mut found = 0;
+            let look = |_: &i32, state| {
+                found = state;
+                Ok(())
+            };
+            assert_eq!(read(&table, name, look), NfStatus::Ok);
+            found
+        };
+        let first = state();
+        let failing = |_: &mut i32| Err(Failure::new(NfStatus::OutOfMemory, "for the test"));
+        assert_eq!(write(&table, name, failing), NfStatus::OutOfMemory);
+        let second = state();
+        assert_ne!(first, second);
+        let outer = read(&table, name, |_, _| {
+            assert_eq!(write(&table, name, |_| Ok(())), NfStatus::Busy);
+            Ok(())
+        });
+        assert_eq!((outer, state()), (NfStatus::Ok, second));
+    }
+
+    #[test]
     fn what_is_in_use_can_be_read_beside_but_neither_changed_nor_freed() {
         let table = Table::new("thing");
         let name = table.insert(1);

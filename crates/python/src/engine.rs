@@ -32,6 +32,8 @@ const REMEMBERED: usize = 8;
 /// changes nothing.
 #[pyclass(name = "Engine", module = "nearfield", frozen)]
 pub(crate) struct PyEngine {
+    /// Of the engine.
+    threads: usize,
     state: RwLock<State>,
     held: Mutex<Held>,
 }
@@ -97,6 +99,7 @@ impl PyEngine {
             room: Room::default(),
         };
         Ok(Self {
+            threads: state.engine.report().threads,
             state: RwLock::new(state),
             held: Mutex::default(),
         })
@@ -126,7 +129,7 @@ impl PyEngine {
         let points = Points::of(points)?;
         write(&self.state, |state| {
             let State { engine, flat, room } = state;
-            let positions = points.copied(room)?;
+            let positions = points.copied(room, self.threads)?;
             let id = py.detach(|| engine.add_point_set(positions).map_err(raise))?;
             flat.push(points.are_flat());
             Ok(id.index())
@@ -138,7 +141,7 @@ impl PyEngine {
         let points = Points::of(points)?;
         write(&self.state, |state| {
             let State { engine, flat, room } = state;
-            let positions = points.copied(room)?;
+            let positions = points.copied(room, self.threads)?;
             let id = PointSetId::new(set);
             let updated = py.detach(|| {
                 let updated = engine.update(id, positions);
@@ -227,7 +230,7 @@ impl PyEngine {
     ) -> PyResult<PyNeighbors> {
         let points = Points::of(positions)?;
         let mut room = Room::default();
-        let positions = points.copied(&mut room)?;
+        let positions = points.copied(&mut room, self.threads)?;
         let lists = self.work(py, |engine| {
             let lists = engine.query(positions, PointSetId::new(sources));
             lists.map_err(raise)
@@ -281,7 +284,7 @@ impl PyEngine {
             kernel: WendlandC2::with_support(support)
                 .in_dimensions(normalised_for(dimensions, flat)?),
         };
-        let mass = values::<f32>(mass, "mass")?;
+        let mass = values::<f32>(mass, self.threads, "mass")?;
         let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
         let density = self.work(py, |engine| {
             let fields = [Field::from(&mass)];
@@ -447,7 +450,7 @@ pub(crate) fn neighbors(
     };
     guarded(|| {
         let (mut engine, mut room) = (settings.build()?, Room::default());
-        let positions = points.copied(&mut room)?;
+        let positions = points.copied(&mut room, engine.report().threads)?;
         let lists = py.detach(|| {
             let set = engine.add_point_set(positions).map_err(raise)?;
             engine.find_neighbors().map_err(raise)?;

@@ -149,6 +149,30 @@ def test_odd_layouts_are_read_as_what_they_are(dtype):
     assert sets(engine.query(unaligned(points[:50]))) == sets(engine.query(points[:50]))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_large_arrays_are_copied_whole_by_any_number_of_threads(threads):
+    random = np.random.default_rng(4)
+    points = (random.random((700_001, 3)) * 100).astype(np.float32)
+    mass = random.random(len(points)).astype(np.float32)
+    wide = np.zeros((len(points), 4), dtype=np.float32)
+    wide[:, 1:] = points
+    engine = nearfield.Engine(0.5, threads=threads)
+    counts = []
+    for layout in (points, wide[:, 1:], np.asfortranarray(points)):
+        if len(engine) == 0:
+            engine.add_points(layout)
+        else:
+            engine.update(0, layout)
+        counts.append(engine.count_neighbors())
+    assert counts[0].sum() > 100_000
+    assert np.array_equal(counts[0], counts[1]) and np.array_equal(counts[0], counts[2])
+    # Every point is where it is: found at its own place, at the ends of all parts too.
+    for k in random.integers(0, len(points), 20).tolist() + [0, len(points) - 1]:
+        assert k in engine.query(points[k : k + 1])[0]
+    density = engine.sph_density(mass)
+    assert np.array_equal(density, engine.sph_density(np.repeat(mass, 2)[::2]))
+
+
 def test_arrays_of_other_types_are_refused_by_name():
     points = cloud(10)
     for wrong in (

@@ -157,19 +157,23 @@ fn containers_of_what_is_no_point_do_not_compile_and_the_compiler_says_why() {
 
 #[test]
 fn containers_of_points_compile() {
-    for element in [
+    let blocks = [
         "float",
         "double",
         "std::array<float, 3>",
         "std::array<double, 4>",
         "glm_like",
         "eigen_like",
-    ] {
-        let calls = "engine.add_points(points); engine.update(0, points); engine.query(points, 0);
-            quiet.add_points(points); quiet.update(0, points); quiet.query(points, 0);";
-        let (does, said) = compiles(&format!("std::vector<{element}> points; {calls}"));
-        assert!(does, "{element}: {said}");
-    }
+    ]
+    .map(|element| {
+        format!(
+            "{{ std::vector<{element}> points;
+            engine.add_points(points); engine.update(0, points); engine.query(points, 0);
+            quiet.add_points(points); quiet.update(0, points); quiet.query(points, 0); }}\n"
+        )
+    });
+    let (does, said) = compiles(&blocks.concat());
+    assert!(does, "{said}");
     let bound = "nearfield::compact_nsearch::NeighborhoodSearch search(1.0f);
         const std::vector<unsigned> &list = search.point_set(0).neighbor_list(0, 0);
         const auto lists = engine.neighbors(0, 0);

@@ -538,6 +538,12 @@ typedef struct {
            float* result);
 
  where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
+
+ The text runs on the GPU as it is, in the context that the whole process shares, and nothing checks
+ what it does there. It must read target and source only below the numbers of channels given here
+ and uniform only below the number of parameters, write all numbers of result and nothing else, and
+ end for every pair, also for numbers that are NaN or infinite. An access to other memory may end
+ the use of CUDA in the process.
  */
 typedef struct {
   /*
@@ -754,9 +760,9 @@ nf_status nf_count_neighbors(const nf_engine *engine,
 
 /*
  Mass density of every target: the sum of m W(d) over its neighbours in `sources`, its own m W(0)
- left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482).
+ left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) in three dimensions.
 
- `deliver` is an nf_deliver.
+ `deliver` is an nf_deliver. A support larger than the search radius is refused.
 
  # Safety
  `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
@@ -772,10 +778,27 @@ nf_status nf_sph_density(const nf_engine *engine,
                          uint32_t deliver);
 
 /*
- Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
- `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1).
+ The same for points in a plane: masses per area, with the kernel normalised for two dimensions.
 
- `deliver` is an nf_deliver.
+ # Safety
+ As for nf_sph_density().
+ */
+nf_status nf_sph_density_2d(const nf_engine *engine,
+                            uint32_t targets,
+                            uint32_t sources,
+                            float support,
+                            const float *mass,
+                            size_t masses,
+                            float *density,
+                            size_t len,
+                            uint32_t deliver);
+
+/*
+ Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
+ `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the kernel
+ of three dimensions.
+
+ `deliver` is an nf_deliver. A support larger than the search radius is refused.
 
  # Safety
  The fields hold so many points as they say, `acceleration` three numbers for each of `len`
@@ -790,6 +813,23 @@ nf_status nf_sph_force(const nf_engine *engine,
                        float *acceleration,
                        size_t len,
                        uint32_t deliver);
+
+/*
+ The same for points in a plane, with the kernel normalised for two dimensions; accelerations
+ have three numbers all the same.
+
+ # Safety
+ As for nf_sph_force().
+ */
+nf_status nf_sph_force_2d(const nf_engine *engine,
+                          uint32_t targets,
+                          uint32_t sources,
+                          const nf_sph_force_parameters *parameters,
+                          const nf_sph_points *target_fields,
+                          const nf_sph_points *source_fields,
+                          float *acceleration,
+                          size_t len,
+                          uint32_t deliver);
 
 /*
  Writes the lists of every active pair of sets.
@@ -1011,6 +1051,21 @@ nf_status nf_resident_sph_density(const nf_resident *engine,
                                   uint64_t density,
                                   size_t len,
                                   uint32_t deliver);
+
+/*
+ Mass density as nf_sph_density_2d(), all on the device.
+
+ # Safety
+ As for nf_resident_sph_density().
+ */
+nf_status nf_resident_sph_density_2d(const nf_resident *engine,
+                                     uint32_t targets,
+                                     uint32_t sources,
+                                     float support,
+                                     nf_device_field mass,
+                                     uint64_t density,
+                                     size_t len,
+                                     uint32_t deliver);
 
 /*
  Evaluates a kernel of the caller's for all pairs, all on the device.

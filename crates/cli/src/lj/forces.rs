@@ -13,7 +13,7 @@ pub(super) fn write(path: &Path, run: &mut Run, names: Vec<String>) -> Result<()
         "extxyz" | "xyz" => {
             let forces = run.forces()?;
             let mut file = Trajectory::open(path, names, false)?;
-            Ok(file.frame_with_forces(&run.system()?.into_owned(), 0.0, &forces)?)
+            Ok(file.frame_with_forces(&*run.system()?, 0.0, &forces)?)
         }
         "csv" => write_table(path, run, &names),
         _ => Err(Failure::Wrong(format!(

@@ -161,13 +161,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             summary.min, summary.max, summary.mean
         ),
         format!(
-            "time        {:.1} ms read, {:.1} ms build, {:.1} ms search in {} on {} ({})",
+            "time        {:.1} ms read, {:.1} ms build, {:.1} ms search in {} on {}",
             summary.milliseconds.read,
             summary.milliseconds.build,
             summary.milliseconds.search,
             summary.precision.name(),
-            summary.device,
-            summary.reason
+            summary.device
         ),
         format!("digest      {}", summary.digest),
     ])

@@ -64,7 +64,7 @@ pub enum Error {
     /// The energy is no longer a number or has left all bounds: a step was too long, or atoms
     /// overlapped at the start.
     #[error(
-        "at step {step} the energy is {energy:e}, after {first:e} at the start: the run has blown up; take a shorter time step, or another start"
+        "at step {step} the energy is {energy:.6e}, after {first:.6e} at the start: the run has blown up; take a shorter time step, or another start"
     )]
     Diverged {
         /// The step.

@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// The energy is no longer a number or has left all bounds.
     #[error(
-        "at step {step} the energy is {energy:e}, after {first:e} at the start: the run has blown up, \
+        "at step {step} the energy is {energy:.6e}, after {first:.6e} at the start: the run has blown up, \
          because bodies came too close for the time step {time_step}; take a smaller one, or a \
          softening"
     )]

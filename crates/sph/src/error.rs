@@ -10,7 +10,7 @@ use glam::Vec3;
 pub enum Error {
     /// The energy is no longer a number or has changed by more than there was.
     #[error(
-        "at step {step} (t = {time} s) the energy is {energy:e} J, after {first:e} J at the start: the run has blown up"
+        "at step {step} (t = {time} s) the energy is {energy:.6e} J, after {first:.6e} J at the start: the run has blown up"
     )]
     BlownUp {
         /// Steps done.

@@ -98,7 +98,8 @@ __device__ __forceinline__ void keys(
     const float z = positions[3 * static_cast<u64>(i) + 2];
     key_and_rank[i] = make_uint2(NONE, 0);
     if (!(isfinite(x) && isfinite(y) && isfinite(z))) {
-        atomicAdd(&status->bad, 1u);
+        // Around a periodic box `grid_bounds` has counted them.
+        if (!PERIODIC) atomicAdd(&status->bad, 1u);
         atomicMin(&status->first_bad, i);
         return;
     }
@@ -152,7 +153,7 @@ grid_claim_bricks(const float* __restrict__ positions, u32 count, const __grid_c
     if (i >= count) return;
     const float* const mine = positions + 3 * static_cast<u64>(i);
     if (!(isfinite(mine[0]) && isfinite(mine[1]) && isfinite(mine[2]))) {
-        atomicAdd(&status->bad, 1u);
+        if (!lattice.periodic) atomicAdd(&status->bad, 1u);
         atomicMin(&status->first_bad, i);
         key_and_rank[i] = make_uint2(NONE, 0);
         return;

@@ -534,7 +534,7 @@ fn the_order_of_the_cells_sorts_the_callers_arrays() {
 
 #[test]
 fn arrays_that_do_not_fit_are_refused_by_name() {
-    let Some(mut engine) = start(ResidentEngine::builder(1.0)) else {
+    let Some(mut engine) = start(ResidentEngine::builder(2.0)) else {
         return;
     };
     let stream = engine.stream().clone();

@@ -123,9 +123,11 @@ struct Session {
     scene: Scene,
     engine: ResidentEngine,
     helper: Option<CpuShare>,
-    /// What was last found valid, and what was given since.
+    /// What was last found valid, and what was given last.
     good: Vec<Vec<[f32; 3]>>,
     given: Vec<Vec<[f32; 3]>>,
+    /// What was given since the last valid step: some of it may have been found usable meanwhile.
+    between: Vec<Vec<Vec<[f32; 3]>>>,
 }
 
 /// What a step has computed.
@@ -159,6 +161,7 @@ impl Session {
             engine,
             helper,
             given: good.clone(),
+            between: vec![Vec::new(); good.len()],
             good,
         })
     }
@@ -188,20 +191,36 @@ impl Session {
         let stream = self.engine.stream().clone();
         let updated = (self.engine).update(id(set), &upload(&stream, &points).as_view());
         match updated {
-            Ok(()) => self.given[set] = points,
+            Ok(()) => {
+                self.given[set].clone_from(&points);
+                self.between[set].push(points);
+            }
             Err(error) => self.refused(&error),
         }
     }
 
-    /// The set that the error names has its last good points again.
+    /// The set that the error names has its last good points again: those of the last valid step, or
+    /// later ones that an update has waited for.
     fn refused(&mut self, error: &Error) {
         let Error::OnDevice { set, .. } = error else {
             panic!("{:?}: {error}", self.scene);
         };
         let set = (0..self.scene.sets).find(|&at| id(at) == *set).unwrap();
-        self.given[set] = self.good[set].clone();
         let points = self.engine.points(id(set)).unwrap();
-        assert_eq!(points, self.good[set].len(), "{error}");
+        let all = self.between[set].iter().chain([&self.good[set]]);
+        let finite = |points: &&Vec<[f32; 3]>| points.as_flattened().iter().all(|x| x.is_finite());
+        let may_be: Vec<_> = all.filter(finite).filter(|of| of.len() == points).collect();
+        match may_be[..] {
+            [] => panic!("{:?}: {error}, and then {points} points", self.scene),
+            [only] => self.given[set] = only.clone(),
+            [.., last] => {
+                // Which of them it is cannot be seen from here.
+                self.given[set] = last.clone();
+                let stream = self.engine.stream().clone();
+                let given = upload(&stream, &self.given[set]);
+                self.engine.update(id(set), &given.as_view()).unwrap();
+            }
+        }
     }
 
     /// Counts, sums and lists of a pair of sets, whether the step is valid or not.
@@ -276,6 +295,7 @@ impl Session {
             match (computed, self.engine.finish()) {
                 (Ok(found), Ok(Progress::Valid)) => {
                     self.good.clone_from(&self.given);
+                    self.between.iter_mut().for_each(Vec::clear);
                     return self.compare((targets, sources), &found);
                 }
                 (Ok(_), Ok(Progress::Repeat)) => {}

@@ -632,13 +632,20 @@ impl Walk<'_> {
             };
             let end = end.unwrap_or(slots.end);
             let image = std::array::from_fn(|axis| image[axis] - i64::from(wraps[axis]));
-            let image_vector = lattice.domain().image_vector_f64(image);
+            // Most pieces are of the image of the one before.
+            let (image_vector, shift) = match pieces.last() {
+                Some(last) if last.image == image => (last.image_vector, last.shift),
+                _ => {
+                    let image_vector = lattice.domain().image_vector_f64(image);
+                    (image_vector, lattice.image_shift(image_vector))
+                }
+            };
             make_room_for_one(pieces, "the candidates of a cell")?;
             pieces.push(Piece {
                 slots: begin..end,
                 image,
                 image_vector,
-                shift: lattice.image_shift(image_vector),
+                shift,
                 end: 0,
             });
             begin = end;

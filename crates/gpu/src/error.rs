@@ -154,7 +154,9 @@ pub enum Error {
     #[error("the points have not been sorted into cells yet: sort them first")]
     Unsorted,
     /// A set was sorted into the cells of another lattice than it is used with.
-    #[error("the points are sorted into the cells of another lattice: sort them with this one first")]
+    #[error(
+        "the points are sorted into the cells of another lattice: sort them with this one first"
+    )]
     OtherLattice,
     /// A share was made of other targets, before they were sorted last, or without the cell table that the
     /// strategy needs.

@@ -115,7 +115,11 @@ impl PairProgram {
                 most: MOST_UNIFORMS,
             });
         }
-        let channels = [("a target", targets), ("a source", sources), ("a result", outputs)];
+        let channels = [
+            ("a target", targets),
+            ("a source", sources),
+            ("a result", outputs),
+        ];
         if let Some(&(what, found)) = channels.iter().find(|channels| channels.1 > MOST_CHANNELS) {
             return Err(Error::TooManyChannels {
                 kernel: kernel.to_owned(),

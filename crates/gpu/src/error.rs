@@ -153,6 +153,33 @@ pub enum Error {
     /// A set was to be sorted again that has no cells yet.
     #[error("the points have not been sorted into cells yet: sort them first")]
     Unsorted,
+    /// A set was sorted into the cells of another lattice than it is used with.
+    #[error(
+        "the points are sorted into the cells of another lattice: sort them with this one first"
+    )]
+    OtherLattice,
+    /// A share was made of other targets, before they were sorted last, or without the cell table that the
+    /// strategy needs.
+    #[error(
+        "the share of the targets was not made of the points as they are sorted now, or not for the \
+         strategy {strategy}: make it anew"
+    )]
+    OtherShare {
+        /// The strategy asked for.
+        strategy: crate::Strategy,
+    },
+    /// A pair kernel has more channels than programs are made for.
+    #[error("the pair kernel {kernel} has {found} channels of {what}, at most {most} are possible")]
+    TooManyChannels {
+        /// Type of the kernel.
+        kernel: String,
+        /// Of what: a target, a source or a result.
+        what: &'static str,
+        /// Channels it has.
+        found: usize,
+        /// Channels it may have.
+        most: usize,
+    },
     /// Points have left the box that their cells cover.
     #[error("{count} points have left the box of cells around {bounds:?}: sort them anew")]
     Outside {

@@ -49,7 +49,7 @@ pub use lattice::{AxisScale, Cell, Lattice, Row};
 pub use parts::BrickParts;
 pub use permutation::Permutation;
 pub use positions::Positions;
-pub use process::PerProcess;
+pub use process::{OfProcess, PerProcess};
 pub use radius::{Precision, Radius};
 pub use shared::{SharedMut, prefetch_for_writing};
 pub use sweep::{MAX_POINTS, MAX_RUNS, Sweep, Walked};

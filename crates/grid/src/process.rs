@@ -8,6 +8,8 @@
 use std::{
     fmt,
     marker::PhantomData,
+    mem::ManuallyDrop,
+    ops::{Deref, DerefMut},
     process, ptr,
     sync::atomic::{AtomicPtr, Ordering},
 };
@@ -115,6 +117,52 @@ impl<T: fmt::Debug> fmt::Debug for PerProcess<T> {
             shown.field("value", &made.value);
         }
         shown.finish()
+    }
+}
+
+/// A value that only the process that made it drops: what a driver holds for that process must be left
+/// alone in a forked child, which asks [`is_inherited`](Self::is_inherited) before it uses the value.
+#[derive(Debug)]
+pub struct OfProcess<T> {
+    value: ManuallyDrop<T>,
+    process: u32,
+}
+
+impl<T> OfProcess<T> {
+    /// A value of this process.
+    pub fn new(value: T) -> Self {
+        Self {
+            value: ManuallyDrop::new(value),
+            process: process::id(),
+        }
+    }
+
+    /// Returns true if the value was made by another process, of which this is a forked child.
+    pub fn is_inherited(&self) -> bool {
+        self.process != process::id()
+    }
+}
+
+impl<T> Deref for OfProcess<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for OfProcess<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if !self.is_inherited() {
+            // SAFETY: dropped once, here, and not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
     }
 }
 

@@ -166,6 +166,12 @@ impl PairKernel for Continuity {
         )
     }
 
+    /// That of the smoothing kernel, although it is taken at the middle of the drift: which pairs
+    /// count is decided by where the particles are after it.
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
+    }
+
     fn cuda(&self) -> Option<Cuda> {
         let [x, y, z] = self.hydrostatic.to_array();
         let further = [self.volume, self.half_dt, self.diffusion, x, y, z];
@@ -216,6 +222,12 @@ impl PairKernel for WallContinuity {
         -weight * velocity.dot(middle)
     }
 
+    /// That of the smoothing kernel, although it is taken at the middle of the drift: which pairs
+    /// count is decided by where the particles are after it.
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
+    }
+
     fn cuda(&self) -> Option<Cuda> {
         let further = [self.volume, self.half_dt];
         Some(twin("wall_continuity", &self.kernel, &further))
@@ -244,6 +256,10 @@ impl PairKernel for Extrapolation {
         let head = self.gravity.dot(Vec3::from_array(pair.d));
         let pressure = self.water.specific_pressure(fluid) - (1.0 + fluid) * head;
         (weight, weight * pressure)
+    }
+
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
     }
 
     fn cuda(&self) -> Option<Cuda> {
@@ -285,6 +301,10 @@ impl PairKernel for Forces {
         let friction = weight * self.viscosity * approach / ((pair.d2 + self.softening) * mean);
         let push = weight * pressure / ((1.0 + target.1) * (1.0 + source.1));
         ((push - friction) * d, -0.5 * friction * approach)
+    }
+
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
     }
 
     fn cuda(&self) -> Option<Cuda> {
@@ -354,6 +374,10 @@ impl PairKernel for WallForces {
         )
     }
 
+    fn support(&self) -> Option<f32> {
+        Some(self.kernel.support())
+    }
+
     fn cuda(&self) -> Option<Cuda> {
         let further = [
             self.water.stiffness(),
@@ -408,6 +432,21 @@ mod tests {
             viscosity: 0.25,
             softening: 1e-4,
         }
+    }
+
+    #[test]
+    fn all_kernels_state_the_support_of_the_smoothing_kernel() {
+        let config = Config::water(Dimensions::Three, 0.05, 1.0);
+        let passes = Passes::of(&config);
+        let rates = passes.rates(1e-3);
+        let stated = [
+            rates.fluid.support(),
+            rates.walls.support(),
+            passes.extrapolation().support(),
+            passes.forces().support(),
+            passes.wall_forces().support(),
+        ];
+        assert_eq!(stated, [Some(config.kernel().support()); 5]);
     }
 
     #[test]

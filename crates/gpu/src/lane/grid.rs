@@ -9,6 +9,7 @@ use super::{
 use crate::Error;
 use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
 use nearfield_grid::{Bounds, Lattice};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A dense table may have this many cells per point…
 const CELLS_PER_POINT: u64 = 32;
@@ -21,9 +22,17 @@ const BRICK: usize = 8;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
 const MOST_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
 
+/// A number that this process has not given before, 1 at least.
+fn next_number() -> u64 {
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    GIVEN.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// The cells that all sets of an engine share, as kernels read them.
 #[derive(Debug)]
 pub struct DeviceLattice {
+    /// What tells it from all other lattices.
+    number: u64,
     lattice: Lattice,
     subdivision: u32,
     pub(super) layout: layout::Lattice,
@@ -44,6 +53,10 @@ pub struct DevicePoints {
     provisional: bool,
     /// The points are in the cells of the lattice that they were sorted with last.
     sorted: bool,
+    /// The number of the lattice that the table was made for.
+    lattice: u64,
+    /// The number of the last sort.
+    sort: u64,
     /// The status is that of a sort that the host has not looked at.
     unlooked: bool,
     at: Buffer<[f32; 4]>,
@@ -113,6 +126,7 @@ impl GpuLane {
         let mut buffer = Buffer::new("neighbour rows");
         buffer.upload(&self.stream, &rows)?;
         Ok(DeviceLattice {
+            number: next_number(),
             lattice: lattice.clone(),
             subdivision,
             layout: layout::Lattice::new(lattice, subdivision),
@@ -130,6 +144,8 @@ impl GpuLane {
             count_before: 0,
             provisional: false,
             sorted: true,
+            lattice: 0,
+            sort: 0,
             unlooked: false,
             at: Buffer::new("sorted points"),
             wraps: Buffer::new("image counts"),
@@ -318,7 +334,8 @@ impl GpuLane {
     /// [`finish`](Self::finish) has looked whether the points still fit.
     ///
     /// # Errors
-    /// [`Error::Unsorted`] when it has not been, [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`Error::Unsorted`] when it has not been, [`Error::OtherLattice`] when that was into the cells of
+    /// another lattice, [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn sort_again(
         &self,
         points: &mut DevicePoints,
@@ -332,6 +349,7 @@ impl GpuLane {
         if !points.has_table() {
             return Err(Error::Unsorted);
         }
+        points.check_lattice(lattice)?;
         points.reserve(self, lattice)?;
         let (grid, stream) = (&self.shared.grid, &*self.stream);
         let (layout, sorting) = (points.layout(), points.sorting());
@@ -361,7 +379,7 @@ impl GpuLane {
         grid.scan(stream, &sorting, layout.starts)?;
         grid.place(stream, &sorting, layout.starts)?;
         self.settle(points, lattice, &sorting)?;
-        points.sorted = true;
+        (points.sorted, points.sort) = (true, next_number());
         Ok(())
     }
 
@@ -370,13 +388,18 @@ impl GpuLane {
     ///
     /// # Errors
     /// [`Error::NotFinite`] and [`Error::Outside`] when points do not fit any more: the set must be
-    /// sorted into new bounds then; and [`Error::Driver`].
+    /// sorted into new bounds then; [`Error::Unsorted`] when positions have been replaced since the
+    /// last sort, [`Error::OtherLattice`] when that was into the cells of another lattice, and
+    /// [`Error::Driver`].
     pub fn finish(
         &self,
         points: &mut DevicePoints,
         lattice: &DeviceLattice,
         bounds: &Bounds,
     ) -> Result<Settled, Error> {
+        // What is settled below is as long as the points of the last sort were many.
+        points.check_sorted()?;
+        points.check_lattice(lattice)?;
         let unlooked = std::mem::take(&mut points.unlooked);
         let status = if unlooked || points.count > 0 {
             points.read_status(self)?
@@ -436,7 +459,7 @@ impl GpuLane {
         to: &mut CudaViewMut<'_, T>,
     ) -> Result<(), Error> {
         points.check_sorted()?;
-        let words = channels * size_of::<T>() / 4;
+        let words = channels.saturating_mul(size_of::<T>()) / 4;
         for (what, found, place) in [
             (
                 "values to sort",
@@ -446,8 +469,9 @@ impl GpuLane {
             ("sorted values", to.len(), to.stream().context().ordinal()),
         ] {
             self.holds(what, place)?;
-            let expected = points.len() * channels;
-            if found != expected || !size_of::<T>().is_multiple_of(4) {
+            let expected = points.len().saturating_mul(channels);
+            let countable = size_of::<T>().is_multiple_of(4) && u32::try_from(words).is_ok();
+            if found != expected || !countable {
                 return Err(Error::FieldLength {
                     what,
                     found,
@@ -580,6 +604,20 @@ impl DevicePoints {
         }
     }
 
+    /// Whether the points are in cells of this lattice; no points are in those of any.
+    pub(super) fn check_lattice(&self, lattice: &DeviceLattice) -> Result<(), Error> {
+        if self.is_empty() || self.lattice == lattice.number {
+            Ok(())
+        } else {
+            Err(Error::OtherLattice)
+        }
+    }
+
+    /// The number of the last sort.
+    pub(super) fn last_sort(&self) -> u64 {
+        self.sort
+    }
+
     /// Whether the set has cells to be sorted into.
     pub fn has_table(&self) -> bool {
         self.cells > 0
@@ -645,6 +683,7 @@ impl DevicePoints {
     /// than there are points, bricks around them.
     fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         self.cells = 0;
+        self.lattice = lattice.number;
         let (low, high, _) = lattice.lattice.cells_within(bounds);
         // Open axes are padded, so that the rows around a point need no bounds check.
         self.pad = (lattice.lattice.effective_domain().lengths()).map(|length| match length {

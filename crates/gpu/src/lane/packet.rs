@@ -67,7 +67,7 @@ impl GpuLane {
             return Ok(());
         }
         let Some(field) = field else {
-            return fits(what, 0, points * channels);
+            return fits(what, 0, points.saturating_mul(channels));
         };
         field.check(self, what, points, channels)?;
         scratch.fields.reserve(stream, to.len())?;
@@ -99,7 +99,7 @@ impl GpuLane {
     ) -> Result<(), Error> {
         let (stream, outputs) = (&self.stream, program.outputs);
         self.holds("results", results.stream().context().ordinal())?;
-        fits("results", results.len(), points * outputs)?;
+        fits("results", results.len(), points.saturating_mul(outputs))?;
         fits("results of a packet", found.len(), targets.len() * outputs)?;
         if let Some(&target) = targets.iter().find(|&&target| target as usize >= points) {
             return Err(Error::UnknownTarget {

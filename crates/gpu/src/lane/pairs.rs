@@ -48,6 +48,10 @@ pub(crate) enum Mutual {
 /// Channels of a result, and of a target, that strategy half-tiles keeps in shared memory at most.
 const MOST_STAGED: usize = 16;
 
+/// Channels of a point or a result that programs are made for: what is multiplied by the number of points
+/// then fits into 64 bits. No kernel comes near.
+const MOST_CHANNELS: usize = 1 << 16;
+
 impl Hash for PairProgram {
     /// Of the text the length alone: programs are looked up at every step, and few have the same
     /// names.
@@ -69,7 +73,7 @@ impl PairProgram {
     /// The CUDA text of a kernel, with the number of its channels.
     ///
     /// # Errors
-    /// [`Error::NoCuda`] when it has none, and [`Error::TooManyUniforms`].
+    /// [`Error::NoCuda`] when it has none, [`Error::TooManyUniforms`] and [`Error::TooManyChannels`].
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
         let name = std::any::type_name::<K>();
         let cuda = kernel.cuda().ok_or_else(|| Error::NoCuda {
@@ -87,7 +91,7 @@ impl PairProgram {
     /// kernels that are known at run time only. Errors call it by the name of the text.
     ///
     /// # Errors
-    /// [`Error::TooManyUniforms`].
+    /// [`Error::TooManyUniforms`] and [`Error::TooManyChannels`].
     pub fn new(
         cuda: Cuda,
         channels: [usize; 3],
@@ -109,6 +113,19 @@ impl PairProgram {
                 kernel: kernel.to_owned(),
                 found: cuda.uniforms.len(),
                 most: MOST_UNIFORMS,
+            });
+        }
+        let channels = [
+            ("a target", targets),
+            ("a source", sources),
+            ("a result", outputs),
+        ];
+        if let Some(&(what, found)) = channels.iter().find(|channels| channels.1 > MOST_CHANNELS) {
+            return Err(Error::TooManyChannels {
+                kernel: kernel.to_owned(),
+                what,
+                found,
+                most: MOST_CHANNELS,
             });
         }
         let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
@@ -205,7 +222,7 @@ impl<'a> DeviceField<'a> {
         lane.holds(what, self.values.stream().context().ordinal())?;
         let needed = match points {
             0 => 0,
-            points => (points - 1) * self.stride + channels,
+            points => ((points - 1).saturating_mul(self.stride)).saturating_add(channels),
         };
         match self.values.len() >= needed && self.stride >= channels {
             true => Ok(()),

@@ -38,6 +38,10 @@ pub struct DeviceShare {
     tiles: Buffer<u64>,
     status: Buffer<Status>,
     on_device: Buffer<u64>,
+    /// The number of the sort of the points that it was made of.
+    sort: u64,
+    /// Whether it has a cell table of its own.
+    tabled: bool,
     /// Targets before every part, and behind the last.
     bounds: Vec<u64>,
     layout: Option<layout::Points>,
@@ -57,6 +61,8 @@ impl Default for DeviceShare {
             tiles: Buffer::new("tiles of a scan"),
             status: Buffer::new("the status"),
             on_device: Buffer::new("bounds of parts"),
+            sort: 0,
+            tabled: false,
             bounds: Vec::new(),
             layout: None,
         }
@@ -102,7 +108,7 @@ impl GpuLane {
     /// are. They hold until the points are sorted again.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] and those of running a program.
+    /// [`Error::Unsorted`], [`Error::OtherLattice`], [`Error::OutOfMemory`] and those of running a program.
     pub fn share(
         &self,
         points: &DevicePoints,
@@ -116,6 +122,8 @@ impl GpuLane {
             false => 1,
         };
         points.check_sorted()?;
+        points.check_lattice(lattice)?;
+        (share.sort, share.tabled) = (points.last_sort(), !grouped);
         share.layout = None;
         share.bounds.clear();
         if points.is_empty() || parts.parts.count == 0 {
@@ -188,6 +196,12 @@ impl DeviceShare {
             + self.keys.bytes()
             + self.counts.bytes()
             + self.starts.bytes()
+    }
+
+    /// Whether it was made of these points as they are sorted now, with a cell table of its own where one
+    /// is needed. A share of no targets is one of any points: it is not walked.
+    pub(super) fn is_of(&self, points: &DevicePoints, table: bool) -> bool {
+        self.is_empty() || (self.sort == points.last_sort() && (self.tabled || !table))
     }
 
     /// Where the points of the share are.

@@ -85,7 +85,8 @@ impl PairOfPoints<'_> {
     /// The program that does `work` with these pairs.
     ///
     /// # Errors
-    /// [`Error::Unsorted`] when a set is not in its cells: kernels write by its sorted order.
+    /// [`Error::Unsorted`] when a set is not in its cells: kernels write by its sorted order;
+    /// [`Error::OtherLattice`] when it is in those of another lattice, and [`Error::OtherShare`].
     pub(crate) fn traversal(
         &self,
         strategy: Strategy,
@@ -94,11 +95,17 @@ impl PairOfPoints<'_> {
     ) -> Result<Traversal, Error> {
         self.targets.check_sorted()?;
         self.sources.check_sorted()?;
+        self.targets.check_lattice(self.lattice)?;
+        self.sources.check_lattice(self.lattice)?;
         let strategy = match strategy {
             Strategy::Auto => Strategy::Flat,
             Strategy::HalfTiles if !self.halves(&work) => Strategy::Flat,
             strategy => strategy,
         };
+        let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
+        if !self.share.is_none_or(fits) {
+            return Err(Error::OtherShare { strategy });
+        }
         let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
         let open = match plain {
             true if self.is_one_set() => Open::OneSet,

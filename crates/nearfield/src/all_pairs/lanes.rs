@@ -10,6 +10,7 @@ use crate::{
 };
 use nearfield_cpu::CpuLane;
 use nearfield_gpu::{self as gpu, AllPairsScratch, GpuLane};
+use nearfield_grid::OfProcess;
 use std::{
     collections::HashMap,
     ops::Range,
@@ -71,8 +72,9 @@ impl<'a, T> Targets<'a, T> {
 #[derive(Debug)]
 struct Gpu {
     number: u32,
-    lane: GpuLane,
-    scratch: AllPairsScratch,
+    /// Neither used nor dropped in a forked child.
+    scratch: OfProcess<AllPairsScratch>,
+    lane: OfProcess<GpuLane>,
     faults: Faults,
 }
 
@@ -80,8 +82,8 @@ impl Gpu {
     fn new(number: u32) -> Result<Self, gpu::Error> {
         Ok(Self {
             number,
-            lane: GpuLane::new(number)?,
-            scratch: AllPairsScratch::default(),
+            lane: OfProcess::new(GpuLane::new(number)?),
+            scratch: OfProcess::new(AllPairsScratch::default()),
             faults: Faults::default(),
         })
     }
@@ -106,7 +108,7 @@ impl Gpu {
             let lost = self.lane.wait().is_err();
             tracing::warn!(%error, lost, "the CPU lane takes over from the GPU");
             self.faults.note(error.to_string(), lost);
-            self.scratch = AllPairsScratch::default();
+            *self.scratch = AllPairsScratch::default();
         }
         !self.faults.stand()
     }
@@ -194,6 +196,9 @@ impl Lanes {
         sources: Sources<'_, T>,
         results: &mut [T],
     ) -> Result<(), Error> {
+        if self.gpu.as_ref().is_some_and(|gpu| gpu.lane.is_inherited()) {
+            return Err(Error::Gpu(gpu::Error::Forked));
+        }
         let begin = Instant::now();
         let pairs = targets.points() as u64 * sources.points.len() as u64;
         self.start_gpu(pairs);

@@ -6,7 +6,7 @@ use nearfield_gpu::{
     GpuLane,
     cudarc::driver::{CudaStream, sys::CUstream},
 };
-use nearfield_grid::{Bounds, Domain, Radius};
+use nearfield_grid::{Bounds, Domain, OfProcess, Radius};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -130,11 +130,11 @@ impl ResidentBuilder {
         self.domain.clone().map_err(Error::Setup)?;
         Ok(ResidentEngine {
             settings: self,
-            lane: lane()?,
-            lattice: None,
-            sets: Vec::new(),
-            lists: BTreeMap::new(),
-            scratch: Mutex::default(),
+            lane: OfProcess::new(lane()?),
+            lattice: OfProcess::new(None),
+            sets: OfProcess::new(Vec::new()),
+            lists: OfProcess::new(BTreeMap::new()),
+            scratch: OfProcess::new(Mutex::default()),
             sorted_anew: false,
             refused: None,
         })

@@ -44,7 +44,8 @@
 //! has its last good positions again. Where `finish` finds this, what was computed since its last call
 //! does not stand, and its next call says [`Progress::Repeat`].
 //!
-//! A fault of the GPU is an error here: what was on it is lost.
+//! A fault of the GPU is an error here: what was on it is lost. In a forked child of the process that
+//! started an engine its calls answer [`GpuError::Forked`], and dropping it there does nothing.
 
 mod builder;
 mod lent;
@@ -66,6 +67,7 @@ use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, GpuLane, PairOfPoints, PairProgram, PairScratch,
 };
+use nearfield_grid::OfProcess;
 use sets::ResidentSet;
 use std::{
     collections::BTreeMap,
@@ -87,11 +89,13 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct ResidentEngine {
     settings: ResidentBuilder,
-    lane: GpuLane,
-    lattice: Option<DeviceLattice>,
-    sets: Vec<ResidentSet>,
-    lists: BTreeMap<(usize, usize), Lists>,
-    scratch: Mutex<PairScratch>,
+    /// What lies on the device is neither used nor dropped in a forked child: CUDA does not work there,
+    /// and its calls may wait.
+    lattice: OfProcess<Option<DeviceLattice>>,
+    sets: OfProcess<Vec<ResidentSet>>,
+    lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
+    scratch: OfProcess<Mutex<PairScratch>>,
+    lane: OfProcess<GpuLane>,
     /// Since the last [`finish`](Self::finish), something was computed from points that were not in their
     /// cells: the step is to be repeated.
     sorted_anew: bool,
@@ -131,6 +135,7 @@ impl ResidentEngine {
     /// another GPU or memory runs out; nothing is added then. [`Error::Setup`] when the box is too
     /// small for coordinates so far from it.
     pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
+        self.usable()?;
         let id = PointSetId(self.sets.len());
         self.sets.push(ResidentSet::new(&self.lane));
         if let Err(error) = self.update(id, positions) {
@@ -153,7 +158,7 @@ impl ResidentEngine {
         let ResidentSet { points, .. } = &mut self.sets[set.0];
         let unlooked = points.is_provisional();
         self.lane.place(points, positions).map_err(on_device)?;
-        let sorted = match &self.lattice {
+        let sorted = match &*self.lattice {
             Some(lattice) if points.has_table() => {
                 self.lane.sort_again(points, lattice).map_err(on_device)
             }
@@ -206,6 +211,7 @@ impl ResidentEngine {
         sources: PointSetId,
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
+        self.usable()?;
         let of = pair(&self.lattice, &self.sets, targets, sources)?;
         let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
         self.lane
@@ -223,6 +229,7 @@ impl ResidentEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<(), Error> {
+        self.usable()?;
         let of = pair(&self.lattice, &self.sets, targets, sources)?;
         let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
         let lists = self.lists.entry((targets.0, sources.0)).or_default();
@@ -247,6 +254,7 @@ impl ResidentEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<ResidentLists<'_>, Error> {
+        self.usable()?;
         self.lists
             .get(&(targets.0, sources.0))
             .filter(|lists| lists.current)
@@ -262,6 +270,7 @@ impl ResidentEngine {
     /// [`Error::Gpu`] when the GPU fails. The set then has its last good positions, what was computed
     /// since the last call does not stand, and the next call says [`Progress::Repeat`].
     pub fn finish(&mut self) -> Result<Progress, Error> {
+        self.usable()?;
         self.settle_all()?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
             Progress::Repeat
@@ -345,6 +354,7 @@ impl ResidentEngine {
     /// # Errors
     /// [`Error::Gpu`] with the compiler's messages.
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
+        self.usable()?;
         self.lane.load(program).map_err(Error::Gpu)
     }
 
@@ -378,6 +388,7 @@ impl ResidentEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<Traversable<'_>, Error> {
+        self.usable()?;
         Ok(Traversable {
             lane: &self.lane,
             of: pair(&self.lattice, &self.sets, targets, sources)?,
@@ -391,7 +402,17 @@ impl ResidentEngine {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses to use the GPU in a forked child of the process that started the engine.
+    pub(crate) fn usable(&self) -> Result<(), Error> {
+        if self.lane.is_inherited() {
+            Err(Error::Gpu(nearfield_gpu::Error::Forked))
+        } else {
+            Ok(())
+        }
+    }
+
     fn known(&self, set: PointSetId) -> Result<(), Error> {
+        self.usable()?;
         let sets = self.sets.len();
         match set.0 < sets {
             true => Ok(()),

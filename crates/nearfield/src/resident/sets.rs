@@ -64,7 +64,7 @@ impl ResidentEngine {
 
     /// Looks how the last sort of a set went; false when what was computed from it is not valid.
     fn settle(&mut self, set: PointSetId) -> Result<bool, Error> {
-        let Some(lattice) = &self.lattice else {
+        let Some(lattice) = &*self.lattice else {
             return Ok(true);
         };
         let ResidentSet { points, room } = &mut self.sets[set.0];
@@ -84,7 +84,7 @@ impl ResidentEngine {
 
     /// Lists of the set are not those of its points any more.
     pub(super) fn outdate(&mut self, set: PointSetId) {
-        for ((targets, sources), lists) in &mut self.lists {
+        for ((targets, sources), lists) in &mut *self.lists {
             lists.current &= *targets != set.0 && *sources != set.0;
         }
     }
@@ -136,13 +136,13 @@ impl ResidentEngine {
             }
             let (lattice, subdivision) = lattice;
             let made = self.lane.lattice(&lattice, subdivision);
-            self.lattice = Some(made.map_err(Error::Gpu)?);
+            *self.lattice = Some(made.map_err(Error::Gpu)?);
             self.sets.iter_mut().for_each(|set| set.points.unsort());
             self.lists
                 .values_mut()
                 .for_each(|lists| lists.current = false);
         }
-        let Some(lattice) = &self.lattice else {
+        let Some(lattice) = &*self.lattice else {
             return Ok(());
         };
         for (index, resident) in self.sets.iter_mut().enumerate() {
@@ -162,7 +162,7 @@ impl ResidentEngine {
         let all = self.sets.iter().map(|set| set.room);
         let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
         let radius = Radius::new(self.settings.radius).map_err(Error::Setup)?;
-        let subdivision = match (self.settings.subdivision, &self.lattice) {
+        let subdivision = match (self.settings.subdivision, &*self.lattice) {
             (0, Some(lattice)) => lattice.subdivision(),
             (0, None) => {
                 let edges = [f64::from(radius.value()); 3];

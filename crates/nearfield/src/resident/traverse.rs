@@ -89,6 +89,7 @@ impl<'a> ResidentTraversal<'a> {
 
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
         let engine = self.engine;
+        engine.usable()?;
         let (program, uniforms) = self.program?;
         let of = pair(&engine.lattice, &engine.sets, self.targets, self.sources)?;
         engine

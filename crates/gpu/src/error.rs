@@ -65,6 +65,12 @@ pub enum Error {
     /// The cache that was named lies where other users could put code.
     #[error(transparent)]
     UnsafeCache(#[from] crate::UnsafeFolder),
+    /// The box repeats along vectors that lean along open axes.
+    #[error(
+        "the GPU lane does not search boxes in which a box vector leans along an open axis: use the \
+         CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
+    )]
+    SlantedBox,
     /// The program cannot be handed to the compiler.
     #[error("the GPU program {program} cannot be compiled: {reason}")]
     BadProgram {

@@ -3,7 +3,7 @@
 use crate::{
     Bounds, Error,
     error::axis_name,
-    tilt::{Tilt, VECTOR_NAMES, norm},
+    tilt::{Tilt, VECTOR_NAMES, norm, sum},
 };
 
 /// Radii from which on a box is so long that what rounding in it adds to distances enlarges cells by a
@@ -56,18 +56,18 @@ impl Domain {
     ///
     /// # Errors
     /// Those of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
-    /// [`Error::OpenTilt`] also when the axis that is tilted is the open one.
+    /// [`Error::OpenTilt`] when the vector that is tilted is that of an open axis, which has none.
     pub fn triclinic(lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Result<Self, Error> {
         Self::new(lengths)?;
         let [xy, xz, yz] = tilts;
         for (tilted, along, value) in [(1, 0, xy), (2, 0, xz), (2, 1, yz)] {
-            let open = [along, tilted]
-                .into_iter()
-                .find(|&axis| lengths[axis].is_none());
-            if let Some(open) = open
-                && value != 0.0
-            {
-                return Err(open_tilt(tilted, along, value, open));
+            if lengths[tilted].is_none() && value != 0.0 {
+                return Err(Error::OpenTilt {
+                    vector: VECTOR_NAMES[tilted],
+                    along: axis_name(along),
+                    tilted: axis_name(tilted),
+                    value,
+                });
             }
         }
         let [lx, ly, lz] = lengths;
@@ -79,11 +79,13 @@ impl Domain {
     }
 
     /// A box spanned by any vectors a, b and c, one for each periodic axis, `None` where the axis
-    /// is open. They need not form a triangular matrix nor a right-handed system.
+    /// is open. They need not form a triangular matrix nor a right-handed system. Where axes are open,
+    /// the one or two vectors may point anywhere: the domain repeats along them, and has no images in
+    /// the directions across them.
     ///
     /// # Errors
-    /// [`Error::BoxVector`] when a vector is zero or not finite, [`Error::OpenTilt`] when one
-    /// leans along an open axis, and [`Error::FlatBox`] when they nearly lie in one plane.
+    /// [`Error::BoxVector`] when a vector is zero or not finite, and [`Error::FlatBox`] when they nearly
+    /// lie in one plane, or two of them in one line.
     pub fn from_vectors(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
         let points_along = |k: usize, v: [f64; 3]| v[k] > 0.0 && v == along(k, v[k]);
         if (0..3).all(|k| vectors[k].is_none_or(|v| points_along(k, v))) {
@@ -97,15 +99,10 @@ impl Domain {
                     vector,
                 });
             }
-            let leaning = (0..3).find(|&axis| vectors[axis].is_none() && vector[axis] != 0.0);
-            if let Some(axis) = leaning {
-                return Err(open_tilt(k, axis, vector[axis], axis));
-            }
         }
-        let filled = std::array::from_fn(|k| vectors[k].unwrap_or(along(k, 1.0)));
         Ok(Self {
             lengths: vectors.map(|vector| vector.map(norm)),
-            tilt: Some(Tilt::new(filled)?),
+            tilt: Some(Tilt::of(vectors)?),
         })
     }
 
@@ -166,6 +163,12 @@ impl Domain {
         self.tilt.is_some()
     }
 
+    /// Whether some axis is open and a box vector leans along it, so that the directions without images
+    /// are not those of coordinates.
+    pub fn is_slanted(&self) -> bool {
+        self.tilt.as_ref().is_some_and(|tilt| tilt.slanted)
+    }
+
     /// The image vector of image `n`, computed in `f64` and rounded once per component; zero along
     /// open axes.
     ///
@@ -194,7 +197,14 @@ impl Domain {
                 Some(length) => n[axis] * length,
                 None => 0.0,
             }),
-            Some(tilt) => tilt.sum([boxes(0), boxes(1), boxes(2)]),
+            Some(tilt) => {
+                let vectors = [0, 1, 2].map(|k| match self.lengths[k] {
+                    Some(_) => tilt.vectors[k],
+                    // Adds no zero below zero, as the negative parts of a vector across the others would.
+                    None => [0.0; 3],
+                });
+                sum(vectors, [boxes(0), boxes(1), boxes(2)])
+            }
         }
     }
 
@@ -224,18 +234,8 @@ impl Default for Domain {
 }
 
 /// The vector of this length along an axis.
-fn along(axis: usize, length: f64) -> [f64; 3] {
+pub(crate) fn along(axis: usize, length: f64) -> [f64; 3] {
     std::array::from_fn(|other| if other == axis { length } else { 0.0 })
-}
-
-fn open_tilt(tilted: usize, along: usize, value: f64, open: usize) -> Error {
-    Error::OpenTilt {
-        vector: VECTOR_NAMES[tilted],
-        along: axis_name(along),
-        tilted: axis_name(tilted),
-        value,
-        open: axis_name(open),
-    }
 }
 
 #[cfg(test)]
@@ -268,13 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tilt_that_involves_an_open_axis_is_refused_by_name() {
+    fn a_tilt_of_an_open_axis_is_refused_by_name() {
         let cases = [
-            ([None, Some(2.0), Some(3.0)], [0.5, 0.0, 0.0], "xy", "x"),
             ([Some(1.0), None, Some(3.0)], [-0.5, 0.0, 0.0], "xy", "y"),
             ([Some(1.0), Some(2.0), None], [0.0, 0.5, 0.0], "xz", "z"),
-            ([Some(1.0), None, Some(3.0)], [0.0, 0.0, 0.5], "yz", "y"),
-            ([None; 3], [0.0, f64::NAN, 0.0], "xz", "x"),
+            ([Some(1.0), Some(2.0), None], [0.0, 0.0, 0.5], "yz", "z"),
+            ([None; 3], [0.0, f64::NAN, 0.0], "xz", "z"),
         ];
         for (lengths, tilts, name, open) in cases {
             let message = Domain::triclinic(lengths, tilts).unwrap_err().to_string();
@@ -284,14 +283,46 @@ mod tests {
                 "{message}"
             );
         }
-        let vectors = [Some([1.0, 0.0, 0.25]), Some([0.0, 1.0, 0.0]), None];
-        let message = Domain::from_vectors(vectors).unwrap_err().to_string();
-        assert!(
-            message.contains("(tilt zx)") && message.contains("0.25"),
-            "{message}"
-        );
-        let fine = [Some([1.0, 0.0, 0.0]), Some([0.5, 1.0, 0.0]), None];
-        assert!(Domain::from_vectors(fine).unwrap().is_tilted());
+    }
+
+    #[test]
+    fn vectors_may_lean_along_open_axes() {
+        let aligned = [Some([1.0, 0.0, 0.0]), Some([0.5, 1.0, 0.0]), None];
+        let aligned = Domain::from_vectors(aligned).unwrap();
+        assert!(aligned.is_tilted() && !aligned.is_slanted());
+        let (line, other) = ([1.0, 2.0, 3.0], [0.0, -4.0, 1.0]);
+        for (vectors, image) in [
+            ([Some(line), None, None], [2, 0, 0]),
+            ([None, Some(line), None], [0, 2, 0]),
+            ([None, None, Some(line)], [0, 0, 2]),
+            ([Some(other), None, Some(line)], [0, 0, 2]),
+            ([Some(line), Some(other), None], [2, 0, 0]),
+        ] {
+            let domain = Domain::from_vectors(vectors).unwrap();
+            assert!(domain.is_tilted() && domain.is_slanted());
+            assert_eq!(domain.vectors(), vectors);
+            assert_eq!(domain.image_vector_f64(image), [2.0, 4.0, 6.0]);
+            // Open axes have no images, whatever the count.
+            let open = [0, 1, 2].map(|k| i32::from(vectors[k].is_none()));
+            let none = domain.image_vector_f64(open).map(f64::to_bits);
+            assert_eq!(none, [0; 3]);
+        }
+        let tilts = [0.5, 0.0, 0.0];
+        let leaning = Domain::triclinic([None, Some(2.0), None], tilts).unwrap();
+        assert_eq!(leaning.vectors(), [None, Some([0.5, 2.0, 0.0]), None]);
+    }
+
+    #[test]
+    fn two_vectors_nearly_in_one_line_are_refused() {
+        let nearly = [Some([1.0, 2.0, 3.0]), None, Some([2.0, 4.0, 6.001])];
+        let parallel = [None, Some([1.0, 2.0, 3.0]), Some([-2.0, -4.0, -6.0])];
+        for (vectors, name) in [(nearly, 'a'), (parallel, 'b')] {
+            let error = Domain::from_vectors(vectors).unwrap_err();
+            assert!(
+                matches!(error, Error::FlatBox { vector, width, .. } if vector == name && width < 0.01),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -45,27 +45,25 @@ pub enum Error {
         /// Its components.
         vector: [f64; 3],
     },
-    /// The box leans along an axis that is open, or the vector that leans is that of an open axis.
+    /// A tilt was given for the vector of an axis that is open, which has none.
     #[error(
-        "box vector {vector} leans by {value} along {along} (tilt {along}{tilted}), but the {open} \
-         axis is open: make both axes periodic, or the tilt zero"
+        "box vector {vector} leans by {value} along {along} (tilt {along}{tilted}), but the {tilted} \
+         axis is open and has no box vector: make the axis periodic, or the tilt zero"
     )]
     OpenTilt {
         /// The vector that leans: `a`, `b` or `c`.
         vector: char,
         /// Axis along which it leans.
         along: char,
-        /// Axis whose vector it is.
+        /// Axis whose vector it is, which is open.
         tilted: char,
         /// Its component along the former.
         value: f64,
-        /// Which of the two axes is open.
-        open: char,
     },
-    /// The box vectors nearly lie in one plane.
+    /// The box vectors nearly lie in one plane, or the two that there are in one line.
     #[error(
         "box vector {vector} is {length} long, but the box is only {width} wide in its direction: \
-         the vectors nearly lie in one plane; describe the box by shorter vectors, multiples of \
+         the vectors nearly lie in one plane, or in one line; describe the box by shorter vectors, multiples of \
          the others taken off"
     )]
     FlatBox {

@@ -6,7 +6,7 @@
 //! `drift · |v_m| / |v_k|`, rounding included. The inverse is checked against the vectors after it
 //! was computed, so this holds however it was computed.
 
-use crate::Error;
+use crate::{Error, domain::along};
 
 /// Vectors may be this many times as long as the distance between the faces they connect.
 const MOST_STRETCH: f64 = 1024.0;
@@ -20,15 +20,36 @@ pub(crate) const VECTOR_NAMES: [char; 3] = ['a', 'b', 'c'];
 /// Three vectors that span the box and the inverse of the matrix they form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tilt {
-    /// The box vectors; on an open axis the unit vector along it.
+    /// The box vectors; on an open axis a unit vector across those of the periodic ones: that along
+    /// the axis unless the box is [slanted](Self::slanted).
     pub(crate) vectors: [[f64; 3]; 3],
     /// Row `k` times a position is its fraction along vector `k`.
     pub(crate) inverse: [[f64; 3]; 3],
+    /// Whether some vector leans along an open axis.
+    pub(crate) slanted: bool,
     /// Error of the fractions per box (see the module's comment).
     pub(crate) drift: f64,
 }
 
 impl Tilt {
+    /// For the vectors of the periodic axes, all of which must be finite and not zero.
+    ///
+    /// # Errors
+    /// [`Error::FlatBox`] when they nearly lie in one plane or one line.
+    pub(crate) fn of(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
+        let leans = |open: usize| vectors.iter().flatten().any(|vector| vector[open] != 0.0);
+        let slanted = (0..3).any(|k| vectors[k].is_none() && leans(k));
+        let filled = if slanted {
+            with_normals(vectors)?
+        } else {
+            std::array::from_fn(|k| vectors[k].unwrap_or(along(k, 1.0)))
+        };
+        Ok(Self {
+            slanted,
+            ..Self::new(filled)?
+        })
+    }
+
     /// Inverts the vectors, all of which must be finite and not zero.
     ///
     /// # Errors
@@ -56,6 +77,7 @@ impl Tilt {
         let mut tilt = Self {
             vectors,
             inverse,
+            slanted: false,
             drift: 0.0,
         };
         for k in 0..3 {
@@ -84,14 +106,57 @@ impl Tilt {
     pub(crate) fn width(&self, axis: usize) -> f64 {
         1.0 / norm(self.inverse[axis])
     }
+}
 
-    /// `n` box vectors in all, in the order of operations that [`crate::Domain::image_vector`]
-    /// promises.
-    #[inline]
-    pub(crate) fn sum(&self, n: [f64; 3]) -> [f64; 3] {
-        let [a, b, c] = self.vectors;
-        std::array::from_fn(|axis| (n[0] * a[axis] + n[1] * b[axis]) + n[2] * c[axis])
+/// `n` of these vectors in all, in the order of operations that [`crate::Domain::image_vector`]
+/// promises.
+#[inline]
+pub(crate) fn sum([a, b, c]: [[f64; 3]; 3], n: [f64; 3]) -> [f64; 3] {
+    std::array::from_fn(|axis| (n[0] * a[axis] + n[1] * b[axis]) + n[2] * c[axis])
+}
+
+/// One or two vectors and, where there is none, unit vectors across them and each other.
+///
+/// # Errors
+/// [`Error::FlatBox`] when two vectors nearly lie in one line.
+fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> Result<[[f64; 3]; 3], Error> {
+    let unit = |v: [f64; 3]| v.map(|component| component / norm(v));
+    let first = vectors.iter().position(Option::is_some).unwrap_or(0);
+    let open = vectors.iter().position(Option::is_none).unwrap_or(0);
+    let given = unit(vectors[first].unwrap_or(along(first, 1.0)));
+    let second = (first + 1..3).find_map(|k| vectors[k]);
+    // With one vector, across the coordinate axis along which it is shortest.
+    let beside = match second {
+        Some(second) => unit(second),
+        None => {
+            let shorter = |a: usize, b: usize| {
+                if given[b].abs() < given[a].abs() {
+                    b
+                } else {
+                    a
+                }
+            };
+            along(shorter(shorter(0, 1), 2), 1.0)
+        }
+    };
+    let across = cross(given, beside);
+    let sine = norm(across);
+    // NaN and 0 lie in no range.
+    if !(1.0 / MOST_STRETCH..=2.0).contains(&sine) {
+        let length = vectors[first].map_or(1.0, norm);
+        return Err(Error::FlatBox {
+            vector: VECTOR_NAMES[first],
+            length,
+            width: length * sine,
+        });
     }
+    let normal = unit(across);
+    let last = unit(cross(given, normal));
+    Ok(std::array::from_fn(|k| match vectors[k] {
+        Some(vector) => vector,
+        None if k == open => normal,
+        None => last,
+    }))
 }
 
 /// Length of a vector.
@@ -127,7 +192,7 @@ mod tests {
         ] {
             let tilt = Tilt::new(vectors).unwrap();
             for n in [[1.0, 0.0, 0.0], [-3.0, 2.5, 0.25], [1e6, -7.0, 0.5]] {
-                let place = tilt.sum(n);
+                let place = sum(vectors, n);
                 for k in 0..3 {
                     let found = tilt.fraction(k, place);
                     let sizes: f64 = (0..3)

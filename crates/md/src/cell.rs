@@ -40,13 +40,18 @@ impl Cell {
         Self::new([vector(0), vector(1), vector(2)])
     }
 
-    /// A box of any shape; `None` where an axis is open.
+    /// A box of any shape; `None` where an axis is open. The one or two vectors that there are then may
+    /// point anywhere.
     ///
     /// # Errors
-    /// [`Error::Flat`] when the vectors, with those of length 1 along open axes, span no volume.
+    /// [`Error::Flat`] when the vectors, with those of length 1 across them for open axes, span no
+    /// volume.
     pub fn new(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
-        let unit = |axis: usize| std::array::from_fn(|k| f64::from(u8::from(k == axis)));
-        let all: [[f64; 3]; 3] = std::array::from_fn(|axis| vectors[axis].unwrap_or(unit(axis)));
+        let all = if is_slanted(vectors) {
+            with_normals(vectors)
+        } else {
+            std::array::from_fn(|axis| vectors[axis].unwrap_or(unit(axis)))
+        };
         let [a, b, c] = all;
         let volume = dot(a, cross(b, c));
         if !(volume.is_finite() && volume != 0.0)
@@ -83,6 +88,11 @@ impl Cell {
     /// Whether a vector of it has components along other axes than its own.
     pub(crate) fn is_tilted(&self) -> bool {
         (0..9).any(|k| k % 4 != 0 && self.vectors.as_flattened()[k] != 0.0)
+    }
+
+    /// Whether a vector leans along an open axis; the GPU lane takes no such box.
+    pub(crate) fn is_slanted(&self) -> bool {
+        is_slanted(self.vectors())
     }
 
     /// Its volume, if all axes are periodic.
@@ -126,6 +136,37 @@ impl Cell {
     }
 }
 
+fn is_slanted(vectors: [Option<[f64; 3]>; 3]) -> bool {
+    let leans = |open: usize| vectors.iter().flatten().any(|vector| vector[open] != 0.0);
+    (0..3).any(|axis| vectors[axis].is_none() && leans(axis))
+}
+
+/// One vector or two and, for the open axes, unit vectors across them and each other, so that shares
+/// along the vectors are those of the nearest place on the line or plane that they span.
+fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> [[f64; 3]; 3] {
+    let of_length_one = |v: [f64; 3]| v.map(|x| x / dot(v, v).sqrt());
+    let mut given = vectors.iter().flatten().map(|&v| of_length_one(v));
+    let first = given.next().unwrap_or(unit(0));
+    let beside = given.next().unwrap_or_else(|| {
+        // The axis along which it is shortest.
+        let shorter = |a: usize, b: usize| {
+            if first[b].abs() < first[a].abs() {
+                b
+            } else {
+                a
+            }
+        };
+        unit(shorter(shorter(0, 1), 2))
+    });
+    let normal = of_length_one(cross(first, beside));
+    let mut across = [normal, cross(first, normal)].into_iter();
+    vectors.map(|vector| vector.or_else(|| across.next()).unwrap_or(normal))
+}
+
+fn unit(axis: usize) -> [f64; 3] {
+    std::array::from_fn(|k| f64::from(u8::from(k == axis)))
+}
+
 pub(crate) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
@@ -141,6 +182,27 @@ fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_of_a_box_that_leans_along_open_axes_are_the_nearest() {
+        let (line, other) = ([1.0, 2.0, 3.0], [0.0, 4.0, -1.0]);
+        for vectors in [
+            [Some(line), None, None],
+            [None, None, Some(line)],
+            [Some(other), Some(line), None],
+        ] {
+            let cell = Cell::new(vectors).unwrap();
+            // Far from the line, across it and the other vector.
+            let across = cross(line, other).map(|x| 10.0 * x);
+            let near: [f64; 3] = std::array::from_fn(|k| 3.0 * line[k] + 0.2 * line[k] + across[k]);
+            assert_eq!(cell.image(near), [3.0, 6.0, 9.0], "{vectors:?}");
+            let wrapped = cell.wrap(near);
+            for k in 0..3 {
+                assert!((wrapped[k] - (0.2 * line[k] + across[k])).abs() < 1e-9);
+            }
+        }
+        assert!(Cell::new([Some(line), None, Some(line)]).is_err());
+    }
 
     #[test]
     fn positions_are_brought_into_a_tilted_box_along_its_vectors() {

@@ -49,8 +49,8 @@ impl Builder {
     }
 
     /// A tilted box in the form of LAMMPS and GROMACS: box length per axis, `None` where it is
-    /// open, and the tilts `[xy, xz, yz]`, of which only those between periodic axes may differ
-    /// from 0. The box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
+    /// open, and the tilts `[xy, xz, yz]`, of which xy must be 0 where y is open, and xz and yz
+    /// where z is. The box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
     ///
     /// Everything is found whatever the tilts are, but a box tilted by several of its lengths is
     /// searched in slanted cells, which takes longer: prefer tilts of up to half a length.
@@ -60,7 +60,10 @@ impl Builder {
     }
 
     /// A box that repeats along any three vectors, `None` where the axis is open; they need not be
-    /// lower triangular. A vector must have no component along an open axis.
+    /// lower triangular. Where axes are open, the one or two vectors may point anywhere and the domain
+    /// has no images in the directions across them; should one lean along an open axis, the engine
+    /// stays on the CPU, and [`build`](Self::build) refuses it a GPU. Cells then grow with what rounding
+    /// adds over the extent of all points, so a single point millions of radii away slows the search.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -235,7 +238,8 @@ impl Builder {
             return Err(Error::RadiiInDouble(self.rule));
         }
         self.check_division()?;
-        let gpu = self.open_gpu(precision)?;
+        let slanted = lattice.domain().is_slanted();
+        let gpu = self.open_gpu(precision, slanted)?;
         let hybrid = match self.device {
             Device::Hybrid(_) | Device::Emulated(_) => Some(HybridSide::new(&self)?),
             _ => None,
@@ -247,6 +251,11 @@ impl Builder {
             }
             (Device::Auto, Precision::Single) if self.deterministic => {
                 let reason = "the CPU lane: results are to be the same on every machine";
+                (None, reason.to_owned())
+            }
+            (Device::Auto, Precision::Single) if slanted => {
+                let reason = "the CPU lane: the GPU lane does not search boxes in which a box \
+                              vector leans along an open axis";
                 (None, reason.to_owned())
             }
             (Device::Auto, Precision::Single) => Later::find(self.rule),
@@ -292,7 +301,7 @@ impl Builder {
     }
 
     /// The GPU's side of an engine that is asked to have one.
-    fn open_gpu(&self, precision: Precision) -> Result<Option<GpuSide>, Error> {
+    fn open_gpu(&self, precision: Precision, slanted: bool) -> Result<Option<GpuSide>, Error> {
         let device = self.device;
         let refuse = |missing: String| Err(Error::DeviceUnavailable { device, missing });
         let single = |who: &str| {
@@ -305,6 +314,9 @@ impl Builder {
             (Device::Gpu(_), Precision::Double) => refuse(single("the GPU lane computes")),
             (Device::Hybrid(_) | Device::Emulated(_), Precision::Double) => {
                 refuse(single("both lanes together compute"))
+            }
+            (Device::Gpu(_) | Device::Hybrid(_), _) if slanted => {
+                refuse(nearfield_gpu::Error::SlantedBox.to_string())
             }
             (Device::Gpu(number) | Device::Hybrid(number), _) => match GpuSide::new(number) {
                 Ok(side) => Ok(Some(side)),

@@ -35,7 +35,7 @@ fn gpu() -> bool {
 }
 
 fn uniform(case: &Case) -> bool {
-    case.rule == oracle::RadiusRule::Uniform
+    case.rule == oracle::RadiusRule::Uniform && !case.is_slanted()
 }
 
 /// The GPU did the work: nothing fell back to the CPU lane.

@@ -47,7 +47,8 @@ impl Settings<'_> {
     }
 }
 
-/// Three lengths, 0 where an axis is open, or three vectors, all 0 where an axis is open.
+/// Three lengths, 0 where an axis is open, or three vectors, all 0 where an axis is open. The others may
+/// point anywhere.
 pub(crate) enum Domain {
     Lengths([Option<f64>; 3]),
     Vectors([Option<[f64; 3]>; 3]),

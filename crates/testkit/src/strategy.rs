@@ -51,8 +51,9 @@ pub fn periodic(radius: f32) -> impl Strategy<Value = [Option<f64>; 3]> {
 }
 
 /// Vectors of a tilted box for a radius: lengths around the radius and larger,
-/// tilts of up to one and a half box lengths, at times an open axis, at times
-/// as a whole turned or with its vectors exchanged.
+/// tilts of up to one and a half box lengths, at times an open axis or two,
+/// along which the other vectors lean half of the time, at times as a whole
+/// turned or with its vectors exchanged.
 pub fn vectors(radius: f32) -> impl Strategy<Value = Vectors> {
     let radius = f64::from(radius);
     let length = prop_oneof![
@@ -75,9 +76,16 @@ pub fn vectors(radius: f32) -> impl Strategy<Value = Vectors> {
             (None, 0) => [a, b, c].map(|vector| Some(turned(vector))),
             (None, 1) => [b, c, a].map(Some),
             (None, _) => [a, b, c].map(Some),
+            (Some(open), 0) => slanted([a, b, c].map(turned), [open, (open + 1) % 3]),
+            (Some(open), 1) => slanted([a, b, c].map(turned), [open; 2]),
             (Some(open), _) => without_axis([a, b, c], open),
         }
     })
+}
+
+/// The vectors with these axes open, the others as they are.
+fn slanted(vectors: [[f64; 3]; 3], open: [usize; 2]) -> Vectors {
+    [0, 1, 2].map(|k| (!open.contains(&k)).then_some(vectors[k]))
 }
 
 /// The vectors with one axis open, nothing leaning along it.
@@ -220,7 +228,8 @@ pub fn double_case(most: usize) -> impl Strategy<Value = Case<f64>> {
         for point in case.sets.iter_mut().flatten() {
             for (axis, at) in point.iter_mut().enumerate() {
                 let vectors = case.vectors.unwrap_or_default();
-                let open = case.periodic[axis].is_none() && vectors[axis].is_none();
+                let leans = vectors.iter().flatten().any(|vector| vector[axis] != 0.0);
+                let open = case.periodic[axis].is_none() && vectors[axis].is_none() && !leans;
                 let by = if open { far * case.radius } else { 0.0 };
                 *at = moved(*at) + by;
             }

@@ -153,6 +153,22 @@ fn neighbors_honours_a_tilted_box() {
             "T T F",
             [Some(vectors[0]), Some([3.0, 8.0, 0.0]), None],
         ),
+        // One or two vectors that lean along open axes, whose own vectors make no difference.
+        (
+            "7.9 0 0 3 8 0 2.25 -1 2.5",
+            "F T T",
+            [None, Some([3.0, 8.0, 0.0]), Some(vectors[2])],
+        ),
+        (
+            "1 2 3 1 2 3 0 0 0",
+            "T F F",
+            [Some([1.0, 2.0, 3.0]), None, None],
+        ),
+        (
+            "5 0 0 0 5 0 0.2 0.4 0.6",
+            "F F T",
+            [None, None, Some([0.2, 0.4, 0.6])],
+        ),
         // No triangular matrix.
         (
             "0 4 4 4 0 4 4 4 0",
@@ -169,6 +185,19 @@ fn neighbors_honours_a_tilted_box() {
         let file = place.file("frame.extxyz", format!("500\n{comment}\n{lines}"));
         let found = place.json(&["neighbors", text(&file), "--radius", "1.5", "--json"]);
         assert_eq!(found["digest"], digest_of(&search(vectors)).1, "{lattice}");
+        let double = [
+            "neighbors",
+            text(&file),
+            "--radius",
+            "1.5",
+            "--json",
+            "--precision",
+            "f64",
+        ];
+        assert!(
+            place.json(&double)["pairs"].as_u64().unwrap() > 0,
+            "{lattice}"
+        );
     }
 }
 

@@ -120,8 +120,11 @@ impl GpuLane {
     /// A lattice for the device. `subdivision` is what the lattice was made with.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`Error::SlantedBox`], [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn lattice(&self, lattice: &Lattice, subdivision: u32) -> Result<DeviceLattice, Error> {
+        if lattice.domain().is_slanted() {
+            return Err(Error::SlantedBox);
+        }
         let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
         let mut buffer = Buffer::new("neighbour rows");
         buffer.upload(&self.stream, &rows)?;

@@ -74,7 +74,7 @@ impl GpuLane {
     /// the bricks were made of, which may be another than points are sorted into here.
     ///
     /// # Errors
-    /// [`Error::TooManyParts`], [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`Error::SlantedBox`], [`Error::TooManyParts`], [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn parts(
         &self,
         bricks: &BrickParts,
@@ -82,6 +82,9 @@ impl GpuLane {
         (lattice, subdivision): (&Lattice, u32),
         old: Option<DeviceParts>,
     ) -> Result<DeviceParts, Error> {
+        if lattice.domain().is_slanted() {
+            return Err(Error::SlantedBox);
+        }
         if count > MOST_PARTS {
             return Err(Error::TooManyParts {
                 found: count,

@@ -64,7 +64,8 @@ pub(crate) struct Frame {
     radius: f64,
     centre: [f64; 3],
     /// Farthest distance of any point from the centre on periodic axes, at least two boxes and
-    /// rounded up to a power of two, so that a moving cloud keeps it; `None` on open ones.
+    /// rounded up to a power of two, so that a moving cloud keeps it; `None` on open ones. Where a box
+    /// vector leans along an open axis, image vectors have components along all: none is open then.
     farthest: [Option<f64>; 3],
 }
 
@@ -78,7 +79,10 @@ impl Frame {
             radius,
             centre,
             farthest: std::array::from_fn(|axis| {
-                let length = domain.lengths()[axis]?;
+                let length = match domain.is_slanted() {
+                    true => domain.lengths().into_iter().flatten().fold(0.0, f64::max),
+                    false => domain.lengths()[axis]?,
+                };
                 let [low, high] = [bounds.min[axis], bounds.max[axis]];
                 let farthest = match low <= high {
                     true => (low - centre[axis]).abs().max((high - centre[axis]).abs()),

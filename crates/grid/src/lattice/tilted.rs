@@ -2,8 +2,9 @@
 //!
 //! A point `x` has the fractions `f_k = g_k·x`, where `g_k` are the rows of the inverse of the
 //! matrix of box vectors `v_k`; its cell along `k` is `floor(f_k·n_k)` with `n_k` cells to a box,
-//! wrapped into the box. An open axis is orthogonal to all periodic vectors, so along it cells are
-//! those of an open domain.
+//! wrapped into the box. An open axis has a unit vector that is orthogonal to all periodic vectors and
+//! to those of other open axes; it has no box, and its cells are those of an open domain over `f_k`. That
+//! is a coordinate unless the box is slanted, that is, some periodic vector leans along an open axis.
 //!
 //! Why no pair within the radius is lost. Let the contract find a pair within `r` through the
 //! image `m`, and let `D = x_j − x_i + Σ m_k·v_k` in real numbers.
@@ -19,6 +20,8 @@
 //!    distance between two faces of the box; [`rounding`] adds all this up, and the enlarged
 //!    radius `R` is thus at least `|D'|`, with a share of 2⁻²⁰ to spare for everything computed
 //!    from it here.
+//!    In a slanted box all three components are sums with `S`, so that the extent is that of all of
+//!    them, and the fraction along an open axis is a rounded dot product too, of up to `2·F_k` lengths.
 //! 4. The cells of the two points are apart by an offset `o_k` with `|n_k·f_k(D') − o_k| < 1`, and
 //!    `|f_k(D')| ≤ R/w_k`. So **the perpendicular widths decide how many cells an axis has**: with
 //!    `n_k ≤ K·w_k/R`, K cells on either side reach every neighbour.
@@ -56,7 +59,7 @@ pub(super) fn axes_and_rows(
         Precision::Single => 1.0 + 2f64.powi(-20),
         Precision::Double => ENLARGEMENT,
     };
-    let rounding = rounding(radius.precision(), domain, tilt, bounds);
+    let rounding = rounding(radius, domain, tilt, bounds);
     let enlarged = (radius.value_f64() + rounding) * enlargement;
     let subdivision = f64::from(subdivision.max(1));
     let mut axes = [Axis {
@@ -94,6 +97,10 @@ pub(super) fn axes_and_rows(
 #[inline]
 pub(super) fn place(axis: &Axis, tilt: &Tilt, k: usize, position: [f64; 3]) -> (i64, i64) {
     match axis.period {
+        None if tilt.slanted => {
+            let across = tilt.fraction(k, position);
+            (open_cell(across * axis.inverse_edge), 0)
+        }
         None => (open_cell(position[k] * axis.inverse_edge), 0),
         Some(period) => {
             let fraction = tilt.fraction(k, position);
@@ -120,29 +127,40 @@ pub(super) fn places_within(
         })
     };
     match axis.period {
-        None => [min, max].map(|at| place(axis, tilt, k, at)),
-        Some(_) => [corner(true), corner(false)].map(|at| place(axis, tilt, k, at)),
+        None if !tilt.slanted => [min, max].map(|at| place(axis, tilt, k, at)),
+        _ => [corner(true), corner(false)].map(|at| place(axis, tilt, k, at)),
     }
 }
 
 /// What rounding can add to a distance (steps 1 to 3 of the module's comment), from numbers of
 /// boxes that are rounded up to powers of two, so that moving points keep their lattice.
-fn rounding(precision: Precision, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f64 {
+fn rounding(radius: Radius, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f64 {
     let power_of_two = |boxes: f64| boxes.max(1.0).log2().ceil().exp2();
     let magnitudes = std::array::from_fn(|axis| bounds.magnitude(axis));
     let periodic = || (0..3).filter(|&k| domain.lengths()[k].is_some());
     let longest = periodic()
         .map(|k| norm(tilt.vectors[k]))
         .fold(0.0, f64::max);
-    let extent = periodic().map(|k| bounds.extent()[k]).fold(0.0, f64::max);
+    let extent = (0..3)
+        .filter(|&k| tilt.slanted || domain.lengths()[k].is_some())
+        .map(|k| bounds.extent()[k])
+        .fold(0.0, f64::max);
     let in_single = longest * (1.0 + power_of_two(extent / longest));
-    let in_double: f64 = periodic()
+    let in_boxes: f64 = periodic()
         .map(|k| {
             let images = 2.0 * tilt.farthest_fraction(k, magnitudes) + MOST_IMAGES + 1.0;
             power_of_two(images) * norm(tilt.vectors[k])
         })
         .sum();
-    match precision {
+    let across: f64 = (0..3)
+        .filter(|&k| tilt.slanted && domain.lengths()[k].is_none())
+        .map(|k| {
+            let radii = 2.0 * tilt.farthest_fraction(k, magnitudes) / radius.value_f64();
+            power_of_two(radii) * radius.value_f64()
+        })
+        .sum();
+    let in_double = in_boxes + across;
+    match radius.precision() {
         Precision::Single => {
             in_single * 2f64.powi(-22) + in_double * (3.0 * tilt.drift + 2f64.powi(-49))
         }

@@ -81,7 +81,7 @@ struct Arrays {
 
 impl DeviceSimulation {
     /// Whether a run like this can stay on a GPU: in single precision, with a skin, in a box more than
-    /// twice as wide as lists reach. [`Simulation`](crate::Simulation) takes all others.
+    /// twice as wide as lists reach and of which no vector leans along an open axis. [`Simulation`](crate::Simulation) takes all others.
     pub fn takes(system: &System, field: &ForceField, options: &Options) -> bool {
         let reach = 2.001 * (field.cutoff() + f64::from(options.skin));
         let widths = system.cell().widths();
@@ -89,6 +89,7 @@ impl DeviceSimulation {
             && options.skin > 0.0
             && options.precision == Precision::Single
             && !system.is_empty()
+            && !system.cell().is_slanted()
     }
 
     /// Brings a system, for which [`takes`](Self::takes) is true, to GPU `number` and evaluates its

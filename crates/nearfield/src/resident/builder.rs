@@ -43,7 +43,8 @@ impl ResidentBuilder {
     }
 
     /// A box that repeats along any three vectors, `None` where the axis is open, as
-    /// [`Builder::box_vectors`](crate::Builder::box_vectors) takes them.
+    /// [`Builder::box_vectors`](crate::Builder::box_vectors) takes them, but none that leans along an
+    /// open axis.
     pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
         self.domain = Domain::from_vectors(vectors);
         self
@@ -127,7 +128,10 @@ impl ResidentBuilder {
 
     fn start(self, lane: impl FnOnce() -> Result<GpuLane, Error>) -> Result<ResidentEngine, Error> {
         Radius::new(self.radius).map_err(Error::Setup)?;
-        self.domain.clone().map_err(Error::Setup)?;
+        let domain = self.domain.clone().map_err(Error::Setup)?;
+        if domain.is_slanted() {
+            return Err(Error::Gpu(nearfield_gpu::Error::SlantedBox));
+        }
         Ok(ResidentEngine {
             settings: self,
             lane: OfProcess::new(lane()?),

@@ -391,8 +391,9 @@ impl VerletLists {
         let extent = (self.sets.path(targets).reached())
             .union(&self.sets.path(sources).reached())
             .extent();
-        let lengths = self.engine.lattice.domain().lengths();
-        let periodic = (0..3).filter(|&axis| lengths[axis].is_some());
+        let domain = self.engine.lattice.domain();
+        let lengths = domain.lengths();
+        let periodic = (0..3).filter(|&axis| domain.is_slanted() || lengths[axis].is_some());
         let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
         self.gap - margin(self.engine.precision()) * (widest + self.engine.radius_f64())
     }

@@ -88,6 +88,22 @@ fn settings_that_cannot_work_are_refused_by_name() {
         error.contains("tilt xy") && error.contains("y axis is open"),
         "{error}"
     );
+    let line = [None, Some([1.0, 2.0, 3.0]), None];
+    for device in [Device::Gpu(0), Device::Hybrid(0)] {
+        let slanted = Engine::builder(1.0).box_vectors(line).device(device);
+        let error = slanted.build().unwrap_err().to_string();
+        assert!(
+            error.contains("leans along an open axis: use the CPU"),
+            "{error}"
+        );
+    }
+    let slanted = Engine::builder(1.0).box_vectors(line).build().unwrap();
+    let reason = slanted.report().reason;
+    assert!(reason.contains("leans along an open axis"), "{reason}");
+    let parallel = [Some([2.0, 4.0, 6.0]), line[1], None];
+    let error = Engine::builder(1.0).box_vectors(parallel).build();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("or in one line"), "{error}");
     let flat = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 0.0, 1.0]];
     let error = Engine::builder(1.0)
         .box_vectors(flat.map(Some))

@@ -88,6 +88,15 @@ impl<T: Real> Case<T> {
         }
     }
 
+    /// Whether a box vector leans along an open axis: boxes that the GPU lane
+    /// does not take.
+    pub fn is_slanted(&self) -> bool {
+        self.vectors.is_some_and(|vectors| {
+            let mut spanning = vectors.iter().flatten();
+            spanning.any(|vector| (0..3).any(|k| vectors[k].is_none() && vector[k] != 0.0))
+        })
+    }
+
     /// The same case with a radius for every point of every set.
     pub fn with_radii(self, rule: RadiusRule, radii: Vec<Vec<T>>) -> Self {
         Self {

@@ -97,8 +97,7 @@ pub struct Radii<'a, T = f32> {
 ///
 /// Points with a coordinate that is not finite have no neighbours; a box
 /// length that is not positive and finite counts as open; box vectors must be
-/// finite and span a volume with the open axes, along which they have no
-/// component. Images more than 2³² boxes away are not considered. There are
+/// finite and linearly independent. Images more than 2³² boxes away are not considered. There are
 /// at most 2³² points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem<'a, T = f32> {

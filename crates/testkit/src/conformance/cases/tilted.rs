@@ -17,6 +17,7 @@ pub(super) fn cases(level: Level) -> Vec<Case> {
     for seed in 0..seeds {
         cases.extend(leaning(seed));
         cases.extend(partly_open(seed));
+        cases.extend(slanted(seed));
         cases.extend(rotated(seed));
         cases.extend(unwrapped(seed));
         cases.extend(at_the_radius(seed));
@@ -123,6 +124,57 @@ fn partly_open(seed: u64) -> Vec<Case> {
         filled(&format!("axis {open} open"), 250, vectors, seed).tilted(periodic)
     })
     .to_vec()
+}
+
+/// One vector or two that lean along open axes: the directions without images
+/// are not those of coordinates. Boxes larger and smaller than the radius,
+/// points far along the open directions, outside the box and at the radius.
+fn slanted(seed: u64) -> Vec<Case> {
+    let line = |scale: f64| [1.0, 2.0, 3.0].map(|part| part * scale);
+    let (along, plane) = ([3.0, -2.5, 1.0], [[2.1, 0.7, -1.9], [-0.8, 2.6, 2.2]]);
+    let short = plane.map(|v| v.map(|part| 0.2 * part));
+    let all: [(&str, Vectors); 11] = [
+        ("a line as the first", [Some(line(1.0)), None, None]),
+        ("a line as the second", [None, Some(line(0.7)), None]),
+        ("a line as the third", [None, None, Some(line(-1.1))]),
+        ("a narrow line", [None, Some(line(0.08)), None]),
+        (
+            "a line along another axis",
+            [Some([0.0, 0.0, 3.0]), None, None],
+        ),
+        ("a plane, c open", [Some(along), Some(plane[0]), None]),
+        ("a plane, b open", [Some(plane[0]), None, Some(plane[1])]),
+        ("a plane, a open", [None, Some(plane[1]), Some(along)]),
+        ("a narrow plane", [Some(short[0]), None, Some(short[1])]),
+        ("one narrow of two", [Some(short[0]), Some(along), None]),
+        (
+            "a large plane",
+            [None, Some(line(20.0)), Some(along.map(|part| 30.0 * part))],
+        ),
+    ];
+    let mut cases = Vec::new();
+    for (what, vectors) in all {
+        let case = |kind: &str, points: Vec<[f32; 3]>| {
+            let name = format!("{what}, {kind}: {vectors:?}, seed {seed}");
+            Case::new(name, 1.0, points).tilted(vectors)
+        };
+        let near = shapes::uniform_box(120, [[-2.0; 3], [3.0; 3]], seed);
+        let sphere = shapes::rounded_sphere(60, 1.0, [0.1, 0.2, 0.3], seed);
+        let boxes_away = shapes::unwrapped_cell(near.clone(), vectors, 5, seed);
+        // Three clusters far from each other in a direction that is no box vector's.
+        let far = (0..3u8).flat_map(|k| {
+            let by = [3e3, -1e4, 7e3].map(|part| f32::from(k) * part);
+            shapes::translated(near[..40].to_vec(), by)
+        });
+        cases.push(case("far apart", far.collect()));
+        cases.push(case("near the origin", near));
+        cases.push(case("boxes away", boxes_away));
+        cases.push(case(
+            "at the radius up to rounding",
+            shapes::unwrapped_cell(sphere, vectors, 2, seed),
+        ));
+    }
+    cases
 }
 
 /// Boxes whose vectors form no triangular matrix, one of them left-handed.

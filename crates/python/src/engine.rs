@@ -20,7 +20,8 @@ const REMEMBERED: usize = 8;
 /// Point sets that search each other within a radius.
 ///
 /// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
-/// vectors (rows) along which the domain repeats. device: "auto", "cpu", "gpu", "gpu:1" or "hybrid".
+/// vectors (rows) along which the domain repeats, all 0 for an open axis; the others may point
+/// anywhere. device: "auto", "cpu", "gpu", "gpu:1" or "hybrid".
 /// precision: "f32" or "f64" (on the CPU, takes both types of arrays). half: lists hold every pair of
 /// a set once. sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius
 /// are no neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
@@ -418,7 +419,8 @@ pub(crate) fn normalised_for(asked: Option<u32>, flat: [bool; 2]) -> PyResult<Di
 ///
 /// points: an array of shape (n, 3) or (n, 2) of float32 (searched in single precision) or float64
 /// (in double). radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open,
-/// or three vectors (rows) along which the domain repeats. device: "auto", "cpu", "gpu" or "hybrid".
+/// or three vectors (rows) along which the domain repeats, all 0 for an open axis; the others may point
+/// anywhere. device: "auto", "cpu", "gpu" or "hybrid".
 /// half: every pair once. sorted: lists in ascending order. strict: pairs exactly as far apart as the
 /// radius are no neighbours. threads: 0 for one per core.
 #[pyfunction]

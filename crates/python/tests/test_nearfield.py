@@ -48,7 +48,15 @@ def test_every_layout_of_an_array_is_read_as_it_is():
 
 
 @pytest.mark.parametrize(
-    "box", [(1.0, 1.0, 1.0), (1.0, 0.0, 1.0), [[1.0, 0, 0], [0.3, 1.0, 0], [0.1, -0.2, 1.0]]]
+    "box",
+    [
+        (1.0, 1.0, 1.0),
+        (1.0, 0.0, 1.0),
+        [[1.0, 0, 0], [0.3, 1.0, 0], [0.1, -0.2, 1.0]],
+        # Leaning along open axes.
+        [[0.9, 0.2, 0.3], [0, 0, 0], [-0.1, 0.3, 0.8]],
+        [[0, 0, 0], [0.3, 0.6, 0.5], [0, 0, 0]],
+    ],
 )
 def test_periodic_neighbours_are_those_of_matscipy(box):
     points = cloud(1000)

@@ -31,7 +31,7 @@ const HELD: usize = 8;
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
 ///
 /// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
-/// vectors. gpu: its number, from 0. stream: on which everything is done: 1 or None for the default
+/// vectors, none of which leans along an open axis. gpu: its number, from 0. stream: on which everything is done: 1 or None for the default
 /// stream, on which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the
 /// GPU's primary context, which must stay for as long as the engine and its arrays. half: lists hold
 /// every pair of a set once. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box

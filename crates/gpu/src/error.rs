@@ -174,6 +174,11 @@ pub enum Error {
         /// The strategy asked for.
         strategy: crate::Strategy,
     },
+    /// Lists are to be delivered that were measured for other points, or before these were sorted last.
+    #[error(
+        "the lists were not measured for the points as they are sorted now: measure them first"
+    )]
+    OtherLists,
     /// A pair kernel has more channels than programs are made for.
     #[error("the pair kernel {kernel} has {found} channels of {what}, at most {most} are possible")]
     TooManyChannels {

@@ -6,8 +6,8 @@ mod common;
 use common::{Scene, lane};
 use nearfield_cpu::{CpuLane, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    Destination, DeviceLists, Error, GpuLane, HostLists, ListKind, Measured, PairFields,
-    PairProgram, PairScratch, Strategy,
+    Destination, DeviceLattice, DeviceLists, DevicePoints, Error, GpuLane, HostLists, ListKind,
+    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2};
@@ -390,6 +390,87 @@ fn a_set_sorted_again_says_when_points_have_left_its_cells() {
                 ),
             }
         }
+    }
+}
+
+/// Points of two sets, of any lattice.
+fn two_sets<'a>(
+    lattice: &'a DeviceLattice,
+    targets: &'a DevicePoints,
+    sources: &'a DevicePoints,
+) -> PairOfPoints<'a> {
+    PairOfPoints {
+        lattice,
+        targets,
+        sources,
+        same_set: false,
+        share: None,
+    }
+}
+
+#[test]
+fn points_of_another_lattice_and_lists_of_other_points_are_refused() {
+    let Some(lane) = lane() else { return };
+    let points = Cloud::Uniform.points(3000, 2);
+    let bounds = Bounds::of(points.as_slice().into(), &Domain::OPEN).unwrap();
+    let [fine, coarse] = [2, 1].map(|subdivision| {
+        let radius = Radius::new(1.0).unwrap();
+        let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).unwrap();
+        lane.lattice(&lattice, subdivision).unwrap()
+    });
+    let [mut one, mut other] = [lane.points(), lane.points()];
+    for (set, lattice) in [(&mut one, &fine), (&mut other, &coarse)] {
+        lane.upload(set, &points).unwrap();
+        // Positions that were never sorted have nothing to be looked at.
+        let unsorted = lane.finish(set, lattice, &bounds);
+        assert!(matches!(unsorted, Err(Error::Unsorted)), "{unsorted:?}");
+        lane.sort(set, lattice, &bounds).unwrap();
+    }
+    let again = lane.sort_again(&mut other, &fine);
+    assert!(matches!(again, Err(Error::OtherLattice)), "{again:?}");
+    lane.sort(&mut other, &coarse, &bounds).unwrap();
+    let mut storage = DeviceLists::default();
+    for of in [two_sets(&fine, &one, &other), two_sets(&fine, &other, &one)] {
+        let found = lane.search(of, ListKind::Full, Strategy::Flat, &mut storage);
+        assert!(matches!(found, Err(Error::OtherLattice)), "{found:?}");
+    }
+
+    // Measured for the set as it was sorted before.
+    let measured = lane.measure_lists(
+        two_sets(&fine, &one, &one),
+        ListKind::Full,
+        Strategy::Flat,
+        &mut storage,
+    );
+    let mut entries = vec![0; measured.unwrap() as usize];
+    lane.sort_again(&mut one, &fine).unwrap();
+    let (mut start, mut count) = (vec![0; points.len()], vec![0; points.len()]);
+    let to = HostLists {
+        start: &mut start,
+        count: &mut count,
+        entries: &mut entries,
+    };
+    let delivered = lane.deliver_lists(
+        two_sets(&fine, &one, &one),
+        ListKind::Full,
+        Strategy::Flat,
+        &mut storage,
+        (to, |_: &mut [u64], _: &mut [u32]| {}),
+    );
+    assert!(matches!(delivered, Err(Error::OtherLists)), "{delivered:?}");
+}
+
+#[test]
+fn kernels_of_impossibly_many_channels_are_refused() {
+    for (place, what) in ["a target", "a source", "a result"].into_iter().enumerate() {
+        let mut channels = [1; 3];
+        channels[place] = 1 << 60;
+        // SAFETY: never compiled.
+        let cuda = unsafe { Cuda::new("many.cu", "") };
+        let refused = PairProgram::new(cuda, channels, Reduce::Sum).unwrap_err();
+        let message = refused.to_string();
+        assert!(message.contains(what), "{message}");
+        assert!(message.contains("1152921504606846976"), "{message}");
     }
 }
 

@@ -187,7 +187,9 @@ impl Domain {
     #[inline]
     pub fn image_vector_f64(&self, n: [impl Into<i64>; 3]) -> [f64; 3] {
         // Exact: counts are far below 2⁵³.
-        let n = n.map(|count| count.into() as f64);
+        // Spelt out: `map` is not always inlined, and this is asked for every run of candidates.
+        let [x, y, z] = n;
+        let n = [x.into() as f64, y.into() as f64, z.into() as f64];
         let boxes = |axis: usize| match self.lengths[axis] {
             Some(_) => n[axis],
             None => 0.0,

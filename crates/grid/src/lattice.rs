@@ -293,7 +293,9 @@ impl Lattice {
     /// [`DoublePoints`](crate::DoublePoints)).
     #[inline]
     pub fn image_shift(&self, image_vector: [f64; 3]) -> [f32; 3] {
-        let shift = image_vector.map(|component| component as f32);
+        // Spelt out: `map` is not always inlined, and this is asked for every run of candidates.
+        let [x, y, z] = image_vector;
+        let shift = [x as f32, y as f32, z as f32];
         match &self.frame {
             None => shift,
             Some(frame) => frame.proxy_shift(shift),

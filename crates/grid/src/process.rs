@@ -174,6 +174,21 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
+    #[test]
+    fn what_another_process_made_is_not_dropped() {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let mut value = OfProcess::new(Counted(drops.clone(), 7));
+        assert!(!value.is_inherited());
+        assert_eq!(value.1, 7);
+        // As a forked child finds it.
+        value.process ^= 1;
+        assert!(value.is_inherited());
+        drop(value);
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(OfProcess::new(Counted(drops.clone(), 7)));
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+
     /// Counts its drops.
     struct Counted(Arc<AtomicUsize>, u32);
 

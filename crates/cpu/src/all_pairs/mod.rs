@@ -92,7 +92,8 @@ impl CpuLane {
     ) -> Result<(), Error> {
         check_sources(&sources)?;
         let components = settings.sum.components();
-        check_results(results.len(), components * rows.len() * grid.dims[0])?;
+        let row = components.saturating_mul(grid.dims[0]);
+        check_results(results.len(), row.saturating_mul(rows.len()))?;
         if results.is_empty() {
             return Ok(());
         }

@@ -221,8 +221,13 @@ impl GpuLane {
         results: &mut [T],
         scratch: &mut AllPairsScratch,
     ) -> Result<(), Error> {
-        let row = settings.sum.components() * grid.dims[0];
-        fits("sums", results.len(), row * rows.len())?;
+        let row = settings.sum.components().saturating_mul(grid.dims[0]);
+        fits("sums", results.len(), row.saturating_mul(rows.len()))?;
+        // Kernels look up the axes by the number of the row.
+        let all = grid.dims[1].saturating_mul(grid.dims[2]);
+        if !rows.is_empty() && rows.end > all {
+            fits("rows of a grid", rows.end, all)?;
+        }
         let Some(mut sums) = self.begin(
             settings,
             sources,

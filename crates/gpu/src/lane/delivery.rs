@@ -80,7 +80,8 @@ impl GpuLane {
     /// lengths have arrived, before the entries, `placed` gets them.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the memory has another size, [`Error::OutOfMemory`] when not even
+    /// [`Error::OtherLists`] when other points were measured, [`Error::FieldLength`] when the memory has
+    /// another size, [`Error::OutOfMemory`] when not even
     /// a small part of the lists fits, and those of running programs.
     pub fn deliver_lists<'a>(
         &self,
@@ -142,6 +143,7 @@ impl GpuLane {
             placed(to.start, to.count);
             return Ok(Vec::new());
         }
+        lists.check_counted(&of)?;
         let copies = self.beside(&mut lists.copies)?;
         let HostLists {
             start,

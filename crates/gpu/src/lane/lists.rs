@@ -46,6 +46,8 @@ pub struct DeviceLists {
     scanned: usize,
     targets: usize,
     pairs: u64,
+    /// What was counted last: see [`counting`].
+    counted: Option<[u64; 3]>,
     /// The status is that of searches that the host has not looked at.
     unlooked: bool,
 }
@@ -67,6 +69,7 @@ impl Default for DeviceLists {
             scanned: 0,
             targets: 0,
             pairs: 0,
+            counted: None,
             unlooked: false,
         }
     }
@@ -134,6 +137,12 @@ impl GpuLane {
         lists.targets = targets;
         Ok(())
     }
+}
+
+/// What counts belong to: the numbers of the sorts of targets and sources, and how many are searched for.
+fn counting(of: &PairOfPoints<'_>) -> [u64; 3] {
+    let searching = of.searching() as u64;
+    [of.targets.last_sort(), of.sources.last_sort(), searching]
 }
 
 impl DeviceLists {
@@ -222,7 +231,7 @@ impl DeviceLists {
 
     /// Room for lists of so many targets, which hold nothing yet.
     pub(super) fn prepare(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
-        (self.targets, self.pairs, self.scanned) = (0, 0, 0);
+        (self.targets, self.pairs, self.scanned, self.counted) = (0, 0, 0, None);
         self.reserve(lane, targets)
     }
 
@@ -274,8 +283,18 @@ impl DeviceLists {
         lane.shared
             .grid
             .list_scan(stream, counts, starts, items, tiles, status)?;
-        self.scanned = scanned;
+        (self.scanned, self.counted) = (scanned, Some(counting(&of)));
         Ok(())
+    }
+
+    /// Refuses points other than those that were counted last: the buffers are as long as their targets
+    /// were many.
+    pub(super) fn check_counted(&self, of: &PairOfPoints<'_>) -> Result<(), Error> {
+        if self.counted == Some(counting(of)) {
+            Ok(())
+        } else {
+            Err(Error::OtherLists)
+        }
     }
 
     /// Where every `step`th list begins, and behind these the number of neighbours of all targets

@@ -18,6 +18,7 @@ use nearfield::{
         },
     },
 };
+use nearfield_grid::OfProcess;
 use std::{mem, sync::Arc};
 
 /// Displacements that are kept before their places are used again.
@@ -31,19 +32,20 @@ const MARGIN: f64 = 1.0 / (1u64 << 19) as f64;
 pub struct DeviceSimulation {
     engine: ResidentEngine,
     set: PointSetId,
-    kernels: Kernels,
-    arrays: Arrays,
+    /// As what the engine holds: neither used nor dropped in a forked child.
+    kernels: OfProcess<Kernels>,
+    arrays: OfProcess<Arrays>,
     field: ForceField,
     /// Everything but what changes.
     frame: System,
     /// For reading while forces are computed.
-    side: Arc<CudaStream>,
+    side: OfProcess<Arc<CudaStream>>,
     /// How far atoms may move, squared.
     allowed: f32,
     /// The next place of a displacement.
     moment: usize,
     /// When the last displacement was there.
-    measured: Option<CudaEvent>,
+    measured: OfProcess<Option<CudaEvent>>,
     /// Kick that the last step owes.
     owed: f64,
     builds: u64,
@@ -126,16 +128,16 @@ impl DeviceSimulation {
         let widest = (0..3).map(along).fold(0.0, f64::max);
         let room = f64::from(reach) - field.cutoff() - MARGIN * (2.0 * widest + f64::from(reach));
         let mut made = Self {
-            side: stream.context().new_stream().map_err(moving)?,
+            side: OfProcess::new(stream.context().new_stream().map_err(moving)?),
             engine,
             set,
-            kernels,
-            arrays,
+            kernels: OfProcess::new(kernels),
+            arrays: OfProcess::new(arrays),
             field,
             frame: system,
             allowed: (0.5 * room.max(0.0)).powi(2) as f32,
             moment: 0,
-            measured: None,
+            measured: OfProcess::new(None),
             owed: 0.0,
             builds: 0,
             step: 0,
@@ -173,6 +175,7 @@ impl DeviceSimulation {
     /// [`Error::Setting`] for a step that is no positive number, and what the engine and the GPU say;
     /// the run is then over.
     pub fn step(&mut self, dt: f64) -> Result<(), Error> {
+        self.engine.usable()?;
         if !(dt.is_finite() && dt > 0.0) {
             return Err(Error::Setting {
                 name: "the time step",
@@ -196,6 +199,7 @@ impl DeviceSimulation {
     /// # Errors
     /// What the GPU says, and [`Error::Diverged`] when the energy is not finite.
     pub fn observe(&mut self) -> Result<Observation, Error> {
+        self.engine.usable()?;
         self.settle()?;
         let (lists, atoms) = (self.engine.neighbors(self.set, self.set)?, self.frame.len());
         let Arrays {
@@ -207,7 +211,7 @@ impl DeviceSimulation {
             partials,
             totals,
             ..
-        } = &mut self.arrays;
+        } = &mut *self.arrays;
         let pairs = Pairs {
             at,
             charges,
@@ -291,6 +295,7 @@ impl DeviceSimulation {
     /// # Errors
     /// What the GPU says.
     pub fn time_forces(&mut self, times: usize) -> Result<(), Error> {
+        self.engine.usable()?;
         for _ in 0..times {
             self.forces()?;
         }
@@ -324,6 +329,7 @@ impl DeviceSimulation {
 
     /// Gives the atoms the kick that the last step owes.
     fn settle(&mut self) -> Result<(), Error> {
+        self.engine.usable()?;
         if self.owed > 0.0 {
             self.advance(self.owed, 0.0)?;
             self.owed = 0.0;
@@ -348,7 +354,7 @@ impl DeviceSimulation {
             at,
             moved,
             ..
-        } = &mut self.arrays;
+        } = &mut *self.arrays;
         let moving = Moving {
             position,
             velocity,
@@ -361,7 +367,7 @@ impl DeviceSimulation {
         };
         let mut moved = moved.slice_mut(moment..moment + 1);
         self.kernels.advance(moving, (kick, drift), &mut moved)?;
-        self.measured = Some(
+        *self.measured = Some(
             self.engine
                 .stream()
                 .record_event(None)
@@ -371,12 +377,14 @@ impl DeviceSimulation {
     }
 
     fn forces(&mut self) -> Result<(), Error> {
+        self.engine.usable()?;
         let lists = self.engine.neighbors(self.set, self.set)?;
+        let arrays = &mut *self.arrays;
         self.kernels.forces(Pairs {
-            at: &self.arrays.at,
-            charges: &self.arrays.charges,
+            at: &arrays.at,
+            charges: &arrays.charges,
             lists,
-            force: &mut self.arrays.force,
+            force: &mut arrays.force,
             atoms: self.frame.len(),
         })
     }
@@ -387,7 +395,7 @@ impl DeviceSimulation {
         let place = self.arrays.moved.slice(moment..moment + 1);
         // Waits for what wrote it and for nothing that was started since; nothing writes there before
         // the copy is done.
-        if let Some(measured) = &self.measured {
+        if let Some(measured) = &*self.measured {
             self.side.wait(measured).map_err(moving)?;
         }
         self.side.memcpy_dtoh(&place, &mut bits).map_err(moving)?;
@@ -406,6 +414,7 @@ impl DeviceSimulation {
 
     /// Builds the lists from where the atoms are.
     fn build(&mut self) -> Result<(), Error> {
+        self.engine.usable()?;
         self.enter()?;
         if self.builds.is_multiple_of(REORDER) {
             self.reorder()?;
@@ -437,6 +446,7 @@ impl DeviceSimulation {
             set,
             ..
         } = self;
+        let arrays = &mut **arrays;
         // The order must be that of a sort that went well.
         while engine.finish()? == Progress::Repeat {}
         for values in [&mut arrays.position, &mut arrays.velocity] {
@@ -472,6 +482,7 @@ impl DeviceSimulation {
     }
 
     fn download<T: DeviceRepr + Clone>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, Error> {
+        self.engine.usable()?;
         self.engine.stream().clone_dtoh(values).map_err(moving)
     }
 }

@@ -402,8 +402,13 @@ impl ResidentEngine {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses to use the GPU in a forked child of the process that started the engine.
-    pub(crate) fn usable(&self) -> Result<(), Error> {
+    /// Whether the engine can be used in this process: not in a forked child of the one that started it.
+    /// Programs with arrays of their own on the device ask before they use these; all calls of the
+    /// engine ask by themselves.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] with [`GpuError::Forked`].
+    pub fn usable(&self) -> Result<(), Error> {
         if self.lane.is_inherited() {
             Err(Error::Gpu(nearfield_gpu::Error::Forked))
         } else {

@@ -20,6 +20,8 @@ use nearfield::{
     },
 };
 
+use nearfield_grid::OfProcess;
+
 use crate::{
     Config, Error,
     advance::{Advance, Compression, Kick},
@@ -39,8 +41,9 @@ pub(crate) struct DeviceBody {
     engine: ResidentEngine,
     fluid: PointSetId,
     wall: PointSetId,
-    kernels: Kernels,
-    arrays: Arrays,
+    /// As what the engine holds: neither used nor dropped in a forked child.
+    kernels: OfProcess<Kernels>,
+    arrays: OfProcess<Arrays>,
     count: usize,
     walls: usize,
     /// The particles as somebody looked at them since the last step.
@@ -101,11 +104,11 @@ impl DeviceBody {
         let fluid_set = engine.add_point_set(&arrays.position.as_view())?;
         let wall_set = engine.add_point_set(&arrays.wall_position.slice(0..3 * walls.len()))?;
         let mut body = Self {
-            kernels: Kernels::load(&engine, config)?,
+            kernels: OfProcess::new(Kernels::load(&engine, config)?),
             engine,
             fluid: fluid_set,
             wall: wall_set,
-            arrays,
+            arrays: OfProcess::new(arrays),
             count: fluid.len(),
             walls: walls.len(),
             seen: OnceLock::new(),
@@ -129,6 +132,7 @@ impl DeviceBody {
         dt: f64,
         watch: Watch,
     ) -> Result<Advance, Error> {
+        self.engine.usable()?;
         self.report_fault()?;
         // Work is queued and then waited for: what the device does of it is not told apart here.
         let _span = tracing::debug_span!("gpu.step").entered();
@@ -137,7 +141,7 @@ impl DeviceBody {
         }
         let half = 0.5 * dt;
         self.kick(half, dt, 0)?;
-        let Self { engine, arrays, .. } = self;
+        let (engine, arrays) = (&mut self.engine, &mut *self.arrays);
         engine.update(self.fluid, &arrays.position.as_view())?;
         let stream = engine.stream().clone();
         stream
@@ -160,7 +164,7 @@ impl DeviceBody {
             match self.engine.finish()? {
                 Progress::Valid => return Ok(advance),
                 Progress::Repeat => {
-                    let arrays = &mut self.arrays;
+                    let arrays = &mut *self.arrays;
                     stream
                         .memcpy_dtod(&arrays.kept, &mut arrays.moving)
                         .map_err(failed)?;
@@ -171,13 +175,14 @@ impl DeviceBody {
 
     /// What the fluid is like now.
     pub(crate) fn observe(&mut self) -> Result<Kick, Error> {
+        self.engine.usable()?;
         self.kick(0.0, 0.0, SECOND_KICK)?;
         Ok(kick_of(&self.totals()?[SECOND_KICK..]))
     }
 
     /// Kicks over `step` and drifts over `drift` seconds; totals go to `first` and what follows.
     fn kick(&mut self, step: f64, drift: f64, first: usize) -> Result<(), Error> {
-        let arrays = &mut self.arrays;
+        let arrays = &mut *self.arrays;
         let kicked = Kicked {
             position: &mut arrays.position,
             moving: &mut arrays.moving,
@@ -193,7 +198,7 @@ impl DeviceBody {
 
     fn compress(&mut self, config: &Config, dt: f64) -> Result<(), Error> {
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
-        let (engine, arrays) = (&self.engine, &mut self.arrays);
+        let (engine, arrays) = (&self.engine, &mut *self.arrays);
         let (moving, still) = (&arrays.moving, &arrays.still);
         engine
             .traverse(&fluid, self.fluid, self.fluid)
@@ -218,7 +223,7 @@ impl DeviceBody {
 
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
         let passes = Passes::of(config);
-        let (engine, arrays) = (&self.engine, &mut self.arrays);
+        let (engine, arrays) = (&self.engine, &mut *self.arrays);
         let moving = &arrays.moving;
         let compression = moving.slice(3..);
         engine
@@ -252,7 +257,8 @@ impl DeviceBody {
         let lost = |kick: usize| totals[kick + KICK_SLOTS - 1] > 0.0;
         if lost(0) {
             // Before it did anything to its neighbours.
-            mem::swap(&mut self.arrays.moving, &mut self.arrays.kept);
+            let arrays = &mut *self.arrays;
+            mem::swap(&mut arrays.moving, &mut arrays.kept);
         } else if !lost(SECOND_KICK) {
             return Ok(());
         }
@@ -264,7 +270,8 @@ impl DeviceBody {
 
     /// Brings the particles into the order of the cells.
     pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
-        let (engine, arrays, fluid) = (&mut self.engine, &mut self.arrays, self.fluid);
+        self.engine.usable()?;
+        let (engine, arrays, fluid) = (&mut self.engine, &mut *self.arrays, self.fluid);
         for channels in [
             &mut arrays.moving,
             &mut arrays.forces,
@@ -297,7 +304,7 @@ impl DeviceBody {
 
     /// Brings the walls into the order of the cells, once.
     fn sort_walls(&mut self) -> Result<(), Error> {
-        let (engine, arrays, wall) = (&mut self.engine, &mut self.arrays, self.wall);
+        let (engine, arrays, wall) = (&mut self.engine, &mut *self.arrays, self.wall);
         if self.walls == 0 {
             return Ok(());
         }
@@ -312,6 +319,7 @@ impl DeviceBody {
 
     /// Gives the particle at `index` another velocity.
     pub(crate) fn set_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
+        self.engine.usable()?;
         let stream = self.engine.stream().clone();
         let mut place = self.arrays.moving.slice_mut(4 * index..4 * index + 3);
         stream
@@ -323,6 +331,7 @@ impl DeviceBody {
 
     /// Number of fluid neighbours of every fluid particle.
     pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        self.engine.usable()?;
         let stream = self.engine.stream();
         let mut counts = stream.alloc_zeros(self.count).map_err(failed)?;
         self.engine
@@ -381,6 +390,7 @@ impl DeviceBody {
     }
 
     fn copy<T: DeviceRepr + Clone>(&self, values: &CudaView<'_, T>) -> Result<Vec<T>, Error> {
+        self.engine.usable()?;
         self.engine.stream().clone_dtoh(values).map_err(failed)
     }
 

@@ -13,7 +13,7 @@ use nearfield::{
     Device, Engine, Error, Field, ListKind, ListOrder, PointSetId, Policy, SphDensity, Strategy,
     WendlandC2,
     resident::{
-        CpuShare, DeviceField, Progress, ResidentEngine,
+        CpuShare, DeviceField, GpuError, Progress, ResidentEngine,
         cudarc::driver::{CudaSlice, CudaStream},
     },
 };
@@ -202,8 +202,11 @@ impl Session {
     /// The set that the error names has its last good points again: those of the last valid step, or
     /// later ones that an update has waited for.
     fn refused(&mut self, error: &Error) {
-        let Error::OnDevice { set, .. } = error else {
-            panic!("{:?}: {error}", self.scene);
+        let set = match error {
+            Error::OnDevice { set, .. } => set,
+            // The set has other points already, as the next call of finish() will say.
+            Error::Gpu(GpuError::FieldLength { .. }) => return,
+            _ => panic!("{:?}: {error}", self.scene),
         };
         let set = (0..self.scene.sets).find(|&at| id(at) == *set).unwrap();
         let points = self.engine.points(id(set)).unwrap();
@@ -298,8 +301,12 @@ impl Session {
                     self.between.iter_mut().for_each(Vec::clear);
                     return self.compare((targets, sources), &found);
                 }
-                (Ok(_), Ok(Progress::Repeat)) => {}
-                (Err(error), Ok(_)) | (_, Err(error)) => self.refused(&error),
+                (computed, finished) => {
+                    // Either may have found points of another set unusable.
+                    for error in [computed.err(), finished.err()].into_iter().flatten() {
+                        self.refused(&error);
+                    }
+                }
             }
         }
         panic!("{:?}: not valid after {TRIES} tries", self.scene);

@@ -13,6 +13,7 @@
 //! turns (a second engine on the GPU alone shows how far the same thing differs from itself) and
 //! `--resident` points and sums that stay on the GPU, by the GPU alone and with the CPU lane's help.
 //! `--cloud` and `--way` name what is timed, `--steps` tells of every step of both lanes.
+#![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield::{
     Policy, SphDensity, SphForce, Strategy, WendlandC2,

@@ -7,6 +7,7 @@
 //! The fluid of the target: density 0.8442, cut-off 2.5, lists with a skin of 0.3, melted from a lattice
 //! at temperature 0.72 by steps of 0.002. On a GPU forces without lists are timed too, atoms being sorted:
 //! by one thread per atom, and with pairs computed once for both, with 1 to 3 cells to the cut-off.
+#![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield::{
     Coefficients, Device, Engine, Forces, LennardJones, ListKind, Mixing, Pair, PairKernel,

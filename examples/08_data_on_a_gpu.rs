@@ -28,9 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let positions: Vec<f32> = (0..side.pow(3))
         .flat_map(|i| [0, 1, 2].map(|axis| coordinate(i, axis)))
         .collect();
-    let stream = engine.stream().clone();
-    let mut positions = stream.clone_htod(&positions)?;
-    let mass = stream.clone_htod(&vec![1.0f32; side.pow(3)])?;
+    // What goes through the engine's queue is counted, and shows in traces.
+    let (queue, stream) = (engine.queue().clone(), engine.stream().clone());
+    let mut positions = queue.array("positions", &positions)?;
+    let mass = queue.array("masses", &vec![1.0f32; side.pow(3)])?;
     let mut density = stream.alloc_zeros::<f32>(side.pow(3))?;
 
     let water = engine.add_point_set(&positions.as_view())?;
@@ -51,7 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Progress::Repeat => {}
             }
         }
-        let found = stream.clone_dtoh(&density)?;
+        let mut found = vec![0.0; density.len()];
+        queue.copy_to_host("densities", &density.as_view(), &mut found)?;
         let inside = found.iter().copied().fold(0.0, f32::max);
         println!("step {step}: density inside {inside:.4}");
 
@@ -60,5 +62,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         engine.reorder(water, 3, &positions.as_view(), &mut sorted.as_view_mut())?;
         positions = sorted;
     }
+    println!("copied in all: {}", engine.transfers());
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p nearfield-gpu [-- CLOUD/POINTS/RADIUS …]`; without arguments the clouds of the
 //! tables in docs/measurements.md.
+#![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{
     Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, Error, GpuLane,

@@ -46,11 +46,11 @@ pub use error::Error;
 #[doc(hidden)]
 pub use lane::poison_new_memory;
 pub use lane::{
-    AllPairsScratch, Arrivals, Deliver, Delivered, Destination, DeviceField, DeviceFields,
-    DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuLane, HostBuffer,
-    HostLists, ListKind, MOST_PARTS, Measured, PacketScratch, PairFields, PairOfPoints,
-    PairProgram, PairScratch, ParseStrategyError, RowWay, Settled, StagedField, StagedFields,
-    StagedSides, Strategy, copy_for_gpu,
+    AllPairsScratch, Arrivals, Arriving, Deliver, Delivered, Destination, DeviceField,
+    DeviceFields, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuLane,
+    HostBuffer, HostLists, ListKind, MOST_PARTS, Measured, PacketScratch, PairFields, PairOfPoints,
+    PairProgram, PairScratch, ParseStrategyError, Queue, RowWay, Settled, StagedField,
+    StagedFields, StagedSides, Strategy, Transfers, copy_for_gpu,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};

@@ -35,6 +35,11 @@ impl Module {
             })
     }
 
+    /// Name of the program.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
     /// Where its machine code came from.
     pub fn origin(&self) -> Origin {
         self.origin

@@ -1,5 +1,9 @@
 //! The lane on a GPU against the oracle and the CPU lane. Without a GPU the tests do nothing, or
 //! fail if `NEARFIELD_REQUIRE_GPU=1`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
 
 mod common;
 

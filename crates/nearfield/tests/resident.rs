@@ -1,5 +1,9 @@
 //! The engine for data on a GPU against the engine on the CPU. Without a GPU the tests do nothing,
 //! or fail if `NEARFIELD_REQUIRE_GPU=1`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
 
 mod on_gpu;
 

@@ -6,6 +6,10 @@
 //! `NEARFIELD_SEQUENCES` says how many sequences (60), `NEARFIELD_SEED` where they begin, and
 //! `NEARFIELD_NO_CHILDREN=1` leaves out the strategies that launch kernels from kernels, which some
 //! tools cannot follow. Without a GPU the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
 
 mod on_gpu;
 

@@ -1,5 +1,9 @@
 //! Traversals of both lanes over data on a GPU against those of the GPU alone. Without a GPU the tests do
 //! nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
 
 mod on_gpu;
 

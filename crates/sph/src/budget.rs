@@ -6,7 +6,7 @@
 //! of the time step. Momentum likewise: what the fluid has against the impulse
 //! that gravity and walls gave it.
 
-use glam::{DVec3, Vec3};
+use glam::DVec3;
 
 use crate::{Config, particles::Particles};
 
@@ -86,35 +86,18 @@ impl Ledger {
     /// The ledger of a fluid at its start.
     pub(crate) fn open(config: &Config, particles: &Particles) -> Self {
         Self {
-            initial_momentum: momentum(config, &particles.velocity),
+            initial_momentum: config.particle_mass() * Sums::of(config, particles).momentum,
             ..Self::default()
         }
     }
 
     /// The energies now.
-    pub(crate) fn energy(&self, config: &Config, particles: &Particles) -> Energy {
-        let water = config.water_state();
+    pub(crate) fn energy(&self, config: &Config, sums: &Sums) -> Energy {
         let mass = config.particle_mass();
-        let gravity = config.gravity.as_dvec3();
-        let squares: f64 = particles
-            .velocity
-            .iter()
-            .map(|v| v.as_dvec3().length_squared())
-            .sum();
-        let heights: f64 = particles
-            .position
-            .iter()
-            .map(|x| gravity.dot(x.as_dvec3()))
-            .sum();
-        let internal: f64 = particles
-            .compression
-            .iter()
-            .map(|&s| water.internal_energy(s))
-            .sum();
         Energy {
-            kinetic: 0.5 * mass * squares,
-            potential: -mass * heights,
-            internal: mass * internal,
+            kinetic: 0.5 * mass * sums.squares,
+            potential: -mass * sums.heights,
+            internal: mass * sums.internal,
             viscous_loss: self.viscous_loss,
             diffusion_loss: self.diffusion_loss,
             friction_loss: self.friction_loss,
@@ -123,9 +106,9 @@ impl Ledger {
     }
 
     /// The momenta now.
-    pub(crate) fn momentum(&self, config: &Config, particles: &Particles) -> Momentum {
+    pub(crate) fn momentum(&self, config: &Config, sums: &Sums) -> Momentum {
         Momentum {
-            fluid: momentum(config, &particles.velocity),
+            fluid: config.particle_mass() * sums.momentum,
             initial: self.initial_momentum,
             gravity: self.gravity_impulse,
             walls: self.wall_impulse,
@@ -133,6 +116,32 @@ impl Ledger {
     }
 }
 
-fn momentum(config: &Config, velocity: &[Vec3]) -> DVec3 {
-    config.particle_mass() * velocity.iter().map(|v| v.as_dvec3()).sum::<DVec3>()
+/// Sums over the fluid behind its energies and its momentum, for each unit of mass.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sums {
+    /// Σ v².
+    pub(crate) squares: f64,
+    /// Σ g·x.
+    pub(crate) heights: f64,
+    /// Σ ∫ p/ρ² dρ.
+    pub(crate) internal: f64,
+    /// Σ v.
+    pub(crate) momentum: DVec3,
+}
+
+impl Sums {
+    /// Those of particles in the host's memory.
+    pub(crate) fn of(config: &Config, particles: &Particles) -> Self {
+        let water = config.water_state();
+        let gravity = config.gravity.as_dvec3();
+        let velocities = || particles.velocity.iter().map(|v| v.as_dvec3());
+        let heights = particles.position.iter().map(|x| gravity.dot(x.as_dvec3()));
+        let compressions = particles.compression.iter();
+        Self {
+            squares: velocities().map(|v| v.length_squared()).sum(),
+            heights: heights.sum(),
+            internal: compressions.map(|&s| water.internal_energy(s)).sum(),
+            momentum: velocities().sum(),
+        }
+    }
 }

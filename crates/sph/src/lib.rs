@@ -16,11 +16,11 @@
 //!     .fluid(&scene::block(plane, [0, 0, 0], [10, 20, 0], spacing))
 //!     .walls(&scene::tank(plane, [40, 40, 0], Top::Open, (3, spacing)))
 //!     .build()?;
-//! let start = simulation.energy().total();
+//! let start = simulation.energy()?.total();
 //! while simulation.time() < 0.1 {
 //!     simulation.step()?;
 //! }
-//! let drift = simulation.energy().total() / start - 1.0;
+//! let drift = simulation.energy()?.total() / start - 1.0;
 //! assert!(drift.abs() < 1e-3);
 //! # Ok::<(), nearfield_sph::Error>(())
 //! ```
@@ -60,6 +60,7 @@ mod config;
 pub mod dam_break;
 mod device;
 mod error;
+mod front;
 mod guard;
 mod host;
 mod kernel;
@@ -76,6 +77,7 @@ pub use budget::{Energy, Momentum};
 pub use builder::SimulationBuilder;
 pub use config::{Config, Dimensions, Domain};
 pub use error::{Error, Loss, LostParticle};
+pub use front::FrontRule;
 pub use kernel::Wendland;
 pub use simulation::{Running, Simulation, StepReport};
 pub use state::Tait;

@@ -11,18 +11,18 @@
 use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
-use nearfield::prelude::Device;
+use nearfield::{prelude::Device, resident::Transfers};
 use nearfield_io::{PointData, VtpWriter};
 
 use crate::advance::Kick;
-use crate::budget::{Energy, Ledger, Momentum};
+use crate::budget::{Energy, Ledger, Momentum, Sums};
 use crate::device::DeviceBody;
 use crate::guard::Watch;
 use crate::host::HostBody;
 use crate::particles::Particles;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
-use crate::{Config, Error, SimulationBuilder};
+use crate::{Config, Error, FrontRule, SimulationBuilder};
 
 /// The least compression a particle may have. Stretched water has no pressure;
 /// letting spray get ever thinner would only make it blind to the walls and
@@ -141,7 +141,7 @@ impl Simulation {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn step_at_most(&mut self, limit: f64) -> Result<StepReport, Error> {
-        let points = self.points();
+        let points = self.len() + self.walls_len();
         let _span = tracing::debug_span!("sph.step", step = self.step + 1, points).entered();
         let dt = self.stable_step().min(limit);
         self.step += 1;
@@ -207,12 +207,28 @@ impl Simulation {
         }
     }
 
-    /// Particles, walls included.
-    fn points(&self) -> usize {
+    /// Number of fluid particles.
+    #[must_use]
+    pub fn len(&self) -> usize {
         match &self.body {
-            Body::Host(body) => body.fluid.len() + body.walls.len(),
-            Body::Device(body) => body.points(),
+            Body::Host(body) => body.fluid.len(),
+            Body::Device(body) => body.len(),
         }
+    }
+
+    /// Number of wall particles.
+    #[must_use]
+    pub fn walls_len(&self) -> usize {
+        match &self.body {
+            Body::Host(body) => body.walls.len(),
+            Body::Device(body) => body.walls_len(),
+        }
+    }
+
+    /// False: a simulation without fluid is refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn fluid(&self) -> &Particles {
@@ -255,7 +271,7 @@ impl Simulation {
     /// Mass of the fluid, kg (in the plane: per metre of depth).
     #[must_use]
     pub fn mass(&self) -> f64 {
-        self.config.particle_mass() * self.fluid().len() as f64
+        self.config.particle_mass() * self.len() as f64
     }
 
     /// Positions of the fluid particles, metres. The order of all per-particle
@@ -324,15 +340,47 @@ impl Simulation {
     }
 
     /// The energy of the fluid and what it lost so far.
-    #[must_use]
-    pub fn energy(&self) -> Energy {
-        self.ledger.energy(&self.config, self.fluid())
+    ///
+    /// # Errors
+    /// When the GPU fails.
+    pub fn energy(&self) -> Result<Energy, Error> {
+        Ok(self.ledger.energy(&self.config, &self.sums()?))
     }
 
     /// The momentum of the fluid and the impulses it received so far.
+    ///
+    /// # Errors
+    /// When the GPU fails.
+    pub fn momentum(&self) -> Result<Momentum, Error> {
+        Ok(self.ledger.momentum(&self.config, &self.sums()?))
+    }
+
+    fn sums(&self) -> Result<Sums, Error> {
+        match &self.body {
+            Body::Host(body) => Ok(Sums::of(&self.config, &body.fluid)),
+            Body::Device(body) => body.sums(),
+        }
+    }
+
+    /// Largest x, metres, of the particles that count for `rule`; `None` when none does.
+    ///
+    /// # Errors
+    /// When the neighbour engine refuses.
+    pub fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
+        match &self.body {
+            Body::Host(body) => Ok(rule.front(&body.fluid.position, &body.neighbor_counts()?)),
+            Body::Device(body) => body.front(rule),
+        }
+    }
+
+    /// Bytes copied between host and GPU so far; `None` where the particles are in the host's
+    /// memory. A step copies the same few numbers however many particles there are.
     #[must_use]
-    pub fn momentum(&self) -> Momentum {
-        self.ledger.momentum(&self.config, self.fluid())
+    pub fn transfers(&self) -> Option<Transfers> {
+        match &self.body {
+            Body::Host(_) => None,
+            Body::Device(body) => Some(body.transfers()),
+        }
     }
 
     /// Where the simulation runs, and why there.
@@ -364,7 +412,7 @@ impl Simulation {
     /// # Errors
     /// [`Error::NoSuchParticle`].
     pub fn set_velocity(&mut self, id: u32, velocity: Vec3) -> Result<(), Error> {
-        let last = self.fluid().len() as u32 - 1;
+        let last = self.len() as u32 - 1;
         let found = self.fluid().id.iter().position(|&other| other == id);
         let index = found.ok_or(Error::NoSuchParticle { id, last })?;
         match &mut self.body {

@@ -106,7 +106,7 @@ impl GpuLane {
         let mark = || self.stream.record_event(None).map_err(failed);
         let (mut pieces, size) = (Vec::new(), to.piece.max(1));
         let mut arrivals = Arrivals {
-            stream: self.stream.clone(),
+            stream: Arc::clone(&self.stream),
             computed: mark()?,
             pieces: Vec::new().into_iter(),
         };

@@ -3,6 +3,7 @@
 //! A buffer that cannot grow keeps the memory it has: after an out-of-memory error its address and its
 //! capacity are what they were.
 
+use super::queue::Queue;
 use crate::Error;
 use cudarc::driver::{
     CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
@@ -159,7 +160,7 @@ impl<T: DeviceRepr> Buffer<T> {
     }
 
     /// Copies `values` to the front, making room for them.
-    pub(crate) fn upload(&mut self, stream: &Arc<CudaStream>, values: &[T]) -> Result<(), Error> {
+    pub(crate) fn upload(&mut self, stream: &Queue, values: &[T]) -> Result<(), Error> {
         self.reserve(stream, values.len())?;
         self.upload_at(stream, 0, values)
     }
@@ -167,26 +168,19 @@ impl<T: DeviceRepr> Buffer<T> {
     /// Copies `values` to where there is room for them, from element `first` on.
     pub(crate) fn upload_at(
         &mut self,
-        stream: &Arc<CudaStream>,
+        queue: &Queue,
         first: usize,
         values: &[T],
     ) -> Result<(), Error> {
-        let (what, held) = (self.what, self.capacity());
-        let range = first..first.saturating_add(values.len());
-        let part = self.slice.as_mut().filter(|_| !values.is_empty());
-        let Some(mut part) = part.and_then(|slice| slice.try_slice_mut(range.clone())) else {
-            return match values.is_empty() {
-                true => Ok(()),
-                false => Err(Error::FieldLength {
-                    what,
-                    found: range.end,
-                    expected: held,
-                }),
-            };
-        };
-        stream
-            .memcpy_htod(values, &mut part)
-            .map_err(|error| Error::driver(format!("uploading {what}"), error))
+        let end = self.end(first, values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        debug_assert!(end <= self.capacity());
+        // SAFETY: the array has those elements. Memory that is not page-locked has been read when
+        // this returns; page-locked memory is left alone by its owners until a stream was waited for
+        // (`receive_fields`).
+        unsafe { queue.start_to_device(self.what, values, self.place(first)) }
     }
 
     /// Copies `values` from elsewhere on the device to the front, making room for them.
@@ -214,54 +208,49 @@ impl<T: DeviceRepr> Buffer<T> {
     /// used, and before they are given back.
     pub(crate) fn copy_to(
         &self,
-        stream: &Arc<CudaStream>,
+        queue: &Queue,
         first: usize,
         values: &mut [T],
     ) -> Result<(), Error> {
-        let failed = |error| Error::driver(format!("downloading {}", self.what), error);
-        let inside = first
-            .checked_add(values.len())
-            .is_some_and(|end| end <= self.capacity());
-        if values.is_empty() || !inside {
-            return match inside {
-                true => Ok(()),
-                false => Err(Error::FieldLength {
-                    what: self.what,
-                    found: self.capacity(),
-                    expected: first.saturating_add(values.len()),
-                }),
-            };
+        self.end(first, values.len())?;
+        if values.is_empty() {
+            return Ok(());
         }
-        stream.context().bind_to_thread().map_err(failed)?;
-        let from = self.address() + (first * size_of::<T>()) as u64;
         // SAFETY: the array has those elements, and the lane waits for the stream before the
         // borrow of `values` ends (`deliver_since`, `divided`, `Arrivals`).
-        unsafe { result::memcpy_dtoh_async(values, from, stream.cu_stream()) }.map_err(failed)
+        unsafe { queue.start_to_host(self.what, self.place(first), values) }
     }
 
     /// Copies elements from `first` on into `values` and waits until they are there.
     pub(crate) fn download(
         &self,
-        stream: &Arc<CudaStream>,
+        queue: &Queue,
         first: usize,
         values: &mut [T],
     ) -> Result<(), Error> {
-        let failed = |error| Error::driver(format!("downloading {}", self.what), error);
-        if !values.is_empty() {
-            let range = first..first.saturating_add(values.len());
-            let view = self
-                .slice
-                .as_ref()
-                .and_then(|slice| slice.try_slice(range.clone()));
-            let Some(view) = view else {
-                return Err(Error::FieldLength {
-                    what: self.what,
-                    found: self.capacity(),
-                    expected: range.end,
-                });
-            };
-            stream.memcpy_dtoh(&view, values).map_err(failed)?;
+        let end = self.end(first, values.len())?;
+        let held = self.slice.as_ref().filter(|_| !values.is_empty());
+        match held {
+            Some(slice) => queue.copy_to_host(self.what, &slice.slice(first..end), values),
+            None => queue.synchronize(),
         }
-        stream.synchronize().map_err(failed)
+    }
+
+    /// Address of an element.
+    fn place(&self, element: usize) -> CUdeviceptr {
+        self.address() + (element * size_of::<T>()) as u64
+    }
+
+    /// End of so many elements from `first` on, if the array has them.
+    fn end(&self, first: usize, count: usize) -> Result<usize, Error> {
+        let end = first.saturating_add(count);
+        if end <= self.capacity() || count == 0 {
+            return Ok(end);
+        }
+        Err(Error::FieldLength {
+            what: self.what,
+            found: self.capacity(),
+            expected: end,
+        })
     }
 }

@@ -7,12 +7,13 @@ use super::{
     layout::Outlet,
     lists::{DeviceLists, ListKind},
     programs::Work,
+    queue::Queue,
     strategy::Strategy,
     walk::PairOfPoints,
 };
 use crate::Error;
 use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 /// Entries of a part, about: enough for a copy to run at full speed.
 const PART: u64 = 4 << 20;
@@ -164,7 +165,7 @@ impl GpuLane {
             placed(start, count);
         }
         // Whatever happened, nothing may be written to the host's memory after this.
-        let waited = copies.synchronize().map_err(failed);
+        let waited = copies.synchronize();
         let stages = arrived?;
         waited?;
         let Some(begin) = begin else {
@@ -189,7 +190,7 @@ impl GpuLane {
         strategy: Strategy,
         lists: &mut DeviceLists,
         to: HostLists<'_>,
-        (copies, begin): (&Arc<CudaStream>, Option<&CudaEvent>),
+        (copies, begin): (&Queue, Option<&CudaEvent>),
     ) -> Result<(CudaEvent, Vec<Stage>), Error> {
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;

@@ -6,12 +6,12 @@ use super::{
     arrivals::{Arrivals, Destination},
     buffer::Buffer,
     pairs::{PairProgram, PairScratch, fits},
+    queue::Queue,
     strategy::Strategy,
     walk::PairOfPoints,
 };
 use crate::Error;
-use cudarc::driver::{CudaEvent, CudaStream, sys::CUdeviceptr};
-use std::sync::Arc;
+use cudarc::driver::{CudaEvent, sys::CUdeviceptr};
 
 /// Fields that were brought to the device one behind the other, kept between steps for the memory.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct StagedFields {
     targets: Buffer<f32>,
     sources: Buffer<f32>,
     /// On which they come.
-    copies: Option<Arc<CudaStream>>,
+    copies: Option<Queue>,
     /// When what had come before was read.
     read: Option<CudaEvent>,
 }
@@ -73,7 +73,7 @@ impl GpuLane {
     /// [`Error::OutOfMemory`] and [`Error::Driver`].
     pub fn expect_fields(&self, staged: &mut StagedFields, numbers: usize) -> Result<(), Error> {
         let copies = self.beside(&mut staged.copies)?;
-        copies.synchronize().map_err(failed)?;
+        copies.synchronize()?;
         if let Some(read) = staged.read.take() {
             copies.wait(&read).map_err(failed)?;
         }

@@ -354,7 +354,7 @@ impl GpuLane {
         }
         points.check_lattice(lattice)?;
         points.reserve(self, lattice)?;
-        let (grid, stream) = (&self.shared.grid, &*self.stream);
+        let (grid, stream) = (&self.shared.grid, &self.stream);
         let (layout, sorting) = (points.layout(), points.sorting());
         let periodic = lattice.is_periodic();
         grid.reset(

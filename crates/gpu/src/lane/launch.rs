@@ -11,11 +11,12 @@ pub(super) use all_pairs::THREADS as ALL_PAIRS_THREADS;
 pub(crate) use all_pairs::{AllPairsKernels, Summing};
 pub(crate) use share::{ShareKernels, Sharing};
 
-use super::layout::{Arguments, Lattice, Outlet, Points, Walk};
-use crate::{Error, Module, Modules, Program};
-use cudarc::driver::{
-    CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, sys::CUdeviceptr,
+use super::{
+    layout::{Arguments, Lattice, Outlet, Points, Walk},
+    queue::Queue,
 };
+use crate::{Error, Module, Modules, Program};
+use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg, sys::CUdeviceptr};
 
 /// Threads of a block in grid.cu.
 const GRID_THREADS: u32 = 256;
@@ -42,16 +43,17 @@ fn blocks(items: usize, threads: u32) -> u32 {
     u32::try_from(items.div_ceil(threads as usize).max(1)).unwrap_or(u32::MAX)
 }
 
-/// A kernel with its name for messages.
+/// A kernel with its name for messages and traces.
 #[derive(Debug, Clone)]
 struct Kernel {
-    name: &'static str,
+    name: String,
     function: CudaFunction,
 }
 
 impl Kernel {
-    fn of(module: &Module, name: &'static str) -> Result<Self, Error> {
+    fn of(module: &Module, name: &str) -> Result<Self, Error> {
         let function = module.function(name)?;
+        let name = format!("{name} of {}", module.program());
         Ok(Self { name, function })
     }
 
@@ -61,27 +63,16 @@ impl Kernel {
     /// The arguments are those the kernel declares, and the module's promise holds for them.
     unsafe fn start(
         &self,
-        stream: &CudaStream,
-        (blocks, threads): (u32, u32),
+        queue: &Queue,
+        shape: (u32, u32),
         arguments: &[&dyn Argument],
     ) -> Result<(), Error> {
-        let mut launch = stream.launch_builder(&self.function);
+        let mut launch = queue.launch_builder(&self.function);
         for argument in arguments {
             argument.push(&mut launch);
         }
-        let config = LaunchConfig {
-            grid_dim: (blocks, 1, 1),
-            block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
-        };
         // SAFETY: the caller's promise.
-        match unsafe { launch.launch(config) } {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Error::driver(
-                format!("starting kernel {}", self.name),
-                error,
-            )),
-        }
+        unsafe { queue.launch(&self.name, &mut launch, shape) }
     }
 }
 
@@ -160,7 +151,7 @@ impl GridKernels {
     /// of the step before.
     pub(crate) fn reset(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         status: CUdeviceptr,
         tiles: CUdeviceptr,
         tiles_in_all: usize,
@@ -175,7 +166,7 @@ impl GridKernels {
         }
     }
 
-    pub(crate) fn bounds(&self, stream: &CudaStream, sorting: &Sorting) -> Result<(), Error> {
+    pub(crate) fn bounds(&self, stream: &Queue, sorting: &Sorting) -> Result<(), Error> {
         let Sorting {
             positions,
             count,
@@ -193,7 +184,7 @@ impl GridKernels {
 
     pub(crate) fn keys(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         sorting: &Sorting,
         lattice: &Lattice,
         points: &Points,
@@ -222,7 +213,7 @@ impl GridKernels {
     /// The keys of a sparse table; `slots` and the table's ids are `NONE` throughout.
     pub(crate) fn keys_sparse(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         sorting: &Sorting,
         lattice: &Lattice,
         points: &Points,
@@ -259,7 +250,7 @@ impl GridKernels {
 
     pub(crate) fn scan(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         sorting: &Sorting,
         starts: CUdeviceptr,
     ) -> Result<(), Error> {
@@ -283,7 +274,7 @@ impl GridKernels {
 
     pub(crate) fn list_scan(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         counts: CUdeviceptr,
         starts: CUdeviceptr,
         items: usize,
@@ -303,7 +294,7 @@ impl GridKernels {
 
     pub(crate) fn place(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         sorting: &Sorting,
         starts: CUdeviceptr,
     ) -> Result<(), Error> {
@@ -323,7 +314,7 @@ impl GridKernels {
 
     pub(crate) fn settle_crowded(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         sorting: &Sorting,
         starts: CUdeviceptr,
     ) -> Result<(), Error> {
@@ -338,7 +329,7 @@ impl GridKernels {
 
     pub(crate) fn settle(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         sorting: &Sorting,
         lattice: &Lattice,
         points: &Points,
@@ -374,7 +365,7 @@ impl GridKernels {
 
     pub(crate) fn counts_in_order(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         counts: CUdeviceptr,
         out: CUdeviceptr,
@@ -390,7 +381,7 @@ impl GridKernels {
     /// `sorted` and `ordered` are starts and lengths of lists, in sorted and in the caller's order.
     pub(crate) fn lists_in_order(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         sorted: (CUdeviceptr, CUdeviceptr),
         ordered: (CUdeviceptr, CUdeviceptr),
@@ -417,7 +408,7 @@ impl GridKernels {
     /// memory of the host for one more than these.
     pub(crate) fn list_bounds(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         starts: CUdeviceptr,
         (step, parts, last): (u32, u32, u32),
         out: CUdeviceptr,
@@ -434,7 +425,7 @@ impl GridKernels {
 
     pub(crate) fn order_of_points(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         out: CUdeviceptr,
     ) -> Result<(), Error> {
@@ -448,7 +439,7 @@ impl GridKernels {
 
     pub(crate) fn fill_values(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         out: CUdeviceptr,
         count: usize,
         value: f32,
@@ -464,7 +455,7 @@ impl GridKernels {
     /// `from` holds `numbers` numbers, `width` a point, which go to the first of `stride` of each at `to`.
     pub(crate) fn interleave(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         from: CUdeviceptr,
         (width, stride): (u32, u32),
         numbers: usize,
@@ -484,7 +475,7 @@ impl GridKernels {
     /// `from` and `to` hold `channels` numbers of four bytes per point.
     pub(crate) fn values_in_order(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         from: CUdeviceptr,
         channels: u32,
@@ -563,12 +554,7 @@ impl Flat {
         })
     }
 
-    pub(crate) fn run(
-        &self,
-        stream: &CudaStream,
-        walk: &Walk,
-        outlet: &Outlet,
-    ) -> Result<(), Error> {
+    pub(crate) fn run(&self, stream: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
         let shape = (
             blocks(walk.targets.count as usize, self.threads),
             self.threads,
@@ -582,7 +568,7 @@ impl Flat {
     /// As [`run`](Self::run), for `targets` targets from the outlet's first on: of `flat_lists`.
     pub(crate) fn run_part(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         walk: &Walk,
         outlet: &Outlet,
         targets: usize,
@@ -605,7 +591,7 @@ impl Tasks {
     /// `tasks` has room for two numbers and one per cell, the two being 0.
     pub(crate) fn run(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         walk: &Walk,
         outlet: &Outlet,
         tasks: CUdeviceptr,
@@ -646,7 +632,7 @@ impl Halves {
     /// `tasks` is as for [`Tasks::run`]; `sums` has room for as many as [`sums`](Self::sums) says.
     pub(crate) fn run(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         walk: &Walk,
         outlet: &Outlet,
         (tasks, cells): (CUdeviceptr, usize),
@@ -689,7 +675,7 @@ impl Children {
     /// `arguments` is one [`Arguments`]; `lists` has room for the cells of one batch.
     pub(crate) fn run(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         arguments: CUdeviceptr,
         lists: CUdeviceptr,
         launches: CUdeviceptr,
@@ -746,7 +732,7 @@ impl TraversalKernels {
     /// Brings the channels of the sources into sorted order.
     pub(crate) fn gather(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         (fields, stride): (CUdeviceptr, u32),
         sources: CUdeviceptr,

@@ -7,12 +7,12 @@ use super::{
     launch::SCAN_TILE,
     layout::{Outlet, Status},
     programs::Work,
+    queue::Queue,
     strategy::Strategy,
     walk::{PairOfPoints, Scratch},
 };
 use crate::Error;
-use cudarc::driver::{CudaStream, CudaView};
-use std::sync::Arc;
+use cudarc::driver::CudaView;
 
 /// Which pairs a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -41,7 +41,7 @@ pub struct DeviceLists {
     /// Where they begin, and the end of the last, of lists that were measured.
     pub(super) parts: Vec<u64>,
     /// On which lists are copied to the host, once they have been.
-    pub(super) copies: Option<Arc<CudaStream>>,
+    pub(super) copies: Option<Queue>,
     /// Targets rounded up to whole tiles of the scan, behind whose starts the total stands.
     scanned: usize,
     targets: usize,
@@ -273,7 +273,7 @@ impl DeviceLists {
             // A share is shorter than the set, and another one every time.
             self.counts.zero(&lane.stream, items..scanned)?;
         }
-        let stream = &*lane.stream;
+        let stream = &lane.stream;
         let (tiles, status) = (self.tiles.address(), self.status.address());
         let tiles_in_all = super::launch::scan_tiles(items);
         lane.shared

@@ -21,6 +21,7 @@ mod lists;
 mod packet;
 mod pairs;
 mod programs;
+mod queue;
 mod share;
 mod strategy;
 mod walk;
@@ -38,6 +39,7 @@ pub use lists::{DeviceLists, ListKind};
 pub use packet::PacketScratch;
 pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};
 pub(crate) use programs::traversal_programs;
+pub use queue::{Arriving, Queue, Transfers};
 pub use share::{DeviceParts, DeviceShare, MOST_PARTS};
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;
@@ -62,7 +64,7 @@ use std::{
 #[derive(Debug)]
 pub struct GpuLane {
     shared: Arc<Shared>,
-    stream: Arc<CudaStream>,
+    stream: Queue,
     /// Page-locked buffers made for it so far.
     host_buffers: AtomicU64,
 }
@@ -163,7 +165,7 @@ impl GpuLane {
     fn of(shared: Arc<Shared>, stream: Arc<CudaStream>) -> Self {
         Self {
             shared,
-            stream,
+            stream: Queue::new(stream),
             host_buffers: AtomicU64::new(0),
         }
     }
@@ -173,14 +175,17 @@ impl GpuLane {
         &self.stream
     }
 
-    /// The stream in `kept`, made when first asked for: what runs there runs beside what the lane does.
-    fn beside(&self, kept: &mut Option<Arc<CudaStream>>) -> Result<Arc<CudaStream>, Error> {
-        if let Some(stream) = kept {
-            return Ok(stream.clone());
+    /// The stream with what counts and times its work.
+    pub fn queue(&self) -> &Queue {
+        &self.stream
+    }
+
+    /// The queue in `kept`, made when first asked for: it runs beside what the lane does.
+    fn beside(&self, kept: &mut Option<Queue>) -> Result<Queue, Error> {
+        if let Some(queue) = kept {
+            return Ok(queue.clone());
         }
-        let failed = |error| Error::driver("making a stream", error);
-        let stream = self.stream.fork().map_err(failed)?;
-        Ok(kept.insert(stream).clone())
+        Ok(kept.insert(self.stream.beside()?).clone())
     }
 
     /// Why the cache of machine code is not used, if it is not: every program is then compiled by
@@ -221,9 +226,7 @@ impl GpuLane {
     /// # Errors
     /// [`Error::Driver`] when any of it failed.
     pub fn wait(&self) -> Result<(), Error> {
-        self.stream
-            .synchronize()
-            .map_err(|error| Error::driver("waiting for the GPU", error))
+        self.stream.synchronize()
     }
 
     /// Milliseconds that `work` takes on the device, from the start of its first kernel to the end

@@ -4,19 +4,16 @@
 //! for (their owner, [`super::Arrays`], makes them once and never changes them), lists are those
 //! of the engine for the same atoms, and all work is on the engine's stream.
 
-use super::failed;
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{
     Cuda, PairPotential, Sum,
     resident::{
-        GpuError, Program, ResidentEngine, ResidentLists,
+        GpuError, Program, Queue, ResidentEngine, ResidentLists,
         cudarc::driver::{
-            CudaFunction, CudaSlice, CudaStream, CudaViewMut, DeviceRepr, LaunchConfig,
-            PushKernelArg,
+            CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
         },
     },
 };
-use std::sync::Arc;
 
 /// Threads of a block.
 const THREADS: usize = 256;
@@ -60,7 +57,7 @@ unsafe impl DeviceRepr for Uniforms {}
 
 /// The kernels, loaded for a force field and a box.
 pub(super) struct Kernels {
-    stream: Arc<CudaStream>,
+    queue: Queue,
     settings: DeviceBox,
     masses: Masses,
     uniforms: Uniforms,
@@ -151,7 +148,7 @@ impl Kernels {
             *inverse = 1.0 / mass;
         }
         Ok(Self {
-            stream: engine.stream().clone(),
+            queue: engine.queue().clone(),
             settings: DeviceBox::of(system.cell(), field.cutoff()),
             masses,
             uniforms,
@@ -172,7 +169,7 @@ impl Kernels {
     /// Forces over the lists.
     pub(super) fn forces(&self, pairs: Pairs<'_>) -> Result<(), Error> {
         let atoms = pairs.atoms as u32;
-        let mut launch = self.stream.launch_builder(&self.forces);
+        let mut launch = self.queue.launch_builder(&self.forces);
         launch
             .arg(pairs.at)
             .arg(pairs.charges)
@@ -184,8 +181,7 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&self.uniforms);
         // SAFETY: the arguments are those that dynamics.cu declares; the module's promise.
-        unsafe { launch.launch(shape(blocks(pairs.atoms * LANES))) }.map_err(started("forces"))?;
-        Ok(())
+        unsafe { self.start("forces", &mut launch, blocks(pairs.atoms * LANES)) }
     }
 
     /// The same forces, and energy and virial of all pairs.
@@ -196,7 +192,7 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (atoms, blocks) = (pairs.atoms as u32, blocks(pairs.atoms * LANES));
-        let mut launch = self.stream.launch_builder(&self.interactions);
+        let mut launch = self.queue.launch_builder(&self.interactions);
         launch
             .arg(pairs.at)
             .arg(pairs.charges)
@@ -209,7 +205,7 @@ impl Kernels {
             .arg(&self.uniforms)
             .arg(&mut *partials);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(blocks)) }.map_err(started("interactions"))?;
+        unsafe { self.start("interactions", &mut launch, blocks) }?;
         self.total(partials, (blocks, PAIR_SLOTS), totals)
     }
 
@@ -221,7 +217,7 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let (count, blocks) = (atoms as u32, blocks(atoms));
-        let mut launch = self.stream.launch_builder(&self.motion);
+        let mut launch = self.queue.launch_builder(&self.motion);
         launch
             .arg(velocity)
             .arg(types)
@@ -229,7 +225,7 @@ impl Kernels {
             .arg(&self.masses)
             .arg(&mut *partials);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(blocks)) }.map_err(started("motion"))?;
+        unsafe { self.start("motion", &mut launch, blocks) }?;
         self.total(partials, (blocks, MOTION_SLOTS), totals)
     }
 
@@ -242,7 +238,7 @@ impl Kernels {
         moved: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let atoms = moving.atoms as u32;
-        let mut launch = self.stream.launch_builder(&self.advance);
+        let mut launch = self.queue.launch_builder(&self.advance);
         launch
             .arg(moving.position)
             .arg(moving.velocity)
@@ -258,14 +254,13 @@ impl Kernels {
             .arg(&self.masses)
             .arg(moved);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(blocks(moving.atoms))) }.map_err(started("advance"))?;
-        Ok(())
+        unsafe { self.start("advance", &mut launch, blocks(moving.atoms)) }
     }
 
     /// Brings atoms into the box.
     pub(super) fn enter(&self, entering: Entering<'_>) -> Result<(), Error> {
         let atoms = entering.atoms as u32;
-        let mut launch = self.stream.launch_builder(&self.enter);
+        let mut launch = self.queue.launch_builder(&self.enter);
         launch
             .arg(entering.position)
             .arg(entering.types)
@@ -276,8 +271,23 @@ impl Kernels {
             .arg(entering.built)
             .arg(entering.placed);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(blocks(entering.atoms))) }.map_err(started("enter"))?;
-        Ok(())
+        unsafe { self.start("enter", &mut launch, blocks(entering.atoms)) }
+    }
+
+    /// Starts `blocks` blocks of a kernel.
+    ///
+    /// # Safety
+    /// As [`Queue::launch`].
+    unsafe fn start(
+        &self,
+        kernel: &str,
+        launch: &mut LaunchArgs<'_>,
+        blocks: usize,
+    ) -> Result<(), Error> {
+        let shape = (blocks as u32, THREADS as u32);
+        // SAFETY: the caller's promise.
+        let started = unsafe { self.queue.launch(kernel, launch, shape) };
+        Ok(started.map_err(nearfield::Error::Gpu)?)
     }
 
     fn total(
@@ -287,11 +297,10 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let blocks = blocks as u32;
-        let mut launch = self.stream.launch_builder(&self.total);
+        let mut launch = self.queue.launch_builder(&self.total);
         launch.arg(partials).arg(&blocks).arg(totals);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(slots)) }.map_err(started("total"))?;
-        Ok(())
+        unsafe { self.start("total", &mut launch, slots) }
     }
 }
 
@@ -313,21 +322,6 @@ impl DeviceBox {
 
 fn blocks(threads: usize) -> usize {
     threads.div_ceil(THREADS).max(1)
-}
-
-fn shape(blocks: usize) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (blocks as u32, 1, 1),
-        block_dim: (THREADS as u32, 1, 1),
-        shared_mem_bytes: 0,
-    }
-}
-
-/// What a failed start of a kernel is called.
-fn started(
-    kernel: &'static str,
-) -> impl Fn(nearfield::resident::cudarc::driver::DriverError) -> Error {
-    move |error| failed(&format!("starting kernel {kernel}"), error)
 }
 
 #[cfg(test)]

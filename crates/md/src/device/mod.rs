@@ -12,15 +12,17 @@ use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
     PointSetId, Precision,
     resident::{
-        GpuError, Progress, ResidentEngine,
+        GpuError, Progress, Queue, ResidentEngine, Transfers,
         cudarc::driver::{
             CudaEvent, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits,
         },
     },
 };
-use nearfield_grid::OfProcess;
+use nearfield_grid::{OfProcess, memory::filled};
 use std::{mem, sync::Arc};
 
+/// What copies of the run are called in messages and traces.
+const ATOMS: &str = "atoms";
 /// Displacements that are kept before their places are used again.
 const MOMENTS: usize = 64;
 /// Builds of lists after which atoms are brought into the order of the cells.
@@ -39,7 +41,7 @@ pub struct DeviceSimulation {
     /// Everything but what changes.
     frame: System,
     /// For reading while forces are computed.
-    side: OfProcess<Arc<CudaStream>>,
+    side: OfProcess<Queue>,
     /// How far atoms may move, squared.
     allowed: f32,
     /// The next place of a displacement.
@@ -118,8 +120,7 @@ impl DeviceSimulation {
         let vectors = system.cell().vectors();
         let builder = ResidentEngine::builder(reach).box_vectors(vectors);
         let mut engine = builder.on_gpu(number)?;
-        let stream = engine.stream().clone();
-        let mut arrays = Arrays::of(&stream, &system).map_err(moving)?;
+        let mut arrays = Arrays::of(&engine, &system)?;
         let kernels = Kernels::load(&engine, &field, &system)?;
         kernels.enter(arrays.entering())?;
         let set = engine.add_point_set(&arrays.placed.as_view())?;
@@ -128,7 +129,7 @@ impl DeviceSimulation {
         let widest = (0..3).map(along).fold(0.0, f64::max);
         let room = f64::from(reach) - field.cutoff() - MARGIN * (2.0 * widest + f64::from(reach));
         let mut made = Self {
-            side: OfProcess::new(stream.context().new_stream().map_err(moving)?),
+            side: OfProcess::new(engine.queue().beside().map_err(failed)?),
             engine,
             set,
             kernels: OfProcess::new(kernels),
@@ -299,7 +300,7 @@ impl DeviceSimulation {
         for _ in 0..times {
             self.forces()?;
         }
-        self.engine.stream().synchronize().map_err(moving)
+        self.engine.queue().synchronize().map_err(failed)
     }
 
     /// How the total energy went from observation to observation.
@@ -320,6 +321,12 @@ impl DeviceSimulation {
     /// How often lists were built.
     pub fn builds(&self) -> u64 {
         self.builds
+    }
+
+    /// Bytes copied between host and GPU so far. A step copies the same few however many atoms
+    /// there are.
+    pub fn transfers(&self) -> Transfers {
+        self.engine.transfers()
     }
 
     /// The GPU, as the command line names it.
@@ -398,8 +405,8 @@ impl DeviceSimulation {
         if let Some(measured) = &*self.measured {
             self.side.wait(measured).map_err(moving)?;
         }
-        self.side.memcpy_dtoh(&place, &mut bits).map_err(moving)?;
-        self.side.synchronize().map_err(moving)?;
+        let copied = self.side.copy_to_host("a displacement", &place, &mut bits);
+        copied.map_err(failed)?;
         Ok(f32::from_bits(bits[0]) <= self.allowed)
     }
 
@@ -473,39 +480,51 @@ impl DeviceSimulation {
         if !self.frame.charges.is_empty() {
             let mut sorted = arrays.placed.slice_mut(0..self.frame.len());
             engine.reorder(*set, 1, &arrays.charges.as_view(), &mut sorted)?;
-            let stream = engine.stream().clone();
-            stream
-                .memcpy_dtod(&sorted, &mut arrays.charges)
-                .map_err(moving)?;
+            let mut charges = arrays.charges.as_view_mut();
+            engine
+                .queue()
+                .copy_on_device("charges", &sorted.as_view(), &mut charges)
+                .map_err(failed)?;
         }
         Ok(())
     }
 
-    fn download<T: DeviceRepr + Clone>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, Error> {
+    fn download<T: DeviceRepr + Clone + Default>(
+        &self,
+        values: &CudaSlice<T>,
+    ) -> Result<Vec<T>, Error> {
         self.engine.usable()?;
-        self.engine.stream().clone_dtoh(values).map_err(moving)
+        let mut copy = filled(values.len(), T::default(), ATOMS)?;
+        let queue = self.engine.queue();
+        queue
+            .copy_to_host(ATOMS, &values.as_view(), &mut copy)
+            .map_err(failed)?;
+        Ok(copy)
     }
 }
 
 impl Arrays {
-    fn of(stream: &Arc<CudaStream>, system: &System) -> Result<Self, DriverError> {
+    fn of(engine: &ResidentEngine, system: &System) -> Result<Self, Error> {
         fn zeros<T: DeviceRepr + ValidAsZeroBits>(
             stream: &Arc<CudaStream>,
             len: usize,
-        ) -> Result<CudaSlice<T>, DriverError> {
-            stream.alloc_zeros(len)
+        ) -> Result<CudaSlice<T>, Error> {
+            stream.alloc_zeros(len).map_err(moving)
         }
-        let atoms = system.len();
+        fn array<T: DeviceRepr + ValidAsZeroBits>(
+            queue: &Queue,
+            values: &[T],
+        ) -> Result<CudaSlice<T>, Error> {
+            queue.array(ATOMS, values).map_err(failed)
+        }
+        let (queue, stream, atoms) = (engine.queue(), engine.stream(), system.len());
         Ok(Self {
-            position: stream.clone_htod(system.positions.as_flattened())?,
-            velocity: stream.clone_htod(system.velocities.as_flattened())?,
+            position: array(queue, system.positions.as_flattened())?,
+            velocity: array(queue, system.velocities.as_flattened())?,
             force: zeros(stream, 3 * atoms)?,
-            types: stream.clone_htod(&system.types)?,
-            ids: stream.clone_htod(&system.ids)?,
-            charges: match system.charges.is_empty() {
-                true => zeros(stream, 1)?,
-                false => stream.clone_htod(&system.charges)?,
-            },
+            types: array(queue, &system.types)?,
+            ids: array(queue, &system.ids)?,
+            charges: array(queue, &system.charges)?,
             boxes: zeros(stream, 3 * atoms)?,
             at: zeros(stream, 4 * atoms)?,
             built: zeros(stream, 4 * atoms)?,
@@ -536,11 +555,11 @@ fn vectors<T: Copy>(values: &[T]) -> Vec<[T; 3]> {
     values.as_chunks().0.to_vec()
 }
 
-/// A failed call to the driver.
-fn failed(call: &str, error: DriverError) -> Error {
-    Error::Engine(nearfield::Error::Gpu(GpuError::driver(call, error)))
+fn failed(error: GpuError) -> Error {
+    Error::Engine(nearfield::Error::Gpu(error))
 }
 
+/// A failed call to the driver.
 fn moving(error: DriverError) -> Error {
-    failed("moving atoms to or from the GPU", error)
+    failed(GpuError::driver("moving atoms to or from the GPU", error))
 }

@@ -273,8 +273,12 @@ impl PyDeviceArray {
                 // SAFETY: so many elements are there as long as `memory`, and lists that are not out
                 // of date as long as the engine is locked.
                 let lent = unsafe { Lent::<T>::new(&self.stream, self.pointer, len) };
-                self.stream
-                    .memcpy_dtoh(&*lent, &mut values)
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "an array that the caller asked for"
+                )]
+                let copied = self.stream.memcpy_dtoh(&*lent, &mut values);
+                copied
                     .and_then(|()| self.stream.synchronize())
                     .map_err(|error| failed("copying to the host", error))?;
             }

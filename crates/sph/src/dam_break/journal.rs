@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::front::FrontRule;
 use super::reference::Point;
 use super::units::Units;
-use crate::{Energy, Error, Simulation};
+use crate::{Energy, Error, FrontRule, Simulation};
 
 /// Notes per run.
 const NOTES: f64 = 240.0;
@@ -50,12 +49,10 @@ impl Journal {
         if simulation.time() < due - 1e-9 * self.interval {
             return Ok(());
         }
-        let neighbors = simulation.neighbor_counts()?;
-        let front = self.rule.front(simulation.positions(), &neighbors);
         self.notes.push(Note {
             time: simulation.time(),
-            front: front.map(f64::from),
-            energy: simulation.energy(),
+            front: simulation.front(&self.rule)?.map(f64::from),
+            energy: simulation.energy()?,
         });
         Ok(())
     }

@@ -17,7 +17,6 @@
 mod args;
 mod column;
 mod frames;
-mod front;
 mod journal;
 pub mod picture;
 mod reference;
@@ -27,7 +26,6 @@ mod units;
 
 pub use args::Args;
 pub use column::{Column, HEIGHT, TANK, WIDTH};
-pub use front::FrontRule;
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
 pub use run::{files, run, to_json};
 pub use summary::{EnergySummary, FrontSummary, Summary};

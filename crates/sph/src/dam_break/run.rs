@@ -184,15 +184,15 @@ impl Course {
         let frames = self.frames.finish()?;
         self.bar.finish_and_clear();
         let running = simulation.running();
-        let momentum = simulation.momentum();
+        let momentum = simulation.momentum()?;
         let compared: Vec<Comparison> = experiments()
             .iter()
             .filter_map(|one| one.compare(&front))
             .collect();
         let solver_seconds = self.solving.as_secs_f64();
         let summary = Summary {
-            particles: simulation.positions().len(),
-            wall_particles: simulation.wall_positions().len(),
+            particles: simulation.len(),
+            wall_particles: simulation.walls_len(),
             dim: simulation.config().dimensions.count(),
             spacing_m: f64::from(simulation.config().spacing),
             steps: simulation.steps(),
@@ -250,7 +250,7 @@ fn plot_front(path: &Path, simulation: &Simulation, front: &[Point]) -> Result<(
         .copied()
         .take_while(|point| point.1 < wall)
         .collect();
-    let count = HumanCount(simulation.positions().len() as u64);
+    let count = HumanCount(simulation.len() as u64);
     let dimensions = config.dimensions.count();
     let ours = Series {
         name: format!("Nearfield, {count} particles in {dimensions}D"),

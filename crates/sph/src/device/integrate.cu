@@ -7,14 +7,16 @@
 typedef unsigned int u32;
 
 constexpr u32 THREADS = 256;
-constexpr u32 MOST_BLOCKS = 512;
+constexpr u32 MAX_BLOCKS = 512;
 
 // What a step adds up; device/kernels.rs has the same numbers.
 enum Slot {
     VISCOUS, RUBBED, WORK, WALL_X, WALL_Y, WALL_Z, SPEED, ACCELERATION, LOST,
     KICK_SLOTS,
     DIFFUSED = 0, PRESSED,
-    COMPRESSION_SLOTS
+    COMPRESSION_SLOTS,
+    SQUARES = 0, HEIGHTS, INTERNAL, MOMENTUM_X, MOMENTUM_Y, MOMENTUM_Z,
+    MEASURE_SLOTS
 };
 
 struct Settings {
@@ -23,6 +25,9 @@ struct Settings {
     float most_stretched;  // least compression
     float low[3], high[3]; // the domain
 };
+
+// What a maximum over nothing is.
+__device__ double nothing() { return __longlong_as_double(0xfff0000000000000ll); }
 
 // Velocity and compression of a particle; or acceleration and heating.
 typedef float4 Moving;
@@ -49,7 +54,7 @@ __device__ void give(double (&values)[SLOTS], int maxima, int end, double* parti
             for (u32 warp = 1; warp < THREADS / 32; warp++) {
                 value = largest ? fmax(value, of_warps[warp]) : value + of_warps[warp];
             }
-            partials[slot * MOST_BLOCKS + blockIdx.x] = value;
+            partials[slot * MAX_BLOCKS + blockIdx.x] = value;
         }
         __syncthreads();
     }
@@ -147,13 +152,49 @@ press_walls(float2* still, const float2* extrapolated, u32 count, float stiffnes
     still[i].x = s;
 }
 
+// Energies and momentum of the fluid for each unit of mass, as budget.rs defines them.
+extern "C" __global__ void __launch_bounds__(THREADS)
+measure(const float* position, const Moving* moving, u32 count, Settings settings, double* partials) {
+    double sums[MEASURE_SLOTS] = {};
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
+        const float* const at = position + 3ull * i;
+        const Moving now = moving[i];
+        const double x = now.x, y = now.y, z = now.z;
+        sums[SQUARES] += x * x + y * y + z * z;
+        for (int axis = 0; axis < 3; axis++) {
+            sums[HEIGHTS] += static_cast<double>(settings.gravity[axis]) * at[axis];
+        }
+        const double s = fmaxf(now.w, 0.0f);
+        sums[INTERNAL] += static_cast<double>(settings.stiffness) * (expm1(6.0 * log1p(s)) / 6.0 - s / (1.0 + s));
+        sums[MOMENTUM_X] += x;
+        sums[MOMENTUM_Y] += y;
+        sums[MOMENTUM_Z] += z;
+    }
+    give(sums, MEASURE_SLOTS, MEASURE_SLOTS, partials);
+}
+
+// Largest x of the particles below the ceiling that have enough neighbours.
+extern "C" __global__ void __launch_bounds__(THREADS)
+foremost(const float* position, const u32* neighbors, u32 count, float up_x, float up_y, float up_z,
+         float ceiling, u32 min_neighbors, double* partials) {
+    double furthest[1] = {nothing()};
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
+        const float* const at = position + 3ull * i;
+        const float height = dot(at[0], at[1], at[2], up_x, up_y, up_z);
+        if (height <= ceiling && neighbors[i] >= min_neighbors) {
+            furthest[0] = fmax(furthest[0], static_cast<double>(at[0]));
+        }
+    }
+    give(furthest, 0, 1, partials);
+}
+
 // One block per slot: what all blocks gave, `blocks` of them.
 extern "C" __global__ void __launch_bounds__(32)
 total(const double* partials, u32 blocks, u32 maxima, u32 end, double* totals) {
     const bool largest = blockIdx.x >= maxima && blockIdx.x < end;
-    double value = 0.0;
+    double value = largest ? nothing() : 0.0;
     for (u32 block = threadIdx.x; block < blocks; block += 32) {
-        const double other = partials[blockIdx.x * MOST_BLOCKS + block];
+        const double other = partials[blockIdx.x * MAX_BLOCKS + block];
         value = largest ? fmax(value, other) : value + other;
     }
     for (int step = 16; step > 0; step /= 2) {

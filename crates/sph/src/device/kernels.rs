@@ -4,27 +4,27 @@
 //! owner, [`DeviceBody`](super::DeviceBody), makes them once and never changes them), and all work
 //! is on the engine's stream.
 
-use std::sync::Arc;
-
 use nearfield::resident::{
-    GpuError, Program, ResidentEngine,
-    cudarc::driver::{
-        CudaFunction, CudaSlice, CudaStream, CudaViewMut, DeviceRepr, LaunchConfig, PushKernelArg,
-    },
+    Program, Queue, ResidentEngine,
+    cudarc::driver::{CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg},
 };
 
-use crate::{Config, Error, simulation::MOST_STRETCHED};
+use crate::{Config, Error, FrontRule, simulation::MOST_STRETCHED};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
-/// Most blocks that give sums.
-pub(super) const MOST_BLOCKS: usize = 512;
+/// Maximum number of blocks that give sums.
+pub(super) const MAX_BLOCKS: usize = 512;
 /// Sums of a kick: see `Slot` of integrate.cu.
 pub(super) const KICK_SLOTS: usize = 9;
 /// Which of them are maxima.
 const KICK_MAXIMA: (u32, u32) = (6, 8);
 /// Sums of a compression.
 pub(super) const COMPRESSION_SLOTS: usize = 2;
+/// Sums of energies and momentum.
+pub(super) const MEASURE_SLOTS: usize = 6;
+/// No maxima.
+const SUMS_ONLY: (u32, u32) = (u32::MAX, u32::MAX);
 
 /// `Settings` of integrate.cu.
 #[derive(Debug, Clone, Copy)]
@@ -42,11 +42,13 @@ unsafe impl DeviceRepr for Settings {}
 
 /// The kernels, loaded.
 pub(super) struct Kernels {
-    stream: Arc<CudaStream>,
+    queue: Queue,
     settings: Settings,
     kick: CudaFunction,
     compress: CudaFunction,
     press_walls: CudaFunction,
+    measure: CudaFunction,
+    foremost: CudaFunction,
     total: CudaFunction,
 }
 
@@ -69,7 +71,7 @@ impl Kernels {
         let module = engine.load(&Self::program())?;
         let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
         Ok(Self {
-            stream: engine.stream().clone(),
+            queue: engine.queue().clone(),
             settings: Settings {
                 gravity: config.gravity.to_array(),
                 stiffness: config.water_state().stiffness(),
@@ -80,6 +82,8 @@ impl Kernels {
             kick: kernel("kick")?,
             compress: kernel("compress")?,
             press_walls: kernel("press_walls")?,
+            measure: kernel("measure")?,
+            foremost: kernel("foremost")?,
             total: kernel("total")?,
         })
     }
@@ -93,7 +97,7 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let count = fluid.count as u32;
-        let mut launch = self.stream.launch_builder(&self.kick);
+        let mut launch = self.queue.launch_builder(&self.kick);
         launch
             .arg(fluid.position)
             .arg(fluid.moving)
@@ -105,7 +109,7 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&mut *partials);
         // SAFETY: the arguments are those that integrate.cu declares; the module's promise.
-        unsafe { launch.launch(shape(summing(fluid.count))) }.map_err(started("kick"))?;
+        unsafe { self.start("kick", &mut launch, (summing(fluid.count), THREADS)) }?;
         self.total(
             (summing(fluid.count), KICK_SLOTS, KICK_MAXIMA),
             partials,
@@ -122,7 +126,7 @@ impl Kernels {
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let fluid = count as u32;
-        let mut launch = self.stream.launch_builder(&self.compress);
+        let mut launch = self.queue.launch_builder(&self.compress);
         launch
             .arg(moving)
             .arg(rates)
@@ -132,9 +136,9 @@ impl Kernels {
             .arg(&self.settings)
             .arg(&mut *partials);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(summing(count))) }.map_err(started("compress"))?;
+        unsafe { self.start("compress", &mut launch, (summing(count), THREADS)) }?;
         self.total(
-            (summing(count), COMPRESSION_SLOTS, (u32::MAX, u32::MAX)),
+            (summing(count), COMPRESSION_SLOTS, SUMS_ONLY),
             partials,
             totals,
         )
@@ -150,15 +154,60 @@ impl Kernels {
             return Ok(());
         }
         let (walls, blocks) = (count as u32, (count as u32).div_ceil(THREADS));
-        let mut launch = self.stream.launch_builder(&self.press_walls);
+        let mut launch = self.queue.launch_builder(&self.press_walls);
         launch
             .arg(still)
             .arg(extrapolated)
             .arg(&walls)
             .arg(&self.settings.stiffness);
         // SAFETY: as above.
-        unsafe { launch.launch(shape(blocks)) }.map_err(started("press_walls"))?;
-        Ok(())
+        unsafe { self.start("press_walls", &mut launch, (blocks, THREADS)) }
+    }
+
+    /// Sums Σv², Σg·x, internal energies over the mass, and Σv.
+    pub(super) fn measure(
+        &self,
+        (position, moving, count): (&CudaSlice<f32>, &CudaSlice<f32>, usize),
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let fluid = count as u32;
+        let mut launch = self.queue.launch_builder(&self.measure);
+        launch
+            .arg(position)
+            .arg(moving)
+            .arg(&fluid)
+            .arg(&self.settings)
+            .arg(&mut *partials);
+        // SAFETY: as above.
+        unsafe { self.start("measure", &mut launch, (summing(count), THREADS)) }?;
+        self.total((summing(count), MEASURE_SLOTS, SUMS_ONLY), partials, totals)
+    }
+
+    /// The largest x of the particles that count for `rule`; −∞ without any.
+    pub(super) fn foremost(
+        &self,
+        (position, neighbors, count): (&CudaSlice<f32>, &CudaSlice<u32>, usize),
+        rule: &FrontRule,
+        partials: &mut CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        let fluid = count as u32;
+        let [up_x, up_y, up_z] = rule.up.to_array();
+        let mut launch = self.queue.launch_builder(&self.foremost);
+        launch
+            .arg(position)
+            .arg(neighbors)
+            .arg(&fluid)
+            .arg(&up_x)
+            .arg(&up_y)
+            .arg(&up_z)
+            .arg(&rule.ceiling)
+            .arg(&rule.min_neighbors)
+            .arg(&mut *partials);
+        // SAFETY: as above.
+        unsafe { self.start("foremost", &mut launch, (summing(count), THREADS)) }?;
+        self.total((summing(count), 1, (0, 1)), partials, totals)
     }
 
     fn total(
@@ -167,50 +216,34 @@ impl Kernels {
         partials: &CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
-        let mut launch = self.stream.launch_builder(&self.total);
+        let mut launch = self.queue.launch_builder(&self.total);
         launch
             .arg(partials)
             .arg(&blocks)
             .arg(&maxima)
             .arg(&end)
             .arg(totals);
-        let shape = LaunchConfig {
-            grid_dim: (slots as u32, 1, 1),
-            block_dim: (32, 1, 1),
-            shared_mem_bytes: 0,
-        };
         // SAFETY: as above.
-        unsafe { launch.launch(shape) }.map_err(started("total"))?;
-        Ok(())
+        unsafe { self.start("total", &mut launch, (slots as u32, 32)) }
+    }
+
+    /// # Safety
+    /// As [`Queue::launch`].
+    unsafe fn start(
+        &self,
+        kernel: &str,
+        launch: &mut LaunchArgs<'_>,
+        shape: (u32, u32),
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let started = unsafe { self.queue.launch(kernel, launch, shape) };
+        Ok(started.map_err(nearfield::Error::Gpu)?)
     }
 }
 
 /// Blocks that give sums over so many particles.
 fn summing(count: usize) -> u32 {
-    count.div_ceil(THREADS as usize).clamp(1, MOST_BLOCKS) as u32
-}
-
-fn shape(blocks: u32) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (blocks, 1, 1),
-        block_dim: (THREADS, 1, 1),
-        shared_mem_bytes: 0,
-    }
-}
-
-/// What a failed start of a kernel is called.
-fn started(
-    kernel: &'static str,
-) -> impl Fn(nearfield::resident::cudarc::driver::DriverError) -> Error {
-    move |error| refused(&format!("starting kernel {kernel}"), error)
-}
-
-/// A failed call to the driver.
-pub(super) fn refused(
-    call: &str,
-    error: nearfield::resident::cudarc::driver::DriverError,
-) -> Error {
-    Error::Engine(nearfield::Error::Gpu(GpuError::driver(call, error)))
+    count.div_ceil(THREADS as usize).clamp(1, MAX_BLOCKS) as u32
 }
 
 #[cfg(test)]

@@ -15,26 +15,35 @@ use glam::{DVec3, Vec3};
 use nearfield::{
     prelude::PointSetId,
     resident::{
-        DeviceField, Progress, ResidentEngine,
-        cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError},
+        DeviceField, GpuError, Progress, ResidentEngine, Transfers,
+        cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
     },
 };
 
-use nearfield_grid::OfProcess;
+use nearfield_grid::{
+    OfProcess,
+    memory::{filled, make_room},
+};
 
 use crate::{
     Config, Error,
     advance::{Advance, Compression, Kick},
+    budget::Sums,
+    front::FrontRule,
     guard::Watch,
     particles::Particles,
     passes::{Passes, Rates},
     walls::Walls,
 };
-use kernels::{COMPRESSION_SLOTS, KICK_SLOTS, Kernels, Kicked, MOST_BLOCKS, refused};
+use kernels::{COMPRESSION_SLOTS, KICK_SLOTS, Kernels, Kicked, MAX_BLOCKS, MEASURE_SLOTS};
 
 /// Totals of a step: of the first kick, the compression and the second kick.
 const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
 const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
+
+/// What copies are called in messages and traces.
+const KEPT: &str = "velocities before a step";
+const PARTICLES: &str = "particles";
 
 /// Fluid and walls on a GPU.
 pub(crate) struct DeviceBody {
@@ -52,6 +61,15 @@ pub(crate) struct DeviceBody {
     last: Seen,
     /// Why they could not be looked at.
     fault: Mutex<Option<Error>>,
+    /// What is needed to sum over the particles, made when somebody first asks.
+    notes: OfProcess<Mutex<Option<Notes>>>,
+}
+
+/// Arrays of the device for sums beside those of a step.
+struct Notes {
+    neighbors: CudaSlice<u32>,
+    partials: CudaSlice<f64>,
+    totals: CudaSlice<f64>,
 }
 
 /// A copy on the host.
@@ -100,7 +118,7 @@ impl DeviceBody {
             _ => builder,
         };
         let mut engine = builder.on_gpu(number)?;
-        let arrays = Arrays::of(&engine, &fluid, &walls).map_err(failed)?;
+        let arrays = Arrays::of(&engine, &fluid, &walls)?;
         let fluid_set = engine.add_point_set(&arrays.position.as_view())?;
         let wall_set = engine.add_point_set(&arrays.wall_position.slice(0..3 * walls.len()))?;
         let mut body = Self {
@@ -114,6 +132,7 @@ impl DeviceBody {
             seen: OnceLock::new(),
             last: Seen { fluid, walls },
             fault: Mutex::default(),
+            notes: OfProcess::new(Mutex::default()),
         };
         body.sort_walls()?;
         loop {
@@ -134,8 +153,6 @@ impl DeviceBody {
     ) -> Result<Advance, Error> {
         self.engine.usable()?;
         self.report_fault()?;
-        // Work is queued and then waited for: what the device does of it is not told apart here.
-        let _span = tracing::debug_span!("gpu.step").entered();
         if let Some(seen) = self.seen.take() {
             self.last = seen;
         }
@@ -143,9 +160,13 @@ impl DeviceBody {
         self.kick(half, dt, 0)?;
         let (engine, arrays) = (&mut self.engine, &mut *self.arrays);
         engine.update(self.fluid, &arrays.position.as_view())?;
-        let stream = engine.stream().clone();
-        stream
-            .memcpy_dtod(&arrays.moving, &mut arrays.kept)
+        let queue = engine.queue().clone();
+        queue
+            .copy_on_device(
+                KEPT,
+                &arrays.moving.as_view(),
+                &mut arrays.kept.as_view_mut(),
+            )
             .map_err(failed)?;
         loop {
             self.compress(config, dt)?;
@@ -165,8 +186,12 @@ impl DeviceBody {
                 Progress::Valid => return Ok(advance),
                 Progress::Repeat => {
                     let arrays = &mut *self.arrays;
-                    stream
-                        .memcpy_dtod(&arrays.kept, &mut arrays.moving)
+                    queue
+                        .copy_on_device(
+                            KEPT,
+                            &arrays.kept.as_view(),
+                            &mut arrays.moving.as_view_mut(),
+                        )
                         .map_err(failed)?;
                 }
             }
@@ -208,7 +233,7 @@ impl DeviceBody {
         engine
             .traverse(&walls, self.fluid, self.wall)
             .target_fields(DeviceField::new(moving.as_view(), 4))
-            .source_fields(DeviceField::new(still.as_view(), 2))
+            .source_fields(DeviceField::new(still.slice(0..2 * self.walls), 2))
             .run_into(&mut arrays.wall_rates.as_view_mut())?;
         let rates = (&arrays.rates, &arrays.wall_rates);
         let mut totals = arrays.totals.slice_mut(KICK_SLOTS..SECOND_KICK);
@@ -240,17 +265,14 @@ impl DeviceBody {
         engine
             .traverse(&passes.wall_forces(), self.fluid, self.wall)
             .target_fields(DeviceField::new(moving.as_view(), 4))
-            .source_fields(DeviceField::new(arrays.still.as_view(), 2))
+            .source_fields(DeviceField::new(arrays.still.slice(0..2 * self.walls), 2))
             .run_into(&mut arrays.wall_forces.as_view_mut())?;
         Ok(())
     }
 
     /// What the step has added up, once it is done.
     fn totals(&self) -> Result<Vec<f64>, Error> {
-        self.engine
-            .stream()
-            .clone_dtoh(&self.arrays.totals)
-            .map_err(failed)
+        self.copy("totals of a step", &self.arrays.totals.as_view())
     }
 
     fn refuse_losses(&mut self, totals: &[f64], watch: Watch) -> Result<(), Error> {
@@ -287,9 +309,10 @@ impl DeviceBody {
         }
         let mut sorted = arrays.kept.slice_mut(0..3 * self.count);
         engine.reorder(fluid, 3, &arrays.position.as_view(), &mut sorted)?;
-        let stream = engine.stream().clone();
-        stream
-            .memcpy_dtod(&sorted, &mut arrays.position)
+        let mut position = arrays.position.as_view_mut();
+        engine
+            .queue()
+            .copy_on_device("sorted positions", &sorted.as_view(), &mut position)
             .map_err(failed)?;
         engine.reorder(
             fluid,
@@ -310,7 +333,7 @@ impl DeviceBody {
         }
         let stream = engine.stream().clone();
         for (values, channels) in [(&mut arrays.wall_position, 3), (&mut arrays.still, 2)] {
-            let mut sorted = stream.alloc_zeros(values.len()).map_err(failed)?;
+            let mut sorted = stream.alloc_zeros(values.len()).map_err(unallocated)?;
             engine.reorder(wall, channels, &values.as_view(), &mut sorted.as_view_mut())?;
             *values = sorted;
         }
@@ -320,10 +343,10 @@ impl DeviceBody {
     /// Gives the particle at `index` another velocity.
     pub(crate) fn set_velocity(&mut self, index: usize, velocity: Vec3) -> Result<(), Error> {
         self.engine.usable()?;
-        let stream = self.engine.stream().clone();
         let mut place = self.arrays.moving.slice_mut(4 * index..4 * index + 3);
-        stream
-            .memcpy_htod(&velocity.to_array(), &mut place)
+        self.engine
+            .queue()
+            .copy_to_device("a velocity", &velocity.to_array(), &mut place)
             .map_err(failed)?;
         self.seen.take();
         Ok(())
@@ -331,12 +354,65 @@ impl DeviceBody {
 
     /// Number of fluid neighbours of every fluid particle.
     pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
+        self.with_notes(|notes| {
+            let counts = &mut notes.neighbors.as_view_mut();
+            self.engine
+                .count_neighbors(self.fluid, self.fluid, counts)?;
+            self.copy("counts of neighbours", &notes.neighbors.as_view())
+        })
+    }
+
+    /// Energies and momentum.
+    pub(crate) fn sums(&self) -> Result<Sums, Error> {
+        let arrays = &self.arrays;
+        let totals = self.with_notes(|notes| {
+            self.kernels.measure(
+                (&arrays.position, &arrays.moving, self.count),
+                &mut notes.partials,
+                &mut notes.totals.as_view_mut(),
+            )?;
+            self.copy("energies", &notes.totals.as_view())
+        })?;
+        Ok(Sums {
+            squares: totals[0],
+            heights: totals[1],
+            internal: totals[2],
+            momentum: DVec3::new(totals[3], totals[4], totals[5]),
+        })
+    }
+
+    /// Largest x of the particles that count for `rule`.
+    pub(crate) fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
+        let furthest = self.with_notes(|notes| {
+            let counts = &mut notes.neighbors.as_view_mut();
+            self.engine
+                .count_neighbors(self.fluid, self.fluid, counts)?;
+            self.kernels.foremost(
+                (&self.arrays.position, &notes.neighbors, self.count),
+                rule,
+                &mut notes.partials,
+                &mut notes.totals.slice_mut(0..1),
+            )?;
+            self.copy("the front", &notes.totals.slice(0..1))
+        })?;
+        Ok(Some(furthest[0] as f32).filter(|x| x.is_finite()))
+    }
+
+    /// Runs `ask` with the arrays for sums.
+    fn with_notes<T>(&self, ask: impl FnOnce(&mut Notes) -> Result<T, Error>) -> Result<T, Error> {
         self.engine.usable()?;
-        let stream = self.engine.stream();
-        let mut counts = stream.alloc_zeros(self.count).map_err(failed)?;
-        self.engine
-            .count_neighbors(self.fluid, self.fluid, &mut counts.as_view_mut())?;
-        stream.clone_dtoh(&counts).map_err(failed)
+        // What a panic leaves behind is written anew before it is read.
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = match &mut *notes {
+            Some(notes) => notes,
+            none => none.insert(Notes::of(&self.engine, self.count)?),
+        };
+        ask(notes)
+    }
+
+    /// Bytes copied between host and device so far.
+    pub(crate) fn transfers(&self) -> Transfers {
+        self.engine.transfers()
     }
 
     /// The fluid as it is now; as it was last seen when the GPU has failed, which the next step
@@ -345,9 +421,14 @@ impl DeviceBody {
         &self.seen().fluid
     }
 
-    /// Particles, walls included.
-    pub(crate) fn points(&self) -> usize {
-        self.count + self.walls
+    /// Number of fluid particles.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Number of wall particles.
+    pub(crate) fn walls_len(&self) -> usize {
+        self.walls
     }
 
     /// The walls as they are now.
@@ -368,30 +449,41 @@ impl DeviceBody {
 
     fn look(&self) -> Result<Seen, Error> {
         let arrays = &self.arrays;
-        let moving = self.copy(&arrays.moving.as_view())?;
-        let still = self.copy(&arrays.still.slice(0..2 * self.walls))?;
+        let moving = self.copy(PARTICLES, &arrays.moving.as_view())?;
+        let still = self.copy(PARTICLES, &arrays.still.slice(0..2 * self.walls))?;
         let [moving, still] = [moving.chunks_exact(4), still.chunks_exact(2)];
         Ok(Seen {
             fluid: Particles {
-                position: vectors(&self.copy(&arrays.position.as_view())?),
+                position: vectors(&self.copy(PARTICLES, &arrays.position.as_view())?),
                 velocity: moving
                     .clone()
                     .map(|one| Vec3::new(one[0], one[1], one[2]))
                     .collect(),
                 compression: moving.map(|one| one[3]).collect(),
-                id: self.copy(&arrays.id.as_view())?,
+                id: self.copy(PARTICLES, &arrays.id.as_view())?,
             },
             walls: Walls {
-                position: vectors(&self.copy(&arrays.wall_position.slice(0..3 * self.walls))?),
+                position: vectors(
+                    &self.copy(PARTICLES, &arrays.wall_position.slice(0..3 * self.walls))?,
+                ),
                 compression: still.clone().map(|one| one[0]).collect(),
                 roughness: still.map(|one| one[1]).collect(),
             },
         })
     }
 
-    fn copy<T: DeviceRepr + Clone>(&self, values: &CudaView<'_, T>) -> Result<Vec<T>, Error> {
+    fn copy<T: DeviceRepr + Clone + Default>(
+        &self,
+        what: &'static str,
+        values: &CudaView<'_, T>,
+    ) -> Result<Vec<T>, Error> {
         self.engine.usable()?;
-        self.engine.stream().clone_dtoh(values).map_err(failed)
+        let mut copy = filled(values.len(), T::default(), what)?;
+        let queue = self.engine.queue();
+        queue
+            .copy_to_host(what, values, &mut copy)
+            .map_err(failed)?;
+        Ok(copy)
     }
 
     fn report_fault(&mut self) -> Result<(), Error> {
@@ -407,38 +499,53 @@ impl DeviceBody {
 }
 
 impl Arrays {
-    fn of(engine: &ResidentEngine, fluid: &Particles, walls: &Walls) -> Result<Self, DriverError> {
-        let stream = engine.stream();
-        let moving: Vec<f32> = (fluid.velocity.iter().zip(&fluid.compression))
-            .flat_map(|(v, &s)| [v.x, v.y, v.z, s])
-            .collect();
-        let still: Vec<f32> = (walls.compression.iter().zip(&walls.roughness))
-            .flat_map(|(&s, &roughness)| [s, roughness])
-            .collect();
-        let zeros = |len: usize| stream.alloc_zeros(len);
-        // There may be no walls, but arrays cannot be empty.
-        let uploaded = |values: &[f32], channels: usize| match values {
-            [] => zeros(channels),
-            values => stream.clone_htod(values),
-        };
+    fn of(engine: &ResidentEngine, fluid: &Particles, walls: &Walls) -> Result<Self, Error> {
+        let mut moving = Vec::new();
+        make_room(&mut moving, 4 * fluid.len(), PARTICLES)?;
+        let particles = fluid.velocity.iter().zip(&fluid.compression);
+        moving.extend(particles.flat_map(|(v, &s)| [v.x, v.y, v.z, s]));
+        let mut still = Vec::new();
+        make_room(&mut still, 2 * walls.len(), PARTICLES)?;
+        let particles = walls.compression.iter().zip(&walls.roughness);
+        still.extend(particles.flat_map(|(&s, &roughness)| [s, roughness]));
         let (count, wall_count) = (fluid.len(), walls.len());
+        let uploaded = |values: &[f32]| engine.queue().array(PARTICLES, values).map_err(failed);
+        let floats = |len| zeros::<f32>(engine, len);
         Ok(Self {
-            position: stream.clone_htod(bytemuck::cast_slice::<_, f32>(&fluid.position))?,
-            moving: stream.clone_htod(&moving)?,
-            id: stream.clone_htod(&fluid.id)?,
-            rates: zeros(2 * count)?,
-            wall_rates: zeros(count)?,
-            forces: zeros(4 * count)?,
-            wall_forces: zeros(4 * count)?,
-            wall_position: uploaded(bytemuck::cast_slice(&walls.position), 3)?,
-            still: uploaded(&still, 2)?,
-            extrapolated: zeros(2 * wall_count.max(1))?,
-            kept: zeros(4 * count)?,
-            spare_id: stream.alloc_zeros(count)?,
-            partials: stream.alloc_zeros(MOST_BLOCKS * KICK_SLOTS)?,
-            totals: stream.alloc_zeros(TOTALS)?,
+            position: uploaded(bytemuck::cast_slice(&fluid.position))?,
+            moving: uploaded(&moving)?,
+            id: (engine.queue().array(PARTICLES, &fluid.id)).map_err(failed)?,
+            rates: floats(2 * count)?,
+            wall_rates: floats(count)?,
+            forces: floats(4 * count)?,
+            wall_forces: floats(4 * count)?,
+            wall_position: uploaded(bytemuck::cast_slice(&walls.position))?,
+            still: uploaded(&still)?,
+            extrapolated: floats(2 * wall_count)?,
+            kept: floats(4 * count)?,
+            spare_id: zeros(engine, count)?,
+            partials: zeros(engine, MAX_BLOCKS * KICK_SLOTS)?,
+            totals: zeros(engine, TOTALS)?,
         })
     }
+}
+
+impl Notes {
+    fn of(engine: &ResidentEngine, count: usize) -> Result<Self, Error> {
+        Ok(Self {
+            neighbors: zeros(engine, count)?,
+            partials: zeros(engine, MAX_BLOCKS * MEASURE_SLOTS)?,
+            totals: zeros(engine, MEASURE_SLOTS)?,
+        })
+    }
+}
+
+/// An array of so many zeros, or of one: there may be no walls, but arrays cannot be empty.
+fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+    engine: &ResidentEngine,
+    len: usize,
+) -> Result<CudaSlice<T>, Error> {
+    engine.stream().alloc_zeros(len.max(1)).map_err(unallocated)
 }
 
 fn kick_of(totals: &[f64]) -> Kick {
@@ -456,6 +563,10 @@ fn vectors(values: &[f32]) -> Vec<Vec3> {
     values.chunks_exact(3).map(Vec3::from_slice).collect()
 }
 
-fn failed(error: DriverError) -> Error {
-    refused("moving particles to or from the GPU", error)
+fn failed(error: GpuError) -> Error {
+    Error::Engine(nearfield::Error::Gpu(error))
+}
+
+fn unallocated(error: DriverError) -> Error {
+    failed(GpuError::driver("allocating arrays of particles", error))
 }

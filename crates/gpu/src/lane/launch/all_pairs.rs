@@ -1,8 +1,8 @@
 //! The kernels of all_pairs.cu.
 
-use super::{Argument, GRID_THREADS, Kernel, blocks};
+use super::{super::queue::Queue, Argument, GRID_THREADS, Kernel, blocks};
 use crate::{Error, Module};
-use cudarc::driver::{CudaStream, sys::CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 
 /// Most threads of a block in all_pairs.cu.
 pub(in crate::lane) const THREADS: u32 = 128;
@@ -58,7 +58,7 @@ impl AllPairsKernels {
     /// Makes sources of `count` positions and weights.
     pub(crate) fn sources(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         (at, weights): (CUdeviceptr, CUdeviceptr),
         count: u32,
         sources: CUdeviceptr,
@@ -75,7 +75,7 @@ impl AllPairsKernels {
     /// components each with `pull`, of one else.
     pub(crate) fn points(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         pull: bool,
         per: usize,
         (at, targets): (CUdeviceptr, u32),
@@ -100,7 +100,7 @@ impl AllPairsKernels {
     /// Potentials on `rows` rows of a grid from `first_row` on; `way` is a place in `rows`.
     pub(crate) fn rows(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         (way, threads, segments): (usize, u32, u32),
         (axes, dims): (CUdeviceptr, [u32; 3]),
         (first_row, rows): (u32, u32),

@@ -1,11 +1,11 @@
 //! The kernels of share.cu.
 
-use super::{GRID_THREADS, Kernel, blocks};
+use super::{super::queue::Queue, GRID_THREADS, Kernel, blocks};
 use crate::{
     Error, Modules, Program,
     lane::layout::{Lattice, Parts, Points},
 };
-use cudarc::driver::{CudaStream, sys::CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 
 /// Those of a device.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl ShareKernels {
     /// Counts the points of every part in every tile; `counts` has room for groups × tiles.
     pub(crate) fn count(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         lattice: &Lattice,
         parts: &Parts,
@@ -87,12 +87,7 @@ impl ShareKernels {
     }
 
     /// Places the points of all parts once `starts` holds the sums of the counts.
-    pub(crate) fn place(
-        &self,
-        stream: &CudaStream,
-        points: &Points,
-        to: &Sharing,
-    ) -> Result<(), Error> {
+    pub(crate) fn place(&self, stream: &Queue, points: &Points, to: &Sharing) -> Result<(), Error> {
         let tiles = Self::tiles(points.count as usize) as u32;
         let wraps = if to.wraps == 0 { 0 } else { points.wraps };
         // SAFETY: the module's promise; there are at most as many points as `at` has room for.
@@ -125,7 +120,7 @@ impl ShareKernels {
     /// The cell table of an ungrouped share, for one cell more than the points' table has.
     pub(crate) fn table(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         points: &Points,
         from: &Sharing,
         starts: CUdeviceptr,
@@ -154,7 +149,7 @@ impl ShareKernels {
     /// Brings `channels` of each of the `count` points at `at` together, one channel after the other.
     pub(crate) fn fields(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         (at, count): (CUdeviceptr, u32),
         (values, stride): (CUdeviceptr, u32),
         channels: u32,
@@ -178,7 +173,7 @@ impl ShareKernels {
     /// Puts the results `found` of `count` targets where those of all targets are.
     pub(crate) fn results(
         &self,
-        stream: &CudaStream,
+        stream: &Queue,
         (targets, count): (CUdeviceptr, u32),
         (found, outputs): (CUdeviceptr, u32),
         how: u32,

@@ -1,14 +1,14 @@
-//! Finds the leading edge of the water.
+//! The rule by which the leading edge of a fluid is found.
 //!
-//! The front is the largest x of fluid within two spacings of the floor that
-//! still has at least half as many fluid neighbours as water inside has. Drops
-//! that run ahead have fewer and do not count.
+//! The front of a dam break is the largest x of fluid within two spacings of
+//! the floor that still has at least half as many fluid neighbours as water
+//! inside has. Drops that run ahead have fewer and do not count.
 
 use glam::Vec3;
 
 use crate::{Dimensions, Simulation};
 
-/// What the front is looked for with.
+/// Which particles the front of a fluid is sought among; see [`Simulation::front`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrontRule {
     /// The direction the floor faces.
@@ -16,7 +16,7 @@ pub struct FrontRule {
     /// Fluid higher than this does not count, metres.
     pub ceiling: f32,
     /// Fluid with fewer neighbours does not count.
-    pub fewest: u32,
+    pub min_neighbors: u32,
 }
 
 impl FrontRule {
@@ -28,7 +28,7 @@ impl FrontRule {
         Self {
             up: config.dimensions.up(),
             ceiling: 2.0 * config.spacing,
-            fewest: inside.div_ceil(2),
+            min_neighbors: inside.div_ceil(2),
         }
     }
 
@@ -39,7 +39,7 @@ impl FrontRule {
         positions
             .iter()
             .zip(neighbors)
-            .filter(|(x, count)| x.dot(self.up) <= self.ceiling && **count >= self.fewest)
+            .filter(|(x, count)| x.dot(self.up) <= self.ceiling && **count >= self.min_neighbors)
             .map(|(x, _)| x.x)
             .max_by(f32::total_cmp)
     }
@@ -67,7 +67,7 @@ mod tests {
     const RULE: FrontRule = FrontRule {
         up: Vec3::Z,
         ceiling: 0.2,
-        fewest: 10,
+        min_neighbors: 10,
     };
 
     #[test]

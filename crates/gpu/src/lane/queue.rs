@@ -1,0 +1,471 @@
+//! A stream through which everything passes that a lane starts: kernels, and copies between host
+//! and device.
+//!
+//! Every copy is counted in bytes, so that a program can show, and a test can check, that its steps
+//! move no data per particle. While a `tracing` subscriber listens, kernels and copies are also
+//! timed by events of the device, and reported as `gpu.kernel` and `gpu.copy` once they have ended;
+//! blocking calls of the host then appear as the spans `host.wait` and `host.copy`.
+
+use super::host::HostBuffer;
+use crate::Error;
+use cudarc::driver::{
+    CudaEvent, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr,
+    DeviceSlice, DriverError, LaunchArgs, LaunchConfig, result,
+    sys::{CUdeviceptr, CUevent_flags},
+};
+use std::{
+    fmt, mem,
+    ops::Deref,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+/// Number of timed kernels and copies that may await their report. More of them are not timed.
+const MAX_PENDING: usize = 1 << 14;
+
+/// A CUDA stream whose copies are counted and, while a trace is recorded, whose work is timed.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    stream: Arc<CudaStream>,
+    meter: Arc<Meter>,
+}
+
+/// Bytes that were copied between host and device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transfers {
+    /// From the device to the host.
+    pub to_host: u64,
+    /// From the host to the device.
+    pub to_device: u64,
+}
+
+/// What all streams of a lane count and time together.
+#[derive(Debug, Default)]
+struct Meter {
+    to_host: AtomicU64,
+    to_device: AtomicU64,
+    pending: Mutex<Vec<Timed>>,
+}
+
+/// Page-locked memory that a copy is writing to.
+#[derive(Debug)]
+pub struct Arriving<T> {
+    /// Dropped first, which waits for the copy.
+    buffer: HostBuffer<T>,
+    arrived: CudaEvent,
+    _from: Arc<CudaSlice<T>>,
+}
+
+impl<T> Arriving<T> {
+    /// Waits for the copy.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when it failed.
+    pub fn wait(self) -> Result<HostBuffer<T>, Error> {
+        let arrived = self.arrived.synchronize();
+        arrived.map_err(|error| Error::driver("copying to the host", error))?;
+        Ok(self.buffer)
+    }
+}
+
+/// Where a copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    ToHost,
+    ToDevice,
+    OnDevice,
+}
+
+/// What is timed.
+#[derive(Debug)]
+enum Work {
+    Kernel(String),
+    Copy(&'static str, Direction, u64),
+}
+
+/// A kernel or a copy between two events of the device.
+#[derive(Debug)]
+struct Timed {
+    work: Work,
+    begin: CudaEvent,
+    end: CudaEvent,
+}
+
+impl Direction {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ToHost => "to_host",
+            Self::ToDevice => "to_device",
+            Self::OnDevice => "on_device",
+        }
+    }
+}
+
+/// Whether anybody records what the device does.
+fn is_recording() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
+}
+
+impl Queue {
+    /// A queue on `stream`, whose counts start at 0.
+    pub(super) fn new(stream: Arc<CudaStream>) -> Self {
+        Self {
+            stream,
+            meter: Arc::default(),
+        }
+    }
+
+    /// A queue on a new stream that runs beside this one, starts after what has been started here,
+    /// and is counted with it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn beside(&self) -> Result<Self, Error> {
+        let stream = self.stream.fork();
+        let stream = stream.map_err(|error| Error::driver("making a stream", error))?;
+        let meter = self.meter.clone();
+        Ok(Self { stream, meter })
+    }
+
+    /// Bytes copied so far, by this queue and those [beside](Self::beside) it.
+    pub fn transfers(&self) -> Transfers {
+        Transfers {
+            to_host: self.meter.to_host.load(Ordering::Relaxed),
+            to_device: self.meter.to_device.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Starts a kernel of a program of the caller's; messages and traces call it `name`.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] naming the kernel.
+    ///
+    /// # Safety
+    /// The arguments in `launch` are those that the kernel declares, and the kernel reads and writes
+    /// nothing but what they allow.
+    pub unsafe fn launch(
+        &self,
+        name: &str,
+        launch: &mut LaunchArgs<'_>,
+        (blocks, threads): (u32, u32),
+    ) -> Result<(), Error> {
+        let config = LaunchConfig {
+            grid_dim: (blocks, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        self.timed(
+            || Work::Kernel(name.to_owned()),
+            // SAFETY: the caller's promise.
+            || unsafe { launch.launch(config) }.map(drop),
+        )
+        .map_err(|error| Error::driver(format!("starting kernel {name}"), error))
+    }
+
+    /// Copies values to the host and waits for them. Messages and traces call them `what`.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    pub fn copy_to_host<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        to: &mut [T],
+    ) -> Result<(), Error> {
+        same_length(what, from.len(), to.len())?;
+        if to.is_empty() {
+            return self.synchronize();
+        }
+        // What was started before is not the copy's time.
+        if is_recording() {
+            self.synchronize()?;
+        }
+        let bytes = size_of_val(to) as u64;
+        let span = tracing::debug_span!("host.copy", what, direction = "to_host", bytes).entered();
+        let (address, _held) = from.device_ptr(&self.stream);
+        // SAFETY: the view has as many elements, and `to` is waited for before it can be used.
+        let started = unsafe { self.start_to_host(what, address, to) };
+        let waited = self.wait(what);
+        drop(span);
+        self.report();
+        started.and(waited)
+    }
+
+    /// Copies values to the device. Returns when `from` may be changed.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    pub fn copy_to_device<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &[T],
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        same_length(what, to.len(), from.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let bytes = size_of_val(from) as u64;
+        let _span =
+            tracing::debug_span!("host.copy", what, direction = "to_device", bytes).entered();
+        let (address, _held) = to.device_ptr_mut(&self.stream);
+        // SAFETY: the view has as many elements; the driver has read memory that is not page-locked
+        // when it returns, and other memory is waited for.
+        let started = unsafe { self.start_to_device(what, from, address) };
+        let waited = self.wait(what);
+        started.and(waited)
+    }
+
+    /// A new array of the device with these values, at least one element long: an array cannot be
+    /// empty.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn array<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        values: &[T],
+    ) -> Result<CudaSlice<T>, Error> {
+        let failed = |error| Error::driver(format!("allocating {what}"), error);
+        let mut made = (self.stream.alloc_zeros(values.len().max(1))).map_err(failed)?;
+        self.copy_to_device(what, values, &mut made.slice_mut(0..values.len()))?;
+        Ok(made)
+    }
+
+    /// Copies values from one array of the device to another, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    pub fn copy_on_device<T>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        same_length(what, to.len(), from.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        self.timed(
+            || Work::Copy(what, Direction::OnDevice, from.num_bytes() as u64),
+            || self.stream.memcpy_dtod(from, to),
+        )
+        .map_err(|error| Error::driver(format!("copying {what}"), error))
+    }
+
+    /// Starts to copy an array into [page-locked memory](HostBuffer) with room for it, beside what
+    /// the host does.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when there is no room, and [`Error::Driver`].
+    pub fn start_copy<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: Arc<CudaSlice<T>>,
+        mut to: HostBuffer<T>,
+    ) -> Result<Arriving<T>, Error> {
+        let (len, room) = (from.len(), to.len());
+        let Some(place) = to.get_mut(..len) else {
+            return Err(Error::FieldLength {
+                what,
+                found: room,
+                expected: len,
+            });
+        };
+        let (address, held) = from.device_ptr(&self.stream);
+        // SAFETY: the array has as many elements. `Arriving` owns the buffer, lets nobody use it
+        // before the copy has ended, and keeps the array.
+        unsafe { self.start_to_host(what, address, place) }?;
+        drop(held);
+        let arrived = self.stream.record_event(None);
+        let arrived = arrived.map_err(|error| Error::driver(format!("copying {what}"), error))?;
+        Ok(Arriving {
+            buffer: to,
+            arrived,
+            _from: from,
+        })
+    }
+
+    /// Starts to copy elements from `from` on to `to`.
+    ///
+    /// # Safety
+    /// There are as many elements at `from`, and `to` is not used, moved or given back before the
+    /// copy has been waited for.
+    pub(super) unsafe fn start_to_host<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: CUdeviceptr,
+        to: &mut [T],
+    ) -> Result<(), Error> {
+        let failed = |error| Error::driver(format!("downloading {what}"), error);
+        let bytes = size_of_val(to) as u64;
+        self.meter.to_host.fetch_add(bytes, Ordering::Relaxed);
+        self.stream.context().bind_to_thread().map_err(failed)?;
+        self.timed(
+            || Work::Copy(what, Direction::ToHost, bytes),
+            // SAFETY: the caller's promise.
+            || unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) },
+        )
+        .map_err(failed)
+    }
+
+    /// Starts to copy `from` to elements from `to` on.
+    ///
+    /// # Safety
+    /// There are as many elements at `to`, and page-locked memory at `from` is not changed or given
+    /// back before the copy has been waited for.
+    pub(super) unsafe fn start_to_device<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &[T],
+        to: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::driver(format!("uploading {what}"), error);
+        let bytes = size_of_val(from) as u64;
+        self.meter.to_device.fetch_add(bytes, Ordering::Relaxed);
+        self.stream.context().bind_to_thread().map_err(failed)?;
+        self.timed(
+            || Work::Copy(what, Direction::ToDevice, bytes),
+            // SAFETY: the caller's promise.
+            || unsafe { result::memcpy_htod_async(to, from, self.stream.cu_stream()) },
+        )
+        .map_err(failed)
+    }
+
+    /// Waits for everything that was started, and reports what it took to who records it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when any of it failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        let span = tracing::debug_span!("host.wait").entered();
+        let waited = self.wait("results");
+        drop(span);
+        self.report();
+        waited
+    }
+
+    fn wait(&self, what: &str) -> Result<(), Error> {
+        let waited = self.stream.synchronize();
+        waited.map_err(|error| Error::driver(format!("waiting for {what}"), error))
+    }
+
+    /// Runs `start` between two events of the device, if anybody records them.
+    fn timed(
+        &self,
+        work: impl FnOnce() -> Work,
+        start: impl FnOnce() -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
+        if !is_recording() {
+            return start();
+        }
+        let mark = || {
+            let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+            self.stream.record_event(flags).ok()
+        };
+        let begin = mark();
+        start()?;
+        if let (Some(begin), Some(end)) = (begin, mark()) {
+            let mut pending = self.pending();
+            if pending.len() < MAX_PENDING {
+                let work = work();
+                pending.push(Timed { work, begin, end });
+            }
+        }
+        Ok(())
+    }
+
+    fn pending(&self) -> std::sync::MutexGuard<'_, Vec<Timed>> {
+        let pending = self.meter.pending.lock();
+        // A panic elsewhere leaves whole elements behind.
+        pending.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports what has ended.
+    fn report(&self) {
+        if !is_recording() {
+            return;
+        }
+        let all = mem::take(&mut *self.pending());
+        let (ended, open): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| one.end.is_complete());
+        if !open.is_empty() {
+            let mut pending = self.pending();
+            let later = mem::replace(&mut *pending, open);
+            pending.extend(later);
+        }
+        if ended.is_empty() {
+            return;
+        }
+        // An event that ends while the host watches ties the two clocks together.
+        let before = Instant::now();
+        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let Ok(anchor) = self.stream.record_event(flags) else {
+            return;
+        };
+        if anchor.synchronize().is_err() {
+            return;
+        }
+        let anchored = Instant::now();
+        let clock_error = nanoseconds(anchored.duration_since(before).as_secs_f64() * 1e3);
+        for Timed { work, begin, end } in ended {
+            let since = |event: &CudaEvent| event.elapsed_ms(&anchor).ok();
+            let (Some(begin), Some(end)) = (since(&begin), since(&end)) else {
+                continue;
+            };
+            let now = anchored.elapsed().as_secs_f64() * 1e3;
+            let ago = |ms: f32| nanoseconds(f64::from(ms) + now);
+            let (begin_ago, end_ago) = (ago(begin), ago(end));
+            match work {
+                Work::Kernel(kernel) => tracing::debug!(
+                    name: "gpu.kernel",
+                    kernel,
+                    begin_ago,
+                    end_ago,
+                    clock_error
+                ),
+                Work::Copy(what, direction, bytes) => tracing::debug!(
+                    name: "gpu.copy",
+                    what,
+                    direction = direction.name(),
+                    bytes,
+                    begin_ago,
+                    end_ago,
+                    clock_error
+                ),
+            }
+        }
+    }
+}
+
+impl Deref for Queue {
+    type Target = Arc<CudaStream>;
+
+    fn deref(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+}
+
+impl fmt::Display for Transfers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { to_host, to_device } = self;
+        write!(f, "{to_host} bytes to the host, {to_device} to the device")
+    }
+}
+
+fn nanoseconds(ms: f64) -> u64 {
+    (ms.max(0.0) * 1e6) as u64
+}
+
+fn same_length(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::FieldLength {
+        what,
+        found,
+        expected,
+    })
+}

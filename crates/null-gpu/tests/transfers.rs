@@ -1,0 +1,254 @@
+//! Programs whose data live on a GPU move the same few bytes in every step, however many particles
+//! they have; and all that they move is counted by the engine's queue.
+//!
+//! The tests run in children of this process that find the null GPU in the driver's place. They need
+//! NVRTC, as a real GPU does; without it they do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
+#![cfg(target_os = "linux")]
+
+use nearfield::{
+    Coefficients, Device, LennardJones, Mixing, Truncation,
+    resident::{Progress, ResidentEngine, Transfers},
+};
+use nearfield_gpu::{Compiler, Search};
+use nearfield_md::{Cell, DeviceSimulation, ForceField, Options, System};
+use nearfield_null_gpu::Counts;
+use nearfield_sph::{
+    Config, Dimensions, FrontRule, Simulation,
+    scene::{self, Top},
+};
+use std::{env, fs, os::unix::fs::symlink, path::PathBuf, process::Command};
+
+/// Runs an ignored test of this file in a process whose driver is the null GPU.
+fn on_null_gpu(test: &str) {
+    if let Err(error) = Compiler::find(&Search::from_env(), None) {
+        let required = env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+        assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}");
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let driver = library();
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        symlink(&driver, folder.path().join(name)).unwrap();
+    }
+    let mut path = folder.path().as_os_str().to_owned();
+    if let Some(others) = env::var_os("LD_LIBRARY_PATH") {
+        path.push(":");
+        path.push(others);
+    }
+    let ran = Command::new(env::current_exe().unwrap())
+        .args([test, "--exact", "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{text}\n{errors}");
+    assert!(text.contains("1 passed"), "{text}\n{errors}");
+}
+
+/// The newest build of this package's library, beside this test.
+fn library() -> PathBuf {
+    let here = env::current_exe().unwrap();
+    let named = here.parent().unwrap().join("libnearfield_null_gpu.so");
+    assert!(
+        fs::exists(&named).unwrap(),
+        "{} is missing",
+        named.display()
+    );
+    named
+}
+
+/// What the driver was asked for.
+fn counts() -> Counts {
+    // SAFETY: the library's initialisers need nothing, and the function is that of the crate.
+    unsafe {
+        let driver = libloading::Library::new("libcuda.so.1").unwrap();
+        let ask = driver.get::<unsafe extern "C" fn(*mut Counts)>(b"nullGpuCounts");
+        let mut counts = Counts::default();
+        ask.expect("the driver is not the null GPU")(&mut counts);
+        counts
+    }
+}
+
+/// Asserts that an engine has counted all that the driver copied since `start`.
+fn assert_all_is_counted(transfers: Transfers, start: &Counts) {
+    let now = counts();
+    let copied = Transfers {
+        to_host: now.to_host - start.to_host,
+        to_device: now.to_device - start.to_device,
+    };
+    assert_eq!(transfers, copied);
+}
+
+/// Water in a tank, `edge`³·2 particles.
+fn column(edge: i32) -> Simulation {
+    let (space, spacing) = (Dimensions::Three, 1.0 / edge as f32);
+    let inside = [3 * edge, edge, 3 * edge];
+    let mut config = Config::water(space, spacing, 2.0);
+    // Sorting comes every so many steps; it moves everything, but on the device.
+    config.sort_every = 3;
+    Simulation::builder(config)
+        .fluid(&scene::block(
+            space,
+            [0; 3],
+            [edge, edge, 2 * edge],
+            spacing,
+        ))
+        .walls(&scene::tank(space, inside, Top::Closed, (3, spacing)))
+        .device(Device::Gpu(0))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_fluid_steps_without_moving_its_particles() {
+    on_null_gpu("fluid");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn fluid() {
+    let moved = [6, 12].map(|edge| {
+        let mut water = column(edge);
+        let rule = FrontRule::new(&water);
+        let mut round = || {
+            let before = counts();
+            for _ in 0..6 {
+                water.step().unwrap();
+            }
+            water.energy().unwrap();
+            water.momentum().unwrap();
+            water.front(&rule).unwrap();
+            assert!((water.mass() - 2000.0).abs() < 1.0);
+            let after = counts();
+            let kernels = after.kernels - before.kernels;
+            assert!(kernels > 6 * 10, "{kernels}: nothing was started");
+            let waits = after.waits - before.waits;
+            assert!(waits <= 6 * 4 + 8, "{waits}: the host waits within a step");
+            let (up, down) = (
+                after.to_device - before.to_device,
+                after.to_host - before.to_host,
+            );
+            (up, down, kernels, waits)
+        };
+        // The first round makes room.
+        round();
+        let moved = round();
+        assert_eq!(moved, round(), "{edge}");
+        // Looking at the particles is what moves them, and is seen to.
+        let before = counts();
+        assert_eq!(water.positions().len(), water.len());
+        let looked = counts().to_host - before.to_host;
+        assert!(looked >= 12 * water.len() as u64, "{looked}");
+        moved
+    });
+    assert_eq!(moved[0], moved[1], "bytes up and down, kernels, waits");
+    assert!((1..64 << 10).contains(&moved[0].1), "{moved:?}");
+}
+
+#[test]
+fn atoms_step_without_being_moved() {
+    on_null_gpu("atoms");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn atoms() {
+    let moved = [8, 16].map(|side: usize| {
+        let start = counts();
+        let place = |k: usize| [k % side, k / side % side, k / side / side].map(|x| x as f64);
+        // Without bounds that a kernel measured, points in a periodic box count as strayed.
+        let cell = Cell::lengths([None; 3]).unwrap();
+        let system = System::new((0..side.pow(3)).map(place).collect(), cell).unwrap();
+        let unit = Coefficients {
+            epsilon: 1.0,
+            sigma: 1.0,
+        };
+        let potential = LennardJones::new(
+            &[unit],
+            Mixing::default(),
+            &[],
+            2.5,
+            Truncation::EnergyShift,
+        );
+        let options = Options {
+            skin: 0.3,
+            ..Options::default()
+        };
+        let field = ForceField::from(potential.unwrap());
+        let mut run = DeviceSimulation::new(system, field, &options, 0).unwrap();
+        let mut round = || {
+            let before = run.transfers();
+            for _ in 0..10 {
+                run.step(0.005).unwrap();
+            }
+            run.observe().unwrap();
+            let after = run.transfers();
+            (
+                after.to_host - before.to_host,
+                after.to_device - before.to_device,
+            )
+        };
+        round();
+        let moved = round();
+        assert_all_is_counted(run.transfers(), &start);
+        moved
+    });
+    assert_eq!(moved[0], moved[1], "bytes down and up");
+    assert!((1..4096).contains(&moved[0].0), "{moved:?}");
+}
+
+#[test]
+fn lists_are_found_without_moving_points() {
+    on_null_gpu("lists");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn lists() {
+    let moved = [1000, 20_000].map(|points: usize| {
+        let start = counts();
+        let mut engine = ResidentEngine::builder(0.1).on_gpu(0).unwrap();
+        let positions = vec![0.5; 3 * points];
+        let positions = engine.queue().array("positions", &positions).unwrap();
+        let set = engine.add_point_set(&positions.as_view()).unwrap();
+        let mut round = || {
+            let before = engine.transfers();
+            for _ in 0..5 {
+                engine.update(set, &positions.as_view()).unwrap();
+                engine.find_neighbors(set, set).unwrap();
+                assert_eq!(engine.finish().unwrap(), Progress::Valid);
+            }
+            let after = engine.transfers();
+            (
+                after.to_host - before.to_host,
+                after.to_device - before.to_device,
+            )
+        };
+        round();
+        let moved = round();
+        assert_all_is_counted(engine.transfers(), &start);
+        moved
+    });
+    assert_eq!(moved[0], moved[1], "bytes down and up");
+    assert!((1..4096).contains(&moved[0].0), "{moved:?}");
+}
+
+#[test]
+fn every_byte_is_counted() {
+    on_null_gpu("bytes");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn bytes() {
+    let start = counts();
+    let mut water = column(6);
+    for _ in 0..4 {
+        water.step().unwrap();
+    }
+    water.neighbor_counts().unwrap();
+    assert_eq!(water.positions().len(), 432);
+    assert_all_is_counted(water.transfers().unwrap(), &start);
+}

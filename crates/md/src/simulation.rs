@@ -178,6 +178,8 @@ impl Simulation {
                 wanted: "a positive number",
             });
         }
+        let points = self.system.len();
+        let _span = tracing::debug_span!("md.step", step = self.step + 1, points).entered();
         if self.step > 0 && self.step.is_multiple_of(REORDER) {
             self.sort()?;
         }

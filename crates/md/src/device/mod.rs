@@ -184,6 +184,8 @@ impl DeviceSimulation {
                 wanted: "a positive number",
             });
         }
+        let points = self.frame.len();
+        let _span = tracing::debug_span!("md.step", step = self.step + 1, points).entered();
         let moment = self.advance(self.owed + 0.5 * dt, dt)?;
         (self.owed, self.time) = (0.5 * dt, self.time + dt);
         self.step += 1;

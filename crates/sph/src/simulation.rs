@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
 use nearfield::{prelude::Device, resident::Transfers};
-use nearfield_io::{PointData, VtpWriter};
+use nearfield_io::PointData;
 
 use crate::advance::Kick;
 use crate::budget::{Energy, Ledger, Momentum, Sums};
 use crate::device::DeviceBody;
 use crate::guard::Watch;
 use crate::host::HostBody;
+use crate::moment::{Moment, PendingMoment};
 use crate::particles::Particles;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
@@ -422,22 +423,21 @@ impl Simulation {
         self.observe()
     }
 
-    /// Writes the fluid as VTK PolyData (`.vtp`): positions with `velocity`,
-    /// `density`, `pressure` and `id`, and the time and step of the frame.
+    /// Copies the fluid as it is now, for another thread to write or draw while this one steps.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When there is no memory for the copy.
+    pub fn moment(&self) -> Result<PendingMoment, Error> {
+        let now = (self.step, self.time);
+        Moment::of(&self.config, self.fluid(), now).map(PendingMoment::ready)
+    }
+
+    /// Writes the fluid as VTK PolyData (`.vtp`), as [`Moment::write`] does.
+    ///
+    /// # Errors
+    /// When the file cannot be written or there is no memory for a copy of the fluid.
     pub fn write_frame(&self, path: &Path) -> Result<(), Error> {
-        let data = [
-            PointData::vectors("velocity", as_arrays(&self.fluid().velocity)),
-            PointData::scalars("density", self.densities()),
-            PointData::scalars("pressure", self.pressures()),
-            PointData::scalars("id", &self.fluid().id),
-        ];
-        let frame = VtpWriter::new(as_arrays(&self.fluid().position))
-            .time(self.time)
-            .field("step", vec![self.step]);
-        Ok(data.into_iter().fold(frame, VtpWriter::data).write(path)?)
+        self.moment()?.wait()?.write(path)
     }
 
     /// Writes the wall particles as VTK PolyData (`.vtp`) with their

@@ -382,3 +382,29 @@ fn scenes_that_cannot_run_are_refused_by_name() {
         "{unknown}"
     );
 }
+
+#[test]
+fn a_moment_stays_while_the_simulation_goes_on() {
+    let mut simulation = collapse(collapsing_water(), 1);
+    simulation.step().unwrap();
+    let then = (simulation.steps(), simulation.time());
+    let (positions, pressures) = (simulation.positions().to_vec(), simulation.pressures());
+    let pending = simulation.moment().unwrap();
+    for _ in 0..20 {
+        simulation.step().unwrap();
+    }
+    let moment = std::thread::spawn(|| pending.wait())
+        .join()
+        .unwrap()
+        .unwrap();
+    assert_eq!((moment.steps(), moment.time()), then);
+    assert_eq!(moment.positions(), positions);
+    assert_eq!(moment.pressures().unwrap(), pressures);
+    assert!(moment.positions() != simulation.positions());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("moment.vtp");
+    moment.write(&path).unwrap();
+    let cloud = nearfield_io::read_points(&path).unwrap();
+    assert_eq!(cloud.positions.len(), positions.len());
+    assert_eq!(cloud.time, Some(then.1));
+}

@@ -1,0 +1,177 @@
+//! The fluid at one time, apart from the simulation that goes on.
+//!
+//! A [`Moment`] owns its arrays, so that another thread can write or draw it while the solver steps.
+//! What a simulation hands out is a [`PendingMoment`]: the copy may still be under way, and whoever
+//! needs the numbers waits for them, not the solver.
+
+use std::path::Path;
+
+use glam::Vec3;
+use nearfield_grid::memory::copied;
+use nearfield_io::{PointData, VtpWriter};
+
+use crate::particles::Particles;
+use crate::{Config, Error};
+
+/// The fluid as it was at one time.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    config: Config,
+    fluid: Particles,
+    step: u64,
+    time: f64,
+}
+
+impl Moment {
+    /// Copies `fluid`.
+    pub(crate) fn of(
+        config: &Config,
+        fluid: &Particles,
+        (step, time): (u64, f64),
+    ) -> Result<Self, Error> {
+        const WHAT: &str = "a copy of the particles";
+        let fluid = Particles {
+            position: copied(&fluid.position, WHAT)?,
+            velocity: copied(&fluid.velocity, WHAT)?,
+            compression: copied(&fluid.compression, WHAT)?,
+            id: copied(&fluid.id, WHAT)?,
+        };
+        let config = *config;
+        Ok(Self {
+            config,
+            fluid,
+            step,
+            time,
+        })
+    }
+
+    /// The physics and numerics.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Steps done until then.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Simulated time, seconds.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.time
+    }
+
+    /// Positions of the fluid particles, metres. All slices have the same order;
+    /// [`ids`](Self::ids) tells which particle is which.
+    #[must_use]
+    pub fn positions(&self) -> &[Vec3] {
+        &self.fluid.position
+    }
+
+    /// Velocities of the fluid particles, m/s.
+    #[must_use]
+    pub fn velocities(&self) -> &[Vec3] {
+        &self.fluid.velocity
+    }
+
+    /// Compressions ρ/ρ₀ − 1 of the fluid particles.
+    #[must_use]
+    pub fn compressions(&self) -> &[f32] {
+        &self.fluid.compression
+    }
+
+    /// Ids of the fluid particles: their indices as they were given at first.
+    #[must_use]
+    pub fn ids(&self) -> &[u32] {
+        &self.fluid.id
+    }
+
+    /// Densities of the fluid particles, kg/m³.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn densities(&self) -> Result<Vec<f32>, Error> {
+        let mut values = copied(self.compressions(), "densities of particles")?;
+        (values.iter_mut()).for_each(|s| *s = self.config.density * (1.0 + *s));
+        Ok(values)
+    }
+
+    /// Pressures of the fluid particles, Pa.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn pressures(&self) -> Result<Vec<f32>, Error> {
+        let water = self.config.water_state();
+        let mut values = copied(self.compressions(), "pressures of particles")?;
+        (values.iter_mut()).for_each(|s| *s = water.pressure(*s));
+        Ok(values)
+    }
+
+    /// Writes the fluid as VTK PolyData (`.vtp`): positions with `velocity`, `density`, `pressure`
+    /// and `id`, and the time and step of the frame.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let data = [
+            PointData::vectors("velocity", bytemuck::cast_slice(self.velocities())),
+            PointData::scalars("density", self.densities()?),
+            PointData::scalars("pressure", self.pressures()?),
+            PointData::scalars("id", self.ids()),
+        ];
+        let frame = VtpWriter::new(bytemuck::cast_slice(self.positions()))
+            .time(self.time)
+            .field("step", vec![self.step]);
+        Ok(data.into_iter().fold(frame, VtpWriter::data).write(path)?)
+    }
+}
+
+/// A [`Moment`] that may still be on its way into the host's memory. It may be sent to another thread
+/// and outlive the simulation.
+#[must_use]
+pub struct PendingMoment {
+    particles: usize,
+    wait: Box<dyn FnOnce() -> Result<Moment, Error> + Send>,
+}
+
+impl PendingMoment {
+    /// A moment of so many particles that `wait` returns when it is there.
+    pub(crate) fn new(
+        particles: usize,
+        wait: impl FnOnce() -> Result<Moment, Error> + Send + 'static,
+    ) -> Self {
+        Self {
+            particles,
+            wait: Box::new(wait),
+        }
+    }
+
+    /// A moment that is there.
+    pub(crate) fn ready(moment: Moment) -> Self {
+        Self::new(moment.fluid.len(), || Ok(moment))
+    }
+
+    /// Bytes of the particle arrays.
+    pub(crate) fn bytes(&self) -> usize {
+        let per_particle = 2 * size_of::<Vec3>() + size_of::<f32>() + size_of::<u32>();
+        self.particles.saturating_mul(per_particle)
+    }
+
+    /// Returns the moment, once it is there.
+    ///
+    /// # Errors
+    /// When the copy failed.
+    pub fn wait(self) -> Result<Moment, Error> {
+        (self.wait)()
+    }
+}
+
+impl std::fmt::Debug for PendingMoment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("PendingMoment");
+        shown.field("particles", &self.particles);
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,8 +1,8 @@
 //! VTK PolyData files (`.vtp`) that ParaView opens as points.
 //!
-//! Arrays are appended in raw encoding and compressed with zlib in blocks. **Invariant others rely
-//! on:** every array has one tuple per point, and names are unique within point data and within
-//! field data.
+//! Arrays are appended in raw encoding and compressed with zlib in blocks, by all threads of the rayon
+//! pool where the caller is in one. **Invariant others rely on:** every array has one tuple per point,
+//! and names are unique within point data and within field data.
 
 use std::{
     io::{self, Write},
@@ -11,6 +11,7 @@ use std::{
 
 use flate2::{Compression, write::ZlibEncoder};
 use quick_xml::escape::escape;
+use rayon::prelude::*;
 
 use crate::{
     error::{Error, Fault, Parsed, quoted},
@@ -251,15 +252,23 @@ fn append_blocks(bytes: &[u8], appended: &mut Vec<u8>) -> io::Result<()> {
     appended.extend(header);
     let sizes = appended.len();
     appended.resize(sizes + blocks * size_of::<u64>(), 0);
-    for (index, block) in bytes.chunks(BLOCK).enumerate() {
-        let start = appended.len();
-        // Coordinates hardly compress better with more effort.
-        let mut encoder = ZlibEncoder::new(&mut *appended, Compression::fast());
-        encoder.write_all(block)?;
-        encoder.finish()?;
-        let size = (appended.len() - start) as u64;
+    // Blocks keep the threads of a pool busy; a pool of this crate's own would be one too many.
+    let compressed: io::Result<Vec<Vec<u8>>> = if rayon::current_thread_index().is_some() {
+        bytes.par_chunks(BLOCK).map(compress).collect()
+    } else {
+        bytes.chunks(BLOCK).map(compress).collect()
+    };
+    for (index, block) in compressed?.iter().enumerate() {
+        appended.extend(block);
         appended[sizes + index * size_of::<u64>()..][..size_of::<u64>()]
-            .copy_from_slice(&size.to_ne_bytes());
+            .copy_from_slice(&(block.len() as u64).to_ne_bytes());
     }
     Ok(())
+}
+
+/// Compresses one block. Coordinates hardly compress better with more effort.
+fn compress(block: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(block)?;
+    encoder.finish()
 }

@@ -56,6 +56,20 @@ proptest! {
 }
 
 #[test]
+fn a_pool_of_threads_writes_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let positions: Vec<[f32; 3]> = (0..400_000).map(|i| [i as f32, 0.5, -1.0]).collect();
+    let written = |name: &str| {
+        let path = directory.path().join(name);
+        write_vtp(&path, &positions, &[]).unwrap();
+        fs::read(path).unwrap()
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
+    let by_pool = pool.unwrap().install(|| written("pool.vtp"));
+    assert!(by_pool == written("one.vtp"), "the files differ");
+}
+
+#[test]
 fn arrays_longer_than_a_block_survive() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("frame.vtp");

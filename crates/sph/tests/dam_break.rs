@@ -103,6 +103,47 @@ fn the_same_flags_give_the_same_front() {
 }
 
 #[test]
+fn every_frame_is_the_same_bytes_for_any_number_of_threads() {
+    let frames = [1, 4].map(|threads| {
+        let directory = tempfile::tempdir().unwrap();
+        let args = Args {
+            particles: Some(2000),
+            dim: Dimensions::Three,
+            threads,
+            seconds: Some(0.2),
+            frames: Some(9),
+            ..small(directory.path())
+        };
+        assert_eq!(run(&args).unwrap().frames, 9);
+        let read = |name: String| std::fs::read(directory.path().join(&name)).expect(&name);
+        let names = (0..9).flat_map(|frame| ["vtp", "png"].map(|kind| (frame, kind)));
+        let mut files: Vec<Vec<u8>> = names
+            .map(|(frame, kind)| read(format!("frame_{frame:04}.{kind}")))
+            .collect();
+        files.push(read("dam_break.gif".to_owned()));
+        files
+    });
+    for (index, (one, four)) in frames[0].iter().zip(&frames[1]).enumerate() {
+        assert!(one == four, "file {index} depends on the number of threads");
+    }
+}
+
+#[test]
+fn a_frame_that_cannot_be_written_fails_the_run_by_its_path() {
+    let directory = tempfile::tempdir().unwrap();
+    // No frame is named so, so the folder stays until its frame is due.
+    let in_the_way = directory.path().join("dam_break.gif");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let args = Args {
+        seconds: Some(0.05),
+        ..small(directory.path())
+    };
+    let error = run(&args).unwrap_err().to_string();
+    assert!(error.contains("dam_break.gif"), "{error}");
+    assert!(!directory.path().join("summary.json").exists());
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let endless = Args {

@@ -1,17 +1,25 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
+//!
+//! The solver hands each moment in and goes on; a pool of threads writes and draws several frames at
+//! a time, and each frame with as many threads as are free. What is unfinished is bounded, by the
+//! memory that it takes, and so is how far the solver runs ahead.
 
-use indicatif::HumanCount;
+use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use image::imageops::{FilterType, resize};
+use crossbeam_channel::{Receiver, Sender};
+use image::imageops::thumbnail;
 use image::{ImageFormat, RgbImage};
+use indicatif::HumanCount;
 use rayon::ThreadPool;
 
 use super::column::{Column, HEIGHT, TANK, WIDTH};
 use super::picture::{Animation, Frame, Up, View};
 use super::units::Units;
-use crate::{Dimensions, Error, Simulation};
+use crate::{Dimensions, Error, Moment, PendingMoment};
 
 /// Width and height of the pictures, pixels.
 const PICTURE: (u32, u32) = (1280, 720);
@@ -29,72 +37,201 @@ const HOLD: usize = 12;
 /// gaps.
 const RADIUS: f32 = 0.6;
 
-/// Writes frames of one run into a directory.
+/// Bytes of particles that unfinished frames may hold together, except that there may always be
+/// [`MIN_UNFINISHED`] of them.
+const MAX_UNFINISHED_BYTES: usize = 256 << 20;
+
+/// Unfinished frames that there may be however large they are: one that is written and one that waits.
+const MIN_UNFINISHED: usize = 2;
+
+/// Unfinished frames that there may be however small they are.
+const MAX_UNFINISHED: usize = 64;
+
+/// Writes frames of one run into a directory, on threads of its own beside the solver.
+///
+/// [`push`](Self::push) hands a moment in and returns; it waits only where too many frames are
+/// unfinished. An error of a frame is returned by the next `push` or by [`finish`](Self::finish).
 pub(crate) struct Frames {
-    directory: PathBuf,
-    column: Column,
-    /// Begun with the first frame.
-    animation: Option<Animation>,
-    last: Option<RgbImage>,
-    count: usize,
+    writer: Arc<Writer>,
     pool: ThreadPool,
+    /// Frames handed in.
+    count: usize,
+    /// Frames handed in of which `results` has not told yet.
+    unfinished: usize,
+    results: (Sender<Outcome>, Receiver<Outcome>),
 }
 
+type Outcome = Result<(), Error>;
+
 impl Frames {
-    /// Frames of the column, to be drawn by `threads` threads (0: all cores).
+    /// Frames of the column, to be written by `threads` threads (0: all cores).
     /// Frames of an earlier run in the directory are removed when the first
     /// one is there.
     pub(crate) fn create(directory: &Path, column: Column, threads: usize) -> Result<Self, Error> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
+            .thread_name(|index| format!("frames-{index}"))
             .build()
             .map_err(|error| Error::Threads {
                 threads,
                 reason: error.to_string(),
             })?;
-        Ok(Self {
+        let writer = Writer {
             directory: directory.to_owned(),
             column,
-            animation: None,
-            last: None,
-            count: 0,
+            strip: Mutex::default(),
+        };
+        Ok(Self {
+            writer: Arc::new(writer),
             pool,
+            count: 0,
+            unfinished: 0,
+            results: crossbeam_channel::unbounded(),
         })
     }
 
-    /// Writes the present moment of `simulation` as the next frame.
-    pub(crate) fn write(&mut self, simulation: &Simulation) -> Result<(), Error> {
-        let name = format!("frame_{:04}", self.count);
-        simulation.write_frame(&self.directory.join(&name).with_extension("vtp"))?;
-        let picture = self.pool.install(|| draw(self.column, simulation));
-        let path = self.directory.join(&name).with_extension("png");
-        save(&picture, &path)?;
-        if self.count == 0 {
-            remove_frames(&self.directory, &name)?;
-        }
-        let small = resize(&picture, ANIMATION.0, ANIMATION.1, FilterType::CatmullRom);
-        let animation = match &mut self.animation {
-            Some(animation) => animation,
-            none => none.insert(Animation::create(
-                self.directory.join("dam_break.gif"),
-                FRAME_MS,
-            )?),
+    /// Hands in the next frame.
+    ///
+    /// # Errors
+    /// That of an earlier frame; this one is then left out.
+    pub(crate) fn push(&mut self, moment: PendingMoment) -> Result<(), Error> {
+        // The first frame removes those of an earlier run: until then, others must not be there.
+        let room = match self.count {
+            1 => 0,
+            _ => max_unfinished(moment.bytes()) - 1,
         };
-        animation.push(&small)?;
-        self.last = Some(small);
+        self.settle(room)?;
+        let (index, writer, result) = (self.count, self.writer.clone(), self.results.0.clone());
+        self.pool.spawn(move || {
+            let written = catch_unwind(AssertUnwindSafe(|| writer.write(index, moment)));
+            let outcome = written.unwrap_or_else(|_| {
+                Err(Error::Output {
+                    path: writer.path(index, "*"),
+                    reason: "the thread that wrote it panicked".to_owned(),
+                })
+            });
+            // Nobody takes it when the run has ended.
+            let _ = result.send(outcome);
+        });
         self.count += 1;
+        self.unfinished += 1;
         Ok(())
     }
 
-    /// Completes the animation and returns the number of frames written.
-    pub(crate) fn finish(self) -> Result<usize, Error> {
-        if let (Some(mut animation), Some(last)) = (self.animation, self.last) {
-            for _ in 0..HOLD {
-                animation.push(&last)?;
-            }
-            animation.finish()?;
+    /// Waits until at most `room` frames are unfinished; returns the first error there was.
+    fn settle(&mut self, room: usize) -> Result<(), Error> {
+        let mut all = Ok(());
+        while self.unfinished > 0 {
+            let outcome = if self.unfinished > room {
+                self.results.1.recv().ok()
+            } else {
+                self.results.1.try_recv().ok()
+            };
+            let Some(outcome) = outcome else { break };
+            self.unfinished -= 1;
+            all = all.and(outcome);
         }
-        Ok(self.count)
+        all
+    }
+
+    /// Waits for all frames, completes the animation of those that are there and returns their number.
+    ///
+    /// # Errors
+    /// That of a frame or of the animation.
+    pub(crate) fn finish(mut self) -> Result<usize, Error> {
+        let settled = self.settle(0);
+        let strip = std::mem::take(&mut *self.writer.strip());
+        let finished = self.pool.install(|| strip.finish());
+        settled.and(finished).map(|()| self.count)
+    }
+}
+
+impl Drop for Frames {
+    /// Waits for the frames under way: no file of a run changes after its end.
+    fn drop(&mut self) {
+        let _ = self.settle(0);
+    }
+}
+
+/// Unfinished frames that there may be when each holds so many bytes of particles.
+fn max_unfinished(bytes: usize) -> usize {
+    (MAX_UNFINISHED_BYTES / bytes.max(1)).clamp(MIN_UNFINISHED, MAX_UNFINISHED)
+}
+
+/// What the writing threads share.
+struct Writer {
+    directory: PathBuf,
+    column: Column,
+    strip: Mutex<Strip>,
+}
+
+impl Writer {
+    fn path(&self, index: usize, extension: &str) -> PathBuf {
+        self.directory.join(format!("frame_{index:04}.{extension}"))
+    }
+
+    fn strip(&self) -> MutexGuard<'_, Strip> {
+        self.strip.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one frame and adds it to the animation.
+    fn write(&self, index: usize, moment: PendingMoment) -> Result<(), Error> {
+        let moment = moment.wait()?;
+        let (particles, small) = rayon::join(
+            || moment.write(&self.path(index, "vtp")),
+            || {
+                let picture = draw(self.column, &moment);
+                save(&picture, &self.path(index, "png"))?;
+                Ok::<_, Error>(thumbnail(&picture, ANIMATION.0, ANIMATION.1))
+            },
+        );
+        particles?;
+        let small = small?;
+        if index == 0 {
+            remove_frames(&self.directory, "frame_0000")?;
+        }
+        let path = self.directory.join("dam_break.gif");
+        self.strip().add(index, small, &path)
+    }
+}
+
+/// The animation, to which frames are added in their order, whatever order they come in.
+#[derive(Default)]
+struct Strip {
+    /// Begun with the first frame.
+    animation: Option<Animation>,
+    last: Option<RgbImage>,
+    /// Frames in the animation.
+    count: usize,
+    /// Frames that came before their turn.
+    early: BTreeMap<usize, RgbImage>,
+}
+
+impl Strip {
+    fn add(&mut self, index: usize, picture: RgbImage, path: &Path) -> Result<(), Error> {
+        self.early.insert(index, picture);
+        while let Some(picture) = self.early.remove(&self.count) {
+            let animation = match &mut self.animation {
+                Some(animation) => animation,
+                none => none.insert(Animation::create(path, FRAME_MS)?),
+            };
+            animation.push(&picture)?;
+            self.last = Some(picture);
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Completes the animation. Frames after one that failed are not in it.
+    fn finish(self) -> Result<(), Error> {
+        let (Some(mut animation), Some(last)) = (self.animation, self.last) else {
+            return Ok(());
+        };
+        for _ in 0..HOLD {
+            animation.push(&last)?;
+        }
+        animation.finish()?;
+        Ok(())
     }
 }
 
@@ -143,25 +280,24 @@ pub(crate) fn is_frame(name: &str) -> bool {
     })
 }
 
-/// The picture of the present moment of `simulation`.
-fn draw(column: Column, simulation: &Simulation) -> RgbImage {
-    let config = simulation.config();
+/// The picture of a moment.
+fn draw(column: Column, moment: &Moment) -> RgbImage {
+    let config = moment.config();
     let (up, view, place, depth) = match column.dimensions {
         Dimensions::Two => (Up::Y, View::Side2d, "the plane", 0.0),
         Dimensions::Three => (Up::Z, View::Perspective3d, "space", WIDTH as f32),
     };
-    let speeds: Vec<f32> = simulation.velocities().iter().map(|v| v.length()).collect();
-    let count = HumanCount(speeds.len() as u64);
+    let count = HumanCount(moment.ids().len() as u64);
     let fall = (2.0 * f64::from(config.gravity.length()) * HEIGHT).sqrt();
     Frame {
-        positions: bytemuck::cast_slice(simulation.positions()),
-        speeds: &speeds,
+        positions: bytemuck::cast_slice(moment.positions()),
+        velocities: bytemuck::cast_slice(moment.velocities()),
         particle_radius: RADIUS * config.spacing,
         tank: [TANK[0] as f32, depth, TANK[1] as f32],
         up,
         view,
-        time_s: simulation.time(),
-        dimensionless_time: Units::of(config).scaled_time(simulation.time()),
+        time_s: moment.time(),
+        dimensionless_time: Units::of(config).scaled_time(moment.time()),
         top_speed: fall.round() as f32,
         caption: &format!("{count} particles in {place}"),
     }
@@ -170,7 +306,135 @@ fn draw(column: Column, simulation: &Simulation) -> RgbImage {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::BufReader;
+
+    use crossbeam_channel::bounded;
+    use image::AnimationDecoder;
+    use image::codecs::gif::GifDecoder;
+
     use super::*;
+    use crate::Simulation;
+
+    fn column() -> Column {
+        Column::with_particles(Dimensions::Two, 128)
+    }
+
+    fn simulation() -> Simulation {
+        column().scene().threads(1).build().unwrap()
+    }
+
+    /// The present moment, which is there once `gate` is closed.
+    fn gated(simulation: &Simulation, gate: Receiver<()>) -> PendingMoment {
+        let moment = simulation.moment().unwrap().wait().unwrap();
+        PendingMoment::new(moment.ids().len(), move || {
+            let _ = gate.recv();
+            Ok(moment)
+        })
+    }
+
+    #[test]
+    fn frames_stand_in_order_whatever_order_they_are_done_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut simulation = simulation();
+        let mut frames = Frames::create(directory.path(), column(), 3).unwrap();
+        frames.push(simulation.moment().unwrap()).unwrap();
+        // Pushing does not wait for frame 1, which is done after the last.
+        let (open, gate) = bounded(0);
+        for frame in 1..8 {
+            simulation.step().unwrap();
+            let moment = match frame {
+                1 => gated(&simulation, gate.clone()),
+                _ => simulation.moment().unwrap(),
+            };
+            frames.push(moment).unwrap();
+        }
+        while !directory.path().join("frame_0007.png").exists() {
+            std::thread::yield_now();
+        }
+        drop(open);
+        assert_eq!(frames.finish().unwrap(), 8);
+
+        let shown = File::open(directory.path().join("dam_break.gif")).unwrap();
+        let shown = GifDecoder::new(BufReader::new(shown))
+            .unwrap()
+            .into_frames();
+        let shown = shown.collect_frames().unwrap();
+        assert_eq!(shown.len(), 8 + HOLD);
+        for (index, shown) in shown.iter().take(8).enumerate() {
+            let name = format!("frame_{index:04}.png");
+            let picture = image::open(directory.path().join(name))
+                .unwrap()
+                .into_rgb8();
+            let small = thumbnail(&picture, ANIMATION.0, ANIMATION.1);
+            let off = shown
+                .buffer()
+                .pixels()
+                .zip(small.pixels())
+                .filter(|(one, other)| {
+                    (0..3).any(|channel| one.0[channel].abs_diff(other.0[channel]) > 40)
+                });
+            assert!(off.count() < 100, "frame {index} is another one");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_writer_reaches_the_run_with_the_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let simulation = simulation();
+        let mut frames = Frames::create(directory.path(), column(), 2).unwrap();
+        frames.push(simulation.moment().unwrap()).unwrap();
+        frames.settle(0).unwrap();
+        std::fs::create_dir(directory.path().join("frame_0001.vtp")).unwrap();
+        frames.push(simulation.moment().unwrap()).unwrap();
+        let mut error = None;
+        while error.is_none() {
+            error = frames.push(simulation.moment().unwrap()).err();
+        }
+        let error = error.unwrap().to_string();
+        assert!(error.contains("frame_0001.vtp"), "{error}");
+
+        // The last frame's error is not lost either, and the animation ends before it.
+        let last = frames.count;
+        std::fs::create_dir(directory.path().join(format!("frame_{last:04}.png"))).unwrap();
+        frames.push(simulation.moment().unwrap()).unwrap();
+        let error = frames.finish().unwrap_err().to_string();
+        assert!(error.contains(&format!("frame_{last:04}.png")), "{error}");
+        assert!(directory.path().join("dam_break.gif").is_file());
+    }
+
+    #[test]
+    fn a_writer_that_panics_fails_the_run_and_does_not_hang_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut frames = Frames::create(directory.path(), column(), 1).unwrap();
+        let panics = PendingMoment::new(128, || panic!("a mistake"));
+        frames.push(panics).unwrap();
+        let error = frames.push(simulation().moment().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("panicked"), "{error}");
+        assert_eq!(frames.finish().unwrap(), 1);
+    }
+
+    #[test]
+    fn large_frames_wait_for_each_other_and_small_ones_may_queue() {
+        let frames_of = |particles: usize| max_unfinished(32 * particles);
+        assert_eq!(frames_of(0), MAX_UNFINISHED);
+        assert_eq!(frames_of(65_536), MAX_UNFINISHED);
+        assert_eq!(frames_of(1 << 20), 8);
+        assert_eq!(frames_of(50_000_000), MIN_UNFINISHED);
+        let directory = tempfile::tempdir().unwrap();
+        let simulation = simulation();
+        let mut frames = Frames::create(directory.path(), column(), 1).unwrap();
+        frames.push(simulation.moment().unwrap()).unwrap();
+        let large = || {
+            let moment = simulation.moment().unwrap().wait().unwrap();
+            PendingMoment::new(50_000_000, || Ok(moment))
+        };
+        for _ in 0..6 {
+            frames.push(large()).unwrap();
+            assert!(frames.unfinished <= MIN_UNFINISHED);
+        }
+        assert_eq!(frames.finish().unwrap(), 7);
+    }
 
     #[test]
     fn only_frames_of_an_earlier_run_are_removed() {

@@ -92,6 +92,7 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
         frames: Frames::create(&args.output, column, args.threads)?,
         bar: progress_bar(),
         solving: Duration::ZERO,
+        output: Duration::ZERO,
         end,
     };
     match course.travel(&mut simulation, args.frame_count()) {
@@ -120,6 +121,8 @@ struct Course {
     bar: ProgressBar,
     /// Time spent in the solver.
     solving: Duration,
+    /// Time spent with frames, instead of with the solver.
+    output: Duration,
     /// Simulated time at which the run ends, seconds.
     end: f64,
 }
@@ -129,14 +132,23 @@ impl Course {
     fn travel(&mut self, simulation: &mut Simulation, frames: usize) -> Result<(), Error> {
         self.journal.follow(simulation)?;
         if frames > 0 {
-            self.frames.write(simulation)?;
+            self.hand_in(simulation)?;
         }
         for frame in 1..frames {
             let time = self.end * frame as f64 / (frames - 1) as f64;
             self.advance(simulation, time)?;
-            self.frames.write(simulation)?;
+            self.hand_in(simulation)?;
         }
         self.advance(simulation, self.end)
+    }
+
+    /// Hands the present moment in as the next frame.
+    fn hand_in(&mut self, simulation: &Simulation) -> Result<(), Error> {
+        let begin = Instant::now();
+        let moment = simulation.moment();
+        let pushed = moment.and_then(|moment| self.frames.push(moment));
+        self.output += begin.elapsed();
+        pushed
     }
 
     /// Steps until the time is `until`, seconds.
@@ -181,7 +193,9 @@ impl Course {
         write("energy.csv", self.journal.energy_csv())?;
         let front = self.journal.front();
         plot_front(&args.output.join("front.png"), simulation, &front)?;
+        let waiting = Instant::now();
         let frames = self.frames.finish()?;
+        let output = self.output + waiting.elapsed();
         self.bar.finish_and_clear();
         let running = simulation.running();
         let momentum = simulation.momentum()?;
@@ -201,6 +215,7 @@ impl Course {
             scaled_time: Units::of(simulation.config()).scaled_time(simulation.time()),
             wall_seconds: begin.elapsed().as_secs_f64(),
             solver_seconds,
+            output_seconds: output.as_secs_f64(),
             device: running.device.to_string(),
             device_reason: running.reason,
             threads: running.threads,

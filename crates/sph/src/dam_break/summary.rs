@@ -30,8 +30,13 @@ pub struct Summary {
     pub scaled_time: f64,
     /// Time the whole run took, seconds.
     pub wall_seconds: f64,
-    /// Time the solver took of that, seconds; the rest is output.
+    /// Time the steps took of that, seconds; the rest is the start, notes on
+    /// front and energy, and output.
     pub solver_seconds: f64,
+    /// Time the solver's thread spent with frames instead, seconds: copying the
+    /// particles, waiting where too many frames were unfinished and, in the end,
+    /// for the last ones. Frames are written and drawn beside the solver.
+    pub output_seconds: f64,
     /// Where the neighbour engine ran.
     pub device: String,
     /// Why there.

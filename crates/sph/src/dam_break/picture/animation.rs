@@ -6,16 +6,16 @@
 //! flickers. The palette needs all frames, so they are kept, as changes, until
 //! the file is written at the end.
 
-use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use gif::{Encoder, EncodingError, Repeat};
 use image::{Rgb, RgbImage};
 use nearfield_files::NewFile;
+use rayon::prelude::*;
 
 use super::error::PictureError;
-use super::palette::Palette;
+use super::palette::{Mix, Palette};
 
 /// Palette entries used for colours; the one left over means "unchanged".
 const COLORS: usize = 255;
@@ -136,45 +136,39 @@ fn write(
     patches: &[Patch],
     delay: u16,
 ) -> Result<(), (usize, EncodingError)> {
-    let palette = Palette::new(histogram(patches), COLORS);
-    let mut mixes = BTreeMap::new();
+    let counts = histogram(patches);
+    let palette = Palette::new(&counts, COLORS);
+    let mixes: Vec<Mix> = (counts.par_iter())
+        .map(|&(color, _)| palette.mix(color))
+        .collect();
+    let mix = |pixel: Rgb<u8>| {
+        let known = counts.binary_search_by_key(&pixel.0, |count| count.0);
+        known.map_or_else(|_| palette.mix(pixel.0), |index| mixes[index])
+    };
+    let encoded: Vec<gif::Frame<'_>> = (patches.par_iter())
+        .map(|patch| patch.encode(usize::from(size[0]), delay, mix))
+        .collect();
     let at_start = |source| (0, source);
     let bytes = palette.bytes(COLORS + 1);
     let mut encoder =
         Encoder::new(BufWriter::new(file), size[0], size[1], &bytes).map_err(at_start)?;
     encoder.set_repeat(Repeat::Infinite).map_err(at_start)?;
-    let columns = usize::from(size[0]);
-    for (frame, patch) in patches.iter().enumerate() {
-        let mut mix =
-            |pixel: Rgb<u8>| *mixes.entry(pixel.0).or_insert_with(|| palette.mix(pixel.0));
-        let places = patch
-            .region
-            .cells(columns)
-            .map(|index| (index % columns, index / columns));
-        let pixels = patch.pixels.iter().zip(places);
-        let pixels: Vec<u8> = pixels
-            .map(|(pixel, (column, row))| {
-                pixel.map_or(UNCHANGED, |pixel| mix(pixel).at(column, row))
-            })
-            .collect();
-        let [width, height] = patch.region.size;
-        let mut encoded = gif::Frame::from_indexed_pixels(width, height, pixels, Some(UNCHANGED));
-        ([encoded.left, encoded.top], encoded.delay) = (patch.region.corner, delay);
-        encoder
-            .write_frame(&encoded)
-            .map_err(|source| (frame, source))?;
+    for (index, frame) in encoded.iter().enumerate() {
+        let written = encoder.write_lzw_pre_encoded_frame(frame);
+        written.map_err(|source| (index, source))?;
     }
     let flushed = encoder.into_inner().and_then(|mut file| Ok(file.flush()?));
     flushed.map_err(|source| (patches.len(), source))
 }
 
-/// How often each colour is stored.
-fn histogram(patches: &[Patch]) -> BTreeMap<[u8; 3], u32> {
-    let mut counts = BTreeMap::new();
-    for pixel in patches.iter().flat_map(|patch| &patch.pixels).flatten() {
-        *counts.entry(pixel.0).or_default() += 1;
-    }
-    counts
+/// How often each colour is stored, by colour.
+fn histogram(patches: &[Patch]) -> Vec<([u8; 3], u32)> {
+    let pixels = patches.par_iter().flat_map_iter(|patch| &patch.pixels);
+    let mut colors: Vec<[u8; 3]> = pixels.flatten_iter().map(|pixel| pixel.0).collect();
+    colors.par_sort_unstable();
+    (colors.chunk_by(|one, other| one == other))
+        .map(|same| (same[0], same.len() as u32))
+        .collect()
 }
 
 impl Patch {
@@ -188,6 +182,28 @@ impl Patch {
             },
             pixels: image.pixels().copied().map(Some).collect(),
         }
+    }
+
+    /// The frame of a picture `width` pixels wide that shows these changes for `delay`, in the
+    /// palette entries that `mix` returns, compressed.
+    fn encode(
+        &self,
+        width: usize,
+        delay: u16,
+        mix: impl Fn(Rgb<u8>) -> Mix,
+    ) -> gif::Frame<'static> {
+        let pixels = self.pixels.iter().zip(self.region.cells(width));
+        let entry = |(pixel, index): (&Option<Rgb<u8>>, usize)| {
+            pixel.map_or(UNCHANGED, |pixel| {
+                mix(pixel).at(index % width, index / width)
+            })
+        };
+        let pixels: Vec<u8> = pixels.map(entry).collect();
+        let [width, height] = self.region.size;
+        let mut frame = gif::Frame::from_indexed_pixels(width, height, pixels, Some(UNCHANGED));
+        ([frame.left, frame.top], frame.delay) = (self.region.corner, delay);
+        frame.make_lzw_pre_encoded();
+        frame
     }
 
     /// The pixels of `image` that differ from `stored`, which takes them over.

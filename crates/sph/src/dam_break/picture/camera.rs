@@ -94,21 +94,25 @@ impl Camera {
     }
 
     /// View coordinates of a scene point.
+    #[inline]
     pub(super) fn view(&self, scene: Vec3) -> Vec3 {
         self.to_view * (scene - self.eye)
     }
 
     /// View direction of a scene direction.
+    #[inline]
     pub(super) fn view_direction(&self, scene: Vec3) -> Vec3 {
         self.to_view * scene
     }
 
     /// Scene coordinates of a view point.
+    #[inline]
     pub(super) fn scene(&self, view: Vec3) -> Vec3 {
         self.to_view.transpose() * view + self.eye
     }
 
     /// Pixel coordinates of a view point in front of the camera.
+    #[inline]
     pub(super) fn pixel(&self, view: Vec3) -> Vec2 {
         let ray = match self.projection {
             Projection::Perspective => view.truncate() / view.z,
@@ -119,6 +123,7 @@ impl Camera {
 
     /// The ray through a point of the picture: a view point and the change of
     /// it per unit of depth.
+    #[inline]
     pub(super) fn ray(&self, pixel: Vec2) -> (Vec3, Vec3) {
         let ray = (pixel - self.center) / self.focal;
         match self.projection {
@@ -128,6 +133,7 @@ impl Camera {
     }
 
     /// Pixels a unit length covers at view depth `depth`.
+    #[inline]
     pub(super) fn pixels_per_unit(&self, depth: f32) -> f32 {
         match self.projection {
             Projection::Perspective => self.focal / depth,

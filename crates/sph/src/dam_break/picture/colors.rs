@@ -1,9 +1,10 @@
 //! Colours: linear light inside, sRGB at the edges, and the map from speed.
 //!
-//! Light is added and averaged in linear RGB; only [`encode`] and [`decode`]
+//! Light is added and averaged in linear RGB; only [`to_pixel`] and [`from_pixel`]
 //! touch the sRGB curve. The speed map is blended in Oklab, so that equal
 //! steps in speed look about equally far apart, and its lightness never falls.
 
+use fast_srgb8::{f32x4_to_srgb8, srgb8_to_f32};
 use glam::{Mat3, Vec3};
 use image::Rgb;
 
@@ -21,38 +22,20 @@ const STEPS: usize = 256;
 
 /// Linear colour of a `0xRRGGBB` sRGB code.
 pub(super) fn from_hex(code: u32) -> Vec3 {
-    let channel = |shift: u32| decode(((code >> shift) & 0xff) as f32 / 255.0);
-    Vec3::new(channel(16), channel(8), channel(0))
+    let [_, red, green, blue] = code.to_be_bytes();
+    from_pixel(Rgb([red, green, blue]))
 }
 
 /// sRGB pixel of a linear colour; light outside [0, 1] is clipped.
+#[inline]
 pub(super) fn to_pixel(linear: Vec3) -> Rgb<u8> {
-    Rgb(linear
-        .to_array()
-        .map(|channel| (encode(channel.clamp(0.0, 1.0)) * 255.0 + 0.5) as u8))
+    let [red, green, blue, _] = f32x4_to_srgb8(linear.extend(0.0).to_array());
+    Rgb([red, green, blue])
 }
 
 /// Linear colour of an sRGB pixel.
-pub(super) fn from_pixel(pixel: Rgb<u8>) -> Vec3 {
-    Vec3::from_array(pixel.0.map(|channel| decode(f32::from(channel) / 255.0)))
-}
-
-/// sRGB value of a linear one (IEC 61966-2-1).
-fn encode(linear: f32) -> f32 {
-    if linear <= 0.003_130_8 {
-        12.92 * linear
-    } else {
-        1.055 * linear.powf(1.0 / 2.4) - 0.055
-    }
-}
-
-/// Linear value of an sRGB one (IEC 61966-2-1).
-fn decode(encoded: f32) -> f32 {
-    if encoded <= 0.040_45 {
-        encoded / 12.92
-    } else {
-        ((encoded + 0.055) / 1.055).powf(2.4)
-    }
+pub(super) fn from_pixel(Rgb([red, green, blue]): Rgb<u8>) -> Vec3 {
+    Vec3::new(srgb8_to_f32(red), srgb8_to_f32(green), srgb8_to_f32(blue))
 }
 
 /// The map from the share of the top speed to a linear colour.
@@ -71,6 +54,7 @@ impl SpeedColors {
 
     /// Colour at `share` of the top speed; shares outside [0, 1] take the end
     /// colours and a share that is not a number takes the slow end.
+    #[inline]
     pub(super) fn at(&self, share: f32) -> Vec3 {
         self.table[(share.clamp(0.0, 1.0) * (STEPS - 1) as f32 + 0.5) as usize]
     }

@@ -12,6 +12,9 @@ use super::stage::Stage;
 /// Samples per pixel along each axis.
 pub(super) const SAMPLES: usize = 2;
 
+/// Rows of pixels that a thread draws at a time.
+const BAND: usize = 8;
+
 /// Radius, as a share of the tank's length, of particles without a usable one.
 const FALLBACK_RADIUS: f32 = 0.004;
 
@@ -39,8 +42,8 @@ pub struct Frame<'a> {
     /// Particle positions in metres; the tank's lower corner is the origin.
     /// Particles that are not at a finite place are left out.
     pub positions: &'a [[f32; 3]],
-    /// Speeds in m/s, one per position; missing ones count as 0.
-    pub speeds: &'a [f32],
+    /// Velocities in m/s, one per position; missing ones count as 0.
+    pub velocities: &'a [[f32; 3]],
     /// Radius to draw the particles with, in metres; half their spacing makes
     /// neighbours touch, a little more closes the gaps.
     pub particle_radius: f32,
@@ -65,10 +68,19 @@ impl Frame<'_> {
     /// Draws the frame, `width`×`height` pixels; without particles, the empty
     /// tank.
     pub fn render(&self, width: u32, height: u32) -> RgbImage {
-        let stage = Stage::new(self, width as usize * SAMPLES, height as usize * SAMPLES);
-        let mut canvas = shading::shade(&stage);
-        overlay::outline(&stage, &mut canvas);
-        let mut image = develop(&canvas, width, height);
+        let columns = width as usize;
+        let stage = Stage::new(self, columns * SAMPLES, height as usize * SAMPLES);
+        let lines = overlay::outline(&stage);
+        let mut image = RgbImage::new(width, height);
+        image
+            .par_chunks_mut(3 * columns.max(1) * BAND)
+            .enumerate()
+            .for_each(|(band, pixels)| {
+                let rows = pixels.len() / (3 * columns) * SAMPLES;
+                let mut canvas = shading::shade(&stage, band * BAND * SAMPLES, rows);
+                lines.iter().for_each(|line| line.draw(&stage, &mut canvas));
+                develop(&canvas, pixels);
+            });
         overlay::labels(self, &mut image);
         image
     }
@@ -87,14 +99,15 @@ impl Frame<'_> {
         ]
     }
 
-    /// Positions with z upwards and y away from the viewer.
-    pub(super) fn scene_positions(&self) -> Vec<Vec3> {
+    /// Position of a particle with z upwards and y away from the viewer.
+    #[inline]
+    pub(super) fn scene_position(&self, particle: usize) -> Vec3 {
         let depth_share = if self.view == View::Side2d { 0.0 } else { 1.0 };
-        let place = |&[x, y, z]: &[f32; 3]| match self.up {
+        let [x, y, z] = self.positions[particle];
+        match self.up {
             Up::Y => Vec3::new(x, z * depth_share, y),
             Up::Z => Vec3::new(x, y * depth_share, z),
-        };
-        self.positions.iter().map(place).collect()
+        }
     }
 
     /// The particle radius, or one that suits the tank if it cannot be drawn.
@@ -109,33 +122,26 @@ impl Frame<'_> {
 }
 
 /// Averages the samples of each pixel and encodes them.
-fn develop(canvas: &Canvas, width: u32, height: u32) -> RgbImage {
-    let mut image = RgbImage::new(width, height);
-    let row_bytes = 3 * (width as usize).max(1);
-    image
-        .par_chunks_mut(row_bytes)
-        .enumerate()
-        .for_each(|(row, bytes)| {
-            for (column, bytes) in bytes.chunks_exact_mut(3).enumerate() {
-                let first = row * SAMPLES * canvas.width + column * SAMPLES;
-                let sample = |index: usize| {
-                    canvas.colors[first + index / SAMPLES * canvas.width + index % SAMPLES]
-                };
-                let sum: Vec3 = (0..SAMPLES * SAMPLES).map(sample).sum();
-                bytes.copy_from_slice(&to_pixel(sum / (SAMPLES * SAMPLES) as f32).0);
-            }
-        });
-    image
+fn develop(canvas: &Canvas, pixels: &mut [u8]) {
+    let width = canvas.width;
+    for (index, pixel) in pixels.chunks_exact_mut(3).enumerate() {
+        let (row, column) = (index * SAMPLES / width, index * SAMPLES % width);
+        let first = row * SAMPLES * width + column;
+        let sample =
+            |index: usize| canvas.colors[first + index / SAMPLES * width + index % SAMPLES];
+        let sum: Vec3 = (0..SAMPLES * SAMPLES).map(sample).sum();
+        pixel.copy_from_slice(&to_pixel(sum / (SAMPLES * SAMPLES) as f32).0);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame<'a>(positions: &'a [[f32; 3]], speeds: &'a [f32], view: View) -> Frame<'a> {
+    fn frame<'a>(positions: &'a [[f32; 3]], velocities: &'a [[f32; 3]], view: View) -> Frame<'a> {
         Frame {
             positions,
-            speeds,
+            velocities,
             particle_radius: 0.05,
             tank: [4.0, 1.0, 2.0],
             up: Up::Z,
@@ -160,7 +166,7 @@ mod tests {
         for view in [View::Side2d, View::Perspective3d] {
             let empty = frame(&[], &[], view).render(320, 180);
             assert_eq!(empty.dimensions(), (320, 180));
-            let one = frame(&[[2.0, 0.0, 0.5]], &[1.0], view).render(320, 180);
+            let one = frame(&[[2.0, 0.0, 0.5]], &[[1.0, 0.0, 0.0]], view).render(320, 180);
             assert!(changed(&empty, &one) > 20);
         }
     }
@@ -168,7 +174,8 @@ mod tests {
     #[test]
     fn fast_particles_are_brighter_than_slow_ones() {
         let brightness = |speed: f32| {
-            let image = frame(&[[2.0, 0.0, 0.5]], &[speed], View::Side2d).render(320, 180);
+            let image =
+                frame(&[[2.0, 0.0, 0.5]], &[[0.0, speed, 0.0]], View::Side2d).render(320, 180);
             let empty = frame(&[], &[], View::Side2d).render(320, 180);
             let fluid = image
                 .pixels()
@@ -184,7 +191,7 @@ mod tests {
     #[test]
     fn either_axis_may_point_upwards() {
         let (tall, deep) = ([[1.0, 0.25, 1.5]], [[1.0, 1.5, 0.25]]);
-        let z_up = frame(&tall, &[1.0], View::Perspective3d);
+        let z_up = frame(&tall, &[[1.0, 0.0, 0.0]], View::Perspective3d);
         let y_up = Frame {
             positions: &deep,
             up: Up::Y,
@@ -200,7 +207,7 @@ mod tests {
             [0.0, f32::INFINITY, 0.0],
             [1e30, 1e30, 1e30],
         ];
-        let with = frame(&lost, &[1.0], View::Perspective3d).render(160, 90);
+        let with = frame(&lost, &[[1.0, 0.0, 0.0]], View::Perspective3d).render(160, 90);
         assert_eq!(
             changed(&with, &frame(&[], &[], View::Perspective3d).render(160, 90)),
             0
@@ -232,7 +239,11 @@ mod tests {
                 ]
             })
             .collect();
-        let frame = frame(&positions, &[1.0, 2.0, 3.0], View::Perspective3d);
+        let frame = frame(
+            &positions,
+            &[[1.0; 3], [2.0; 3], [3.0; 3]],
+            View::Perspective3d,
+        );
         let with_threads = |threads| {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)

@@ -8,10 +8,13 @@
 
 use glam::{Vec2, Vec3};
 
+use super::frame::SAMPLES;
 use super::stage::Stage;
 
 /// Probes per reach and sample.
 const PROBES: usize = 8;
+/// Patterns of probes.
+const PATTERNS: usize = SAMPLES * SAMPLES;
 /// Turn from one probe to the next: the golden angle, in radians.
 const TURN: f32 = 2.399_963;
 /// The gaps between particles: reach in particle radii, strength.
@@ -30,10 +33,12 @@ pub(super) enum Reach {
     Both,
 }
 
-/// Places of the probes in a disc of radius 1, in four differently turned
-/// patterns, one for each sample of a pixel.
+/// Places of the probes in a disc of radius 1.
 pub(super) struct Probes {
-    patterns: [[Vec2; PROBES]; 4],
+    /// Differently turned, one for each sample of a pixel.
+    pub(super) patterns: [[Vec2; PROBES]; PATTERNS],
+    /// Those of all patterns, for a pixel that is looked at once.
+    pub(super) all: [Vec2; PROBES * PATTERNS],
 }
 
 impl Probes {
@@ -45,53 +50,54 @@ impl Probes {
         let pattern = |pattern: usize| std::array::from_fn(|probe| place(pattern, probe));
         Self {
             patterns: std::array::from_fn(pattern),
+            all: std::array::from_fn(|index| place(index / PROBES, index % PROBES)),
         }
     }
+}
 
-    /// Share of the light that reaches a view point with the given normal, seen
-    /// at `pixel`; in [0, 1].
-    pub(super) fn openness(
-        &self,
-        stage: &Stage,
-        reach: Reach,
-        pixel: Vec2,
-        point: Vec3,
-        normal: Vec3,
-    ) -> f32 {
-        let (column, row) = (pixel.x as usize, pixel.y as usize);
-        let pattern = &self.patterns[column % 2 + 2 * (row % 2)];
-        let open = |(radii, strength): (f32, f32)| {
-            let blocked = obscurance(stage, pattern, pixel, point, normal, radii * stage.radius);
-            (1.0 - strength * blocked).max(0.0)
-        };
-        match reach {
-            Reach::Broad => open(BROAD),
-            Reach::Both => open(BROAD) * open(FINE),
-        }
+/// Share of the light that reaches a view point with the given normal, seen at `pixel`; in [0, 1].
+pub(super) fn openness(
+    stage: &Stage<'_>,
+    probes: &[Vec2],
+    reach: Reach,
+    pixel: Vec2,
+    (point, normal): (Vec3, Vec3),
+) -> f32 {
+    let open = |(radii, strength): (f32, f32)| {
+        let blocked = obscurance(stage, probes, pixel, (point, normal), radii * stage.radius);
+        (1.0 - strength * blocked).max(0.0)
+    };
+    match reach {
+        Reach::Broad => open(BROAD),
+        Reach::Both => open(BROAD) * open(FINE),
     }
 }
 
 /// Obscurance by the spheres within `reach` of a view point, in scene units.
 fn obscurance(
-    stage: &Stage,
-    pattern: &[Vec2],
+    stage: &Stage<'_>,
+    probes: &[Vec2],
     pixel: Vec2,
-    point: Vec3,
-    normal: Vec3,
+    (point, normal): (Vec3, Vec3),
     reach: f32,
 ) -> f32 {
     let scale = stage.camera.pixels_per_unit(point.z);
     let reach = reach.min(LONGEST_REACH / scale);
-    let blocked = |offset: &Vec2| {
-        let at = pixel + *offset * (reach * scale);
-        let hit = stage.hits.at(at.x as i32, at.y as i32)?;
+    let mut blocked = 0.0;
+    for &offset in probes {
+        let at = pixel + offset * (reach * scale);
+        let Some(hit) = stage.hits.at(at.x as i32, at.y as i32) else {
+            continue;
+        };
         let (origin, per_depth) = stage.camera.ray(at);
         let to = origin + per_depth * hit.depth - point;
-        let falloff = (1.0 - to.length_squared() / (reach * reach)).max(0.0);
-        let rise = (to.dot(normal) - 0.02 * reach).max(0.0);
-        Some(falloff * rise / (to.length() + 0.05 * reach))
-    };
-    2.0 * pattern.iter().filter_map(blocked).sum::<f32>() / pattern.len() as f32
+        let rise = to.dot(normal) - 0.02 * reach;
+        let falloff = 1.0 - to.length_squared() / (reach * reach);
+        if rise > 0.0 && falloff > 0.0 {
+            blocked += falloff * rise / (to.length() + 0.05 * reach);
+        }
+    }
+    2.0 * blocked / probes.len() as f32
 }
 
 #[cfg(test)]
@@ -106,7 +112,7 @@ mod tests {
         positions.push([2.0, 0.0, 1.0]);
         let frame = Frame {
             positions: &positions,
-            speeds: &[],
+            velocities: &[],
             particle_radius: 0.2,
             tank: [4.0, 0.0, 2.0],
             up: Up::Z,
@@ -119,7 +125,14 @@ mod tests {
         let stage = Stage::new(&frame, 400, 240);
         let beside = stage.camera.view(Vec3::new(2.19, 0.0, 1.0));
         let normal = Vec3::new(0.6, 0.0, -0.8);
-        Probes::new().openness(&stage, reach, stage.camera.pixel(beside), beside, normal)
+        let probes = &Probes::new().patterns[0];
+        openness(
+            &stage,
+            probes,
+            reach,
+            stage.camera.pixel(beside),
+            (beside, normal),
+        )
     }
 
     #[test]

@@ -19,9 +19,17 @@ struct Pen {
     opacity: f32,
 }
 
-/// Draws the tank's edges and floor grid where no fluid lies in front.
-pub(super) fn outline(stage: &Stage, canvas: &mut Canvas) {
-    let unit = canvas.height as f32 / 720.0;
+/// A smooth line, tested against the depth of the fluid.
+pub(super) struct Line {
+    /// View points of its ends.
+    ends: [Vec3; 2],
+    pen: Pen,
+    color: Vec3,
+}
+
+/// The tank's edges and floor grid, which show where no fluid lies in front.
+pub(super) fn outline(stage: &Stage<'_>) -> Vec<Line> {
+    let unit = stage.hits.height as f32 / 720.0;
     let grid = Pen {
         width: (0.9 * unit).max(1.2),
         opacity: 0.10,
@@ -30,60 +38,70 @@ pub(super) fn outline(stage: &Stage, canvas: &mut Canvas) {
         width: (1.5 * unit).max(2.2),
         opacity: 0.62,
     };
-    stage
-        .tank
-        .floor_grid()
-        .into_iter()
-        .for_each(|line| draw_line(stage, canvas, line, grid));
     // Seen flat, the outline lies over the particles that touch it.
     let forward = if stage.view == View::Side2d {
         Vec3::NEG_Y * 2.0 * stage.radius
     } else {
         Vec3::ZERO
     };
-    for line in stage.tank.edges() {
-        draw_line(stage, canvas, line.map(|end| end + forward), edge);
-    }
+    let color = from_hex(0xc9dcf0);
+    let line = |ends: [Vec3; 2], pen, forward| Line {
+        ends: ends.map(|end| stage.camera.view(end + forward)),
+        pen,
+        color,
+    };
+    let grid = (stage.tank.floor_grid().into_iter()).map(|ends| line(ends, grid, Vec3::ZERO));
+    let edges = (stage.tank.edges().into_iter()).map(|ends| line(ends, edge, forward));
+    grid.chain(edges).collect()
 }
 
-/// Draws a smooth scene line, tested against the depth of the fluid.
-fn draw_line(stage: &Stage, canvas: &mut Canvas, line: [Vec3; 2], pen: Pen) {
-    let color = from_hex(0xc9dcf0);
-    let views = line.map(|end| stage.camera.view(end));
-    let [from, to] = views.map(|view| stage.camera.pixel(view));
-    let length = (to - from).length();
-    if !(length > 0.0 && length.is_finite()) {
-        return;
-    }
-    let along = (to - from) / length;
-    // One pass along the steeper axis visits every sample near the line once.
-    let major = if along.x.abs() >= along.y.abs() { 0 } else { 1 };
-    let minor = 1 - major;
-    let limits = [canvas.width as i32, canvas.height as i32];
-    let reach = ((0.5 * pen.width + 1.0) / along[major].abs()).ceil() as i32;
-    let (low, high) = (from[major].min(to[major]), from[major].max(to[major]));
-    for step in (low.floor() as i32).max(0)..=(high.ceil() as i32).min(limits[major] - 1) {
-        let middle = from[minor] + (step as f32 + 0.5 - from[major]) * along[minor] / along[major];
-        for side in (middle as i32 - reach).max(0)..=(middle as i32 + reach).min(limits[minor] - 1)
-        {
-            let (column, row) = if major == 0 {
-                (step, side)
-            } else {
-                (side, step)
-            };
-            let offset = Vec2::new(column as f32 + 0.5, row as f32 + 0.5) - from;
-            let share = offset.dot(along) / length;
-            let overshoot = (-share).max(share - 1.0).max(0.0) * length;
-            let coverage = (0.5 * pen.width + 0.5 - offset.perp_dot(along).abs().max(overshoot))
+impl Line {
+    /// Draws the part of the line that crosses these rows.
+    pub(super) fn draw(&self, stage: &Stage<'_>, canvas: &mut Canvas) {
+        let Self { ends, pen, color } = *self;
+        let [from, to] = ends.map(|view| stage.camera.pixel(view));
+        let length = (to - from).length();
+        if !(length > 0.0 && length.is_finite()) {
+            return;
+        }
+        let along = (to - from) / length;
+        // One pass along the steeper axis visits every sample near the line once.
+        let major = if along.x.abs() >= along.y.abs() { 0 } else { 1 };
+        let minor = 1 - major;
+        let rows = canvas.colors.len() / canvas.width.max(1);
+        let first = [0, canvas.first as i32];
+        let end = [canvas.width as i32, (canvas.first + rows) as i32];
+        let reach = ((0.5 * pen.width + 1.0) / along[major].abs()).ceil() as i32;
+        let (low, high) = (from[major].min(to[major]), from[major].max(to[major]));
+        let steps =
+            (low.floor() as i32).max(first[major])..=(high.ceil() as i32).min(end[major] - 1);
+        for step in steps {
+            let middle =
+                from[minor] + (step as f32 + 0.5 - from[major]) * along[minor] / along[major];
+            let sides = (middle as i32 - reach).max(first[minor])
+                ..=(middle as i32 + reach).min(end[minor] - 1);
+            for side in sides {
+                let (column, row) = if major == 0 {
+                    (step, side)
+                } else {
+                    (side, step)
+                };
+                let offset = Vec2::new(column as f32 + 0.5, row as f32 + 0.5) - from;
+                let share = offset.dot(along) / length;
+                let overshoot = (-share).max(share - 1.0).max(0.0) * length;
+                let coverage = (0.5 * pen.width + 0.5
+                    - offset.perp_dot(along).abs().max(overshoot))
                 .clamp(0.0, 1.0);
-            let depth = depth_between(views, share.clamp(0.0, 1.0));
-            let hidden = stage
-                .hits
-                .at(column, row)
-                .is_some_and(|hit| hit.depth < depth);
-            if coverage > 0.0 && !hidden {
-                let sample = &mut canvas.colors[row as usize * canvas.width + column as usize];
-                *sample = sample.lerp(color, pen.opacity * coverage);
+                let depth = depth_between(ends, share.clamp(0.0, 1.0));
+                let hidden = stage
+                    .hits
+                    .at(column, row)
+                    .is_some_and(|hit| hit.depth < depth);
+                if coverage > 0.0 && !hidden {
+                    let row = row as usize - canvas.first;
+                    let sample = &mut canvas.colors[row * canvas.width + column as usize];
+                    *sample = sample.lerp(color, pen.opacity * coverage);
+                }
             }
         }
     }

@@ -5,8 +5,6 @@
 //! DOI 10.1145/965145.801294, with the variance as the criterion). A few
 //! pixels of a colour that lies far from all others thus get their own entry.
 
-use std::collections::BTreeMap;
-
 /// Colours to choose from, each an sRGB triple.
 #[derive(Debug)]
 pub(super) struct Palette {
@@ -63,10 +61,10 @@ impl Palette {
     /// At most `size` colours for the counted ones. A colour weighs as the
     /// square root of its count, so that a large backdrop leaves room for
     /// small things.
-    pub(super) fn new(counts: BTreeMap<[u8; 3], u32>, size: usize) -> Self {
+    pub(super) fn new(counts: &[([u8; 3], u32)], size: usize) -> Self {
         let weighted =
-            |(color, count): ([u8; 3], u32)| (color.map(f32::from), (count as f32).sqrt());
-        let mut bins = vec![Bin::new(counts.into_iter().map(weighted).collect())];
+            |&(color, count): &([u8; 3], u32)| (color.map(f32::from), (count as f32).sqrt());
+        let mut bins = vec![Bin::new(counts.iter().map(weighted).collect())];
         while bins.len() < size {
             let spread = |index: &usize| bins[*index].widest.1;
             let Some(most) =
@@ -93,49 +91,39 @@ impl Palette {
     /// The two entries between which a colour is best mixed.
     pub(super) fn mix(&self, color: [u8; 3]) -> Mix {
         let color = color.map(f32::from);
-        let entries = || {
-            self.colors
-                .iter()
-                .map(|entry| entry.map(f32::from))
-                .enumerate()
-        };
-        let nearest = entries()
-            .min_by(|one, other| squared(one.1, color).total_cmp(&squared(other.1, color)));
-        let Some((main, base)) = nearest else {
-            return Mix {
-                main: 0,
-                other: 0,
-                share: 0.0,
-            };
-        };
-        let mut best = (
-            squared(base, color),
-            Mix {
-                main: main as u8,
-                other: main as u8,
-                share: 0.0,
-            },
-        );
-        for (other, entry) in entries().filter(|(other, _)| *other != main) {
-            let length = squared(base, entry).max(f32::MIN_POSITIVE);
-            let along: f32 = (0..3)
-                .map(|c| (color[c] - base[c]) * (entry[c] - base[c]))
-                .sum();
-            let share = (along / length).clamp(0.0, 0.5);
-            let mixed = std::array::from_fn(|c| base[c] + (entry[c] - base[c]) * share);
-            let error = squared(mixed, color) + GRAIN * length * share * (1.0 - share);
-            if error < best.0 {
-                best = (
-                    error,
-                    Mix {
-                        main: main as u8,
-                        other: other as u8,
-                        share,
-                    },
-                );
+        let (mut main, mut least) = (0, f32::INFINITY);
+        for (index, entry) in self.colors.iter().enumerate() {
+            let distance = squared(entry.map(f32::from), color);
+            if distance < least {
+                (main, least) = (index, distance);
             }
         }
-        best.1
+        let mut best = Mix {
+            main: main as u8,
+            other: main as u8,
+            share: 0.0,
+        };
+        let base = self
+            .colors
+            .get(main)
+            .map_or(color, |base| base.map(f32::from));
+        let offset: [f32; 3] = std::array::from_fn(|c| color[c] - base[c]);
+        for (other, entry) in self.colors.iter().enumerate() {
+            let way: [f32; 3] = std::array::from_fn(|c| f32::from(entry[c]) - base[c]);
+            let dot = |one: [f32; 3], other: [f32; 3]| {
+                one[0] * other[0] + one[1] * other[1] + one[2] * other[2]
+            };
+            // Zero for the main entry itself, which is then no better than what there is.
+            let length = dot(way, way).max(f32::MIN_POSITIVE);
+            let share = (dot(offset, way) / length).clamp(0.0, 0.5);
+            let miss: [f32; 3] = std::array::from_fn(|c| way[c] * share - offset[c]);
+            let error = dot(miss, miss) + GRAIN * length * share * (1.0 - share);
+            if error < least {
+                least = error;
+                (best.other, best.share) = (other as u8, share);
+            }
+        }
+        best
     }
 
     /// The colours as bytes, filled up with black to `entries` entries.
@@ -186,10 +174,6 @@ impl Bin {
 mod tests {
     use super::*;
 
-    fn counted(colors: impl IntoIterator<Item = ([u8; 3], u32)>) -> BTreeMap<[u8; 3], u32> {
-        colors.into_iter().collect()
-    }
-
     /// Mean colour of a patch of one colour, rounded.
     fn shown(palette: &Palette, color: [u8; 3]) -> [u8; 3] {
         let mix = palette.mix(color);
@@ -201,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_color_between_two_entries_is_mixed_of_both() {
-        let palette = Palette::new(counted([([100; 3], 1), ([108; 3], 1)]), 2);
+        let palette = Palette::new(&[([100; 3], 1), ([108; 3], 1)], 2);
         for level in 100..=108_u8 {
             let mixed = shown(&palette, [level; 3]);
             assert!(
@@ -214,7 +198,10 @@ mod tests {
     #[test]
     fn few_colors_are_kept_exactly() {
         let colors: Vec<[u8; 3]> = (0..255).map(|i| [i, 3, 255 - i]).collect();
-        let palette = Palette::new(counted(colors.iter().map(|&color| (color, 7))), 255);
+        let palette = Palette::new(
+            &colors.iter().map(|&color| (color, 7)).collect::<Vec<_>>(),
+            255,
+        );
         for color in colors {
             assert_eq!(shown(&palette, color), color);
         }
@@ -224,7 +211,10 @@ mod tests {
     fn a_rare_color_is_not_lost_among_many() {
         let gradient =
             (0..100_u32).flat_map(|r| (0..100_u32).map(move |b| ([r as u8, 90, b as u8], 500)));
-        let palette = Palette::new(counted(gradient.chain([([250, 240, 10], 30)])), 96);
+        let palette = Palette::new(
+            &gradient.chain([([250, 240, 10], 30)]).collect::<Vec<_>>(),
+            96,
+        );
         assert_eq!(palette.colors.len(), 96);
         assert_eq!(shown(&palette, [250, 240, 10]), [250, 240, 10]);
         let near = shown(&palette, [50, 90, 50]);
@@ -238,7 +228,7 @@ mod tests {
 
     #[test]
     fn no_colors_make_an_empty_palette() {
-        let palette = Palette::new(counted([]), 255);
+        let palette = Palette::new(&[], 255);
         assert_eq!(palette.mix([1, 2, 3]).at(0, 0), 0);
         assert_eq!(palette.bytes(256), [0; 768]);
     }

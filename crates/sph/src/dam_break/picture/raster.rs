@@ -1,173 +1,118 @@
 //! The depth buffer: which sphere each pixel sees first.
 //!
-//! Spheres are intersected exactly along each pixel's ray, so that overlapping
-//! particles meet in clean seams. The picture is cut into bands of rows; each
-//! band is filled by one thread from the list of spheres that reach it, in the
-//! order given, so the result does not depend on the number of threads.
+//! Spheres are intersected exactly along each pixel's ray, so that overlapping particles meet in clean
+//! seams. Threads draw spheres in any order into one buffer: a pixel is one word, the depth above the
+//! sphere's index, and takes the minimum of what it is offered. The minimum is the same in any order,
+//! so the result does not depend on the number of threads.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
 
 use super::camera::Camera;
 
-/// Rows per band.
-const BAND: usize = 16;
-
-/// What a pixel sees that no sphere covers.
-const NOTHING: Hit = Hit {
-    depth: f32::INFINITY,
-    sphere: u32::MAX,
-};
-
 /// The nearest sphere along one pixel's ray.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hit {
-    /// View depth, infinite where nothing was hit.
+    /// View depth, positive.
     pub(super) depth: f32,
-    /// Index of the sphere, meaningful where the depth is finite.
+    /// Index of the sphere; of several at one depth the first.
     pub(super) sphere: u32,
 }
+
+impl Hit {
+    /// A word that is smaller the nearer the hit: positive floats are ordered as their bits are.
+    #[inline]
+    fn pack(self) -> u64 {
+        u64::from(self.depth.to_bits()) << 32 | u64::from(self.sphere)
+    }
+
+    #[inline]
+    fn unpack(word: u64) -> Self {
+        Self {
+            depth: f32::from_bits((word >> 32) as u32),
+            sphere: word as u32,
+        }
+    }
+}
+
+/// The word of a pixel that no sphere covers: an infinite depth.
+const NOTHING: u64 = (f32::INFINITY.to_bits() as u64) << 32;
 
 /// A picture-sized array of hits, row by row.
 pub(super) struct Hits {
     pub(super) width: usize,
     pub(super) height: usize,
-    pub(super) cells: Vec<Hit>,
+    cells: Vec<AtomicU64>,
 }
 
 impl Hits {
     /// The hit at a pixel, or none outside the picture and where nothing is.
+    #[inline]
     pub(super) fn at(&self, column: i32, row: i32) -> Option<Hit> {
-        let inside =
-            (0..self.width as i32).contains(&column) && (0..self.height as i32).contains(&row);
-        let hit = inside.then(|| self.cells[row as usize * self.width + column as usize])?;
-        hit.depth.is_finite().then_some(hit)
+        let (column, row) = (column as u32 as usize, row as u32 as usize);
+        if column >= self.width || row >= self.height {
+            return None;
+        }
+        let word = self.cells[row * self.width + column].load(Relaxed);
+        (word < NOTHING).then(|| Hit::unpack(word))
     }
 }
 
-/// A sphere's rows and columns in the picture, ends excluded.
-struct Footprint {
-    sphere: u32,
-    columns: [i32; 2],
-    rows: [i32; 2],
-}
-
-/// Finds the nearest sphere of `radius` around the view points `centers` for
-/// every pixel. Spheres that reach behind the eye are left out.
+/// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center` returns.
+/// Spheres that reach behind the eye are left out.
 pub(super) fn nearest_spheres(
     camera: &Camera,
-    centers: &[Vec3],
+    (count, center): (usize, impl Fn(usize) -> Vec3 + Sync),
     radius: f32,
-    width: usize,
-    height: usize,
+    [width, height]: [usize; 2],
 ) -> Hits {
-    let bands = footprints_by_band(camera, centers, radius, width, height);
-    let mut cells = vec![NOTHING; width * height];
-    cells
-        .par_chunks_mut(BAND * width.max(1))
-        .zip(bands)
-        .enumerate()
-        .for_each(|(band, (cells, footprints))| {
-            for footprint in footprints {
-                let center = centers[footprint.sphere as usize];
-                draw_sphere(
-                    camera,
-                    center,
-                    radius,
-                    &footprint,
-                    (band * BAND) as i32,
-                    width,
-                    cells,
-                );
-            }
-        });
-    Hits {
+    let cells = (0..width * height).map(|_| AtomicU64::new(NOTHING));
+    let hits = Hits {
         width,
         height,
-        cells,
-    }
+        cells: cells.collect(),
+    };
+    (0..count)
+        .into_par_iter()
+        .with_min_len(1024)
+        .for_each(|sphere| draw_sphere(camera, (sphere as u32, center(sphere)), radius, &hits));
+    hits
 }
 
-/// Lists, for each band of rows, the spheres that reach it.
-fn footprints_by_band(
-    camera: &Camera,
-    centers: &[Vec3],
-    radius: f32,
-    width: usize,
-    height: usize,
-) -> Vec<Vec<Footprint>> {
-    let mut bands: Vec<Vec<Footprint>> = (0..height.div_ceil(BAND)).map(|_| Vec::new()).collect();
-    for (sphere, &center) in centers.iter().enumerate() {
-        let Some([low, high]) = bounds(camera, center, radius) else {
-            continue;
-        };
-        let columns = [
-            (low.x as i32).max(0),
-            (high.x as i32).saturating_add(1).min(width as i32),
-        ];
-        let rows = [
-            (low.y as i32).max(0),
-            (high.y as i32).saturating_add(1).min(height as i32),
-        ];
-        if columns[0] >= columns[1] || rows[0] >= rows[1] {
-            continue;
-        }
-        for band in rows[0] as usize / BAND..(rows[1] as usize).div_ceil(BAND) {
-            bands[band].push(Footprint {
-                sphere: sphere as u32,
-                columns,
-                rows,
-            });
-        }
-    }
-    bands
-}
-
-/// A box of the picture that contains the sphere, or none if the sphere is not
-/// wholly in front of the eye.
-fn bounds(camera: &Camera, center: Vec3, radius: f32) -> Option<[Vec2; 2]> {
+/// Offers one sphere to all pixels that might see it.
+fn draw_sphere(camera: &Camera, (sphere, center): (u32, Vec3), radius: f32, hits: &Hits) {
     let nearest = center.z - radius;
-    let visible = center.is_finite() && nearest > 0.0;
+    if !(center.is_finite() && nearest > 0.0) {
+        return;
+    }
     // The silhouette lies between the near and far poles' magnifications, so
     // the larger one, with the slant of off-axis spheres, bounds it.
     let reach = 1.05 * radius * camera.pixels_per_unit(nearest);
-    visible
-        .then(|| camera.pixel(center))
-        .map(|middle| [middle - reach, middle + reach])
-}
-
-/// Draws one sphere into a band that starts at row `first`.
-fn draw_sphere(
-    camera: &Camera,
-    center: Vec3,
-    radius: f32,
-    footprint: &Footprint,
-    first: i32,
-    width: usize,
-    cells: &mut [Hit],
-) {
-    let nearest = center.z - radius;
-    let last = first + (cells.len() / width) as i32;
-    for row in footprint.rows[0].max(first)..footprint.rows[1].min(last) {
-        for column in footprint.columns[0]..footprint.columns[1] {
-            let cell = &mut cells[(row - first) as usize * width + column as usize];
-            if cell.depth <= nearest {
+    let middle = camera.pixel(center);
+    let (low, high) = (middle - reach, middle + reach);
+    let last = |high: f32, end: usize| (high as usize).saturating_add(1).min(end);
+    for row in low.y as usize..last(high.y, hits.height) {
+        let start = row * hits.width;
+        for column in low.x as usize..last(high.x, hits.width) {
+            let cell = &hits.cells[start + column];
+            if Hit::unpack(cell.load(Relaxed)).depth <= nearest {
                 continue;
             }
             let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
-            if let Some(depth) = intersect(camera.ray(pixel), center, radius)
-                && depth < cell.depth
-            {
-                *cell = Hit {
-                    depth,
-                    sphere: footprint.sphere,
-                };
+            if let Some(depth) = intersect(camera.ray(pixel), center, radius) {
+                let word = Hit { depth, sphere }.pack();
+                if word < cell.load(Relaxed) {
+                    cell.fetch_min(word, Relaxed);
+                }
             }
         }
     }
 }
 
 /// Depth at which a ray enters a sphere.
+#[inline]
 fn intersect((origin, per_depth): (Vec3, Vec3), center: Vec3, radius: f32) -> Option<f32> {
     let offset = center - origin;
     let steepness = per_depth.length_squared();
@@ -205,14 +150,16 @@ mod tests {
             let centers: Vec<Vec3> = (0..60)
                 .map(|_| camera.view(Vec3::new(random(), random(), random())))
                 .collect();
-            let hits = nearest_spheres(&camera, &centers, 0.3, 64, 48);
-            for (index, hit) in hits.cells.iter().enumerate() {
+            let hits = nearest_spheres(&camera, (60, |i| centers[i]), 0.3, [64, 48]);
+            for index in 0..64 * 48 {
+                let hit = hits.at(index % 64, index / 64);
                 let pixel = Vec2::new((index % 64) as f32 + 0.5, (index / 64) as f32 + 0.5);
                 let nearest = centers
                     .iter()
                     .filter_map(|&center| intersect(camera.ray(pixel), center, 0.3))
                     .fold(f32::INFINITY, f32::min);
-                assert_eq!(hit.depth, nearest, "pixel {pixel}");
+                let depth = hit.map_or(f32::INFINITY, |hit| hit.depth);
+                assert_eq!(depth, nearest, "pixel {pixel}");
             }
         }
     }
@@ -226,18 +173,24 @@ mod tests {
             Vec3::new(0.0, 0.0, 0.1),
             Vec3::INFINITY,
         ];
-        let hits = nearest_spheres(&camera, &centers, 0.3, 64, 48);
-        assert!(hits.cells.iter().all(|&hit| hit == NOTHING));
+        let hits = nearest_spheres(&camera, (4, |i| centers[i]), 0.3, [64, 48]);
+        assert!((0..64 * 48).all(|index| hits.at(index % 64, index / 64).is_none()));
+    }
+
+    #[test]
+    fn of_spheres_at_one_place_the_first_is_seen_whatever_the_order() {
+        let [camera, _] = cameras();
+        let hits = nearest_spheres(&camera, (5000, |_| Vec3::Z * 8.0), 0.3, [64, 48]);
+        let seen = camera.pixel(Vec3::Z * 8.0).as_ivec2();
+        assert_eq!(hits.at(seen.x, seen.y).map(|hit| hit.sphere), Some(0));
     }
 
     #[test]
     fn an_empty_picture_and_an_empty_scene_are_fine() {
         let [camera, _] = cameras();
-        assert!(
-            nearest_spheres(&camera, &[Vec3::Z], 0.3, 0, 0)
-                .cells
-                .is_empty()
-        );
-        assert!(nearest_spheres(&camera, &[], 0.3, 4, 4).at(1, 1).is_none());
+        let empty = nearest_spheres(&camera, (1, |_| Vec3::Z), 0.3, [0, 0]);
+        assert!(empty.at(0, 0).is_none());
+        let nothing = nearest_spheres(&camera, (0, |_| Vec3::Z), 0.3, [4, 4]);
+        assert!(nothing.at(1, 1).is_none());
     }
 }

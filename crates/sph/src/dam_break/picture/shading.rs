@@ -6,37 +6,54 @@
 //! linear.
 
 use glam::{Vec2, Vec3};
-use rayon::prelude::*;
 
 use super::colors::from_hex;
-use super::frame::View;
-use super::occlusion::{Probes, Reach};
+use super::frame::{SAMPLES, View};
+use super::occlusion::{Probes, Reach, openness};
+use super::raster::Hit;
 use super::stage::Stage;
 use super::tank::Exit;
 
-/// The picture as linear colours, row by row.
+/// Some rows of the picture as linear colours, row by row.
 pub(super) struct Canvas {
     pub(super) width: usize,
-    pub(super) height: usize,
+    /// Row of the picture that is the first here.
+    pub(super) first: usize,
     pub(super) colors: Vec<Vec3>,
 }
 
-/// Colours every sample of the stage.
-pub(super) fn shade(stage: &Stage) -> Canvas {
-    let (width, height) = (stage.hits.width, stage.hits.height);
+/// Colours the samples of `rows` rows from row `first` on.
+pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
+    let width = stage.hits.width;
     let palette = Palette::new();
-    let mut colors = vec![Vec3::ZERO; width * height];
-    colors
-        .par_chunks_mut(width.max(1))
-        .enumerate()
-        .for_each(|(row, colors)| {
-            for (column, color) in colors.iter_mut().enumerate() {
-                *color = sample(stage, &palette, column, row);
+    let mut colors = vec![Vec3::ZERO; width * rows];
+    for row in (0..rows).step_by(SAMPLES) {
+        for column in (0..width).step_by(SAMPLES) {
+            let place = |index: usize| [column + index % SAMPLES, row + index / SAMPLES];
+            let hits: [Option<Hit>; SAMPLES * SAMPLES] = std::array::from_fn(|index| {
+                let [column, row] = place(index);
+                stage.hits.at(column as i32, (first + row) as i32)
+            });
+            // The surroundings change slowly: one colour does for a pixel that sees nothing else.
+            let empty = hits.iter().all(Option::is_none).then(|| {
+                let middle = Vec2::new(column as f32, (first + row) as f32) + 0.5 * SAMPLES as f32;
+                surroundings(stage, &palette, middle, &palette.probes.all)
+            });
+            for (index, hit) in hits.into_iter().enumerate() {
+                let [column, row] = place(index);
+                let pixel = Vec2::new(column as f32 + 0.5, (first + row) as f32 + 0.5);
+                let probes = &palette.probes.patterns[index];
+                colors[row * width + column] = match (empty, hit) {
+                    (Some(color), _) => color,
+                    (None, Some(hit)) => fluid(stage, &palette, pixel, hit, probes),
+                    (None, None) => surroundings(stage, &palette, pixel, probes),
+                };
             }
-        });
+        }
+    }
     Canvas {
         width,
-        height,
+        first,
         colors,
     }
 }
@@ -68,34 +85,18 @@ impl Palette {
     }
 }
 
-/// Colour of one sample.
-fn sample(stage: &Stage, palette: &Palette, column: usize, row: usize) -> Vec3 {
-    let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
+/// Light leaving the surface of the particle that `pixel` sees.
+fn fluid(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, hit: Hit, probes: &[Vec2]) -> Vec3 {
     let (origin, per_depth) = stage.camera.ray(pixel);
-    match stage.hits.at(column as i32, row as i32) {
-        Some(hit) => fluid(
-            stage,
-            palette,
-            pixel,
-            origin + per_depth * hit.depth,
-            hit.sphere as usize,
-        ),
-        None => surroundings(stage, palette, pixel, origin, per_depth),
-    }
-}
-
-/// Light leaving a particle's surface at a view point.
-fn fluid(stage: &Stage, palette: &Palette, pixel: Vec2, point: Vec3, sphere: usize) -> Vec3 {
-    let bulge = (point - stage.centers[sphere]) / stage.radius;
+    let (point, particle) = (origin + per_depth * hit.depth, hit.sphere as usize);
+    let bulge = (point - stage.center(particle)) / stage.radius;
     // Flat discs read better than balls when nothing lies behind them.
     let normal = if stage.view == View::Side2d {
         (bulge - 0.9 * Vec3::Z).normalize()
     } else {
         bulge
     };
-    let open = palette
-        .probes
-        .openness(stage, Reach::Both, pixel, point, normal);
+    let open = openness(stage, probes, Reach::Both, pixel, (point, normal));
     let lit = stage.lit(stage.camera.scene(point));
     let to_light = stage.camera.view_direction(stage.to_light);
     let up = stage.camera.view_direction(Vec3::Z);
@@ -103,7 +104,7 @@ fn fluid(stage: &Stage, palette: &Palette, pixel: Vec2, point: Vec3, sphere: usi
     let fill = palette.fill * normal.dot(Vec3::new(0.75, 0.1, -0.65)).max(0.0);
     let sky = palette.ground.lerp(palette.sky, 0.5 + 0.5 * normal.dot(up));
     let glint = highlight(normal, to_light, point) * lit * open;
-    stage.colors[sphere] * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
+    stage.color(particle) * (key * (0.4 + 0.6 * open) + (fill + sky) * open) + Vec3::splat(glint)
 }
 
 /// Strength of the key light's reflection (Blinn 1977, DOI 10.1145/563858.563893).
@@ -113,20 +114,16 @@ fn highlight(normal: Vec3, to_light: Vec3, point: Vec3) -> f32 {
 }
 
 /// Light of what lies behind the fluid: glass, floor and backdrop.
-fn surroundings(
-    stage: &Stage,
-    palette: &Palette,
-    pixel: Vec2,
-    origin: Vec3,
-    per_depth: Vec3,
-) -> Vec3 {
+fn surroundings(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, probes: &[Vec2]) -> Vec3 {
+    let (origin, per_depth) = stage.camera.ray(pixel);
     let share = pixel / Vec2::new(stage.hits.width as f32, stage.hits.height as f32);
     let glow = (1.0 - (share - Vec2::new(0.5, 0.55)).length_squared() * 2.2).clamp(0.0, 1.0);
     let backdrop = palette.backdrop[0].lerp(palette.backdrop[1], glow);
     let from = stage.camera.scene(origin);
     let direction = stage.camera.scene(origin + per_depth) - from;
     let behind = if direction.z < -1e-3 {
-        floor(stage, palette, backdrop, pixel, from, direction)
+        let floor = floor(stage, palette, backdrop, (pixel, probes), (from, direction));
+        floor.unwrap_or(backdrop)
     } else {
         backdrop
     };
@@ -138,7 +135,7 @@ fn surroundings(
 }
 
 /// Opacity of the glass in the side view, where the tank has no depth.
-fn in_side_view(stage: &Stage, point: Vec3) -> f32 {
+fn in_side_view(stage: &Stage<'_>, point: Vec3) -> f32 {
     let inside = (0.0..=stage.tank.size.x).contains(&point.x)
         && (0.0..=stage.tank.size.z).contains(&point.z);
     if inside {
@@ -148,27 +145,24 @@ fn in_side_view(stage: &Stage, point: Vec3) -> f32 {
     }
 }
 
-/// Light of the floor where a scene ray meets it; it fades into the backdrop
-/// away from the tank.
+/// Light of the floor where a scene ray meets it; none away from the tank, where it has faded into the
+/// backdrop.
 fn floor(
-    stage: &Stage,
+    stage: &Stage<'_>,
     palette: &Palette,
     backdrop: Vec3,
-    pixel: Vec2,
-    from: Vec3,
-    direction: Vec3,
-) -> Vec3 {
+    (pixel, probes): (Vec2, &[Vec2]),
+    (from, direction): (Vec3, Vec3),
+) -> Option<Vec3> {
     let point = from - direction * (from.z / direction.z);
     let away = stage.tank.distance_on_floor(point) / stage.tank.size.x;
     let strength = (-(away / 0.16).powi(2)).exp() * 0.75 + if away == 0.0 { 0.25 } else { 0.0 };
     if strength < 0.004 {
-        return backdrop;
+        return None;
     }
     let view = stage.camera.view(point);
     let up = stage.camera.view_direction(Vec3::Z);
-    let open = palette
-        .probes
-        .openness(stage, Reach::Broad, pixel, view, up);
+    let open = openness(stage, probes, Reach::Broad, pixel, (view, up));
     let light = (0.35 + 0.65 * stage.lit(point)) * (0.25 + 0.75 * open);
-    backdrop.lerp(palette.floor * light, 0.85 * strength)
+    Some(backdrop.lerp(palette.floor * light, 0.85 * strength))
 }

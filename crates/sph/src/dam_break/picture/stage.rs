@@ -30,20 +30,20 @@ const PENUMBRA: [Vec2; 8] = [
 ];
 
 /// Everything a pixel's colour depends on.
-pub(super) struct Stage {
+pub(super) struct Stage<'a> {
+    frame: &'a Frame<'a>,
     pub(super) view: View,
     pub(super) tank: Tank,
     pub(super) camera: Camera,
     /// Particle radius in scene units, positive.
     pub(super) radius: f32,
-    /// View coordinates of the particles.
-    pub(super) centers: Vec<Vec3>,
-    /// Linear colours of the particles.
-    pub(super) colors: Vec<Vec3>,
     pub(super) hits: Hits,
     /// Towards the key light, in the scene, of length 1.
     pub(super) to_light: Vec3,
     light: Option<Light>,
+    colors: SpeedColors,
+    /// Speed at the end of the colours.
+    top_speed: f32,
 }
 
 /// The key light's own camera and what it sees.
@@ -56,37 +56,53 @@ struct Light {
     softness: f32,
 }
 
-impl Stage {
+impl<'a> Stage<'a> {
     /// Sets up a frame for a picture of `width`×`height` samples.
-    pub(super) fn new(frame: &Frame<'_>, width: usize, height: usize) -> Self {
+    pub(super) fn new(frame: &'a Frame<'a>, width: usize, height: usize) -> Self {
         let tank = Tank::new(frame.tank_lengths());
-        let positions = frame.scene_positions();
         let radius = frame.usable_radius();
         let camera = main_camera(frame.view, &tank, width, height);
-        let centers: Vec<Vec3> = positions
-            .iter()
-            .map(|&position| camera.view(position))
-            .collect();
-        let hits = nearest_spheres(&camera, &centers, radius, width, height);
+        let hits = spheres(frame, &camera, radius, [width, height]);
         let to_light = light_direction(frame.view);
         let light_pixels =
             ((width as f32 * LIGHT_SHARE) as usize).clamp(LIGHT_PIXELS.0, LIGHT_PIXELS.1);
         let light = (frame.view == View::Perspective3d)
-            .then(|| Light::new(to_light, &tank, &positions, radius, light_pixels));
+            .then(|| Light::new(to_light, &tank, frame, radius, light_pixels));
+        let top_speed = if frame.top_speed > 0.0 {
+            frame.top_speed
+        } else {
+            f32::INFINITY
+        };
         Self {
+            frame,
             view: frame.view,
             tank,
             camera,
             radius,
-            centers,
-            colors: particle_colors(frame),
             hits,
             to_light,
             light,
+            colors: SpeedColors::new(),
+            top_speed,
         }
     }
 
+    /// View coordinates of a particle.
+    #[inline]
+    pub(super) fn center(&self, particle: usize) -> Vec3 {
+        self.camera.view(self.frame.scene_position(particle))
+    }
+
+    /// Linear colour of a particle by its speed; without a velocity it counts as resting.
+    #[inline]
+    pub(super) fn color(&self, particle: usize) -> Vec3 {
+        let velocity = self.frame.velocities.get(particle);
+        let speed = velocity.map_or(0.0, |&velocity| Vec3::from(velocity).length());
+        self.colors.at(speed / self.top_speed)
+    }
+
     /// Share of the key light that reaches a scene point, in [0, 1].
+    #[inline]
     pub(super) fn lit(&self, point: Vec3) -> f32 {
         self.light
             .as_ref()
@@ -94,18 +110,20 @@ impl Stage {
     }
 }
 
+/// What a camera sees of the particles.
+fn spheres(frame: &Frame<'_>, camera: &Camera, radius: f32, size: [usize; 2]) -> Hits {
+    let center = |particle| camera.view(frame.scene_position(particle));
+    nearest_spheres(camera, (frame.positions.len(), center), radius, size)
+}
+
 impl Light {
-    fn new(to_light: Vec3, tank: &Tank, positions: &[Vec3], radius: f32, pixels: usize) -> Self {
+    fn new(to_light: Vec3, tank: &Tank, frame: &Frame<'_>, radius: f32, pixels: usize) -> Self {
         let window = Window {
             low: Vec2::splat(8.0),
             high: Vec2::splat(pixels as f32 - 8.0),
         };
         let camera = Camera::parallel(-to_light, &tank.corners(), window);
-        let centers: Vec<Vec3> = positions
-            .iter()
-            .map(|&position| camera.view(position))
-            .collect();
-        let hits = nearest_spheres(&camera, &centers, radius, pixels, pixels);
+        let hits = spheres(frame, &camera, radius, [pixels, pixels]);
         let softness = 2.0 * radius * camera.pixels_per_unit(1.0);
         Self {
             camera,
@@ -150,19 +168,4 @@ fn light_direction(view: View) -> Vec3 {
         View::Perspective3d => Vec3::new(-0.40, -0.50, 0.85).normalize(),
         View::Side2d => Vec3::new(-0.45, -0.75, 0.60).normalize(),
     }
-}
-
-/// Colours by speed; a particle without a speed counts as resting.
-fn particle_colors(frame: &Frame<'_>) -> Vec<Vec3> {
-    let map = SpeedColors::new();
-    let top = if frame.top_speed > 0.0 {
-        frame.top_speed
-    } else {
-        f32::INFINITY
-    };
-    let speeds = frame.speeds.iter().copied().chain(std::iter::repeat(0.0));
-    speeds
-        .take(frame.positions.len())
-        .map(|speed| map.at(speed / top))
-        .collect()
 }

@@ -85,6 +85,7 @@ impl Tank {
     }
 
     /// Where the line `origin + s·direction` leaves the tank for large `s`.
+    #[inline]
     pub(super) fn exit(&self, origin: Vec3, direction: Vec3) -> Exit {
         let (at_low, at_high) = ((-origin) / direction, (self.size - origin) / direction);
         let enters = at_low.min(at_high).max_element();
@@ -100,6 +101,7 @@ impl Tank {
     }
 
     /// Distance of a point of the floor's plane from the tank's floor.
+    #[inline]
     pub(super) fn distance_on_floor(&self, point: Vec3) -> f32 {
         (point - point.clamp(Vec3::ZERO, self.size))
             .truncate()

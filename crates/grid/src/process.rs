@@ -141,6 +141,13 @@ impl<T> OfProcess<T> {
     pub fn is_inherited(&self) -> bool {
         self.process != process::id()
     }
+
+    /// The value. Ask [`is_inherited`](Self::is_inherited) first: it is dropped as any other.
+    pub fn into_inner(self) -> T {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is neither used nor dropped after this.
+        unsafe { ManuallyDrop::take(&mut this.value) }
+    }
 }
 
 impl<T> Deref for OfProcess<T> {

@@ -250,5 +250,9 @@ fn bytes() {
     }
     water.neighbor_counts().unwrap();
     assert_eq!(water.positions().len(), 432);
+    let moments = [0; 3].map(|_| water.moment().unwrap());
+    for moment in moments {
+        assert_eq!(moment.wait().unwrap().positions(), water.positions());
+    }
     assert_all_is_counted(water.transfers().unwrap(), &start);
 }

@@ -23,26 +23,14 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Copies `fluid`.
-    pub(crate) fn of(
-        config: &Config,
-        fluid: &Particles,
-        (step, time): (u64, f64),
-    ) -> Result<Self, Error> {
-        const WHAT: &str = "a copy of the particles";
-        let fluid = Particles {
-            position: copied(&fluid.position, WHAT)?,
-            velocity: copied(&fluid.velocity, WHAT)?,
-            compression: copied(&fluid.compression, WHAT)?,
-            id: copied(&fluid.id, WHAT)?,
-        };
-        let config = *config;
-        Ok(Self {
+    /// The fluid as it is after so many steps, at this time.
+    pub(crate) fn new(config: Config, fluid: Particles, (step, time): (u64, f64)) -> Self {
+        Self {
             config,
             fluid,
             step,
             time,
-        })
+        }
     }
 
     /// The physics and numerics.

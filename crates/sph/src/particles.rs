@@ -5,7 +5,7 @@
 
 use glam::Vec3;
 use nearfield::prelude::{Field, Permutation};
-use nearfield_grid::memory::make_room;
+use nearfield_grid::memory::{copied, make_room};
 
 use crate::Error;
 
@@ -36,6 +36,17 @@ impl Particles {
             velocity,
             compression,
             id,
+        })
+    }
+
+    /// A copy, if there is memory for one.
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
+        const WHAT: &str = "a copy of the particles";
+        Ok(Self {
+            position: copied(&self.position, WHAT)?,
+            velocity: copied(&self.velocity, WHAT)?,
+            compression: copied(&self.compression, WHAT)?,
+            id: copied(&self.id, WHAT)?,
         })
     }
 

@@ -425,11 +425,23 @@ impl Simulation {
 
     /// Copies the fluid as it is now, for another thread to write or draw while this one steps.
     ///
+    /// With the particles on a GPU, the copy runs beside the steps that follow.
+    ///
     /// # Errors
-    /// When there is no memory for the copy.
+    /// When there is no memory for the copy, or the GPU fails.
     pub fn moment(&self) -> Result<PendingMoment, Error> {
-        let now = (self.step, self.time);
-        Moment::of(&self.config, self.fluid(), now).map(PendingMoment::ready)
+        let (config, now) = (self.config, (self.step, self.time));
+        match &self.body {
+            Body::Host(body) => {
+                let fluid = body.fluid.try_clone()?;
+                Ok(PendingMoment::ready(Moment::new(config, fluid, now)))
+            }
+            Body::Device(body) => {
+                let arrive = body.depart()?;
+                let wait = move || Ok(Moment::new(config, arrive()?, now));
+                Ok(PendingMoment::new(self.len(), wait))
+            }
+        }
     }
 
     /// Writes the fluid as VTK PolyData (`.vtp`), as [`Moment::write`] does.

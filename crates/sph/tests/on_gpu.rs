@@ -188,6 +188,42 @@ fn sums_and_front_are_those_of_the_particles() {
     assert!((momentum.fluid - mass * sum).length() <= 1e-10 * (mass * sum).length());
 }
 
+#[test]
+fn a_moment_is_the_fluid_when_it_was_asked_for() {
+    let Some(mut gpu) = on_gpu(column(12)) else {
+        return;
+    };
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        gpu.step().unwrap();
+        let moment = gpu.moment().unwrap();
+        let ids = gpu.ids().to_vec();
+        seen.push((
+            moment,
+            gpu.positions().to_vec(),
+            gpu.velocities().to_vec(),
+            ids,
+        ));
+        gpu.step().unwrap();
+    }
+    let apart = seen[0].1 != seen[1].1;
+    assert!(apart, "nothing moves");
+    for (moment, positions, velocities, ids) in seen {
+        let moment = std::thread::spawn(|| moment.wait().unwrap())
+            .join()
+            .unwrap();
+        assert_eq!(moment.positions(), positions);
+        assert_eq!(moment.velocities(), velocities);
+        assert_eq!(moment.ids(), ids);
+    }
+    // It may outlive the simulation, and be forgotten.
+    let (kept, forgotten) = (gpu.moment().unwrap(), gpu.moment().unwrap());
+    let positions = gpu.positions().to_vec();
+    drop(gpu);
+    drop(forgotten);
+    assert_eq!(kept.wait().unwrap().positions(), positions);
+}
+
 /// The same is checked without a GPU, with a driver that computes nothing (crates/null-gpu).
 #[test]
 fn a_step_copies_the_same_bytes_however_many_particles_there_are() {

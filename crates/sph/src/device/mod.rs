@@ -4,6 +4,7 @@
 //! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
 //! the length of the next step.
 
+mod flight;
 mod kernels;
 
 use std::{
@@ -35,6 +36,7 @@ use crate::{
     passes::{Passes, Rates},
     walls::Walls,
 };
+use flight::Flights;
 use kernels::{COMPRESSION_SLOTS, KICK_SLOTS, Kernels, Kicked, MAX_BLOCKS, MEASURE_SLOTS};
 
 /// Totals of a step: of the first kick, the compression and the second kick.
@@ -61,6 +63,8 @@ pub(crate) struct DeviceBody {
     last: Seen,
     /// Why they could not be looked at.
     fault: Mutex<Option<Error>>,
+    /// How copies for frames leave, made with the first of them.
+    flights: OfProcess<OnceLock<Flights>>,
     /// What is needed to sum over the particles, made when somebody first asks.
     notes: OfProcess<Mutex<Option<Notes>>>,
 }
@@ -132,6 +136,7 @@ impl DeviceBody {
             seen: OnceLock::new(),
             last: Seen { fluid, walls },
             fault: Mutex::default(),
+            flights: OfProcess::new(OnceLock::new()),
             notes: OfProcess::new(Mutex::default()),
         };
         body.sort_walls()?;
@@ -408,6 +413,22 @@ impl DeviceBody {
             none => none.insert(Notes::of(&self.engine, self.count)?),
         };
         ask(notes)
+    }
+
+    /// Starts to copy the fluid as it is now; what is returned waits for it, on any thread.
+    pub(crate) fn depart(
+        &self,
+    ) -> Result<impl FnOnce() -> Result<Particles, Error> + Send + use<>, Error> {
+        self.engine.usable()?;
+        let flights = match self.flights.get() {
+            Some(flights) => flights,
+            None => {
+                let flights = Flights::new(&self.engine)?;
+                self.flights.get_or_init(|| flights)
+            }
+        };
+        let flight = flights.start(&self.engine, &self.arrays, self.count)?;
+        Ok(|| flight.land())
     }
 
     /// Bytes copied between host and device so far.

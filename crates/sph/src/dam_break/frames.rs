@@ -64,7 +64,7 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the column, to be written by `threads` threads (0: all cores).
+    /// Frames of the column, to be written by so many threads, at least one.
     /// Frames of an earlier run in the directory are removed when the first
     /// one is there.
     pub(crate) fn create(directory: &Path, column: Column, threads: usize) -> Result<Self, Error> {

@@ -1,9 +1,11 @@
 //! The run itself: steps the column, takes notes, writes everything down.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use nearfield::Device;
 use nearfield_files::Plan;
 use nearfield_trace::Recording;
 
@@ -87,9 +89,10 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
         .evidence(args.output.join("lost_particle.vtp"))
         .build()?;
     simulation.write_walls(&args.output.join("wall.vtp"))?;
+    let writers = writers(args.threads, simulation.running().device);
     let mut course = Course {
         journal: Journal::new(&simulation, end),
-        frames: Frames::create(&args.output, column, args.threads)?,
+        frames: Frames::create(&args.output, column, writers)?,
         bar: progress_bar(),
         solving: Duration::ZERO,
         output: Duration::ZERO,
@@ -101,6 +104,19 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
             course.keep(args);
             Err(error)
         }
+    }
+}
+
+/// Number of threads that write frames beside the solver. A thread that drives a GPU must not wait for
+/// a core, so one is left to it. Threads that solve on the host have serial stages, which writers fill.
+fn writers(threads: usize, device: Device) -> usize {
+    let all = match threads {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    };
+    match device {
+        Device::Gpu(_) => (all - 1).max(1),
+        _ => all,
     }
 }
 
@@ -296,5 +312,19 @@ fn refused(path: &Path, error: impl std::fmt::Display) -> Error {
     Error::Output {
         path: path.to_owned(),
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_keeps_one_thread_and_one_thread_stays_one() {
+        assert_eq!(writers(16, Device::Cpu), 16);
+        assert_eq!(writers(16, Device::Gpu(0)), 15);
+        assert_eq!(writers(1, Device::Cpu), 1);
+        assert_eq!(writers(1, Device::Gpu(0)), 1);
+        assert!(writers(0, Device::Gpu(0)) >= 1);
     }
 }

@@ -5,10 +5,12 @@
 //! DOI 10.1145/965145.801294, with the variance as the criterion). A few
 //! pixels of a colour that lies far from all others thus get their own entry.
 
-/// Colours to choose from, each an sRGB triple.
+use glam::Vec3;
+
+/// Colours to choose from, each an sRGB triple of whole numbers up to 255.
 #[derive(Debug)]
 pub(super) struct Palette {
-    colors: Vec<[u8; 3]>,
+    colors: Vec<Vec3>,
 }
 
 /// How much the variance of a mix of two entries, which shows as grain, counts
@@ -40,18 +42,19 @@ impl Mix {
     }
 }
 
-/// Squared distance of two colours.
-fn squared(one: [f32; 3], other: [f32; 3]) -> f32 {
-    (0..3).map(|c| (one[c] - other[c]).powi(2)).sum()
-}
-
 /// A colour with its weight.
-type Weighted = ([f32; 3], f32);
+type Weighted = (Vec3, f32);
+
+/// A colour in which distances are measured.
+fn point(color: [u8; 3]) -> Vec3 {
+    let [red, green, blue] = color;
+    Vec3::new(f32::from(red), f32::from(green), f32::from(blue))
+}
 
 /// Colours that share a palette entry.
 struct Bin {
     members: Vec<Weighted>,
-    mean: [f32; 3],
+    mean: Vec3,
     /// Axis along which the members are spread most, and how much: the weighted
     /// sum of squared distances from the mean.
     widest: (usize, f32),
@@ -62,8 +65,7 @@ impl Palette {
     /// square root of its count, so that a large backdrop leaves room for
     /// small things.
     pub(super) fn new(counts: &[([u8; 3], u32)], size: usize) -> Self {
-        let weighted =
-            |&(color, count): &([u8; 3], u32)| (color.map(f32::from), (count as f32).sqrt());
+        let weighted = |&(color, count): &([u8; 3], u32)| (point(color), (count as f32).sqrt());
         let mut bins = vec![Bin::new(counts.iter().map(weighted).collect())];
         while bins.len() < size {
             let spread = |index: &usize| bins[*index].widest.1;
@@ -78,7 +80,7 @@ impl Palette {
             let [low, high] = bins.swap_remove(most).cut();
             bins.extend([low, high]);
         }
-        let color = |bin: &Bin| bin.mean.map(|channel| (channel + 0.5) as u8);
+        let color = |bin: &Bin| (bin.mean + 0.5).floor();
         Self {
             colors: bins
                 .iter()
@@ -90,10 +92,10 @@ impl Palette {
 
     /// The two entries between which a colour is best mixed.
     pub(super) fn mix(&self, color: [u8; 3]) -> Mix {
-        let color = color.map(f32::from);
+        let color = point(color);
         let (mut main, mut least) = (0, f32::INFINITY);
         for (index, entry) in self.colors.iter().enumerate() {
-            let distance = squared(entry.map(f32::from), color);
+            let distance = entry.distance_squared(color);
             if distance < least {
                 (main, least) = (index, distance);
             }
@@ -103,21 +105,15 @@ impl Palette {
             other: main as u8,
             share: 0.0,
         };
-        let base = self
-            .colors
-            .get(main)
-            .map_or(color, |base| base.map(f32::from));
-        let offset: [f32; 3] = std::array::from_fn(|c| color[c] - base[c]);
+        let base = self.colors.get(main).copied().unwrap_or(color);
+        let offset = color - base;
         for (other, entry) in self.colors.iter().enumerate() {
-            let way: [f32; 3] = std::array::from_fn(|c| f32::from(entry[c]) - base[c]);
-            let dot = |one: [f32; 3], other: [f32; 3]| {
-                one[0] * other[0] + one[1] * other[1] + one[2] * other[2]
-            };
+            let way = entry - base;
             // Zero for the main entry itself, which is then no better than what there is.
-            let length = dot(way, way).max(f32::MIN_POSITIVE);
-            let share = (dot(offset, way) / length).clamp(0.0, 0.5);
-            let miss: [f32; 3] = std::array::from_fn(|c| way[c] * share - offset[c]);
-            let error = dot(miss, miss) + GRAIN * length * share * (1.0 - share);
+            let length = way.length_squared().max(f32::MIN_POSITIVE);
+            let share = (offset.dot(way) / length).clamp(0.0, 0.5);
+            let miss = (way * share).distance_squared(offset);
+            let error = miss + GRAIN * length * share * (1.0 - share);
             if error < least {
                 least = error;
                 (best.other, best.share) = (other as u8, share);
@@ -128,7 +124,8 @@ impl Palette {
 
     /// The colours as bytes, filled up with black to `entries` entries.
     pub(super) fn bytes(&self, entries: usize) -> Vec<u8> {
-        let mut bytes = self.colors.concat();
+        let channels = self.colors.iter().flat_map(|color| color.to_array());
+        let mut bytes: Vec<u8> = channels.map(|channel| channel as u8).collect();
         bytes.resize(3 * entries, 0);
         bytes
     }
@@ -137,25 +134,18 @@ impl Palette {
 impl Bin {
     fn new(members: Vec<Weighted>) -> Self {
         let weight: f32 = members.iter().map(|member| member.1).sum();
-        let sum = |of: &dyn Fn(&Weighted) -> f32| {
-            members
-                .iter()
-                .map(|member| of(member) * member.1)
-                .sum::<f32>()
-        };
-        let mean: [f32; 3] = std::array::from_fn(|axis| {
-            sum(&|member| member.0[axis]) / weight.max(f32::MIN_POSITIVE)
-        });
-        let spread = |axis: usize| sum(&|member| (member.0[axis] - mean[axis]).powi(2));
-        let axes = [0, 1, 2].map(|axis| (axis, if members.len() > 1 { spread(axis) } else { 0.0 }));
-        let widest = axes.into_iter().fold(
-            (0, 0.0),
-            |best, axis| if axis.1 > best.1 { axis } else { best },
-        );
+        let sum: Vec3 = members.iter().map(|member| member.0 * member.1).sum();
+        let mean = sum / weight.max(f32::MIN_POSITIVE);
+        let apart = members.iter().map(|member| (member.0 - mean, member.1));
+        let mut spread: Vec3 = apart.map(|(apart, weight)| apart * apart * weight).sum();
+        if members.len() < 2 {
+            spread = Vec3::ZERO;
+        }
+        let axis = spread.max_position();
         Self {
             members,
             mean,
-            widest,
+            widest: (axis, spread[axis]),
         }
     }
 
@@ -178,9 +168,8 @@ mod tests {
     fn shown(palette: &Palette, color: [u8; 3]) -> [u8; 3] {
         let mix = palette.mix(color);
         let entry = |place: usize| palette.colors[usize::from(mix.at(place / 4, place % 4))];
-        std::array::from_fn(|c| {
-            ((0..16).map(|place| u32::from(entry(place)[c])).sum::<u32>() / 16) as u8
-        })
+        let mean = (0..16).map(entry).sum::<Vec3>() / 16.0;
+        mean.to_array().map(|channel| channel as u8)
     }
 
     #[test]

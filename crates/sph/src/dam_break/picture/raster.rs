@@ -93,11 +93,17 @@ fn draw_sphere(camera: &Camera, (sphere, center): (u32, Vec3), radius: f32, hits
     let middle = camera.pixel(center);
     let (low, high) = (middle - reach, middle + reach);
     let last = |high: f32, end: usize| (high as usize).saturating_add(1).min(end);
+    let (left, right) = (low.x as usize, last(high.x, hits.width));
+    // What is at least as near as the sphere hides all of it.
+    let hidden = Hit {
+        depth: nearest,
+        sphere: u32::MAX,
+    };
+    let hidden = hidden.pack();
     for row in low.y as usize..last(high.y, hits.height) {
-        let start = row * hits.width;
-        for column in low.x as usize..last(high.x, hits.width) {
-            let cell = &hits.cells[start + column];
-            if Hit::unpack(cell.load(Relaxed)).depth <= nearest {
+        let cells = hits.cells[row * hits.width..].get(left..right);
+        for (cell, column) in cells.unwrap_or_default().iter().zip(left..) {
+            if cell.load(Relaxed) <= hidden {
                 continue;
             }
             let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);

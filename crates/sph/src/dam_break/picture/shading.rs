@@ -30,10 +30,11 @@ pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
     for row in (0..rows).step_by(SAMPLES) {
         for column in (0..width).step_by(SAMPLES) {
             let place = |index: usize| [column + index % SAMPLES, row + index / SAMPLES];
-            let hits: [Option<Hit>; SAMPLES * SAMPLES] = std::array::from_fn(|index| {
+            let mut hits = [None; SAMPLES * SAMPLES];
+            for (index, hit) in hits.iter_mut().enumerate() {
                 let [column, row] = place(index);
-                stage.hits.at(column as i32, (first + row) as i32)
-            });
+                *hit = stage.hits.at(column as i32, (first + row) as i32);
+            }
             // The surroundings change slowly: one colour does for a pixel that sees nothing else.
             let empty = hits.iter().all(Option::is_none).then(|| {
                 let middle = Vec2::new(column as f32, (first + row) as f32) + 0.5 * SAMPLES as f32;

@@ -136,12 +136,13 @@ impl Light {
     fn reaches(&self, point: Vec3) -> f32 {
         let view = self.camera.view(point);
         let pixel = self.camera.pixel(view);
-        let blocked = |offset: &&Vec2| {
-            let probe = pixel + **offset * self.softness;
+        let mut blocked = 0;
+        for offset in PENUMBRA {
+            let probe = pixel + offset * self.softness;
             let hit = self.hits.at(probe.x as i32, probe.y as i32);
-            hit.is_some_and(|hit| hit.depth + self.tolerance < view.z)
-        };
-        1.0 - PENUMBRA.iter().filter(blocked).count() as f32 / PENUMBRA.len() as f32
+            blocked += u32::from(hit.is_some_and(|hit| hit.depth + self.tolerance < view.z));
+        }
+        1.0 - blocked as f32 / PENUMBRA.len() as f32
     }
 }
 

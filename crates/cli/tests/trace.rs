@@ -85,9 +85,56 @@ fn a_bench_is_recorded_and_summarised() {
     assert!(cpu["utilisation"].as_f64().unwrap() > 0.5);
     let text = succeed(&["trace", "summary", path.to_str().unwrap()]);
     assert!(
-        text.starts_with("program     nearfield ") && text.contains("\ngrid.sort "),
+        text.starts_with("verdict     the CPU ")
+            && text.contains("\nprogram     nearfield ")
+            && text.contains("\ngrid.sort "),
         "{text}"
     );
+}
+
+#[test]
+fn an_emulated_device_is_analysed_on_its_virtual_clock() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("emulated.jsonl");
+    let path = path.to_str().unwrap();
+    let printed = json(&[
+        "bench",
+        "--points",
+        "20000",
+        "--repetitions",
+        "5",
+        "--device",
+        "emulated",
+        "--json",
+        "--trace",
+        path,
+    ]);
+    let summary = json(&["trace", "summary", path, "--json"]);
+    assert_eq!(
+        (&summary["clock"], &summary["steps"]),
+        (&"virtual".into(), &6.into())
+    );
+    let verdict = summary["verdict"].as_str().unwrap();
+    assert!(
+        verdict.starts_with("on the emulated device's virtual clock, "),
+        "{verdict}"
+    );
+    let total = summary["total_ms"].as_f64().unwrap();
+    let stages = summary["stages"].as_object().unwrap();
+    // The stages that stand in for the device have other times, and none here.
+    assert!(
+        stages.keys().all(|name| name.ends_with("(subregions)")),
+        "{stages:?}"
+    );
+    for (name, stage) in stages {
+        assert!(
+            stage["self_ms"].as_f64().unwrap() <= total,
+            "{name}: {stage}"
+        );
+    }
+    assert!(total > 0.0, "{printed}");
+    let text = succeed(&["trace", "summary", path]);
+    assert!(text.contains("\nclock       virtual: "), "{text}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ mod recording;
 mod report;
 mod write;
 
-pub use analysis::{Analysis, Summary};
+pub use analysis::{Analysis, Clock, Summary, TimedBy};
 pub use compare::{Change, Comparison, LaneChange, Side, Verdict};
 pub use error::Error;
 pub use export::{write_activities_csv, write_chrome, write_steps_csv};

@@ -13,6 +13,11 @@ pub const FORMAT: &str = "nearfield-trace";
 /// The version that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
+/// The clock of an emulated device.
+pub const VIRTUAL: &str = "virtual";
+/// Spans that the device timed itself: kernels and copies. All others are timed by the host.
+pub const DEVICE_TIMED: [&str; 2] = ["gpu.kernel", "gpu.copy"];
+
 /// Text that is known at compile time when it is written, and owned when it is read.
 pub type Text = Cow<'static, str>;
 
@@ -222,6 +227,21 @@ pub struct Span {
     pub fields: Fields,
 }
 
+impl Span {
+    /// Returns true if the device timed it, so that it tells when the device worked.
+    pub fn is_device_timed(&self) -> bool {
+        DEVICE_TIMED.contains(&&*self.name)
+    }
+
+    /// The text that it carries under a name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.fields.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// What a lane does during a stretch of time.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
@@ -356,6 +376,15 @@ pub struct Subregion {
     /// Most by which the times may be off, nanoseconds; 0 for times of the host's clock.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_error: u64,
+    /// [`VIRTUAL`] for times of an emulated device's clock, absent for real times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Text>,
+    /// Number of the job that virtual times belong to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub job: u64,
+    /// When that job began on the virtual clock; absent for real times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u64>,
     /// The threshold that held there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<Theta>,
@@ -366,6 +395,11 @@ pub struct Subregion {
 }
 
 impl Subregion {
+    /// Returns true if the times are those of an emulated device.
+    pub fn is_virtual(&self) -> bool {
+        self.clock.as_deref() == Some(VIRTUAL)
+    }
+
     /// When it was in this phase.
     pub fn phase(&self, phase: Phase) -> Option<Interval> {
         match phase {

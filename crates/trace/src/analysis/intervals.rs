@@ -28,12 +28,6 @@ impl Merged {
         total(self.0.iter().map(|stretch| stretch.length()))
     }
 
-    /// From the first begin to the last end.
-    pub(crate) fn extent(&self) -> Option<Interval> {
-        let (first, last) = (self.0.first()?, self.0.last()?);
-        Some(Interval::new(first.begin(), last.end()))
-    }
-
     /// How much of `other` they cover.
     pub(crate) fn covers(&self, other: Interval) -> u64 {
         total(self.within(other).map(|part| clip(part, other).length()))
@@ -46,6 +40,19 @@ impl Merged {
             .partition_point(|stretch| stretch.end() <= other.begin());
         let rest = self.0[first..].iter().copied();
         rest.take_while(move |stretch| stretch.begin() < other.end())
+    }
+
+    /// What they leave free of another.
+    pub(crate) fn gaps(&self, within: Interval) -> Vec<Interval> {
+        let mut begin = within.begin();
+        let mut gaps = Vec::new();
+        for stretch in self.within(within) {
+            gaps.push(Interval::new(begin, stretch.begin()));
+            begin = stretch.end();
+        }
+        gaps.push(Interval::new(begin, within.end()));
+        gaps.retain(|gap| gap.length() > 0);
+        gaps
     }
 
     /// The stretches.
@@ -83,8 +90,6 @@ mod tests {
         let merged = Merged::of([at(5, 9), at(0, 2), at(2, 3), at(6, 7), at(20, 21)]);
         assert_eq!(merged.stretches(), [at(0, 3), at(5, 9), at(20, 21)]);
         assert_eq!(merged.length(), 8);
-        assert_eq!(merged.extent(), Some(at(0, 21)));
-        assert_eq!(Merged::default().extent(), None);
     }
 
     #[test]
@@ -95,5 +100,7 @@ mod tests {
         assert_eq!(merged.covers(at(0, 100)), 7);
         assert_eq!(merged.covers(at(6, 6)), 0);
         assert_eq!(clip(at(0, 3), at(5, 9)).length(), 0);
+        assert_eq!(merged.gaps(at(2, 12)), [at(3, 5), at(9, 12)]);
+        assert_eq!(merged.gaps(at(6, 8)), []);
     }
 }

@@ -35,30 +35,32 @@ impl LaneTimes {
 /// Every lane's times in a step.
 pub(crate) fn lane_times(run: &Run, step: &RunStep) -> Vec<LaneTimes> {
     (0..run.lanes.len())
-        .map(|lane| times_of(step, lane))
+        .map(|lane| times_of(run, step, lane))
         .collect()
 }
 
-fn times_of(step: &RunStep, lane: usize) -> LaneTimes {
+fn times_of(run: &Run, step: &RunStep, lane: usize) -> LaneTimes {
     let whole = step.step.time;
-    let own = |activity: &&Activity| activity.lane == Some(lane);
-    let clipped = |activity: &Activity| clip(activity.time, whole);
-    let computing = step.activities.iter().filter(own);
-    let computing = computing.filter(|activity| activity.phase == Phase::Compute);
-    let busy = Merged::of(computing.map(clipped));
-    let any = Merged::of(step.activities.iter().filter(own).map(clipped));
-    let present = any.extent().map_or(0, Interval::length);
+    let (computing, active) = (&run.computing[lane], &run.active[lane]);
+    let busy = computing.covers(whole);
+    let mut present = active.within(whole);
+    let first = present.next();
+    let present = first.map_or(0, |first| {
+        let last = present.last().unwrap_or(first);
+        clip(Interval::new(first.begin(), last.end()), whole).length()
+    });
     let mut times = LaneTimes {
-        busy: busy.length(),
-        waiting: present - busy.length(),
+        busy,
+        waiting: present - busy,
         idle: whole.length() - present,
         ..LaneTimes::default()
     };
+    let own = |one: &&Activity| one.lane == Some(lane) && run.counts(one);
     for activity in step.activities.iter().filter(own) {
         if activity.phase.is_transfer() {
-            let time = clipped(activity);
+            let time = clip(activity.time, whole);
             increase(&mut times.transfers, time.length());
-            increase(&mut times.hidden, busy.covers(time));
+            increase(&mut times.hidden, computing.covers(time));
         }
     }
     times

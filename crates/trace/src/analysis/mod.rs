@@ -3,23 +3,29 @@
 //! `docs/trace-format.md` defines every number.
 
 mod course;
+mod gaps;
 mod intervals;
 mod lanes;
 mod path;
+mod pieces;
 mod run;
 mod stages;
 mod statistics;
 mod text;
+mod verdict;
 mod words;
 
 pub use course::Course;
+pub use gaps::Reason;
 pub use stages::Stage;
 pub use statistics::Spread;
 pub use words::SlowStep;
 
+pub(crate) use gaps::{Cause, Gap, Gaps, Part};
 pub(crate) use intervals::Merged;
+pub(crate) use lanes::LaneTimes;
 pub(crate) use run::{Activity, Run, Source};
-pub(crate) use stages::stage_name;
+pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
 
 use crate::{
@@ -27,15 +33,17 @@ use crate::{
     model::{Machine, Program, Retune, Theta},
 };
 use intervals::{increase, total};
-use lanes::LaneTimes;
 use serde::Serialize;
-use stages::StageTimes;
 use std::collections::{BTreeMap, HashSet};
 
 /// What a trace says as a whole. Times are milliseconds summed over all steps, unless they say
 /// otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
+    /// What it comes to, in a sentence: which backend waits, for what, and what to try.
+    pub verdict: String,
+    /// The clock of all times.
+    pub clock: Clock,
     /// Where it came from.
     pub file: String,
     /// What was traced.
@@ -50,12 +58,18 @@ pub struct Summary {
     pub steps: usize,
     /// Time of all steps.
     pub total_ms: f64,
+    /// From the first step's beginning to the last one's end.
+    pub run_ms: f64,
     /// Milliseconds per step.
     pub step_ms: Spread,
     /// Every lane by name.
     pub lanes: BTreeMap<String, Lane>,
     /// Time in which no lane computed and nothing was moved.
     pub no_lane_ms: f64,
+    /// Time in which no lane computed, transfers or not.
+    pub no_compute_ms: f64,
+    /// What went on instead, in steps and between them, longest first.
+    pub no_compute_reasons: Vec<Reason>,
     /// Steps in which lanes shared a pass; in the others one of them did everything.
     pub shared_steps: usize,
     /// (t_slow − t_fast) / t_slow between the lanes that share subregions, mean over the steps.
@@ -87,8 +101,28 @@ pub struct Summary {
     pub advice: Vec<String>,
 }
 
+/// The clock of a trace's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The host's.
+    Host,
+    /// That of an emulated device, on which stages of the host have no times.
+    Virtual,
+}
+
+/// What says when a lane computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimedBy {
+    /// The host, by stages around what it has a lane do.
+    Host,
+    /// The device, by its kernels and copies.
+    Device,
+}
+
 /// A lane's time over all steps; busy, waiting and idle make up the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lane {
     /// Computing.
     pub busy: f64,
@@ -102,6 +136,15 @@ pub struct Lane {
     pub transfers: f64,
     /// Share of that in which it also computed; none without transfers.
     pub overlap: Option<f64>,
+    /// What says when it computed.
+    pub timed_by: TimedBy,
+    /// Share of the steps' time in which it did not compute.
+    pub idle_share: f64,
+    /// Share of the time from the first step's beginning to the last one's end in which it did not
+    /// compute.
+    pub idle_share_of_run: f64,
+    /// What went on instead, in steps and between them, longest first.
+    pub reasons: Vec<Reason>,
 }
 
 /// A part of the critical path.
@@ -159,6 +202,17 @@ pub struct Analysis<'a> {
     /// Every step.
     pub rows: Vec<StepRow>,
     pub(crate) run: Run,
+    pub(crate) gaps: Gaps,
+    /// What the page sums up anew for some of the steps.
+    pub(crate) details: Vec<Detail>,
+}
+
+/// A step's parts, nanoseconds.
+#[derive(Debug)]
+pub(crate) struct Detail {
+    pub(crate) lanes: Vec<LaneTimes>,
+    pub(crate) stages: StageTimes,
+    pub(crate) path: BTreeMap<String, u64>,
 }
 
 impl<'a> Analysis<'a> {
@@ -174,7 +228,9 @@ impl<'a> Analysis<'a> {
             });
         }
         let stages = stages::by_step(trace, &run);
+        let gaps = Gaps::of(trace, &run);
         let mut rows = Vec::with_capacity(run.steps.len());
+        let mut parts = Vec::with_capacity(run.steps.len());
         let retuned = trace.retunes.iter().filter(|one| changes(one));
         let mut sums = Sums {
             lanes: vec![LaneTimes::default(); run.lanes.len()],
@@ -186,14 +242,25 @@ impl<'a> Analysis<'a> {
             ..Sums::default()
         };
         for step in &run.steps {
-            rows.push(sums.take(trace, &run, step));
+            let (row, lanes, path) = sums.take(trace, &run, step);
+            rows.push(row);
+            parts.push((lanes, path));
         }
-        let summary = sums.summary(trace, &run, &rows, &stages);
+        let summary = sums.summary((trace, &run, &gaps), &rows, &stages);
+        let details = parts.into_iter().zip(stages);
         Ok(Self {
             trace,
             summary,
             rows,
             run,
+            gaps,
+            details: details
+                .map(|((lanes, path), stages)| Detail {
+                    lanes,
+                    stages,
+                    path,
+                })
+                .collect(),
         })
     }
 
@@ -220,7 +287,12 @@ struct Sums {
 }
 
 impl Sums {
-    fn take(&mut self, trace: &Trace, run: &Run, step: &run::RunStep) -> StepRow {
+    fn take(
+        &mut self,
+        trace: &Trace,
+        run: &Run,
+        step: &run::RunStep,
+    ) -> (StepRow, Vec<LaneTimes>, BTreeMap<String, u64>) {
         let lanes = lanes::lane_times(run, step);
         for (sum, lane) in self.lanes.iter_mut().zip(&lanes) {
             sum.add(lane);
@@ -229,17 +301,20 @@ impl Sums {
             .extend(lanes::subregion_imbalances(run, step));
         increase(&mut self.total, step.step.time.length());
         increase(&mut self.no_lane, lanes::without_lanes(step));
-        let mut path_length = 0;
+        let mut path: BTreeMap<String, u64> = BTreeMap::new();
         for at in path::critical_path(&step.activities, run.lanes.len()) {
             let activity = &step.activities[at];
             let name = activity_name(trace, run, activity);
-            increase(self.path.entry(name).or_default(), activity.time.length());
-            increase(&mut path_length, activity.time.length());
+            increase(path.entry(name).or_default(), activity.time.length());
+        }
+        let path_length = total(path.values().copied());
+        for (name, length) in &path {
+            increase(self.path.entry(name.clone()).or_default(), *length);
         }
         let subregions = || step.subregions.iter().map(|at| &trace.subregions[*at]);
         let stages = || step.spans.iter().map(|at| &trace.spans[*at]);
         let of_stages = |name: &'static str| {
-            let on_lanes = stages().filter(|span| span.lane.is_some());
+            let on_lanes = stages().filter(|span| run.lane_of(span).is_some());
             on_lanes.filter_map(move |span| span.fields.get(name)?.count())
         };
         let sum = |sum, count| stages::add(sum, Some(count));
@@ -255,7 +330,7 @@ impl Sums {
             total(of_lane.map(|one| one.work))
         };
         let last = self.last.replace(step.step.step);
-        StepRow {
+        let row = StepRow {
             step: step.step.step,
             begin_ms: ms(step.step.time.begin()),
             ms: ms(step.step.time.length()),
@@ -273,10 +348,16 @@ impl Sums {
                 .iter()
                 .map(|lane| [ms(lane.busy), ms(lane.waiting), ms(lane.idle)])
                 .collect(),
-        }
+        };
+        (row, lanes, path)
     }
 
-    fn summary(self, trace: &Trace, run: &Run, rows: &[StepRow], stages: &[StageTimes]) -> Summary {
+    fn summary(
+        self,
+        (trace, run, gaps): (&Trace, &Run, &Gaps),
+        rows: &[StepRow],
+        stages: &[StageTimes],
+    ) -> Summary {
         let on_course = || rows.iter().filter(|row| !row.aside);
         let known = |pick: fn(&StepRow) -> Option<f64>| on_course().filter_map(pick);
         let shares: Vec<f64> = known(|row| row.share).collect();
@@ -284,33 +365,53 @@ impl Sums {
         let share = course::course(&shares, |_| 0.02);
         let theta = course::course(&thetas, |at| (0.05 * at).max(0.5));
         let path = total(self.path.values().copied());
-        let lane = |times: &LaneTimes| Lane {
+        let extent = run.extent();
+        let idle_of_run = |lane: usize| extent.length() - run.computing[lane].covers(extent);
+        let lane = |(at, times): (usize, &LaneTimes)| Lane {
             busy: ms(times.busy),
             idle: ms(times.idle),
             waiting: ms(times.waiting),
             utilisation: part(times.busy, self.total).unwrap_or(0.0),
             transfers: ms(times.transfers),
             overlap: part(times.hidden, times.transfers),
+            timed_by: if run.device_timed && run.lanes[at] == "gpu" {
+                TimedBy::Device
+            } else {
+                TimedBy::Host
+            },
+            idle_share: part(self.total.saturating_sub(times.busy), self.total).unwrap_or(0.0),
+            idle_share_of_run: part(idle_of_run(at), extent.length()).unwrap_or(0.0),
+            reasons: gaps.reasons(at),
         };
+        let common = gaps.common.iter().filter(|gap| !gap.between_steps);
         let named = run.lanes.iter().map(|name| name.to_string());
         let mut summary = Summary {
+            verdict: String::new(),
+            clock: if run.is_virtual {
+                Clock::Virtual
+            } else {
+                Clock::Host
+            },
             file: trace.name.clone(),
             program: trace.header.program.clone(),
             machine: machine(trace),
             start_unix_ms: trace.header.start_unix_ms,
-            damage: trace.damage.to_string(),
+            damage: missing(trace, run),
             steps: rows.len(),
             total_ms: ms(self.total),
+            run_ms: ms(extent.length()),
             step_ms: Spread::of(rows.iter().map(|row| row.ms)).unwrap_or_default(),
-            lanes: named.zip(self.lanes.iter().map(lane)).collect(),
+            lanes: named.zip(self.lanes.iter().enumerate().map(lane)).collect(),
             no_lane_ms: ms(self.no_lane),
+            no_compute_ms: ms(total(common.map(|gap| gap.time.length()))),
+            no_compute_reasons: gaps.reasons(run.lanes.len()),
             shared_steps: rows.iter().filter(|row| row.imbalance.is_some()).count(),
             imbalance: mean(known(|row| row.imbalance)),
             subregion_imbalance: mean(self.subregion_imbalances.iter().copied()),
             overlap: overlap(&self.lanes),
             critical_path_ms: ms(path),
             critical_path: path_parts(&self.path, path),
-            stages: stages::summarize(trace, stages),
+            stages: stages::summarize(trace, run, stages),
             settle_steps: share.or(theta).and_then(|course| course.settle_steps),
             theta,
             share,
@@ -320,8 +421,24 @@ impl Sums {
             advice: Vec::new(),
         };
         summary.advice = words::advice(&summary);
+        summary.verdict = verdict::verdict(&summary);
         summary
     }
+}
+
+/// What is missing from a trace, or from its analysis.
+fn missing(trace: &Trace, run: &Run) -> String {
+    let mut missing = Vec::new();
+    if !trace.damage.is_none() {
+        missing.push(trace.damage.to_string());
+    }
+    if run.left_out > 0 {
+        let steps = run.left_out;
+        missing.push(format!(
+            "{steps} steps are left out, which have no virtual times"
+        ));
+    }
+    missing.join("; ")
 }
 
 /// The machine, with the GPUs that the engine has started.
@@ -377,7 +494,7 @@ fn path_parts(parts: &BTreeMap<String, u64>, whole: u64) -> Vec<PathPart> {
 /// What an activity is called: its stage, or its lane and phase.
 pub(crate) fn activity_name(trace: &Trace, run: &Run, activity: &Activity) -> String {
     match (activity.source, activity.lane) {
-        (Source::Stage { span }, _) => stage_name(&trace.spans[span]),
+        (Source::Stage { span } | Source::Device { span }, _) => stage_name(&trace.spans[span]),
         (Source::Subregion { .. }, Some(lane)) => {
             format!("{} {}", run.lanes[lane], activity.phase.name())
         }

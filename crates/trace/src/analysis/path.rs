@@ -5,6 +5,7 @@
 //! * a lane's stream (its uploads, its computing, its downloads, its exchanges) for what it did
 //!   before;
 //! * computing in a pass after the first for what other lanes exchanged in the pass before;
+//! * a kernel or a copy that the device timed for those of the same device before it;
 //! * everything for the stages that had ended before it began, and a stage for everything, because
 //!   the caller's thread waits for stages.
 //!
@@ -84,6 +85,7 @@ fn opened_by(activity: &Activity) -> Vec<Gate> {
     let (lane, phase) = (activity.lane, activity.phase);
     match activity.source {
         Source::Stage { .. } => vec![Gate::All, Gate::Stages],
+        Source::Device { .. } => vec![Gate::All, Gate::Stream(lane, phase)],
         Source::Subregion { number, pass } => {
             let mut gates = vec![
                 Gate::All,
@@ -100,8 +102,13 @@ fn opened_by(activity: &Activity) -> Vec<Gate> {
 
 fn waits_for(activity: &Activity, lanes: usize) -> Vec<Gate> {
     let (lane, phase) = (activity.lane, activity.phase);
-    let Source::Subregion { number, pass } = activity.source else {
-        return vec![Gate::All];
+    let (number, pass) = match activity.source {
+        Source::Subregion { number, pass } => (number, pass),
+        Source::Stage { .. } => return vec![Gate::All],
+        Source::Device { .. } => {
+            let streams = Phase::ALL.map(|phase| Gate::Stream(lane, phase));
+            return streams.into_iter().chain([Gate::Stages]).collect();
+        }
     };
     let mut gates = vec![Gate::Stages, Gate::Stream(lane, phase)];
     let earlier = Phase::ALL.into_iter().filter(|other| *other < phase);

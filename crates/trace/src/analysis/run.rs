@@ -2,13 +2,20 @@
 //!
 //! Steps are those that the program marked. Without any, a step begins at the first update of
 //! positions after a search or a traversal.
+//!
+//! Two kinds of traces are not taken as they stand:
+//! * Where a device timed kernels itself, these and its copies say when the GPU worked. Other spans
+//!   named `gpu.*` cover the same work from the host's side, queueing and waiting included, and
+//!   count as stages of the host.
+//! * Times of an emulated device are virtual. Only they count then: the jobs of a step follow each
+//!   other without a break, and the steps too.
 
-use super::intervals::Merged;
+use super::intervals::{Merged, clip};
 use crate::{
     Trace,
     model::{Interval, Phase, Span, Step, Subregion, Text},
 };
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A trace by steps.
 #[derive(Debug)]
@@ -18,12 +25,26 @@ pub(crate) struct Run {
     /// Lanes that subregions were given to.
     pub(crate) shared_by: Vec<usize>,
     pub(crate) steps: Vec<RunStep>,
+    /// Indices of the stages that began in no step.
+    pub(crate) outside: Vec<usize>,
+    /// When each lane computed.
+    pub(crate) computing: Vec<Merged>,
+    /// When each lane computed or moved data.
+    pub(crate) active: Vec<Merged>,
+    /// Whether the device timed its kernels itself.
+    pub(crate) device_timed: bool,
+    /// Whether all times are those of an emulated device's clock.
+    pub(crate) is_virtual: bool,
+    /// Number of steps that are left out because they have no virtual times.
+    pub(crate) left_out: usize,
 }
 
 /// A step with what happened in it.
 #[derive(Debug)]
 pub(crate) struct RunStep {
     pub(crate) step: Step,
+    /// When it was on the host's clock.
+    pub(crate) on_host: Interval,
     /// Indices of the stages that began in it, in the order of their beginning.
     pub(crate) spans: Vec<usize>,
     /// Indices of its subregions.
@@ -47,6 +68,8 @@ pub(crate) struct Activity {
 pub(crate) enum Source {
     /// A stage with none inside: the caller waits for it.
     Stage { span: usize },
+    /// A kernel or a copy that the device timed.
+    Device { span: usize },
     /// A phase of a subregion, by number and pass.
     Subregion { number: u64, pass: u64 },
 }
@@ -60,24 +83,88 @@ impl Run {
             shared_by: (0..lanes.len())
                 .filter(|lane| trace.subregions.iter().any(|one| one.lane == lanes[*lane]))
                 .collect(),
-            lanes,
             steps,
+            outside: Vec::new(),
+            computing: Vec::new(),
+            active: Vec::new(),
+            device_timed: trace.spans.iter().any(|span| span.name == "gpu.kernel"),
+            is_virtual: trace.subregions.iter().any(Subregion::is_virtual),
+            left_out: 0,
+            lanes,
         };
-        run.place_spans(trace);
         run.place_subregions(trace);
-        run.find_activities(trace);
+        if run.is_virtual {
+            run.go_virtual(trace);
+        } else {
+            run.place_spans(trace);
+            run.find_activities(trace);
+        }
+        run.find_times(trace);
         run
+    }
+
+    /// From the first step's beginning to the last one's end.
+    pub(crate) fn extent(&self) -> Interval {
+        let begin = self.steps.first().map_or(0, |step| step.step.time.begin());
+        let ends = self.steps.iter().map(|step| step.step.time.end());
+        Interval::new(begin, ends.max().unwrap_or(begin))
+    }
+
+    /// The lane that a stage kept busy; none for what the host did itself.
+    pub(crate) fn lane_of(&self, span: &Span) -> Option<usize> {
+        let lane = lane_index(&self.lanes, span.lane.as_ref()?)?;
+        let by_host = self.device_timed && !span.is_device_timed();
+        (!by_host || self.lanes[lane] != "gpu").then_some(lane)
+    }
+
+    /// Whether an activity says when its lane was busy.
+    pub(crate) fn counts(&self, activity: &Activity) -> bool {
+        match (activity.lane, activity.source) {
+            (None, _) => false,
+            (_, Source::Device { .. }) => true,
+            (Some(lane), _) => !self.device_timed || self.lanes[lane] != "gpu",
+        }
+    }
+
+    /// A moment of the host's clock on the clock of the analysis.
+    pub(crate) fn moment(&self, at: u64) -> u64 {
+        let begun = |step: &RunStep| step.on_host.begin() <= at;
+        match self.steps[..self.steps.partition_point(begun)].last() {
+            Some(step) if self.is_virtual => {
+                let time = step.step.time;
+                let since = at - step.on_host.begin();
+                time.begin().saturating_add(since).min(time.end())
+            }
+            _ => at,
+        }
     }
 
     fn place_spans(&mut self, trace: &Trace) {
         for (at, span) in trace.spans.iter().enumerate() {
-            if let Some(step) = self.step_at(span.time.begin()) {
-                self.steps[step].spans.push(at);
+            let step = if span.is_device_timed() {
+                self.step_of_most(span.time)
+            } else {
+                self.step_at(span.time.begin())
+            };
+            match step {
+                Some(step) => self.steps[step].spans.push(at),
+                None => self.outside.push(at),
             }
         }
         for step in &mut self.steps {
             step.spans.sort_by_key(|at| trace.spans[*at].time.begin());
         }
+    }
+
+    /// Of two consecutive steps the one that a stretch lies in for the most part: a device's clock
+    /// may be off a little, and its work may go on when the host has begun the next step.
+    fn step_of_most(&self, time: Interval) -> Option<usize> {
+        let begun = |step: &RunStep| step.step.time.begin() <= time.begin();
+        let next = self.steps.partition_point(begun);
+        let near = [next.checked_sub(1), Some(next)].into_iter().flatten();
+        let common = |step: &usize| clip(time, self.steps[*step].step.time).length();
+        near.filter(|step| *step < self.steps.len() && common(step) > 0)
+            .max_by_key(common)
     }
 
     fn place_subregions(&mut self, trace: &Trace) {
@@ -90,6 +177,7 @@ impl Run {
                 .filter_map(|phase| subregion.phase(*phase))
                 .map(Interval::begin)
                 .min();
+            let begin = subregion.origin.or(begin);
             // A virtual clock may place it after the step that it belongs to.
             let by_time = begin
                 .and_then(|begin| self.step_at(begin))
@@ -109,30 +197,152 @@ impl Run {
         (at <= self.steps[step].step.time.end()).then_some(step)
     }
 
-    fn find_activities(&mut self, trace: &Trace) {
-        let parents: HashSet<u64> = trace.spans.iter().map(|span| span.parent).collect();
+    /// Replaces the steps' times by those of the virtual clock.
+    fn go_virtual(&mut self, trace: &Trace) {
+        let mut now = self.extent().begin();
         for step in &mut self.steps {
-            let shared = subregion_activities(trace, &self.lanes, &step.subregions);
+            let begin = now;
+            let jobs = Jobs::of(trace, &step.subregions);
+            let starts: HashMap<u64, u64> = (jobs.lengths.iter())
+                .map(|(job, length)| {
+                    let start = now;
+                    now = now.saturating_add(*length);
+                    (*job, start)
+                })
+                .collect();
+            let subregions = step.subregions.iter().map(|at| &trace.subregions[*at]);
+            for one in subregions.filter(|one| one.is_virtual()) {
+                let (start, origin) = (starts.get(&one.job).copied(), origin_of(one));
+                let start = start.unwrap_or(begin);
+                let moved = |at: u64| start.saturating_add(at.saturating_sub(origin));
+                let activities = phases_of(one, jobs.pass(one), &self.lanes);
+                step.activities.extend(activities.map(|activity| Activity {
+                    time: Interval::new(moved(activity.time.begin()), moved(activity.time.end())),
+                    ..activity
+                }));
+            }
+            step.sort();
+            step.step.time = Interval::new(begin, now);
+        }
+        let all = self.steps.len();
+        self.steps.retain(|step| step.step.time.length() > 0);
+        self.left_out = all - self.steps.len();
+    }
+
+    fn find_activities(&mut self, trace: &Trace) {
+        let parents = parents(trace);
+        let mut steps = std::mem::take(&mut self.steps);
+        for step in &mut steps {
+            let of = step.subregions.iter().map(|at| &trace.subregions[*at]);
+            let shared: Vec<Activity> = of
+                .flat_map(|one| phases_of(one, one.pass, &self.lanes))
+                .collect();
             let busy = Merged::of(shared.iter().map(|activity| activity.time));
             // A stage around subregions is told by them.
             let leaves = step.spans.iter().copied().filter(|at| {
                 let span = &trace.spans[*at];
-                !parents.contains(&span.id) && busy.covers(span.time) == 0
+                span.is_device_timed()
+                    || (!parents.contains(&span.id) && busy.covers(span.time) == 0)
             });
             step.activities = leaves
-                .map(|span| stage_activity(&trace.spans[span], span, &self.lanes))
+                .map(|span| self.stage_activity(&trace.spans[span], span))
                 .chain(shared.iter().copied())
                 .collect();
-            step.activities
-                .sort_by_key(|activity| (activity.time, activity.phase));
+            step.sort();
             step.extend();
         }
+        self.steps = steps;
     }
+
+    fn stage_activity(&self, span: &Span, at: usize) -> Activity {
+        Activity {
+            lane: self.lane_of(span),
+            phase: span.phase,
+            time: span.time,
+            source: if span.is_device_timed() {
+                Source::Device { span: at }
+            } else {
+                Source::Stage { span: at }
+            },
+        }
+    }
+
+    /// Finds when lanes computed and moved data, in steps and between them.
+    fn find_times(&mut self, trace: &Trace) {
+        let parents = parents(trace);
+        let outside = self.outside.iter().map(|at| (*at, &trace.spans[*at]));
+        let outside: Vec<Activity> = outside
+            .filter(|(_, span)| !parents.contains(&span.id))
+            .map(|(at, span)| self.stage_activity(span, at))
+            .collect();
+        let in_steps = self.steps.iter().flat_map(|step| &step.activities);
+        let counted: Vec<&Activity> = in_steps
+            .chain(&outside)
+            .filter(|activity| self.counts(activity))
+            .collect();
+        let of_lane = |lane: usize, any: bool| {
+            let own = counted.iter().filter(move |one| one.lane == Some(lane));
+            let own = own.filter(move |one| any || one.phase == Phase::Compute);
+            Merged::of(own.map(|one| one.time))
+        };
+        let lanes = 0..self.lanes.len();
+        let (computing, active) = lanes
+            .map(|lane| (of_lane(lane, false), of_lane(lane, true)))
+            .unzip();
+        (self.computing, self.active) = (computing, active);
+    }
+}
+
+/// The spans that others are part of.
+pub(crate) fn parents(trace: &Trace) -> HashSet<u64> {
+    trace.spans.iter().map(|span| span.parent).collect()
+}
+
+/// The jobs of a step on a virtual clock.
+struct Jobs {
+    /// How long each took.
+    lengths: BTreeMap<u64, u64>,
+    /// Their passes, in turn.
+    passes: Vec<(u64, u64)>,
+}
+
+impl Jobs {
+    fn of(trace: &Trace, subregions: &[usize]) -> Self {
+        let mut lengths: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut passes = BTreeSet::new();
+        let subregions = subregions.iter().map(|at| &trace.subregions[*at]);
+        for one in subregions.filter(|one| one.is_virtual()) {
+            let origin = origin_of(one);
+            let phases = Phase::ALL.iter().filter_map(|phase| one.phase(*phase));
+            let end = phases.map(Interval::end).fold(origin, u64::max);
+            let length = lengths.entry(one.job).or_default();
+            *length = (*length).max(end - origin);
+            passes.insert((one.job, one.pass));
+        }
+        Self {
+            lengths,
+            passes: passes.into_iter().collect(),
+        }
+    }
+
+    /// Number of a subregion's pass within the step.
+    fn pass(&self, one: &Subregion) -> u64 {
+        let key = (one.job, one.pass);
+        self.passes.partition_point(|pass| *pass < key) as u64
+    }
+}
+
+/// What the times of a subregion count from.
+fn origin_of(one: &Subregion) -> u64 {
+    let phases = Phase::ALL.iter().filter_map(|phase| one.phase(*phase));
+    let first = phases.map(Interval::begin).min().unwrap_or(0);
+    one.origin.map_or(first, |origin| origin.min(first))
 }
 
 impl RunStep {
     fn empty(step: Step) -> Self {
         Self {
+            on_host: step.time,
             step,
             spans: Vec::new(),
             subregions: Vec::new(),
@@ -140,9 +350,18 @@ impl RunStep {
         }
     }
 
-    /// Lets the step last until everything in it has ended, which a virtual clock may place later.
+    fn sort(&mut self) {
+        self.activities
+            .sort_by_key(|activity| (activity.time, activity.phase));
+    }
+
+    /// Lets the step last until everything in it has ended, except for what a device does later.
     fn extend(&mut self) {
-        let ends = self.activities.iter().map(|activity| activity.time.end());
+        let waited = self
+            .activities
+            .iter()
+            .filter(|activity| !matches!(activity.source, Source::Device { .. }));
+        let ends = waited.map(|activity| activity.time.end());
         let time = self.step.time;
         self.step.time = Interval::new(time.begin(), ends.fold(time.end(), u64::max));
     }
@@ -163,32 +382,21 @@ fn lane_index(lanes: &[Text], name: &str) -> Option<usize> {
     lanes.iter().position(|lane| lane == name)
 }
 
-fn stage_activity(span: &Span, at: usize, lanes: &[Text]) -> Activity {
-    Activity {
-        lane: span.lane.as_ref().and_then(|lane| lane_index(lanes, lane)),
-        phase: span.phase,
-        time: span.time,
-        source: Source::Stage { span: at },
-    }
-}
-
-fn subregion_activities(trace: &Trace, lanes: &[Text], of: &[usize]) -> Vec<Activity> {
-    let phases = |one: &Subregion| {
-        let (number, pass) = (one.subregion, one.pass);
-        let lane = lane_index(lanes, &one.lane);
-        Phase::ALL.map(|phase| {
-            Some(Activity {
-                lane,
-                phase,
-                time: one.phase(phase)?,
-                source: Source::Subregion { number, pass },
-            })
-        })
+/// What a lane did for a subregion.
+fn phases_of(one: &Subregion, pass: u64, lanes: &[Text]) -> impl Iterator<Item = Activity> {
+    let lane = lane_index(lanes, &one.lane);
+    let source = Source::Subregion {
+        number: one.subregion,
+        pass,
     };
-    of.iter()
-        .flat_map(|at| phases(&trace.subregions[*at]))
-        .flatten()
-        .collect()
+    Phase::ALL.into_iter().filter_map(move |phase| {
+        Some(Activity {
+            lane,
+            phase,
+            time: one.phase(phase)?,
+            source,
+        })
+    })
 }
 
 /// The steps that the program marked, or those that its calls of the engine make.
@@ -200,7 +408,10 @@ fn steps(trace: &Trace) -> Vec<Step> {
 }
 
 fn implied_steps(spans: &[Span]) -> Vec<Step> {
-    let mut calls: Vec<&Span> = spans.iter().filter(|span| span.parent == 0).collect();
+    let mut calls: Vec<&Span> = spans
+        .iter()
+        .filter(|span| span.parent == 0 && !span.is_device_timed())
+        .collect();
     calls.sort_by_key(|span| span.time);
     let mut steps: Vec<Step> = Vec::new();
     let mut worked = true;

@@ -2,12 +2,13 @@
 
 use super::{
     intervals::{Merged, increase},
-    run::{Activity, Run, RunStep, Source},
+    pieces::{own_times, pieces},
+    run::{Run, RunStep, Source},
     statistics::Spread,
 };
 use crate::{
     Trace,
-    model::{Interval, Phase, Span, Value},
+    model::{Phase, Span, Value},
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +22,7 @@ pub struct Stage {
     pub count: u64,
     /// Milliseconds together.
     pub total_ms: f64,
-    /// Of that, outside of the stages within it.
+    /// Of that, outside of the stages within it, and shared among those that ran side by side.
     pub self_ms: f64,
     /// Milliseconds per step, over the steps in which it ran.
     pub per_step_ms: Spread,
@@ -40,22 +41,24 @@ pub struct Stage {
 pub(crate) struct StageTime {
     pub(crate) total: u64,
     pub(crate) own: u64,
-    count: u64,
-    pairs: Option<u64>,
-    work: Option<u64>,
+    pub(crate) count: u64,
+    pub(crate) pairs: Option<u64>,
+    pub(crate) work: Option<u64>,
 }
 
 /// Stages of a step by name.
 pub(crate) type StageTimes = BTreeMap<String, StageTime>;
 
-/// A stage's name, with the kernel's where there is one: `engine.traverse (Forces)`.
+/// A stage's name, with the kernel's where there is one, or with what is copied or waited for:
+/// `engine.traverse (Forces)`, `host.copy (particles)`.
 pub(crate) fn stage_name(span: &Span) -> String {
-    match span.fields.get("kernel") {
-        Some(Value::Text(kernel)) => {
-            let plain = kernel.split('<').next().unwrap_or(kernel);
-            let short = plain.rsplit("::").next().unwrap_or(plain);
-            format!("{} ({short})", span.name)
-        }
+    if let Some(kernel) = span.text("kernel") {
+        let plain = kernel.split('<').next().unwrap_or(kernel);
+        let short = plain.rsplit("::").next().unwrap_or(plain);
+        return format!("{} ({short})", span.name);
+    }
+    match (&*span.name, span.text("what")) {
+        ("host.copy" | "host.wait" | "gpu.copy", Some(what)) => format!("{} ({what})", span.name),
         _ => span.name.to_string(),
     }
 }
@@ -67,43 +70,44 @@ fn subregion_name(lane: &str, phase: Phase) -> String {
 
 /// What every stage cost in every step.
 pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
-    let inside = inside(trace);
     let stage_times = |step: &RunStep| {
         let mut times = StageTimes::new();
-        let shared = Merged::of(step.activities.iter().filter_map(of_subregion));
-        for span in step.spans.iter().map(|at| &trace.spans[*at]) {
-            let length = span.time.length();
-            let parts = inside.get(&span.id).cloned().unwrap_or_default();
-            let own = match &span.lane {
-                Some(_) => Merged::of(parts),
-                // What the caller's thread does around subregions is to wait for the lanes.
-                None => Merged::of(parts.into_iter().chain(shared.within(span.time))),
-            };
-            let own = length - own.covers(span.time);
+        let own = own_of_spans(trace, run, step);
+        for at in &step.spans {
+            let span = &trace.spans[*at];
             let count = |name: &str| span.fields.get(name).and_then(Value::count);
-            let (pairs, work) = (count("pairs"), count("work"));
             times.entry(stage_name(span)).or_default().add(&StageTime {
-                total: length,
-                own,
+                total: span.time.length(),
+                own: own.get(at).map_or(0, |own| *own as u64),
                 count: 1,
-                pairs,
-                work,
+                pairs: count("pairs"),
+                work: count("work"),
             });
         }
-        for one in step.subregions.iter().map(|at| &trace.subregions[*at]) {
-            for phase in Phase::ALL {
-                let Some(time) = one.phase(phase) else {
+        for (lane, phase) in streams(run) {
+            let told = |at: &&usize| *trace.subregions[**at].lane == *run.lanes[lane];
+            let of_lane = step.subregions.iter().filter(told);
+            let name = subregion_name(&run.lanes[lane], phase);
+            let mut sum = StageTime::default();
+            for one in of_lane.map(|at| &trace.subregions[*at]) {
+                let computes = phase == Phase::Compute;
+                let Some(time) = one
+                    .phase(phase)
+                    .filter(|_| !run.is_virtual || one.is_virtual())
+                else {
                     continue;
                 };
-                let computes = phase == Phase::Compute;
-                let name = subregion_name(&one.lane, phase);
-                times.entry(name).or_default().add(&StageTime {
+                sum.add(&StageTime {
                     total: time.length(),
-                    own: time.length(),
+                    own: 0,
                     count: 1,
                     pairs: one.pairs.filter(|_| computes),
                     work: computes.then_some(one.work),
                 });
+            }
+            if sum.count > 0 {
+                sum.own = of_subregions(step, lane, phase).length();
+                times.insert(name, sum);
             }
         }
         times
@@ -111,20 +115,69 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
     run.steps.iter().map(stage_times).collect()
 }
 
-/// The stages directly within each.
-fn inside(trace: &Trace) -> HashMap<u64, Vec<Interval>> {
-    let mut inside: HashMap<u64, Vec<Interval>> = HashMap::new();
-    for span in trace.spans.iter().filter(|span| span.parent != 0) {
-        inside.entry(span.parent).or_default().push(span.time);
-    }
-    inside
+/// What lanes do side by side.
+fn streams(run: &Run) -> impl Iterator<Item = (usize, Phase)> {
+    (0..run.lanes.len()).flat_map(|lane| Phase::ALL.map(|phase| (lane, phase)))
 }
 
-fn of_subregion(activity: &Activity) -> Option<Interval> {
-    match activity.source {
-        Source::Subregion { .. } => Some(activity.time),
-        Source::Stage { .. } => None,
+/// When a lane was in a phase of any of its subregions.
+fn of_subregions(step: &RunStep, lane: usize, phase: Phase) -> Merged {
+    let of_lane = step.activities.iter().filter(|activity| {
+        let is_subregion = matches!(activity.source, Source::Subregion { .. });
+        is_subregion && (activity.lane, activity.phase) == (Some(lane), phase)
+    });
+    Merged::of(of_lane.map(|activity| activity.time))
+}
+
+/// The own time of a step's stages, nanoseconds: of the host, of each lane and of each of a
+/// device's streams at most the time that passed.
+fn own_of_spans(trace: &Trace, run: &Run, step: &RunStep) -> HashMap<usize, f64> {
+    let mut own = HashMap::new();
+    let (timed, hosted): (Vec<usize>, Vec<usize>) =
+        (step.spans.iter()).partition(|at| trace.spans[**at].is_device_timed());
+    for phase in Phase::ALL {
+        let stream = timed
+            .iter()
+            .copied()
+            .filter(|at| trace.spans[*at].phase == phase);
+        own_times(
+            &pieces(trace, stream),
+            &Merged::default(),
+            <[usize]>::to_vec,
+            &mut own,
+        );
     }
+    let hosted = pieces(trace, hosted);
+    let lane = |at: &usize| run.lane_of(&trace.spans[*at]);
+    // What the caller's thread does around subregions, or beside what a lane does on a thread of
+    // its own, is to wait for the lanes.
+    let shared = |lanes: &[usize]| {
+        let of_lanes = step.activities.iter().filter(|activity| {
+            let is_subregion = matches!(activity.source, Source::Subregion { .. });
+            is_subregion && activity.lane.is_some_and(|lane| lanes.contains(&lane))
+        });
+        Merged::of(of_lanes.map(|activity| activity.time))
+    };
+    let apart = |at: &usize| lane(at).is_some() && trace.spans[*at].parent == 0;
+    let of_host = |open: &[usize]| {
+        let waits = open.iter().any(apart);
+        open.iter()
+            .copied()
+            .filter(|at| !waits && lane(at).is_none())
+            .collect()
+    };
+    let lanes: Vec<usize> = (0..run.lanes.len()).collect();
+    own_times(&hosted, &shared(&lanes), of_host, &mut own);
+    for of in lanes {
+        let of_lane = |open: &[usize]| {
+            open.iter()
+                .copied()
+                .filter(|at| lane(at) == Some(of))
+                .collect()
+        };
+        own_times(&hosted, &shared(&[of]), of_lane, &mut own);
+    }
+    own
 }
 
 impl StageTime {
@@ -146,10 +199,10 @@ pub(crate) fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 /// Stages over all steps.
-pub(crate) fn summarize(trace: &Trace, steps: &[StageTimes]) -> BTreeMap<String, Stage> {
+pub(crate) fn summarize(trace: &Trace, run: &Run, steps: &[StageTimes]) -> BTreeMap<String, Stage> {
     let mut lanes: HashMap<String, Option<String>> = HashMap::new();
     for span in &trace.spans {
-        let lane = span.lane.as_ref().map(|lane| lane.to_string());
+        let lane = run.lane_of(span).map(|lane| run.lanes[lane].to_string());
         lanes.entry(stage_name(span)).or_insert(lane);
     }
     let mut all: BTreeMap<&str, (StageTime, Vec<f64>)> = BTreeMap::new();

@@ -1,10 +1,14 @@
 //! A summary as lines for people.
 
-use super::{Course, Summary};
+use super::{
+    Clock, Course, Summary,
+    verdict::{milliseconds, percent, told},
+};
 use std::fmt;
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "verdict     {}", self.verdict)?;
         head(self, f)?;
         lanes(self, f)?;
         numbers(self, f)?;
@@ -26,6 +30,9 @@ impl fmt::Display for Summary {
     }
 }
 
+/// Maximum number of reasons that a backend's idle time is given.
+const MAX_REASONS: usize = 3;
+
 fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (program, machine) = (&summary.program, &summary.machine);
     writeln!(
@@ -43,6 +50,12 @@ fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     if !summary.damage.is_empty() {
         writeln!(f, "incomplete  {}", summary.damage)?;
+    }
+    if summary.clock == Clock::Virtual {
+        writeln!(
+            f,
+            "clock       virtual: all times are the emulated device's, none the host's stages'"
+        )?;
     }
     let step = &summary.step_ms;
     writeln!(
@@ -76,6 +89,29 @@ fn lanes(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             )?,
             None => writeln!(f)?,
         }
+        let notable = lane.reasons.iter().filter(|reason| reason.share >= 0.01);
+        let reasons: Vec<String> = (notable.take(MAX_REASONS))
+            .map(|reason| {
+                let ms = milliseconds(reason.ms_per_step);
+                let between = if reason.between_steps {
+                    " between steps"
+                } else {
+                    ""
+                };
+                format!("{} {ms} a step{between}", told(reason, summary.steps))
+            })
+            .collect();
+        if reasons.is_empty() {
+            continue;
+        }
+        writeln!(
+            f,
+            "{:<11} {} in steps, {} in the run: {}",
+            format!("{name} idle"),
+            percent(lane.idle_share),
+            percent(lane.idle_share_of_run),
+            reasons.join("; ")
+        )?;
     }
     Ok(())
 }

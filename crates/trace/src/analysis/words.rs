@@ -1,6 +1,8 @@
 //! The slowest steps and why, and advice, in words.
 
-use super::{StepRow, Summary, run::Run, stages::StageTimes, statistics::median};
+use super::{
+    StepRow, Summary, TimedBy, run::Run, stages::StageTimes, statistics::median, verdict::percent,
+};
 use crate::Trace;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -102,7 +104,7 @@ fn cause(
     for lane in &run.shared_by {
         let (took, usual) = (row.lanes[*lane][1], habits.waiting[*lane]);
         let name = &run.lanes[*lane];
-        let what = format!("the {name} lane waited {took:.2} ms, usually {usual:.2} ms");
+        let what = format!("the {name} backend waited {took:.2} ms, usually {usual:.2} ms");
         excesses.push((took - usual, what));
     }
     excesses.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -113,7 +115,7 @@ fn cause(
     if at == 0 {
         cause.push_str("; it is the first step, in which memory and threads are new");
     }
-    let time = run.steps[at].step.time;
+    let time = run.steps[at].on_host;
     let within = |moment: u64| (time.begin()..=time.end()).contains(&moment);
     if let Some(note) = trace.notes.iter().find(|note| within(note.at)) {
         cause.push_str(&format!("; {}: {}", note.level, note.message));
@@ -149,7 +151,7 @@ pub(crate) fn advice(summary: &Summary) -> Vec<String> {
         .is_some_and(|course| course.oscillates)
     {
         advice.push(
-            "the split between the lanes goes to and fro: a wider band, or the policy model, keeps \
+            "the split between the backends goes to and fro: a wider band, or the policy model, keeps \
              it still"
                 .to_owned(),
         );
@@ -159,14 +161,10 @@ pub(crate) fn advice(summary: &Summary) -> Vec<String> {
     advice
 }
 
-/// Percent of something, for sentences.
-fn percent(part: f64) -> String {
-    format!("{:.0} %", 100.0 * part)
-}
-
 fn transfers(summary: &Summary, advice: &mut Vec<String>) {
     for (name, lane) in &summary.lanes {
-        let Some(overlap) = lane.overlap else {
+        // Copies that a device timed have no subregions to hide behind; the verdict names them.
+        let Some(overlap) = lane.overlap.filter(|_| lane.timed_by == TimedBy::Host) else {
             continue;
         };
         let bare = lane.transfers * (1.0 - overlap) / summary.total_ms;
@@ -206,7 +204,7 @@ fn balance(summary: &Summary, advice: &mut Vec<String>) {
     }
     let threshold = if least == "cpu" { "higher" } else { "lower" };
     advice.push(format!(
-        "one lane is ready {} of the time before the other: give more work to {least}, by a \
+        "one backend is ready {} of the time before the other: give more work to {least}, by a \
          {threshold} threshold",
         percent(imbalance)
     ));
@@ -231,7 +229,7 @@ fn callers_own(summary: &Summary, advice: &mut Vec<String>) {
     let part = summary.no_lane_ms / summary.total_ms;
     if part > 0.3 && !summary.lanes.is_empty() {
         advice.push(format!(
-            "no lane works for {} of the time, which is the caller's own",
+            "no backend works for {} of the time, which is the caller's own",
             percent(part)
         ));
     }

@@ -1,16 +1,17 @@
 //! The trace event format of Chrome, which Perfetto opens.
 //!
 //! Reference: "Trace Event Format", the Chromium project. Stages are complete events (`X`) on a
-//! track per thread, subregions on a track per lane and stream, decisions and warnings instant events
-//! (`i`), the threshold and the CPU lane's share counters (`C`). Times are microseconds.
+//! track per thread, subregions on a track per lane and stream, what a device timed itself on as
+//! many tracks as it did things at once, decisions and warnings instant events (`i`), the threshold
+//! and the CPU lane's share counters (`C`). Times are microseconds.
 
 use crate::{
     analysis::{Analysis, Source, activity_name},
-    model::{Interval, Phase},
+    model::{Interval, Phase, Span},
 };
 use serde_json::{Map, Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
 };
 
@@ -22,6 +23,8 @@ const STEPS: u32 = 1;
 const THREADS: u32 = 10;
 /// Tracks of lanes are numbered from here, a stream each.
 const LANES: u32 = 1 << 20;
+/// Tracks of what a device timed itself are numbered from here.
+const DEVICE: u32 = 1 << 21;
 
 /// Writes one JSON object with all events.
 ///
@@ -37,6 +40,8 @@ pub fn write_chrome(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()> {
         "program": header.program,
         "machine": header.machine,
         "start_unix_ms": header.start_unix_ms,
+        "clock": analysis.summary.clock,
+        "verdict": analysis.summary.verdict,
     });
     serde_json::to_writer(&mut events.to, &other)?;
     events.to.write_all(b",\"traceEvents\":[")?;
@@ -62,11 +67,43 @@ fn us(nanoseconds: u64) -> f64 {
 /// Tracks of threads by name.
 fn threads<'a>(analysis: &'a Analysis<'_>) -> BTreeMap<&'a str, u32> {
     let mut tracks = BTreeMap::new();
-    for span in &analysis.trace.spans {
+    for span in hosted(analysis) {
         let next = THREADS + tracks.len() as u32;
         tracks.entry(&*span.thread).or_insert(next);
     }
     tracks
+}
+
+/// The stages that have times on the clock of the analysis and were timed by the host.
+fn hosted<'a>(analysis: &'a Analysis<'_>) -> impl Iterator<Item = &'a Span> {
+    let spans = analysis.trace.spans.iter();
+    spans.filter(|span| !analysis.run.is_virtual && !span.is_device_timed())
+}
+
+/// What the device timed, on the first track that is free then.
+fn timed<'a>(analysis: &'a Analysis<'_>) -> Vec<(u32, &'a Span)> {
+    let spans = analysis.trace.spans.iter();
+    let mut timed: Vec<&Span> = spans.filter(|span| span.is_device_timed()).collect();
+    timed.sort_by_key(|span| span.time);
+    // By when they are free, and by track.
+    let mut busy: BTreeSet<(u64, u32)> = BTreeSet::new();
+    let mut placed = Vec::with_capacity(timed.len());
+    for span in timed.into_iter().filter(|_| !analysis.run.is_virtual) {
+        let free = busy
+            .first()
+            .filter(|(end, _)| *end <= span.time.begin())
+            .copied();
+        let track = match free {
+            Some(first) => {
+                busy.remove(&first);
+                first.1
+            }
+            None => DEVICE + busy.len() as u32,
+        };
+        busy.insert((span.time.end(), track));
+        placed.push((track, span));
+    }
+    placed
 }
 
 /// The track of a lane's stream.
@@ -110,6 +147,11 @@ impl<W: Write> Events<W> {
         for (name, track) in threads(analysis) {
             self.put(&named("thread_name", track, name))?;
         }
+        let tracks: BTreeSet<u32> = timed(analysis).iter().map(|(track, _)| *track).collect();
+        for track in tracks {
+            let name = format!("gpu kernels and copies {}", track - DEVICE + 1);
+            self.put(&named("thread_name", track, &name))?;
+        }
         for lane in &analysis.run.shared_by {
             for phase in Phase::ALL {
                 let name = format!("{} {}", analysis.run.lanes[*lane], phase.name());
@@ -150,11 +192,20 @@ impl<W: Write> Events<W> {
 
     fn write_stages(&mut self, analysis: &Analysis<'_>) -> io::Result<()> {
         let threads = threads(analysis);
-        for span in &analysis.trace.spans {
-            let category = span.lane.as_deref().unwrap_or("caller");
+        for span in hosted(analysis) {
+            let lane = analysis.run.lane_of(span);
+            let category = lane.map_or("caller", |lane| &analysis.run.lanes[lane]);
             let arguments = serde_json::to_value(&span.fields)?;
             let track = threads[&*span.thread];
             self.complete((&span.name, category), track, span.time, arguments)?;
+        }
+        for (track, span) in timed(analysis) {
+            let name = span
+                .text("kernel")
+                .or(span.text("what"))
+                .unwrap_or(&span.name);
+            let arguments = serde_json::to_value(&span.fields)?;
+            self.complete((name, "gpu"), track, span.time, arguments)?;
         }
         Ok(())
     }
@@ -186,11 +237,15 @@ impl<W: Write> Events<W> {
                 "step": one.step, "subregion": one.subregion, "policy": one.policy,
                 "theta_before": one.theta_before, "theta": one.theta, "reason": one.reason,
             });
-            ("retune".to_owned(), one.at, arguments)
+            ("retune".to_owned(), analysis.run.moment(one.at), arguments)
         });
         let notes = trace.notes.iter().map(|note| {
             let arguments = json!({"level": note.level, "fields": note.fields});
-            (note.message.to_string(), note.at, arguments)
+            (
+                note.message.to_string(),
+                analysis.run.moment(note.at),
+                arguments,
+            )
         });
         for (name, at, arguments) in decisions.chain(notes) {
             self.put(&json!({

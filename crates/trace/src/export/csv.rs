@@ -61,7 +61,7 @@ pub fn write_activities_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Resu
         for activity in &step.activities {
             let (number, pass) = match activity.source {
                 Source::Subregion { number, pass } => (Some(number), Some(pass)),
-                Source::Stage { .. } => (None, None),
+                Source::Stage { .. } | Source::Device { .. } => (None, None),
             };
             let lane = activity.lane.map(|lane| run.lanes[lane].to_string());
             table.write_record([

@@ -2,24 +2,29 @@
 //!
 //! An event is named by `name:` in the macro, or by its message. Times of `sched.subregion` are
 //! nanoseconds since the start of the step, so that a scheduler that counts from there, or whose
-//! clock is a virtual one, need not know the trace's.
+//! clock is a virtual one, need not know the trace's. Those of `gpu.kernel` and `gpu.copy` are
+//! nanoseconds before the event, because a device reports after the fact.
 
 use crate::model::{
-    Fields, Interval, Note, Occupancy, Record, Retune, Subregion, Text, Theta, Value,
+    Fields, Interval, Note, Occupancy, Phase, Record, Retune, Span, Subregion, Text, Theta,
+    VIRTUAL, Value,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Metadata;
 
 /// Where in the trace an event belongs.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Place<'a> {
     pub(super) step: u64,
     /// What its times count from.
     pub(super) origin: u64,
     pub(super) at: u64,
+    /// The number of the next span.
+    pub(super) spans: &'a AtomicU64,
 }
 
 /// The record of an event.
-pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Place) -> Record {
+pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Place<'_>) -> Record {
     let message = fields.remove("message").map(|message| message.to_string());
     // What the macro makes up says where in the source the event is, which is no name.
     let named = (!metadata.name().starts_with("event ")).then(|| metadata.name());
@@ -28,6 +33,7 @@ pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Pla
         "sched.subregion" => subregion(&fields, place).map(Record::Subregion),
         "sched.retune" => retune(&fields, place).map(Record::Retune),
         "grid.occupancy" | "sched.occupancy" => occupancy(&fields, place).map(Record::Occupancy),
+        "gpu.kernel" | "gpu.copy" => on_device(name, &mut fields, place).map(Record::Span),
         _ => None,
     };
     made.unwrap_or_else(|| {
@@ -65,13 +71,36 @@ fn text(fields: &Fields, name: &str) -> Option<Text> {
     }
 }
 
-fn subregion(fields: &Fields, place: Place) -> Option<Subregion> {
+/// A kernel or a copy as the device timed it.
+fn on_device(name: &str, fields: &mut Fields, place: Place<'_>) -> Option<Span> {
+    let ago = |name| Some(place.at.saturating_sub(count(fields, name)?));
+    let time = Interval::new(ago("begin_ago")?, ago("end_ago")?);
+    let phase = match text(fields, "direction").as_deref() {
+        Some("to_device") => Phase::Upload,
+        Some("to_host") => Phase::Download,
+        _ => Phase::Compute,
+    };
+    fields.retain(|name, _| !matches!(&**name, "begin_ago" | "end_ago"));
+    Some(Span {
+        name: name.to_owned().into(),
+        lane: Some("gpu".into()),
+        phase,
+        id: place.spans.fetch_add(1, Ordering::Relaxed),
+        parent: 0,
+        thread: "gpu".into(),
+        time,
+        fields: std::mem::take(fields),
+    })
+}
+
+fn subregion(fields: &Fields, place: Place<'_>) -> Option<Subregion> {
     let ago = count(fields, "origin_ago");
     let origin = ago.map_or(place.origin, |ago| place.at.saturating_sub(ago));
     let interval = |begin: &str, end: &str| {
         let from_origin = |name| Some(origin.saturating_add(count(fields, name)?));
         Some(Interval::new(from_origin(begin)?, from_origin(end)?))
     };
+    let clock = text(fields, "clock");
     Some(Subregion {
         step: place.step,
         subregion: count(fields, "subregion")?,
@@ -88,12 +117,15 @@ fn subregion(fields: &Fields, place: Place) -> Option<Subregion> {
         download: interval("download_start", "download_end"),
         exchange: interval("exchange_start", "exchange_end"),
         clock_error: count(fields, "clock_error").unwrap_or(0),
+        origin: (clock.as_deref() == Some(VIRTUAL)).then_some(origin),
+        clock,
+        job: count(fields, "job").unwrap_or(0),
         theta: theta(fields, "theta"),
         theta_ties: count(fields, "theta_ties"),
     })
 }
 
-fn retune(fields: &Fields, place: Place) -> Option<Retune> {
+fn retune(fields: &Fields, place: Place<'_>) -> Option<Retune> {
     Some(Retune {
         step: place.step,
         at: place.at,
@@ -108,7 +140,7 @@ fn retune(fields: &Fields, place: Place) -> Option<Retune> {
     })
 }
 
-fn occupancy(fields: &Fields, place: Place) -> Option<Occupancy> {
+fn occupancy(fields: &Fields, place: Place<'_>) -> Option<Occupancy> {
     let counts = text(fields, "counts")?
         .split_ascii_whitespace()
         .map(|entry| {

@@ -104,7 +104,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
         }
         let mut fields = Fields::new();
         event.record(&mut Collect(&mut fields));
-        let place = convert::Place { step, origin, at };
+        let place = convert::Place {
+            step,
+            origin,
+            at,
+            spans: &self.spans,
+        };
         self.sink
             .put(convert::event(event.metadata(), fields, place));
     }

@@ -20,7 +20,12 @@ pub(super) struct Track {
     lane: String,
     /// What the lane does there.
     phase: &'static str,
+    /// Whether it holds what the device timed.
+    device: bool,
 }
+
+/// What tells tracks apart.
+type Key = (Option<usize>, Phase, bool);
 
 /// All bars.
 #[derive(Default)]
@@ -36,7 +41,7 @@ pub(super) struct Bars {
 pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
     let run = &analysis.run;
     let shown = &run.steps[..steps];
-    let keys: BTreeSet<(Option<usize>, Phase)> = shown
+    let keys: BTreeSet<Key> = shown
         .iter()
         .flat_map(|step| step.activities.iter().map(key))
         .collect();
@@ -50,9 +55,10 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
     let mut bars = Bars {
         tracks: keys
             .iter()
-            .map(|(lane, phase)| Track {
+            .map(|(lane, phase, device)| Track {
                 lane: name(*lane),
                 phase: phase.name(),
+                device: *device,
             })
             .collect(),
         ..Bars::default()
@@ -71,7 +77,7 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
                     let name = activity_name(analysis.trace, run, activity);
                     let subregion = match activity.source {
                         Source::Subregion { number, .. } => number as f64,
-                        Source::Stage { .. } => -1.0,
+                        Source::Stage { .. } | Source::Device { .. } => -1.0,
                     };
                     bars.put(
                         places[&key(activity)],
@@ -87,8 +93,14 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
     bars
 }
 
-fn key(activity: &Activity) -> (Option<usize>, Phase) {
-    (activity.lane, activity.phase)
+/// Microseconds of nanoseconds, with one decimal.
+pub(super) fn microseconds(nanoseconds: f64) -> f64 {
+    (nanoseconds / 100.0).round() / 10.0
+}
+
+fn key(activity: &Activity) -> Key {
+    let device = matches!(activity.source, Source::Device { .. });
+    (activity.lane, activity.phase, device)
 }
 
 /// Steps that keep all their bars.
@@ -116,24 +128,18 @@ impl Bars {
                 next
             }
         };
-        let us = |nanoseconds: u64| (nanoseconds as f64 / 100.0).round() / 10.0;
         self.numbers.extend([
             track as f64,
             place as f64,
             step as f64,
             subregion,
-            us(time.begin()),
-            us(time.length()),
+            microseconds(time.begin() as f64),
+            microseconds(time.length() as f64),
         ]);
     }
 
     /// One bar for all that touch, with the track's name.
-    fn put_merged(
-        &mut self,
-        activities: &[Activity],
-        places: &BTreeMap<(Option<usize>, Phase), usize>,
-        step: usize,
-    ) {
+    fn put_merged(&mut self, activities: &[Activity], places: &BTreeMap<Key, usize>, step: usize) {
         for (of, track) in places {
             let own = activities.iter().filter(|activity| key(activity) == *of);
             let merged = Merged::of(own.map(|activity| activity.time));

@@ -46,10 +46,14 @@ let colors = {};
 function readColors() {
   const style = getComputedStyle(document.documentElement);
   const names = ["page", "card", "ink", "quiet", "line", "band", "accent", "upload", "download", "exchange",
-    "caller", "waiting", "idle", "mark", "lane-0", "lane-1", "lane-2", "lane-3"];
+    "caller", "waiting", "idle", "mark", "hatch", "lane-0", "lane-1", "lane-2", "lane-3"];
   colors = Object.fromEntries(names.map((name) => [name, style.getPropertyValue("--" + name).trim()]));
 }
 const laneColor = (lane) => (lane === "caller" ? colors.caller : colors["lane-" + (data.lanes.indexOf(lane) % 4)]);
+function trackName({ lane, phase, device }) {
+  if (lane === "caller") return "host";
+  return device ? lane + { compute: " kernels", upload: " copies in", download: " copies out" }[phase] : `${lane} ${phase}`;
+}
 const trackColor = (track) =>
   track.phase === "compute" ? laneColor(track.lane) : colors[track.phase];
 

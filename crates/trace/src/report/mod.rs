@@ -1,6 +1,7 @@
 //! One page that shows a trace: styles, scripts and data in one file, nothing fetched.
 
 mod bars;
+mod details;
 mod points;
 
 use crate::{
@@ -13,8 +14,9 @@ use std::io::{self, Write};
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 /// In this order: each uses what stands before it.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("base.js"),
+    include_str!("summary.js"),
     include_str!("charts.js"),
     include_str!("timeline.js"),
     include_str!("page.js"),
@@ -40,6 +42,7 @@ struct Data<'a> {
     bars: Vec<f64>,
     /// Whether only some steps have all their bars.
     thinned: bool,
+    details: details::Details,
     points: Vec<points::RatePoint>,
     occupancies: Vec<points::Occupancy<'a>>,
     lines: Vec<Line>,
@@ -69,6 +72,7 @@ pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<(
         names: bars.names,
         bars: bars.numbers,
         thinned: bars.thinned,
+        details: details::collect(analysis, steps),
         points: points::rates(analysis),
         occupancies: points::occupancies(analysis, MOST_OCCUPANCIES),
         lines: lines(analysis),
@@ -95,12 +99,12 @@ pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<(
 fn lines(analysis: &Analysis<'_>) -> Vec<Line> {
     let trace = analysis.trace;
     let changes = trace.retunes.iter().map(|one| Line {
-        at_ms: ms(one.at),
+        at_ms: ms(analysis.run.moment(one.at)),
         kind: "decision".into(),
         text: decision(one),
     });
     let notes = trace.notes.iter().map(|note| Line {
-        at_ms: ms(note.at),
+        at_ms: ms(analysis.run.moment(note.at)),
         kind: note.level.to_string(),
         text: described(note),
     });

@@ -15,6 +15,16 @@ function chooseSteps(first, last) {
   timeline.showSteps(chosenSteps);
   for (const chart of charts) if (chart !== timeline) chart.draw();
   table.mark();
+  showNumbers();
+}
+// Everything that is summed up over the steps: of the chosen ones, or of all.
+function showNumbers() {
+  const summary = chosenSteps ? summarizeSteps(...chosenSteps) : data.summary;
+  tiles(summary);
+  backends(summary);
+  gaps(summary);
+  path(summary);
+  stages(summary);
 }
 byId("filter-step").addEventListener("change", (event) => {
   const found = event.target.value.trim().match(/^(\d+)\s*(?:[-–:]\s*(\d+))?$/);
@@ -39,20 +49,23 @@ function head() {
   const parts = [machine.processor, `${machine.cores} threads`, ...(machine.gpus || []), machine.system,
     summary.device, when + " UTC"];
   byId("subtitle").textContent = parts.filter(Boolean).join(" · ");
+  // What stands between backticks is a name.
+  const verdict = summary.verdict[0].toUpperCase() + summary.verdict.slice(1) + ".";
+  byId("verdict").append(...verdict.split("`").map((text, at) => (at % 2 ? element("code", {}, text) : text)));
   byId("damage").hidden = !summary.damage;
   byId("damage").textContent = summary.damage ? "Incomplete: " + summary.damage + "." : "";
   byId("thinned").textContent = data.thinned ? "Most steps are drawn by one bar per stretch; the first, the last, the slowest and those that the scheduler changed have all their bars." : "";
 }
 
-function tiles() {
-  const { summary } = data;
+function tiles(summary) {
+  byId("tiles").replaceChildren();
   const half = `half within ${duration(summary.step_ms.lower_quartile)} and ${duration(summary.step_ms.upper_quartile)}`;
   const all = [
     ["steps", "steps", number(summary.steps, 7), duration(summary.total_ms) + " together"],
     ["step_ms.median", "median step", duration(summary.step_ms.median), half],
     ...Object.entries(summary.lanes).map(([name, lane]) =>
       [`lanes.${name}.utilisation`, `${name} computes`, percent(lane.utilisation), duration(lane.busy) + " busy"]),
-    ["imbalance", "imbalance", percent(summary.imbalance), "how much earlier one lane is ready"],
+    ["imbalance", "imbalance", percent(summary.imbalance), "how much earlier one backend is ready"],
     ["overlap", "overlap", percent(summary.overlap), "of transfers hidden by computing"],
     ["critical_path_ms", "critical path", duration(summary.critical_path_ms), percent(summary.critical_path_ms / summary.total_ms) + " of the time"],
     ["settle_steps", "settled after", summary.settle_steps === null ? "–" : summary.settle_steps + " steps",
@@ -67,22 +80,36 @@ function tiles() {
   }
 }
 
-function lanes() {
-  const { summary } = data;
-  for (const name of data.lanes) {
+function backends(summary) {
+  byId("lanes").replaceChildren(...data.lanes.map((name, at) => {
     const lane = summary.lanes[name];
     const part = (ms, color) => element("span", { style: `width:${(100 * ms) / summary.total_ms}%;background:var(--${color})` });
-    const stack = element("div", { class: "stack" }, part(lane.busy, `lane-${data.lanes.indexOf(name) % 4}`), part(lane.waiting, "waiting"), part(lane.idle, "idle"));
+    const stack = element("div", { class: "stack" }, part(lane.busy, `lane-${at % 4}`), part(lane.waiting, "waiting"), part(lane.idle, "idle"));
     const moved = lane.overlap === null ? "" : `; transfers ${duration(lane.transfers)}, ${percent(lane.overlap)} hidden`;
-    const text = `busy ${duration(lane.busy)}, waiting ${duration(lane.waiting)}, idle ${duration(lane.idle)}${moved}`;
-    byId("lanes").append(element("div", { class: "lane" }, element("b", {}, name), stack, element("div", { class: "text" }, text)));
-  }
+    const why = reasons(at, chosenSteps).filter((one) => !one.between).slice(0, 2);
+    const because = why.length ? `; does not compute for ${percent(lane.idle_share)}: ` +
+      why.map((one) => `${one.cause} ${duration(one.ms / summary.steps)} a step`).join(", ") : "";
+    const text = `busy ${duration(lane.busy)}, waiting ${duration(lane.waiting)}, idle ${duration(lane.idle)}${moved}${because}`;
+    return element("div", { class: "lane" }, element("b", {}, name), stack, element("div", { class: "text" }, text));
+  }));
+}
+function gaps(summary) {
+  const found = reasons(data.lanes.length, chosenSteps);
+  byId("gaps-card").hidden = !found.length || !data.lanes.length;
+  const row = (kind, cells) => element("tr", {}, ...cells.map((text) => element(kind, {}, text)));
+  byId("gaps").replaceChildren(element("thead", {}, row("th", ["host", "per step", "together", "of the steps' time"])),
+    element("tbody", {}, ...found.slice(0, 12).map((one) => row("td", [
+      one.cause + (one.between ? " (between steps)" : ""), duration(one.ms / summary.steps), duration(one.ms),
+      one.between ? "–" : percent(one.ms / summary.total_ms)]))));
+}
+function legends() {
   const legend = byId("legend");
   for (const [phase, name] of [["upload", "upload"], ["download", "download"], ["exchange", "exchange"]]) {
     if (data.tracks.some((track) => track.phase === phase)) legend.append(key(`--${phase}`, name));
   }
   data.lanes.forEach((lane, at) => legend.append(key(`--lane-${at % 4}`, `${lane} computes`)));
-  if (data.tracks.some((track) => track.lane === "caller")) legend.append(key("--caller", "the caller's thread"));
+  if (data.tracks.some((track) => track.lane === "caller")) legend.append(key("--caller", "the host"));
+  if (data.details.gaps.length) legend.append(element("span", {}, element("i", { class: "hatched" }), "no backend computes"));
 }
 const key = (color, name) => element("span", {}, element("i", { style: `background:var(${color})` }), name);
 
@@ -93,23 +120,26 @@ function lists() {
   byId("slow-card").hidden = !summary.slowest.length;
   byId("slow").append(...summary.slowest.map((slow) =>
     element("li", {}, `step ${slow.step}, ${duration(slow.ms)}: ${slow.cause}`)));
-  const most = summary.critical_path.length ? summary.critical_path[0].ms : 1;
-  byId("path").append(...summary.critical_path.slice(0, 12).map((part) =>
-    element("div", { class: "row" }, element("span", { class: "name", title: part.what }, part.what),
-      element("span", { class: "meter" }, element("i", { style: `width:${(100 * part.ms) / most}%` })),
-      element("span", { class: "number" }, `${duration(part.ms)}`))));
   byId("lines-card").hidden = !data.lines.length;
   byId("lines").append(...data.lines.map((line) => element("tr", {},
     element("td", {}, duration(line.at_ms)), element("td", {}, line.kind), element("td", {}, line.text))));
 }
 
-function stages() {
-  const entries = Object.entries(data.summary.stages).sort((a, b) => b[1].total_ms - a[1].total_ms);
+function path(summary) {
+  const most = summary.critical_path.length ? summary.critical_path[0].ms : 1;
+  byId("path").replaceChildren(...summary.critical_path.slice(0, 12).map((part) =>
+    element("div", { class: "row" }, element("span", { class: "name", title: part.what }, part.what),
+      element("span", { class: "meter" }, element("i", { style: `width:${(100 * part.ms) / most}%` })),
+      element("span", { class: "number" }, `${duration(part.ms)}`))));
+}
+
+function stages(summary) {
+  const entries = Object.entries(summary.stages).sort((a, b) => b[1].total_ms - a[1].total_ms);
   const heads = ["stage", "count", "total", "own", "median per step", "middle half", "per M pairs", "per M tests"];
   const known = (pick) => entries.some(([, stage]) => pick(stage) !== null);
   const shown = [true, true, true, true, true, true, known((stage) => stage.ms_per_million_pairs), known((stage) => stage.ms_per_million_tests)];
   const row = (kind, cells) => element("tr", {}, ...cells.filter((_, at) => shown[at]).map((text) => element(kind, {}, text)));
-  byId("stages").append(element("thead", {}, row("th", heads)), element("tbody", {}, ...entries.map(([name, stage]) =>
+  byId("stages").replaceChildren(element("thead", {}, row("th", heads)), element("tbody", {}, ...entries.map(([name, stage]) =>
     row("td", [name, number(stage.count, 7), duration(stage.total_ms), duration(stage.self_ms), duration(stage.per_step_ms.median),
       `${duration(stage.per_step_ms.lower_quartile)} … ${duration(stage.per_step_ms.upper_quartile)}`,
       duration(stage.ms_per_million_pairs), duration(stage.ms_per_million_tests)]))));
@@ -202,10 +232,9 @@ new ResizeObserver(drawAll).observe(document.body);
 
 readColors();
 head();
-tiles();
-lanes();
+legends();
 lists();
-stages();
+showNumbers();
 makeCharts();
 table.draw();
 drawAll();

@@ -34,8 +34,9 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
     let of_stages = trace.spans.iter().filter_map(|span| {
         let count = |name: &str| span.fields.get(name).and_then(Value::count);
         let (points, work) = (count("targets")?, count("work")?);
+        let lane = analysis.run.lane_of(span)?;
         rate(
-            span.lane.as_deref()?,
+            &analysis.run.lanes[lane],
             stage_name(span),
             (points, work),
             span.time,
@@ -84,7 +85,7 @@ pub(super) fn occupancies<'a>(analysis: &'a Analysis<'_>, most: usize) -> Vec<Oc
     let steps = &analysis.run.steps;
     let all = of_interest.map(|one| Occupancy {
         step: steps
-            .partition_point(|step| step.step.time.begin() <= one.at)
+            .partition_point(|step| step.on_host.begin() <= one.at)
             .saturating_sub(1),
         of: &one.of,
         one_in: one.one_in,

@@ -16,7 +16,9 @@ const timeline = (() => {
   for (const list of byTrack) list.sort((a, b) => bars[a + BEGIN] - bars[b + BEGIN]);
   let view = [...whole];
   let filter = { steps: null, subregion: null };
-  let drawn = { bars: 0, matching: 0 };
+  let drawn = { bars: 0, matching: 0, gaps: 0 };
+  const GAP = { stride: 7, step: 0, between: 1, begin: 2, length: 3, causes: 4 };
+  const { gaps, causes } = data.details;
   const gutter = () => (canvas.clientWidth < 560 ? 98 : 124);
 
   // Index of the first bar of a list that ends after a moment.
@@ -49,18 +51,18 @@ const timeline = (() => {
     const scale = (width - left - 6) / (view[1] - view[0]);
     const px = (time) => left + (time - view[0]) * scale;
     drawSteps(context, px, width, height, left);
-    drawn = { bars: 0, matching: 0 };
+    drawn = { bars: 0, matching: 0, gaps: 0 };
     context.save();
     context.beginPath();
     context.rect(left, 0, width - left - 6, height);
     context.clip();
+    drawGaps(context, px, height);
     data.tracks.forEach((track, row) => drawTrack(context, track, row, px, width));
     context.restore();
     context.textAlign = "right";
     data.tracks.forEach((track, row) => {
       context.fillStyle = colors.ink;
-      const name = track.lane === "caller" ? "caller" : `${track.lane} ${track.phase}`;
-      context.fillText(name, left - 8, TOP + ROW * (row + 0.5));
+      context.fillText(trackName(track), left - 8, TOP + ROW * (row + 0.5));
     });
   }
 
@@ -97,6 +99,53 @@ const timeline = (() => {
   }
   const timeText = (ms, span) =>
     span > 2e4 ? number(ms / 1e3, 5) + " s" : span > 0.05 ? number(ms, 7) + " ms" : number(ms * 1e3, 9) + " µs";
+
+  // Index of the first gap that ends after a moment.
+  function firstGap(moment) {
+    let [low, high] = [0, gaps.length / GAP.stride];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const at = middle * GAP.stride;
+      if (gaps[at + GAP.begin] + gaps[at + GAP.length] < moment) low = middle + 1;
+      else high = middle;
+    }
+    return low * GAP.stride;
+  }
+  function drawGaps(context, px, height) {
+    const [top, tall] = [TOP, ROW * data.tracks.length];
+    const shapes = new Path2D();
+    let last = -Infinity;
+    for (let at = firstGap(view[0]); at < gaps.length && gaps[at + GAP.begin] <= view[1]; at += GAP.stride) {
+      const [a, b] = [px(gaps[at + GAP.begin]), px(gaps[at + GAP.begin] + gaps[at + GAP.length])];
+      drawn.gaps++;
+      if (b < last + 0.5) continue;
+      last = b;
+      shapes.rect(a, top, Math.max(0.7, b - a), tall);
+    }
+    context.save();
+    context.clip(shapes);
+    context.strokeStyle = colors.hatch;
+    context.lineWidth = 1.2;
+    context.beginPath();
+    for (let x = gutter() - tall; x < canvas.clientWidth + tall; x += 7) {
+      context.moveTo(x, top + tall);
+      context.lineTo(x + tall, top);
+    }
+    context.stroke();
+    context.restore();
+  }
+  function gapAt([x, y]) {
+    if (x < gutter() || y < TOP || y > TOP + ROW * data.tracks.length) return null;
+    const time = moment(x);
+    const at = firstGap(time);
+    return at < gaps.length && gaps[at + GAP.begin] <= time ? at : null;
+  }
+  function describeGap(at) {
+    const named = [0, 1, 2].map((k) => causes[gaps[at + GAP.causes + k]]).filter(Boolean);
+    const row = rows[gaps[at + GAP.step]];
+    const place = gaps[at + GAP.between] ? `after step ${row.step}` : `step ${row.step}`;
+    return [`no backend computes, ${duration(gaps[at + GAP.length] / 1e3)}`, ...named, place].join("\n");
+  }
 
   function drawTrack(context, track, row, px, width) {
     const list = byTrack[row];
@@ -167,9 +216,8 @@ const timeline = (() => {
     const track = data.tracks[bars[at + TRACK]];
     const row = rows[bars[at + STEP]];
     const place = bars[at + SUBREGION] >= 0 ? `, subregion ${bars[at + SUBREGION]}` : "";
-    const lane = track.lane === "caller" ? "caller's thread" : `${track.lane} ${track.phase}`;
     return [
-      data.names[bars[at + NAME]], `${duration(bars[at + LENGTH] / 1e3)}, ${lane}`,
+      data.names[bars[at + NAME]], `${duration(bars[at + LENGTH] / 1e3)}, ${trackName(track)}`,
       `step ${row.step}${place}`, `at ${duration(bars[at + BEGIN] / 1e3)}`,
     ].join("\n");
   }
@@ -189,8 +237,8 @@ const timeline = (() => {
     const now = local(event);
     const before = held.get(event.pointerId);
     if (!before) {
-      const at = barAt(now);
-      return tip(event, at === null ? "" : describe(at));
+      const [at, gap] = [barAt(now), gapAt(now)];
+      return tip(event, at !== null ? describe(at) : gap !== null ? describeGap(gap) : "");
     }
     tip(event, "");
     const others = [...held.entries()].filter(([id]) => id !== event.pointerId).map(([, place]) => place);

@@ -303,7 +303,7 @@ fn advice_is_given_where_the_numbers_support_it_only() {
         [
             "gpu computes 50 % of the time: of its transfers, 0 % are hidden behind computing; more \
              subregions hide more",
-            "one lane is ready 78 % of the time before the other: give more work to cpu, by a \
+            "one backend is ready 78 % of the time before the other: give more work to cpu, by a \
              higher threshold",
         ]
     );

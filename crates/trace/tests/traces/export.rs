@@ -1,9 +1,12 @@
 //! Exports, read back as their readers do.
 
-use crate::made::{hybrid_run, trace};
+use crate::{
+    device::device_run,
+    made::{at, hybrid_run, trace},
+};
 use nearfield_trace::{
     Analysis, Trace,
-    model::{Note, Record},
+    model::{Note, Record, Span},
     write_activities_csv, write_chrome, write_steps_csv,
 };
 use serde_json::Value;
@@ -27,8 +30,11 @@ fn written(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 }
 
 fn events() -> Vec<Value> {
-    let trace = run();
-    let analysis = Analysis::of(&trace).unwrap();
+    events_of(&run())
+}
+
+fn events_of(trace: &Trace) -> Vec<Value> {
+    let analysis = Analysis::of(trace).unwrap();
     let text = written(|to| write_chrome(&analysis, to));
     let whole: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(whole["displayTimeUnit"], "ms");
@@ -100,10 +106,51 @@ fn chrome_events_are_what_the_format_demands() {
     assert_eq!(compute, [30_000.0, 30_000.0]);
 }
 
+/// Two streams of a device, which run side by side.
+fn streams() -> Vec<Record> {
+    let mut records = device_run(2);
+    let Record::Span(kernel) = records[1].clone() else {
+        unreachable!()
+    };
+    records.push(Record::Span(Span {
+        id: 99,
+        time: at(20, 60),
+        ..kernel
+    }));
+    records
+}
+
+#[test]
+fn what_a_device_timed_is_on_tracks_of_its_own() {
+    let events = events_of(&trace(streams()));
+    events.iter().for_each(check);
+    let of = |name: &str, key: &str| -> BTreeSet<u64> {
+        let named = events
+            .iter()
+            .filter(|event| event["name"] == name && event["ph"] == "X");
+        named.map(|event| event[key].as_u64().unwrap()).collect()
+    };
+    // The second stream has a track; the copy is told by what it copies.
+    assert_eq!(of("forces", "tid").len(), 2);
+    assert!(!of("particles", "tid").is_empty());
+    assert!(of("forces", "tid").is_disjoint(&of("sph.step", "tid")));
+    let names = events.iter().filter(|event| event["name"] == "thread_name");
+    let names: BTreeSet<&str> = names
+        .map(|event| event["args"]["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains("gpu kernels and copies 2"), "{names:?}");
+    lie_apart(&events);
+}
+
 #[test]
 fn chrome_events_of_a_track_lie_within_each_other_or_apart() {
+    let tracks = lie_apart(&events());
+    assert!(tracks >= 6);
+}
+
+fn lie_apart(events: &[Value]) -> usize {
     let mut tracks: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
-    for event in events().iter().filter(|event| event["ph"] == "X") {
+    for event in events.iter().filter(|event| event["ph"] == "X") {
         let begin = event["ts"].as_f64().unwrap();
         let end = begin + event["dur"].as_f64().unwrap();
         tracks
@@ -111,7 +158,6 @@ fn chrome_events_of_a_track_lie_within_each_other_or_apart() {
             .or_default()
             .push((begin, end));
     }
-    assert!(tracks.len() >= 6);
     for stretches in tracks.values() {
         for (begin, end) in stretches {
             let crosses =
@@ -119,6 +165,7 @@ fn chrome_events_of_a_track_lie_within_each_other_or_apart() {
             assert_eq!(stretches.iter().find(crosses), None);
         }
     }
+    tracks.len()
 }
 
 #[test]

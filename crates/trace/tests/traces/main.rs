@@ -2,9 +2,11 @@
 
 mod analysis;
 mod compare;
+mod device;
 mod export;
 mod made;
 mod reading;
 mod recording;
 mod report;
 mod schema;
+mod virtual_clock;

@@ -16,14 +16,14 @@ use tempfile::TempDir;
 use tracing::{Dispatch, dispatcher, field::Empty};
 use tracing_subscriber::{Layer, Registry, layer::SubscriberExt};
 
-const TARGET: &str = "nearfield_test";
+pub(crate) const TARGET: &str = "nearfield_test";
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::default().program("solver", "1.2.3")
 }
 
 /// Runs `work` while it is recorded, and reads what was written.
-fn recorded(options: Options, work: impl FnOnce()) -> Trace {
+pub(crate) fn recorded(options: Options, work: impl FnOnce()) -> Trace {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("trace.jsonl");
     let (layer, recording) = options.record(&path).unwrap();

@@ -4,10 +4,13 @@
 //! Without any, the tests that need one say that they are skipped, or fail when
 //! `NEARFIELD_REQUIRE_CHROMIUM=1`.
 
-use crate::made::{hybrid_run, trace};
+use crate::{
+    device::device_run,
+    made::{at, hybrid_run, trace},
+};
 use nearfield_trace::{
     Analysis, Summary,
-    model::{Note, Record},
+    model::{Note, Record, Span},
     write_report,
 };
 use serde_json::Value;
@@ -23,6 +26,18 @@ addEventListener("error", (event) => problems.push(event.message));
 const USE: &str = r##"<script>
 const seen = { problems, ready: Number(document.body.dataset.ready) };
 const state = () => timeline.state();
+const texts = (query) => [...document.querySelectorAll(query)].map((found) => found.textContent);
+const numbers = () => ({
+  tiles: Object.fromEntries([...document.querySelectorAll(".tile")].map((tile) =>
+    [tile.dataset.key, tile.querySelector(".value").textContent])),
+  backends: texts("#lanes .text"),
+  path: texts("#path .row"),
+  stages: texts("#stages tbody tr"),
+  gaps: texts("#gaps tbody tr"),
+});
+seen.verdict = byId("verdict").textContent;
+seen.numbers = numbers();
+seen.resummed = summarizeSteps(0, data.rows.length - 1);
 const width = ({ view }) => view[1] - view[0];
 seen.tiles = Object.fromEntries([...document.querySelectorAll(".tile")].map((tile) =>
   [tile.dataset.key, tile.querySelector(".value").textContent]));
@@ -46,10 +61,21 @@ canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", cancelable
 seen.key = state();
 const type = (id, text) => { byId(id).value = text; byId(id).dispatchEvent(new Event("change")); return state(); };
 seen.step = type("filter-step", "3");
+seen.numbersOfStep = numbers();
 seen.chosenRows = document.querySelectorAll("#steps tr.chosen").length;
 seen.range = type("filter-step", "3-5");
 seen.subregion = type("filter-subregion", "1");
 seen.neither = [type("filter-step", ""), type("filter-subregion", "")][1];
+seen.numbersAgain = numbers();
+const tips = new Set();
+const area = canvas.getBoundingClientRect();
+for (let row = 0; row < data.tracks.length; row++) {
+  for (let at = area.left; at < area.right; at += 1) {
+    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: at, clientY: area.top + 53 + 26 * row }));
+    if (!byId("tip").hidden) tips.add(byId("tip").textContent);
+  }
+}
+seen.gapTips = [...tips].filter((text) => text.startsWith("no backend computes"));
 document.querySelector("#steps tbody tr:nth-child(2)").click();
 seen.clicked = [byId("filter-step").value, state().filter.steps];
 const heads = [...document.querySelectorAll("#steps th")];
@@ -57,6 +83,7 @@ heads.find((head) => head.textContent === "time").click();
 seen.slowestFirst = document.querySelector("#steps tbody td").textContent;
 const ink = (id) => {
   const drawn = byId(id);
+  if (!drawn.width || !drawn.offsetParent) return 0;
   const pixels = drawn.getContext("2d").getImageData(0, 0, drawn.width, drawn.height).data;
   let count = 0;
   for (let at = 3; at < pixels.length; at += 4) count += pixels[at] > 0;
@@ -64,7 +91,7 @@ const ink = (id) => {
 };
 seen.ink = Object.fromEntries(["timeline", "step-times", "shares", "thetas", "occupancy", "rates"].map((id) => [id, ink(id)]));
 seen.stages = [...document.querySelectorAll("#stages tbody tr")].map((row) => row.firstChild.textContent);
-seen.note = document.querySelector("#lines tr td:last-child").textContent;
+seen.note = texts("#lines tr td:last-child")[0];
 seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 const page = () => getComputedStyle(document.body).backgroundColor;
 const before = page();
@@ -210,6 +237,7 @@ fn the_page_shows_the_summary_and_answers_zoom_and_filter() {
         );
         check_zoom(&seen);
         check_filter(&seen);
+        check_resummed(&seen);
         for (chart, ink) in seen["ink"].as_object().unwrap() {
             assert!(ink.as_u64().unwrap() > 1000, "{chart} is empty: {ink}");
         }
@@ -287,6 +315,115 @@ fn check_filter(seen: &Value) {
     assert_eq!(
         seen["slowestFirst"], "11",
         "equal times: the order is turned round"
+    );
+}
+
+/// The keys of a summary that the page computes anew, of the page's and of the trace's own.
+fn check_resummed(seen: &Value) {
+    let (page, own) = (&seen["resummed"], &seen["summary"]);
+    let near = |place: String, a: &Value, b: &Value| match (a.as_f64(), b.as_f64()) {
+        // The page has times to a tenth of a microsecond.
+        (Some(a), Some(b)) => assert!(
+            (a - b).abs() <= 2e-3 * b.abs().max(1.0),
+            "{place}: {a}, {b}"
+        ),
+        _ => assert_eq!(a, b, "{place}"),
+    };
+    for key in [
+        "steps",
+        "total_ms",
+        "imbalance",
+        "overlap",
+        "critical_path_ms",
+    ] {
+        near(key.into(), &page[key], &own[key]);
+    }
+    for (key, value) in page["step_ms"].as_object().unwrap() {
+        near(format!("step_ms.{key}"), value, &own["step_ms"][key]);
+    }
+    let keys =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    for of in ["lanes", "stages"] {
+        assert_eq!(keys(&page[of]), keys(&own[of]), "{of}");
+        for (name, one) in page[of].as_object().unwrap() {
+            for (key, value) in one.as_object().unwrap() {
+                if key != "per_step_ms" && key != "each" {
+                    near(format!("{of}.{name}.{key}"), value, &own[of][name][key]);
+                }
+            }
+        }
+    }
+    let path = |value: &Value| -> Vec<String> {
+        let parts = value["critical_path"].as_array().unwrap().iter();
+        let mut names: Vec<String> = parts.map(|part| part["what"].to_string()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(path(page), path(own));
+}
+
+/// A run with kernels; in step 3 the host copies for 10 ms only, and sorts instead.
+fn run_with_an_odd_step() -> Vec<Record> {
+    let mut records = device_run(6);
+    for record in &mut records {
+        if let Record::Span(copy) = record
+            && copy.id == 34
+        {
+            copy.time = at(400, 410);
+        }
+    }
+    records.push(Record::Span(Span {
+        parent: 31,
+        ..crate::made::span("host.count", (39, 31), at(410, 450))
+    }));
+    records
+}
+
+#[test]
+fn the_page_names_gaps_and_sums_up_what_is_chosen() {
+    let Some(browser) = chromium() else { return };
+    let (page, summary) = page(run_with_an_odd_step());
+    let seen = seen(&browser, &page, (1280, 900));
+    assert_eq!(seen["problems"], Value::Array(Vec::new()));
+    let verdict = seen["verdict"].as_str().unwrap();
+    assert_eq!(
+        verdict[1..],
+        format!("{}.", &summary.verdict[1..]).replace('`', "")
+    );
+    assert!(verdict.starts_with("The GPU idles 70 % of the wall time because the host copies"));
+    check_resummed(&seen);
+    let text = |of: &str, key: &str| seen[of][key].to_string();
+    // Of all steps: the copy first, and what is between them.
+    let gaps = text("numbers", "gaps");
+    assert!(
+        gaps.contains("host.copy of particles to the host43.33 ms260 ms43.3 %"),
+        "{gaps}"
+    );
+    assert!(gaps.contains("frame.write (between steps)"), "{gaps}");
+    // Of step 3 alone: the count, and nothing between steps.
+    let gaps = text("numbersOfStep", "gaps");
+    assert!(gaps.contains("[\"host.count40 ms40 ms40 %"), "{gaps}");
+    assert!(!gaps.contains("between steps"), "{gaps}");
+    let tiles = &seen["numbersOfStep"]["tiles"];
+    assert_eq!(
+        (&tiles["steps"], &tiles["step_ms.median"]),
+        (&"1".into(), &"100 ms".into())
+    );
+    for part in ["backends", "stages", "path"] {
+        assert!(text("numbersOfStep", part).contains("host.count"), "{part}");
+        assert_ne!(text("numbers", part), text("numbersOfStep", part), "{part}");
+    }
+    assert_eq!(seen["numbersAgain"], seen["numbers"]);
+    let named = seen["gapTips"].to_string();
+    assert!(
+        named.contains("host.copy of particles to the host"),
+        "{named}"
+    );
+    assert!(named.contains("frame.write"), "{named}");
+    assert!(
+        seen["all"]["gaps"].as_u64().unwrap() >= 12,
+        "{}",
+        seen["all"]
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::made::{at, bytes, span};
 use nearfield_trace::model::{
-    Lost, Note, Occupancy, Record, Retune, Step, Subregion, Theta, Value as Field,
+    Lost, Note, Occupancy, Record, Retune, Step, Subregion, Theta, VIRTUAL, Value as Field,
 };
 use serde_json::Value;
 use std::{collections::BTreeSet, env, fs, process::Command};
@@ -53,6 +53,9 @@ fn full() -> Vec<Record> {
             download: Some(at(3, 4)),
             exchange: Some(at(4, 5)),
             clock_error: 700,
+            clock: Some(VIRTUAL.into()),
+            job: 3,
+            origin: Some(1),
             theta: Some(Theta(12.5)),
             theta_ties: Some(4),
         }),

@@ -1,0 +1,223 @@
+//! The one sentence that a trace comes to: which backend waits, for what, and what to try.
+
+use super::{Lane, Reason, Summary};
+
+/// A backend computes nearly all the time from this share on.
+const BUSY: f64 = 0.9;
+
+/// What helps where the host is late to queue kernels.
+const LARGER_KERNELS: &str = "fewer and larger kernels, which the host queues faster";
+
+/// The verdict of a summary that has everything else.
+pub(crate) fn verdict(summary: &Summary) -> String {
+    let clock = match summary.clock {
+        super::Clock::Virtual => "on the emulated device's virtual clock, ",
+        super::Clock::Host => "",
+    };
+    format!("{clock}{}", on_any_clock(summary))
+}
+
+fn on_any_clock(summary: &Summary) -> String {
+    let by_use =
+        |a: &(&String, &Lane), b: &(&String, &Lane)| a.1.utilisation.total_cmp(&b.1.utilisation);
+    let lanes = || summary.lanes.iter();
+    let Some((busiest, most)) = lanes().max_by(by_use) else {
+        return "no backend computes: the trace has no stages of any".into();
+    };
+    if summary.shared_steps > 0 && 2 * summary.shared_steps >= summary.steps {
+        return shared(summary, (busiest, most));
+    }
+    // Where backends divide no work, the GPU is the one to keep busy; a scheduler that leaves the
+    // work to the CPU has found the GPU slower.
+    let decided = summary.shared_steps > 0 || summary.share.is_some();
+    let (name, lane) = match lanes().find(|(name, _)| *name != "cpu") {
+        Some(device) if !decided => device,
+        _ => (busiest, most),
+    };
+    alone(summary, name, lane)
+}
+
+/// Both backends have parts of the work.
+fn shared(summary: &Summary, (busiest, most): (&str, &Lane)) -> String {
+    let others: Vec<String> = summary
+        .lanes
+        .iter()
+        .filter(|(name, _)| *name != busiest)
+        .map(|(name, lane)| format!("{} {}", backend(name), percent(lane.utilisation)))
+        .collect();
+    let least = summary
+        .lanes
+        .iter()
+        .min_by(|a, b| a.1.utilisation.total_cmp(&b.1.utilisation));
+    let idle = summary.no_compute_ms / summary.total_ms;
+    if let Some(reason) = summary
+        .no_compute_reasons
+        .iter()
+        .find(|one| !one.between_steps)
+        && idle > 1.0 - most.utilisation - 0.1
+        && idle > 0.2
+    {
+        return format!(
+            "no backend computes for {} of the wall time because {}",
+            percent(idle),
+            because(reason, summary)
+        );
+    }
+    let split = format!(
+        "{} computes {} of the wall time, {}",
+        backend(busiest),
+        percent(most.utilisation),
+        others.join(", ")
+    );
+    match least {
+        Some((name, least)) if most.utilisation - least.utilisation > 0.1 => {
+            let threshold = if name == "cpu" { "higher" } else { "lower" };
+            let (busiest, name) = (backend(busiest), backend(name));
+            format!(
+                "{busiest} is the bottleneck: {split}; try to give {name} more work, by a \
+                 {threshold} threshold"
+            )
+        }
+        _ => format!("the backends share the work well: {split}"),
+    }
+}
+
+/// One backend does the work.
+fn alone(summary: &Summary, name: &str, lane: &Lane) -> String {
+    let by_host = match (name, lane.timed_by) {
+        ("gpu", super::TimedBy::Host) if summary.clock == super::Clock::Host => {
+            " (by the host's stages, waiting included: the trace has no times of kernels)"
+        }
+        _ => "",
+    };
+    let reason = lane.reasons.iter().find(|one| !one.between_steps);
+    match reason {
+        Some(reason) if lane.utilisation < BUSY => format!(
+            "{} idles {} of the wall time because {}{by_host}",
+            backend(name),
+            percent(1.0 - lane.utilisation),
+            because(reason, summary)
+        ),
+        _ => format!(
+            "{} computes {} of the wall time{}{by_host}",
+            backend(name),
+            percent(lane.utilisation),
+            longest(summary, name)
+        ),
+    }
+}
+
+/// The stage that most of a backend's time goes to.
+fn longest(summary: &Summary, name: &str) -> String {
+    let of_lane = summary
+        .stages
+        .iter()
+        .filter(|(_, stage)| stage.lane.as_deref() == Some(name));
+    match of_lane.max_by(|a, b| a.1.self_ms.total_cmp(&b.1.self_ms)) {
+        Some((stage, times)) => {
+            format!(
+                ", {} of it in `{stage}`",
+                percent(times.self_ms / summary.total_ms)
+            )
+        }
+        None => String::new(),
+    }
+}
+
+fn because(reason: &Reason, summary: &Summary) -> String {
+    let ms = milliseconds(reason.ms_per_step);
+    let (what, advice) = (told(reason, summary.steps), advice(reason));
+    format!("{what} ({ms} a step); try {advice}")
+}
+
+/// What went on instead, as a clause.
+pub(crate) fn told(reason: &Reason, steps: usize) -> String {
+    let Some(stage) = &reason.stage else {
+        return "the program is outside of all stages".into();
+    };
+    let what = reason.what.as_deref().unwrap_or("something");
+    match (&**stage, reason.direction.as_deref()) {
+        ("host.copy", direction) => {
+            let size = bytes(reason.bytes as f64 / steps.max(1) as f64);
+            let to = match direction {
+                Some("to_host") => " to the host",
+                Some("to_device") => " to the device",
+                _ => "",
+            };
+            format!("the host copies {size}{to} in `{what}`")
+        }
+        ("host.wait", _) => format!("the host waits for `{what}`"),
+        _ if reason.outside_parts => format!("the host is in `{stage}`, outside of its stages"),
+        _ => match stage.split_once([' ', '.']) {
+            Some((_, "upload" | "download" | "exchange")) => {
+                format!("data are moved in `{stage}`")
+            }
+            Some(("cpu" | "grid", _)) => format!("the CPU computes in `{stage}`"),
+            Some(("gpu", _)) if stage.contains(' ') => "the GPU computes".into(),
+            _ => format!("the host is in `{stage}`"),
+        },
+    }
+}
+
+/// What helps against it, after "try".
+fn advice(reason: &Reason) -> String {
+    let Some(stage) = &reason.stage else {
+        return "to mark what the program does there by spans".into();
+    };
+    let what = reason.what.as_deref().unwrap_or("the data");
+    match (&**stage, reason.direction.as_deref()) {
+        ("host.copy", Some("to_device")) => {
+            format!("to keep `{what}` on the device, or to copy it while the GPU computes")
+        }
+        ("host.copy", _) => format!(
+            "to reduce `{what}` on the device and copy the result, or to copy it less often"
+        ),
+        ("host.wait", _) => "to queue the next kernels before waiting".into(),
+        _ if stage.ends_with(".device_step") => LARGER_KERNELS.into(),
+        _ if reason.outside_parts => format!("to mark what `{stage}` does there by spans"),
+        _ => match stage.split_once([' ', '.']) {
+            Some((_, "upload" | "download" | "exchange")) => {
+                "more subregions, which hide more of it behind computing".into()
+            }
+            Some(("cpu" | "grid", _)) => format!("to do `{stage}` on the GPU, or beside it"),
+            Some(("gpu", _)) => LARGER_KERNELS.into(),
+            _ => format!("to take `{stage}` out of the step, or to do it in parallel"),
+        },
+    }
+}
+
+/// A backend's name in sentences.
+fn backend(name: &str) -> String {
+    match name {
+        "cpu" => "the CPU".into(),
+        "gpu" => "the GPU".into(),
+        _ => format!("backend {name}"),
+    }
+}
+
+pub(crate) fn percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
+/// Milliseconds with about three digits.
+pub(crate) fn milliseconds(ms: f64) -> String {
+    match ms {
+        _ if ms >= 9.95 => format!("{ms:.0} ms"),
+        _ if ms >= 0.995 => format!("{ms:.1} ms"),
+        _ => format!("{ms:.2} ms"),
+    }
+}
+
+/// Bytes with a unit.
+fn bytes(bytes: f64) -> String {
+    let (size, unit) = match bytes {
+        _ if bytes >= 1e9 => (bytes / 1e9, "GB"),
+        _ if bytes >= 1e6 => (bytes / 1e6, "MB"),
+        _ if bytes >= 1e3 => (bytes / 1e3, "kB"),
+        _ => (bytes, "bytes"),
+    };
+    match size {
+        _ if size >= 9.95 || unit == "bytes" => format!("{size:.0} {unit}"),
+        _ => format!("{size:.1} {unit}"),
+    }
+}

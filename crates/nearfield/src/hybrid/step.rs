@@ -5,7 +5,7 @@ use super::{
     emulated::{EmulatedDevice, EmulatedStages},
     plan::{Planned, WorkState},
     times::{LaneTimes, Measured, step_times},
-    trace,
+    trace::{self, Origin},
 };
 use crate::{
     Error,
@@ -183,7 +183,8 @@ pub(super) fn learn(
             )
         }
     };
-    trace::subregions(planned, &times, seen.both, seen.gpu);
+    let origin = Origin::before_now(seen.both.began.elapsed(), step.emulated.is_some());
+    trace::subregions(planned, &times, origin, seen.gpu.map(|done| (done, gpu_ms)));
     let setups = times.setup.map(|setup| setup.ms());
     let measured = Measured {
         share: planned.plan().share(),
@@ -218,8 +219,14 @@ pub(super) fn learn_alone(
     let Some(planned) = state.planned() else {
         return Ok(());
     };
-    trace::alone(planned);
     let took_ms = total_ms - planning_ms;
+    match &emulated {
+        Some(times) => {
+            let took = Duration::from_secs_f64(took_ms.max(0.0) / 1e3);
+            trace::subregions(planned, times, Origin::before_now(took, true), None);
+        }
+        None => trace::alone(planned),
+    }
     let lane = lane as usize;
     let mut measured = Measured {
         share: planned.plan().share(),

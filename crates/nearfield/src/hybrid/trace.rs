@@ -1,9 +1,13 @@
 //! What a step of both lanes did, as events for whoever listens: the same that the controller sees, by
 //! lane and subregion.
 
-use super::{plan::Planned, step::Both};
+use super::plan::Planned;
 use crate::gpu::GpuDone;
 use nearfield_sched::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 /// Classes of points in a brick, octaves.
 const CLASSES: u32 = 32;
@@ -20,25 +24,51 @@ pub(super) fn is_on() -> bool {
 /// One lane in one subregion.
 struct Line<'a> {
     subregion: usize,
+    pass: u64,
     lane: &'static str,
     load: &'a Load,
     bytes: [u64; 2],
     clock_error: u64,
     theta: f64,
-    /// Since when times count, nanoseconds before now.
-    origin_ago: u64,
+    origin: Origin,
+}
+
+/// The moment that the times of a step count from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    /// Nanoseconds before now.
+    ago: u64,
+    /// `virtual` for times of an emulated device's clock; none for the host's clock.
+    clock: Option<&'static str>,
+    /// Tells steps on a virtual clock apart: the moments of their events do not.
+    job: Option<u64>,
+}
+
+/// Number of the next job on a virtual clock.
+static NEXT_JOB: AtomicU64 = AtomicU64::new(1);
+
+impl Origin {
+    /// `took` before now.
+    pub(super) fn before_now(took: Duration, emulated: bool) -> Self {
+        Self {
+            ago: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+            clock: emulated.then_some("virtual"),
+            job: emulated.then(|| NEXT_JOB.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
 }
 
 impl Line<'_> {
     fn emit(&self, spans: GpuSpans) {
         let Self {
             subregion,
+            pass,
             lane,
             load,
             bytes,
             clock_error,
             theta,
-            origin_ago,
+            origin,
         } = *self;
         let at = |span: Span| match span.ms() > 0.0 {
             true => (
@@ -51,6 +81,7 @@ impl Line<'_> {
         tracing::debug!(
             name: "sched.subregion",
             subregion = subregion as u64,
+            pass,
             lane,
             points = load.targets,
             cells = u64::from(load.bricks),
@@ -65,22 +96,29 @@ impl Line<'_> {
             download_end = download.1,
             clock_error,
             theta,
-            origin_ago,
+            origin_ago = origin.ago,
+            clock = origin.clock,
+            job = origin.job,
         );
     }
 }
 
-/// A step, as it was timed.
-pub(super) fn subregions(planned: &Planned, times: &StepTimes, both: &Both, gpu: Option<&GpuDone>) {
+/// A step, as it was timed; `gpu` is a real GPU's account of it and how long its lane took,
+/// milliseconds.
+pub(super) fn subregions(
+    planned: &Planned,
+    times: &StepTimes,
+    origin: Origin,
+    gpu: Option<(&GpuDone, f64)>,
+) {
     if !is_on() {
         return;
     }
     let (layout, plan) = (planned.layout(), planned.plan());
-    let origin_ago = u64::try_from(both.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     // Strategies that go from cell to cell do not tell subregions apart.
-    let told_apart = gpu.filter(|done| done.bounds.len() == plan.stages().len() + 1);
-    let on_device = told_apart.map(|done| done.spans(both.gpu_ms));
-    let pairs = gpu.map_or(0, |done| done.pairs) as f64;
+    let told_apart = gpu.filter(|(done, _)| done.bounds.len() == plan.stages().len() + 1);
+    let on_device = told_apart.map(|(done, gpu_ms)| done.spans(gpu_ms));
+    let pairs = gpu.map_or(0, |(done, _)| done.pairs) as f64;
     let work: u64 = plan
         .stages()
         .iter()
@@ -90,12 +128,13 @@ pub(super) fn subregions(planned: &Planned, times: &StepTimes, both: &Both, gpu:
         let cut: Cut = plan.cuts()[subregion];
         let line = |lane, load, bytes, clock_error| Line {
             subregion,
+            pass: 0,
             lane,
             load,
             bytes,
             clock_error,
             theta: layout.theta_of(subregion, cut),
-            origin_ago,
+            origin,
         };
         if !stage.cpu.load.is_empty() {
             line("cpu", &stage.cpu.load, [0; 2], 0).emit(GpuSpans {
@@ -111,9 +150,32 @@ pub(super) fn subregions(planned: &Planned, times: &StepTimes, both: &Both, gpu:
             };
             let known = on_device.as_ref().and_then(|spans| spans.get(subregion));
             let spans = known.copied().unwrap_or(times.gpu[subregion]);
-            let error = gpu.map_or(0, |done| done.clock_error);
+            let error = gpu.map_or(0, |(done, _)| done.clock_error);
             line("gpu", &stage.gpu.load, bytes, error).emit(spans);
         }
+    }
+    if origin.clock.is_some() && times.recovery.ms() > 0.0 {
+        // After a fault the CPU backend does what the device has left, as a pass of its own.
+        let mut load = Load::default();
+        for (stage, spans) in plan.stages().iter().zip(&times.gpu) {
+            if spans.compute.ms() == 0.0 {
+                load += stage.gpu.load;
+            }
+        }
+        let line = Line {
+            subregion: 0,
+            pass: 1,
+            lane: "cpu",
+            load: &load,
+            bytes: [0; 2],
+            clock_error: 0,
+            theta: planned.theta(),
+            origin,
+        };
+        line.emit(GpuSpans {
+            compute: times.recovery,
+            ..GpuSpans::default()
+        });
     }
 }
 
@@ -128,12 +190,13 @@ pub(super) fn alone(planned: &Planned) {
         for (lane, load) in [("cpu", &stage.cpu.load), ("gpu", &stage.gpu.load)] {
             let line = Line {
                 subregion,
+                pass: 0,
                 lane,
                 load,
                 bytes: [0; 2],
                 clock_error: 0,
                 theta: layout.theta_of(subregion, plan.cuts()[subregion]),
-                origin_ago: 0,
+                origin: Origin::before_now(Duration::ZERO, false),
             };
             if !load.is_empty() {
                 line.emit(GpuSpans::default());

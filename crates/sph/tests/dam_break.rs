@@ -54,6 +54,12 @@ fn a_small_run_writes_all_its_files_and_its_front_is_near_the_experiments() {
     assert_eq!(written, to_json(&summary).unwrap());
     let json: serde_json::Value = serde_json::from_str(&written).unwrap();
     assert_eq!(json["particles"], 578);
+    assert!(summary.solver_seconds > 0.0 && summary.output_seconds > 0.0);
+    assert!(summary.solver_seconds + summary.output_seconds <= summary.wall_seconds);
+    assert_eq!(
+        json["output_seconds"].as_f64(),
+        Some(summary.output_seconds)
+    );
     assert!(json["front"]["series"][2]["at_T"].is_f64() && json["T"].as_f64() > Some(3.5));
 }
 

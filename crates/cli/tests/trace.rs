@@ -138,6 +138,39 @@ fn an_emulated_device_is_analysed_on_its_virtual_clock() {
 }
 
 #[test]
+fn what_the_cpu_does_after_a_fault_is_on_the_virtual_clock_too() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("fault.jsonl");
+    let path = path.to_str().unwrap();
+    succeed(&[
+        "bench",
+        "--points",
+        "20000",
+        "--repetitions",
+        "5",
+        "--device",
+        "emulated:fail=oom@3",
+        "--trace",
+        path,
+    ]);
+    let table = succeed(&["trace", "export", path, "--format", "activities-csv"]);
+    // In the step that fails the CPU has a second pass, after everything that the device did.
+    let of_step: Vec<Vec<&str>> = (table.lines().map(|line| line.split(',').collect()))
+        .filter(|row: &Vec<&str>| row[0] == "3")
+        .collect();
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let (again, before): (Vec<_>, Vec<_>) = of_step.iter().partition(|row| row[5] == "1");
+    assert_eq!(again.len(), 1, "{table}");
+    assert_eq!((again[0][1], again[0][2]), ("cpu", "compute"));
+    for row in before {
+        assert!(
+            number(row[7]) <= number(again[0][6]) + 1e-6,
+            "{row:?}, {again:?}"
+        );
+    }
+}
+
+#[test]
 fn neighbors_of_a_file_are_recorded_too() {
     let folder = TempDir::new().unwrap();
     let (points, path) = (

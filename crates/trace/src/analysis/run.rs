@@ -194,7 +194,8 @@ impl Run {
             .steps
             .partition_point(|step| step.step.time.begin() <= at);
         let step = after.checked_sub(1)?;
-        (at <= self.steps[step].step.time.end()).then_some(step)
+        let time = self.steps[step].step.time;
+        (at < time.end() || at == time.begin()).then_some(step)
     }
 
     /// Replaces the steps' times by those of the virtual clock.

@@ -54,7 +54,7 @@ fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if summary.clock == Clock::Virtual {
         writeln!(
             f,
-            "clock       virtual: all times are the emulated device's, none the host's stages'"
+            "clock       virtual: all times are the emulated device's; the host's stages have none"
         )?;
     }
     let step = &summary.step_ms;

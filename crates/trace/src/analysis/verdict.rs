@@ -5,6 +5,9 @@ use super::{Lane, Reason, Summary};
 /// A backend computes nearly all the time from this share on.
 const BUSY: f64 = 0.9;
 
+/// Backends do not share well above this imbalance.
+const UNEVEN: f64 = 0.2;
+
 /// What helps where the host is late to queue kernels.
 const LARGER_KERNELS: &str = "fewer and larger kernels, which the host queues faster";
 
@@ -78,7 +81,14 @@ fn shared(summary: &Summary, (busiest, most): (&str, &Lane)) -> String {
                  {threshold} threshold"
             )
         }
-        _ => format!("the backends share the work well: {split}"),
+        _ => match summary.imbalance.filter(|imbalance| *imbalance > UNEVEN) {
+            Some(imbalance) => format!(
+                "the backends wait for each other in turn: {split}, and one is ready {} of a step \
+                 before the other; try a longer run, or the policy model",
+                percent(imbalance)
+            ),
+            None => format!("the backends share the work well: {split}"),
+        },
     }
 }
 
@@ -91,7 +101,7 @@ fn alone(summary: &Summary, name: &str, lane: &Lane) -> String {
         _ => "",
     };
     let reason = lane.reasons.iter().find(|one| !one.between_steps);
-    match reason {
+    let sentence = match reason {
         Some(reason) if lane.utilisation < BUSY => format!(
             "{} idles {} of the wall time because {}{by_host}",
             backend(name),
@@ -104,6 +114,21 @@ fn alone(summary: &Summary, name: &str, lane: &Lane) -> String {
             percent(lane.utilisation),
             longest(summary, name)
         ),
+    };
+    sentence + &between_steps(summary, lane)
+}
+
+/// What to add where the time between steps is what costs.
+fn between_steps(summary: &Summary, lane: &Lane) -> String {
+    let reason = lane.reasons.iter().find(|one| one.between_steps);
+    match reason {
+        Some(reason) if lane.idle_share_of_run > lane.idle_share + 0.1 => format!(
+            "; in the whole run it idles {}, between steps because {} ({} a step)",
+            percent(lane.idle_share_of_run),
+            told(reason, summary.steps),
+            milliseconds(reason.ms_per_step)
+        ),
+        _ => String::new(),
     }
 }
 

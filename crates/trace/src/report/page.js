@@ -47,7 +47,7 @@ function head() {
   byId("title").textContent = name + (program.arguments ? " " + program.arguments.join(" ") : "");
   const when = new Date(summary.start_unix_ms).toISOString().slice(0, 16).replace("T", " ");
   const parts = [machine.processor, `${machine.cores} threads`, ...(machine.gpus || []), machine.system,
-    summary.device, when + " UTC"];
+    summary.device, when + " UTC", summary.clock === "virtual" ? "virtual clock" : ""];
   byId("subtitle").textContent = parts.filter(Boolean).join(" · ");
   // What stands between backticks is a name.
   const verdict = summary.verdict[0].toUpperCase() + summary.verdict.slice(1) + ".";
@@ -97,7 +97,7 @@ function gaps(summary) {
   const found = reasons(data.lanes.length, chosenSteps);
   byId("gaps-card").hidden = !found.length || !data.lanes.length;
   const row = (kind, cells) => element("tr", {}, ...cells.map((text) => element(kind, {}, text)));
-  byId("gaps").replaceChildren(element("thead", {}, row("th", ["host", "per step", "together", "of the steps' time"])),
+  byId("gaps").replaceChildren(element("thead", {}, row("th", ["stage", "per step", "together", "of the steps' time"])),
     element("tbody", {}, ...found.slice(0, 12).map((one) => row("td", [
       one.cause + (one.between ? " (between steps)" : ""), duration(one.ms / summary.steps), duration(one.ms),
       one.between ? "–" : percent(one.ms / summary.total_ms)]))));

@@ -258,6 +258,30 @@ fn a_gpu_that_computes_nearly_always_is_said_to() {
     );
 }
 
+#[test]
+fn time_between_steps_is_named_where_it_costs() {
+    let records = (0..5).flat_map(|number| {
+        let start = 200 * number;
+        let kernel = [("kernel", Value::Text("f".into()))];
+        let write = span(
+            "frame.write",
+            (10 + number, 0),
+            at(start + 100, start + 200),
+        );
+        [
+            timed("gpu.kernel", number + 1, at(start, start + 96), &kernel),
+            step(number, at(start, start + 100)),
+            Record::Span(write),
+        ]
+    });
+    let summary = Analysis::of(&trace(records.collect())).unwrap().summary;
+    assert_eq!(
+        summary.verdict,
+        "the GPU computes 96 % of the wall time, 96 % of it in `gpu.kernel (f)`; in the whole run it \
+         idles 47 %, between steps because the host is in `frame.write` (80 ms a step)"
+    );
+}
+
 /// A step of 100 ms with a kernel of 20 ms and a stage of 80 ms.
 fn verdict_of(stage: Span) -> String {
     let mut whole = span("sph.step", (1, 0), at(0, 100));
@@ -386,6 +410,33 @@ fn a_program_on_the_cpu_gets_a_verdict_too() {
         run(40),
         "the CPU idles 40 % of the wall time because the host is in `sph.kick` (40 ms a step); try to \
          take `sph.kick` out of the step, or to do it in parallel"
+    );
+}
+
+#[test]
+fn backends_that_wait_in_turn_do_not_share_well() {
+    use nearfield_trace::model::Subregion;
+    let mut records = Vec::new();
+    for number in 0..6 {
+        let start = 100 * number;
+        let of = |lane, even| {
+            let end = if (number % 2 == 0) == even { 100 } else { 5 };
+            Record::Subregion(Subregion {
+                compute: Some(at(start, start + end)),
+                ..crate::made::subregion(number, 0, lane, 100)
+            })
+        };
+        let whole = step(number, at(start, start + 100));
+        records.extend([of("cpu", true), of("gpu", false), whole]);
+    }
+    let verdict = Analysis::of(&trace(records)).unwrap().summary.verdict;
+    assert!(
+        verdict.starts_with("the backends wait for each other in turn: "),
+        "{verdict}"
+    );
+    assert!(
+        verdict.contains("one is ready 95 % of a step before the other"),
+        "{verdict}"
     );
 }
 

@@ -10,6 +10,7 @@ use crate::{
 use indicatif::HumanCount;
 use nearfield::{Device, NeighborLists, Positions, Report};
 use nearfield_files::Plan;
+use nearfield_grid::memory::Shortage;
 use nearfield_testkit::digest;
 use serde::Serialize;
 use std::{
@@ -146,7 +147,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         nearfield_io::write_csr_npz(path, &csr.offsets, &csr.indices)?;
     }
-    let summary = summarize(radius, precision, &report, times, lists);
+    let summary = summarize(radius, precision, &report, times, lists)?;
     if args.json {
         return output::print_json(&summary);
     }
@@ -178,9 +179,13 @@ fn summarize(
     report: &Report,
     times: Times,
     lists: &NeighborLists,
-) -> Summary {
+) -> Result<Summary, Failure> {
     let counts = lists.counts();
-    Summary {
+    let digest = digest::digest(lists.iter()).map_err(|_| {
+        let longest = counts.iter().copied().max().unwrap_or(0);
+        nearfield::Error::from(Shortage::of::<u32>(longest as usize, "a sorted list"))
+    })?;
+    Ok(Summary {
         points: lists.len(),
         radius,
         precision,
@@ -192,8 +197,8 @@ fn summarize(
         reason: report.reason.clone(),
         lanes: Lane::of(report),
         milliseconds: times,
-        digest: digest::digest(lists.iter()).to_string(),
-    }
+        digest: digest.to_string(),
+    })
 }
 
 /// Milliseconds since `begin`.

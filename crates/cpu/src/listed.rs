@@ -11,7 +11,7 @@ use crate::{
     simd::{Channels, LANES, Simd, Task, with_level},
     stored::{Batch, ListWalk},
 };
-use nearfield_grid::memory::{Shortage, make_room};
+use nearfield_grid::memory::Shortage;
 use nearfield_pairs::{Field, Pair};
 
 /// Pairs of one target in the order of its list. Those beyond the radius, where they were not left
@@ -186,15 +186,14 @@ impl<T: Coordinate> Task for LayOut<'_, T> {
             }
             None => {
                 let mut seen = std::mem::take(&mut listed.seen);
-                let room = walk.list(target).len();
-                if let Err(shortage) = make_room(&mut seen, room, "the sources of a list") {
-                    listed.failed = Some(shortage);
-                    return;
-                }
-                walk.visit(target, &mut seen, &mut |source, pair| {
+                let visited = walk.visit(target, &mut seen, &mut |source, pair| {
                     listed.push(source, pair);
                 });
                 listed.seen = seen;
+                if let Err(shortage) = visited {
+                    listed.failed = Some(shortage);
+                    return;
+                }
             }
         }
         // What lies behind the last counts for nothing.

@@ -6,7 +6,11 @@
 //! within the radius, as long as they hold every such source at least once.
 
 use crate::{Coordinate, CpuLane, Error, ListKind, NeighborLists, SetRadii, simd::LANES};
-use nearfield_grid::{Domain, Grid, Lattice, Radius, SharedMut, parallel::PoolLoops};
+use nearfield_grid::{
+    Domain, Grid, Lattice, Radius, SharedMut,
+    memory::{Shortage, make_room},
+    parallel::PoolLoops,
+};
 use nearfield_pairs::Pair;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
@@ -37,9 +41,17 @@ impl<T: Coordinate> StoredPairs<'_, T> {
     /// Calls `visit` with the index of every source within the radius of `target` that its list
     /// names, and the geometry of the pair (in double precision rounded to `f32` once it is
     /// decided); nothing for a target that has no list, nor where a radius is missing.
-    pub fn for_each_neighbor(&self, target: usize, mut visit: impl FnMut(u32, Pair)) {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] where a box is smaller than two radii and there is no room for the
+    /// sources of the list; nothing was visited then.
+    pub fn for_each_neighbor(
+        &self,
+        target: usize,
+        mut visit: impl FnMut(u32, Pair),
+    ) -> Result<(), Error> {
         let mut seen = Vec::new();
-        self.walk().visit(target, &mut seen, &mut visit);
+        Ok(self.walk().visit(target, &mut seen, &mut visit)?)
     }
 
     /// What all targets have in common.
@@ -107,13 +119,13 @@ impl<T: Coordinate> ListWalk<'_, T> {
         target: usize,
         seen: &mut Vec<u32>,
         visit: &mut impl FnMut(u32, Pair),
-    ) {
+    ) -> Result<(), Shortage> {
         let pairs = self.pairs;
         let (Some(&from), true) = (pairs.targets.get(target), target < pairs.lists.len()) else {
-            return;
+            return Ok(());
         };
         let Some(r2) = self.target_r2(target) else {
-            return;
+            return Ok(());
         };
         let list = pairs.lists.of(target);
         let target = Target { target, from, r2 };
@@ -121,6 +133,7 @@ impl<T: Coordinate> ListWalk<'_, T> {
             self.visit_open(&target, list, visit);
         } else if self.repeats {
             seen.clear();
+            make_room(seen, list.len(), "the sources of a list")?;
             seen.extend_from_slice(list);
             seen.sort_unstable();
             seen.dedup();
@@ -128,6 +141,7 @@ impl<T: Coordinate> ListWalk<'_, T> {
         } else {
             self.visit_images(&target, list, visit);
         }
+        Ok(())
     }
 
     /// The list of a target; empty where it has none.

@@ -344,7 +344,9 @@ fn shared_bricks(grid: &Grid, edge: u32, own: impl Fn([u32; 3]) -> bool) -> Bric
     // What lies outside, far away, is part 0's.
     let dims = ends.map(|(first, last)| (last - first + 1).min(64) as u32);
     let first = ends.map(|(first, _)| first);
-    let mut parts = BrickParts::new(edge, first, dims, 0, usize::MAX).unwrap();
+    let mut parts = BrickParts::new(edge, first, dims, 0, usize::MAX)
+        .unwrap()
+        .unwrap();
     for z in 0..dims[2] {
         for y in 0..dims[1] {
             for x in (0..dims[0]).filter(|&x| own([x, y, z])) {
@@ -402,7 +404,9 @@ fn of_a_share_every_target_meets_all_its_neighbours_once() {
                 let reach = rows
                     .map(|row| row.reach.max(row.y.abs()).max(row.z.abs()))
                     .max();
-                let near = bricks.around(|part| part == 1, (reach.unwrap() as u32).div_ceil(edge));
+                let near = bricks
+                    .around(|part| part == 1, (reach.unwrap() as u32).div_ceil(edge))
+                    .unwrap();
                 let mut part = Grid::new(grid.lattice().clone());
                 part.build_part(&scene.points, grid.bounds(), grid.lattice(), (&near, 1))
                     .unwrap();

@@ -113,7 +113,9 @@ fn lists_of_a_part_of_the_targets_are_refused() {
     let points = points(3000);
     let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap();
     let lattice = lattice(false);
-    let mut bricks = BrickParts::new(4, [0; 3], [3; 3], 0, usize::MAX).unwrap();
+    let mut bricks = BrickParts::new(4, [0; 3], [3; 3], 0, usize::MAX)
+        .unwrap()
+        .unwrap();
     for x in 0..2 {
         bricks.set([x, 0, 0], 1);
         bricks.set([x, 1, 0], 1);

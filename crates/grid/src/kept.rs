@@ -243,8 +243,9 @@ mod tests {
             let lattice = lattice.unwrap();
             for (edge, elsewhere) in [(1, 0), (3, 1), (4, 0), (1 << 29, 1)] {
                 let first = [-20 / i64::from(edge), -3, 0];
-                let mut bricks =
-                    BrickParts::new(edge, first, [9, 7, 5], elsewhere, usize::MAX).unwrap();
+                let mut bricks = BrickParts::new(edge, first, [9, 7, 5], elsewhere, usize::MAX)
+                    .unwrap()
+                    .unwrap();
                 for x in 0..9 {
                     for y in (x % 2..7).step_by(2) {
                         bricks.set([first[0] + x, first[1] + y, first[2] + x % 5], 1);

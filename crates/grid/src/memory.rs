@@ -64,6 +64,24 @@ pub fn zeroed<T: Zeroable>(len: usize, what: &'static str) -> Result<Vec<T>, Sho
     bytemuck::allocation::try_zeroed_vec(len).map_err(|()| Shortage::of::<T>(len, what))
 }
 
+/// All of `values`, in room for as many as they announce and for more as they come.
+///
+/// # Errors
+/// [`Shortage`].
+pub fn collected<T>(
+    values: impl IntoIterator<Item = T>,
+    what: &'static str,
+) -> Result<Vec<T>, Shortage> {
+    let values = values.into_iter();
+    let mut vec = Vec::new();
+    make_room(&mut vec, values.size_hint().0, what)?;
+    for value in values {
+        make_room_for_one(&mut vec, what)?;
+        vec.push(value);
+    }
+    Ok(vec)
+}
+
 /// A copy of `values`.
 ///
 /// # Errors
@@ -90,6 +108,7 @@ mod tests {
         };
         assert_eq!(filled(TOO_MANY, 1u64, "a test"), Err(short));
         assert_eq!(zeroed::<u64>(TOO_MANY, "a test"), Err(short));
+        assert_eq!(collected((0..TOO_MANY).map(|_| 1u64), "a test"), Err(short));
         let mut held = vec![1u64, 2];
         assert_eq!(make_room(&mut held, TOO_MANY, "a test"), Err(short));
         assert_eq!(held, [1, 2]);
@@ -102,6 +121,8 @@ mod tests {
         assert_eq!(filled(3, 'x', "a test").unwrap(), ['x'; 3]);
         assert_eq!(zeroed::<u32>(5, "a test").unwrap(), [0; 5]);
         assert_eq!(copied(&[1, 2], "a test").unwrap(), [1, 2]);
+        let even = (0..100).filter(|number| number % 2 == 0);
+        assert_eq!(collected(even, "a test").unwrap().len(), 50);
         let mut vec = Vec::new();
         make_room(&mut vec, 10, "a test").unwrap();
         let room = vec.capacity();

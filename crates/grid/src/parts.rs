@@ -1,6 +1,11 @@
 //! Who works on which bricks: a part number for every block of cells.
 
-use crate::Cell;
+use crate::{
+    Cell,
+    memory::{Shortage, collected, filled},
+};
+
+const PARTS: &str = "parts of bricks";
 
 /// The part of the work that every brick belongs to.
 ///
@@ -20,23 +25,29 @@ impl BrickParts {
     /// All cells belong to part `elsewhere`, until bricks of the box of `dims` bricks from brick
     /// `first` on are [given](Self::set) to others. None when the box has more than `most` bricks,
     /// or `edge` is 0.
+    ///
+    /// # Errors
+    /// [`Shortage`].
     pub fn new(
         edge: u32,
         first: [i64; 3],
         dims: [u32; 3],
         elsewhere: u8,
         most: usize,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, Shortage> {
         let bricks = dims
             .iter()
-            .try_fold(1usize, |bricks, &dim| bricks.checked_mul(dim as usize))?;
-        (edge > 0 && bricks <= most).then(|| Self {
+            .try_fold(1usize, |bricks, &dim| bricks.checked_mul(dim as usize));
+        let Some(bricks) = bricks.filter(|&bricks| edge > 0 && bricks <= most) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             edge,
             first,
             dims,
-            parts: vec![elsewhere; bricks],
+            parts: filled(bricks, elsewhere, PARTS)?,
             elsewhere,
-        })
+        }))
     }
 
     /// All cells belong to one part.
@@ -97,10 +108,13 @@ impl BrickParts {
 
     /// The bricks of some parts and all within `reach` bricks of them along every axis are part 1 of
     /// the result, all others part 0.
-    pub fn around(&self, of: impl Fn(u8) -> bool, reach: u32) -> Self {
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub fn around(&self, of: impl Fn(u8) -> bool, reach: u32) -> Result<Self, Shortage> {
         let dims = self.dims.map(|dim| dim as usize + 2 * reach as usize);
         let first = self.first.map(|first| first - i64::from(reach));
-        let mut parts = vec![0u8; dims.iter().product()];
+        let mut parts = filled(dims.iter().product(), 0u8, PARTS)?;
         let reach = reach as usize;
         let own = self.dims.map(|dim| dim as usize);
         for (row, bricks) in self.parts.chunks(own[0].max(1)).enumerate() {
@@ -113,26 +127,29 @@ impl BrickParts {
         // One axis after the other: what is near along x, near that along y, near that along z.
         let strides = [1, dims[0], dims[0] * dims[1]];
         for (axis, stride) in strides.into_iter().enumerate() {
-            spread(&mut parts, stride, dims[axis], reach);
+            spread(&mut parts, stride, dims[axis], reach)?;
         }
-        Self {
+        Ok(Self {
             edge: self.edge,
             first,
             dims: dims.map(|dim| dim as u32),
             parts,
             elsewhere: 0,
-        }
+        })
     }
 
     /// The bricks of some parts are part 0 of the result, all others, and everything outside the box,
     /// part 1.
-    pub fn only(&self, of: impl Fn(u8) -> bool) -> Self {
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub fn only(&self, of: impl Fn(u8) -> bool) -> Result<Self, Shortage> {
         let parts = self.parts.iter().map(|&part| u8::from(!of(part)));
-        Self {
-            parts: parts.collect(),
+        Ok(Self {
+            parts: collected(parts, PARTS)?,
             elsewhere: 1,
             ..*self
-        }
+        })
     }
 
     #[inline]
@@ -151,9 +168,9 @@ impl BrickParts {
 }
 
 /// Marks everything within `reach` of a mark along lines of `len` elements, `stride` apart.
-fn spread(marks: &mut [u8], stride: usize, len: usize, reach: usize) {
+fn spread(marks: &mut [u8], stride: usize, len: usize, reach: usize) -> Result<(), Shortage> {
     let block = stride * len;
-    let mut line = Vec::with_capacity(len);
+    let mut line = filled(len, 0, PARTS)?;
     for begin in (0..marks.len()).step_by(block.max(1)) {
         for offset in begin..begin + stride {
             line.clear();
@@ -169,6 +186,7 @@ fn spread(marks: &mut [u8], stride: usize, len: usize, reach: usize) {
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -177,7 +195,9 @@ mod tests {
 
     #[test]
     fn every_cell_has_a_part() {
-        let mut parts = BrickParts::new(2, [-1, 0, 5], [3, 2, 1], 7, 6).unwrap();
+        let mut parts = BrickParts::new(2, [-1, 0, 5], [3, 2, 1], 7, 6)
+            .unwrap()
+            .unwrap();
         parts.set([-1, 1, 5], 1);
         parts.set([1, 0, 5], 2);
         parts.set([2, 0, 5], 3);
@@ -199,22 +219,32 @@ mod tests {
 
     #[test]
     fn some_parts_are_told_from_all_others() {
-        let mut parts = BrickParts::new(1, [0; 3], [3, 1, 1], 5, 3).unwrap();
+        let mut parts = BrickParts::new(1, [0; 3], [3, 1, 1], 5, 3)
+            .unwrap()
+            .unwrap();
         parts.set([1, 0, 0], 2);
-        let only = parts.only(|part| part == 2);
+        let only = parts.only(|part| part == 2).unwrap();
         assert_eq!((only.parts(), only.elsewhere()), (&[1, 0, 1][..], 1));
         // Bricks are where they were, and what lies outside is nobody's.
         assert_eq!((only.part([1, 0, 0]), only.part([9, 0, 0])), (0, 1));
-        assert_eq!(parts.only(|_| true).part([9, 0, 0]), 1);
+        assert_eq!(parts.only(|_| true).unwrap().part([9, 0, 0]), 1);
     }
 
     #[test]
     fn boxes_that_are_too_large_are_refused() {
-        assert!(BrickParts::new(1, [0; 3], [2, 2, 2], 0, 7).is_none());
-        assert!(BrickParts::new(1, [0; 3], [u32::MAX; 3], 0, usize::MAX).is_none());
-        assert!(BrickParts::new(0, [0; 3], [1; 3], 0, 8).is_none());
+        assert!(
+            BrickParts::new(1, [0; 3], [2, 2, 2], 0, 7)
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            BrickParts::new(1, [0; 3], [u32::MAX; 3], 0, usize::MAX)
+                .unwrap()
+                .is_none()
+        );
+        assert!(BrickParts::new(0, [0; 3], [1; 3], 0, 8).unwrap().is_none());
         for empty in [
-            BrickParts::new(1, [0; 3], [0; 3], 4, 0).unwrap(),
+            BrickParts::new(1, [0; 3], [0; 3], 4, 0).unwrap().unwrap(),
             BrickParts::everywhere(4),
         ] {
             assert_eq!(empty.part([0; 3]), 4);
@@ -223,11 +253,13 @@ mod tests {
 
     #[test]
     fn what_lies_around_bricks_is_found_beyond_the_box_too() {
-        let mut parts = BrickParts::new(2, [0; 3], [4, 3, 2], 0, 24).unwrap();
+        let mut parts = BrickParts::new(2, [0; 3], [4, 3, 2], 0, 24)
+            .unwrap()
+            .unwrap();
         parts.set([3, 0, 1], 9);
         parts.set([0, 2, 0], 8);
         for reach in [0, 1, 2] {
-            let near = parts.around(|part| part == 9, reach);
+            let near = parts.around(|part| part == 9, reach).unwrap();
             for x in -4..8i64 {
                 for y in -4..7i64 {
                     for z in -4..6i64 {

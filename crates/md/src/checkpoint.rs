@@ -8,6 +8,7 @@
 
 use crate::{Cell, Error, Evaluation, System, system::check_types};
 use nearfield_files::NewFile;
+use nearfield_grid::memory::{Shortage, make_room, zeroed};
 use std::{fs, io::Write, path::Path};
 
 const MAGIC: &[u8] = b"nearfield-md checkpoint 1\n";
@@ -36,12 +37,13 @@ impl Checkpoint {
     /// Writes the run; the file appears complete or not at all.
     ///
     /// # Errors
-    /// [`Error::Io`]; what was there before is then unchanged.
+    /// [`Error::Io`], and memory that is short; what was there before is then unchanged.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
+        let bytes = self.bytes()?;
         let written = || {
             let mut file = NewFile::create(path)?;
-            file.write_all(&self.bytes())?;
+            file.write_all(&bytes)?;
             file.sync()?;
             file.finish()
         };
@@ -64,19 +66,23 @@ impl Checkpoint {
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| {
             refuse("this is no checkpoint of this version of nearfield-md".into())
         })?;
-        let checkpoint = parse(rest).ok_or_else(|| {
-            refuse(format!(
+        match parse(rest) {
+            Ok(checkpoint) => checkpoint.map_err(|error| refuse(error.to_string())),
+            Err(Refused::Memory(shortage)) => Err(shortage.into()),
+            Err(Refused::Counts) => Err(refuse(format!(
                 "{} bytes are not what its counts ask for",
                 bytes.len()
-            ))
-        })?;
-        let checkpoint = checkpoint.map_err(|error| refuse(error.to_string()))?;
-        Ok(checkpoint)
+            ))),
+        }
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    fn bytes(&self) -> Result<Vec<u8>, Shortage> {
         let system = &self.system;
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = Vec::new();
+        let per_atom = 6 * size_of::<f64>() + 6 * size_of::<u32>();
+        let len = MAGIC.len() + 200 + 8 * system.masses.len() + per_atom * system.len();
+        make_room(&mut bytes, len, "a checkpoint")?;
+        bytes.extend_from_slice(MAGIC);
         let numbers = [system.len() as u64, system.masses.len() as u64, self.step];
         put(&mut bytes, &numbers);
         put(&mut bytes, &[self.time, self.now.energy, self.now.virial]);
@@ -94,7 +100,7 @@ impl Checkpoint {
         put(&mut bytes, &system.types);
         put(&mut bytes, &system.ids);
         put(&mut bytes, &system.charges);
-        bytes
+        Ok(bytes)
     }
 }
 
@@ -103,25 +109,39 @@ fn put<T: bytemuck::NoUninit>(bytes: &mut Vec<u8>, values: &[T]) {
     bytes.extend_from_slice(bytemuck::cast_slice(values));
 }
 
-/// Takes `count` numbers from the front; `None` where there are fewer.
-fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Option<Vec<T>> {
-    let len = count.checked_mul(size_of::<T>())?;
-    let (front, behind) = rest.split_at_checked(len)?;
-    *rest = behind;
-    // Only what the file holds is allocated.
-    let mut values = vec![T::zeroed(); count];
-    bytemuck::cast_slice_mut(&mut values).copy_from_slice(front);
-    Some(values)
+/// Why a file makes no checkpoint.
+enum Refused {
+    /// Numbers are missing or left over.
+    Counts,
+    Memory(Shortage),
 }
 
-/// `None` where numbers are missing or left over.
-fn parse(mut rest: &[u8]) -> Option<Result<Checkpoint, Error>> {
+impl From<Shortage> for Refused {
+    fn from(shortage: Shortage) -> Self {
+        Self::Memory(shortage)
+    }
+}
+
+/// Takes `count` numbers from the front.
+fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Result<Vec<T>, Refused> {
+    let len = count.checked_mul(size_of::<T>()).ok_or(Refused::Counts)?;
+    let (front, behind) = rest.split_at_checked(len).ok_or(Refused::Counts)?;
+    *rest = behind;
+    // Only what the file holds is allocated.
+    let mut values = zeroed(count, "atoms of a checkpoint")?;
+    bytemuck::cast_slice_mut(&mut values).copy_from_slice(front);
+    Ok(values)
+}
+
+/// What the numbers of a file make.
+fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, Refused> {
     let rest = &mut rest;
     let counts = take::<u64>(rest, 3)?;
     let [atoms, kinds, step] = counts[..] else {
-        return None;
+        return Err(Refused::Counts);
     };
-    let (atoms, kinds) = (usize::try_from(atoms).ok()?, usize::try_from(kinds).ok()?);
+    let count = |count| usize::try_from(count).map_err(|_| Refused::Counts);
+    let (atoms, kinds) = (count(atoms)?, count(kinds)?);
     let state = take::<f64>(rest, 3)?;
     let periodic = take::<u8>(rest, 3)?;
     let vectors = take::<[f64; 3]>(rest, 3)?;
@@ -132,7 +152,7 @@ fn parse(mut rest: &[u8]) -> Option<Result<Checkpoint, Error>> {
     let (types, ids) = (take::<u32>(rest, atoms)?, take(rest, atoms)?);
     let charges = take(rest, if charged { atoms } else { 0 })?;
     if !rest.is_empty() {
-        return None;
+        return Err(Refused::Counts);
     }
     let vectors = [0, 1, 2].map(|axis| (periodic[axis] != 0).then_some(vectors[axis]));
     let make = || {
@@ -156,7 +176,7 @@ fn parse(mut rest: &[u8]) -> Option<Result<Checkpoint, Error>> {
             time: state[0],
         })
     };
-    Some(make())
+    Ok(make())
 }
 
 #[cfg(test)]
@@ -205,7 +225,7 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             Checkpoint::read(&path).unwrap_err().to_string()
         };
-        let whole = checkpoint().bytes();
+        let whole = checkpoint().bytes().unwrap();
         assert!(refused(b"x,y,z\n").contains("no checkpoint"));
         for len in [MAGIC.len(), MAGIC.len() + 20, whole.len() - 1] {
             assert!(refused(&whole[..len]).contains("not what its counts ask for"));
@@ -216,10 +236,10 @@ mod tests {
         assert!(refused(&many).contains("not what its counts"));
         let mut wrong = checkpoint();
         wrong.system.positions[1][2] = f64::NAN;
-        assert!(refused(&wrong.bytes()).contains("position of atom 1"));
+        assert!(refused(&wrong.bytes().unwrap()).contains("position of atom 1"));
         wrong = checkpoint();
         wrong.system.types[0] = 2;
-        assert!(refused(&wrong.bytes()).contains("atom 0 is of type 2"));
+        assert!(refused(&wrong.bytes().unwrap()).contains("atom 0 is of type 2"));
         assert!(Checkpoint::read(folder.path().join("none")).is_err());
     }
 }

@@ -85,7 +85,7 @@ impl Terms<'_> {
         set: PointSetId,
         sums: &mut [AtomSum],
     ) -> Result<(), Error> {
-        let found = Mutex::new(Vec::new());
+        let sums = Mutex::new(sums);
         let visit = |batch: PairBatch<'_>| {
             let of_targets: Vec<_> = (batch.targets.iter().zip(batch.offsets.windows(2)))
                 .map(|(&target, pairs)| {
@@ -97,16 +97,14 @@ impl Terms<'_> {
                     (target, sum)
                 })
                 .collect();
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push(of_targets);
+            let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
+            for (target, sum) in of_targets {
+                sums[target as usize] = sum;
+            }
             ControlFlow::Continue(())
         };
         // Never left early.
         let _ = engine.for_each_batch(set, set, visit)?;
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for (target, sum) in found.into_iter().flatten() {
-            sums[target as usize] = sum;
-        }
         Ok(())
     }
 

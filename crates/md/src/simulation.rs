@@ -6,7 +6,7 @@ use crate::{
 use nearfield::{Builder, Device, Engine, Policy, Precision, Strategy};
 use nearfield_grid::{
     PerProcess,
-    memory::make_room,
+    memory::{collected, make_room},
     parallel::{self, PoolLoops},
 };
 use rayon::{ThreadPool, prelude::*};
@@ -125,7 +125,8 @@ impl Simulation {
         (made.now, made.step, made.time) = (now, step, time);
         match made.options.precision {
             Precision::Single => {
-                made.forces = forces.iter().map(|force| force.map(f64::from)).collect();
+                let forces = forces.iter().map(|force| force.map(f64::from));
+                made.forces = collected(forces, "forces")?;
             }
             // A checkpoint has them rounded; the same positions give the same forces.
             Precision::Double => made.evaluate()?,
@@ -267,11 +268,10 @@ impl Simulation {
     /// Those of [`Evaluator::new`].
     pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
         self.search_anew()?;
+        let forces = self.forces.iter().map(|force| force.map(|x| x as f32));
         Ok(Checkpoint {
-            system: self.system.clone(),
-            forces: (self.forces.iter())
-                .map(|force| force.map(|x| x as f32))
-                .collect(),
+            system: self.system.copied()?,
+            forces: collected(forces, "forces of a checkpoint")?,
             now: self.now,
             step: self.step,
             time: self.time,

@@ -1,7 +1,7 @@
 //! Atoms and the box they are in.
 
 use crate::{Cell, Error};
-use nearfield_grid::memory::{filled, make_room};
+use nearfield_grid::memory::{copied, filled, make_room};
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
@@ -209,6 +209,20 @@ impl System {
             true => Ok(()),
             false => Err(Error::Count { what, found, atoms }),
         }
+    }
+
+    /// A copy, for which memory may be refused.
+    pub(crate) fn copied(&self) -> Result<Self, Error> {
+        const WHAT: &str = "a copy of atoms";
+        Ok(Self {
+            cell: self.cell,
+            positions: copied(&self.positions, WHAT)?,
+            velocities: copied(&self.velocities, WHAT)?,
+            types: copied(&self.types, WHAT)?,
+            charges: copied(&self.charges, WHAT)?,
+            masses: copied(&self.masses, WHAT)?,
+            ids: copied(&self.ids, WHAT)?,
+        })
     }
 
     /// Brings the atoms into this order: place k gets what was at `order[k]`.

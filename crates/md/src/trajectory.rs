@@ -2,6 +2,7 @@
 
 use crate::{Error, System};
 use nearfield_files::NewFile;
+use nearfield_grid::memory::{Shortage, collected};
 use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
@@ -40,16 +41,17 @@ impl Trajectory {
     /// Appends a frame.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`], and memory that is short; nothing is appended then.
     pub fn frame(&mut self, system: &System, time: f64) -> Result<(), Error> {
-        let written = self.write(system, time, None);
+        let order = by_number(system)?;
+        let written = self.write(system, &order, time, None);
         written.map_err(Error::io(&self.path))
     }
 
     /// Appends a frame with the forces on the atoms, in the order of the system.
     ///
     /// # Errors
-    /// [`Error::Count`] when there is not one force for each atom, and [`Error::Io`].
+    /// [`Error::Count`] when there is not one force for each atom, and as [`frame`](Self::frame).
     pub fn frame_with_forces(
         &mut self,
         system: &System,
@@ -63,11 +65,18 @@ impl Trajectory {
                 atoms: system.len(),
             });
         }
-        let written = self.write(system, time, Some(forces));
+        let order = by_number(system)?;
+        let written = self.write(system, &order, time, Some(forces));
         written.map_err(Error::io(&self.path))
     }
 
-    fn write(&mut self, system: &System, time: f64, forces: Option<&[[f64; 3]]>) -> io::Result<()> {
+    fn write(
+        &mut self,
+        system: &System,
+        order: &[u32],
+        time: f64,
+        forces: Option<&[[f64; 3]]>,
+    ) -> io::Result<()> {
         let (file, vectors) = (&mut self.file, system.cell.vectors());
         writeln!(file, "{}", system.len())?;
         let lattice: Vec<String> = vectors
@@ -90,9 +99,8 @@ impl Trajectory {
             file,
             "Properties=species:S:1:pos:R:3:velo:R:3:id:I:1{more} Time={time}"
         )?;
-        let mut order: Vec<usize> = (0..system.len()).collect();
-        order.sort_unstable_by_key(|&atom| system.ids[atom]);
-        for atom in order {
+        for &atom in order {
+            let atom = atom as usize;
             let kind = system.types[atom] as usize;
             let ([x, y, z], [u, v, w]) = (system.positions[atom], system.velocities[atom]);
             match self.names.get(kind) {
@@ -108,4 +116,11 @@ impl Trajectory {
         file.flush()?;
         file.get_mut().settle()
     }
+}
+
+/// The atoms in the order of their numbers, which are 32 bits wide.
+fn by_number(system: &System) -> Result<Vec<u32>, Shortage> {
+    let mut order = collected(0..system.len() as u32, "the order of atoms")?;
+    order.sort_unstable_by_key(|&atom| system.ids[atom as usize]);
+    Ok(order)
 }

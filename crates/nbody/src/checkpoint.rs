@@ -8,6 +8,7 @@
 use crate::{Bodies, Error, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};
 use nearfield::Real;
+use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room};
 use std::{fs, path::Path};
 
 const MAGIC: &[u8; 8] = b"NF-BODY\n";
@@ -19,16 +20,19 @@ impl<T: Real> Simulation<T> {
     /// Writes a checkpoint. The file appears complete or not at all.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`].
+    /// [`Error::Checkpoint`], and memory that is short.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        nearfield_files::write(path, self.bytes())
+        nearfield_files::write(path, self.bytes()?)
             .map_err(|error| refused(path, format!("it cannot be written: {error}")))
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    fn bytes(&self) -> Result<Vec<u8>, Shortage> {
         let (bodies, options) = (self.bodies(), self.options());
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = Vec::new();
+        let len = HEADER + bodies.len() * 7 * size_of::<T>() + size_of::<u64>();
+        make_room(&mut bytes, len, "a checkpoint")?;
+        bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((size_of::<T>() as u32).to_le_bytes());
         bytes.extend(self.steps().to_le_bytes());
@@ -47,7 +51,7 @@ impl<T: Real> Simulation<T> {
             little_endian(&mut bytes[begin..], size_of::<T>());
         }
         bytes.extend(checksum(&bytes).to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// Goes on from a checkpoint. Its time step, softening and integrator replace those of
@@ -129,16 +133,21 @@ fn parse<T: Real>(bytes: &[u8]) -> Result<Found<T>, String> {
         1 => Integrator::SymplecticEuler,
         other => return Err(format!("it names integrator {other}, which there is not")),
     };
-    let mut numbers = vec![T::default(); 7 * count];
+    let short = |shortage: Shortage| shortage.to_string();
+    let what = "bodies of a checkpoint";
+    let mut numbers = filled(7 * count, T::default(), what).map_err(short)?;
     let raw: &mut [u8] = cast_slice_mut(&mut numbers);
     raw.copy_from_slice(data);
     little_endian(raw, size);
-    let vectors = |from: &[T]| from.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect();
+    let vectors = |from: &[T]| {
+        let vectors = from.chunks_exact(3).map(|v| [v[0], v[1], v[2]]);
+        collected(vectors, what).map_err(short)
+    };
     Ok(Found {
         bodies: Bodies {
-            masses: numbers[..count].to_vec(),
-            positions: vectors(&numbers[count..4 * count]),
-            velocities: vectors(&numbers[4 * count..]),
+            masses: copied(&numbers[..count], what).map_err(short)?,
+            positions: vectors(&numbers[count..4 * count])?,
+            velocities: vectors(&numbers[4 * count..])?,
         },
         steps: long(16),
         time_step: f64::from_bits(long(32)),

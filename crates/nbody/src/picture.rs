@@ -2,6 +2,7 @@
 
 use crate::{Bodies, Error};
 use nearfield::Real;
+use nearfield_grid::memory::collected;
 use nearfield_plot::{Area, COOL, DETAIL, Drawn, FAINT, INK, WARM, rounded, save_png, text};
 use plotters::{
     prelude::*,
@@ -27,14 +28,14 @@ pub struct Moment {
 /// them, as a PNG file of 1500×620 pixels.
 ///
 /// # Errors
-/// [`Error::Plot`] when the file cannot be written.
+/// [`Error::Plot`] when the file cannot be written, and memory that is short.
 pub fn draw<T: Real>(
     path: impl AsRef<Path>,
     first: &Bodies<T>,
     last: &Bodies<T>,
     moments: &[Moment],
 ) -> Result<(), Error> {
-    let half = half_width(first).max(half_width(last));
+    let half = half_width(first)?.max(half_width(last)?);
     save_png(path.as_ref(), SIZE, |area| {
         let panels = area.split_evenly((1, 3));
         let time = |moment: Option<&Moment>| moment.map_or(0.0, |moment| moment.time);
@@ -49,12 +50,12 @@ pub fn draw<T: Real>(
 }
 
 /// Half the width of a square that holds 98 of 100 bodies, seen along z.
-fn half_width<T: Real>(bodies: &Bodies<T>) -> f64 {
+fn half_width<T: Real>(bodies: &Bodies<T>) -> Result<f64, Error> {
     let far = |x: &[T; 3]| x[0].double().abs().max(x[1].double().abs());
-    let mut all: Vec<f64> = bodies.positions.iter().map(far).collect();
-    all.sort_by(f64::total_cmp);
+    let mut all = collected(bodies.positions.iter().map(far), "distances of bodies")?;
+    all.sort_unstable_by(f64::total_cmp);
     let found = all.get(all.len() * 98 / 100).copied().unwrap_or(1.0);
-    if found > 0.0 { 1.1 * found } else { 1.0 }
+    Ok(if found > 0.0 { 1.1 * found } else { 1.0 })
 }
 
 fn scatter<'b, T: Real>(area: &Area<'b>, title: &str, bodies: &Bodies<T>, half: f64) -> Drawn<'b> {

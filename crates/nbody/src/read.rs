@@ -1,8 +1,11 @@
 //! Bodies from files.
 
 use crate::{Bodies, Error};
+use nearfield_grid::memory::{Shortage, collected, copied};
 use nearfield_io::{Column, PointData, Table, read_points, read_table};
 use std::path::Path;
+
+const BODIES: &str = "bodies of a file";
 
 /// Names of a column or quantity of masses.
 const MASS: [&str; 3] = ["mass", "m", "masses"];
@@ -55,21 +58,22 @@ fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
     let velocities = wanted("velocity", 3)?;
     Ok(Bodies {
         masses: wanted("mass", 1)?,
-        velocities: triples(&velocities),
+        velocities: triples(&velocities)?,
         // What a snapshot of a run in f64 has beside its points.
         positions: match (wanted("position", 3), cloud.positions_f64) {
-            (Ok(positions), _) => triples(&positions),
+            (Ok(positions), _) => triples(&positions)?,
             (Err(_), Some(positions)) => positions,
-            (Err(_), None) => cloud.positions.iter().map(|x| x.map(f64::from)).collect(),
+            (Err(_), None) => {
+                let single = cloud.positions.iter();
+                collected(single.map(|x| x.map(f64::from)), BODIES)?
+            }
         },
     })
 }
 
-fn triples(numbers: &[f64]) -> Vec<[f64; 3]> {
-    numbers
-        .chunks_exact(3)
-        .map(|v| [v[0], v[1], v[2]])
-        .collect()
+fn triples(numbers: &[f64]) -> Result<Vec<[f64; 3]>, Shortage> {
+    let triples = numbers.chunks_exact(3).map(|v| [v[0], v[1], v[2]]);
+    collected(triples, BODIES)
 }
 
 fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
@@ -110,11 +114,11 @@ fn of_table(path: &Path, table: &Table) -> Result<Bodies<f64>, Error> {
                 columns[first + 2][n],
             ]
         };
-        (0..columns[0].len()).map(row).collect()
+        collected((0..columns[0].len()).map(row), BODIES)
     };
     Ok(Bodies {
-        masses: columns[0].clone(),
-        positions: vectors(1),
-        velocities: vectors(4),
+        masses: copied(columns[0], BODIES)?,
+        positions: vectors(1)?,
+        velocities: vectors(4)?,
     })
 }

@@ -1,7 +1,8 @@
 //! Moments of a run as files.
 
-use crate::{Error, Simulation};
+use crate::{Bodies, Error, Simulation};
 use nearfield::Real;
+use nearfield_grid::memory::make_room;
 use nearfield_io::{PointData, Values, VtpWriter, write_array};
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 /// precision, mass, x, y, z, vx, vy, vz.
 ///
 /// # Errors
-/// [`Error::File`].
+/// [`Error::File`], and memory that is short.
 pub fn write_snapshot<T: Real>(
     path: impl AsRef<Path>,
     simulation: &Simulation<T>,
@@ -27,14 +28,24 @@ pub fn write_snapshot<T: Real>(
         writer = positions.into_iter().fold(writer, VtpWriter::data);
     }
     writer.write(path.with_extension("vtp"))?;
-    let rows = (0..bodies.len()).flat_map(|n| {
-        let ([x, y, z], [u, v, w]) = (double.positions[n], double.velocities[n]);
-        [double.masses[n], x, y, z, u, v, w]
-    });
-    let values = match size_of::<T>() == size_of::<f64>() {
-        true => Values::from(rows.collect::<Vec<f64>>()),
-        false => Values::from(rows.map(|x| x as f32).collect::<Vec<f32>>()),
-    };
-    write_array(path.with_extension("npy"), &[bodies.len(), 7], &values)?;
+    let path = path.with_extension("npy");
+    match size_of::<T>() == size_of::<f64>() {
+        true => write_rows(&path, &double),
+        false => write_rows(&path, &single),
+    }
+}
+
+/// Writes an array of N×7 numbers.
+fn write_rows<T: Real>(path: &Path, bodies: &Bodies<T>) -> Result<(), Error>
+where
+    Values<'static>: From<Vec<T>>,
+{
+    let mut numbers = Vec::new();
+    make_room(&mut numbers, 7 * bodies.len(), "rows of a snapshot")?;
+    for (n, &mass) in bodies.masses.iter().enumerate() {
+        let ([x, y, z], [u, v, w]) = (bodies.positions[n], bodies.velocities[n]);
+        numbers.extend([mass, x, y, z, u, v, w]);
+    }
+    write_array(path, &[bodies.len(), 7], &Values::from(numbers))?;
     Ok(())
 }

@@ -238,6 +238,7 @@ impl Error {
             Self::Gpu(source) | Self::OnDevice { source, .. } => {
                 matches!(source, Gpu::OutOfMemory { .. } | Gpu::HostMemory(_))
             }
+            Self::Schedule(source) => matches!(source, nearfield_sched::Error::Memory(_)),
             _ => false,
         }
     }

@@ -5,9 +5,13 @@ mod refusing;
 
 use nearfield::prelude::*;
 use refusing::Refusing;
+use std::sync::{Mutex, PoisonError};
 
 #[global_allocator]
 static MEMORY: Refusing = Refusing::nothing();
+
+/// One test at a time: the allocator refuses memory to all threads.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A lattice of m³ points, `spacing` apart.
 fn lattice(m: usize, spacing: f32) -> Vec<[f32; 3]> {
@@ -35,6 +39,7 @@ const LARGE: usize = 8000 * 4;
 
 #[test]
 fn a_radius_that_memory_is_too_short_for_leaves_all_sets_on_the_old_one() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut engine = Engine::builder(1.5)
         .list_order(ListOrder::Ascending)
         .periodic([Some(40.0); 3])
@@ -72,4 +77,53 @@ fn a_radius_that_memory_is_too_short_for_leaves_all_sets_on_the_old_one() {
     other.add_point_set(&lattice(20, 1.0)).unwrap();
     other.add_point_set(&lattice(21, 0.9)).unwrap();
     assert_eq!(all_lists(&mut engine), all_lists(&mut other));
+}
+
+/// From here on requests grow with the number of points, or of bricks; a controller takes 10 kB.
+const GROWS: usize = 16_384;
+
+#[test]
+fn a_step_of_both_backends_that_memory_is_too_short_for_is_an_error() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let points = lattice(32, 0.9);
+    // Bricks in a dense table, and bricks far apart.
+    let far: Vec<[f32; 3]> = (points.iter().enumerate())
+        .map(|(k, at)| at.map(|x| if k % 8 == 0 { x * 1e4 } else { x }))
+        .collect();
+    for (points, deterministic) in [(&points, true), (&points, false), (&far, true)] {
+        let mut refused = Vec::new();
+        let mut expected = None;
+        for granted in (0..).step_by(2) {
+            let builder = Engine::builder(1.0)
+                .device("emulated".parse().unwrap())
+                .deterministic(deterministic)
+                .list_order(ListOrder::Ascending)
+                .threads(1);
+            let mut engine = builder.build().unwrap();
+            let set = engine.add_point_set(points).unwrap();
+            let find = MEMORY.while_short(GROWS, granted, || engine.find_neighbors());
+            let Err(error) = find else {
+                assert!(engine.neighbors(set, set).unwrap().pairs() > 0);
+                break;
+            };
+            assert!(error.is_out_of_memory(), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("bytes are needed for"), "{text}");
+            refused.push(text);
+            if granted % 16 != 0 {
+                continue;
+            }
+            // The next step does what this one could not.
+            engine.find_neighbors().unwrap();
+            let lists = engine.neighbors(set, set).unwrap();
+            let lists: Vec<_> = lists.iter().map(<[u32]>::to_vec).collect();
+            assert_eq!(*expected.get_or_insert_with(|| lists.clone()), lists);
+        }
+        for what in ["occupied cells", "a layout of bricks", "a plan of bricks"] {
+            assert!(
+                refused.iter().any(|text| text.contains(what)),
+                "{what}: {refused:#?}"
+            );
+        }
+    }
 }

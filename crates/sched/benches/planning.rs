@@ -69,7 +69,7 @@ fn layout(bencher: Bencher<'_, '_>, edge: i64) {
 #[divan::bench(args = EDGES)]
 fn plan(bencher: Bencher<'_, '_>, edge: i64) {
     let layout = layout_of(edge);
-    let cuts = layout.cuts(layout.thetas(4)[1]);
+    let cuts = layout.cuts(layout.thetas(4).unwrap()[1]);
     bencher
         .counter(ItemsCount::new(layout.bricks().as_slice().len()))
         .bench(|| Plan::new(&layout, &cuts));

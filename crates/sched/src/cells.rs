@@ -4,6 +4,7 @@
 //! found once per row and the windows slide along: two pointers that only move forward.
 
 use crate::Error;
+use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
 use std::{collections::HashMap, ops::Range};
 
 /// Cells `x − reach ..= x + reach` of the row at offset (y, z).
@@ -63,7 +64,7 @@ impl Neighbourhood {
 
     /// Bricks of `edge`³ cells that hold a cell of the neighbourhood of one of a brick's cells: at
     /// least these. A periodic axis may end in a brick of fewer cells, so that one more is in reach.
-    pub(crate) fn of_bricks(&self, edge: i64) -> Self {
+    pub(crate) fn of_bricks(&self, edge: i64) -> Result<Self, Shortage> {
         let mut reach = [0; 3];
         for row in &self.rows {
             let row = [row.reach, row.y.abs(), row.z.abs()];
@@ -79,12 +80,14 @@ impl Neighbourhood {
                 y,
                 z,
                 reach: bricks[0],
-            })
-            .collect();
+            });
         let periods = self
             .periods
             .map(|cells| cells.map(|cells| (cells + edge - 1) / edge));
-        Self { rows, periods }
+        Ok(Self {
+            rows: collected(rows, "rows of bricks in reach")?,
+            periods,
+        })
     }
 }
 
@@ -110,25 +113,31 @@ pub(crate) fn row_order(place: &[i64; 3]) -> [i64; 3] {
 
 impl Places {
     /// From places in strictly ascending row order.
-    pub(crate) fn new(places: impl IntoIterator<Item = [i64; 3]>) -> Self {
+    pub(crate) fn new(places: impl ExactSizeIterator<Item = [i64; 3]>) -> Result<Self, Shortage> {
+        const WHAT: &str = "rows of places";
         let mut found = Self {
             x: Vec::new(),
             rows: Vec::new(),
             at: HashMap::new(),
         };
+        make_room(&mut found.x, places.len(), WHAT)?;
         for [x, y, z] in places {
             let next = found.x.len();
             found.x.push(x);
             match found.rows.last_mut() {
                 Some(row) if row.y == y && row.z == z => row.places.end = next + 1,
                 _ => {
-                    found.at.insert([y, z], found.rows.len());
+                    make_room_for_one(&mut found.rows, WHAT)?;
+                    let rows = found.rows.len();
+                    (found.at.try_reserve(1))
+                        .map_err(|_| Shortage::of::<([i64; 2], usize)>(rows + 1, WHAT))?;
+                    found.at.insert([y, z], rows);
                     let places = next..next + 1;
                     found.rows.push(RowOfPlaces { y, z, places });
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// Calls `visit` with every place and each range of places in its neighbourhood, one range per

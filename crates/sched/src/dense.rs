@@ -11,7 +11,11 @@ use crate::{
     cells::{Bounds, Neighbourhood},
     work::Bricks,
 };
+use nearfield_grid::memory::{Shortage, collected, filled, make_room, make_room_for_one};
 use std::ops::{AddAssign, Range, Sub};
+
+const NEAR: &str = "bricks near each other";
+const TABLES: &str = "tables of cells and bricks";
 
 /// A box is dense with at most so many cells in it, margins included, per occupied one.
 const SPARSEST: u128 = 8;
@@ -71,9 +75,9 @@ struct Row {
     cells: Range<usize>,
 }
 
-fn rows_of(cells: &[CellLoad], extent: &Extent) -> Vec<Row> {
+fn rows_of(cells: &[CellLoad], extent: &Extent) -> Result<Vec<Row>, Shortage> {
     let mut first = 0;
-    cells
+    let rows = cells
         .chunk_by(|a, b| a.cell[1] == b.cell[1] && a.cell[2] == b.cell[2])
         .map(|row| {
             let [_, y, z] = row[0].cell;
@@ -84,14 +88,14 @@ fn rows_of(cells: &[CellLoad], extent: &Extent) -> Vec<Row> {
                 z: (z - extent.low[2]) as usize,
                 cells,
             }
-        })
-        .collect()
+        });
+    collected(rows, TABLES)
 }
 
 /// Bricks of cells, which come in row order and each once, and who is near whom.
 ///
 /// # Errors
-/// [`Error::TooManyPoints`].
+/// [`Error::TooManyPoints`], [`Error::Memory`].
 pub(crate) fn bricks(
     cells: &[CellLoad],
     near: &Neighbourhood,
@@ -121,13 +125,13 @@ fn summed<T: Sum>(
     edge: i64,
     extent: &Extent,
 ) -> Result<Bricks, Error> {
-    let rows = rows_of(cells, extent);
+    let rows = rows_of(cells, extent)?;
     let width = extent.size[0];
-    let windows = windows::<T>(cells, &rows, near, extent);
-    let table = Table::new(cells, &rows, extent, edge);
-    let mut bricks = table.empty_bricks();
+    let windows = windows::<T>(cells, &rows, near, extent)?;
+    let table = Table::new(cells, &rows, extent, edge)?;
+    let mut bricks = table.empty_bricks()?;
     let mut overflow: Option<usize> = None;
-    let mut candidates = vec![T::default(); width];
+    let mut candidates = filled(width, T::default(), TABLES)?;
     for row in &rows {
         candidates.fill(T::default());
         for (reach, offset) in &windows.offsets {
@@ -158,7 +162,7 @@ fn summed<T: Sum>(
         Some(number) => Err(Error::TooManyPoints {
             at: bricks[number].at,
         }),
-        None => Ok(connected(bricks, &table, &near.of_bricks(edge))),
+        None => Ok(connected(bricks, &table, &near.of_bricks(edge)?)?),
     }
 }
 
@@ -174,21 +178,23 @@ fn windows<T: Sum>(
     rows: &[Row],
     near: &Neighbourhood,
     extent: &Extent,
-) -> Windows<T> {
+) -> Result<Windows<T>, Shortage> {
     let [width, height, depth] = extent.size;
     // A row of negative reach has no cells.
-    let mut reaches: Vec<i64> = near.rows.iter().map(|row| row.reach).collect();
-    reaches.retain(|&reach| reach >= 0);
+    let reaches = near.rows.iter().map(|row| row.reach);
+    let mut reaches = collected(reaches.filter(|&reach| reach >= 0), TABLES)?;
     reaches.sort_unstable();
     reaches.dedup();
     let offsets = near.rows.iter().filter_map(|row| {
         let reach = reaches.binary_search(&row.reach).ok()?;
         Some((reach, (row.y, row.z)))
     });
-    let offsets = offsets.collect();
-    let by_reach = reaches.into_iter().map(|reach| {
-        let mut slider = Slider::new(extent, near, reach as usize);
-        let mut windows = vec![T::default(); width * height * depth];
+    let offsets = collected(offsets, TABLES)?;
+    let mut by_reach = Vec::new();
+    make_room(&mut by_reach, reaches.len(), TABLES)?;
+    for reach in reaches {
+        let mut slider = Slider::new(extent, near, reach as usize)?;
+        let mut windows = filled(width * height * depth, T::default(), TABLES)?;
         for row in rows {
             let first = (row.z * height + row.y) * width;
             slider.slide(
@@ -197,12 +203,9 @@ fn windows<T: Sum>(
                 &mut windows[first..first + width],
             );
         }
-        windows
-    });
-    Windows {
-        by_reach: by_reach.collect(),
-        offsets,
+        by_reach.push(windows);
     }
+    Ok(Windows { by_reach, offsets })
 }
 
 /// Sums over windows of `2 · reach + 1` cells of a row, periodic images counted.
@@ -215,7 +218,7 @@ struct Slider<T> {
 }
 
 impl<T: Sum> Slider<T> {
-    fn new(extent: &Extent, near: &Neighbourhood, reach: usize) -> Self {
+    fn new(extent: &Extent, near: &Neighbourhood, reach: usize) -> Result<Self, Shortage> {
         let (low, width) = (extent.low[0], extent.size[0]);
         let image_of = |place: usize| {
             let x = low + place as i64 - reach as i64;
@@ -224,11 +227,11 @@ impl<T: Sum> Slider<T> {
             Some((place, inside + reach))
         };
         let margins = (0..reach).chain(width + reach..width + 2 * reach);
-        Self {
+        Ok(Self {
             reach,
-            images: margins.filter_map(image_of).collect(),
-            before: vec![T::default(); width + 2 * reach + 1],
-        }
+            images: collected(margins.filter_map(image_of), TABLES)?,
+            before: filled(width + 2 * reach + 1, T::default(), TABLES)?,
+        })
     }
 
     fn slide(&mut self, cells: &[CellLoad], low: i64, windows: &mut [T]) {
@@ -262,18 +265,23 @@ struct Table {
 }
 
 impl Table {
-    fn new(cells: &[CellLoad], rows: &[Row], of_cells: &Extent, edge: i64) -> Self {
+    fn new(
+        cells: &[CellLoad],
+        rows: &[Row],
+        of_cells: &Extent,
+        edge: i64,
+    ) -> Result<Self, Shortage> {
         let extent = of_cells.of_bricks(edge);
-        let along = std::array::from_fn(|axis| {
+        let along = |axis: usize| {
             let low = of_cells.low[axis];
-            (low..low + of_cells.size[axis] as i64)
-                .map(|at| (at.div_euclid(edge) - extent.low[axis]) as u32)
-                .collect()
-        });
+            let cells = low..low + of_cells.size[axis] as i64;
+            let places = cells.map(|at| (at.div_euclid(edge) - extent.low[axis]) as u32);
+            collected(places, TABLES)
+        };
         let mut table = Self {
             extent,
-            along,
-            before: vec![0; extent.size.iter().product::<usize>() + 1],
+            along: [along(0)?, along(1)?, along(2)?],
+            before: filled(extent.size.iter().product::<usize>() + 1, 0, TABLES)?,
         };
         for row in rows {
             let first = table.first_of(row);
@@ -286,7 +294,7 @@ impl Table {
         for place in &mut table.before {
             count += std::mem::replace(place, count);
         }
-        table
+        Ok(table)
     }
 
     /// Where the row of bricks begins in which a row of cells lies.
@@ -299,39 +307,40 @@ impl Table {
         &self.before[self.first_of(row)..]
     }
 
-    fn empty_bricks(&self) -> Vec<Brick> {
+    fn empty_bricks(&self) -> Result<Vec<Brick>, Shortage> {
         let [width, height, _] = self.extent.size;
         let places = self.before.len() - 1;
         let occupied = (0..places).filter(|&at| self.before[at] != self.before[at + 1]);
-        occupied
-            .map(|at| {
-                let at = [at % width, at / width % height, at / width / height];
-                Brick {
-                    at: std::array::from_fn(|axis| self.extent.low[axis] + at[axis] as i64),
-                    cells: 0,
-                    targets: 0,
-                    sources: 0,
-                    work: 0,
-                }
-            })
-            .collect()
+        let bricks = occupied.map(|at| {
+            let at = [at % width, at / width % height, at / width / height];
+            Brick {
+                at: std::array::from_fn(|axis| self.extent.low[axis] + at[axis] as i64),
+                cells: 0,
+                targets: 0,
+                sources: 0,
+                work: 0,
+            }
+        });
+        collected(bricks, TABLES)
     }
 }
 
 /// Lists the bricks near each.
-fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Bricks {
+fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<Bricks, Shortage> {
     let extent = &table.extent;
     // Neighbourhoods of bricks are whole boxes.
     let corner = near.rows[near.rows.len() - 1];
     let reach = [corner.reach, corner.y, corner.z];
-    let [along_x, along_y, along_z]: [Vec<Vec<Range<usize>>>; 3] = std::array::from_fn(|axis| {
-        (0..extent.size[axis])
-            .map(|at| along(axis, at, reach[axis], near, extent))
-            .collect()
-    });
-    let mut starts = Vec::with_capacity(bricks.len() + 1);
+    let along = |axis: usize| {
+        let places = 0..extent.size[axis];
+        let ranges = places.map(|at| along(axis, at, reach[axis], near, extent));
+        collected(ranges, NEAR)
+    };
+    let [along_x, along_y, along_z] = [along(0)?, along(1)?, along(2)?];
+    let mut starts = Vec::new();
+    make_room(&mut starts, bricks.len() + 1, NEAR)?;
     starts.push(0);
-    let mut lists = Lists::new(bricks.len());
+    let mut lists = Lists::new(bricks.len())?;
     let mut rows: Vec<&[u32]> = Vec::new();
     for row in bricks.chunk_by(|a, b| a.at[1] == b.at[1] && a.at[2] == b.at[2]) {
         let [_, y, z] = row[0].at;
@@ -340,20 +349,21 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Bricks 
         for z in along_z[z].iter().cloned().flatten() {
             for y in along_y[y].iter().cloned().flatten() {
                 let first = (z * extent.size[1] + y) * extent.size[0];
+                make_room_for_one(&mut rows, NEAR)?;
                 rows.push(&table.before[first..=first + extent.size[0]]);
             }
         }
         for brick in row {
             let ranges = &along_x[(brick.at[0] - extent.low[0]) as usize];
             for row in &rows {
-                for x in ranges {
-                    lists.push(row[x.start]..row[x.end]);
+                for x in ranges.iter().filter(|x| !x.is_empty()) {
+                    lists.push(row[x.start]..row[x.end])?;
                 }
             }
             starts.push(lists.length);
         }
     }
-    Bricks::from_lists(bricks, starts, lists.finish())
+    Ok(Bricks::from_lists(bricks, starts, lists.finish()))
 }
 
 /// Numbers near each brick, four written at a time: the next overwrite what was too much.
@@ -366,14 +376,14 @@ impl Lists {
     const ROOM: usize = 64;
 
     /// With room for bricks that have one neighbour to each side.
-    fn new(bricks: usize) -> Self {
-        Self {
-            numbers: vec![0; bricks * 27 + Self::ROOM],
+    fn new(bricks: usize) -> Result<Self, Shortage> {
+        Ok(Self {
+            numbers: filled(bricks * 27 + Self::ROOM, 0, NEAR)?,
             length: 0,
-        }
+        })
     }
 
-    fn push(&mut self, numbers: Range<u32>) {
+    fn push(&mut self, numbers: Range<u32>) -> Result<(), Shortage> {
         let first = numbers.start;
         let four = self.numbers[self.length..].first_chunk_mut();
         match four {
@@ -382,13 +392,16 @@ impl Lists {
                 self.length += numbers.len();
             }
             _ => {
+                let length = self.length + numbers.len();
+                let room = length + length / 2 + Self::ROOM;
+                make_room(&mut self.numbers, room, NEAR)?;
                 self.numbers.truncate(self.length);
                 self.numbers.extend(numbers);
-                self.length = self.numbers.len();
-                self.numbers
-                    .resize(self.length + self.length / 2 + Self::ROOM, 0);
+                self.length = length;
+                self.numbers.resize(room, 0);
             }
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Vec<u32> {
@@ -397,14 +410,15 @@ impl Lists {
     }
 }
 
-/// What lies within `reach` of a place along an axis, in ascending ranges of places of the box.
+/// What lies within `reach` of a place along an axis, in ascending ranges of places of the box, some
+/// of them empty.
 fn along(
     axis: usize,
     at: usize,
     reach: i64,
     near: &Neighbourhood,
     extent: &Extent,
-) -> Vec<Range<usize>> {
+) -> [Range<usize>; 2] {
     let (low, size) = (extent.low[axis], extent.size[axis] as i64);
     let at = low + at as i64;
     let (first, last) = (at - reach, at + reach);
@@ -416,12 +430,6 @@ fn along(
             (first, last) => [0..last + 1, first..period],
         },
     };
-    ranges
-        .into_iter()
-        .map(|range| {
-            let clamped = |edge: i64| (edge - low).clamp(0, size) as usize;
-            clamped(range.start)..clamped(range.end)
-        })
-        .filter(|range| !range.is_empty())
-        .collect()
+    let clamped = |edge: i64| (edge - low).clamp(0, size) as usize;
+    ranges.map(|range| clamped(range.start)..clamped(range.end))
 }

@@ -1,5 +1,7 @@
 //! What can be wrong with a plan's input, with the numbers that say where.
 
+use nearfield_grid::memory::Shortage;
+
 /// Why bricks, a plan, times, an emulated machine or a crew were refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -89,6 +91,9 @@ pub enum Error {
         /// What the system said.
         what: String,
     },
+    /// Memory for a layout or a plan was refused.
+    #[error(transparent)]
+    Memory(#[from] Shortage),
     /// Options of a policy that contradict each other or mean nothing.
     #[error("policy {policy}: {what}")]
     Policy {

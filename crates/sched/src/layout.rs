@@ -12,12 +12,15 @@
 //!
 //! [Ties] may also be all bricks of a range of occupancies. Their keys then lie evenly in that range.
 
-use crate::{Bricks, Cut, Error, Load, Traffic, load::class_of};
+use crate::{Bricks, Cut, Error, Load, Traffic, load::class_of, merge::sort_runs};
+use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
 use std::{
     collections::HashMap,
     f64::consts::{FRAC_1_SQRT_2, SQRT_2},
     ops::Range,
 };
+
+const LAYOUT: &str = "a layout of bricks";
 
 /// Subregions by default, and the least that tunes finely.
 pub const SUBREGIONS: usize = 32;
@@ -110,7 +113,7 @@ impl Layout {
     /// below the work of the largest brick. Each holds at least one brick.
     ///
     /// # Errors
-    /// [`Error::NoSubregions`].
+    /// [`Error::NoSubregions`], [`Error::Memory`].
     pub fn new(bricks: Bricks, subregions: usize, traffic: Traffic) -> Result<Self, Error> {
         Self::with_ties(bricks, subregions, traffic, Ties::Even)
     }
@@ -128,34 +131,36 @@ impl Layout {
         if subregions == 0 {
             return Err(Error::NoSubregions);
         }
-        let ranges = equal_work(&bricks, subregions);
-        let ranks = ranks(&bricks, ties);
+        let ranges = equal_work(&bricks, subregions)?;
+        let ranks = ranks(&bricks, ties)?;
+        let all = bricks.as_slice().len();
         let mut layout = Self {
-            ladder: Vec::with_capacity(bricks.as_slice().len()),
-            classes: Vec::with_capacity(bricks.as_slice().len()),
-            works: Vec::with_capacity(bricks.as_slice().len()),
-            keys: Vec::with_capacity(bricks.as_slice().len()),
+            ladder: with_room(all)?,
+            classes: with_room(all)?,
+            works: with_room(all)?,
+            keys: with_room(all)?,
             sorted: Vec::new(),
-            before: Vec::with_capacity(bricks.as_slice().len() + 1),
+            before: with_room(all + 1)?,
             most: ranks.iter().map(|rank| rank.high).max().unwrap_or(0),
             ranks,
             ties,
             uploads: Vec::new(),
-            subregions: Vec::with_capacity(ranges.len()),
+            subregions: with_room(ranges.len())?,
             bricks,
             traffic,
         };
         layout.before.push((0, 0));
+        let mut ranked = Vec::new();
         for range in ranges {
-            layout.push_subregion(range);
+            layout.push_subregion(range, &mut ranked)?;
         }
         if ties != Ties::Even {
-            layout.break_ties_in_order();
+            layout.break_ties_in_order()?;
         }
-        layout.sorted.clone_from(&layout.keys);
-        // Not unstable: this sort makes use of what is ascending already, subregion by subregion.
-        layout.sorted.sort_by_key(|key| key.to_bits());
-        layout.rank_uploads();
+        layout.sorted = copied(&layout.keys, LAYOUT)?;
+        // Keys ascend already, subregion by subregion.
+        sort_runs(&mut layout.sorted, |key| key.to_bits(), LAYOUT)?;
+        layout.rank_uploads()?;
         Ok(layout)
     }
 
@@ -169,44 +174,52 @@ impl Layout {
     }
 
     /// Gives ties keys that rise in brick order through all subregions.
-    fn break_ties_in_order(&mut self) {
+    fn break_ties_in_order(&mut self) -> Result<(), Shortage> {
         let mut counts: HashMap<u32, (u32, u32)> = HashMap::new();
-        let ranks: Vec<Rank> = (self.ladder.iter())
-            .map(|&brick| self.rank(brick))
-            .collect();
-        for rank in &ranks {
-            counts.entry(rank.high).or_default().0 += 1;
+        for &brick in &self.ladder {
+            let rank = self.ranks[brick as usize].high;
+            let ranks = counts.len() + 1;
+            (counts.try_reserve(1))
+                .map_err(|_| Shortage::of::<(u32, (u32, u32))>(ranks, LAYOUT))?;
+            counts.entry(rank).or_default().0 += 1;
         }
-        for (key, rank) in self.keys.iter_mut().zip(ranks) {
+        for (key, &brick) in self.keys.iter_mut().zip(&self.ladder) {
+            let rank = self.ranks[brick as usize];
             if let Some((all, before)) = counts.get_mut(&rank.high) {
                 *key = rank.key((f64::from(*before) + 0.5) / f64::from(*all));
                 *before += 1;
             }
         }
+        Ok(())
     }
 
-    fn push_subregion(&mut self, range: Range<usize>) {
+    /// The next subregion; `ranked` is room for its bricks with their ranks.
+    fn push_subregion(
+        &mut self,
+        range: Range<usize>,
+        ranked: &mut Vec<u64>,
+    ) -> Result<(), Shortage> {
         let all = self.bricks.as_slice();
         let first = self.ladder.len();
-        self.ladder.extend(
-            range
-                .clone()
-                .filter(|&brick| all[brick].targets > 0)
-                .map(|brick| brick as u32),
+        ranked.clear();
+        make_room(ranked, range.len(), LAYOUT)?;
+        ranked.extend(
+            (range.clone().filter(|&brick| all[brick].targets > 0))
+                .map(|brick| (u64::from(self.ranks[brick].high) << 32) | brick as u64),
         );
-        let mut ladder = self.ladder.split_off(first);
-        ladder.sort_by_key(|&brick| self.rank_of(brick));
+        ranked.sort_unstable();
+        // Room for the ladder and what goes with it was made for all bricks.
+        self.ladder.extend(ranked.iter().map(|&brick| brick as u32));
         // The fractional parts of multiples of the golden ratio lie evenly in 0..1.
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let shift = ((self.subregions.len() as f64 + 0.5) * GOLDEN).fract();
         let ranks = &self.ranks;
         let rank = |brick: u32| ranks[brick as usize];
-        for ties in ladder.chunk_by(|&a, &b| rank(a) == rank(b)) {
+        for ties in self.ladder[first..].chunk_by(|&a, &b| rank(a) == rank(b)) {
             let (rank, count) = (rank(ties[0]), ties.len() as f64);
             self.keys
                 .extend((0..ties.len()).map(|tie| rank.key((tie as f64 + shift) / count)));
         }
-        self.ladder.append(&mut ladder);
         for &brick in &self.ladder[first..] {
             let (work, targets) = self.before[self.before.len() - 1];
             let brick = &all[brick as usize];
@@ -222,26 +235,24 @@ impl Layout {
             ladder: first..self.ladder.len(),
             uploads: 0..0,
         });
+        Ok(())
     }
 
     /// A brick is sent to the GPU with the first subregion in which a brick near it is the GPU's,
     /// that is, has a key of at least θ. As θ passes the highest key of one subregion, the brick is
     /// no longer needed there and moves on to the next one that has a higher key.
-    fn rank_uploads(&mut self) {
+    fn rank_uploads(&mut self) -> Result<(), Shortage> {
         if self.traffic.sends_nothing() {
-            return;
+            return Ok(());
         }
         let count = self.bricks.as_slice().len();
-        let mut key_of = vec![f64::NEG_INFINITY; count];
+        let mut key_of = filled(count, f64::NEG_INFINITY, LAYOUT)?;
         for (&brick, &key) in self.ladder.iter().zip(&self.keys) {
             key_of[brick as usize] = key;
         }
-        let ends: Vec<u32> = self
-            .subregions
-            .iter()
-            .map(|s| s.bricks.end as u32)
-            .collect();
-        let mut needs = vec![Vec::new(); self.subregions.len()];
+        let ends = self.subregions.iter().map(|s| s.bricks.end as u32);
+        let ends = collected(ends, LAYOUT)?;
+        let mut needs = filled(self.subregions.len(), Vec::new(), LAYOUT)?;
         // The first subregion that a brick near this one lies in, or an earlier one.
         let mut first = 0;
         for brick in 0..count {
@@ -271,8 +282,10 @@ impl Layout {
                 let until = keys.fold(f64::NEG_INFINITY, |a, b| if b > a { b } else { a });
                 rest = &rest[there..];
                 if until > passed {
+                    make_room_for_one(&mut needs[home], LAYOUT)?;
                     needs[home].push((until, bytes));
                     if passed > f64::NEG_INFINITY {
+                        make_room_for_one(&mut needs[home], LAYOUT)?;
                         needs[home].push((passed, -bytes));
                     }
                     passed = until;
@@ -280,16 +293,19 @@ impl Layout {
             }
         }
         for (subregion, mut needs) in self.subregions.iter_mut().zip(needs) {
-            needs.sort_by_key(|need| need.0.to_bits());
+            sort_runs(&mut needs, |need| need.0.to_bits(), LAYOUT)?;
             let mut bytes = 0.0;
             for need in needs.iter_mut().rev() {
                 bytes += need.1;
                 need.1 = bytes;
             }
             let first = self.uploads.len();
+            (self.uploads.try_reserve(needs.len()))
+                .map_err(|_| Shortage::of::<(f64, f64)>(first + needs.len(), LAYOUT))?;
             self.uploads.extend(needs);
             subregion.uploads = first..self.uploads.len();
         }
+        Ok(())
     }
 
     /// The bricks.
@@ -422,18 +438,17 @@ impl Layout {
     }
 
     /// `count` + 1 thresholds whose shares of the work on the CPU lane rise evenly from 0 to 1.
-    pub fn thetas(&self, count: usize) -> Vec<f64> {
-        let mut ranked: Vec<(f64, u64)> = (0..self.ladder.len())
-            .map(|place| {
-                (
-                    self.keys[place],
-                    self.before[place + 1].0 - self.before[place].0,
-                )
-            })
-            .collect();
-        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn thetas(&self, count: usize) -> Result<Vec<f64>, Error> {
+        let work = |place: usize| self.before[place + 1].0 - self.before[place].0;
+        let ranked = (0..self.ladder.len()).map(|place| (self.keys[place], work(place)));
+        let mut ranked = collected(ranked, LAYOUT)?;
+        sort_runs(&mut ranked, |brick| brick.0.to_bits(), LAYOUT)?;
         let total = self.before[self.ladder.len()].0 as f64;
-        let mut thetas = vec![0.0];
+        let mut thetas = with_room(count.saturating_add(1))?;
+        thetas.push(0.0);
         let (mut place, mut work) = (0, 0.0);
         for step in 1..count {
             let wanted = total * step as f64 / count as f64;
@@ -444,7 +459,7 @@ impl Layout {
             thetas.push(ranked.get(place).map_or(self.highest(), |next| next.0));
         }
         thetas.push(self.highest());
-        thetas
+        Ok(thetas)
     }
 
     /// What both lanes have to do in `subregion` when the whole layout is cut at `theta`: what the
@@ -527,29 +542,35 @@ impl Layout {
 /// Factor between the occupancies that are taken to be the usual one.
 const STEP: f64 = 1.25;
 
+fn with_room<T>(len: usize) -> Result<Vec<T>, Shortage> {
+    let mut vec = Vec::new();
+    make_room(&mut vec, len, LAYOUT)?;
+    Ok(vec)
+}
+
 /// The ties that bricks are among.
-fn ranks(bricks: &Bricks, ties: Ties) -> Vec<Rank> {
+fn ranks(bricks: &Bricks, ties: Ties) -> Result<Vec<Rank>, Shortage> {
     let occupancies = bricks.as_slice().iter().map(|brick| brick.targets);
     let single = |targets: u32| Rank {
         low: targets.saturating_sub(1),
         high: targets,
     };
     if ties == Ties::Even {
-        return occupancies.map(single).collect();
+        return collected(occupancies.map(single), LAYOUT);
     }
     // In steps: points that move change it a little from plan to plan, and thresholds should keep their
     // meaning.
-    let usual = STEP.powf(usual(bricks).log(STEP).round());
+    let usual = STEP.powf(usual(bricks)?.log(STEP).round());
     let between = |low: f64, high: f64| {
         let [low, high] = [low, high].map(|at| at.min(f64::from(u32::MAX)) as u32);
         Rank { low, high }
     };
     // All that hold any number, ascending.
-    let octaves: Vec<Rank> = (-34..=34)
+    let octaves = (-34..=34)
         .map(|octave| usual * f64::from(octave).exp2())
         .map(|middle| between(middle * FRAC_1_SQRT_2, middle * SQRT_2))
-        .filter(|octave| octave.low < octave.high)
-        .collect();
+        .filter(|octave| octave.low < octave.high);
+    let octaves = collected(octaves, LAYOUT)?;
     let usual = between(usual / 3.0, usual * 1.5);
     let rank = |targets: u32| match ties {
         Ties::Octaves if targets > 0 => {
@@ -559,14 +580,13 @@ fn ranks(bricks: &Bricks, ties: Ties) -> Vec<Rank> {
         Ties::Compact if usual.has(targets) => usual,
         _ => single(targets),
     };
-    occupancies.map(rank).collect()
+    collected(occupancies.map(rank), LAYOUT)
 }
 
 /// The occupancy that half of the work is below.
-fn usual(bricks: &Bricks) -> f64 {
-    let mut loads: Vec<(u32, u64)> = (bricks.as_slice().iter())
-        .map(|brick| (brick.targets, brick.work))
-        .collect();
+fn usual(bricks: &Bricks) -> Result<f64, Shortage> {
+    let loads = (bricks.as_slice().iter()).map(|brick| (brick.targets, brick.work));
+    let mut loads = collected(loads, LAYOUT)?;
     loads.sort_unstable();
     let all: u64 = loads.iter().map(|load| load.1).fold(0, u64::saturating_add);
     let mut below = 0u64;
@@ -574,14 +594,14 @@ fn usual(bricks: &Bricks) -> f64 {
         below = below.saturating_add(load.1);
         below >= all / 2
     });
-    middle.map_or(1.0, |load| f64::from(load.0.max(1)))
+    Ok(middle.map_or(1.0, |load| f64::from(load.0.max(1))))
 }
 
 /// Ranges of bricks whose borders lie as near as can be to equal shares of the work.
-fn equal_work(bricks: &Bricks, count: usize) -> Vec<Range<usize>> {
+fn equal_work(bricks: &Bricks, count: usize) -> Result<Vec<Range<usize>>, Shortage> {
     let all = bricks.as_slice();
     let total = u128::from(bricks.work());
-    let mut ranges = Vec::with_capacity(count);
+    let mut ranges = with_room(count.min(all.len()))?;
     let (mut first, mut done) = (0, 0u128);
     for (brick, next) in all.iter().enumerate() {
         let middle = done + u128::from(next.work) / 2;
@@ -596,5 +616,5 @@ fn equal_work(bricks: &Bricks, count: usize) -> Vec<Range<usize>> {
     if first < all.len() {
         ranges.push(first..all.len());
     }
-    ranges
+    Ok(ranges)
 }

@@ -73,6 +73,7 @@ pub mod emulate;
 mod error;
 mod layout;
 mod load;
+mod merge;
 mod pipeline;
 mod plan;
 pub mod run;

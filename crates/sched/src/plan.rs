@@ -9,7 +9,10 @@
 //! of one lane's brick can be a neighbour of a target of the other's, its brick is in the frontier.
 
 use crate::{Error, Layout, Load};
+use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
 use std::ops::Range;
+
+const PLAN: &str = "a plan of bricks";
 
 /// Who works on a brick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,7 +98,7 @@ impl Plan {
     /// Splits every subregion of `layout` at its cut.
     ///
     /// # Errors
-    /// [`Error::Cuts`] unless there is one cut per subregion.
+    /// [`Error::Cuts`] unless there is one cut per subregion, [`Error::Memory`].
     pub fn new(layout: &Layout, cuts: &[Cut]) -> Result<Self, Error> {
         let subregions = layout.subregions().len();
         if cuts.len() != subregions {
@@ -105,23 +108,28 @@ impl Plan {
             });
         }
         let mut plan = Self {
-            cuts: cuts.to_vec(),
-            stages: Vec::with_capacity(subregions),
-            lanes: lanes(layout, cuts),
+            cuts: copied(cuts, PLAN)?,
+            stages: Vec::new(),
+            lanes: lanes(layout, cuts)?,
             order: Vec::new(),
-            slots: vec![0],
+            slots: Vec::new(),
             uploads: Vec::new(),
             frontier: [Vec::new(), Vec::new()],
             loads: [Load::default(); 2],
         };
-        let mut sent = vec![false; plan.lanes.len()];
+        let bricks = plan.lanes.len();
+        make_room(&mut plan.stages, subregions, PLAN)?;
+        make_room(&mut plan.order, bricks, PLAN)?;
+        make_room(&mut plan.slots, bricks + 1, PLAN)?;
+        plan.slots.push(0);
+        let mut sent = filled(bricks, false, PLAN)?;
         for subregion in 0..subregions {
-            let cpu = plan.push_part(layout, subregion, Lane::Cpu);
-            let gpu = plan.push_part(layout, subregion, Lane::Gpu);
+            let cpu = plan.push_part(layout, subregion, Lane::Cpu)?;
+            let gpu = plan.push_part(layout, subregion, Lane::Gpu)?;
             for (sum, part) in plan.loads.iter_mut().zip([&cpu, &gpu]) {
                 *sum += part.load;
             }
-            let (uploads, upload) = plan.push_uploads(layout, gpu.bricks.clone(), &mut sent);
+            let (uploads, upload) = plan.push_uploads(layout, gpu.bricks.clone(), &mut sent)?;
             plan.stages.push(Stage {
                 download: layout.traffic().download(gpu.load.targets, gpu.load.work()),
                 cpu,
@@ -133,7 +141,13 @@ impl Plan {
         Ok(plan)
     }
 
-    fn push_part(&mut self, layout: &Layout, subregion: usize, lane: Lane) -> Part {
+    /// The part of a lane, in the room that was made for all bricks.
+    fn push_part(
+        &mut self,
+        layout: &Layout,
+        subregion: usize,
+        lane: Lane,
+    ) -> Result<Part, Shortage> {
         let first = self.order.len();
         let frontier = &mut self.frontier[lane as usize];
         let first_of_frontier = frontier.len();
@@ -149,15 +163,16 @@ impl Plan {
             load.add(points);
             let mut near = layout.bricks().near(brick).iter();
             if near.any(|&near| self.lanes[near as usize].is_some_and(|other| other != lane)) {
+                make_room_for_one(frontier, PLAN)?;
                 frontier.push(brick as u32);
             }
         }
-        Part {
+        Ok(Part {
             bricks: first..self.order.len(),
             slots: self.slots[first]..self.slots[self.order.len()],
             load,
             frontier: first_of_frontier..frontier.len(),
-        }
+        })
     }
 
     fn push_uploads(
@@ -165,15 +180,16 @@ impl Plan {
         layout: &Layout,
         bricks: Range<usize>,
         sent: &mut [bool],
-    ) -> (Range<usize>, f64) {
+    ) -> Result<(Range<usize>, f64), Shortage> {
         let first = self.uploads.len();
         let mut bytes = 0.0;
         if layout.traffic().sends_nothing() {
-            return (first..first, bytes);
+            return Ok((first..first, bytes));
         }
         for &brick in &self.order[bricks] {
             for &near in layout.bricks().near(brick as usize) {
                 if !std::mem::replace(&mut sent[near as usize], true) {
+                    make_room_for_one(&mut self.uploads, PLAN)?;
                     self.uploads.push(near);
                     bytes += layout
                         .traffic()
@@ -181,7 +197,7 @@ impl Plan {
                 }
             }
         }
-        (first..self.uploads.len(), bytes)
+        Ok((first..self.uploads.len(), bytes))
     }
 
     /// The cuts it was made from.
@@ -247,12 +263,10 @@ impl Plan {
 }
 
 /// The lane of every brick.
-fn lanes(layout: &Layout, cuts: &[Cut]) -> Vec<Option<Lane>> {
-    let all = layout.bricks().as_slice();
-    let mut lanes: Vec<_> = all
-        .iter()
-        .map(|brick| (brick.targets > 0).then_some(Lane::Gpu))
-        .collect();
+fn lanes(layout: &Layout, cuts: &[Cut]) -> Result<Vec<Option<Lane>>, Shortage> {
+    let all = layout.bricks().as_slice().iter();
+    let lanes = all.map(|brick| (brick.targets > 0).then_some(Lane::Gpu));
+    let mut lanes = collected(lanes, PLAN)?;
     for (subregion, &cut) in cuts.iter().enumerate() {
         let bricks = layout.bricks_of(subregion, cut);
         match cut {
@@ -268,5 +282,5 @@ fn lanes(layout: &Layout, cuts: &[Cut]) -> Vec<Option<Lane>> {
                 .for_each(|lane| *lane = Lane::Cpu),
         }
     }
-    lanes
+    Ok(lanes)
 }

@@ -104,10 +104,10 @@ pub fn tune(
 /// Times at `rows` + 1 thresholds, from GPU only to CPU only, without jitter or faults.
 ///
 /// # Errors
-/// [`Error::Cuts`], which the layout's own cuts do not cause.
+/// [`Error::Memory`]; [`Error::Cuts`] is not caused by the layout's own cuts.
 pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>, Error> {
     layout
-        .thetas(rows)
+        .thetas(rows)?
         .into_iter()
         .map(|theta| {
             let plan = Plan::new(layout, &layout.cuts(theta))?;

@@ -8,8 +8,14 @@ use crate::{
     Error,
     cells::{Bounds, Neighbourhood, Places, row_order},
     dense::{self, Extent},
+    merge::sort_runs,
 };
+use nearfield_grid::memory::{Shortage, collected, copied, filled};
 use std::ops::Range;
+
+const CELLS: &str = "occupied cells";
+const BRICKS: &str = "bricks";
+const NEAR: &str = "bricks near each other";
 
 /// Points of one cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +57,7 @@ impl Bricks {
     ///
     /// # Errors
     /// [`Error::BrickEdge`], [`Error::Neighbourhood`], [`Error::Cell`], [`Error::FarCell`],
-    /// [`Error::TooManyPoints`].
+    /// [`Error::TooManyPoints`], [`Error::Memory`].
     pub fn new(
         cells: impl IntoIterator<Item = CellLoad>,
         near: &Neighbourhood,
@@ -66,8 +72,8 @@ impl Bricks {
         match Extent::of_dense(&bounds, cells.len(), near) {
             Some(extent) => dense::bricks(&cells, near, edge, &extent),
             None => {
-                let work = work_of_cells(&cells, near);
-                Ok(Self::connected(gather(&cells, &work, edge)?, near, edge))
+                let work = work_of_cells(&cells, near)?;
+                Ok(Self::connected(gather(&cells, &work, edge)?, near, edge)?)
             }
         }
     }
@@ -81,18 +87,18 @@ impl Bricks {
         }
     }
 
-    fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Self {
-        let places = Places::new(bricks.iter().map(|brick| brick.at));
-        let near_bricks = near.of_bricks(edge);
-        let mut starts = vec![0; bricks.len() + 1];
+    fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Result<Self, Shortage> {
+        let places = Places::new(bricks.iter().map(|brick| brick.at))?;
+        let near_bricks = near.of_bricks(edge)?;
+        let mut starts = filled(bricks.len() + 1, 0, NEAR)?;
         places.windows(&near_bricks, |brick, window| {
             starts[brick + 1] += window.len()
         });
         for brick in 0..bricks.len() {
             starts[brick + 1] += starts[brick];
         }
-        let mut near = vec![0; starts[bricks.len()]];
-        let mut ends = starts.clone();
+        let mut near = filled(starts[bricks.len()], 0, NEAR)?;
+        let mut ends = copied(&starts, NEAR)?;
         places.windows(&near_bricks, |brick, window| {
             for other in window {
                 near[ends[brick]] = other as u32;
@@ -108,7 +114,7 @@ impl Bricks {
         if near_bricks.periods.iter().any(Option::is_some) {
             all.drop_repeats();
         }
-        all
+        Ok(all)
     }
 
     fn drop_repeats(&mut self) {
@@ -161,13 +167,13 @@ fn merged(
     cells: impl IntoIterator<Item = CellLoad>,
     near: &Neighbourhood,
 ) -> Result<(Vec<CellLoad>, Bounds), Error> {
-    let mut cells: Vec<CellLoad> = cells.into_iter().collect();
+    let mut cells = collected(cells, CELLS)?;
     let bounds = Bounds::of(cells.iter().map(|load| load.cell));
     bounds.check(cells.iter().map(|load| load.cell), &near.periods)?;
     if cells.is_sorted_by(|a, b| row_order(&a.cell) < row_order(&b.cell)) {
         return Ok((cells, bounds));
     }
-    cells.sort_by_key(|load| row_order(&load.cell));
+    sort_runs(&mut cells, |load| row_order(&load.cell), CELLS)?;
     let mut overflow = None;
     cells.dedup_by(|next, kept| {
         next.cell == kept.cell && {
@@ -194,37 +200,33 @@ fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
 }
 
 /// Pairs tested by the targets of each cell.
-fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood) -> Vec<u64> {
-    let mut before = Vec::with_capacity(cells.len() + 1);
-    before.push(0u64);
-    for load in cells {
-        before.push(before[before.len() - 1] + u64::from(load.sources));
+fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood) -> Result<Vec<u64>, Shortage> {
+    let mut before = filled(cells.len() + 1, 0u64, CELLS)?;
+    for (at, load) in cells.iter().enumerate() {
+        before[at + 1] = before[at] + u64::from(load.sources);
     }
-    let mut candidates = vec![0u64; cells.len()];
-    Places::new(cells.iter().map(|load| load.cell)).windows(near, |cell, window: Range<usize>| {
-        candidates[cell] += before[window.end] - before[window.start];
+    let mut work = filled(cells.len(), 0u64, CELLS)?;
+    let places = Places::new(cells.iter().map(|load| load.cell))?;
+    places.windows(near, |cell, window: Range<usize>| {
+        work[cell] += before[window.end] - before[window.start];
     });
-    candidates
-        .iter()
-        .zip(cells)
-        .map(|(candidates, load)| candidates.saturating_mul(u64::from(load.targets)))
-        .collect()
+    for (work, load) in work.iter_mut().zip(cells) {
+        *work = work.saturating_mul(u64::from(load.targets));
+    }
+    Ok(work)
 }
 
 /// Sums cells to bricks, in row order.
 fn gather(cells: &[CellLoad], work: &[u64], edge: i64) -> Result<Vec<Brick>, Error> {
-    let mut bricks: Vec<Brick> = cells
-        .iter()
-        .zip(work)
-        .map(|(load, &work)| Brick {
-            at: load.cell.map(|axis| axis.div_euclid(edge)),
-            cells: 1,
-            targets: load.targets,
-            sources: load.sources,
-            work,
-        })
-        .collect();
-    bricks.sort_by_key(|brick| row_order(&brick.at));
+    let single = cells.iter().zip(work).map(|(load, &work)| Brick {
+        at: load.cell.map(|axis| axis.div_euclid(edge)),
+        cells: 1,
+        targets: load.targets,
+        sources: load.sources,
+        work,
+    });
+    let mut bricks = collected(single, BRICKS)?;
+    sort_runs(&mut bricks, |brick| row_order(&brick.at), BRICKS)?;
     let mut overflow = None;
     bricks.dedup_by(|next, kept| {
         next.at == kept.at && {

@@ -29,7 +29,7 @@ fn a_decision_takes_well_under_a_millisecond() {
     for (name, layout) in layouts() {
         let mut run = Run::new(Policy::Model, random_spec(1), &layout);
         run.steps(20);
-        let cuts = layout.cuts(layout.thetas(2)[1]);
+        let cuts = layout.cuts(layout.thetas(2).unwrap()[1]);
         let plan = Plan::new(&layout, &cuts).unwrap();
         let times = run.machine.quiet(&layout, &plan);
         let decision = median(|| {

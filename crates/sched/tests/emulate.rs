@@ -7,7 +7,7 @@ use nearfield_sched::{
 };
 
 fn plan(layout: &Layout, share: usize) -> Plan {
-    Plan::new(layout, &layout.cuts(layout.thetas(100)[share])).unwrap()
+    Plan::new(layout, &layout.cuts(layout.thetas(100).unwrap()[share])).unwrap()
 }
 
 fn machine(text: &str) -> Machine {

@@ -430,7 +430,7 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
             let plan = Plan::new(&layout, cuts).unwrap();
             machine.step(&layout, &plan).total_ms()
         };
-        let thetas = layout.thetas(200).into_iter();
+        let thetas = layout.thetas(200).unwrap().into_iter();
         let best = thetas.map(|theta| quiet(&layout.cuts(theta)));
         let best = best.fold(f64::INFINITY, f64::min);
         let mut controller = Controller::new(Policy::Model).unwrap();

@@ -291,7 +291,7 @@ fn a_uniform_cloud_is_split_as_finely_as_it_has_bricks() {
         step < 0.025,
         "one fiftieth of theta moved {step} of the work"
     );
-    for (n, theta) in layout.thetas(100).into_iter().enumerate() {
+    for (n, theta) in layout.thetas(100).unwrap().into_iter().enumerate() {
         let wanted = n as f64 / 100.0;
         assert!(
             (share(theta) - wanted).abs() < 0.001,
@@ -317,7 +317,7 @@ fn bricks_of_an_octave_go_over_in_brick_order() {
     let bricks = Bricks::new(cells, &Neighbourhood::cube(1), 1).unwrap();
     let layout = Layout::with_ties(bricks, 6, Traffic::NONE, Ties::Octaves).unwrap();
     let all = layout.bricks().as_slice();
-    for theta in layout.thetas(40) {
+    for theta in layout.thetas(40).unwrap() {
         let plan = Plan::new(&layout, &layout.cuts(theta)).unwrap();
         let of_lane = |lane: Lane, most: u32| {
             let bricks = 0..all.len();

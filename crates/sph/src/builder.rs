@@ -1,6 +1,6 @@
 //! Puts a simulation together and refuses what cannot run.
 
-use nearfield_grid::memory::{copied, filled, make_room};
+use nearfield_grid::memory::{Shortage, copied, filled, make_room};
 use std::path::PathBuf;
 
 use glam::Vec3;
@@ -19,6 +19,8 @@ pub struct SimulationBuilder {
     device: Device,
     threads: usize,
     evidence: Option<PathBuf>,
+    /// The first memory that was refused, which [`build`](Self::build) reports.
+    shortage: Option<Shortage>,
 }
 
 impl SimulationBuilder {
@@ -32,34 +34,51 @@ impl SimulationBuilder {
             device: Device::Auto,
             threads: 0,
             evidence: None,
+            shortage: None,
         }
     }
 
     /// Adds fluid particles at these positions, metres; ids count up in the
     /// order of the calls.
     pub fn fluid(mut self, positions: &[Vec3]) -> Self {
-        self.fluid.extend_from_slice(positions);
+        let len = self.fluid.len() + positions.len();
+        match make_room(&mut self.fluid, len, "positions of particles") {
+            Ok(()) => self.fluid.extend_from_slice(positions),
+            Err(shortage) => self.note(shortage),
+        }
         self
     }
 
     /// Sets the velocities of all fluid particles, m/s; at rest without.
     pub fn velocities(mut self, velocities: &[Vec3]) -> Self {
-        self.velocity = Some(velocities.to_vec());
+        match copied(velocities, "velocities of particles") {
+            Ok(velocities) => self.velocity = Some(velocities),
+            Err(shortage) => self.note(shortage),
+        }
         self
     }
 
     /// Adds resting wall particles at these positions, metres, along which
     /// the fluid slips freely.
-    pub fn walls(mut self, positions: &[Vec3]) -> Self {
-        self.walls.add(positions, 0.0);
-        self
+    pub fn walls(self, positions: &[Vec3]) -> Self {
+        self.add_walls(positions, 0.0)
     }
 
     /// Adds resting wall particles at these positions, metres, which hold the
     /// fluid by [`Config::wall_friction`].
-    pub fn rough_walls(mut self, positions: &[Vec3]) -> Self {
-        self.walls.add(positions, 1.0);
+    pub fn rough_walls(self, positions: &[Vec3]) -> Self {
+        self.add_walls(positions, 1.0)
+    }
+
+    fn add_walls(mut self, positions: &[Vec3], roughness: f32) -> Self {
+        if let Err(shortage) = self.walls.add(positions, roughness) {
+            self.note(shortage);
+        }
         self
+    }
+
+    fn note(&mut self, shortage: Shortage) {
+        self.shortage.get_or_insert(shortage);
     }
 
     /// Sets the initial pressure, Pa, as a function of position; zero without.
@@ -99,16 +118,19 @@ impl SimulationBuilder {
     ///
     /// # Errors
     /// When a number of the [`Config`] is out of range, the scene has no fluid
-    /// or holds a coordinate that is not finite, a velocity is missing, or the
-    /// engine refuses the device.
-    pub fn build(self) -> Result<Simulation, Error> {
+    /// or holds a coordinate that is not finite, a velocity is missing, the
+    /// engine refuses the device, or memory was too short for the scene.
+    pub fn build(mut self) -> Result<Simulation, Error> {
+        if let Some(shortage) = self.shortage {
+            return Err(shortage.into());
+        }
         self.config.check()?;
         if self.fluid.is_empty() {
             return Err(Error::NoFluid);
         }
         let count = self.fluid.len();
-        let velocity = match &self.velocity {
-            Some(velocity) => copied(velocity, "velocities of particles")?,
+        let velocity = match self.velocity.take() {
+            Some(velocity) => velocity,
             None => filled(count, Vec3::ZERO, "velocities of particles")?,
         };
         if velocity.len() != count {

@@ -13,8 +13,8 @@
 //! // A dam of 0.5 m × 1 m in a tank 2 m long.
 //! let (plane, spacing) = (Dimensions::Two, 0.05);
 //! let mut simulation = Simulation::builder(Config::water(plane, spacing, 1.0))
-//!     .fluid(&scene::block(plane, [0, 0, 0], [10, 20, 0], spacing))
-//!     .walls(&scene::tank(plane, [40, 40, 0], Top::Open, (3, spacing)))
+//!     .fluid(&scene::block(plane, [0, 0, 0], [10, 20, 0], spacing)?)
+//!     .walls(&scene::tank(plane, [40, 40, 0], Top::Open, (3, spacing))?)
 //!     .build()?;
 //! let start = simulation.energy()?.total();
 //! while simulation.time() < 0.1 {

@@ -52,8 +52,8 @@ pub struct StepReport {
 ///
 /// let config = Config::water(Dimensions::Two, 0.1, 0.5);
 /// let mut simulation = Simulation::builder(config)
-///     .fluid(&scene::block(Dimensions::Two, [0, 0, 0], [10, 5, 0], 0.1))
-///     .walls(&scene::tank(Dimensions::Two, [10, 8, 0], Top::Open, (3, 0.1)))
+///     .fluid(&scene::block(Dimensions::Two, [0, 0, 0], [10, 5, 0], 0.1)?)
+///     .walls(&scene::tank(Dimensions::Two, [10, 8, 0], Top::Open, (3, 0.1))?)
 ///     .hydrostatic([0.0, 0.5, 0.0].into())
 ///     .build()?;
 /// while simulation.time() < 0.05 {

@@ -2,6 +2,7 @@
 
 use glam::Vec3;
 use nearfield::prelude::{Field, Permutation};
+use nearfield_grid::memory::{Shortage, make_room};
 
 use crate::Error;
 
@@ -17,11 +18,17 @@ pub(crate) struct Walls {
 }
 
 impl Walls {
-    /// Adds wall particles of one roughness.
-    pub(crate) fn add(&mut self, positions: &[Vec3], roughness: f32) {
+    /// Adds wall particles of one roughness; all of them or, without memory, none.
+    pub(crate) fn add(&mut self, positions: &[Vec3], roughness: f32) -> Result<(), Shortage> {
+        const WHAT: &str = "wall particles";
+        let len = self.len() + positions.len();
+        make_room(&mut self.position, len, WHAT)?;
+        make_room(&mut self.roughness, len, WHAT)?;
+        make_room(&mut self.compression, len, WHAT)?;
         self.position.extend_from_slice(positions);
-        self.roughness.resize(self.position.len(), roughness);
-        self.compression.resize(self.position.len(), 0.0);
+        self.roughness.resize(len, roughness);
+        self.compression.resize(len, 0.0);
+        Ok(())
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -28,18 +28,10 @@ fn column(edge: u32) -> SimulationBuilder {
     let spacing = 1.0 / edge as f32;
     let edge = edge as i32;
     Simulation::builder(Config::water(space, spacing, 2.0))
-        .fluid(&scene::block(
-            space,
-            [0, 0, 0],
-            [edge, edge, 2 * edge],
-            spacing,
-        ))
-        .rough_walls(&scene::tank(
-            space,
-            [3 * edge, edge, 3 * edge],
-            Top::Closed,
-            (3, spacing),
-        ))
+        .fluid(&scene::block(space, [0, 0, 0], [edge, edge, 2 * edge], spacing).unwrap())
+        .rough_walls(
+            &scene::tank(space, [3 * edge, edge, 3 * edge], Top::Closed, (3, spacing)).unwrap(),
+        )
 }
 
 fn by_id<T: Copy>(simulation: &Simulation, values: &[T]) -> Vec<T> {
@@ -77,12 +69,7 @@ fn particles_move_as_on_the_cpu_while_rounding_has_not_grown() {
     assert!(
         there
             .iter()
-            .zip(scene::block(
-                Dimensions::Three,
-                [0, 0, 0],
-                [8, 8, 16],
-                spacing
-            ))
+            .zip(scene::block(Dimensions::Three, [0, 0, 0], [8, 8, 16], spacing).unwrap())
             .any(|(now, before)| now.distance(before) > 0.5 * spacing),
         "nothing has moved"
     );
@@ -274,12 +261,8 @@ fn the_same_scene_gives_the_same_run() {
 fn fluid_without_walls_falls_freely_however_far() {
     let space = Dimensions::Three;
     let drop = || {
-        Simulation::builder(Config::water(space, 0.1, 1.0)).fluid(&scene::block(
-            space,
-            [0, 0, 0],
-            [6, 6, 6],
-            0.1,
-        ))
+        Simulation::builder(Config::water(space, 0.1, 1.0))
+            .fluid(&scene::block(space, [0, 0, 0], [6, 6, 6], 0.1).unwrap())
     };
     let Some(mut gpu) = on_gpu(drop()) else {
         return;
@@ -289,7 +272,8 @@ fn fluid_without_walls_falls_freely_however_far() {
     }
     let mean = |values: &[Vec3]| values.iter().sum::<Vec3>() / values.len() as f32;
     let fallen = 0.5 * 9.81 * gpu.time() * gpu.time();
-    let centre = mean(gpu.positions()).z - mean(&scene::block(space, [0, 0, 0], [6, 6, 6], 0.1)).z;
+    let centre =
+        mean(gpu.positions()).z - mean(&scene::block(space, [0, 0, 0], [6, 6, 6], 0.1).unwrap()).z;
     assert!(
         (f64::from(centre) + fallen).abs() < 1e-3 * fallen,
         "{centre} {fallen}"
@@ -307,12 +291,7 @@ fn a_lost_particle_is_named_and_shown() {
             high: Vec3::splat(4.0),
         };
         Simulation::builder(config)
-            .fluid(&scene::block(
-                Dimensions::Three,
-                [0, 0, 0],
-                [8, 8, 8],
-                0.125,
-            ))
+            .fluid(&scene::block(Dimensions::Three, [0, 0, 0], [8, 8, 8], 0.125).unwrap())
             .evidence(&evidence)
     };
     for (velocity, reason) in [

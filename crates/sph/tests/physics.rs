@@ -17,8 +17,8 @@ fn still_water(dimensions: Dimensions, cells: i32) -> Simulation {
     let mut inside = size;
     inside[if dimensions == PLANE { 1 } else { 2 }] += 3;
     Simulation::builder(Config::water(dimensions, spacing, 1.0))
-        .fluid(&scene::block(dimensions, [0; 3], size, spacing))
-        .walls(&scene::tank(dimensions, inside, Top::Open, (3, spacing)))
+        .fluid(&scene::block(dimensions, [0; 3], size, spacing).unwrap())
+        .walls(&scene::tank(dimensions, inside, Top::Open, (3, spacing)).unwrap())
         .hydrostatic(dimensions.up())
         .build()
         .unwrap()
@@ -26,10 +26,10 @@ fn still_water(dimensions: Dimensions, cells: i32) -> Simulation {
 
 /// A column that collapses in a closed tank with a rough floor.
 fn collapse(config: Config, threads: usize) -> Simulation {
-    let walls = scene::tank(PLANE, [40, 30, 0], Top::Closed, (3, config.spacing));
+    let walls = scene::tank(PLANE, [40, 30, 0], Top::Closed, (3, config.spacing)).unwrap();
     let (floor, sides): (Vec<Vec3>, Vec<Vec3>) = walls.iter().partition(|wall| wall.y < 0.0);
     Simulation::builder(config)
-        .fluid(&scene::block(PLANE, [0; 3], [10, 20, 0], config.spacing))
+        .fluid(&scene::block(PLANE, [0; 3], [10, 20, 0], config.spacing).unwrap())
         .walls(&sides)
         .rough_walls(&floor)
         .threads(threads)
@@ -171,8 +171,8 @@ fn colliding_water_keeps_its_momentum_without_walls() {
         gravity: Vec3::ZERO,
         ..Config::water(SPACE, 0.1, 1.0)
     };
-    let mut fluid = scene::block(SPACE, [0; 3], [6, 6, 6], 0.1);
-    fluid.extend(scene::block(SPACE, [7, 1, 2], [13, 7, 8], 0.1));
+    let mut fluid = scene::block(SPACE, [0; 3], [6, 6, 6], 0.1).unwrap();
+    fluid.extend(scene::block(SPACE, [7, 1, 2], [13, 7, 8], 0.1).unwrap());
     let velocity = |x: &Vec3| {
         if x.x < 0.65 {
             Vec3::new(2.0, 0.0, 0.5)
@@ -263,8 +263,8 @@ fn sorting_in_space_changes_rounding_only() {
 #[test]
 fn water_slips_along_smooth_walls_and_is_braked_by_rough_ones() {
     let config = Config::water(PLANE, 0.1, 0.5);
-    let fluid = scene::block(PLANE, [5, 0, 0], [15, 4, 0], 0.1);
-    let floor = scene::block(PLANE, [-3, -3, 0], [43, 0, 0], 0.1);
+    let fluid = scene::block(PLANE, [5, 0, 0], [15, 4, 0], 0.1).unwrap();
+    let floor = scene::block(PLANE, [-3, -3, 0], [43, 0, 0], 0.1).unwrap();
     let still = Simulation::builder(config)
         .fluid(&fluid)
         .velocities(&vec![Vec3::X; fluid.len()])
@@ -292,7 +292,7 @@ fn a_particle_that_is_no_number_stops_the_run_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("lost.vtp");
     let mut simulation = Simulation::builder(collapsing_water())
-        .fluid(&scene::block(PLANE, [0; 3], [10, 10, 0], 0.1))
+        .fluid(&scene::block(PLANE, [0; 3], [10, 10, 0], 0.1).unwrap())
         .evidence(&path)
         .build()
         .unwrap();
@@ -337,7 +337,7 @@ fn a_particle_that_leaves_the_domain_stops_the_run_by_name() {
         domain,
         ..collapsing_water()
     })
-    .fluid(&scene::block(PLANE, [0; 3], [4, 4, 0], 0.1))
+    .fluid(&scene::block(PLANE, [0; 3], [4, 4, 0], 0.1).unwrap())
     .build()
     .unwrap();
     simulation

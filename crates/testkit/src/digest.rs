@@ -5,7 +5,7 @@
 //! the order an engine found them in, so two engines agree exactly when
 //! their lists do.
 
-use std::fmt;
+use std::{collections::TryReserveError, fmt};
 
 use sha2::{Digest as _, Sha256};
 
@@ -28,7 +28,6 @@ impl fmt::Display for Digest {
 #[derive(Debug, Clone, Default)]
 pub struct Digester {
     hash: Sha256,
-    bytes: Vec<u8>,
     sorted: Vec<u32>,
 }
 
@@ -40,24 +39,20 @@ impl Digester {
 
     /// Adds the list of the next point. An ascending list is taken as it is,
     /// any other is sorted in a scratch first.
-    pub fn push(&mut self, list: &[u32]) {
+    ///
+    /// # Errors
+    /// When there is no memory for the scratch; the list is then not added.
+    pub fn push(&mut self, list: &[u32]) -> Result<(), TryReserveError> {
         if list.is_sorted() {
-            return self.push_ascending(list);
+            hash_ascending(&mut self.hash, list);
+            return Ok(());
         }
-        let mut sorted = std::mem::take(&mut self.sorted);
-        sorted.clear();
-        sorted.extend_from_slice(list);
-        sorted.sort_unstable();
-        self.push_ascending(&sorted);
-        self.sorted = sorted;
-    }
-
-    fn push_ascending(&mut self, list: &[u32]) {
-        self.bytes.clear();
-        self.bytes.extend((list.len() as u64).to_le_bytes());
-        self.bytes
-            .extend(list.iter().flat_map(|index| index.to_le_bytes()));
-        self.hash.update(&self.bytes);
+        self.sorted.clear();
+        self.sorted.try_reserve_exact(list.len())?;
+        self.sorted.extend_from_slice(list);
+        self.sorted.sort_unstable();
+        hash_ascending(&mut self.hash, &self.sorted);
+        Ok(())
     }
 
     /// The digest of all lists pushed.
@@ -66,13 +61,32 @@ impl Digester {
     }
 }
 
+/// Hashes a block of indices at a time: a list may be half of the memory.
+fn hash_ascending(hash: &mut Sha256, list: &[u32]) {
+    const BLOCK: usize = 1024;
+    hash.update((list.len() as u64).to_le_bytes());
+    let mut bytes = [0; BLOCK * size_of::<u32>()];
+    for block in list.chunks(BLOCK) {
+        let (words, _) = bytes.as_chunks_mut::<{ size_of::<u32>() }>();
+        for (word, index) in words.iter_mut().zip(block) {
+            *word = index.to_le_bytes();
+        }
+        hash.update(&bytes[..size_of_val(block)]);
+    }
+}
+
 /// The [`Digest`] of `lists`, one per point in input order.
-pub fn digest<L: AsRef<[u32]>>(lists: impl IntoIterator<Item = L>) -> Digest {
+///
+/// # Errors
+/// When there is no memory to sort a list that does not ascend.
+pub fn digest<L: AsRef<[u32]>>(
+    lists: impl IntoIterator<Item = L>,
+) -> Result<Digest, TryReserveError> {
     let mut digester = Digester::new();
     for list in lists {
-        digester.push(list.as_ref());
+        digester.push(list.as_ref())?;
     }
-    digester.finish()
+    Ok(digester.finish())
 }
 
 /// The wrapping sum of [`pair_hash`] over all pairs of `lists`, one list per
@@ -114,13 +128,22 @@ mod tests {
     fn the_digest_is_that_of_the_documented_bytes() {
         let lists: [&[u32]; 3] = [&[1, 2], &[0], &[0]];
         assert_eq!(
-            digest(lists).to_string(),
+            digest(lists).unwrap().to_string(),
             "54b0bc515ae8f420d6f3940ffa8c265f0e97498ed3652a61fbe75fb72308c261"
         );
         assert_eq!(
-            digest::<&[u32]>([]).to_string(),
+            digest::<&[u32]>([]).unwrap().to_string(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
+    }
+
+    /// Longer than the blocks that are hashed at a time.
+    #[test]
+    fn a_long_list_is_hashed_as_one() {
+        let list: Vec<u32> = (0..5000).map(|n| 3 * n).collect();
+        let mut bytes = 5000_u64.to_le_bytes().to_vec();
+        bytes.extend(list.iter().flat_map(|index| index.to_le_bytes()));
+        assert_eq!(digest([&list]).unwrap().0[..], Sha256::digest(&bytes)[..]);
     }
 
     #[test]

@@ -14,8 +14,8 @@
 //! let problem = Problem::open(2.0, &points, Pairing::Within(ListKind::Full));
 //! let lists = problem.index_lists();
 //! assert_eq!(lists.len(), 1000);
-//! println!("{}", digest(&lists));
-//! # Ok::<(), nearfield_testkit::UnknownCloud>(())
+//! println!("{}", digest(&lists)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![forbid(unsafe_code)]

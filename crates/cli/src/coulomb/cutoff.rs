@@ -4,7 +4,7 @@
 use super::Run;
 use crate::{failure::Failure, options::Radius};
 use nearfield::{ChargeField, ChargePotential, Engine, Field, PointSetId, Positions, Real};
-use nearfield_grid::memory::Shortage;
+use nearfield_grid::memory::{Shortage, collected};
 use std::ops::Range;
 
 /// The engine with the atoms, and grid points to come.
@@ -22,27 +22,26 @@ impl Within {
             Radius::Single(radius) => Engine::builder(radius),
             Radius::Double(radius) => Engine::builder_f64(radius),
         };
+        let short = |shortage: Shortage| nearfield::Error::from(shortage);
         let mut engine = builder
             .device(run.args.device)
             .threads(run.args.threads)
             .build()?;
         let atoms = &run.atoms.positions;
-        let single: Vec<[f32; 3]> = atoms.iter().map(|x| x.map(|x| x as f32)).collect();
-        let atoms = engine.add_point_set(match radius {
-            Radius::Single(_) => Positions::from(&single),
-            Radius::Double(_) => Positions::from(atoms),
-        })?;
+        let atoms = match radius {
+            Radius::Single(_) => {
+                let single = atoms.iter().map(|x| x.map(|x| x as f32));
+                engine.add_point_set(&collected(single, "positions of atoms").map_err(short)?)
+            }
+            Radius::Double(_) => engine.add_point_set(Positions::from(atoms)),
+        }?;
+        let charges = run.atoms.charges.iter().map(|&charge| charge as f32);
         let grid = engine.add_point_set(&[] as &[[f32; 3]])?;
         Ok(Self {
             engine,
             grid,
             atoms,
-            charges: run
-                .atoms
-                .charges
-                .iter()
-                .map(|&charge| charge as f32)
-                .collect(),
+            charges: collected(charges, "charges of atoms").map_err(short)?,
             softening: run.args.softening as f32,
         })
     }

@@ -38,7 +38,7 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
         let layout = layout(task, &cells, &near, (edge, subregions), ties)?;
         let mut lanes = Lanes::new(task, number, (edge, subregions))?;
         let mut sweep = Vec::new();
-        for theta in layout.thetas(task.rows) {
+        for theta in layout.thetas(task.rows)? {
             sweep.push(lanes.row(theta, STEPS_PER_ROW)?);
         }
         let best = best(&sweep)?;

@@ -12,7 +12,7 @@ use crate::{
 
 use super::{
     output::write_file,
-    vtp::{check_names, section, write_document},
+    vtp::{Appended, check_names, section, write_document},
 };
 
 /// Writes quantities at the points of a regular grid, x fastest, as a VTK image file.
@@ -53,7 +53,7 @@ pub fn write_vti(
     });
     checked.map_err(|fault| fault.in_file(path))?;
     write_file(path, |output| {
-        let mut appended = Vec::new();
+        let mut appended = Appended::default();
         let body = body(dims, origin, spacing, data, &mut appended)?;
         write_document(output, "ImageData", &body, &appended)
     })
@@ -64,7 +64,7 @@ fn body(
     [x, y, z]: [f64; 3],
     spacing: f64,
     data: &[PointData<'_>],
-    appended: &mut Vec<u8>,
+    appended: &mut Appended,
 ) -> io::Result<String> {
     let last = dims.map(|n| n.saturating_sub(1));
     let extent = format!("0 {} 0 {} 0 {}", last[0], last[1], last[2]);

@@ -120,21 +120,21 @@ impl<'a> VtpWriter<'a> {
     }
 
     fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
-        let mut appended = Vec::new();
+        let mut appended = Appended::default();
         let body = self.body(&mut appended)?;
         write_document(output, "PolyData", &body, &appended)
     }
 
     /// The tags of all arrays, whose data go to `appended`.
-    fn body(&self, appended: &mut Vec<u8>) -> io::Result<String> {
+    fn body(&self, appended: &mut Appended) -> io::Result<String> {
         let points = self.positions.len();
         let fields = section("FieldData", "", &self.fields, appended)?;
         let data = section("PointData", &self.active(), &self.data, appended)?;
         let positions = PointData::vectors("Points", self.positions);
         let coordinates = section("Points", "", &[positions], appended)?;
         let cells = [
-            numbered("connectivity", 0, points),
-            numbered("offsets", 1, points),
+            numbered("connectivity", 0, points)?,
+            numbered("offsets", 1, points)?,
         ];
         let vertices = section("Verts", "", &cells, appended)?;
         Ok(format!(
@@ -164,7 +164,7 @@ pub(super) fn write_document(
     output: &mut impl Write,
     kind: &str,
     body: &str,
-    appended: &[u8],
+    appended: &Appended,
 ) -> io::Result<()> {
     let byte_order = if cfg!(target_endian = "big") {
         "BigEndian"
@@ -178,7 +178,7 @@ pub(super) fn write_document(
          header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n\
          {body}<AppendedData encoding=\"raw\">\n_"
     )?;
-    output.write_all(appended)?;
+    output.write_all(&appended.0)?;
     output.write_all(b"\n</AppendedData>\n</VTKFile>\n")
 }
 
@@ -201,27 +201,62 @@ pub(super) fn check_names(quantities: &[PointData<'_>]) -> Parsed<()> {
 }
 
 /// Consecutive numbers: the vertices' points or ends.
-fn numbered(name: &str, first: usize, count: usize) -> PointData<'_> {
+fn numbered(name: &str, first: usize, count: usize) -> io::Result<PointData<'_>> {
     let numbers = first..first + count;
-    match i32::try_from(numbers.end) {
-        Ok(_) => PointData::scalars(name, numbers.map(|i| i as i32).collect::<Vec<_>>()),
-        Err(_) => PointData::scalars(name, numbers.map(|i| i as i64).collect::<Vec<_>>()),
+    Ok(match i32::try_from(numbers.end) {
+        Ok(_) => {
+            let mut narrow = Vec::new();
+            make_room(&mut narrow, count)?;
+            narrow.extend(numbers.map(|i| i as i32));
+            PointData::scalars(name, narrow)
+        }
+        Err(_) => {
+            let mut wide = Vec::new();
+            make_room(&mut wide, count)?;
+            wide.extend(numbers.map(|i| i as i64));
+            PointData::scalars(name, wide)
+        }
+    })
+}
+
+/// The data that tags point to. Memory that is refused is an error, as it is for any writer.
+#[derive(Default)]
+pub(super) struct Appended(Vec<u8>);
+
+impl Write for Appended {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        make_room(&mut self.0, bytes.len())?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Room for `more` values.
+fn make_room<T>(vec: &mut Vec<T>, more: usize) -> io::Result<()> {
+    vec.try_reserve(more).map_err(|_| {
+        let bytes = (vec.len() + more).saturating_mul(size_of::<T>());
+        let text = format!("out of memory: {bytes} bytes are needed for the data of a file");
+        io::Error::new(io::ErrorKind::OutOfMemory, text)
+    })
 }
 
 pub(super) fn section(
     name: &str,
     attributes: &str,
     arrays: &[PointData<'_>],
-    appended: &mut Vec<u8>,
+    appended: &mut Appended,
 ) -> io::Result<String> {
     let tags: io::Result<String> = arrays.iter().map(|array| append(array, appended)).collect();
     Ok(format!("<{name}{attributes}>\n{}</{name}>\n", tags?))
 }
 
 /// Appends an array's data and returns its tag.
-fn append(array: &PointData<'_>, appended: &mut Vec<u8>) -> io::Result<String> {
-    let offset = appended.len();
+fn append(array: &PointData<'_>, appended: &mut Appended) -> io::Result<String> {
+    let offset = appended.0.len();
     append_blocks(array.values().bytes(), appended)?;
     let kind = match array.values() {
         Values::F32(_) => "Float32",
@@ -241,34 +276,34 @@ fn append(array: &PointData<'_>, appended: &mut Vec<u8>) -> io::Result<String> {
 }
 
 /// Appends the header and the compressed blocks of an array.
-fn append_blocks(bytes: &[u8], appended: &mut Vec<u8>) -> io::Result<()> {
+fn append_blocks(bytes: &[u8], appended: &mut Appended) -> io::Result<()> {
     const BLOCK: usize = 1 << 20;
     let blocks = bytes.len().div_ceil(BLOCK);
     let last = bytes.len() % BLOCK;
-    let header: Vec<u8> = [blocks, BLOCK, last]
-        .into_iter()
-        .flat_map(|word| (word as u64).to_ne_bytes())
-        .collect();
-    appended.extend(header);
-    let sizes = appended.len();
-    appended.resize(sizes + blocks * size_of::<u64>(), 0);
+    for word in [blocks, BLOCK, last] {
+        appended.write_all(&(word as u64).to_ne_bytes())?;
+    }
+    let sizes = appended.0.len();
+    for _ in 0..blocks {
+        appended.write_all(&[0; size_of::<u64>()])?;
+    }
     // Blocks keep the threads of a pool busy; a pool of this crate's own would be one too many.
-    let compressed: io::Result<Vec<Vec<u8>>> = if rayon::current_thread_index().is_some() {
+    let compressed: io::Result<Vec<Appended>> = if rayon::current_thread_index().is_some() {
         bytes.par_chunks(BLOCK).map(compress).collect()
     } else {
         bytes.chunks(BLOCK).map(compress).collect()
     };
-    for (index, block) in compressed?.iter().enumerate() {
-        appended.extend(block);
-        appended[sizes + index * size_of::<u64>()..][..size_of::<u64>()]
+    for (index, Appended(block)) in compressed?.iter().enumerate() {
+        appended.write_all(block)?;
+        appended.0[sizes + index * size_of::<u64>()..][..size_of::<u64>()]
             .copy_from_slice(&(block.len() as u64).to_ne_bytes());
     }
     Ok(())
 }
 
 /// Compresses one block. Coordinates hardly compress better with more effort.
-fn compress(block: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+fn compress(block: &[u8]) -> io::Result<Appended> {
+    let mut encoder = ZlibEncoder::new(Appended::default(), Compression::fast());
     encoder.write_all(block)?;
     encoder.finish()
 }

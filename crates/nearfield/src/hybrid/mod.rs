@@ -289,6 +289,9 @@ impl Engine {
         shared: &mut Shared,
         work: Work,
     ) -> Result<(Lanes, bool), Error> {
+        let works = shared.works.len() + 1;
+        (shared.works.try_reserve(1))
+            .map_err(|_| Shortage::of::<(Work, WorkState)>(works, "what is known of a work"))?;
         let state = match shared.works.entry(work) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {

@@ -3,7 +3,10 @@
 use super::{Lanes, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured, trace};
 use crate::Error;
 use nearfield_cpu::PairOfSets;
-use nearfield_grid::{BrickParts, Grid, Lattice};
+use nearfield_grid::{
+    BrickParts, Grid, Lattice,
+    memory::{Shortage, collected},
+};
 use nearfield_sched::{
     Action, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Lane, Layout, Machine,
     Neighbourhood, Plan, Policy, RowOffset, StepTimes, Traffic,
@@ -99,12 +102,12 @@ impl Planned {
         self.version
     }
 
-    /// Divides the bricks as a decision says.
+    /// Divides the bricks as a decision says; after an error they are divided as before.
     fn cut(&mut self, decision: &Decision) -> Result<(), nearfield_sched::Error> {
-        self.plan = Plan::new(&self.layout, &decision.cuts)?;
-        self.parts = parts_of(&self.layout, &self.plan, self.edge);
-        self.needed = needed(&self.parts, (&self.layout, &self.plan), &self.lattice);
-        self.version = next_version();
+        let plan = Plan::new(&self.layout, &decision.cuts)?;
+        let parts = parts_of(&self.layout, &plan, self.edge)?;
+        self.needed = needed(&parts, (&self.layout, &plan), &self.lattice)?;
+        (self.plan, self.parts, self.version) = (plan, parts, next_version());
         Ok(())
     }
 
@@ -324,22 +327,25 @@ impl WorkState {
             self.controller = Controller::new(Policy::Fixed { theta }).map_err(Error::Schedule)?;
             self.decision = None;
         }
-        let decision = match self.decision.take() {
+        let decision = match &self.decision {
             Some(decision) => {
                 let before = self.planned.as_ref().map(|planned| &planned.layout);
                 let before = (before, &decision.cuts[..]);
                 Decision {
                     cuts: self.controller.on_layout(&layout, before),
-                    ..decision
+                    action: decision.action,
+                    reason: decision.reason.clone(),
                 }
             }
             None => self.controller.start(&layout),
         };
-        (self.points, self.age, self.calm) = (points, 0, Calm::default());
         let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
-        let parts = parts_of(&layout, &plan, edge);
+        let parts = parts_of(&layout, &plan, edge)?;
+        let needed = needed(&parts, (&layout, &plan), lattice)?;
+        // Nothing fails from here on: the points and the plan belong together.
+        (self.points, self.age, self.calm) = (points, 0, Calm::default());
         self.planned = Some(Planned {
-            needed: needed(&parts, (&layout, &plan), lattice),
+            needed,
             parts,
             layout,
             plan,
@@ -410,7 +416,11 @@ impl WorkState {
         self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
         let before = (planned.theta(), plan.share());
         if decision.cuts != plan.cuts() {
-            planned.cut(&decision).map_err(Error::Schedule)?;
+            match planned.cut(&decision) {
+                // The step has succeeded; the bricks stay where they are.
+                Err(nearfield_sched::Error::Memory(_)) => return Ok(()),
+                cut => cut.map_err(Error::Schedule)?,
+            }
         }
         self.calm.decided(decision.action, times.total_ms());
         trace::retune(self.controller.policy(), before, planned, &decision);
@@ -450,10 +460,10 @@ fn layout(
     traffic: Traffic,
 ) -> Result<(Layout, u32), nearfield_sched::Error> {
     let lattice = of.targets.lattice();
-    let near = neighbourhood(lattice);
+    let near = neighbourhood(lattice)?;
     let mut edge = settings.brick_edge;
     loop {
-        let bricks = Bricks::new(cells(of), &near, edge)?;
+        let bricks = Bricks::new(cells(of)?, &near, edge)?;
         let (_, dims) = extent(&bricks);
         let map = dims
             .iter()
@@ -477,7 +487,7 @@ fn layout(
 fn usual_theta(layout: &Layout) -> Result<f64, nearfield_sched::Error> {
     let machine = Machine::new(EmulatedSpec::default());
     let mut best = (f64::INFINITY, 0.0);
-    for theta in layout.thetas(USUAL_THETAS) {
+    for theta in layout.thetas(USUAL_THETAS)? {
         let plan = Plan::new(layout, &layout.cuts(theta))?;
         let total = machine.quiet(layout, &plan).total_ms();
         if total < best.0 {
@@ -488,18 +498,20 @@ fn usual_theta(layout: &Layout) -> Result<f64, nearfield_sched::Error> {
 }
 
 /// Occupied cells of both sets; those of one set once.
-fn cells(of: PairOfSets<'_>) -> impl Iterator<Item = CellLoad> {
+fn cells(of: PairOfSets<'_>) -> Result<impl Iterator<Item = CellLoad>, Shortage> {
     let of_grid = |grid: &'_ Grid| {
         let all = 0..grid.points().len();
         // Collected, because the iterator of cells borrows the grid's table mutably in turn.
-        grid.cells(all)
-            .map(|(cell, slots)| (cell, slots.len() as u32))
-            .collect::<Vec<_>>()
+        let cells = grid.cells(all);
+        collected(
+            cells.map(|(cell, slots)| (cell, slots.len() as u32)),
+            "occupied cells",
+        )
     };
-    let targets = of_grid(of.targets);
+    let targets = of_grid(of.targets)?;
     let sources = match of.same_set {
         true => Vec::new(),
-        false => of_grid(of.sources),
+        false => of_grid(of.sources)?,
     };
     let same_set = of.same_set;
     let targets = targets.into_iter().map(move |(cell, points)| CellLoad {
@@ -507,23 +519,25 @@ fn cells(of: PairOfSets<'_>) -> impl Iterator<Item = CellLoad> {
         targets: points,
         sources: if same_set { points } else { 0 },
     });
-    targets.chain(sources.into_iter().map(|(cell, points)| CellLoad {
-        cell,
-        targets: 0,
-        sources: points,
-    }))
+    Ok(
+        targets.chain(sources.into_iter().map(|(cell, points)| CellLoad {
+            cell,
+            targets: 0,
+            sources: points,
+        })),
+    )
 }
 
-fn neighbourhood(lattice: &Lattice) -> Neighbourhood {
+fn neighbourhood(lattice: &Lattice) -> Result<Neighbourhood, Shortage> {
     let rows = lattice.rows().iter().map(|row| RowOffset {
         y: row.y,
         z: row.z,
         reach: row.reach,
     });
-    Neighbourhood {
-        rows: rows.collect(),
+    Ok(Neighbourhood {
+        rows: collected(rows, "rows of cells in reach")?,
         periods: [0, 1, 2].map(|axis| Some(lattice.scale(axis).cells).filter(|&cells| cells > 0)),
-    }
+    })
 }
 
 /// First brick and number of bricks along each axis.
@@ -544,11 +558,11 @@ fn extent(bricks: &Bricks) -> ([i64; 3], [u32; 3]) {
 
 /// Whose every brick is: its subregion, with [`OF_CPU`] set where it is the CPU lane's. What lies
 /// outside goes to the device.
-fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> BrickParts {
+fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Shortage> {
     let bricks = layout.bricks();
     let (first, dims) = extent(bricks);
     // Layouts are made so that the map is small.
-    let parts = BrickParts::new(edge, first, dims, 0, usize::MAX);
+    let parts = BrickParts::new(edge, first, dims, 0, usize::MAX)?;
     let mut parts = parts.unwrap_or_else(|| BrickParts::everywhere(0));
     for (number, subregion) in layout.subregions().iter().enumerate() {
         for brick in subregion.bricks.clone() {
@@ -559,7 +573,7 @@ fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> BrickParts {
             parts.set(bricks.as_slice()[brick].at, part);
         }
     }
-    parts
+    Ok(parts)
 }
 
 /// The CPU lane's bricks and those within reach, where leaving out the others is worth it.
@@ -567,17 +581,20 @@ fn needed(
     parts: &BrickParts,
     (layout, plan): (&Layout, &Plan),
     lattice: &Lattice,
-) -> Option<BrickParts> {
+) -> Result<Option<BrickParts>, Shortage> {
     let domain = lattice.domain();
     if domain.is_periodic() || plan.share() == 0.0 || plan.share() > MOST_SHARE {
-        return None;
+        return Ok(None);
     }
     let rows = lattice.rows().iter();
     let reach = rows
         .map(|row| row.reach.max(row.y.abs()).max(row.z.abs()))
         .max();
-    let reach = u32::try_from(reach?).ok()?.div_ceil(parts.edge());
-    let needed = parts.around(|part| part & OF_CPU != 0, reach);
+    let Some(reach) = reach.and_then(|reach| u32::try_from(reach).ok()) else {
+        return Ok(None);
+    };
+    let reach = reach.div_ceil(parts.edge());
+    let needed = parts.around(|part| part & OF_CPU != 0, reach)?;
     let (mut all, mut near) = (0u64, 0u64);
     for brick in layout.bricks().as_slice() {
         let points = u64::from(brick.sources.max(brick.targets));
@@ -585,7 +602,7 @@ fn needed(
         all += points;
         near += points * u64::from(needed.part(cell));
     }
-    ((near as f64) < MOST_NEEDED * all as f64).then_some(needed)
+    Ok(((near as f64) < MOST_NEEDED * all as f64).then_some(needed))
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use nearfield_gpu::{
     cudarc::driver::{CudaViewMut, ValidAsZeroBits},
 };
 use nearfield_grid::{
-    Bounds, BrickParts, Domain, Grid, Lattice, Radius,
-    memory::{filled, make_room},
+    Bounds, BrickParts, Domain, Grid, Lattice, OfProcess, Radius,
+    memory::{Shortage, filled, make_room},
 };
 use nearfield_pairs::{Channels, Field};
 use nearfield_sched::{Controller, Lane, Traffic};
@@ -49,10 +49,11 @@ pub struct CpuShare {
     /// That of the engine it helped last, and the number of its GPU.
     lattice: Option<Lattice>,
     gpu: Option<u32>,
-    packing: Packing,
-    packets: Packets,
+    // A forked child has no memory on the GPU to free, nor pinned memory of its driver.
+    packing: OfProcess<Packing>,
+    packets: OfProcess<Packets>,
     /// The GPU's targets.
-    ours: DeviceShare,
+    ours: OfProcess<DeviceShare>,
     found: Found,
 }
 
@@ -238,13 +239,13 @@ impl CpuShare {
             hybrid: HybridSide::new(&settings)?,
             lattice: None,
             gpu: None,
-            packing: Packing::default(),
-            packets: Packets {
+            packing: OfProcess::new(Packing::default()),
+            packets: OfProcess::new(Packets {
                 targets: Packet::new(lattice.clone()),
                 sources: Packet::new(lattice),
                 fields: Default::default(),
-            },
-            ours: DeviceShare::default(),
+            }),
+            ours: OfProcess::new(DeviceShare::default()),
             found: Found::default(),
         })
     }
@@ -258,7 +259,7 @@ impl CpuShare {
     pub fn bytes(&self) -> usize {
         let Packets {
             targets, sources, ..
-        } = &self.packets;
+        } = &*self.packets;
         let shares = [&targets.share, &sources.share, &self.ours];
         shares.map(DeviceShare::bytes).iter().sum::<usize>() + self.packing.scratch.bytes()
     }
@@ -281,6 +282,7 @@ impl CpuShare {
             found,
             ..
         } = self;
+        let (packing, packets, ours) = (&mut **packing, &mut **packets, &mut **ours);
         let Some(mut shared) = hybrid.try_lock() else {
             // Nobody else can have it: it is borrowed for this step.
             return device.evaluate(None, results, deliver);
@@ -291,6 +293,9 @@ impl CpuShare {
             spent,
             ..
         } = &mut *shared;
+        let count = works.len() + 1;
+        (works.try_reserve(1))
+            .map_err(|_| Shortage::of::<(Work, WorkState)>(count, "what is known of a work"))?;
         let state = match works.entry(work) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
@@ -411,7 +416,7 @@ impl CpuShare {
     fn move_to(&mut self, device: &OnDevice<'_>) {
         let gpu = device.lane.device().index;
         if self.gpu != Some(gpu) {
-            (self.packing, self.ours) = (Packing::default(), DeviceShare::default());
+            (*self.packing, *self.ours) = (Packing::default(), DeviceShare::default());
             self.packets.targets.share = DeviceShare::default();
             self.packets.sources.share = DeviceShare::default();
             self.gpu = Some(gpu);
@@ -515,7 +520,7 @@ impl OnDevice<'_> {
         let parts = match known.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let (parts, count) = bricks.parts();
+                let (parts, count) = bricks.parts()?;
                 let lattice = (of.lattice.lattice(), of.lattice.subdivision());
                 let made = self.lane.parts(&parts, count, lattice, None);
                 new.insert(made.map_err(Error::Gpu)?)
@@ -563,15 +568,15 @@ impl Bricks<'_> {
     }
 
     /// Whose bricks are whose, and how many of the parts are gathered.
-    fn parts(&self) -> (Cow<'_, BrickParts>, usize) {
-        match self {
+    fn parts(&self) -> Result<(Cow<'_, BrickParts>, usize), Shortage> {
+        Ok(match self {
             Self::Gpu(planned) => (Cow::Borrowed(planned.parts()), planned.subregions()),
             Self::Needed(planned) => match planned.needed() {
-                Some(needed) => (Cow::Owned(needed.only(|part| part == 1)), 1),
+                Some(needed) => (Cow::Owned(needed.only(|part| part == 1)?), 1),
                 None => (Cow::Owned(BrickParts::everywhere(0)), 1),
             },
             Self::All => (Cow::Owned(BrickParts::everywhere(0)), 1),
-        }
+        })
     }
 }
 

@@ -270,7 +270,7 @@ impl VerletLists {
     ) -> Result<(), Error> {
         let pairs = self.stored(targets, sources)?;
         for target in 0..self.sets.now(targets.0).len() {
-            pairs.for_each_neighbor(target, |source, pair| visit(target as u32, source, pair));
+            pairs.for_each_neighbor(target, |source, pair| visit(target as u32, source, pair))?;
         }
         Ok(())
     }
@@ -296,8 +296,7 @@ impl VerletLists {
                 points,
             });
         }
-        pairs.for_each_neighbor(point, visit);
-        Ok(())
+        pairs.for_each_neighbor(point, visit)
     }
 
     /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
@@ -406,10 +405,10 @@ pub(crate) enum Stored<'a> {
 }
 
 impl Stored<'_> {
-    fn for_each_neighbor(&self, target: usize, visit: impl FnMut(u32, Pair)) {
+    fn for_each_neighbor(&self, target: usize, visit: impl FnMut(u32, Pair)) -> Result<(), Error> {
         match self {
-            Self::Single(pairs) => pairs.for_each_neighbor(target, visit),
-            Self::Double(pairs) => pairs.for_each_neighbor(target, visit),
+            Self::Single(pairs) => Ok(pairs.for_each_neighbor(target, visit)?),
+            Self::Double(pairs) => Ok(pairs.for_each_neighbor(target, visit)?),
         }
     }
 }

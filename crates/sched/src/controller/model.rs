@@ -108,8 +108,14 @@ impl Model {
         if self.knowledge.doubts() {
             return self.wait(layout, aside, seen);
         }
-        let Some(prices) = Prices::new(layout, &self.knowledge) else {
-            return unseen_lane(layout, plan);
+        let prices = match Prices::new(layout, &self.knowledge) {
+            Ok(Some(prices)) => prices,
+            Ok(None) => return unseen_lane(layout, plan),
+            // The step itself has succeeded.
+            Err(shortage) => {
+                let reason = format!("{seen}; nothing is predicted: {shortage}");
+                return Decision::new(self.cuts(layout), Action::Keep, reason);
+            }
         };
         let (theta, best) = prices.best(memory, self.knowledge.shares());
         let now = self.theta.map(|theta| prices.at(theta));

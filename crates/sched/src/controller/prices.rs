@@ -9,6 +9,7 @@ use super::{
     record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
 };
 use crate::{CLASSES, Durations, Lane, Layout, StepTimes, overlapped};
+use nearfield_grid::memory::{Shortage, make_room};
 use std::ops::Range;
 
 /// Milliseconds of both lanes.
@@ -41,11 +42,22 @@ pub(super) struct Prices<'a> {
 
 impl<'a> Prices<'a> {
     /// `None` while a lane has never been seen at work.
-    pub(super) fn new(layout: &'a Layout, knowledge: &'a Knowledge) -> Option<Self> {
-        let costs = [knowledge.cost(CPU)?, knowledge.cost(COMPUTE)?];
+    pub(super) fn new(
+        layout: &'a Layout,
+        knowledge: &'a Knowledge,
+    ) -> Result<Option<Self>, Shortage> {
+        let (Some(cpu), Some(compute)) = (knowledge.cost(CPU), knowledge.cost(COMPUTE)) else {
+            return Ok(None);
+        };
+        let costs = [cpu, compute];
         let rates: [[f64; 2]; CLASSES] =
             std::array::from_fn(|class| costs.map(|cost| cost.rate(class)));
-        let mut before = Vec::with_capacity(layout.sorted_keys().len() + 1);
+        let mut before = Vec::new();
+        make_room(
+            &mut before,
+            layout.sorted_keys().len() + 1,
+            "predicted times",
+        )?;
         let mut sums = [0.0; 3];
         before.push(sums);
         before.extend(layout.classes_and_work().map(|(class, work)| {
@@ -55,12 +67,12 @@ impl<'a> Prices<'a> {
             sums[2] += work;
             sums
         }));
-        Some(Self {
+        Ok(Some(Self {
             layout,
             knowledge,
             before,
             bases: costs.map(Cost::base),
-        })
+        }))
     }
 
     /// What a lane takes for places of a ladder.

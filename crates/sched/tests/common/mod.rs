@@ -116,7 +116,7 @@ pub(crate) fn best(machine: &Machine, layout: &Layout) -> (f64, f64) {
         let plan = Plan::new(layout, &layout.cuts(theta)).unwrap();
         machine.quiet(layout, &plan).total_ms()
     };
-    let thetas = layout.thetas(200);
+    let thetas = layout.thetas(200).unwrap();
     let best = thetas
         .iter()
         .map(|&theta| total(theta))

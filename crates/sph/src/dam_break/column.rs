@@ -7,9 +7,10 @@
 use std::f64::consts::PI;
 
 use glam::Vec3;
+use nearfield_grid::memory::collected;
 
 use crate::scene::{self, Top};
-use crate::{Config, Dimensions, Domain, Simulation, SimulationBuilder};
+use crate::{Config, Dimensions, Domain, Error, Simulation, SimulationBuilder};
 
 /// Width a of the column, metres.
 pub const WIDTH: f64 = 1.0;
@@ -82,22 +83,32 @@ impl Column {
 
     /// The scene, ready to be built; the water is at rest under the pressure it
     /// has the moment the dam is gone.
-    pub fn scene(&self) -> SimulationBuilder {
+    ///
+    /// # Errors
+    /// When there is no memory for so many particles.
+    pub fn scene(&self) -> Result<SimulationBuilder, Error> {
         let (dimensions, config) = (self.dimensions, self.config());
         let fluid = self.cell_box(1, 2);
         let layers = (2.0 * config.smoothing).ceil() as i32;
         let inside = self.cell_box(TANK[0] as i32, TANK[1] as i32);
-        let walls = scene::tank(dimensions, inside, Top::Closed, (layers, config.spacing));
+        let walls = scene::tank(dimensions, inside, Top::Closed, (layers, config.spacing))?;
         let up = dimensions.up();
-        let (floor, sides): (Vec<Vec3>, Vec<Vec3>) =
-            walls.into_iter().partition(|wall| wall.dot(up) < 0.0);
+        let part = |of_floor| {
+            let walls = walls.iter().copied();
+            collected(
+                walls.filter(|wall| (wall.dot(up) < 0.0) == of_floor),
+                "wall particles",
+            )
+        };
+        let (floor, sides) = (part(true)?, part(false)?);
+        let water = scene::block(dimensions, [0; 3], fluid, config.spacing)?;
         let weight = f64::from(config.density * config.gravity.length());
         let head = ReleasedHead::new();
-        Simulation::builder(config)
-            .fluid(&self.stirred(scene::block(dimensions, [0; 3], fluid, config.spacing)))
+        Ok(Simulation::builder(config)
+            .fluid(&self.stirred(water))
             .rough_walls(&floor)
             .walls(&sides)
-            .pressure(move |x| (weight * head.at(f64::from(x.x), f64::from(x.dot(up)))) as f32)
+            .pressure(move |x| (weight * head.at(f64::from(x.x), f64::from(x.dot(up)))) as f32))
     }
 
     /// `length` widths by `height` widths in cells, as deep as the column.

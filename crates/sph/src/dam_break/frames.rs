@@ -321,7 +321,7 @@ mod tests {
     }
 
     fn simulation() -> Simulation {
-        column().scene().threads(1).build().unwrap()
+        column().scene().unwrap().threads(1).build().unwrap()
     }
 
     /// The present moment, which is there once `gate` is closed.

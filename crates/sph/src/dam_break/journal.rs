@@ -138,6 +138,7 @@ mod tests {
     fn notes_are_taken_at_even_intervals_from_the_start() {
         let mut simulation = Column::with_particles(Dimensions::Two, 128)
             .scene()
+            .unwrap()
             .build()
             .unwrap();
         let mut journal = Journal::new(&simulation, 0.02 * NOTES);
@@ -166,6 +167,7 @@ mod tests {
     fn energies_that_have_left_all_bounds_end_a_run() {
         let simulation = Column::with_particles(Dimensions::Two, 128)
             .scene()
+            .unwrap()
             .build()
             .unwrap();
         let mut journal = Journal::new(&simulation, 1.0);
@@ -190,6 +192,7 @@ mod tests {
     fn the_front_is_given_in_the_units_of_the_experiments() {
         let simulation = Column::with_particles(Dimensions::Two, 128)
             .scene()
+            .unwrap()
             .build()
             .unwrap();
         let mut journal = Journal::new(&simulation, 1.0);

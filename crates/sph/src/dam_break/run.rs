@@ -83,14 +83,14 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     }
     std::fs::create_dir_all(&args.output).map_err(|error| refused(&args.output, error))?;
     let mut simulation = column
-        .scene()
+        .scene()?
         .device(args.device)
         .threads(args.threads)
         .evidence(args.output.join("lost_particle.vtp"))
         .build()?;
     simulation.write_walls(&args.output.join("wall.vtp"))?;
     let writers = writers(args.threads, simulation.running().device);
-    let mut course = Course {
+    let course = Course {
         journal: Journal::new(&simulation, end),
         frames: Frames::create(&args.output, column, writers)?,
         bar: progress_bar(),
@@ -98,13 +98,7 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
         output: Duration::ZERO,
         end,
     };
-    match course.travel(&mut simulation, args.frame_count()) {
-        Ok(()) => course.arrive(&simulation, args, begin),
-        Err(error) => {
-            course.keep(args);
-            Err(error)
-        }
-    }
+    course.run(&mut simulation, args, begin)
 }
 
 /// Number of threads that write frames beside the solver. A thread that drives a GPU must not wait for
@@ -144,6 +138,22 @@ struct Course {
 }
 
 impl Course {
+    /// Travels to the end, or keeps what there is where that fails.
+    fn run(
+        mut self,
+        simulation: &mut Simulation,
+        args: &Args,
+        begin: Instant,
+    ) -> Result<Summary, Error> {
+        match self.travel(simulation, args.frame_count()) {
+            Ok(()) => self.arrive(simulation, args, begin),
+            Err(error) => {
+                self.keep(args);
+                Err(error)
+            }
+        }
+    }
+
     /// Steps to the end, writing `frames` frames at even intervals.
     fn travel(&mut self, simulation: &mut Simulation, frames: usize) -> Result<(), Error> {
         self.journal.follow(simulation)?;
@@ -318,6 +328,8 @@ fn refused(path: &Path, error: impl std::fmt::Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::{self, Top};
+    use crate::{Config, Dimensions};
 
     #[test]
     fn a_gpu_keeps_one_thread_and_one_thread_stays_one() {
@@ -326,5 +338,47 @@ mod tests {
         assert_eq!(writers(1, Device::Cpu), 1);
         assert_eq!(writers(1, Device::Gpu(0)), 1);
         assert!(writers(0, Device::Gpu(0)) >= 1);
+    }
+
+    /// No flag is hostile enough: densities spread faster than any step can follow.
+    #[test]
+    fn a_run_that_blows_up_names_the_step_and_keeps_its_tables() {
+        let directory = tempfile::tempdir().unwrap();
+        let args = Args {
+            frames: Some(0),
+            threads: 1,
+            output: directory.path().to_owned(),
+            ..Args::default()
+        };
+        let plane = Dimensions::Two;
+        let column = Column::with_particles(plane, 200);
+        let config = Config {
+            courant: 1e4,
+            diffusion: 1e4,
+            ..column.config()
+        };
+        let cells = column.cells;
+        let inside = [4 * cells, 3 * cells, 0];
+        let fluid = scene::block(plane, [0; 3], [cells, 2 * cells, 0], config.spacing).unwrap();
+        let walls = scene::tank(plane, inside, Top::Closed, (4, config.spacing)).unwrap();
+        let scene = Simulation::builder(config).fluid(&fluid).walls(&walls);
+        let mut simulation = scene.threads(1).build().unwrap();
+        let course = Course {
+            journal: Journal::new(&simulation, 1.0),
+            frames: Frames::create(&args.output, column, 1).unwrap(),
+            bar: progress_bar(),
+            solving: Duration::ZERO,
+            output: Duration::ZERO,
+            end: 1.0,
+        };
+        let error = course.run(&mut simulation, &args, Instant::now());
+        let text = error.unwrap_err().to_string();
+        let step = "at step ";
+        assert!(text.contains(step), "{text}");
+        for name in ["front.csv", "energy.csv"] {
+            let table = std::fs::read_to_string(args.output.join(name)).unwrap();
+            assert!(table.lines().count() > 1, "{name}: {table}");
+        }
+        assert!(!args.output.join("summary.json").exists());
     }
 }

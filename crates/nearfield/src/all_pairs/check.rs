@@ -198,6 +198,35 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_a_grid_does_not_have_are_refused() {
+        let mut sums = Engine::all_pairs().device(Device::Cpu).build().unwrap();
+        let grid = SampleGrid {
+            dims: [2, 3, 4],
+            spacing: 1.0,
+            origin: [0.0; 3],
+        };
+        let atoms = (&[[0.5f32; 3]][..], &[1.0][..]);
+        let backwards = std::ops::Range { start: 5, end: 4 };
+        for rows in [11..13, 13..13, 0..usize::MAX, backwards] {
+            let mut results = [7.0; 48];
+            let count = 2 * rows.len().min(24);
+            let results = &mut results[..count];
+            let error = sums.coulomb_rows(&grid, rows.clone(), atoms, 0.0, results);
+            let text = error.unwrap_err().to_string();
+            let named = format!("rows {} to {} were asked for", rows.start, rows.end);
+            assert!(text.contains(&named) && text.contains("has 12"), "{text}");
+            assert!(
+                results.iter().all(|&one| one == 7.0),
+                "something was written"
+            );
+        }
+        let mut last = [7.0; 2];
+        sums.coulomb_rows(&grid, 11..12, atoms, 0.0, &mut last)
+            .unwrap();
+        assert!(last.iter().all(|&one| one < 1.0));
+    }
+
+    #[test]
     fn what_cannot_be_summed_is_refused_by_index() {
         let mut sums = Engine::all_pairs().device(Device::Cpu).build().unwrap();
         let mut refused = |at: &[[f32; 3]], masses: &[f32], softening: f32| {

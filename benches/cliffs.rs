@@ -1,5 +1,5 @@
 //! Settings that should cost no more than the plain case beside them: vast boxes, tiny radii, radii at the
-//! limits, empty sets.
+//! limits, a point far away, empty sets.
 //!
 //! `cargo bench -p nearfield --bench cliffs` times every pair of cases in turn and prints the least
 //! times and their ratio; `-- vast` runs those whose name has "vast" in it, and `--points 1e5` takes
@@ -118,8 +118,17 @@ fn cube(points: usize) -> Vec<[f32; 3]> {
     cube
 }
 
+/// The last point is moved far away from all others.
+fn with_outlier(mut points: Vec<[f32; 3]>) -> Vec<[f32; 3]> {
+    if let Some(last) = points.last_mut() {
+        *last = [1e6, -1e6, 1e6];
+    }
+    points
+}
+
 fn cases(points: usize) -> Vec<Case> {
     let (lattice, cube) = (lattice(points), cube(points));
+    let few = lattice[..points.min(100_000)].to_vec();
     let side = (points as f64).cbrt();
     let vast = Some(1e8);
     let open = || Side::single(2.0, lattice.clone());
@@ -171,6 +180,11 @@ fn cases(points: usize) -> Vec<Case> {
             "vast-large: three axes of 35,000 radii",
             open(),
             open().periodic([Some(7e4); 3]),
+        ),
+        case(
+            "far-1: one of 100,000 points 1e6 away",
+            Side::single(2.0, few.clone()),
+            Side::single(2.0, with_outlier(few)),
         ),
         case("tiny-1e-14: duplicates", tiny(1e-6), tiny(1e-14)),
         case("tiny-2^-50: duplicates", tiny(1e-6), tiny(2f32.powi(-50))),

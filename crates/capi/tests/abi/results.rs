@@ -136,6 +136,32 @@ fn strided_doubles_in_a_periodic_box_are_read_where_they_are() {
 }
 
 #[test]
+fn vectors_of_a_slanted_box_are_taken_as_they_are() {
+    let points: Vec<[f64; 3]> = (0..64)
+        .map(|i| [i % 4, i / 4 % 4, i / 16].map(f64::from))
+        .collect();
+    let mut options = options(1.0);
+    options.precision = NfPrecision::F64 as u32;
+    options.periodic = [1; 3];
+    // Across y the lattice goes on half a spacing aside, across z where it would without a slant.
+    options.box_vectors = [[4.0, 0.0, 0.0], [0.5, 4.0, 0.0], [1.0, 0.0, 4.0]];
+    let engine = engine(&options);
+    let (mut set, mut lists) = (9, no_lists());
+    // SAFETY: the points are there, and so are all places.
+    unsafe {
+        let status = nf_add_points_f64(engine, points.as_ptr().cast(), 64, 24, &mut set);
+        assert_eq!(status, NfStatus::Ok);
+        assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
+        assert_eq!(nf_neighbors(engine, set, set, &mut lists), NfStatus::Ok);
+    }
+    for (point, list) in points.iter().zip(read(&lists)) {
+        let faces = if [0.0, 3.0].contains(&point[1]) { 5 } else { 6 };
+        assert_eq!(list.len(), faces, "{point:?}");
+    }
+    nf_engine_free(engine);
+}
+
+#[test]
 fn a_query_stays_when_the_engine_goes() {
     let made = Made::new();
     let at = [[0.5f32, 0.5, 0.5], [100.0, 0.0, 0.0]];

@@ -88,14 +88,11 @@ fn column(edge: i32) -> Simulation {
     let mut config = Config::water(space, spacing, 2.0);
     // Sorting comes every so many steps; it moves everything, but on the device.
     config.sort_every = 3;
+    let water = scene::block(space, [0; 3], [edge, edge, 2 * edge], spacing);
+    let walls = scene::tank(space, inside, Top::Closed, (3, spacing));
     Simulation::builder(config)
-        .fluid(&scene::block(
-            space,
-            [0; 3],
-            [edge, edge, 2 * edge],
-            spacing,
-        ))
-        .walls(&scene::tank(space, inside, Top::Closed, (3, spacing)))
+        .fluid(&water.unwrap())
+        .walls(&walls.unwrap())
         .device(Device::Gpu(0))
         .build()
         .unwrap()

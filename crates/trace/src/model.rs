@@ -233,6 +233,12 @@ impl Span {
         DEVICE_TIMED.contains(&&*self.name)
     }
 
+    /// Returns true if a thread beside the one that steps did it, such as one that writes files: no
+    /// step and no backend waits for that.
+    pub fn is_beside(&self) -> bool {
+        self.name.starts_with("beside.")
+    }
+
     /// The text that it carries under a name.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.fields.get(name) {

@@ -17,14 +17,17 @@ use std::{
     fmt, mem,
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Number of timed kernels and copies that may await their report. More of them are not timed.
 const MAX_PENDING: usize = 1 << 14;
+/// Events are given in milliseconds as `f32`: after this time since the anchor they are still told
+/// apart to a tenth of a microsecond.
+const ANCHOR_LASTS: Duration = Duration::from_secs(1);
 
 /// A CUDA stream whose copies are counted and, while a trace is recorded, whose work is timed.
 #[derive(Debug, Clone)]
@@ -47,7 +50,26 @@ pub struct Transfers {
 struct Meter {
     to_host: AtomicU64,
     to_device: AtomicU64,
-    pending: Mutex<Vec<Timed>>,
+    timeline: Mutex<Timeline>,
+}
+
+/// What has been timed and not reported yet.
+#[derive(Debug, Default)]
+struct Timeline {
+    pending: Vec<Timed>,
+    /// Events that are not in use: making one takes as long as recording it.
+    spare: Vec<CudaEvent>,
+    anchor: Option<Anchor>,
+}
+
+/// An event that ended while the host watched, which ties the two clocks together.
+#[derive(Debug)]
+struct Anchor {
+    event: CudaEvent,
+    at: Instant,
+    clock_error: u64,
+    /// What events measure of nothing, milliseconds.
+    nothing: f32,
 }
 
 /// Page-locked memory that a copy is writing to.
@@ -190,7 +212,6 @@ impl Queue {
         let started = unsafe { self.start_to_host(what, address, to) };
         let waited = self.wait(what);
         drop(span);
-        self.report();
         started.and(waited)
     }
 
@@ -335,15 +356,19 @@ impl Queue {
         .map_err(failed)
     }
 
-    /// Waits for everything that was started, and reports what it took to who records it.
+    /// Waits for everything that was started.
     ///
     /// # Errors
     /// [`Error::Driver`] when any of it failed.
     pub fn synchronize(&self) -> Result<(), Error> {
+        // While the device computes the host has time for what ended before.
+        self.report();
         let span = tracing::debug_span!("host.wait").entered();
         let waited = self.wait("results");
         drop(span);
-        self.report();
+        if is_recording() && waited.is_ok() {
+            self.anchor();
+        }
         waited
     }
 
@@ -361,63 +386,98 @@ impl Queue {
         if !is_recording() {
             return start();
         }
-        let mark = || {
-            let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-            self.stream.record_event(flags).ok()
-        };
-        let begin = mark();
+        let begin = self.mark();
         start()?;
-        if let (Some(begin), Some(end)) = (begin, mark()) {
-            let mut pending = self.pending();
-            if pending.len() < MAX_PENDING {
+        if let (Some(begin), Some(end)) = (begin, self.mark()) {
+            let mut timeline = self.timeline();
+            if timeline.pending.len() < MAX_PENDING {
                 let work = work();
-                pending.push(Timed { work, begin, end });
+                timeline.pending.push(Timed { work, begin, end });
             }
         }
         Ok(())
     }
 
-    fn pending(&self) -> std::sync::MutexGuard<'_, Vec<Timed>> {
-        let pending = self.meter.pending.lock();
-        // A panic elsewhere leaves whole elements behind.
-        pending.unwrap_or_else(PoisonError::into_inner)
+    /// An event behind what was started. A failure is left to what is asked for next.
+    fn mark(&self) -> Option<CudaEvent> {
+        let spare = self.timeline().spare.pop();
+        match spare {
+            Some(event) => event.record(&self.stream).ok().map(|()| event),
+            None => {
+                let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+                self.stream.record_event(flags).ok()
+            }
+        }
     }
 
-    /// Reports what has ended.
-    fn report(&self) {
-        if !is_recording() {
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        // A panic elsewhere leaves whole elements behind.
+        (self.meter.timeline.lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ties the clocks together, unless that was done a moment ago. The stream has been waited for.
+    fn anchor(&self) {
+        let current = |anchor: &Anchor| anchor.at.elapsed() < ANCHOR_LASTS;
+        if self.timeline().anchor.as_ref().is_some_and(current) {
             return;
         }
-        let all = mem::take(&mut *self.pending());
-        let (ended, open): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|one| one.end.is_complete());
-        if !open.is_empty() {
-            let mut pending = self.pending();
-            let later = mem::replace(&mut *pending, open);
-            pending.extend(later);
-        }
-        if ended.is_empty() {
-            return;
-        }
-        // An event that ends while the host watches ties the two clocks together.
-        let before = Instant::now();
-        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        let Ok(anchor) = self.stream.record_event(flags) else {
+        // What was timed since the last anchor is told by that one.
+        self.report();
+        let Some((first, second)) = self.mark().zip(self.mark()) else {
             return;
         };
-        if anchor.synchronize().is_err() {
+        let begin = Instant::now();
+        let Some(event) = self.mark() else { return };
+        if event.synchronize().is_err() {
             return;
         }
-        let anchored = Instant::now();
-        let clock_error = nanoseconds(anchored.duration_since(before).as_secs_f64() * 1e3);
+        let at = Instant::now();
+        let nothing = first.elapsed_ms(&second).unwrap_or(0.0);
+        let mut timeline = self.timeline();
+        timeline.spare.extend([first, second]);
+        let last = timeline.anchor.replace(Anchor {
+            event,
+            at,
+            clock_error: at.duration_since(begin).as_nanos() as u64,
+            nothing,
+        });
+        timeline.spare.extend(last.map(|anchor| anchor.event));
+    }
+
+    /// Reports what has ended, if anybody records it.
+    fn report(&self) {
+        if is_recording() && self.stream.context().bind_to_thread().is_ok() {
+            self.timeline().report();
+        }
+    }
+}
+
+impl Timeline {
+    /// Reports what has ended.
+    fn report(&mut self) {
+        let Self {
+            pending,
+            spare,
+            anchor: Some(anchor),
+        } = self
+        else {
+            return;
+        };
+        let (ended, open): (Vec<_>, Vec<_>) =
+            (mem::take(pending).into_iter()).partition(|one| one.end.is_complete());
+        *pending = open;
         for Timed { work, begin, end } in ended {
-            let since = |event: &CudaEvent| event.elapsed_ms(&anchor).ok();
-            let (Some(begin), Some(end)) = (since(&begin), since(&end)) else {
-                continue;
+            let since = |event: &CudaEvent| {
+                // SAFETY: both events have been recorded and have ended.
+                unsafe { result::event::elapsed(anchor.event.cu_event(), event.cu_event()) }.ok()
             };
-            let now = anchored.elapsed().as_secs_f64() * 1e3;
-            let ago = |ms: f32| nanoseconds(f64::from(ms) + now);
-            let (begin_ago, end_ago) = (ago(begin), ago(end));
+            let times = since(&begin).zip(since(&end));
+            spare.extend([begin, end]);
+            let Some((begin, end)) = times else { continue };
+            let now = anchor.at.elapsed().as_secs_f64() * 1e3;
+            let ago = |ms: f32| nanoseconds(now - f64::from(ms));
+            let clock_error = anchor.clock_error;
+            let (begin_ago, end_ago) = (ago(begin), ago((end - anchor.nothing).max(begin)));
             match work {
                 Work::Kernel(kernel) => tracing::debug!(
                     name: "gpu.kernel",
@@ -436,6 +496,16 @@ impl Queue {
                     clock_error
                 ),
             }
+        }
+    }
+}
+
+impl Drop for Meter {
+    /// The last kernels of a program are reported too.
+    fn drop(&mut self) {
+        if is_recording() {
+            let timeline = self.timeline.get_mut();
+            timeline.unwrap_or_else(PoisonError::into_inner).report();
         }
     }
 }

@@ -141,7 +141,8 @@ impl Frames {
     pub(crate) fn finish(mut self) -> Result<usize, Error> {
         let settled = self.settle(0);
         let strip = std::mem::take(&mut *self.writer.strip());
-        let finished = self.pool.install(|| strip.finish());
+        let span = tracing::debug_span!("beside.animation");
+        let finished = self.pool.install(|| span.in_scope(|| strip.finish()));
         settled.and(finished).map(|()| self.count)
     }
 }
@@ -178,9 +179,13 @@ impl Writer {
     fn write(&self, index: usize, moment: PendingMoment) -> Result<(), Error> {
         let moment = moment.wait()?;
         let (particles, small) = rayon::join(
-            || moment.write(&self.path(index, "vtp")),
+            || {
+                let _span = tracing::debug_span!("beside.vtp").entered();
+                moment.write(&self.path(index, "vtp"))
+            },
             || {
                 let picture = draw(self.column, &moment);
+                let _span = tracing::debug_span!("beside.png").entered();
                 save(&picture, &self.path(index, "png"))?;
                 Ok::<_, Error>(thumbnail(&picture, ANIMATION.0, ANIMATION.1))
             },
@@ -282,6 +287,7 @@ pub(crate) fn is_frame(name: &str) -> bool {
 
 /// The picture of a moment.
 fn draw(column: Column, moment: &Moment) -> RgbImage {
+    let _span = tracing::debug_span!("beside.draw").entered();
     let config = moment.config();
     let (up, view, place, depth) = match column.dimensions {
         Dimensions::Two => (Up::Y, View::Side2d, "the plane", 0.0),

@@ -49,6 +49,7 @@ impl Journal {
         if simulation.time() < due - 1e-9 * self.interval {
             return Ok(());
         }
+        let _span = tracing::debug_span!("dam_break.note").entered();
         self.notes.push(Note {
             time: simulation.time(),
             front: simulation.front(&self.rule)?.map(f64::from),

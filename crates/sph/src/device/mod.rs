@@ -158,6 +158,7 @@ impl DeviceBody {
     ) -> Result<Advance, Error> {
         self.engine.usable()?;
         self.report_fault()?;
+        let _span = tracing::debug_span!("sph.device_step").entered();
         if let Some(seen) = self.seen.take() {
             self.last = seen;
         }

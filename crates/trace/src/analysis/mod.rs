@@ -84,6 +84,8 @@ pub struct Summary {
     pub critical_path: Vec<PathPart>,
     /// Every stage by name.
     pub stages: BTreeMap<String, Stage>,
+    /// Milliseconds of stages beside the steps, such as drawing, summed over threads.
+    pub beside: BTreeMap<String, f64>,
     /// The occupancy threshold over the steps.
     pub theta: Option<Course>,
     /// The CPU lane's share of the work over the steps.
@@ -412,6 +414,7 @@ impl Sums {
             critical_path_ms: ms(path),
             critical_path: path_parts(&self.path, path),
             stages: stages::summarize(trace, run, stages),
+            beside: beside(trace),
             settle_steps: share.or(theta).and_then(|course| course.settle_steps),
             theta,
             share,
@@ -454,6 +457,15 @@ fn machine(trace: &Trace) -> Machine {
     machine.gpus.sort();
     machine.gpus.dedup();
     machine
+}
+
+/// Time of the stages beside the steps.
+fn beside(trace: &Trace) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for span in trace.spans.iter().filter(|span| span.is_beside()) {
+        *sums.entry(span.name.to_string()).or_default() += ms(span.time.length());
+    }
+    sums
 }
 
 /// What the engine said of its device last.

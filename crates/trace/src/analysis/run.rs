@@ -141,6 +141,9 @@ impl Run {
 
     fn place_spans(&mut self, trace: &Trace) {
         for (at, span) in trace.spans.iter().enumerate() {
+            if span.is_beside() {
+                continue;
+            }
             let step = if span.is_device_timed() {
                 self.step_of_most(span.time)
             } else {

@@ -136,6 +136,12 @@ fn numbers(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         summary.critical_path_ms,
         parts.join(", ")
     )?;
+    if !summary.beside.is_empty() {
+        let stages = summary.beside.iter();
+        let stages = stages.map(|(name, ms)| format!("{} {ms:.1} ms", name.replace("beside.", "")));
+        let stages: Vec<String> = stages.collect();
+        writeln!(f, "beside      {}, on other threads", stages.join(", "))?;
+    }
     if let Some(theta) = &summary.theta {
         write_course("theta", theta, 1.0, "", f)?;
     }

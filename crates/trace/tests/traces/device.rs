@@ -473,3 +473,32 @@ fn where_backends_share_the_work_the_bottleneck_is_named() {
         "no backend computes for 40 % of the wall time because the host is in `sph.kick` (40 ms a step)"
     ));
 }
+
+#[test]
+fn what_other_threads_do_beside_the_steps_is_no_reason_for_a_gap() {
+    let with = |name: &'static str| {
+        let mut trace = dam_break(3);
+        let (first, last) = (&trace.steps[0], &trace.steps[2]);
+        let time = Interval::new(first.time.begin(), last.time.end());
+        trace.spans.push(Span {
+            name: name.into(),
+            lane: None,
+            id: 10_000,
+            thread: "frames-0".into(),
+            time,
+            ..trace.spans[0].clone()
+        });
+        let whole = time.length() as f64 * 1e-6;
+        let summary = Analysis::of(&trace).unwrap().summary;
+        (summary, whole)
+    };
+    let (summary, whole) = with("beside.draw");
+    assert!(summary.verdict.contains("`particles`"), "{}", summary.verdict);
+    assert_eq!(summary.beside["beside.draw"], whole);
+    let text = summary.to_string();
+    assert!(text.contains("beside      draw "), "{text}");
+    assert!(!summary.stages.contains_key("beside.draw"));
+    // A stage of another name would be taken for one of the steps.
+    let (summary, _) = with("draw");
+    assert!(summary.stages.contains_key("draw") && summary.beside.is_empty());
+}

@@ -69,7 +69,10 @@ impl Frame<'_> {
     /// tank.
     pub fn render(&self, width: u32, height: u32) -> RgbImage {
         let columns = width as usize;
+        let span = tracing::debug_span!("beside.draw.spheres").entered();
         let stage = Stage::new(self, columns * SAMPLES, height as usize * SAMPLES);
+        drop(span);
+        let _span = tracing::debug_span!("beside.draw.shade").entered();
         let lines = overlay::outline(&stage);
         let mut image = RgbImage::new(width, height);
         image

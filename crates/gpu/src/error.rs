@@ -255,6 +255,14 @@ pub enum Error {
         /// Number of the lane's.
         expected: usize,
     },
+    /// An array is made and freed in the order of another stream.
+    #[error(
+        "{what} belong to another stream than the one that copies them; use an array of this stream"
+    )]
+    OtherStream {
+        /// Which array.
+        what: &'static str,
+    },
     /// An array does not fit the points and the kernel.
     #[error("{what}: {found} values, but {expected} are needed")]
     FieldLength {

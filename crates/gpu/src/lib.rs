@@ -48,9 +48,9 @@ pub use lane::poison_new_memory;
 pub use lane::{
     AllPairsScratch, Arrivals, Arriving, Deliver, Delivered, Destination, DeviceField,
     DeviceFields, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuLane,
-    HostBuffer, HostLists, ListKind, MOST_PARTS, Measured, PacketScratch, PairFields, PairOfPoints,
-    PairProgram, PairScratch, ParseStrategyError, Queue, RowWay, Settled, StagedField,
-    StagedFields, StagedSides, Strategy, Transfers, copy_for_gpu,
+    HostBuffer, HostCopy, HostLists, ListKind, MOST_PARTS, Measured, PacketScratch, PairFields,
+    PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Queue, RowWay, Settled,
+    StagedField, StagedFields, StagedSides, Strategy, Transfers, copy_for_gpu,
 };
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};

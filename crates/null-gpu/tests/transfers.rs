@@ -122,7 +122,7 @@ fn fluid() {
             let kernels = after.kernels - before.kernels;
             assert!(kernels > 6 * 10, "{kernels}: nothing was started");
             let waits = after.waits - before.waits;
-            assert!(waits <= 6 * 4 + 8, "{waits}: the host waits within a step");
+            assert!(waits <= 6 * 2 + 8, "{waits}: the host waits within a step");
             let (up, down) = (
                 after.to_device - before.to_device,
                 after.to_host - before.to_host,

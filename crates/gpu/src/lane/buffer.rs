@@ -3,7 +3,7 @@
 //! A buffer that cannot grow keeps the memory it has: after an out-of-memory error its address and its
 //! capacity are what they were.
 
-use super::queue::Queue;
+use super::queue::{HostCopy, Queue};
 use crate::Error;
 use cudarc::driver::{
     CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
@@ -219,6 +219,21 @@ impl<T: DeviceRepr> Buffer<T> {
         // SAFETY: the array has those elements, and the lane waits for the stream before the
         // borrow of `values` ends (`deliver_since`, `divided`, `Arrivals`).
         unsafe { queue.start_to_host(self.what, self.place(first), values) }
+    }
+
+    /// Starts to copy elements from `first` on to where the host will read them.
+    pub(crate) fn start_host_copy(
+        &self,
+        queue: &Queue,
+        first: usize,
+        to: &mut HostCopy<T>,
+        count: usize,
+    ) -> Result<(), Error> {
+        let end = self.end(first, count)?;
+        match &self.slice {
+            Some(slice) => queue.start_host_copy(self.what, &slice.slice(first..end), to),
+            None => Ok(()),
+        }
     }
 
     /// Copies elements from `first` on into `values` and waits until they are there.

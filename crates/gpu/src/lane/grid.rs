@@ -5,6 +5,7 @@ use super::{
     buffer::Buffer,
     launch::{SCAN_TILE, Sorting, scan_tiles},
     layout::{self, Row, Status},
+    queue::HostCopy,
 };
 use crate::Error;
 use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
@@ -69,6 +70,9 @@ pub struct DevicePoints {
     placed: Buffer<[u32; 2]>,
     tiles: Buffer<u64>,
     status: Buffer<Status>,
+    answer: Option<HostCopy<Status>>,
+    /// The answer is that of the last sort, or on its way.
+    asked: bool,
     slots: Buffer<u32>,
     ids: Buffer<u32>,
     bricks: Buffer<[i64; 3]>,
@@ -159,6 +163,8 @@ impl GpuLane {
             placed: Buffer::new("points of cells"),
             tiles: Buffer::new("tiles of a scan"),
             status: Buffer::new("the status"),
+            answer: None,
+            asked: false,
             slots: Buffer::new("a hash table"),
             ids: Buffer::new("a hash table"),
             bricks: Buffer::new("bricks of cells"),
@@ -284,7 +290,7 @@ impl GpuLane {
         self.shared
             .grid
             .reset(&self.stream, sorting.status, sorting.tiles, 1, false)?;
-        points.unlooked = false;
+        (points.unlooked, points.asked) = (false, false);
         self.shared.grid.bounds(&self.stream, &sorting)?;
         let status = points.read_status(self)?;
         Ok(match status.bad {
@@ -357,6 +363,7 @@ impl GpuLane {
         let (grid, stream) = (&self.shared.grid, &self.stream);
         let (layout, sorting) = (points.layout(), points.sorting());
         let periodic = lattice.is_periodic();
+        points.asked = false;
         grid.reset(
             stream,
             sorting.status,
@@ -749,9 +756,32 @@ impl DevicePoints {
         }
     }
 
-    fn read_status(&self, lane: &GpuLane) -> Result<Status, Error> {
-        let mut status = [Status::BEFORE];
-        self.status.download(&lane.stream, 0, &mut status)?;
-        Ok(status[0])
+    /// Starts to bring the status of the last sort to the host, where it is read by
+    /// [`GpuLane::finish`]: one wait then serves several sets.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn ask(&mut self, lane: &GpuLane) -> Result<(), Error> {
+        if self.status.capacity() == 0 {
+            return Ok(());
+        }
+        let answer = match &mut self.answer {
+            Some(answer) => answer,
+            none => none.insert(lane.host_copy(1)?),
+        };
+        self.status.start_host_copy(&lane.stream, 0, answer, 1)?;
+        self.asked = true;
+        Ok(())
+    }
+
+    fn read_status(&mut self, lane: &GpuLane) -> Result<Status, Error> {
+        if !std::mem::take(&mut self.asked) {
+            self.ask(lane)?;
+            self.asked = false;
+        }
+        match &mut self.answer {
+            Some(answer) => Ok(answer.read()?[0]),
+            None => Ok(Status::BEFORE),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Memory of the host that the GPU reads and writes directly.
 
-use super::GpuLane;
+use super::{GpuLane, queue::HostCopy};
 use crate::Error;
 use cudarc::driver::{CudaContext, ValidAsZeroBits, result, sys};
 use std::{
@@ -68,6 +68,14 @@ impl GpuLane {
             len,
             context: context.clone(),
         })
+    }
+
+    /// Page-locked memory that `len` values are copied to again and again.
+    ///
+    /// # Errors
+    /// As [`host_buffer`](Self::host_buffer).
+    pub fn host_copy<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostCopy<T>, Error> {
+        self.host_buffer(len).map(HostCopy::new)
     }
 
     /// Buffers of page-locked memory made so far: a step in which one was made took longer than others.

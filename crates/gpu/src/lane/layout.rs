@@ -139,6 +139,8 @@ pub(crate) struct Status {
     pub(crate) pairs: u64,
 }
 
+// SAFETY: numbers, for which all zero is a value.
+unsafe impl ValidAsZeroBits for Status {}
 // SAFETY: plain numbers and device addresses, laid out as the kernels declare them.
 unsafe impl DeviceRepr for Lattice {}
 // SAFETY: as above.

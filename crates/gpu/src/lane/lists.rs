@@ -7,7 +7,7 @@ use super::{
     launch::SCAN_TILE,
     layout::{Outlet, Status},
     programs::Work,
-    queue::Queue,
+    queue::{HostCopy, Queue},
     strategy::Strategy,
     walk::{PairOfPoints, Scratch},
 };
@@ -35,6 +35,10 @@ pub struct DeviceLists {
     pub(super) list_counts: Buffer<u32>,
     tiles: Buffer<u64>,
     status: Buffer<Status>,
+    /// Entries of all lists together, and the status, as the host reads them.
+    answer: Option<(HostCopy<u64>, HostCopy<Status>)>,
+    /// The answer is that of the last search, or on its way.
+    asked: bool,
     scratch: Scratch,
     /// Where [parts](super::delivery) of the lists begin, in memory that the device writes to.
     pub(super) bounds: Option<HostBuffer<u64>>,
@@ -63,6 +67,8 @@ impl Default for DeviceLists {
             tiles: Buffer::new("tiles of a scan"),
             status: Buffer::new("the status"),
             scratch: Scratch::default(),
+            answer: None,
+            asked: false,
             bounds: None,
             parts: Vec::new(),
             copies: None,
@@ -151,20 +157,43 @@ impl DeviceLists {
     /// # Errors
     /// [`Error::ListsOverflow`] when they did not fit, and [`Error::Driver`].
     pub fn finish(&mut self, lane: &GpuLane) -> Result<(), Error> {
-        if self.scanned > 0 {
-            self.pairs = self.total(lane)?;
-        }
+        self.ask(lane)?;
+        self.asked = false;
+        let unlooked = std::mem::take(&mut self.unlooked);
         let mut pairs = self.pairs;
-        if std::mem::take(&mut self.unlooked) {
-            let mut status = [Status::BEFORE];
-            self.status.download(&lane.stream, 0, &mut status)?;
-            pairs = pairs.max(status[0].pairs);
+        if let Some((total, status)) = &mut self.answer {
+            if self.scanned > 0 {
+                self.pairs = total.read()?[0];
+                pairs = self.pairs;
+            }
+            if unlooked {
+                pairs = pairs.max(status.read()?[0].pairs);
+            }
         }
         let room = self.entries.capacity() as u64;
         if pairs > room {
             return Err(Error::ListsOverflow { pairs, room });
         }
         lane.wait()
+    }
+
+    /// Starts to bring to the host how long the lists are, where [`finish`](Self::finish) reads it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn ask(&mut self, lane: &GpuLane) -> Result<(), Error> {
+        if self.asked || self.starts.capacity() <= self.scanned || self.status.capacity() == 0 {
+            return Ok(());
+        }
+        let (total, status) = match &mut self.answer {
+            Some(answer) => answer,
+            none => none.insert((lane.host_copy(1)?, lane.host_copy(1)?)),
+        };
+        let (queue, last) = (&lane.stream, self.scanned);
+        self.starts.start_host_copy(queue, last, total, 1)?;
+        self.status.start_host_copy(queue, 0, status, 1)?;
+        self.asked = true;
+        Ok(())
     }
 
     /// Whether there is storage for entries, from an earlier search.
@@ -232,6 +261,7 @@ impl DeviceLists {
     /// Room for lists of so many targets, which hold nothing yet.
     pub(super) fn prepare(&mut self, lane: &GpuLane, targets: usize) -> Result<(), Error> {
         (self.targets, self.pairs, self.scanned, self.counted) = (0, 0, 0, None);
+        self.asked = false;
         self.reserve(lane, targets)
     }
 
@@ -266,6 +296,7 @@ impl DeviceLists {
         kind: ListKind,
         strategy: Strategy,
     ) -> Result<(), Error> {
+        self.asked = false;
         lane.count_into(of, kind, strategy, &mut self.counts, &mut self.scratch)?;
         let items = of.searching();
         let scanned = super::launch::scan_tiles(items) * SCAN_TILE;

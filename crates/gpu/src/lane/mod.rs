@@ -39,7 +39,7 @@ pub use lists::{DeviceLists, ListKind};
 pub use packet::PacketScratch;
 pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};
 pub(crate) use programs::traversal_programs;
-pub use queue::{Arriving, Queue, Transfers};
+pub use queue::{Arriving, HostCopy, Queue, Transfers};
 pub use share::{DeviceParts, DeviceShare, MOST_PARTS};
 pub use strategy::{ParseStrategyError, Strategy};
 pub use walk::PairOfPoints;

@@ -33,7 +33,18 @@ const ANCHOR_LASTS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Queue {
     stream: Arc<CudaStream>,
+    waits: Arc<Waits>,
+    /// Shared with the queues beside this one.
     meter: Arc<Meter>,
+}
+
+/// Copies to [`HostCopy`] on one stream: what was waited for once needs no second wait.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Copies started so far.
+    started: AtomicU64,
+    /// As many of them have ended, for all that is known.
+    ended: AtomicU64,
 }
 
 /// Bytes that were copied between host and device.
@@ -93,6 +104,44 @@ impl<T> Arriving<T> {
     }
 }
 
+/// Page-locked memory for a few values that are copied again and again: the copy takes no time of
+/// the host, and one wait serves several.
+#[derive(Debug)]
+pub struct HostCopy<T> {
+    buffer: HostBuffer<T>,
+    /// The stream of the last copy, and the copy's number there.
+    under_way: Option<(Queue, u64)>,
+}
+
+impl<T> HostCopy<T> {
+    /// Copies to this memory.
+    pub(super) fn new(buffer: HostBuffer<T>) -> Self {
+        Self {
+            buffer,
+            under_way: None,
+        }
+    }
+
+    /// Waits for the last copy that was started, and returns the values.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when something on its stream failed.
+    pub fn read(&mut self) -> Result<&[T], Error> {
+        self.wait()?;
+        Ok(&self.buffer)
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        if let Some((queue, number)) = &self.under_way
+            && queue.waits.ended.load(Ordering::Acquire) < *number
+        {
+            queue.synchronize()?;
+        }
+        self.under_way = None;
+        Ok(())
+    }
+}
+
 /// Where a copy goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -136,6 +185,7 @@ impl Queue {
     pub(super) fn new(stream: Arc<CudaStream>) -> Self {
         Self {
             stream,
+            waits: Arc::default(),
             meter: Arc::default(),
         }
     }
@@ -148,8 +198,11 @@ impl Queue {
     pub fn beside(&self) -> Result<Self, Error> {
         let stream = self.stream.fork();
         let stream = stream.map_err(|error| Error::driver("making a stream", error))?;
-        let meter = self.meter.clone();
-        Ok(Self { stream, meter })
+        Ok(Self {
+            stream,
+            waits: Arc::default(),
+            meter: self.meter.clone(),
+        })
     }
 
     /// Bytes copied so far, by this queue and those [beside](Self::beside) it.
@@ -310,6 +363,33 @@ impl Queue {
         })
     }
 
+    /// Starts to copy values to where the host will [read](HostCopy::read) them, which waits.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, [`Error::OtherStream`] when the values are
+    /// those of another stream, which may free them before they are read, and [`Error::Driver`].
+    pub fn start_host_copy<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        to: &mut HostCopy<T>,
+    ) -> Result<(), Error> {
+        same_length(what, from.len(), to.buffer.len())?;
+        if from.stream().cu_stream() != self.stream.cu_stream() {
+            return Err(Error::OtherStream { what });
+        }
+        // A copy that nobody read could end after this one.
+        to.wait()?;
+        let (address, _held) = from.device_ptr(&self.stream);
+        // SAFETY: the view has as many elements, which this stream does not free before the copy.
+        // `to` lets nobody use the memory before the copy has ended.
+        unsafe { self.start_to_host(what, address, &mut to.buffer) }?;
+        // After the copy, so that a wait that knows the number has waited for the copy.
+        let number = self.waits.started.fetch_add(1, Ordering::AcqRel) + 1;
+        to.under_way = Some((self.clone(), number));
+        Ok(())
+    }
+
     /// Starts to copy elements from `from` on to `to`.
     ///
     /// # Safety
@@ -363,7 +443,7 @@ impl Queue {
     pub fn synchronize(&self) -> Result<(), Error> {
         // While the device computes the host has time for what ended before.
         self.report();
-        let span = tracing::debug_span!("host.wait").entered();
+        let span = tracing::debug_span!("host.wait", what = "kernels").entered();
         let waited = self.wait("results");
         drop(span);
         if is_recording() && waited.is_ok() {
@@ -373,8 +453,11 @@ impl Queue {
     }
 
     fn wait(&self, what: &str) -> Result<(), Error> {
+        let started = self.waits.started.load(Ordering::Acquire);
         let waited = self.stream.synchronize();
-        waited.map_err(|error| Error::driver(format!("waiting for {what}"), error))
+        waited.map_err(|error| Error::driver(format!("waiting for {what}"), error))?;
+        self.waits.ended.fetch_max(started, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Runs `start` between two events of the device, if anybody records them.

@@ -58,7 +58,8 @@ pub use builder::ResidentBuilder;
 pub use lent::Lent;
 pub use lists::ResidentLists;
 pub use nearfield_gpu::{
-    Arriving, DeviceField, Error as GpuError, HostBuffer, Module, Program, Queue, Transfers, cudarc,
+    Arriving, DeviceField, Error as GpuError, HostBuffer, HostCopy, Module, Program, Queue,
+    Transfers, cudarc,
 };
 pub use traverse::{DeviceKernel, ResidentTraversal};
 
@@ -273,6 +274,17 @@ impl ResidentEngine {
     /// since the last call does not stand, and the next call says [`Progress::Repeat`].
     pub fn finish(&mut self) -> Result<Progress, Error> {
         self.usable()?;
+        // One wait for all that the device is asked.
+        for set in self
+            .sets
+            .iter_mut()
+            .filter(|set| set.points.is_provisional())
+        {
+            set.points.ask(&self.lane).map_err(Error::Gpu)?;
+        }
+        for lists in self.lists.values_mut().filter(|lists| lists.provisional) {
+            lists.storage.ask(&self.lane).map_err(Error::Gpu)?;
+        }
         self.settle_all()?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
             Progress::Repeat
@@ -369,6 +381,18 @@ impl ResidentEngine {
     ) -> Result<HostBuffer<T>, Error> {
         self.usable()?;
         self.lane.host_buffer(len).map_err(Error::Gpu)
+    }
+
+    /// Page-locked memory that `len` values are copied to again and again.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`] when the system has none to give.
+    pub fn host_copy<T: cudarc::driver::ValidAsZeroBits>(
+        &self,
+        len: usize,
+    ) -> Result<HostCopy<T>, Error> {
+        self.usable()?;
+        self.lane.host_copy(len).map_err(Error::Gpu)
     }
 
     /// The GPU.

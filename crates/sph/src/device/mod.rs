@@ -16,7 +16,7 @@ use glam::{DVec3, Vec3};
 use nearfield::{
     prelude::PointSetId,
     resident::{
-        DeviceField, GpuError, Progress, ResidentEngine, Transfers,
+        DeviceField, GpuError, HostCopy, Progress, ResidentEngine, Transfers,
         cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
     },
 };
@@ -46,6 +46,7 @@ const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
 /// What copies are called in messages and traces.
 const KEPT: &str = "velocities before a step";
 const PARTICLES: &str = "particles";
+const STEP: &str = "totals of a step";
 
 /// Fluid and walls on a GPU.
 pub(crate) struct DeviceBody {
@@ -105,6 +106,8 @@ struct Arrays {
     spare_id: CudaSlice<u32>,
     partials: CudaSlice<f64>,
     totals: CudaSlice<f64>,
+    /// The totals on the host.
+    found: HostCopy<f64>,
 }
 
 impl DeviceBody {
@@ -178,7 +181,14 @@ impl DeviceBody {
             self.compress(config, dt)?;
             self.evaluate_forces(config)?;
             self.kick(half, 0.0, SECOND_KICK)?;
-            let totals = self.totals()?;
+            let arrays = &mut *self.arrays;
+            let (totals, found) = (arrays.totals.as_view(), &mut arrays.found);
+            queue
+                .start_host_copy(STEP, &totals, found)
+                .map_err(failed)?;
+            // The engine's wait is that for the totals too.
+            let finished = self.engine.finish();
+            let totals = *self.totals_found()?;
             let advance = Advance {
                 first: kick_of(&totals[..KICK_SLOTS]),
                 compression: Compression {
@@ -188,7 +198,7 @@ impl DeviceBody {
                 second: kick_of(&totals[SECOND_KICK..]),
             };
             self.refuse_losses(&totals, watch)?;
-            match self.engine.finish()? {
+            match finished? {
                 Progress::Valid => return Ok(advance),
                 Progress::Repeat => {
                     let arrays = &mut *self.arrays;
@@ -277,8 +287,20 @@ impl DeviceBody {
     }
 
     /// What the step has added up, once it is done.
-    fn totals(&self) -> Result<Vec<f64>, Error> {
-        self.copy("totals of a step", &self.arrays.totals.as_view())
+    fn totals(&mut self) -> Result<[f64; TOTALS], Error> {
+        let arrays = &mut *self.arrays;
+        let (totals, found) = (arrays.totals.as_view(), &mut arrays.found);
+        let queue = self.engine.queue();
+        queue
+            .start_host_copy(STEP, &totals, found)
+            .map_err(failed)?;
+        self.totals_found().copied()
+    }
+
+    /// The totals that were asked for.
+    fn totals_found(&mut self) -> Result<&[f64; TOTALS], Error> {
+        let found = self.arrays.found.read().map_err(failed)?;
+        Ok(found.first_chunk().unwrap_or(&[0.0; TOTALS]))
     }
 
     fn refuse_losses(&mut self, totals: &[f64], watch: Watch) -> Result<(), Error> {
@@ -548,6 +570,7 @@ impl Arrays {
             spare_id: zeros(engine, count)?,
             partials: zeros(engine, MAX_BLOCKS * KICK_SLOTS)?,
             totals: zeros(engine, TOTALS)?,
+            found: engine.host_copy(TOTALS)?,
         })
     }
 }

@@ -493,7 +493,11 @@ fn what_other_threads_do_beside_the_steps_is_no_reason_for_a_gap() {
         (summary, whole)
     };
     let (summary, whole) = with("beside.draw");
-    assert!(summary.verdict.contains("`particles`"), "{}", summary.verdict);
+    assert!(
+        summary.verdict.contains("`particles`"),
+        "{}",
+        summary.verdict
+    );
     assert_eq!(summary.beside["beside.draw"], whole);
     let text = summary.to_string();
     assert!(text.contains("beside      draw "), "{text}");

@@ -4,8 +4,14 @@
 //! seams. Threads draw spheres in any order into one buffer: a pixel is one word, the depth above the
 //! sphere's index, and takes the minimum of what it is offered. The minimum is the same in any order,
 //! so the result does not depend on the number of threads.
+//!
+//! Most spheres of a fluid are hidden by others. Each tile of pixels knows a word that none of its
+//! pixels exceeds; a sphere that cannot offer less is passed over without looking at the pixels.
+//! Spheres are drawn roughly from front to back, so that tiles are covered early. Words only ever
+//! shrink, so an old bound of a tile still holds.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
@@ -40,11 +46,27 @@ impl Hit {
 /// The word of a pixel that no sphere covers: an infinite depth.
 const NOTHING: u64 = (f32::INFINITY.to_bits() as u64) << 32;
 
+/// Width and height of a tile, in pixels.
+const TILE: usize = 16;
+/// After this many spheres that were drawn into a tile, its bound is found anew.
+const DRAWN: u32 = 6;
+/// Ranges of depth by which spheres are ordered.
+const LAYERS: usize = 256;
+
 /// A picture-sized array of hits, row by row.
 pub(super) struct Hits {
     pub(super) width: usize,
     pub(super) height: usize,
     cells: Vec<AtomicU64>,
+    tiles: Vec<Tile>,
+}
+
+/// A square of pixels.
+struct Tile {
+    /// No pixel of the tile holds a larger word.
+    bound: AtomicU64,
+    /// Spheres that were drawn into it.
+    drawn: AtomicU32,
 }
 
 impl Hits {
@@ -58,6 +80,36 @@ impl Hits {
         let word = self.cells[row * self.width + column].load(Relaxed);
         (word < NOTHING).then(|| Hit::unpack(word))
     }
+
+    fn nothing(width: usize, height: usize) -> Self {
+        let tiles = width.div_ceil(TILE) * height.div_ceil(TILE);
+        let tile = || Tile {
+            bound: AtomicU64::new(NOTHING),
+            drawn: AtomicU32::new(0),
+        };
+        Self {
+            width,
+            height,
+            cells: (0..width * height)
+                .map(|_| AtomicU64::new(NOTHING))
+                .collect(),
+            tiles: (0..tiles).map(|_| tile()).collect(),
+        }
+    }
+
+    /// Words of some columns of a row.
+    fn cells(&self, row: usize, columns: Range<usize>) -> &[AtomicU64] {
+        let first = row * self.width;
+        let cells = self.cells.get(first + columns.start..first + columns.end);
+        cells.unwrap_or_default()
+    }
+
+    /// Finds the bound of a tile anew.
+    fn tighten(&self, tile: &Tile, rows: Range<usize>, columns: Range<usize>) {
+        let words = rows.flat_map(|row| self.cells(row, columns.clone()));
+        let largest = words.map(|cell| cell.load(Relaxed)).max();
+        tile.bound.fetch_min(largest.unwrap_or(NOTHING), Relaxed);
+    }
 }
 
 /// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center` returns.
@@ -68,23 +120,52 @@ pub(super) fn nearest_spheres(
     radius: f32,
     [width, height]: [usize; 2],
 ) -> Hits {
-    let cells = (0..width * height).map(|_| AtomicU64::new(NOTHING));
-    let hits = Hits {
-        width,
-        height,
-        cells: cells.collect(),
-    };
-    (0..count)
+    let hits = Hits::nothing(width, height);
+    front_to_back(count, &center)
         .into_par_iter()
         .with_min_len(1024)
-        .for_each(|sphere| draw_sphere(camera, (sphere as u32, center(sphere)), radius, &hits));
+        .for_each(|sphere| draw_sphere(camera, (sphere, center(sphere as usize)), radius, &hits));
     hits
+}
+
+/// All spheres at finite places, those that are nearer roughly first.
+fn front_to_back(count: usize, center: &(impl Fn(usize) -> Vec3 + Sync)) -> Vec<u32> {
+    let mut depths = vec![f32::NAN; count];
+    let spheres = depths.par_iter_mut().with_min_len(1024).enumerate();
+    spheres.for_each(|(sphere, depth)| {
+        let center = center(sphere);
+        if center.is_finite() {
+            *depth = center.z;
+        }
+    });
+    let finite = || depths.iter().copied().filter(|depth| depth.is_finite());
+    let (nearest, farthest) = (
+        finite().fold(f32::INFINITY, f32::min),
+        finite().fold(f32::NEG_INFINITY, f32::max),
+    );
+    let scale = LAYERS as f32 / (farthest - nearest).max(f32::MIN_POSITIVE);
+    let layer = |depth: f32| (((depth - nearest) * scale) as usize).min(LAYERS - 1);
+    // A counting sort: where each layer ends, filled from behind.
+    let mut ends = [0; LAYERS];
+    finite().for_each(|depth| ends[layer(depth)] += 1);
+    for at in 1..LAYERS {
+        ends[at] += ends[at - 1];
+    }
+    let mut order = vec![0; ends[LAYERS - 1]];
+    for (sphere, &depth) in depths.iter().enumerate().rev() {
+        if depth.is_finite() {
+            let end = &mut ends[layer(depth)];
+            *end -= 1;
+            order[*end] = sphere as u32;
+        }
+    }
+    order
 }
 
 /// Offers one sphere to all pixels that might see it.
 fn draw_sphere(camera: &Camera, (sphere, center): (u32, Vec3), radius: f32, hits: &Hits) {
     let nearest = center.z - radius;
-    if !(center.is_finite() && nearest > 0.0) {
+    if nearest <= 0.0 {
         return;
     }
     // The silhouette lies between the near and far poles' magnifications, so
@@ -94,24 +175,42 @@ fn draw_sphere(camera: &Camera, (sphere, center): (u32, Vec3), radius: f32, hits
     let (low, high) = (middle - reach, middle + reach);
     let last = |high: f32, end: usize| (high as usize).saturating_add(1).min(end);
     let (left, right) = (low.x as usize, last(high.x, hits.width));
-    // What is at least as near as the sphere hides all of it.
-    let hidden = Hit {
-        depth: nearest,
-        sphere: u32::MAX,
+    let (top, bottom) = (low.y as usize, last(high.y, hits.height));
+    // No word that this sphere can offer is smaller; its depths are rounded.
+    let least = Hit {
+        depth: (nearest - 1e-4 * radius).max(0.0),
+        sphere,
     };
-    let hidden = hidden.pack();
-    for row in low.y as usize..last(high.y, hits.height) {
-        let cells = hits.cells[row * hits.width..].get(left..right);
-        for (cell, column) in cells.unwrap_or_default().iter().zip(left..) {
-            if cell.load(Relaxed) <= hidden {
+    let least = least.pack();
+    let whole = |tile: usize, end: usize| tile * TILE..((tile + 1) * TILE).min(end);
+    let part =
+        |tile: Range<usize>, low: usize, high: usize| tile.start.max(low)..tile.end.min(high);
+    for tile_row in top / TILE..bottom.div_ceil(TILE) {
+        for tile_column in left / TILE..right.div_ceil(TILE) {
+            let tile = &hits.tiles[tile_row * hits.width.div_ceil(TILE) + tile_column];
+            if tile.bound.load(Relaxed) <= least {
                 continue;
             }
-            let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
-            if let Some(depth) = intersect(camera.ray(pixel), center, radius) {
-                let word = Hit { depth, sphere }.pack();
-                if word < cell.load(Relaxed) {
-                    cell.fetch_min(word, Relaxed);
+            let (rows, columns) = (whole(tile_row, hits.height), whole(tile_column, hits.width));
+            let mut drew = false;
+            for row in part(rows.clone(), top, bottom) {
+                let columns = part(columns.clone(), left, right);
+                for (cell, column) in hits.cells(row, columns.clone()).iter().zip(columns) {
+                    if cell.load(Relaxed) <= least {
+                        continue;
+                    }
+                    let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
+                    if let Some(depth) = intersect(camera.ray(pixel), center, radius) {
+                        let word = Hit { depth, sphere }.pack();
+                        if word < cell.load(Relaxed) {
+                            cell.fetch_min(word, Relaxed);
+                            drew = true;
+                        }
+                    }
                 }
+            }
+            if drew && tile.drawn.fetch_add(1, Relaxed) % DRAWN == DRAWN - 1 {
+                hits.tighten(tile, rows, columns);
             }
         }
     }

@@ -9,6 +9,7 @@
 use glam::{Vec2, Vec3};
 
 use super::frame::SAMPLES;
+use super::raster::NEAR;
 use super::stage::Stage;
 
 /// Probes per reach and sample.
@@ -83,6 +84,10 @@ fn obscurance(
 ) -> f32 {
     let scale = stage.camera.pixels_per_unit(point.z);
     let reach = reach.min(LONGEST_REACH / scale);
+    const { assert!(LONGEST_REACH < NEAR) };
+    if !stage.hits.may_be_near(pixel) {
+        return 0.0;
+    }
     let mut blocked = 0.0;
     for &offset in probes {
         let at = pixel + offset * (reach * scale);

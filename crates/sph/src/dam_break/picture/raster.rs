@@ -3,15 +3,10 @@
 //! Spheres are intersected exactly along each pixel's ray, so that overlapping particles meet in clean
 //! seams. Threads draw spheres in any order into one buffer: a pixel is one word, the depth above the
 //! sphere's index, and takes the minimum of what it is offered. The minimum is the same in any order,
-//! so the result does not depend on the number of threads.
-//!
-//! Most spheres of a fluid are hidden by others. Each tile of pixels knows a word that none of its
-//! pixels exceeds; a sphere that cannot offer less is passed over without looking at the pixels.
-//! Spheres are drawn roughly from front to back, so that tiles are covered early. Words only ever
-//! shrink, so an old bound of a tile still holds.
+//! so the result does not depend on the number of threads. Spheres are drawn roughly from front to
+//! back, so that most pixels see early what hides the rest.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
@@ -48,8 +43,8 @@ const NOTHING: u64 = (f32::INFINITY.to_bits() as u64) << 32;
 
 /// Width and height of a tile, in pixels.
 const TILE: usize = 16;
-/// After this many spheres that were drawn into a tile, its bound is found anew.
-const DRAWN: u32 = 6;
+/// Distance in pixels within which [`Hits::may_be_near`] looks for hits.
+pub(super) const NEAR: f32 = 96.0;
 /// Ranges of depth by which spheres are ordered.
 const LAYERS: usize = 256;
 
@@ -58,15 +53,8 @@ pub(super) struct Hits {
     pub(super) width: usize,
     pub(super) height: usize,
     cells: Vec<AtomicU64>,
-    tiles: Vec<Tile>,
-}
-
-/// A square of pixels.
-struct Tile {
-    /// No pixel of the tile holds a larger word.
-    bound: AtomicU64,
-    /// Spheres that were drawn into it.
-    drawn: AtomicU32,
+    /// Whether a sphere was drawn in or near each tile, row by row.
+    near: Vec<bool>,
 }
 
 impl Hits {
@@ -81,35 +69,30 @@ impl Hits {
         (word < NOTHING).then(|| Hit::unpack(word))
     }
 
-    fn nothing(width: usize, height: usize) -> Self {
-        let tiles = width.div_ceil(TILE) * height.div_ceil(TILE);
-        let tile = || Tile {
-            bound: AtomicU64::new(NOTHING),
-            drawn: AtomicU32::new(0),
-        };
-        Self {
-            width,
-            height,
-            cells: (0..width * height)
-                .map(|_| AtomicU64::new(NOTHING))
-                .collect(),
-            tiles: (0..tiles).map(|_| tile()).collect(),
-        }
+    /// Returns false only if no pixel within [`NEAR`] of this place holds a hit.
+    #[inline]
+    pub(super) fn may_be_near(&self, place: Vec2) -> bool {
+        let tile = (place / TILE as f32).floor();
+        let (column, row) = (tile.x as usize, tile.y as usize);
+        let inside = tile.min_element() >= 0.0 && column < self.width.div_ceil(TILE);
+        // What lies outside of the picture may have hits nearby.
+        !inside || (self.near.get(row * self.width.div_ceil(TILE) + column)).copied() != Some(false)
     }
+}
 
-    /// Words of some columns of a row.
-    fn cells(&self, row: usize, columns: Range<usize>) -> &[AtomicU64] {
-        let first = row * self.width;
-        let cells = self.cells.get(first + columns.start..first + columns.end);
-        cells.unwrap_or_default()
+/// Marks the tiles within [`NEAR`] of those that are marked.
+fn spread(marked: &[AtomicBool], columns: usize) -> Vec<bool> {
+    const REACH: usize = (NEAR as usize).div_ceil(TILE) + 1;
+    let rows = marked.len() / columns.max(1);
+    let window = |at: usize, end: usize| at.saturating_sub(REACH)..(at + REACH + 1).min(end);
+    let mut along = vec![false; marked.len()];
+    for (at, near) in along.iter_mut().enumerate() {
+        let row = at / columns * columns;
+        *near = window(at % columns, columns).any(|column| marked[row + column].load(Relaxed));
     }
-
-    /// Finds the bound of a tile anew.
-    fn tighten(&self, tile: &Tile, rows: Range<usize>, columns: Range<usize>) {
-        let words = rows.flat_map(|row| self.cells(row, columns.clone()));
-        let largest = words.map(|cell| cell.load(Relaxed)).max();
-        tile.bound.fetch_min(largest.unwrap_or(NOTHING), Relaxed);
-    }
+    let around =
+        |at: usize| window(at / columns, rows).any(|row| along[row * columns + at % columns]);
+    (0..marked.len()).map(around).collect()
 }
 
 /// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center` returns.
@@ -120,11 +103,29 @@ pub(super) fn nearest_spheres(
     radius: f32,
     [width, height]: [usize; 2],
 ) -> Hits {
-    let hits = Hits::nothing(width, height);
-    front_to_back(count, &center)
-        .into_par_iter()
-        .with_min_len(1024)
-        .for_each(|sphere| draw_sphere(camera, (sphere, center(sphere as usize)), radius, &hits));
+    let cells = (0..width * height).map(|_| AtomicU64::new(NOTHING));
+    let columns = width.div_ceil(TILE);
+    let tiles = (0..columns * height.div_ceil(TILE)).map(|_| AtomicBool::new(false));
+    let mut hits = Hits {
+        width,
+        height,
+        cells: cells.collect(),
+        near: Vec::new(),
+    };
+    let tiles: Vec<AtomicBool> = tiles.collect();
+    let draw = |sphere: u32| {
+        let center = center(sphere as usize);
+        draw_sphere(camera, (sphere, center), radius, (&hits, &tiles));
+    };
+    // Spheres of a pixel or two hide little, and are drawn faster in the order they lie in memory.
+    if count < width * height {
+        let order = front_to_back(count, &center);
+        order.into_par_iter().with_min_len(1024).for_each(draw);
+    } else {
+        let all = (0..count as u32).into_par_iter();
+        all.with_min_len(1024).for_each(draw);
+    }
+    hits.near = spread(&tiles, columns);
     hits
 }
 
@@ -163,9 +164,14 @@ fn front_to_back(count: usize, center: &(impl Fn(usize) -> Vec3 + Sync)) -> Vec<
 }
 
 /// Offers one sphere to all pixels that might see it.
-fn draw_sphere(camera: &Camera, (sphere, center): (u32, Vec3), radius: f32, hits: &Hits) {
+fn draw_sphere(
+    camera: &Camera,
+    (sphere, center): (u32, Vec3),
+    radius: f32,
+    (hits, tiles): (&Hits, &[AtomicBool]),
+) {
     let nearest = center.z - radius;
-    if nearest <= 0.0 {
+    if !(center.is_finite() && nearest > 0.0) {
         return;
     }
     // The silhouette lies between the near and far poles' magnifications, so
@@ -176,41 +182,32 @@ fn draw_sphere(camera: &Camera, (sphere, center): (u32, Vec3), radius: f32, hits
     let last = |high: f32, end: usize| (high as usize).saturating_add(1).min(end);
     let (left, right) = (low.x as usize, last(high.x, hits.width));
     let (top, bottom) = (low.y as usize, last(high.y, hits.height));
-    // No word that this sphere can offer is smaller; its depths are rounded.
+    // No word that the sphere can offer is smaller; its depths are rounded.
     let least = Hit {
         depth: (nearest - 1e-4 * radius).max(0.0),
         sphere,
     };
     let least = least.pack();
-    let whole = |tile: usize, end: usize| tile * TILE..((tile + 1) * TILE).min(end);
-    let part =
-        |tile: Range<usize>, low: usize, high: usize| tile.start.max(low)..tile.end.min(high);
-    for tile_row in top / TILE..bottom.div_ceil(TILE) {
-        for tile_column in left / TILE..right.div_ceil(TILE) {
-            let tile = &hits.tiles[tile_row * hits.width.div_ceil(TILE) + tile_column];
-            if tile.bound.load(Relaxed) <= least {
+    for row in top / TILE..bottom.div_ceil(TILE) {
+        for column in left / TILE..right.div_ceil(TILE) {
+            let tile = &tiles[row * hits.width.div_ceil(TILE) + column];
+            if !tile.load(Relaxed) {
+                tile.store(true, Relaxed);
+            }
+        }
+    }
+    for row in top..bottom {
+        let cells = hits.cells[row * hits.width..].get(left..right);
+        for (cell, column) in cells.unwrap_or_default().iter().zip(left..) {
+            if cell.load(Relaxed) <= least {
                 continue;
             }
-            let (rows, columns) = (whole(tile_row, hits.height), whole(tile_column, hits.width));
-            let mut drew = false;
-            for row in part(rows.clone(), top, bottom) {
-                let columns = part(columns.clone(), left, right);
-                for (cell, column) in hits.cells(row, columns.clone()).iter().zip(columns) {
-                    if cell.load(Relaxed) <= least {
-                        continue;
-                    }
-                    let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
-                    if let Some(depth) = intersect(camera.ray(pixel), center, radius) {
-                        let word = Hit { depth, sphere }.pack();
-                        if word < cell.load(Relaxed) {
-                            cell.fetch_min(word, Relaxed);
-                            drew = true;
-                        }
-                    }
+            let pixel = Vec2::new(column as f32 + 0.5, row as f32 + 0.5);
+            if let Some(depth) = intersect(camera.ray(pixel), center, radius) {
+                let word = Hit { depth, sphere }.pack();
+                if word < cell.load(Relaxed) {
+                    cell.fetch_min(word, Relaxed);
                 }
-            }
-            if drew && tile.drawn.fetch_add(1, Relaxed) % DRAWN == DRAWN - 1 {
-                hits.tighten(tile, rows, columns);
             }
         }
     }

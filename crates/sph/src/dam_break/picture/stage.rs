@@ -9,7 +9,7 @@ use super::camera::{Camera, Window};
 use super::colors::SpeedColors;
 use super::frame::{Frame, View};
 use super::overlay;
-use super::raster::{Hits, nearest_spheres};
+use super::raster::{Hits, NEAR, nearest_spheres};
 use super::tank::Tank;
 
 /// Width and height of the light's picture, as a share of the main one's width.
@@ -136,6 +136,9 @@ impl Light {
     fn reaches(&self, point: Vec3) -> f32 {
         let view = self.camera.view(point);
         let pixel = self.camera.pixel(view);
+        if self.softness < NEAR && !self.hits.may_be_near(pixel) {
+            return 1.0;
+        }
         let mut blocked = 0;
         for offset in PENUMBRA {
             let probe = pixel + offset * self.softness;

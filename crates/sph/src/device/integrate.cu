@@ -91,14 +91,16 @@ __device__ bool lost(const float* position, const Moving& moving, const Settings
     return !(isfinite(moving.x) && isfinite(moving.y) && isfinite(moving.z) && isfinite(moving.w));
 }
 
-// A kick over `step` and then a drift over `drift`, which may be 0.
+// A kick over `step` and then a drift over `drift`, which may be 0. Velocities after the kick also go
+// to `kept`, unless that is null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-kick(float* position, Moving* moving, const float4* forces, const float4* wall_forces, u32 count,
+kick(float* position, Moving* moving, Moving* kept, const float4* forces, const float4* wall_forces, u32 count,
      float step, float drift, Settings settings, double* partials) {
     double sums[KICK_SLOTS] = {};
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
         const Moving now = kicked(moving[i], forces[i], wall_forces[i], step, settings, sums);
         moving[i] = now;
+        if (kept != nullptr) kept[i] = now;
         float* const at = position + 3ull * i;
         if (drift != 0.0f) {
             at[0] += drift * now.x;
@@ -188,10 +190,10 @@ foremost(const float* position, const u32* neighbors, u32 count, float up_x, flo
     give(furthest, 0, 1, partials);
 }
 
-// One block per slot: what all blocks gave, `blocks` of them.
+// One block per slot: what all blocks gave, `blocks` of them; the largest in the slots of `maxima`.
 extern "C" __global__ void __launch_bounds__(32)
-total(const double* partials, u32 blocks, u32 maxima, u32 end, double* totals) {
-    const bool largest = blockIdx.x >= maxima && blockIdx.x < end;
+total(const double* partials, u32 blocks, u32 maxima, double* totals) {
+    const bool largest = (maxima >> blockIdx.x & 1) != 0;
     double value = largest ? nothing() : 0.0;
     for (u32 block = threadIdx.x; block < blocks; block += 32) {
         const double other = partials[blockIdx.x * MAX_BLOCKS + block];

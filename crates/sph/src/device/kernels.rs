@@ -17,14 +17,18 @@ const THREADS: u32 = 256;
 pub(super) const MAX_BLOCKS: usize = 512;
 /// Sums of a kick: see `Slot` of integrate.cu.
 pub(super) const KICK_SLOTS: usize = 9;
-/// Which of them are maxima.
-const KICK_MAXIMA: (u32, u32) = (6, 8);
+/// Which of them are maxima, bit by bit.
+const KICK_MAXIMA: u32 = 1 << 6 | 1 << 7;
 /// Sums of a compression.
 pub(super) const COMPRESSION_SLOTS: usize = 2;
 /// Sums of energies and momentum.
 pub(super) const MEASURE_SLOTS: usize = 6;
-/// No maxima.
-const SUMS_ONLY: (u32, u32) = (u32::MAX, u32::MAX);
+/// Sums of a step: of the first kick, the compression and the second kick.
+pub(super) const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
+/// Slots of the second kick begin here.
+pub(super) const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
+/// Which sums of a step are maxima.
+const STEP_MAXIMA: u32 = KICK_MAXIMA | KICK_MAXIMA << SECOND_KICK;
 
 /// `Settings` of integrate.cu.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +60,8 @@ pub(super) struct Kernels {
 pub(super) struct Kicked<'a> {
     pub(super) position: &'a mut CudaSlice<f32>,
     pub(super) moving: &'a mut CudaSlice<f32>,
+    /// Where the velocities after the kick go too.
+    pub(super) kept: Option<&'a mut CudaSlice<f32>>,
     pub(super) forces: &'a CudaSlice<f32>,
     pub(super) wall_forces: &'a CudaSlice<f32>,
     pub(super) count: usize,
@@ -88,44 +94,44 @@ impl Kernels {
         })
     }
 
-    /// Kicks over `step`, then drifts over `drift` seconds.
+    /// Kicks over `step`, then drifts over `drift` seconds. Sums go to `partials` from `slot` on.
     pub(super) fn kick(
         &self,
         fluid: Kicked<'_>,
         (step, drift): (f32, f32),
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        (partials, slot): (&mut CudaSlice<f64>, usize),
     ) -> Result<(), Error> {
         let count = fluid.count as u32;
+        let mut partials = partials.slice_mut(slot * MAX_BLOCKS..);
+        let null: u64 = 0;
         let mut launch = self.queue.launch_builder(&self.kick);
+        launch.arg(fluid.position).arg(fluid.moving);
+        match fluid.kept {
+            Some(kept) => launch.arg(kept),
+            None => launch.arg(&null),
+        };
         launch
-            .arg(fluid.position)
-            .arg(fluid.moving)
             .arg(fluid.forces)
             .arg(fluid.wall_forces)
             .arg(&count)
             .arg(&step)
             .arg(&drift)
             .arg(&self.settings)
-            .arg(&mut *partials);
+            .arg(&mut partials);
         // SAFETY: the arguments are those that integrate.cu declares; the module's promise.
-        unsafe { self.start("kick", &mut launch, (summing(fluid.count), THREADS)) }?;
-        self.total(
-            (summing(fluid.count), KICK_SLOTS, KICK_MAXIMA),
-            partials,
-            totals,
-        )
+        unsafe { self.start("kick", &mut launch, (summing(fluid.count), THREADS)) }
     }
 
+    /// Changes compressions. Sums go to `partials` from `slot` on.
     pub(super) fn compress(
         &self,
         moving: &mut CudaSlice<f32>,
         (rates, wall_rates): (&CudaSlice<f32>, &CudaSlice<f32>),
         (count, step): (usize, f32),
-        partials: &mut CudaSlice<f64>,
-        totals: &mut CudaViewMut<'_, f64>,
+        (partials, slot): (&mut CudaSlice<f64>, usize),
     ) -> Result<(), Error> {
         let fluid = count as u32;
+        let mut partials = partials.slice_mut(slot * MAX_BLOCKS..);
         let mut launch = self.queue.launch_builder(&self.compress);
         launch
             .arg(moving)
@@ -134,14 +140,19 @@ impl Kernels {
             .arg(&fluid)
             .arg(&step)
             .arg(&self.settings)
-            .arg(&mut *partials);
+            .arg(&mut partials);
         // SAFETY: as above.
-        unsafe { self.start("compress", &mut launch, (summing(count), THREADS)) }?;
-        self.total(
-            (summing(count), COMPRESSION_SLOTS, SUMS_ONLY),
-            partials,
-            totals,
-        )
+        unsafe { self.start("compress", &mut launch, (summing(count), THREADS)) }
+    }
+
+    /// Adds up all sums of a step of `count` particles.
+    pub(super) fn step_totals(
+        &self,
+        count: usize,
+        partials: &CudaSlice<f64>,
+        totals: &mut CudaViewMut<'_, f64>,
+    ) -> Result<(), Error> {
+        self.total((summing(count), TOTALS, STEP_MAXIMA), partials, totals)
     }
 
     pub(super) fn press_walls(
@@ -181,7 +192,7 @@ impl Kernels {
             .arg(&mut *partials);
         // SAFETY: as above.
         unsafe { self.start("measure", &mut launch, (summing(count), THREADS)) }?;
-        self.total((summing(count), MEASURE_SLOTS, SUMS_ONLY), partials, totals)
+        self.total((summing(count), MEASURE_SLOTS, 0), partials, totals)
     }
 
     /// The largest x of the particles that count for `rule`; −∞ without any.
@@ -207,22 +218,17 @@ impl Kernels {
             .arg(&mut *partials);
         // SAFETY: as above.
         unsafe { self.start("foremost", &mut launch, (summing(count), THREADS)) }?;
-        self.total((summing(count), 1, (0, 1)), partials, totals)
+        self.total((summing(count), 1, 1), partials, totals)
     }
 
     fn total(
         &self,
-        (blocks, slots, (maxima, end)): (u32, usize, (u32, u32)),
+        (blocks, slots, maxima): (u32, usize, u32),
         partials: &CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let mut launch = self.queue.launch_builder(&self.total);
-        launch
-            .arg(partials)
-            .arg(&blocks)
-            .arg(&maxima)
-            .arg(&end)
-            .arg(totals);
+        launch.arg(partials).arg(&blocks).arg(&maxima).arg(totals);
         // SAFETY: as above.
         unsafe { self.start("total", &mut launch, (slots as u32, 32)) }
     }

@@ -37,11 +37,7 @@ use crate::{
     walls::Walls,
 };
 use flight::Flights;
-use kernels::{COMPRESSION_SLOTS, KICK_SLOTS, Kernels, Kicked, MAX_BLOCKS, MEASURE_SLOTS};
-
-/// Totals of a step: of the first kick, the compression and the second kick.
-const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
-const SECOND_KICK: usize = KICK_SLOTS + COMPRESSION_SLOTS;
+use kernels::{KICK_SLOTS, Kernels, Kicked, MAX_BLOCKS, MEASURE_SLOTS, SECOND_KICK, TOTALS};
 
 /// What copies are called in messages and traces.
 const KEPT: &str = "velocities before a step";
@@ -170,22 +166,11 @@ impl DeviceBody {
         let (engine, arrays) = (&mut self.engine, &mut *self.arrays);
         engine.update(self.fluid, &arrays.position.as_view())?;
         let queue = engine.queue().clone();
-        queue
-            .copy_on_device(
-                KEPT,
-                &arrays.moving.as_view(),
-                &mut arrays.kept.as_view_mut(),
-            )
-            .map_err(failed)?;
         loop {
             self.compress(config, dt)?;
             self.evaluate_forces(config)?;
             self.kick(half, 0.0, SECOND_KICK)?;
-            let arrays = &mut *self.arrays;
-            let (totals, found) = (arrays.totals.as_view(), &mut arrays.found);
-            queue
-                .start_host_copy(STEP, &totals, found)
-                .map_err(failed)?;
+            self.ask_totals()?;
             // The engine's wait is that for the totals too.
             let finished = self.engine.finish();
             let totals = *self.totals_found()?;
@@ -221,20 +206,21 @@ impl DeviceBody {
         Ok(kick_of(&self.totals()?[SECOND_KICK..]))
     }
 
-    /// Kicks over `step` and drifts over `drift` seconds; totals go to `first` and what follows.
-    fn kick(&mut self, step: f64, drift: f64, first: usize) -> Result<(), Error> {
+    /// Kicks over `step` and drifts over `drift` seconds; the first kick of a step keeps the
+    /// velocities after it.
+    fn kick(&mut self, step: f64, drift: f64, slot: usize) -> Result<(), Error> {
         let arrays = &mut *self.arrays;
         let kicked = Kicked {
             position: &mut arrays.position,
             moving: &mut arrays.moving,
+            kept: (slot == 0).then_some(&mut arrays.kept),
             forces: &arrays.forces,
             wall_forces: &arrays.wall_forces,
             count: self.count,
         };
-        let mut totals = arrays.totals.slice_mut(first..first + KICK_SLOTS);
         let step = (step as f32, drift as f32);
         self.kernels
-            .kick(kicked, step, &mut arrays.partials, &mut totals)
+            .kick(kicked, step, (&mut arrays.partials, slot))
     }
 
     fn compress(&mut self, config: &Config, dt: f64) -> Result<(), Error> {
@@ -252,13 +238,11 @@ impl DeviceBody {
             .source_fields(DeviceField::new(still.slice(0..2 * self.walls), 2))
             .run_into(&mut arrays.wall_rates.as_view_mut())?;
         let rates = (&arrays.rates, &arrays.wall_rates);
-        let mut totals = arrays.totals.slice_mut(KICK_SLOTS..SECOND_KICK);
         self.kernels.compress(
             &mut arrays.moving,
             rates,
             (self.count, dt as f32),
-            &mut arrays.partials,
-            &mut totals,
+            (&mut arrays.partials, KICK_SLOTS),
         )
     }
 
@@ -288,13 +272,20 @@ impl DeviceBody {
 
     /// What the step has added up, once it is done.
     fn totals(&mut self) -> Result<[f64; TOTALS], Error> {
-        let arrays = &mut *self.arrays;
-        let (totals, found) = (arrays.totals.as_view(), &mut arrays.found);
-        let queue = self.engine.queue();
-        queue
-            .start_host_copy(STEP, &totals, found)
-            .map_err(failed)?;
+        self.ask_totals()?;
         self.totals_found().copied()
+    }
+
+    /// Adds up the step's sums and starts to bring them to the host.
+    fn ask_totals(&mut self) -> Result<(), Error> {
+        let arrays = &mut *self.arrays;
+        let totals = &mut arrays.totals.as_view_mut();
+        self.kernels
+            .step_totals(self.count, &arrays.partials, totals)?;
+        let (queue, totals) = (self.engine.queue(), arrays.totals.as_view());
+        queue
+            .start_host_copy(STEP, &totals, &mut arrays.found)
+            .map_err(failed)
     }
 
     /// The totals that were asked for.
@@ -568,7 +559,7 @@ impl Arrays {
             extrapolated: floats(2 * wall_count)?,
             kept: floats(4 * count)?,
             spare_id: zeros(engine, count)?,
-            partials: zeros(engine, MAX_BLOCKS * KICK_SLOTS)?,
+            partials: zeros(engine, MAX_BLOCKS * TOTALS)?,
             totals: zeros(engine, TOTALS)?,
             found: engine.host_copy(TOTALS)?,
         })

@@ -494,6 +494,25 @@ def test_sets_without_points_and_points_without_neighbours(cuda):
     assert not density.__cuda_array_interface__["data"][1]
 
 
+@pytest.mark.parametrize("box", [None, (0, 1.1, 0), (1.1, 0, 0)])
+def test_lists_of_a_set_survive_what_happens_to_another(cuda, box):
+    rng = np.random.default_rng(5)
+    engine = nearfield.ResidentEngine(0.1, **({} if box is None else {"box": box}))
+    points = [rng.random((n, 3), dtype=np.float32) for n in (400, 600)]
+    for one in points:
+        engine.add_points(by_dlpack(Block(cuda, one)))
+    find = lambda: engine.neighbors(1, 1)
+    expected = sets(repeated(engine, find)[0])
+    assert sum(map(len, expected)) > 0
+    for step in range(12):
+        # The cells that both sets share grow, shrink and move.
+        moved = points[0] * np.float32(1 + step % 4) + np.float32((step * 7) % 5)
+        engine.update(0, by_dlpack(Block(cuda, moved)))
+        if step % 3 == 0:
+            repeated(engine, lambda: engine.neighbors(0, 1))
+        assert sets(repeated(engine, find)[0]) == expected, step
+
+
 def test_the_order_sorts_points_and_the_same_lists_are_found(cuda):
     points = cloud()
     engine = nearfield.ResidentEngine(0.1)

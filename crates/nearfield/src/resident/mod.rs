@@ -140,9 +140,15 @@ impl ResidentEngine {
     pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
         self.usable()?;
         let id = PointSetId(self.sets.len());
+        let sorted_anew = self.sorted_anew;
         self.sets.push(ResidentSet::new(&self.lane));
         if let Err(error) = self.update(id, positions) {
             self.sets.pop();
+            // Coordinates are looked at before anything is sorted.
+            let unsorted = |source: &GpuError| matches!(source, GpuError::NotFinite { .. });
+            if matches!(&error, Error::OnDevice { source, .. } if unsorted(source)) {
+                self.sorted_anew = sorted_anew;
+            }
             return Err(error);
         }
         Ok(id)

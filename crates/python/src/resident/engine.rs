@@ -575,8 +575,10 @@ impl State {
     fn lists(&mut self, shared: &Arc<Shared>, of: (usize, usize)) -> PyResult<[PyDeviceArray; 3]> {
         let [t, s] = [of.0, of.1].map(PointSetId::new);
         let current = |(pair, fate): &&((usize, usize), Arc<Fate>)| *pair == of && fate.is_usable();
-        let fate = match self.lists.iter().find(current) {
-            Some((_, fate)) => fate.clone(),
+        let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
+        // The engine may have sorted a set anew since, and then knows no lists of it.
+        let fate = match kept.filter(|_| self.engine.neighbors(t, s).is_ok()) {
+            Some(fate) => fate,
             None => {
                 self.retire(|pair| pair == of);
                 self.engine.find_neighbors(t, s).map_err(raise)?;

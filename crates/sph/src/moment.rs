@@ -141,8 +141,9 @@ impl PendingMoment {
         Self::new(moment.fluid.len(), || Ok(moment))
     }
 
-    /// Bytes of the particle arrays.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Bytes of the particle arrays, for programs that bound how many moments are under way.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         let per_particle = 2 * size_of::<Vec3>() + size_of::<f32>() + size_of::<u32>();
         self.particles.saturating_mul(per_particle)
     }

@@ -98,7 +98,7 @@ fn free(address: Address) -> Status {
     SUCCESS
 }
 
-/// Whether a block holds so many bytes from `address` on.
+/// Returns true if a block holds `bytes` bytes from `address` on.
 fn holds(address: Address, bytes: usize) -> bool {
     let blocks = blocks();
     let block = blocks.range(..=address).next_back();

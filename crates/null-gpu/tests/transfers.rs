@@ -86,7 +86,7 @@ fn column(edge: i32) -> Simulation {
     let (space, spacing) = (Dimensions::Three, 1.0 / edge as f32);
     let inside = [3 * edge, edge, 3 * edge];
     let mut config = Config::water(space, spacing, 2.0);
-    // Sorting comes every so many steps; it moves everything, but on the device.
+    // Sorting, every third step here, moves all particles, but on the device.
     config.sort_every = 3;
     let water = scene::block(space, [0; 3], [edge, edge, 2 * edge], spacing);
     let walls = scene::tank(space, inside, Top::Closed, (3, spacing));

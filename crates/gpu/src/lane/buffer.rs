@@ -256,7 +256,7 @@ impl<T: DeviceRepr> Buffer<T> {
         self.address() + (element * size_of::<T>()) as u64
     }
 
-    /// End of so many elements from `first` on, if the array has them.
+    /// Index behind the last of `count` elements from `first` on, if the array has them.
     fn end(&self, first: usize, count: usize) -> Result<usize, Error> {
         let end = first.saturating_add(count);
         if end <= self.capacity() || count == 0 {

@@ -175,7 +175,7 @@ impl Direction {
     }
 }
 
-/// Whether anybody records what the device does.
+/// Returns true if a subscriber records what the device does.
 fn is_recording() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
 }
@@ -350,8 +350,8 @@ impl Queue {
             });
         };
         let (address, held) = from.device_ptr(&self.stream);
-        // SAFETY: the array has as many elements. `Arriving` owns the buffer, lets nobody use it
-        // before the copy has ended, and keeps the array.
+        // SAFETY: the array has as many elements. `Arriving` keeps both, and gives the
+        // buffer out only after the copy has ended.
         unsafe { self.start_to_host(what, address, place) }?;
         drop(held);
         let arrived = self.stream.record_event(None);
@@ -378,11 +378,11 @@ impl Queue {
         if from.stream().cu_stream() != self.stream.cu_stream() {
             return Err(Error::OtherStream { what });
         }
-        // A copy that nobody read could end after this one.
+        // An earlier copy that was not read could end after this one.
         to.wait()?;
         let (address, _held) = from.device_ptr(&self.stream);
         // SAFETY: the view has as many elements, which this stream does not free before the copy.
-        // `to` lets nobody use the memory before the copy has ended.
+        // `to` gives the memory out only after the copy has ended.
         unsafe { self.start_to_host(what, address, &mut to.buffer) }?;
         // After the copy, so that a wait that knows the number has waited for the copy.
         let number = self.waits.started.fetch_add(1, Ordering::AcqRel) + 1;
@@ -460,7 +460,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Runs `start` between two events of the device, if anybody records them.
+    /// Runs `start`, between two events of the device while a trace is recorded.
     fn timed(
         &self,
         work: impl FnOnce() -> Work,
@@ -527,7 +527,7 @@ impl Queue {
         timeline.spare.extend(last.map(|anchor| anchor.event));
     }
 
-    /// Reports what has ended, if anybody records it.
+    /// Reports the kernels and copies that have ended, while a trace is recorded.
     fn report(&self) {
         if is_recording() && self.stream.context().bind_to_thread().is_ok() {
             self.timeline().report();

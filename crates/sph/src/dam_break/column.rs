@@ -85,7 +85,7 @@ impl Column {
     /// has the moment the dam is gone.
     ///
     /// # Errors
-    /// When there is no memory for so many particles.
+    /// When there is no memory for the particles.
     pub fn scene(&self) -> Result<SimulationBuilder, Error> {
         let (dimensions, config) = (self.dimensions, self.config());
         let fluid = self.cell_box(1, 2);

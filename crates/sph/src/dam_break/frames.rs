@@ -64,7 +64,7 @@ pub(crate) struct Frames {
 type Outcome = Result<(), Error>;
 
 impl Frames {
-    /// Frames of the column, to be written by so many threads, at least one.
+    /// Frames of the column, to be written by `threads` threads, at least one.
     /// Frames of an earlier run in the directory are removed when the first
     /// one is there.
     pub(crate) fn create(directory: &Path, column: Column, threads: usize) -> Result<Self, Error> {
@@ -110,7 +110,7 @@ impl Frames {
                     reason: "the thread that wrote it panicked".to_owned(),
                 })
             });
-            // Nobody takes it when the run has ended.
+            // A run that has ended takes it no more.
             let _ = result.send(outcome);
         });
         self.count += 1;

@@ -1,0 +1,87 @@
+//! Why a command failed: one line for standard error.
+
+use std::io;
+
+/// Any reason for exit code 1.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] nearfield::Error),
+    /// A particle file could not be read or written.
+    #[error(transparent)]
+    File(#[from] nearfield_io::Error),
+    /// The GPU, or what compiles for it, is missing or refused.
+    #[error(transparent)]
+    Gpu(#[from] nearfield_gpu::Error),
+    /// Kernels could not be compiled or kept.
+    #[error("{0}")]
+    Kernels(String),
+    /// The dam break stopped.
+    #[error(transparent)]
+    DamBreak(#[from] nearfield_sph::Error),
+    /// A system of atoms cannot be made, or its run had to stop.
+    #[error(transparent)]
+    Md(#[from] nearfield_md::Error),
+    /// Bodies could not be read, moved or written.
+    #[error(transparent)]
+    Bodies(#[from] nearfield_nbody::Error),
+    /// A file or flag does not say what it has to.
+    #[error("{0}")]
+    Wrong(String),
+    /// Outputs would replace inputs, or each other.
+    #[error(transparent)]
+    Clash(#[from] nearfield_files::Clash),
+    /// A result could not be written.
+    #[error("{0}")]
+    Written(String),
+    /// The named cloud does not exist and is no file either.
+    #[error("{0}; a path to a file works too")]
+    Cloud(#[from] nearfield_testkit::cloud::UnknownCloud),
+    /// The kd-tree of the comparison could not be built.
+    #[cfg(feature = "kiddo")]
+    #[error("kiddo could not build its tree: {0}")]
+    Compare(String),
+    /// The box of a file or of the command line cannot be used.
+    #[error("{0}")]
+    Domain(String),
+    /// The named cloud does not exist, and a file will not do.
+    #[error(transparent)]
+    NamedCloud(nearfield_testkit::cloud::UnknownCloud),
+    /// The numbers of points make no series, or none of them could be timed.
+    #[error("{0}")]
+    Scaling(String),
+    /// The points or the box of a cloud to be divided cannot be used.
+    #[error(transparent)]
+    Cells(#[from] nearfield_grid::Error),
+    /// A step cannot be divided between the lanes.
+    #[error(transparent)]
+    Schedule(#[from] nearfield_balance::Error),
+    /// Thresholds could not be tried, or a policy settled badly.
+    #[error("{0}")]
+    Tune(String),
+    /// A plot could not be drawn or saved.
+    #[error(transparent)]
+    Plot(#[from] nearfield_plot::PlotError),
+    /// A trace cannot be recorded, read or shown.
+    #[error(transparent)]
+    Trace(#[from] nearfield_trace::Error),
+    /// Standard output is gone.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Failure {
+    /// The exit code: 2 for flags that cannot be meant, 1 for runs that failed.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Clash(_) => 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether the reader of our output has left, as `head` does; that is no failure.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,293 @@
+//! `nearfield tune --sweep-machines N`: do the policies find what an exhaustive sweep finds, on
+//! machines of any speed?
+//!
+//! Policy model must come within 3 % of the best row in at most 8 steps and stay there; the others
+//! are shown beside it.
+
+use super::{
+    Task,
+    emulated::{best, cells, layout},
+    key,
+};
+use crate::{failure::Failure, output};
+use indicatif::HumanCount;
+use nearfield::{EmulatedSpec, Policy};
+use nearfield_balance::{
+    Action, Controller, Layout, Machine, Plan, Ties,
+    tune::{Row, sweep},
+};
+use nearfield_testkit::random::Random;
+use serde::Serialize;
+
+/// Share above the best row that is allowed, and steps until it is reached.
+const ABOVE: f64 = 0.03;
+const STEPS: usize = 8;
+
+/// All machines, as JSON has them.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    cloud: &'a str,
+    points: usize,
+    radius: f32,
+    work: &'static str,
+    bricks: u32,
+    subregions: usize,
+    rows: usize,
+    steps: usize,
+    machines: Vec<Tried>,
+    /// The largest `to_best` and the most steps of every policy.
+    #[serde(serialize_with = "super::as_map")]
+    worst: Vec<(String, Found)>,
+    /// Whether policy model was within 3 % of the best in 8 steps everywhere; null where it did not run.
+    within: Option<bool>,
+}
+
+/// One machine.
+#[derive(Debug, Serialize)]
+struct Tried {
+    seed: u64,
+    speed: f64,
+    bandwidth: f64,
+    launch_us: f64,
+    device: String,
+    best: Row,
+    #[serde(serialize_with = "super::as_map")]
+    policies: Vec<(String, Found)>,
+}
+
+/// Where a policy ended.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Found {
+    /// Milliseconds of its last step divided by the best row's.
+    to_best: f64,
+    /// Steps until it was within 3 % of the best row for good, steps aside left out; null if never.
+    steps: Option<usize>,
+}
+
+impl Found {
+    fn passes(&self) -> bool {
+        self.to_best <= 1.0 + ABOVE && self.steps.is_some_and(|steps| steps <= STEPS)
+    }
+
+    /// The worse of both, number by number.
+    fn worse(self, other: Self) -> Self {
+        Self {
+            to_best: self.to_best.max(other.to_best),
+            steps: self.steps.zip(other.steps).map(|(a, b)| a.max(b)),
+        }
+    }
+}
+
+pub(super) fn run(
+    task: &Task,
+    cloud: &str,
+    seed: u64,
+    count: u32,
+    json: bool,
+) -> Result<(), Failure> {
+    let (bricks, subregions) = only(task)?;
+    let (cells, near) = cells(task)?;
+    let layout = layout(task, &cells, &near, (bricks, subregions), Ties::Even)?;
+    let machines = (0..u64::from(count))
+        .map(|number| try_machine(task, &layout, seed.wrapping_add(number)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let summary = Summary {
+        cloud,
+        points: task.positions.len(),
+        radius: task.radius,
+        work: task.work.name(),
+        bricks,
+        subregions,
+        rows: task.rows,
+        steps: task.steps,
+        worst: worst(&machines),
+        within: verdict(&machines),
+        machines,
+    };
+    match json {
+        true => output::print_json(&summary)?,
+        false => output::print_lines(lines(&summary))?,
+    }
+    match summary.within {
+        Some(false) => Err(Failure::Tune(format!(
+            "policy model is not within {} % of the best in {STEPS} steps on every machine",
+            100.0 * ABOVE
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The one combination that is tried.
+fn only(task: &Task) -> Result<(u32, usize), Failure> {
+    match (task.edges.as_slice(), task.subregions.as_slice()) {
+        (&[edge], &[subregions]) => Ok((edge, subregions)),
+        (edges, subregions) => Err(Failure::Tune(format!(
+            "random machines are tried on one layout: give one --bricks instead of {} and one \
+             --subregions instead of {}",
+            edges.len(),
+            subregions.len()
+        ))),
+    }
+}
+
+/// A machine whose numbers are log-uniform.
+fn random_spec(seed: u64) -> EmulatedSpec {
+    let mut random = Random::new(seed);
+    let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
+    EmulatedSpec {
+        speed: between(0.05, 50.0),
+        bandwidth: between(1.0, 60.0),
+        launch_us: between(2.0, 50.0),
+        seed,
+        ..EmulatedSpec::default()
+    }
+}
+
+fn try_machine(task: &Task, layout: &Layout, seed: u64) -> Result<Tried, Failure> {
+    let spec = random_spec(seed);
+    let best = best(&sweep(layout, &Machine::new(spec), task.rows)?)?;
+    let mut policies = Vec::new();
+    for &policy in &task.policies {
+        let found = follow(layout, spec, policy, task.steps, best.total_ms)?;
+        policies.push((key(policy, &task.policies), found));
+    }
+    Ok(Tried {
+        seed,
+        speed: spec.speed,
+        bandwidth: spec.bandwidth,
+        launch_us: spec.launch_us,
+        device: format!("emulated:{spec}"),
+        best,
+        policies,
+    })
+}
+
+/// Runs a policy and compares every step of it with the best row.
+fn follow(
+    layout: &Layout,
+    spec: EmulatedSpec,
+    policy: Policy,
+    steps: usize,
+    best: f64,
+) -> Result<Found, Failure> {
+    let mut machine = Machine::new(spec);
+    let mut controller = Controller::new(policy)?;
+    let mut decision = controller.start(layout);
+    let (mut last, mut away) = (f64::INFINITY, 0);
+    for step in 1..=steps {
+        let plan = Plan::new(layout, &decision.cuts)?;
+        let times = machine.step(layout, &plan);
+        // A step aside, taken to learn something, is no step away.
+        if decision.action != Action::Explore {
+            last = machine.quiet(layout, &plan).total_ms() / best;
+            if last > 1.0 + ABOVE {
+                away = step;
+            }
+        }
+        decision = controller.next(layout, &plan, &times)?;
+    }
+    Ok(Found {
+        to_best: last,
+        steps: (last <= 1.0 + ABOVE).then_some(away),
+    })
+}
+
+fn worst(machines: &[Tried]) -> Vec<(String, Found)> {
+    let mut worst: Vec<(String, Found)> = Vec::new();
+    for (name, found) in machines.iter().flat_map(|machine| &machine.policies) {
+        match worst.iter_mut().find(|(known, _)| known == name) {
+            Some((_, so_far)) => *so_far = so_far.worse(*found),
+            None => worst.push((name.clone(), *found)),
+        }
+    }
+    worst
+}
+
+/// Whether policy model passes everywhere.
+fn verdict(machines: &[Tried]) -> Option<bool> {
+    let found = machines.iter().flat_map(|machine| &machine.policies);
+    found
+        .filter(|(name, _)| name == Policy::Model.name())
+        .map(|(_, found)| found.passes())
+        .reduce(|a, b| a && b)
+}
+
+fn lines(summary: &Summary<'_>) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "{} of {} points, radius {}, {}: bricks of {}³ cells, {} subregions",
+            summary.cloud,
+            HumanCount(summary.points as u64),
+            summary.radius,
+            summary.work,
+            summary.bricks,
+            summary.subregions
+        ),
+        format!(
+            "time after {} steps divided by the best of {} thresholds, and steps until it stays within {} %",
+            summary.steps,
+            summary.rows + 1,
+            100.0 * ABOVE
+        ),
+        String::new(),
+    ];
+    let mut header = format!(
+        "{:>5}{:>9}{:>7}{:>8}{:>10}{:>11}",
+        "seed", "speed", "GB/s", "launch", "best CPU", "best ms"
+    );
+    for (name, _) in &summary.worst {
+        header += &format!("{name:>15}");
+    }
+    lines.push(header);
+    for machine in &summary.machines {
+        let mut line = format!(
+            "{:>5}{:>9.3}{:>7.1}{:>5.0} µs{:>8.1} %{:>11.3}",
+            machine.seed,
+            machine.speed,
+            machine.bandwidth,
+            machine.launch_us,
+            100.0 * machine.best.share,
+            machine.best.total_ms
+        );
+        machine
+            .policies
+            .iter()
+            .for_each(|(_, found)| line += &cell(found));
+        lines.push(line);
+    }
+    let mut line = format!("{:>50}", "worst");
+    summary
+        .worst
+        .iter()
+        .for_each(|(_, found)| line += &cell(found));
+    lines.push(line);
+    lines.extend(worst_case(summary));
+    lines
+}
+
+fn cell(found: &Found) -> String {
+    let steps = found
+        .steps
+        .map_or("never".into(), |steps| steps.to_string());
+    format!("{:>9.4}{steps:>6}", found.to_best)
+}
+
+/// A sentence about the machine on which policy model does worst.
+fn worst_case(summary: &Summary<'_>) -> Option<String> {
+    let of_model = |machine: &Tried| {
+        let mut policies = machine.policies.iter();
+        policies
+            .find(|(name, _)| name == Policy::Model.name())
+            .map(|&(_, found)| found)
+    };
+    let tried = summary.machines.iter();
+    let (machine, found) = tried
+        .filter_map(|machine| Some((machine, of_model(machine)?)))
+        .max_by(|a, b| a.1.to_best.total_cmp(&b.1.to_best))?;
+    Some(format!(
+        "model does worst on seed {}: {} the best ({})",
+        machine.seed,
+        super::report::compared(found.to_best),
+        machine.device
+    ))
+}

@@ -1,0 +1,350 @@
+//! `nearfield tune`: what dividing a step between two lanes brings, and where the policies settle.
+//!
+//! Thresholds θ are swept from GPU only to CPU only, and every policy runs beside the sweep. On an
+//! emulated machine all times are those of a virtual clock: the same command gives the same numbers
+//! everywhere.
+
+mod emulated;
+mod machines;
+mod picture;
+mod real;
+mod report;
+
+use crate::{
+    bench::{self, Work},
+    domain::{Boundaries, DomainOptions},
+    failure::Failure,
+    files, options, output,
+};
+use nearfield::{Device, Policy, Strategy};
+use nearfield_balance::tune::{Row, Settled};
+use nearfield_files::Plan;
+use serde::{Serialize, Serializer};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Flags of `nearfield tune`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// lattice, pool-spray, clusters, plummer, uniform, or a file of points [default: lattice]
+    #[arg(value_name = "CLOUD|FILE", conflicts_with = "cloud")]
+    place: Option<String>,
+    /// The same as a flag
+    #[arg(long, value_name = "NAME|FILE")]
+    cloud: Option<String>,
+    /// Number of points of a named cloud
+    #[arg(long, default_value = "1e6", value_parser = options::positive_count)]
+    points: usize,
+    /// Search radius [default: the one `bench` takes]
+    #[arg(long)]
+    radius: Option<f32>,
+    /// The two lanes: emulated[:KEY=VALUE,…] or hybrid[:N]
+    #[arg(long, default_value = "emulated", value_parser = two_lanes)]
+    device: Device,
+    /// What is computed
+    #[arg(long, value_enum, default_value_t = Work::Lists)]
+    work: Work,
+    /// Policies to run: any of model, band[:ALPHA:BETA], fraction and fixed:THETA
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "POLICY,…",
+        default_value = "model,band,fraction"
+    )]
+    policy: Vec<Policy>,
+    /// Cells along an edge of a brick, 1 to 8; several are swept one after the other
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "B,…",
+        default_value = "2",
+        value_parser = clap::value_parser!(u32).range(1..=8)
+    )]
+    bricks: Vec<u32>,
+    /// Subregions of a step, 1 to 64; several are swept one after the other
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N,…",
+        default_value = "32",
+        value_parser = clap::value_parser!(u32).range(1..=64)
+    )]
+    subregions: Vec<u32>,
+    /// Steps of the sweep from GPU only to CPU only
+    #[arg(
+        long,
+        default_value_t = 200,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    rows: u32,
+    /// Steps that every policy runs
+    #[arg(
+        long,
+        default_value_t = 120,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=100_000)
+    )]
+    steps: u32,
+    /// How the GPU of hybrid maps cells to threads: flat, child-per-cell, child-aggregated,
+    /// cell-tasks or half-tiles
+    #[arg(long, default_value_t = Strategy::Flat)]
+    strategy: Strategy,
+    /// Worker threads of the CPU lane of hybrid; 0 for one per core
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+    #[command(flatten)]
+    domain: DomainOptions,
+    /// Instead of one machine, check policy model on N random emulated ones (GPUs of 0.05 to 50 times
+    /// the CPU lane's speed behind 1 to 60 GB/s)
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["device", "output", "threads"],
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
+    sweep_machines: Option<u32>,
+    /// Seed of the first random machine; the next one has the next seed
+    #[arg(
+        long,
+        default_value_t = 0,
+        value_name = "N",
+        requires = "sweep_machines"
+    )]
+    seed: u64,
+    /// Folder for tune.json, tune.png and tune.svg; made when it is missing
+    #[arg(long, value_name = "DIR", default_value = "tune")]
+    output: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        for cloud in self.place.iter().chain(&self.cloud) {
+            files::read_cloud(plan, cloud);
+        }
+        if self.sweep_machines.is_none() {
+            plan.write_into("--output", &self.output, |name| {
+                ["tune.json", "tune.png", "tune.svg"].contains(&name)
+            });
+        }
+    }
+}
+
+/// A device of two lanes, which is what a threshold divides.
+fn two_lanes(text: &str) -> Result<Device, String> {
+    match text.parse::<Device>() {
+        Ok(device @ (Device::Emulated(_) | Device::Hybrid(_))) => Ok(device),
+        Ok(_) => Err(
+            "it has one lane, and a threshold divides a step between two: use \
+             emulated[:KEY=VALUE,…] or hybrid[:N]"
+                .into(),
+        ),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What is to be divided, and how.
+struct Task {
+    positions: Vec<[f32; 3]>,
+    radius: f32,
+    boundaries: Option<Boundaries>,
+    work: Work,
+    policies: Vec<Policy>,
+    /// Cells along an edge of a brick.
+    edges: Vec<u32>,
+    subregions: Vec<usize>,
+    rows: usize,
+    steps: usize,
+    strategy: Strategy,
+    /// Of the CPU lane; 0 for one per core.
+    threads: usize,
+}
+
+impl Task {
+    /// Every brick edge with every number of subregions.
+    fn combinations(&self) -> impl Iterator<Item = (u32, usize)> {
+        let with = |&edge| self.subregions.iter().map(move |&count| (edge, count));
+        self.edges.iter().flat_map(with)
+    }
+}
+
+/// A sweep and the policies beside it, for one size of bricks and number of subregions.
+#[derive(Debug, Clone, Serialize)]
+struct Combination {
+    /// Cells along an edge of a brick.
+    bricks: u32,
+    /// As asked for.
+    subregions: usize,
+    /// Bricks that hold points.
+    occupied_bricks: usize,
+    /// Points of the fullest brick.
+    highest: f64,
+    /// From GPU only to CPU only.
+    sweep: Vec<Row>,
+    /// The row of least time.
+    best: Row,
+    /// By name, in the order asked for.
+    #[serde(serialize_with = "as_map")]
+    policies: Vec<(String, Outcome)>,
+}
+
+/// Where a policy settled.
+#[derive(Debug, Clone, Serialize)]
+struct Outcome {
+    #[serde(flatten)]
+    settled: Settled,
+    /// Its time divided by the best one of the sweep.
+    to_best: f64,
+}
+
+/// The result of a command, as tune.json has it.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    cloud: &'a str,
+    points: usize,
+    radius: f32,
+    device: String,
+    work: Work,
+    steps: usize,
+    #[serde(flatten)]
+    shown: &'a Combination,
+    /// All of them; the one of least time is shown.
+    combinations: Vec<Brief<'a>>,
+}
+
+/// A combination without its sweep.
+#[derive(Debug, Serialize)]
+struct Brief<'a> {
+    bricks: u32,
+    subregions: usize,
+    best: Row,
+    #[serde(serialize_with = "as_map")]
+    policies: &'a [(String, Outcome)],
+}
+
+impl<'a> From<&'a Combination> for Brief<'a> {
+    fn from(all: &'a Combination) -> Self {
+        Self {
+            bricks: all.bricks,
+            subregions: all.subregions,
+            best: all.best,
+            policies: &all.policies,
+        }
+    }
+}
+
+fn as_map<T: Serialize, S: Serializer>(
+    pairs: impl AsRef<[(String, T)]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let pairs = pairs.as_ref().iter();
+    serializer.collect_map(pairs.map(|(name, value)| (name, value)))
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let cloud = args.place.as_ref().or(args.cloud.as_ref());
+    let cloud = cloud.map_or("lattice", String::as_str);
+    let task = task(args, cloud)?;
+    if let Some(count) = args.sweep_machines {
+        return machines::run(&task, cloud, args.seed, count, args.json);
+    }
+    let combinations = match args.device {
+        Device::Emulated(spec) => emulated::run(&task, spec)?,
+        Device::Hybrid(number) => real::run(&task, number)?,
+        // Refused where flags are read.
+        device => return Err(Failure::Tune(format!("{device} has one lane"))),
+    };
+    let shown = combinations
+        .iter()
+        .min_by(|a, b| a.best.total_ms.total_cmp(&b.best.total_ms))
+        .ok_or_else(|| Failure::Tune("nothing was swept".into()))?;
+    let summary = Summary {
+        cloud,
+        points: task.positions.len(),
+        radius: task.radius,
+        device: args.device.to_string(),
+        work: args.work,
+        steps: task.steps,
+        shown,
+        combinations: combinations.iter().map(Brief::from).collect(),
+    };
+    save(&args.output, &summary, &combinations)?;
+    match args.json {
+        true => output::print_json(&summary),
+        false => output::print_lines(report::lines(&summary, &args.output)),
+    }
+}
+
+/// Reads or makes the points.
+fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
+    let points = bench::load(cloud, args.points)?;
+    if points.positions.is_empty() {
+        return Err(Failure::Tune(format!(
+            "{cloud} holds no points: there is nothing to divide"
+        )));
+    }
+    let radius = args.radius;
+    let radius = radius.unwrap_or_else(|| bench::usual_radius(cloud, args.points));
+    bench::warn_rounded(&points, radius);
+    Ok(Task {
+        radius,
+        boundaries: args.domain.boundaries(&points)?,
+        positions: points.positions,
+        work: args.work,
+        policies: distinct(&args.policy),
+        edges: distinct(&args.bricks),
+        subregions: distinct(&args.subregions)
+            .into_iter()
+            .map(|count| count as usize)
+            .collect(),
+        rows: args.rows as usize,
+        steps: args.steps as usize,
+        strategy: args.strategy,
+        threads: args.threads,
+    })
+}
+
+/// What was given, in that order, each once.
+fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut once = Vec::new();
+    for &item in given {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+    }
+    once
+}
+
+/// A policy's key in results: its name, and with its numbers where another one has that name too or
+/// where it is nothing without them.
+fn key(policy: Policy, all: &[Policy]) -> String {
+    let alone = all.iter().filter(|p| p.name() == policy.name()).count() == 1;
+    match policy {
+        Policy::Fixed { .. } => policy.to_string(),
+        _ if alone => policy.name().to_owned(),
+        _ => policy.to_string(),
+    }
+}
+
+/// Writes the three files.
+fn save(folder: &Path, summary: &Summary<'_>, combinations: &[Combination]) -> Result<(), Failure> {
+    let failed = |path: &Path, error: &dyn std::fmt::Display| {
+        Failure::Tune(format!("cannot write {}: {error}", path.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    let path = folder.join("tune.json");
+    let text = serde_json::to_string_pretty(summary).map_err(|error| failed(&path, &error))?;
+    nearfield_files::write(&path, text + "\n").map_err(|error| failed(&path, &error))?;
+    Ok(picture::save(
+        folder,
+        report::headings(summary),
+        summary.shown,
+        combinations,
+    )?)
+}

@@ -1,0 +1,247 @@
+//! The sweep on real lanes: every threshold and every policy for some steps of a cloud that moves.
+
+use super::{
+    Combination, Outcome, Task,
+    emulated::{best, cells, layout},
+    key,
+};
+use crate::{
+    bench::{Order, Steps, Subject},
+    failure::Failure,
+};
+use nearfield::{Device, Engine, Policy, Strategy, WorkReport};
+use nearfield_balance::{
+    Ties,
+    tune::{Row, Settled},
+};
+
+/// Steps at a threshold before those that are timed, and those.
+const STEPS_PER_ROW: (usize, usize) = (2, 5);
+/// The best threshold is timed again beside every policy, for so many steps.
+const STEPS_BESIDE: usize = 21;
+/// A policy has settled when its shares take no longer than this part more than the last ones.
+const CLOSE: f64 = 0.03;
+/// Rows whose shares are no further from one tell what it takes.
+const AROUND: f64 = 0.1;
+
+/// Sweeps thresholds and runs the policies on the CPU lane and the GPU with this number together:
+/// one [`Combination`] per pair of [`Task::combinations`].
+pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure> {
+    let (cells, near) = cells(task)?;
+    let mut combinations = Vec::new();
+    for (edge, subregions) in task.combinations() {
+        // As engines break ties with this strategy.
+        let ties = match task.strategy.of_share() {
+            Strategy::Flat => Ties::Compact,
+            _ => Ties::Octaves,
+        };
+        let layout = layout(task, &cells, &near, (edge, subregions), ties)?;
+        let mut lanes = Lanes::new(task, number, (edge, subregions))?;
+        let mut sweep = Vec::new();
+        for theta in layout.thetas(task.rows)? {
+            sweep.push(lanes.row(theta, STEPS_PER_ROW)?);
+        }
+        let best = best(&sweep)?;
+        let mut policies = Vec::new();
+        for &policy in &task.policies {
+            let settled = lanes.settle(policy, task.steps, &sweep)?;
+            let beside = lanes.row(best.theta, (STEPS_PER_ROW.0, STEPS_BESIDE))?;
+            let to_best = settled.total_ms / beside.total_ms;
+            policies.push((key(policy, &task.policies), Outcome { settled, to_best }));
+        }
+        combinations.push(Combination {
+            bricks: edge,
+            subregions,
+            occupied_bricks: layout.bricks().as_slice().len(),
+            highest: layout.highest(),
+            sweep,
+            best,
+            policies,
+        });
+    }
+    Ok(combinations)
+}
+
+/// An engine on both lanes, and what it works on.
+struct Lanes {
+    steps: Steps,
+    subject: Subject,
+    /// Where the points begin whenever something else is timed.
+    positions: Vec<[f32; 3]>,
+}
+
+impl Lanes {
+    fn new(task: &Task, number: u32, (edge, subregions): (u32, usize)) -> Result<Self, Failure> {
+        let builder = Engine::builder(task.radius)
+            .device(Device::Hybrid(number))
+            .threads(task.threads)
+            .strategy(task.strategy)
+            .brick_edge(edge)
+            .subregions(subregions);
+        let builder = match task.boundaries {
+            Some(boundaries) => boundaries.set(builder),
+            None => builder,
+        };
+        let positions = task.positions.clone();
+        Ok(Self {
+            steps: Steps::new(builder, task.radius, positions.clone(), Order::Shuffled)?,
+            positions,
+            subject: Subject::new(task.work, task.positions.len(), task.radius),
+        })
+    }
+
+    /// Everything as it was in the beginning, divided by another policy.
+    fn begin(&mut self, policy: Policy) -> Result<(), Failure> {
+        self.steps.go_back(&self.positions);
+        Ok(self.steps.engine_mut().set_policy(policy)?)
+    }
+
+    /// One step, and what the engine says of it.
+    fn step(&mut self) -> Result<WorkReport, Failure> {
+        self.steps.next(&mut self.subject)?;
+        let report = self.steps.engine().report();
+        let failed = report.gpu.and_then(|gpu| gpu.failed);
+        match (failed, report.works.into_iter().next()) {
+            (None, Some(work)) => Ok(work),
+            (failed, _) => Err(Failure::Tune(format!(
+                "the GPU has failed: {}",
+                failed.unwrap_or_else(|| "it did no work".to_owned())
+            ))),
+        }
+    }
+
+    /// Medians at a threshold.
+    fn row(&mut self, theta: f64, (before, timed): (usize, usize)) -> Result<Row, Failure> {
+        self.steps
+            .engine_mut()
+            .set_policy(Policy::Fixed { theta })?;
+        for _ in 0..before {
+            self.step()?;
+        }
+        let works = (0..timed)
+            .map(|_| self.step())
+            .collect::<Result<Vec<_>, _>>()?;
+        let share = works.last().map_or(0.0, |work| work.share);
+        Ok(Row {
+            theta,
+            share,
+            cpu_ms: median(works.iter().map(|work| work.lanes[0].milliseconds)),
+            gpu_ms: median(works.iter().map(|work| work.lanes[1].milliseconds)),
+            total_ms: median(works.iter().map(|work| work.milliseconds)),
+        })
+    }
+
+    /// Runs a policy. What its shares would take without noise is taken from the sweep.
+    fn settle(&mut self, policy: Policy, steps: usize, sweep: &[Row]) -> Result<Settled, Failure> {
+        self.begin(policy)?;
+        let works = (0..steps.max(2))
+            .map(|_| self.step())
+            .collect::<Result<Vec<_>, _>>()?;
+        let half = works.len() / 2;
+        let late = &works[half..];
+        let end = median(late.iter().map(|work| on_sweep(sweep, work.share)));
+        let shares = works[..half].iter().map(|work| (work.share, work.aside));
+        let settled = steps_to_rest(shares, |share| {
+            (on_sweep(sweep, share) / end - 1.0).abs() > CLOSE
+        });
+        Ok(Settled {
+            theta: median(late.iter().map(|work| work.theta)),
+            share: median(late.iter().map(|work| work.share)),
+            total_ms: median(late.iter().map(|work| work.milliseconds)),
+            steps: (settled < half).then_some(settled),
+            reason: works
+                .last()
+                .map_or_else(String::new, |work| work.reason.clone()),
+        })
+    }
+}
+
+/// The step after which no share is far from the last ones; steps aside are left out, as they are taken back
+/// at once.
+fn steps_to_rest(shares: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) -> bool) -> usize {
+    let far = shares.map(|(share, aside)| !aside && far(share));
+    let last = far.enumerate().filter(|(_, far)| *far).last();
+    last.map_or(0, |(step, _)| step + 1)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// What a step takes when the CPU lane has a share of the work. Every row of a sweep was measured and scatters,
+/// but what either lane takes lies near a line while both work: the one through the rows around the share.
+/// Not by the threshold, which means another share when points have moved and a plan was made anew.
+fn on_sweep(sweep: &[Row], share: f64) -> f64 {
+    let shared = |share: f64| share > 0.0 && share < 1.0;
+    let near: Vec<_> = (sweep.iter())
+        .filter(|row| shared(row.share) && (row.share - share).abs() <= AROUND)
+        .collect();
+    if !shared(share) || near.len() < 3 {
+        let from = |row: &&Row| (row.share - share).abs();
+        let nearest = sweep.iter().min_by(|a, b| from(a).total_cmp(&from(b)));
+        return nearest.map_or(0.0, |row| row.total_ms);
+    }
+    let line = |ms: fn(&Row) -> f64| {
+        let mean = |of: &dyn Fn(&Row) -> f64| {
+            near.iter().map(|row| of(row)).sum::<f64>() / near.len() as f64
+        };
+        let (middle, height) = (mean(&|row| row.share), mean(&ms));
+        let spread = mean(&|row| (row.share - middle).powi(2));
+        let rise = mean(&|row| (row.share - middle) * (ms(row) - height));
+        let slope = if spread > 0.0 { rise / spread } else { 0.0 };
+        height + slope * (share - middle)
+    };
+    line(|row| row.cpu_ms).max(line(|row| row.gpu_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_aside_do_not_count_until_it_rests() {
+        let run = |aside: usize| {
+            let shares = [0.9, 0.5, 0.1, 0.9, 0.1].into_iter().enumerate();
+            let shares = shares.map(|(step, share)| (share, step == aside));
+            steps_to_rest(shares, |share| share > 0.2)
+        };
+        assert_eq!(run(3), 2);
+        assert_eq!(run(9), 4);
+    }
+
+    #[test]
+    fn a_share_takes_what_those_around_it_took() {
+        // 2 + 10 s and 9 - 8 s ms, every other row a millisecond off, and lanes alone.
+        let rows = (0..=100).map(|number| {
+            let share = f64::from(number) / 100.0;
+            let off = if number % 2 == 0 { 0.5 } else { -0.5 };
+            let cpu_ms = if number == 0 {
+                0.0
+            } else {
+                2.0 + 10.0 * share + off
+            };
+            let gpu_ms = if number == 100 {
+                0.0
+            } else {
+                9.0 - 8.0 * share - off
+            };
+            Row {
+                theta: share,
+                share,
+                cpu_ms,
+                gpu_ms,
+                total_ms: cpu_ms.max(gpu_ms),
+            }
+        });
+        let sweep: Vec<_> = rows.collect();
+        for (share, expected) in [(0.2, 7.4), (0.6, 8.0), (0.389, 5.89)] {
+            let found = on_sweep(&sweep, share);
+            assert!((found - expected).abs() < 0.05, "{share}: {found}");
+        }
+        assert_eq!(on_sweep(&sweep, 0.0), 8.5);
+        assert_eq!(on_sweep(&sweep, 1.0), 12.5);
+        assert_eq!(on_sweep(&[sweep[0], sweep[50], sweep[100]], 0.45), 7.5);
+    }
+}

@@ -1,0 +1,70 @@
+//! Snapshots and checkpoints that memory is too short for are errors, and what was there stays. A
+//! process of its own, whose allocator refuses what the test tells it to.
+
+#[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
+mod refusing;
+
+use nearfield_nbody::{Bodies, Error, Options, Simulation, write_snapshot};
+use refusing::Refusing;
+use std::fs;
+
+#[global_allocator]
+static MEMORY: Refusing = Refusing::nothing();
+
+const COUNT: usize = 40_000;
+
+/// Requests from here on grow with the number of bodies; those of a compressor or a picture do not.
+const GROWS: usize = COUNT * 12;
+
+/// Grants one request more every time until `work` succeeds; before that it must say what it lacked.
+fn squeeze<T>(mut work: impl FnMut() -> Result<T, Error>) -> (T, usize) {
+    for granted in 0.. {
+        match MEMORY.while_short(GROWS, granted, &mut work) {
+            Ok(done) => return (done, granted),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains("out of memory"), "{text}");
+                assert!(text.contains("bytes are needed for"), "{text}");
+            }
+        }
+    }
+    unreachable!("ranges without an end have none")
+}
+
+#[test]
+fn snapshots_and_checkpoints_that_memory_is_too_short_for_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = 1u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as f64 / u64::MAX as f64
+    };
+    let mut vectors = || (0..COUNT).map(|_| [random(), random(), random()]).collect();
+    let bodies = Bodies {
+        masses: vec![1e-6; COUNT],
+        positions: vectors(),
+        velocities: vectors(),
+    };
+    let options = || Options {
+        softening: 0.1,
+        time_step: 1e-3,
+        ..Options::default()
+    };
+    let run = Simulation::new(bodies, options()).unwrap();
+    let path = folder.path().join("snapshot.vtp");
+    fs::write(&path, "old").unwrap();
+    let ((), refused) = squeeze(|| write_snapshot(&path, &run));
+    assert!(
+        refused > 6,
+        "a snapshot was short of memory {refused} times"
+    );
+
+    let path = folder.path().join("run.checkpoint");
+    fs::write(&path, "old").unwrap();
+    let error = MEMORY.while_short(GROWS, 0, || run.save(&path));
+    assert!(error.is_err(), "saving was never short of memory");
+    assert_eq!(fs::read(&path).unwrap(), b"old", "what was there stays");
+    squeeze(|| run.save(&path));
+}

@@ -1,0 +1,1129 @@
+/* Nearfield: all neighbours within a radius, and pair interactions over them.
+ *
+ * How to install, link and use this library is told in docs/embedding.md. The rules that hold for
+ * every function:
+ *
+ * - Functions return a status, NF_STATUS_OK when they did what they say; results go through
+ *   pointers, which are left alone otherwise. The text of the last failure on this thread is
+ *   nf_last_error(), that of a handle's last failure nf_engine_error() and its like.
+ * - A handle is a name, not an address: a null pointer, one that never was a handle and one that
+ *   was freed are told apart and refused.
+ * - Nothing panics or exits. Should the library fail inside, the status is NF_STATUS_INTERNAL, and
+ *   the handle can only be freed.
+ * - Threads: different handles are independent. Of one handle, functions that take it by const
+ *   pointer (queries, counts, sums, lists that are there) may run at the same time, from any number
+ *   of threads; a function that changes it while another runs, or the other way round, is refused
+ *   with NF_STATUS_BUSY and changes nothing. No call waits for another one on the same handle.
+ * - Arrays are read and written during the call only. Sizes count elements, strides count bytes.
+ *   While a call runs, no other thread may write to the arrays that it reads. Arrays for results
+ *   must not share memory with others of the same call; that is refused.
+ * - Texts end with a NUL: names within 4096 bytes, paths within 65536, kernels within 16777216.
+ * - A function that is called back returns by returning. An exception that leaves it ends the
+ *   process; what longjmp() or pthread_exit() out of it do is undefined.
+ * - Indices and numbers of points are in your order.
+ *
+ * The interface follows semantic versioning: nf_abi_version() changes with every change that breaks
+ * programs; structures that grow carry their size. */
+
+#ifndef NEARFIELD_H
+#define NEARFIELD_H
+
+/* Made by cbindgen from crates/bindings/c; do not edit. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ What became of a call.
+ */
+typedef enum {
+  /*
+   Done.
+   */
+  NF_STATUS_OK = 0,
+  /*
+   A pointer that must point to something is null.
+   */
+  NF_STATUS_NULL_POINTER = 1,
+  /*
+   Not a handle of this kind, or one that was freed.
+   */
+  NF_STATUS_BAD_HANDLE = 2,
+  /*
+   The call would change the handle while others read it, or read it while another changes it: from
+   another thread, or from a callback of a call on it.
+   */
+  NF_STATUS_BUSY = 3,
+  /*
+   A number, size, stride, name or combination that cannot be used.
+   */
+  NF_STATUS_BAD_ARGUMENT = 4,
+  /*
+   The radius or the box cannot be used.
+   */
+  NF_STATUS_SETUP = 5,
+  /*
+   Coordinates that cannot be used; the text names the point.
+   */
+  NF_STATUS_POSITIONS = 6,
+  /*
+   There is no such point set.
+   */
+  NF_STATUS_UNKNOWN_POINT_SET = 7,
+  /*
+   There is no such point.
+   */
+  NF_STATUS_UNKNOWN_POINT = 8,
+  /*
+   No current lists: the pair of sets is inactive, or a set was updated since they were found.
+   */
+  NF_STATUS_NO_LISTS = 9,
+  /*
+   Lists were got before the engine changed; get them anew.
+   */
+  NF_STATUS_OUT_OF_DATE = 10,
+  /*
+   Lists would exceed the memory limit; the text holds the bytes needed.
+   */
+  NF_STATUS_MEMORY_LIMIT = 11,
+  /*
+   Memory is short.
+   */
+  NF_STATUS_OUT_OF_MEMORY = 12,
+  /*
+   The device asked for cannot be used; the text says what is missing.
+   */
+  NF_STATUS_DEVICE = 13,
+  /*
+   The GPU failed, or refused a program; the text holds the compiler's messages.
+   */
+  NF_STATUS_GPU = 14,
+  /*
+   Asked for in another precision than the engine's.
+   */
+  NF_STATUS_PRECISION = 15,
+  /*
+   The callback asked to stop.
+   */
+  NF_STATUS_STOPPED = 16,
+  /*
+   A file could not be written, or a recording is there already.
+   */
+  NF_STATUS_TRACE = 17,
+  /*
+   A defect of the library; the handle can only be freed.
+   */
+  NF_STATUS_INTERNAL = 18,
+} nf_status;
+
+/*
+ The precision that coordinates are taken and pairs are decided in.
+ */
+enum nf_precision
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   float
+   */
+  NF_PRECISION_F32 = 0,
+  /*
+   double; on the CPU only.
+   */
+  NF_PRECISION_F64 = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_precision nf_precision;
+#else
+typedef uint32_t nf_precision;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ Which pairs of a set with itself stand in lists.
+ */
+enum nf_list_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   Every pair in the lists of both points.
+   */
+  NF_LIST_KIND_FULL = 0,
+  /*
+   Every pair once: in the list of the smaller index, of a point's own images those with a
+   lexicographically positive image vector.
+   */
+  NF_LIST_KIND_HALF = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_list_kind nf_list_kind;
+#else
+typedef uint32_t nf_list_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ The order inside a list.
+ */
+enum nf_list_order
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   As found: the same for every number of threads, but not for every device.
+   */
+  NF_LIST_ORDER_UNSPECIFIED = 0,
+  /*
+   By index: the same bytes everywhere.
+   */
+  NF_LIST_ORDER_ASCENDING = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_list_order nf_list_order;
+#else
+typedef uint32_t nf_list_order;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ What becomes of the results of a kernel.
+ */
+enum nf_deliver
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   They overwrite what was there.
+   */
+  NF_DELIVER_WRITE = 0,
+  /*
+   They are added to it: the way to sum over several source sets.
+   */
+  NF_DELIVER_ADD = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_deliver nf_deliver;
+#else
+typedef uint32_t nf_deliver;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ How the contributions of a target's neighbours are combined.
+ */
+enum nf_reduce
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /*
+   Added up; 0 without neighbours.
+   */
+  NF_REDUCE_SUM = 0,
+  /*
+   Smallest; infinity without neighbours.
+   */
+  NF_REDUCE_MIN = 1,
+  /*
+   Largest; minus infinity without neighbours.
+   */
+  NF_REDUCE_MAX = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum nf_reduce nf_reduce;
+#else
+typedef uint32_t nf_reduce;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ An engine: one radius, one domain, any number of point sets. Made by nf_engine_new().
+ */
+typedef struct nf_engine nf_engine;
+
+/*
+ Lists that a query found; they stay as they are whatever becomes of the engine.
+ */
+typedef struct nf_query nf_query;
+
+/*
+ An engine whose points live on a GPU. Made by nf_resident_new().
+ */
+typedef struct nf_resident nf_resident;
+
+/*
+ Some targets with all their neighbours, lent for one call of an nf_batch_function.
+ */
+typedef struct {
+  /*
+   The targets, by their index in their set.
+   */
+  const uint32_t *targets;
+  /*
+   Number of targets.
+   */
+  size_t target_count;
+  /*
+   The pairs of target number k are `offsets[k]` to `offsets[k + 1] - 1`; one element more than
+   there are targets.
+   */
+  const uint32_t *offsets;
+  /*
+   Of every pair the source, by its index in its set; once per periodic image.
+   */
+  const uint32_t *sources;
+  /*
+   Of every pair the x of the displacement from target to source, periodic image included.
+   */
+  const float *dx;
+  /*
+   The y.
+   */
+  const float *dy;
+  /*
+   The z.
+   */
+  const float *dz;
+  /*
+   Of every pair the squared distance.
+   */
+  const float *d2;
+  /*
+   Number of pairs.
+   */
+  size_t pairs;
+} nf_batch;
+
+/*
+ A function that is given every target once, with all its neighbours, from several threads at a
+ time. It may write results to places that belong to the targets of its batch alone, may read the
+ engine and must not change it (NF_STATUS_BUSY), and must return by returning: no exception and no
+ longjmp may leave it. Anything but 0 ends the work early.
+ */
+typedef int32_t (*nf_batch_function)(void *user, const nf_batch *batch);
+
+/*
+ Settings of an engine; nf_options_init() sets all but the radius, which has no default.
+ */
+typedef struct {
+  /*
+   Size of this structure as the program was compiled; set by nf_options_init().
+   */
+  size_t struct_size;
+  /*
+   Search radius in the unit of the coordinates; an engine in f32 rounds it to float.
+   */
+  double radius;
+  /*
+   An nf_precision; NF_PRECISION_F32 by default.
+   */
+  uint32_t precision;
+  /*
+   An nf_list_kind; full lists by default.
+   */
+  uint32_t lists;
+  /*
+   An nf_list_order; unspecified by default.
+   */
+  uint32_t order;
+  /*
+   0, the default: pairs exactly as far apart as the radius are neighbours; 1: they are not.
+   */
+  uint32_t strict;
+  /*
+   Worker threads; 0, the default, for one per core.
+   */
+  uint32_t threads;
+  /*
+   Cells per radius along each axis, 1 to 8; 0, the default, is 1.
+   */
+  uint32_t subdivision;
+  /*
+   Bytes that lists may take, all together; 0, the default, for no limit.
+   */
+  uint64_t memory_limit;
+  /*
+   "auto", "cpu", "gpu", "gpu:1", "hybrid", ...; null, the default, is "auto".
+   */
+  const char *device;
+  /*
+   How a GPU maps cells to threads, such as "flat" or "auto"; null, the default, is "flat".
+   */
+  const char *strategy;
+  /*
+   For every axis 1 where the domain repeats, 0, the default, where it is open.
+   */
+  uint32_t periodic[3];
+  /*
+   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+   lengths on the diagonal. Those of open axes are not read.
+   */
+  double box_vectors[3][3];
+} nf_options;
+
+/*
+ Parameters of nf_sph_force().
+ */
+typedef struct {
+  /*
+   Support radius of the smoothing kernel, at most the search radius.
+   */
+  float support;
+  /*
+   Viscosity coefficient alpha times the speed of sound.
+   */
+  float alpha_c;
+} nf_sph_force_parameters;
+
+/*
+ Fields of a point set for nf_sph_force(), one value (of the velocity three) per point.
+ */
+typedef struct {
+  /*
+   Number of points.
+   */
+  size_t points;
+  /*
+   Velocity, three numbers per point.
+   */
+  const float *velocity;
+  /*
+   Density.
+   */
+  const float *density;
+  /*
+   Pressure.
+   */
+  const float *pressure;
+  /*
+   Mass; not read of targets.
+   */
+  const float *mass;
+} nf_sph_points;
+
+/*
+ Neighbour lists, viewed where the library keeps them: the neighbours of point i are
+ `indices[start[i]]` and the `count[i] - 1` entries behind it.
+
+ The pointers are valid until the engine is next changed (any function that takes it by pointer to
+ non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of() tells
+ lists that are out of date; reading through the pointers does not.
+ */
+typedef struct {
+  /*
+   First entry of the list of every point.
+   */
+  const uint64_t *start;
+  /*
+   Its length.
+   */
+  const uint32_t *count;
+  /*
+   The lists, with room between them that holds nothing of use.
+   */
+  const uint32_t *indices;
+  /*
+   Number of points.
+   */
+  size_t points;
+  /*
+   Neighbours of all points together.
+   */
+  uint64_t pairs;
+  /*
+   Tells this state of the engine from others.
+   */
+  uint64_t state;
+} nf_lists;
+
+/*
+ Settings of an engine on a GPU; nf_device_options_init() sets all but the radius.
+ */
+typedef struct {
+  /*
+   Size of this structure as the program was compiled; set by nf_device_options_init().
+   */
+  size_t struct_size;
+  /*
+   Search radius in the unit of the coordinates, rounded to float.
+   */
+  double radius;
+  /*
+   Number of the GPU, counted from 0.
+   */
+  uint32_t device;
+  /*
+   0, the default: the engine makes a stream of its own; 1: it uses `stream`.
+   */
+  uint32_t use_stream;
+  /*
+   A CUstream (cudaStream_t) of the GPU's primary context, null for the default stream; it must
+   stay there for as long as the engine.
+   */
+  void *stream;
+  /*
+   An nf_list_kind; full lists by default.
+   */
+  uint32_t lists;
+  /*
+   Cells per radius along each axis, 1 to 8; 0, the default, chooses by the points.
+   */
+  uint32_t subdivision;
+  /*
+   For every axis 1 where the domain repeats, 0, the default, where it is open.
+   */
+  uint32_t periodic[3];
+  /*
+   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+   lengths on the diagonal. Those of open axes are not read.
+   */
+  double box_vectors[3][3];
+} nf_device_options;
+
+/*
+ Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
+ */
+typedef struct {
+  /*
+   To 64-bit numbers: the first entry of the list of every point.
+   */
+  uint64_t start;
+  /*
+   To 32-bit numbers: its length.
+   */
+  uint64_t count;
+  /*
+   To 32-bit numbers: the lists.
+   */
+  uint64_t indices;
+  /*
+   Number of points.
+   */
+  size_t points;
+} nf_device_lists;
+
+/*
+ Values on the device, so many a point; those of a point begin `stride` numbers behind those of
+ the point before.
+ */
+typedef struct {
+  /*
+   CUdeviceptr to floats; 0 where a kernel reads nothing.
+   */
+  uint64_t values;
+  /*
+   Number of floats there.
+   */
+  size_t len;
+  /*
+   Numbers from one point to the next.
+   */
+  size_t stride;
+} nf_device_field;
+
+/*
+ A pair kernel as CUDA C++, compiled into the traversal at run time. The text defines
+
+ void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
+           float* result);
+
+ where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
+
+ The text runs on the GPU as it is, in the context that the whole process shares, and nothing checks
+ what it does there. It must read target and source only below the numbers of channels given here
+ and uniform only below the number of parameters, write all numbers of result and nothing else, and
+ end for every pair, also for numbers that are NaN or infinite. An access to other memory may end
+ the use of CUDA in the process.
+ */
+typedef struct {
+  /*
+   What the compiler's messages call the text, such as a file name.
+   */
+  const char *name;
+  /*
+   The text.
+   */
+  const char *text;
+  /*
+   Parameters of the kernel, at most 160; changing them compiles nothing.
+   */
+  const float *uniforms;
+  /*
+   Number of parameters.
+   */
+  size_t uniform_count;
+  /*
+   Numbers the kernel reads of a target.
+   */
+  uint32_t target_channels;
+  /*
+   Numbers it reads of a source.
+   */
+  uint32_t source_channels;
+  /*
+   Numbers it gives, 1 to 16.
+   */
+  uint32_t outputs;
+  /*
+   An nf_reduce.
+   */
+  uint32_t reduce;
+} nf_device_kernel;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/*
+ Calls a function with all pairs of `targets` and `sources` in batches, on the engine's worker
+ threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written or
+ needed.
+
+ # Safety
+ The function may be called from several threads at a time with `user`.
+ */
+nf_status nf_for_each_batch(const nf_engine *engine,
+                            uint32_t targets,
+                            uint32_t sources,
+                            nf_batch_function function,
+                            void *user);
+
+/*
+ Makes an engine; free it with nf_engine_free().
+
+ # Safety
+ `options` points to initialised options whose texts end with a NUL, `engine` to a place for a
+ handle.
+ */
+nf_status nf_engine_new(const nf_options *options, nf_engine **engine);
+
+/*
+ Frees an engine; a null pointer is ignored. Lists got from the engine are gone.
+ */
+nf_status nf_engine_free(nf_engine *engine);
+
+/*
+ Copies the text of the last failure on this engine, "" before the first, with its NUL. `needed`,
+ unless null, gets the bytes it takes; with a null buffer and capacity 0 nothing is copied.
+
+ # Safety
+ `buffer` is null or points to `capacity` bytes, `needed` is null or points to a size.
+ */
+nf_status nf_engine_error(const nf_engine *engine, char *buffer, size_t capacity, size_t *needed);
+
+/*
+ Adds a point set: `points` points of three coordinates, `stride` bytes from one to the next (12
+ where they are packed). Sets are numbered from 0 in the order added. The new set searches all
+ sets and is searched by all, itself included. The coordinates are copied.
+
+ # Safety
+ `positions` points to so many points, `set` to a number.
+ */
+nf_status nf_add_points_f32(nf_engine *engine,
+                            const float *positions,
+                            size_t points,
+                            size_t stride,
+                            uint32_t *set);
+
+/*
+ The same in double precision, for engines in f64 (which take floats too); 24 bytes is the stride
+ of packed points.
+
+ # Safety
+ As for nf_add_points_f32().
+ */
+nf_status nf_add_points_f64(nf_engine *engine,
+                            const double *positions,
+                            size_t points,
+                            size_t stride,
+                            uint32_t *set);
+
+/*
+ Gives a set new positions; their number may differ from before. Lists that involve the set are
+ gone until nf_find_neighbors(). Refused positions leave the set as it was.
+
+ # Safety
+ `positions` points to so many points.
+ */
+nf_status nf_update_f32(nf_engine *engine,
+                        uint32_t set,
+                        const float *positions,
+                        size_t points,
+                        size_t stride);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As for nf_update_f32().
+ */
+nf_status nf_update_f64(nf_engine *engine,
+                        uint32_t set,
+                        const double *positions,
+                        size_t points,
+                        size_t stride);
+
+/*
+ Number of points in an array of `numbers` coordinates, three per point; numbers that are no whole
+ points are refused.
+
+ # Safety
+ `points` points to a number.
+ */
+nf_status nf_whole_points(size_t numbers, size_t *points);
+
+/*
+ Number of point sets.
+
+ # Safety
+ `sets` points to a number.
+ */
+nf_status nf_point_sets(const nf_engine *engine, size_t *sets);
+
+/*
+ Number of points of a set.
+
+ # Safety
+ `points` points to a number.
+ */
+nf_status nf_points(const nf_engine *engine, uint32_t number, size_t *points);
+
+/*
+ Whether `targets` search among `sources`: 1, as for every pair at first, or 0.
+ */
+nf_status nf_set_active(nf_engine *engine, uint32_t targets, uint32_t sources, uint32_t active);
+
+/*
+ Asks what nf_set_active() sets.
+
+ # Safety
+ `active` points to a number.
+ */
+nf_status nf_is_active(const nf_engine *engine,
+                       uint32_t targets,
+                       uint32_t sources,
+                       uint32_t *active);
+
+/*
+ Changes the search radius; all lists are gone until nf_find_neighbors(). An engine in f32 rounds
+ it to float.
+ */
+nf_status nf_set_radius(nf_engine *engine, double radius);
+
+/*
+ The search radius.
+
+ # Safety
+ `radius` points to a number.
+ */
+nf_status nf_radius(const nf_engine *engine, double *radius);
+
+/*
+ The order that makes a set local in memory: the present index of the point to be put at every
+ place. Apply it to all arrays of the set and update the set, every few dozen steps.
+
+ # Safety
+ `order` points to `len` numbers; `len` is the number of points.
+ */
+nf_status nf_z_sort(const nf_engine *engine, uint32_t number, uint32_t *order, size_t len);
+
+/*
+ What the engine did last, as JSON: the device and why it was chosen, milliseconds of each stage,
+ point sets, pairs, bytes. Copied as nf_engine_error() copies.
+
+ # Safety
+ As for nf_engine_error().
+ */
+nf_status nf_report(const nf_engine *engine, char *buffer, size_t capacity, size_t *needed);
+
+/*
+ Number of neighbours in `sources` of every point of `targets`; no lists are written or needed.
+
+ # Safety
+ `counts` points to `len` numbers; `len` is the number of targets.
+ */
+nf_status nf_count_neighbors(const nf_engine *engine,
+                             uint32_t targets,
+                             uint32_t sources,
+                             uint32_t *counts,
+                             size_t len);
+
+/*
+ Mass density of every target: the sum of m W(d) over its neighbours in `sources`, its own m W(0)
+ left out, with the C2 kernel of Wendland (1995, DOI 10.1007/BF02123482) in three dimensions.
+
+ `deliver` is an nf_deliver. A support larger than the search radius is refused.
+
+ # Safety
+ `mass` points to `masses` numbers, one per source, `density` to `len` numbers, one per target.
+ */
+nf_status nf_sph_density(const nf_engine *engine,
+                         uint32_t targets,
+                         uint32_t sources,
+                         float support,
+                         const float *mass,
+                         size_t masses,
+                         float *density,
+                         size_t len,
+                         uint32_t deliver);
+
+/*
+ The same for points in a plane: masses per area, with the kernel normalised for two dimensions.
+
+ # Safety
+ As for nf_sph_density().
+ */
+nf_status nf_sph_density_2d(const nf_engine *engine,
+                            uint32_t targets,
+                            uint32_t sources,
+                            float support,
+                            const float *mass,
+                            size_t masses,
+                            float *density,
+                            size_t len,
+                            uint32_t deliver);
+
+/*
+ Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
+ `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the kernel
+ of three dimensions.
+
+ `deliver` is an nf_deliver. A support larger than the search radius is refused.
+
+ # Safety
+ The fields hold so many points as they say, `acceleration` three numbers for each of `len`
+ targets.
+ */
+nf_status nf_sph_force(const nf_engine *engine,
+                       uint32_t targets,
+                       uint32_t sources,
+                       const nf_sph_force_parameters *parameters,
+                       const nf_sph_points *target_fields,
+                       const nf_sph_points *source_fields,
+                       float *acceleration,
+                       size_t len,
+                       uint32_t deliver);
+
+/*
+ The same for points in a plane, with the kernel normalised for two dimensions; accelerations
+ have three numbers all the same.
+
+ # Safety
+ As for nf_sph_force().
+ */
+nf_status nf_sph_force_2d(const nf_engine *engine,
+                          uint32_t targets,
+                          uint32_t sources,
+                          const nf_sph_force_parameters *parameters,
+                          const nf_sph_points *target_fields,
+                          const nf_sph_points *source_fields,
+                          float *acceleration,
+                          size_t len,
+                          uint32_t deliver);
+
+/*
+ Writes the lists of every active pair of sets.
+ */
+nf_status nf_find_neighbors(nf_engine *engine);
+
+/*
+ The lists that nf_find_neighbors() wrote for a pair of sets; nothing is copied.
+
+ # Safety
+ `lists` points to a structure.
+ */
+nf_status nf_neighbors(const nf_engine *engine,
+                       uint32_t targets,
+                       uint32_t sources,
+                       nf_lists *lists);
+
+/*
+ The neighbours of one point in lists of this engine; NF_STATUS_OUT_OF_DATE when the engine was
+ changed since they were got. In loops over all points read the lists directly.
+
+ # Safety
+ `lists` points to lists that nf_neighbors() filled and nobody altered, `neighbors` and `count` to
+ places for the results.
+ */
+nf_status nf_neighbors_of(const nf_engine *engine,
+                          const nf_lists *lists,
+                          size_t point,
+                          const uint32_t **neighbors,
+                          size_t *count);
+
+/*
+ Copies lists one behind the other: those of point i are `indices[offsets[i]]` to
+ `indices[offsets[i + 1] - 1]`, as sparse matrices have them. `offsets_len` is the number of points
+ and one, `indices_len` the number of pairs; nf_neighbors() tells both.
+
+ # Safety
+ The arrays have so many elements.
+ */
+nf_status nf_neighbors_csr(const nf_engine *engine,
+                           uint32_t targets,
+                           uint32_t sources,
+                           uint64_t *offsets,
+                           size_t offsets_len,
+                           uint32_t *indices,
+                           size_t indices_len);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_options): a size that is not the library's is
+ refused, because header and library are then of different versions.
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_options_init(nf_options *options, size_t size);
+
+/*
+ Finds the neighbours in a set of positions that are no points; free what is found with
+ nf_query_free(). Any number of threads may query an engine at the same time.
+
+ # Safety
+ `positions` points to so many points, `query` to a place for a handle.
+ */
+nf_status nf_query_f32(const nf_engine *engine,
+                       const float *positions,
+                       size_t points,
+                       size_t stride,
+                       uint32_t sources,
+                       nf_query **query);
+
+/*
+ The same in double precision.
+
+ # Safety
+ As for nf_query_f32().
+ */
+nf_status nf_query_f64(const nf_engine *engine,
+                       const double *positions,
+                       size_t points,
+                       size_t stride,
+                       uint32_t sources,
+                       nf_query **query);
+
+/*
+ The lists of a query, one per position; nothing is copied.
+
+ # Safety
+ `lists` points to a structure.
+ */
+nf_status nf_query_lists(const nf_query *query, nf_lists *lists);
+
+/*
+ Frees a query; a null pointer is ignored.
+ */
+nf_status nf_query_free(nf_query *query);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_device_options).
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_device_options_init(nf_device_options *options, size_t size);
+
+/*
+ Makes an engine on a GPU; free it with nf_resident_free(). NF_STATUS_DEVICE where there is none.
+
+ # Safety
+ `options` points to initialised options, `engine` to a place for a handle; the stream is as
+ nf_device_options says.
+ */
+nf_status nf_resident_new(const nf_device_options *options, nf_resident **engine);
+
+/*
+ Frees an engine; a null pointer is ignored.
+ */
+nf_status nf_resident_free(nf_resident *engine);
+
+/*
+ Copies the text of the last failure on this engine, as nf_engine_error() does.
+
+ # Safety
+ As for nf_engine_error().
+ */
+nf_status nf_resident_error(const nf_resident *engine,
+                            char *buffer,
+                            size_t capacity,
+                            size_t *needed);
+
+/*
+ The CUstream on which the engine does everything.
+
+ # Safety
+ `stream` points to a place for it.
+ */
+nf_status nf_resident_stream(const nf_resident *engine, void **stream);
+
+/*
+ Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
+
+ # Safety
+ `positions` points to 3 * points floats on the engine's GPU, `set` to a number.
+ */
+nf_status nf_resident_add_points(nf_resident *engine,
+                                 uint64_t positions,
+                                 size_t points,
+                                 uint32_t *number);
+
+/*
+ Gives a set new positions, which are copied; does not wait for the device.
+
+ # Safety
+ `positions` points to 3 * points floats on the engine's GPU.
+ */
+nf_status nf_resident_update(nf_resident *engine,
+                             uint32_t number,
+                             uint64_t positions,
+                             size_t points);
+
+/*
+ Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
+ and 0 when points had left their cells or lists their storage: there is room now, repeat what was
+ computed since the updates.
+
+ # Safety
+ `valid` points to a number.
+ */
+nf_status nf_resident_finish(nf_resident *engine, uint32_t *valid);
+
+/*
+ Writes the lists of a pair of sets into memory of the engine on the device.
+ */
+nf_status nf_resident_find_neighbors(nf_resident *engine, uint32_t targets, uint32_t sources);
+
+/*
+ The lists that nf_resident_find_neighbors() wrote; nothing is copied.
+
+ # Safety
+ `lists` points to a structure.
+ */
+nf_status nf_resident_neighbors(const nf_resident *engine,
+                                uint32_t targets,
+                                uint32_t sources,
+                                nf_device_lists *lists);
+
+/*
+ Number of neighbours of every target, into 32-bit numbers on the device.
+
+ # Safety
+ `counts` points to `len` numbers on the engine's GPU.
+ */
+nf_status nf_resident_count_neighbors(const nf_resident *engine,
+                                      uint32_t targets,
+                                      uint32_t sources,
+                                      uint64_t counts,
+                                      size_t len);
+
+/*
+ The order in which the cells hold the points of a set, into 32-bit numbers on the device.
+
+ # Safety
+ `order` points to `len` numbers on the engine's GPU.
+ */
+nf_status nf_resident_order(const nf_resident *engine, uint32_t number, uint64_t order, size_t len);
+
+/*
+ Mass density as nf_sph_density(), all on the device.
+
+ `deliver` is an nf_deliver.
+
+ # Safety
+ `mass` and `density` (with `len` floats) are on the engine's GPU.
+ */
+nf_status nf_resident_sph_density(const nf_resident *engine,
+                                  uint32_t targets,
+                                  uint32_t sources,
+                                  float support,
+                                  nf_device_field mass,
+                                  uint64_t density,
+                                  size_t len,
+                                  uint32_t deliver);
+
+/*
+ Mass density as nf_sph_density_2d(), all on the device.
+
+ # Safety
+ As for nf_resident_sph_density().
+ */
+nf_status nf_resident_sph_density_2d(const nf_resident *engine,
+                                     uint32_t targets,
+                                     uint32_t sources,
+                                     float support,
+                                     nf_device_field mass,
+                                     uint64_t density,
+                                     size_t len,
+                                     uint32_t deliver);
+
+/*
+ Evaluates a kernel of the caller's for all pairs, all on the device.
+
+ `deliver` is an nf_deliver.
+
+ # Safety
+ The texts end with a NUL and the parameters are there; fields and `results` (with `len` floats,
+ the outputs of one target after the other) are on the engine's GPU.
+ */
+nf_status nf_resident_traverse(const nf_resident *engine,
+                               const nf_device_kernel *kernel,
+                               uint32_t targets,
+                               uint32_t sources,
+                               nf_device_field target_field,
+                               nf_device_field source_field,
+                               uint64_t results,
+                               size_t len,
+                               uint32_t deliver);
+
+/*
+ The text of the last failure on this thread, "" before the first: valid until the next failure
+ on this thread. Never null.
+ */
+const char *nf_last_error(void);
+
+/*
+ A status in words, for messages; never null.
+ */
+const char *nf_status_text(int32_t status);
+
+/*
+ Version of the interface, which changes when programs have to: a program made for one version
+ must not run with another.
+ */
+uint32_t nf_abi_version(void);
+
+/*
+ Version of the library, such as "0.1.0"; never null.
+ */
+const char *nf_version(void);
+
+/*
+ Records what all engines of this process do from now on to a file that `nearfield trace` reads.
+ Once per process.
+
+ # Safety
+ `path` points to a text that ends with a NUL.
+ */
+nf_status nf_trace_start(const char *path);
+
+/*
+ Ends the recording and says whether everything is in the file; without one nothing is done.
+ */
+nf_status nf_trace_finish(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* NEARFIELD_H */

@@ -1,0 +1,383 @@
+//! The settings of an engine.
+
+use crate::{
+    Device, Engine, Error, Precision, Strategy, auto::Later, engine::Parts, gpu::GpuSide,
+    hybrid::HybridSide,
+};
+use nearfield_balance::{Controller, Policy, SUBREGIONS};
+use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
+use std::ops::RangeInclusive;
+
+/// Cells along an edge of a brick.
+const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
+/// Subregions of a step.
+const SUBREGION_COUNTS: RangeInclusive<usize> = 1..=64;
+
+/// Settings of an engine, made by [`Engine::builder`] or [`Engine::builder_f64`].
+#[derive(Debug, Clone)]
+#[must_use = "settings do nothing until build() is called"]
+pub struct Builder {
+    /// Of the precision to search in.
+    pub(crate) radius: Value,
+    pub(crate) domain: Result<Domain, nearfield_grid::Error>,
+    pub(crate) device: Device,
+    pub(crate) threads: usize,
+    pub(crate) simd: Option<SimdLevel>,
+    pub(crate) subdivision: u32,
+    pub(crate) strategy: Strategy,
+    pub(crate) lists: ListKind,
+    pub(crate) order: ListOrder,
+    pub(crate) rule: RadiusRule,
+    pub(crate) strict: bool,
+    pub(crate) memory_limit: Option<u64>,
+    pub(crate) policy: Policy,
+    pub(crate) brick_edge: u32,
+    pub(crate) subregions: usize,
+    pub(crate) deterministic: bool,
+}
+
+impl Builder {
+    /// Box length per axis where the domain is periodic, `None` where it is open (the default).
+    /// All images within the radius are found, also when the box is smaller than the radius.
+    ///
+    /// This, [`triclinic`](Self::triclinic) and [`box_vectors`](Self::box_vectors) replace each
+    /// other. What is wrong with a box is said by [`build`](Self::build).
+    pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
+        self.domain = Domain::new(lengths);
+        self
+    }
+
+    /// A tilted box in the form of LAMMPS and GROMACS: box length per axis, `None` where it is
+    /// open, and the tilts `[xy, xz, yz]`, of which xy must be 0 where y is open, and xz and yz
+    /// where z is. The box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
+    ///
+    /// Everything is found whatever the tilts are, but a box tilted by several of its lengths is
+    /// searched in slanted cells, which takes longer: prefer tilts of up to half a length.
+    pub fn triclinic(mut self, lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Self {
+        self.domain = Domain::triclinic(lengths, tilts);
+        self
+    }
+
+    /// A box that repeats along any three vectors, `None` where the axis is open; they need not be
+    /// lower triangular. Where axes are open, the one or two vectors may point anywhere and the domain
+    /// has no images in the directions across them; should one lean along an open axis, the engine
+    /// stays on the CPU, and [`build`](Self::build) refuses it a GPU. Cells then grow with what rounding
+    /// adds over the extent of all points, so a single point millions of radii away slows the search.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// // A face-centred cubic crystal by the cell of a single atom: twelve nearest neighbours.
+    /// let cell = [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]];
+    /// let mut engine = Engine::builder(0.8).box_vectors(cell.map(Some)).build()?;
+    /// let atoms = engine.add_point_set(&[[0.0f32; 3]])?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(atoms, atoms)?.of(0), &[0; 12]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
+        self.domain = Domain::from_vectors(vectors);
+        self
+    }
+
+    /// Hardware to use; [`Device::Auto`] by default. The GPU lane takes `f32` only:
+    /// [engines in `f64`](Engine::builder_f64) are refused a [`Device::Gpu`].
+    ///
+    /// With [`Device::Auto`] the CPU lane begins. Where there is a GPU's driver the first GPU is
+    /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
+    /// thousand points or more, and once it is ready both lanes divide the steps as with
+    /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be used
+    /// is no error: [`Report::reason`](crate::Report::reason) tells.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Worker threads of the CPU lane; 0, the default, for one per core, of which one rests while
+    /// the GPU shares a step.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Holds the CPU lane to an instruction set, for tests and measurements; by default the best
+    /// one the processor has. A level that the processor lacks is ignored.
+    pub fn simd(mut self, level: SimdLevel) -> Self {
+        self.simd = Some(level);
+        self
+    }
+
+    /// Cells per radius along each axis (K), 1 by default, at most 8. Results are the same for
+    /// every K, only the order inside lists and the time differ.
+    pub fn subdivision(mut self, cells: u32) -> Self {
+        self.subdivision = cells.clamp(1, 8);
+        self
+    }
+
+    /// How the GPU lane maps cells and targets to threads; all strategies find the same neighbours.
+    /// The CPU lane ignores it.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Full lists (the default) or half lists, in which each pair of a set stands once, and which
+    /// need a rule of radii by which two points find each other.
+    pub fn lists(mut self, kind: ListKind) -> Self {
+        self.lists = kind;
+        self
+    }
+
+    /// Order of the neighbours inside a list; [`ListOrder::Unspecified`], the fastest, by default.
+    pub fn list_order(mut self, order: ListOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Whose radius decides whether two points are neighbours: [`RadiusRule::Uniform`], the engine's
+    /// for all points, by default. By any other rule points have radii of their own, which
+    /// [`Engine::set_radii`] takes, and the engine's radius is the largest they may have.
+    ///
+    /// Searches and traversals refuse a set whose radii count and have not been given
+    /// ([`Error::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
+    /// they need them. [Engines in `f64`](Engine::builder_f64) have one radius for all points:
+    /// [`build`](Self::build) refuses another rule for them.
+    pub fn radii(mut self, rule: RadiusRule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// Leaves out pairs that are exactly as far apart as the radius: neighbours are those with
+    /// d² < fl(r·r) instead of d² ≤ fl(r·r). Other libraries draw the line so, which tells on
+    /// regular lattices. Not together with [radii of single points](Self::radii).
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).strictly_within().build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [1.0, 0.0, 0.0], [0.0, 0.5, 0.0]])?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.of(0), &[2]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    pub fn strictly_within(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// Bytes that neighbour lists may take: all lists of the engine together, the lists of a query,
+    /// and every chunk of [`Engine::list_chunks`]. No limit by default.
+    ///
+    /// With a limit neighbours are counted before lists are allocated, so a search takes about
+    /// twice as long, and lists that do not fit are refused with the number of bytes needed
+    /// ([`Error::MemoryLimit`]) instead of being attempted.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// How the lanes of [`Device::Hybrid`] and [`Device::Emulated`] divide a step between them,
+    /// judging by what earlier steps took; [`Policy::Model`] by default. Other devices ignore it.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Results that depend on the input, the device asked for and these settings alone, and never on
+    /// what steps took; off by default. Which points are neighbours never depends on it, but sums do
+    /// in their last bits, and lists in the order inside them.
+    ///
+    /// [`Device::Auto`] then is the CPU lane, [`Strategy::Auto`] is [`Strategy::Flat`], and both
+    /// lanes together divide steps by a threshold that suits a typical machine instead of this one,
+    /// unless the policy is [`Policy::Fixed`].
+    pub fn deterministic(mut self, deterministic: bool) -> Self {
+        self.deterministic = deterministic;
+        self
+    }
+
+    /// Cells along each edge of the bricks, the blocks of cells of which each goes to one lane or the
+    /// other as a whole: 1 to 8, 2 by default. Larger ones cost less to plan, smaller ones tell
+    /// dense places from sparse ones more finely. Counts where [`policy`](Self::policy) does.
+    pub fn brick_edge(mut self, cells: u32) -> Self {
+        self.brick_edge = cells;
+        self
+    }
+
+    /// Subregions of about equal work that a step is cut into, each of which moves to and from the
+    /// GPU in one transfer: 1 to 64, 32 by default. More hide transfers better and cost more
+    /// launches. Counts where [`policy`](Self::policy) does.
+    pub fn subregions(mut self, count: usize) -> Self {
+        self.subregions = count;
+        self
+    }
+
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] for a radius or box that cannot be used,
+    /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started or half lists
+    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
+    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`,
+    /// [`Error::StrictRadii`] for them [strictly within](Self::strictly_within), and
+    /// [`Error::BrickEdge`], [`Error::Subregions`] and [`Error::Schedule`] for what no step can be
+    /// divided by.
+    pub fn build(mut self) -> Result<Engine, Error> {
+        if self.deterministic && self.strategy == Strategy::Auto {
+            self.strategy = Strategy::Flat;
+        }
+        let radius = self.checked_radius()?;
+        let domain = self.domain.clone().map_err(Error::Setup)?;
+        let lattice =
+            Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
+        if self.lists == ListKind::Half && !self.rule.is_mutual() {
+            return Err(Error::Cpu(nearfield_cpu::Error::HalfRule {
+                rule: self.rule,
+            }));
+        }
+        let precision = radius.precision();
+        if precision == Precision::Double && self.rule != RadiusRule::Uniform {
+            return Err(Error::RadiiInDouble(self.rule));
+        }
+        self.check_division()?;
+        let slanted = lattice.domain().is_slanted();
+        let gpu = self.open_gpu(precision, slanted)?;
+        let hybrid = match self.device {
+            Device::Hybrid(_) | Device::Emulated(_) => Some(HybridSide::new(&self)?),
+            _ => None,
+        };
+        let (later, reason) = match (self.device, precision) {
+            (Device::Auto, Precision::Double) => {
+                let reason = "the CPU lane: the GPU lane computes in single precision";
+                (None, reason.to_owned())
+            }
+            (Device::Auto, Precision::Single) if self.deterministic => {
+                let reason = "the CPU lane: results are to be the same on every machine";
+                (None, reason.to_owned())
+            }
+            (Device::Auto, Precision::Single) if slanted => {
+                let reason = "the CPU lane: the GPU lane does not search boxes in which a box \
+                              vector leans along an open axis";
+                (None, reason.to_owned())
+            }
+            (Device::Auto, Precision::Single) => Later::find(self.rule),
+            _ => (None, "asked for".to_owned()),
+        };
+        let lane = CpuLane::new(self.threads)?;
+        let lane = match self.simd {
+            Some(level) => lane.with_level(level),
+            None => lane,
+        };
+        let parts = Parts {
+            lane,
+            gpu,
+            hybrid,
+            later,
+            reason,
+        };
+        let engine = Engine::new(self, lattice, parts);
+        engine.announce();
+        Ok(engine)
+    }
+
+    /// The radius, as strict as the settings say.
+    pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
+        let radius = Radius::of(self.radius).map_err(Error::Setup)?;
+        match (self.strict, self.rule) {
+            (true, RadiusRule::Uniform) => Ok(radius.strict()),
+            (true, rule) => Err(Error::StrictRadii(rule)),
+            (false, _) => Ok(radius),
+        }
+    }
+
+    /// Refuses what no step can be divided by, whatever the device.
+    fn check_division(&self) -> Result<(), Error> {
+        if !BRICK_EDGES.contains(&self.brick_edge) {
+            return Err(Error::BrickEdge(self.brick_edge));
+        }
+        if !SUBREGION_COUNTS.contains(&self.subregions) {
+            return Err(Error::Subregions(self.subregions));
+        }
+        Controller::new(self.policy).map_err(Error::Schedule)?;
+        Ok(())
+    }
+
+    /// The GPU's side of an engine that is asked to have one.
+    fn open_gpu(&self, precision: Precision, slanted: bool) -> Result<Option<GpuSide>, Error> {
+        let device = self.device;
+        let refuse = |missing: String| Err(Error::DeviceUnavailable { device, missing });
+        let single = |who: &str| {
+            format!(
+                "{who} in single precision; use cpu or auto for an engine in f64, or build one in \
+                 f32 with Engine::builder"
+            )
+        };
+        match (device, precision) {
+            (Device::Gpu(_), Precision::Double) => refuse(single("the GPU lane computes")),
+            (Device::Hybrid(_) | Device::Emulated(_), Precision::Double) => {
+                refuse(single("both lanes together compute"))
+            }
+            (Device::Gpu(_) | Device::Hybrid(_), _) if slanted => {
+                refuse(nearfield_gpu::Error::SlantedBox.to_string())
+            }
+            (Device::Gpu(number) | Device::Hybrid(number), _) => match GpuSide::new(number) {
+                Ok(side) => Ok(Some(side)),
+                Err(error) => refuse(error.to_string()),
+            },
+            (Device::Cpu | Device::Auto | Device::Emulated(_), _) => Ok(None),
+        }
+    }
+}
+
+impl Engine {
+    /// Settings for an engine with this search radius, in the unit of the coordinates, that takes
+    /// and decides everything in `f32`; the largest radius where points have
+    /// [radii of their own](Builder::radii).
+    pub fn builder(radius: f32) -> Builder {
+        Builder::new(radius.into())
+    }
+
+    /// Settings for an engine with this search radius, in the unit of the coordinates, that takes
+    /// and decides everything in `f64`: for coordinates that `f32` is too coarse for, such as those
+    /// of a small cloud far from the origin.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let far = [[1e8, 0.0, 0.0], [1e8 + 0.25, 0.0, 0.0], [1e8 + 0.75, 0.0, 0.0f64]];
+    /// let mut engine = Engine::builder_f64(0.3).build()?;
+    /// let points = engine.add_point_set(&far)?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.of(0), &[1]);
+    /// assert!(engine.neighbors(points, points)?.of(2).is_empty());
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// Which pairs are neighbours is then decided by the same operations as in `f32`, all of them
+    /// in `f64` (see the [crate's documentation](crate)). What is handed out with a pair, its
+    /// displacement and squared distance, is rounded to `f32` afterwards, and fields of kernels
+    /// are `f32`: sums are as precise as `f32` sums are, of exactly the right pairs.
+    pub fn builder_f64(radius: f64) -> Builder {
+        Builder::new(radius.into())
+    }
+}
+
+impl Builder {
+    fn new(radius: Value) -> Self {
+        Self {
+            radius,
+            domain: Ok(Domain::OPEN),
+            device: Device::Auto,
+            threads: 0,
+            simd: None,
+            subdivision: 1,
+            strategy: Strategy::Flat,
+            lists: ListKind::Full,
+            order: ListOrder::Unspecified,
+            rule: RadiusRule::Uniform,
+            strict: false,
+            memory_limit: None,
+            policy: Policy::Model,
+            brick_edge: 2,
+            subregions: SUBREGIONS,
+            deterministic: false,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The one error type of the engine.
+
+use crate::{Device, PointSetId, Precision, RadiusRule};
+use nearfield_grid::memory::Shortage;
+
+/// Why the engine refused a request. The engine stays usable and keeps its last good state.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The radius, the box or the combination of both cannot be used.
+    #[error(transparent)]
+    Setup(nearfield_grid::Error),
+    /// Positions were refused.
+    #[error("point set {set}: {source}")]
+    Positions {
+        /// The set; for a set that was being added, the number it would have had.
+        set: PointSetId,
+        /// What is wrong with its positions.
+        source: nearfield_grid::Error,
+    },
+    /// The positions of a query were refused.
+    #[error("query: {0}")]
+    Query(nearfield_grid::Error),
+    /// Radii of points were refused.
+    #[error("point set {set}: {source}")]
+    Radii {
+        /// The set.
+        set: PointSetId,
+        /// What is wrong with its radii.
+        source: nearfield_cpu::Error,
+    },
+    /// The radii of a query were refused.
+    #[error("query: {0}")]
+    QueryRadii(nearfield_cpu::Error),
+    /// The points of a set need radii of their own and have none.
+    #[error(
+        "point set {set} has no radii for its {points} points, which the rule {rule} needs: call \
+         set_radii, and again after an update that changes the number of points"
+    )]
+    NoRadii {
+        /// The set.
+        set: PointSetId,
+        /// Its number of points.
+        points: usize,
+        /// The engine's rule.
+        rule: RadiusRule,
+    },
+    /// The positions of a query need radii of their own and have none.
+    #[error("by the rule {rule} every position of a query needs a radius: use query_with_radii")]
+    QueryWithoutRadii {
+        /// The engine's rule.
+        rule: RadiusRule,
+    },
+    /// Radii were given that would not count.
+    #[error(
+        "{what} have no radii of their own by the rule {rule}: choose another with Builder::radii"
+    )]
+    UnusedRadii {
+        /// What they were given for.
+        what: &'static str,
+        /// The engine's rule.
+        rule: RadiusRule,
+    },
+    /// Radii of single points were asked for together with double precision.
+    #[error(
+        "engines in f64 have one radius for all points, not the rule {0}: build with \
+         Engine::builder and f32 positions, or leave out Builder::radii"
+    )]
+    RadiiInDouble(RadiusRule),
+    /// Radii of single points were asked for together with a strict radius.
+    #[error(
+        "a strict radius is one for all points, not the rule {0}: leave out \
+         Builder::strictly_within or Builder::radii"
+    )]
+    StrictRadii(RadiusRule),
+    /// A traversal's arrays do not fit, or the CPU lane could not go on.
+    #[error(transparent)]
+    Cpu(#[from] nearfield_cpu::Error),
+    /// A permutation was applied to a slice of another length.
+    #[error(transparent)]
+    Permutation(nearfield_grid::Error),
+    /// What was asked for exists in another precision than the engine's only.
+    #[error("{what} is not available in {precision} engines: {remedy}")]
+    Precision {
+        /// What was asked for.
+        what: &'static str,
+        /// Precision of the engine.
+        precision: Precision,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+    /// The device asked for cannot be used.
+    #[error("device {device} is not available: {missing}")]
+    DeviceUnavailable {
+        /// The device asked for.
+        device: Device,
+        /// What is missing and how to get it.
+        missing: String,
+    },
+    /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
+    #[error("bricks have 1 to 8 cells along an edge, not {0}: change Builder::brick_edge")]
+    BrickEdge(u32),
+    /// [`Builder::subregions`](crate::Builder::subregions) is out of range.
+    #[error("a step is cut into 1 to 64 subregions, not {0}: change Builder::subregions")]
+    Subregions(usize),
+    /// The policy contradicts itself, or a step cannot be divided between the lanes.
+    #[error(transparent)]
+    Schedule(nearfield_balance::Error),
+    /// The GPU lane could not do what was asked of it, and the CPU lane cannot do it in its place.
+    #[error(transparent)]
+    Gpu(nearfield_gpu::Error),
+    /// A point set on the GPU was refused, or could not be sorted there.
+    #[error("point set {set}: {source}")]
+    OnDevice {
+        /// The set; for a set that was being added, the number it would have had.
+        set: PointSetId,
+        /// What is wrong.
+        source: nearfield_gpu::Error,
+    },
+    /// A sum over all pairs was refused.
+    #[error(transparent)]
+    AllPairs(#[from] crate::AllPairsError),
+    /// The engine has no such point set.
+    #[error("there is no point set {set}: the engine has {sets}")]
+    UnknownPointSet {
+        /// The set asked for.
+        set: PointSetId,
+        /// Number of sets.
+        sets: usize,
+    },
+    /// A point set has no such point.
+    #[error("point set {set} has no point {point}: it has {points}")]
+    UnknownPoint {
+        /// The set.
+        set: PointSetId,
+        /// The point asked for.
+        point: usize,
+        /// Number of points.
+        points: usize,
+    },
+    /// Lists would not fit into the memory limit; nothing was allocated for them.
+    #[error(
+        "{what} would take {needed} bytes, but the memory limit is {limit}: raise it, or take the \
+         lists in chunks with list_chunks"
+    )]
+    MemoryLimit {
+        /// What was to be stored.
+        what: &'static str,
+        /// Bytes needed.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The list of a single point would not fit into the memory limit.
+    #[error(
+        "point {point} of set {set} has {neighbors} neighbours, whose list needs {needed} bytes, \
+         but the memory limit is {limit}: raise it, or visit the neighbours without a list \
+         (traverse, for_each_neighbor)"
+    )]
+    ListTooLong {
+        /// The set that searches.
+        set: PointSetId,
+        /// The point with the longest list.
+        point: u32,
+        /// Its neighbours.
+        neighbors: u32,
+        /// Bytes needed.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Lists with a skin were asked for together with radii of single points.
+    #[error(
+        "lists with a skin serve points of one radius only, not the rule {0}: use an engine without \
+         a skin"
+    )]
+    SkinWithRadii(RadiusRule),
+    /// A skin is negative or not finite.
+    #[error("the skin is {0}: it must be finite and not negative")]
+    Skin(f32),
+    /// Points have moved so far since lists were built that pairs could be missing from them.
+    #[error(
+        "the lists of targets {targets} among sources {sources} may miss pairs ({}): call refresh",
+        out_of_date(*moved, *allowed)
+    )]
+    NeedsRefresh {
+        /// Set that searches.
+        targets: PointSetId,
+        /// Set that is searched.
+        sources: PointSetId,
+        /// Largest displacements of both sets together; infinite when there are no lists or the
+        /// number of points has changed.
+        moved: f64,
+        /// What the skin allows.
+        allowed: f64,
+    },
+    /// A pair kernel reaches farther than pairs are searched for, so terms of its sums would be missing.
+    #[error(
+        "kernel {kernel} has the support {support}, but pairs are searched for within the radius \
+         {radius} only: build the engine with a radius of at least {support}, or give the kernel a \
+         support of at most {radius}"
+    )]
+    Support {
+        /// Name of the kernel's type.
+        kernel: &'static str,
+        /// Its support.
+        support: f32,
+        /// The search radius.
+        radius: f32,
+    },
+    /// There are no current lists for a pair of sets.
+    #[error(
+        "no neighbour lists of targets {targets} among sources {sources}: \
+         activate the pair and call find_neighbors after the last update"
+    )]
+    NoLists {
+        /// Set that searches.
+        targets: PointSetId,
+        /// Set that is searched.
+        sources: PointSetId,
+    },
+}
+
+impl Error {
+    /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
+    pub fn is_out_of_memory(&self) -> bool {
+        use nearfield_cpu::Error as Cpu;
+        use nearfield_gpu::Error as Gpu;
+        use nearfield_grid::Error as Grid;
+        match self {
+            Self::Positions { source, .. }
+            | Self::Query(source)
+            | Self::Setup(source)
+            | Self::Permutation(source) => matches!(source, Grid::OutOfMemory { .. }),
+            Self::Cpu(source) | Self::QueryRadii(source) | Self::Radii { source, .. } => {
+                matches!(source, Cpu::OutOfMemory { .. })
+            }
+            Self::Gpu(source) | Self::OnDevice { source, .. } => {
+                matches!(source, Gpu::OutOfMemory { .. } | Gpu::HostMemory(_))
+            }
+            Self::Schedule(source) => matches!(source, nearfield_balance::Error::Memory(_)),
+            _ => false,
+        }
+    }
+}
+
+impl From<Shortage> for Error {
+    fn from(shortage: Shortage) -> Self {
+        Self::Cpu(shortage.into())
+    }
+}
+
+/// Why lists with a skin are of no use.
+fn out_of_date(moved: f64, allowed: f64) -> String {
+    match moved.is_finite() {
+        true => format!("points moved by {moved} together, the skin allows {allowed}"),
+        false => "not built since the last change of the sets".to_owned(),
+    }
+}

@@ -1,0 +1,677 @@
+//! What a work remembers between steps: its plan, its controller and what they were made from.
+
+use super::{Lanes, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured, trace};
+use crate::Error;
+use nearfield_balance::{
+    Action, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Lane, Layout, Machine,
+    Neighbourhood, Plan, Policy, RowOffset, StepTimes, Traffic,
+};
+use nearfield_cpu::PairOfSets;
+use nearfield_grid::{
+    BrickParts, Grid, Lattice,
+    memory::{Shortage, collected},
+};
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+/// Bricks that a map may have per brick that holds points…
+const SPREAD: usize = 64;
+/// …and always.
+const SMALL_MAP: usize = 1 << 16;
+/// Share of the time that making plans anew may take.
+const FRESHNESS: f64 = 0.005;
+/// Steps that a plan serves at least.
+const LEAST_AGE: u32 = 8;
+/// Steps that a plan serves where times do not count.
+const AGE: u32 = 64;
+/// Part of the points that may come or go before a plan is made anew.
+const TURNOVER: f64 = 0.1;
+/// Thresholds that are compared where times do not count.
+const USUAL_THETAS: usize = 16;
+/// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
+const HITS: f64 = 0.25;
+
+/// Share of the work, and of the points within reach, above which the CPU lane sorts all points.
+const MOST_SHARE: f64 = 0.7;
+const MOST_NEEDED: f64 = 0.7;
+
+/// Share of the time that decisions may take which leave things as they are, once they have for a while.
+const OWN_COST: f64 = 0.005;
+
+/// Pairs that memory is taken for without knowing how many there are.
+const FEW_PAIRS: u64 = 1 << 21;
+
+/// Steps of both lanes from which it is known what they usually need before their subregions.
+const SETUPS: usize = 5;
+
+/// Plans made so far.
+static VERSIONS: AtomicU64 = AtomicU64::new(0);
+
+fn next_version() -> u64 {
+    VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Who works where.
+#[derive(Debug)]
+pub(super) struct Planned {
+    layout: Layout,
+    plan: Plan,
+    parts: BrickParts,
+    /// Bricks whose points the CPU lane needs, as part 1; None where it needs all.
+    needed: Option<BrickParts>,
+    /// Cells of a brick along each axis.
+    edge: u32,
+    lattice: Lattice,
+    subdivision: u32,
+    /// Tells the plan from all others.
+    version: u64,
+}
+
+impl Planned {
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(super) fn parts(&self) -> &BrickParts {
+        &self.parts
+    }
+
+    /// Bricks whose points the CPU lane needs, as part 1; None where it may as well have all.
+    pub(super) fn needed(&self) -> Option<&BrickParts> {
+        self.needed.as_ref()
+    }
+
+    /// Cells of a brick.
+    pub(super) fn cells_of_brick(&self) -> u64 {
+        u64::from(self.edge).saturating_pow(3)
+    }
+
+    /// The lattice that the parts were made for, and its cells to a radius.
+    pub(super) fn lattice(&self) -> (&Lattice, u32) {
+        (&self.lattice, self.subdivision)
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Divides the bricks as a decision says; after an error they are divided as before.
+    fn cut(&mut self, decision: &Decision) -> Result<(), nearfield_balance::Error> {
+        let plan = Plan::new(&self.layout, &decision.cuts)?;
+        let parts = parts_of(&self.layout, &plan, self.edge)?;
+        self.needed = needed(&parts, (&self.layout, &plan), &self.lattice)?;
+        (self.plan, self.parts, self.version) = (plan, parts, next_version());
+        Ok(())
+    }
+
+    /// Mean threshold over subregions, weighted by work.
+    pub(super) fn theta(&self) -> f64 {
+        let (mut sum, mut work) = (0.0, 0.0);
+        for (subregion, &cut) in self.plan.cuts().iter().enumerate() {
+            let weight = self.layout.work(subregion) as f64;
+            sum += weight * self.layout.theta_of(subregion, cut);
+            work += weight;
+        }
+        if work > 0.0 { sum / work } else { 0.0 }
+    }
+
+    /// Subregions that there are.
+    pub(super) fn subregions(&self) -> usize {
+        self.layout.subregions().len()
+    }
+}
+
+/// Whether anything happens that a controller should be asked about. Asking costs about as much as a
+/// twentieth of a short step, so when it has kept everything as it was for a while and steps take as
+/// long as they did, it is asked about every sixteenth only.
+#[derive(Debug, Default)]
+struct Calm {
+    /// Decisions in turn that kept everything as it was.
+    kept: u32,
+    /// Decisions since the last move, or since the plan was made.
+    since_move: u32,
+    /// Milliseconds of the step that was last decided on.
+    usual_ms: f64,
+    /// Steps since then.
+    passed: u32,
+}
+
+impl Calm {
+    /// Decisions after which it is calm.
+    const PATIENCE: u32 = 8;
+    /// In calm, every how many steps the controller is asked.
+    const EVERY: u32 = 16;
+    /// Change of a step's time that ends the calm.
+    const SURPRISE: f64 = 0.2;
+    /// Decisions after a move that are not put off, because they show what it was worth and try either lane
+    /// alone: a work that stands in a wrong place for hundreds of steps loses more than they take.
+    const EAGER: u32 = 16;
+
+    /// Whether the next decision may be put off until steps have made up for the last one.
+    fn may_wait(&self) -> bool {
+        self.kept > 0 && self.since_move >= Self::EAGER
+    }
+
+    fn is_as_before(&mut self, total_ms: f64) -> bool {
+        let usual = (total_ms - self.usual_ms).abs() <= Self::SURPRISE * self.usual_ms;
+        let calm = self.kept >= Self::PATIENCE && usual && self.passed + 1 < Self::EVERY;
+        self.passed += u32::from(calm);
+        calm
+    }
+
+    fn decided(&mut self, action: Action, total_ms: f64) {
+        self.kept = match action {
+            Action::Keep => self.kept + 1,
+            // After a step aside it is as it was before.
+            Action::Explore => Self::PATIENCE - 1,
+            _ => 0,
+        };
+        self.since_move = match action {
+            Action::Move => 0,
+            _ => self.since_move.saturating_add(1),
+        };
+        (self.usual_ms, self.passed) = (total_ms, 0);
+    }
+}
+
+/// A work between steps.
+#[derive(Debug)]
+pub(super) struct WorkState {
+    controller: Controller,
+    planned: Option<Planned>,
+    decision: Option<Decision>,
+    /// Points of targets and sources when the layout was made.
+    points: [usize; 2],
+    /// Steps since then, and what making it took.
+    age: u32,
+    cost_ms: f64,
+    /// Neighbours per pair tested on either lane.
+    hits: [Option<f64>; 2],
+    calm: Calm,
+    /// What the last decision took, as far as steps since have not been long enough to make up for it.
+    debt_ms: f64,
+    /// What both lanes needed before their subregions, in the last steps of both.
+    setups: VecDeque<[f64; 2]>,
+    steps: u64,
+    /// Whether the last step was one aside.
+    aside: bool,
+    last: Measured,
+}
+
+impl WorkState {
+    pub(super) fn new(policy: Policy) -> Result<Self, nearfield_balance::Error> {
+        Ok(Self {
+            controller: Controller::new(policy)?,
+            planned: None,
+            decision: None,
+            points: [0; 2],
+            age: 0,
+            cost_ms: 0.0,
+            hits: [None; 2],
+            calm: Calm::default(),
+            debt_ms: 0.0,
+            setups: VecDeque::new(),
+            steps: 0,
+            aside: false,
+            last: Measured::default(),
+        })
+    }
+
+    pub(super) fn planned(&self) -> Option<&Planned> {
+        self.planned.as_ref()
+    }
+
+    /// Whether the device has work in the next step, or may have.
+    pub(super) fn wants_device(&self) -> bool {
+        self.planned.is_none() || self.lanes() != Lanes::Cpu
+    }
+
+    /// Neighbours that the CPU lane and the device are expected to find, with some room to spare.
+    pub(super) fn expected_pairs(&self) -> [usize; 2] {
+        let work = |lane| {
+            self.planned
+                .as_ref()
+                .map_or(0, |p| p.plan.load(lane).work())
+        };
+        let of = |lane: usize, work: u64| match self.hits[lane] {
+            Some(hits) => (1.125 * hits * work as f64) as usize + 4096,
+            // No more than are tested; all of them while that is not much.
+            None => work.min(FEW_PAIRS).max((HITS * work as f64) as u64) as usize,
+        };
+        [of(0, work(Lane::Cpu)), of(1, work(Lane::Gpu))]
+    }
+
+    /// Both lanes have found so many neighbours.
+    pub(super) fn found(&mut self, pairs: [u64; 2]) {
+        let Some(planned) = &self.planned else {
+            return;
+        };
+        for (lane, name) in [Lane::Cpu, Lane::Gpu].into_iter().enumerate() {
+            let work = planned.plan.load(name).work();
+            if work > 0 {
+                self.hits[lane] = Some(pairs[lane] as f64 / work as f64);
+            }
+        }
+    }
+
+    /// Another policy, which has learnt nothing yet.
+    pub(super) fn restart(&mut self, policy: Policy) -> Result<(), nearfield_balance::Error> {
+        self.controller = Controller::new(policy)?;
+        (self.decision, self.calm, self.steps) = (None, Calm::default(), 0);
+        if let Some(planned) = &mut self.planned {
+            let decision = self.controller.start(&planned.layout);
+            planned.cut(&decision)?;
+            self.decision = Some(decision);
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_plan(&mut self) {
+        self.planned = None;
+    }
+
+    /// Whether a plan has to be made, or made anew, before the next step.
+    pub(super) fn is_stale(&self, points: [usize; 2], deterministic: bool) -> bool {
+        let turned = (0..2).any(|set| {
+            let change = points[set].abs_diff(self.points[set]) as f64;
+            change > TURNOVER * self.points[set] as f64
+        });
+        // Where the device works alone the host does not sort, and nothing depends on the plan.
+        let old = match deterministic {
+            true => self.age >= AGE,
+            false => {
+                self.age >= LEAST_AGE
+                    && f64::from(self.age) * self.last.total_ms * FRESHNESS >= self.cost_ms
+                    && self.lanes() != Lanes::Device
+            }
+        };
+        // A step aside that was decided on is made first: what it is for would have to be found anew.
+        let aside = matches!(&self.decision, Some(decision) if decision.action == Action::Explore);
+        turned || old && !aside || self.planned.is_none()
+    }
+
+    pub(super) fn lanes(&self) -> Lanes {
+        let Some(planned) = &self.planned else {
+            return Lanes::Cpu;
+        };
+        let has = |lane| !planned.plan.load(lane).is_empty();
+        match (has(Lane::Cpu), has(Lane::Gpu)) {
+            (true, true) => Lanes::Both,
+            (false, true) => Lanes::Device,
+            _ => Lanes::Cpu,
+        }
+    }
+
+    /// Makes a plan from the points as they are.
+    pub(super) fn plan_for(
+        &mut self,
+        of: PairOfSets<'_>,
+        settings: &Settings,
+        traffic: Traffic,
+        subdivision: u32,
+    ) -> Result<(), Error> {
+        let begin = Instant::now();
+        let _span = tracing::debug_span!("sched.plan").entered();
+        let points = [of.targets.points().len(), of.sources.points().len()];
+        let lattice = of.targets.lattice();
+        let (layout, edge) = layout(of, settings, traffic).map_err(Error::Schedule)?;
+        if settings.deterministic && !matches!(settings.policy, Policy::Fixed { .. }) {
+            let theta = usual_theta(&layout).map_err(Error::Schedule)?;
+            self.controller = Controller::new(Policy::Fixed { theta }).map_err(Error::Schedule)?;
+            self.decision = None;
+        }
+        let decision = match &self.decision {
+            Some(decision) => {
+                let before = self.planned.as_ref().map(|planned| &planned.layout);
+                let before = (before, &decision.cuts[..]);
+                Decision {
+                    cuts: self.controller.on_layout(&layout, before),
+                    action: decision.action,
+                    reason: decision.reason.clone(),
+                }
+            }
+            None => self.controller.start(&layout),
+        };
+        let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
+        let parts = parts_of(&layout, &plan, edge)?;
+        let needed = needed(&parts, (&layout, &plan), lattice)?;
+        // Nothing fails from here on: the points and the plan belong together.
+        (self.points, self.age, self.calm) = (points, 0, Calm::default());
+        self.planned = Some(Planned {
+            needed,
+            parts,
+            layout,
+            plan,
+            edge,
+            lattice: lattice.clone(),
+            subdivision,
+            version: next_version(),
+        });
+        self.decision = Some(decision);
+        if let Some(planned) = &self.planned {
+            trace::occupancy(planned);
+        }
+        self.cost_ms = begin.elapsed().as_secs_f64() * 1e3;
+        Ok(())
+    }
+
+    /// Milliseconds that both lanes usually need before they begin with their subregions: medians, since
+    /// a step that takes memory anew needs more than the others.
+    pub(super) fn setups(&self) -> [f64; 2] {
+        [0, 1].map(|lane| {
+            let mut known: Vec<f64> = self.setups.iter().map(|setups| setups[lane]).collect();
+            known.sort_by(f64::total_cmp);
+            known.get(known.len() / 2).copied().unwrap_or(0.0)
+        })
+    }
+
+    /// A step of both lanes has shown them.
+    pub(super) fn set_up(&mut self, setups: [f64; 2]) {
+        self.setups.push_back(setups);
+        if self.setups.len() > SETUPS {
+            self.setups.pop_front();
+        }
+    }
+
+    /// A step was done.
+    pub(super) fn note(&mut self, measured: Measured) {
+        self.steps += 1;
+        self.age += 1;
+        let decided = self.decision.as_ref().map(|decision| decision.action);
+        self.aside = decided == Some(Action::Explore);
+        self.last = measured;
+    }
+
+    /// Whether the controller is to learn from the step that was [noted](Self::note), which took so long. Not when
+    /// it made a plan first. Where times are `real`, a controller that has left things as they were for a while
+    /// is asked again when steps have made up for what asking takes.
+    pub(super) fn asks(&mut self, total_ms: f64, failed: bool, real: bool) -> bool {
+        if failed {
+            return true;
+        }
+        if self.age == 1 {
+            return false;
+        }
+        self.debt_ms -= OWN_COST * total_ms;
+        let dear = real && self.calm.may_wait() && self.debt_ms > 0.0;
+        !dear && !self.calm.is_as_before(total_ms)
+    }
+
+    /// Takes the times of a step in, and moves bricks for the next one if that is worth it.
+    pub(super) fn learn(&mut self, times: &StepTimes) -> Result<(), Error> {
+        let Some(planned) = &mut self.planned else {
+            return Ok(());
+        };
+        let asked = Instant::now();
+        let (layout, plan) = (&planned.layout, &planned.plan);
+        let next = self.controller.next(layout, plan, times);
+        let decision = next.map_err(Error::Schedule)?;
+        self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
+        let before = (planned.theta(), plan.share());
+        if decision.cuts != plan.cuts() {
+            match planned.cut(&decision) {
+                // The step has succeeded; the bricks stay where they are.
+                Err(nearfield_balance::Error::Memory(_)) => return Ok(()),
+                cut => cut.map_err(Error::Schedule)?,
+            }
+        }
+        self.calm.decided(decision.action, times.total_ms());
+        trace::retune(self.controller.policy(), before, planned, &decision);
+        self.decision = Some(decision);
+        Ok(())
+    }
+
+    pub(super) fn report(&self, work: &Work) -> WorkReport {
+        let planned = self.planned.as_ref();
+        WorkReport {
+            work: match work.kind {
+                WorkKind::Lists => "lists".to_owned(),
+                WorkKind::Counts => "counts".to_owned(),
+                WorkKind::Kernel(name) => name.to_owned(),
+            },
+            targets: work.targets,
+            sources: work.sources,
+            policy: self.controller.policy(),
+            steps: self.steps,
+            theta: planned.map_or(0.0, Planned::theta),
+            share: self.last.share,
+            aside: self.aside,
+            lanes: self.last.lanes(),
+            milliseconds: self.last.total_ms,
+            planning: self.last.planning_ms,
+            reason: (self.decision.as_ref())
+                .map_or_else(String::new, |decision| decision.reason.clone()),
+        }
+    }
+}
+
+/// Bricks of the points as they are, cut into subregions, and the edge of the bricks: larger than
+/// asked for where points lie so far apart that a map of all bricks would be a burden.
+fn layout(
+    of: PairOfSets<'_>,
+    settings: &Settings,
+    traffic: Traffic,
+) -> Result<(Layout, u32), nearfield_balance::Error> {
+    let lattice = of.targets.lattice();
+    let near = neighbourhood(lattice)?;
+    let mut edge = settings.brick_edge;
+    loop {
+        let bricks = Bricks::new(cells(of)?, &near, edge)?;
+        let (_, dims) = extent(&bricks);
+        let map = dims
+            .iter()
+            .try_fold(1usize, |all, &dim| all.checked_mul(dim as usize));
+        let most = SMALL_MAP.max(SPREAD * bricks.as_slice().len());
+        if map.is_none_or(|map| map > most) && edge > 1 << 29 {
+            // Cells as far apart as cells can be: one lane has to do.
+            let nothing = Bricks::new([], &near, edge)?;
+            let layout = Layout::new(nothing, settings.subregions, traffic)?;
+            return Ok((layout, edge));
+        }
+        if map.is_some_and(|map| map <= most) {
+            let layout = Layout::with_ties(bricks, settings.subregions, traffic, settings.ties)?;
+            return Ok((layout, edge));
+        }
+        edge *= 2;
+    }
+}
+
+/// The threshold that suits a typical machine.
+fn usual_theta(layout: &Layout) -> Result<f64, nearfield_balance::Error> {
+    let machine = Machine::new(EmulatedSpec::default());
+    let mut best = (f64::INFINITY, 0.0);
+    for theta in layout.thetas(USUAL_THETAS)? {
+        let plan = Plan::new(layout, &layout.cuts(theta))?;
+        let total = machine.quiet(layout, &plan).total_ms();
+        if total < best.0 {
+            best = (total, theta);
+        }
+    }
+    Ok(best.1)
+}
+
+/// Occupied cells of both sets; those of one set once.
+fn cells(of: PairOfSets<'_>) -> Result<impl Iterator<Item = CellLoad>, Shortage> {
+    let of_grid = |grid: &'_ Grid| {
+        let all = 0..grid.points().len();
+        // Collected, because the iterator of cells borrows the grid's table mutably in turn.
+        let cells = grid.cells(all);
+        collected(
+            cells.map(|(cell, slots)| (cell, slots.len() as u32)),
+            "occupied cells",
+        )
+    };
+    let targets = of_grid(of.targets)?;
+    let sources = match of.same_set {
+        true => Vec::new(),
+        false => of_grid(of.sources)?,
+    };
+    let same_set = of.same_set;
+    let targets = targets.into_iter().map(move |(cell, points)| CellLoad {
+        cell,
+        targets: points,
+        sources: if same_set { points } else { 0 },
+    });
+    Ok(
+        targets.chain(sources.into_iter().map(|(cell, points)| CellLoad {
+            cell,
+            targets: 0,
+            sources: points,
+        })),
+    )
+}
+
+fn neighbourhood(lattice: &Lattice) -> Result<Neighbourhood, Shortage> {
+    let rows = lattice.rows().iter().map(|row| RowOffset {
+        y: row.y,
+        z: row.z,
+        reach: row.reach,
+    });
+    Ok(Neighbourhood {
+        rows: collected(rows, "rows of cells in reach")?,
+        periods: [0, 1, 2].map(|axis| Some(lattice.scale(axis).cells).filter(|&cells| cells > 0)),
+    })
+}
+
+/// First brick and number of bricks along each axis.
+fn extent(bricks: &Bricks) -> ([i64; 3], [u32; 3]) {
+    let (mut low, mut high) = ([i64::MAX; 3], [i64::MIN; 3]);
+    for brick in bricks.as_slice() {
+        for axis in 0..3 {
+            low[axis] = low[axis].min(brick.at[axis]);
+            high[axis] = high[axis].max(brick.at[axis]);
+        }
+    }
+    let dims = std::array::from_fn(|axis| {
+        let dim = high[axis].saturating_sub(low[axis]).saturating_add(1);
+        u32::try_from(dim).unwrap_or(if dim < 0 { 0 } else { u32::MAX })
+    });
+    (low, dims)
+}
+
+/// Whose every brick is: its subregion, with [`OF_CPU`] set where it is the CPU lane's. What lies
+/// outside goes to the device.
+fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Shortage> {
+    let bricks = layout.bricks();
+    let (first, dims) = extent(bricks);
+    // Layouts are made so that the map is small.
+    let parts = BrickParts::new(edge, first, dims, 0, usize::MAX)?;
+    let mut parts = parts.unwrap_or_else(|| BrickParts::everywhere(0));
+    for (number, subregion) in layout.subregions().iter().enumerate() {
+        for brick in subregion.bricks.clone() {
+            let part = match plan.lane(brick) {
+                Some(Lane::Cpu) => OF_CPU | number as u8,
+                _ => number as u8,
+            };
+            parts.set(bricks.as_slice()[brick].at, part);
+        }
+    }
+    Ok(parts)
+}
+
+/// The CPU lane's bricks and those within reach, where leaving out the others is worth it.
+fn needed(
+    parts: &BrickParts,
+    (layout, plan): (&Layout, &Plan),
+    lattice: &Lattice,
+) -> Result<Option<BrickParts>, Shortage> {
+    let domain = lattice.domain();
+    if domain.is_periodic() || plan.share() == 0.0 || plan.share() > MOST_SHARE {
+        return Ok(None);
+    }
+    let rows = lattice.rows().iter();
+    let reach = rows
+        .map(|row| row.reach.max(row.y.abs()).max(row.z.abs()))
+        .max();
+    let Some(reach) = reach.and_then(|reach| u32::try_from(reach).ok()) else {
+        return Ok(None);
+    };
+    let reach = reach.div_ceil(parts.edge());
+    let needed = parts.around(|part| part & OF_CPU != 0, reach)?;
+    let (mut all, mut near) = (0u64, 0u64);
+    for brick in layout.bricks().as_slice() {
+        let points = u64::from(brick.sources.max(brick.targets));
+        let cell = brick.at.map(|at| at * i64::from(parts.edge()));
+        all += points;
+        near += points * u64::from(needed.part(cell));
+    }
+    Ok(((near as f64) < MOST_NEEDED * all as f64).then_some(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfield_balance::Cut;
+    use nearfield_grid::{Bounds, Domain, Radius};
+
+    #[test]
+    fn a_controller_is_asked_about_what_is_new_and_now_and_then() {
+        let mut calm = Calm::default();
+        for _ in 0..Calm::PATIENCE {
+            assert!(!calm.is_as_before(2.0));
+            calm.decided(Action::Keep, 2.0);
+        }
+        let passed = (0..).take_while(|_| calm.is_as_before(2.1)).count();
+        assert_eq!(passed, Calm::EVERY as usize - 1);
+        calm.decided(Action::Keep, 2.1);
+        assert!(calm.is_as_before(2.2) && !calm.is_as_before(3.0));
+        calm.decided(Action::Move, 3.0);
+        assert!(!calm.is_as_before(3.0));
+    }
+
+    #[test]
+    fn a_step_aside_is_made_before_the_plan_is_made_anew() {
+        let cells = (0..8).map(|x| CellLoad {
+            cell: [x, 0, 0],
+            targets: 5,
+            sources: 5,
+        });
+        let bricks = Bricks::new(cells, &Neighbourhood::cube(1), 2).unwrap();
+        let layout = Layout::new(bricks, 1, Traffic::NONE).unwrap();
+        let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
+        let radius = Radius::new(1.0).unwrap();
+        let mut state = WorkState::new(Policy::Model).unwrap();
+        state.planned = Some(Planned {
+            plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
+            layout,
+            parts: BrickParts::everywhere(OF_CPU),
+            needed: None,
+            edge: 2,
+            lattice: Lattice::new(radius, Domain::OPEN, 1, &bounds).unwrap(),
+            subdivision: 1,
+            version: 1,
+        });
+        (state.points, state.age, state.last.total_ms) = ([40; 2], 1000, 1.0);
+        for (action, stale) in [(Action::Keep, true), (Action::Explore, false)] {
+            state.decision = Some(Decision {
+                cuts: vec![Cut::ALL],
+                action,
+                reason: String::new(),
+            });
+            assert_eq!(state.is_stale([40; 2], false), stale, "{action:?}");
+            assert!(state.is_stale([50; 2], false), "too many points have come");
+        }
+    }
+
+    #[test]
+    fn the_first_decisions_after_a_move_are_not_put_off() {
+        let mut calm = Calm::default();
+        for _ in 0..2 {
+            calm.decided(Action::Move, 2.0);
+            for _ in 0..Calm::EAGER {
+                assert!(!calm.may_wait());
+                calm.decided(Action::Keep, 2.0);
+            }
+            assert!(calm.may_wait());
+        }
+        calm.decided(Action::Wait, 2.0);
+        assert!(!calm.may_wait());
+    }
+}

@@ -1,0 +1,308 @@
+//! From clocks to what controllers learn from.
+//!
+//! A controller wants to know how long each subregion took on each lane. What a lane does for all its
+//! subregions together (sorting, counting, bringing data over) is its setup: paid once by a lane that
+//! has any work.
+
+use super::{OF_CPU, plan::Planned, report::LaneReport};
+use crate::gpu::GpuDone;
+use nearfield_balance::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
+use nearfield_cpu::Spent;
+
+/// A step in numbers, for the report.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Measured {
+    pub(super) share: f64,
+    pub(super) points: [usize; 2],
+    pub(super) lane_ms: [f64; 2],
+    pub(super) total_ms: f64,
+    pub(super) planning_ms: f64,
+}
+
+impl Measured {
+    /// A step that the CPU lane did alone.
+    pub(super) fn by_cpu(targets: usize, total_ms: f64) -> Self {
+        Self {
+            share: 1.0,
+            points: [targets, 0],
+            lane_ms: [total_ms, 0.0],
+            total_ms,
+            planning_ms: 0.0,
+        }
+    }
+
+    pub(super) fn lanes(&self) -> [LaneReport; 2] {
+        [0, 1].map(|lane| LaneReport {
+            name: ["cpu", "gpu"][lane],
+            points: self.points[lane],
+            milliseconds: self.lane_ms[lane],
+        })
+    }
+}
+
+/// Targets that a device worked on together, in the order in which it did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Piece {
+    /// Its targets end before this one.
+    pub(crate) behind: u64,
+    /// When their work began, when it was done, and when their results had arrived; on the device's
+    /// clock since it began.
+    pub(crate) begin_ms: f64,
+    pub(crate) computed_ms: f64,
+    pub(crate) end_ms: f64,
+}
+
+/// What a lane took in all, and what of that can be told apart by subregion.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LaneTimes {
+    pub(super) total_ms: f64,
+    /// By subregion; empty when nothing is known.
+    pub(super) own_ms: Vec<f64>,
+}
+
+impl LaneTimes {
+    /// A lane of which only the whole is known.
+    pub(super) fn whole(total_ms: f64) -> Self {
+        Self {
+            total_ms,
+            own_ms: Vec::new(),
+        }
+    }
+
+    /// The CPU lane's, from what its workers have spent.
+    pub(super) fn of_cpu(total_ms: f64, spent: &Spent, threads: usize, subregions: usize) -> Self {
+        let own = (0..subregions).map(|subregion| {
+            let nanoseconds = spent.on(OF_CPU | subregion as u8) as f64;
+            nanoseconds / 1e6 / threads.max(1) as f64
+        });
+        Self {
+            total_ms,
+            own_ms: own.collect(),
+        }
+    }
+
+    /// A device's, from when it worked on which of its targets, and the targets before every part.
+    pub(super) fn of_device(total_ms: f64, pieces: &[Piece], bounds: &[u64]) -> Self {
+        let mut own_ms = vec![0.0; bounds.len().saturating_sub(1)];
+        let (mut first, mut free) = (0u64, 0.0f64);
+        for piece in pieces {
+            let took = (piece.end_ms - piece.begin_ms.max(free)).max(0.0);
+            let targets = piece.behind.saturating_sub(first).max(1) as f64;
+            for (part, own) in own_ms.iter_mut().enumerate() {
+                let low = bounds[part].max(first);
+                let high = bounds[part + 1].min(piece.behind);
+                *own += took * high.saturating_sub(low) as f64 / targets;
+            }
+            (first, free) = (piece.behind, piece.end_ms);
+        }
+        Self { total_ms, own_ms }
+    }
+
+    /// The same, by subregion also where the device did not tell them apart: then the work decides, and
+    /// what a cell of a brick takes beside it, `per_cell`, in pairs tested. Of a brick so many cells can hold
+    /// points.
+    pub(super) fn told_apart(mut self, loads: &[Load], per_cell: f64, cells: u64) -> Self {
+        if let ([all], true) = (&self.own_ms[..], loads.len() > 1) {
+            let took = |load: &Load| {
+                let occupied = load
+                    .targets
+                    .min(u64::from(load.bricks).saturating_mul(cells));
+                load.work() as f64 + per_cell * occupied as f64
+            };
+            let sum: f64 = loads.iter().map(took).sum();
+            let part = |load: &Load| all * took(load) / sum.max(1.0);
+            self.own_ms = loads.iter().map(part).collect();
+        }
+        self
+    }
+
+    /// The setup, and after it consecutive spans of the subregions that the lane has work in; together
+    /// they take as long as the lane did. `usual` is the lane's setup where only the whole is known.
+    fn spans(&self, loads: &[Load], usual: f64) -> (Span, Vec<Span>) {
+        let has_work = |subregion: usize| !loads[subregion].is_empty();
+        let work: f64 = loads.iter().map(|load| load.work() as f64).sum();
+        let own = |subregion: usize| self.own_ms.get(subregion).copied().unwrap_or(0.0);
+        let known: f64 = (0..loads.len()).filter(|&s| has_work(s)).map(own).sum();
+        if !(0..loads.len()).any(has_work) {
+            return (Span::default(), vec![Span::default(); loads.len()]);
+        }
+        let setup_ms = match known > 0.0 {
+            // Clocks may disagree by a little.
+            true => (self.total_ms - known).max(0.0),
+            false => usual.min(0.9 * self.total_ms),
+        };
+        let rest = self.total_ms - setup_ms;
+        let mut now = setup_ms;
+        let spans = loads.iter().enumerate().map(|(subregion, load)| {
+            if load.is_empty() {
+                return Span::default();
+            }
+            let start_ms = now;
+            now += rest
+                * match known > 0.0 {
+                    true => own(subregion) / known,
+                    false => load.work() as f64 / work.max(1.0),
+                };
+            Span {
+                start_ms,
+                end_ms: now,
+            }
+        });
+        let spans = spans.collect();
+        let setup = Span {
+            start_ms: 0.0,
+            end_ms: setup_ms,
+        };
+        (setup, spans)
+    }
+}
+
+impl GpuDone {
+    /// When which part of a share was worked on, since both lanes began: within a piece one part after
+    /// the other.
+    pub(super) fn spans(&self, gpu_ms: f64) -> Vec<GpuSpans> {
+        let parts = self.bounds.len().saturating_sub(1);
+        let mut spans = vec![GpuSpans::default(); parts];
+        let Some(last) = self.pieces.last() else {
+            return spans;
+        };
+        // The device's clock began when the host had asked it to.
+        let shift = self.origin_ms.min((gpu_ms - last.end_ms).max(0.0));
+        let (mut first, mut copied) = (0u64, 0.0f64);
+        for piece in &self.pieces {
+            let targets = piece.behind.saturating_sub(first).max(1) as f64;
+            for (part, spans) in spans.iter_mut().enumerate() {
+                let low = self.bounds[part].clamp(first, piece.behind);
+                let high = self.bounds[part + 1].clamp(first, piece.behind);
+                if low == high {
+                    continue;
+                }
+                let from = (low - first) as f64 / targets;
+                let to = (high - first) as f64 / targets;
+                let slice = |begin: f64, end: f64| Span {
+                    start_ms: shift + begin + (end - begin) * from,
+                    end_ms: shift + begin + (end - begin) * to,
+                };
+                let join = |whole: Span, slice: Span| match whole.ms() > 0.0 {
+                    true => Span {
+                        end_ms: slice.end_ms,
+                        ..whole
+                    },
+                    false => slice,
+                };
+                let download = piece.computed_ms.max(copied);
+                spans.compute = join(spans.compute, slice(piece.begin_ms, piece.computed_ms));
+                spans.download = join(spans.download, slice(download, piece.end_ms.max(download)));
+            }
+            (first, copied) = (piece.behind, piece.end_ms);
+        }
+        spans
+    }
+}
+
+/// What a controller learns from; `usual` are the setups of both lanes as they were last known.
+pub(super) fn step_times(
+    planned: &Planned,
+    (cpu, gpu): (&LaneTimes, &LaneTimes),
+    usual: [f64; 2],
+    recovery_ms: f64,
+    fault: Option<Fault>,
+) -> StepTimes {
+    let loads =
+        |of: fn(&Stage) -> Load| -> Vec<Load> { planned.plan().stages().iter().map(of).collect() };
+    let (cpu_setup, cpu_spans) = cpu.spans(&loads(|stage| stage.cpu.load), usual[0]);
+    let (gpu_setup, gpu_spans) = gpu.spans(&loads(|stage| stage.gpu.load), usual[1]);
+    StepTimes {
+        cpu: cpu_spans,
+        gpu: (gpu_spans.into_iter())
+            .map(|compute| GpuSpans {
+                compute,
+                ..GpuSpans::default()
+            })
+            .collect(),
+        setup: [cpu_setup, gpu_setup],
+        recovery: Span {
+            start_ms: cpu.total_ms,
+            end_ms: cpu.total_ms + recovery_ms,
+        },
+        fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(work: u64) -> Load {
+        let mut load = Load {
+            bricks: u32::from(work > 0),
+            targets: work,
+            ..Load::default()
+        };
+        load.by_class[0] = work;
+        load
+    }
+
+    #[test]
+    fn what_subregions_do_not_explain_is_setup() {
+        let times = LaneTimes {
+            total_ms: 10.0,
+            own_ms: vec![1.0, 5.0, 3.0],
+        };
+        let (setup, spans) = times.spans(&[load(2), load(0), load(6)], 0.5);
+        assert_eq!(setup.end_ms, 6.0);
+        assert_eq!((spans[0].start_ms, spans[0].end_ms), (6.0, 7.0));
+        assert_eq!(spans[1], Span::default());
+        assert_eq!(spans[2].end_ms, 10.0);
+    }
+
+    #[test]
+    fn without_more_knowledge_work_decides() {
+        let (setup, spans) = LaneTimes::whole(8.0).spans(&[load(1), load(3)], 2.0);
+        assert_eq!(
+            (setup.end_ms, spans[0].ms(), spans[1].end_ms),
+            (2.0, 1.5, 8.0)
+        );
+        // Clocks that say more than the whole are scaled down.
+        let times = LaneTimes {
+            total_ms: 6.0,
+            own_ms: vec![4.0, 8.0],
+        };
+        let (setup, spans) = times.spans(&[load(1), load(1)], 2.0);
+        assert_eq!(
+            (setup.end_ms, spans[0].ms(), spans[1].end_ms),
+            (0.0, 2.0, 6.0)
+        );
+        let (setup, spans) = times.spans(&[load(0)], 2.0);
+        assert_eq!((setup, spans[0]), (Span::default(), Span::default()));
+    }
+
+    #[test]
+    fn a_device_ends_with_one_part_after_the_other() {
+        // Four subregions of ten targets, done in two parts.
+        let bounds = [0, 10, 20, 30, 40];
+        let piece = |behind, begin_ms, end_ms| Piece {
+            behind,
+            begin_ms,
+            computed_ms: begin_ms,
+            end_ms,
+        };
+        let pieces = [piece(20, 1.0, 5.0), piece(40, 3.0, 11.0)];
+        let times = LaneTimes::of_device(12.0, &pieces, &bounds);
+        assert_eq!(times.own_ms, [2.0, 2.0, 3.0, 3.0]);
+        let loads = [load(1), load(0), load(2), load(1)];
+        assert_eq!(
+            times.clone().told_apart(&loads, 0.0, 8).own_ms,
+            [2.0, 2.0, 3.0, 3.0]
+        );
+        // Strategies that go from cell to cell do not group their targets.
+        let times = LaneTimes::of_device(12.0, &[piece(40, 1.0, 9.0)], &[0, 40]);
+        assert_eq!(
+            times.clone().told_apart(&loads, 0.0, 8).own_ms,
+            [2.0, 0.0, 4.0, 2.0]
+        );
+        // Two cells of three in all: each takes as long as a pair.
+        let apart = times.told_apart(&loads, 1.0, 1).own_ms;
+        assert_eq!(apart, [16.0 / 7.0, 0.0, 24.0 / 7.0, 16.0 / 7.0]);
+    }
+}

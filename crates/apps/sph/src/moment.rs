@@ -1,8 +1,8 @@
 //! The fluid at one time, apart from the simulation that goes on.
 //!
 //! A [`Moment`] owns its arrays, so that another thread can write or draw it while the solver steps.
-//! What a simulation hands out is a [`PendingMoment`]: the copy may still be under way, and whoever
-//! needs the numbers waits for them, not the solver.
+//! A simulation hands out a [`PendingMoment`], whose copy may still be under way. The thread that
+//! reads the numbers waits for them; the solver does not.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The fluid as it is after so many steps, at this time.
+    /// The fluid after `step` steps, at `time`.
     pub(crate) fn new(config: Config, fluid: Particles, (step, time): (u64, f64)) -> Self {
         Self {
             config,
@@ -125,7 +125,7 @@ pub struct PendingMoment {
 }
 
 impl PendingMoment {
-    /// A moment of so many particles that `wait` returns when it is there.
+    /// A moment of `particles` particles, which `wait` returns.
     pub(crate) fn new(
         particles: usize,
         wait: impl FnOnce() -> Result<Moment, Error> + Send + 'static,

@@ -34,7 +34,7 @@ fn cells(dimensions: Dimensions, low: IVec3, high: IVec3) -> impl Iterator<Item 
 /// In the plane the z components of both corners are ignored.
 ///
 /// # Errors
-/// When there is no memory for so many particles.
+/// When there is no memory for the particles.
 pub fn block(
     dimensions: Dimensions,
     low: [i32; 3],
@@ -62,7 +62,7 @@ pub enum Top {
 /// particle at the wall sees no end of it.
 ///
 /// # Errors
-/// When there is no memory for so many particles.
+/// When there is no memory for the particles.
 pub fn tank(
     dimensions: Dimensions,
     inside: [i32; 3],

@@ -154,7 +154,7 @@ impl Drop for Frames {
     }
 }
 
-/// Unfinished frames that there may be when each holds so many bytes of particles.
+/// Maximum number of unfinished frames that hold `bytes` bytes of particles each.
 fn max_unfinished(bytes: usize) -> usize {
     (MAX_UNFINISHED_BYTES / bytes.max(1)).clamp(MIN_UNFINISHED, MAX_UNFINISHED)
 }

@@ -247,7 +247,7 @@ impl Kernels {
     }
 }
 
-/// Blocks that give sums over so many particles.
+/// Number of blocks that sum over `count` particles.
 fn summing(count: usize) -> u32 {
     count.div_ceil(THREADS as usize).clamp(1, MAX_BLOCKS) as u32
 }

@@ -62,7 +62,7 @@ pub(crate) struct DeviceBody {
     fault: Mutex<Option<Error>>,
     /// How copies for frames leave, made with the first of them.
     flights: OfProcess<OnceLock<Flights>>,
-    /// What is needed to sum over the particles, made when somebody first asks.
+    /// Arrays for sums beside those of a step, made at the first such sum.
     notes: OfProcess<Mutex<Option<Notes>>>,
 }
 
@@ -576,7 +576,7 @@ impl Notes {
     }
 }
 
-/// An array of so many zeros, or of one: there may be no walls, but arrays cannot be empty.
+/// An array of `len` zeros, or of one: there may be no walls, but arrays cannot be empty.
 fn zeros<T: DeviceRepr + ValidAsZeroBits>(
     engine: &ResidentEngine,
     len: usize,

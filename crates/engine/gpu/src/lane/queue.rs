@@ -23,7 +23,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of timed kernels and copies that may await their report. More of them are not timed.
+/// Number of timed kernels and copies that may await their report. More of them are not timed, which
+/// a warning in the trace tells.
 const MAX_PENDING: usize = 1 << 14;
 /// Events are given in milliseconds as `f32`: after this time since the anchor they are still told
 /// apart to a tenth of a microsecond.
@@ -43,7 +44,7 @@ pub struct Queue {
 struct Waits {
     /// Copies started so far.
     started: AtomicU64,
-    /// As many of them have ended, for all that is known.
+    /// Copies known to have ended.
     ended: AtomicU64,
 }
 
@@ -56,7 +57,7 @@ pub struct Transfers {
     pub to_device: u64,
 }
 
-/// What all streams of a lane count and time together.
+/// Counts and times of all streams of a lane.
 #[derive(Debug, Default)]
 struct Meter {
     to_host: AtomicU64,
@@ -71,6 +72,8 @@ struct Timeline {
     /// Events that are not in use: making one takes as long as recording it.
     spare: Vec<CudaEvent>,
     anchor: Option<Anchor>,
+    /// Kernels and copies that were not timed, as too many awaited their report.
+    untimed: u64,
 }
 
 /// An event that ended while the host watched, which ties the two clocks together.
@@ -476,6 +479,8 @@ impl Queue {
             if timeline.pending.len() < MAX_PENDING {
                 let work = work();
                 timeline.pending.push(Timed { work, begin, end });
+            } else {
+                timeline.untimed += 1;
             }
         }
         Ok(())
@@ -542,10 +547,18 @@ impl Timeline {
             pending,
             spare,
             anchor: Some(anchor),
+            untimed,
         } = self
         else {
             return;
         };
+        if *untimed > 0 {
+            let count = mem::take(untimed);
+            tracing::warn!(
+                count,
+                "kernels and copies of the GPU were not timed: the GPU computed more than the trace shows"
+            );
+        }
         let (ended, open): (Vec<_>, Vec<_>) =
             (mem::take(pending).into_iter()).partition(|one| one.end.is_complete());
         *pending = open;

@@ -9,7 +9,7 @@ use nearfield::{
     AllPairs, Arithmetic, Device, Engine, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel,
     Sources,
 };
-use nearfield_gpu::{AllPairsScratch, GpuLane, RowWay};
+use nearfield_gpu::{AllPairsScratch, GpuBackend, RowWay};
 use nearfield_testkit::random::Random;
 use std::{error::Error, time::Instant};
 
@@ -65,8 +65,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         on_cpu(&sizes)?;
     }
     if !has("--cpu") {
-        match GpuLane::new(0) {
-            Ok(lane) => on_gpu(&lane, &sizes)?,
+        match GpuBackend::new(0) {
+            Ok(backend) => on_gpu(&backend, &sizes)?,
             Err(error) => println!("no GPU: {error}"),
         }
     }
@@ -380,21 +380,21 @@ fn coulomb_on_cpu<T: Real>(sizes: &Sizes, arithmetic: Arithmetic) -> Result<(), 
     Ok(())
 }
 
-fn on_gpu(lane: &GpuLane, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
-    println!("{}, kernels alone", lane.device().name);
+fn on_gpu(backend: &GpuBackend, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
+    println!("{}, kernels alone", backend.device().name);
     let (many, few) = (sizes.bodies, sizes.few_bodies);
-    gravity_on_gpu::<f32>(lane, sizes, many, true, Arithmetic::Fast)?;
-    gravity_on_gpu::<f32>(lane, sizes, many, false, Arithmetic::Fast)?;
-    gravity_on_gpu::<f32>(lane, sizes, few, true, Arithmetic::Exact)?;
-    gravity_on_gpu::<f64>(lane, sizes, few, true, Arithmetic::Fast)?;
-    gravity_on_gpu::<f64>(lane, sizes, few, true, Arithmetic::Exact)?;
+    gravity_on_gpu::<f32>(backend, sizes, many, true, Arithmetic::Fast)?;
+    gravity_on_gpu::<f32>(backend, sizes, many, false, Arithmetic::Fast)?;
+    gravity_on_gpu::<f32>(backend, sizes, few, true, Arithmetic::Exact)?;
+    gravity_on_gpu::<f64>(backend, sizes, few, true, Arithmetic::Fast)?;
+    gravity_on_gpu::<f64>(backend, sizes, few, true, Arithmetic::Exact)?;
     for way in [RowWay::One, RowWay::Four, RowWay::Eight, RowWay::Mixed] {
-        coulomb_on_gpu::<f32>(lane, sizes, sizes.slice, way, Arithmetic::Fast)?;
+        coulomb_on_gpu::<f32>(backend, sizes, sizes.slice, way, Arithmetic::Fast)?;
     }
     let lower = [sizes.slice[0], sizes.slice[1] / 8];
-    coulomb_on_gpu::<f32>(lane, sizes, lower, RowWay::Eight, Arithmetic::Exact)?;
-    coulomb_on_gpu::<f64>(lane, sizes, lower, RowWay::Auto, Arithmetic::Fast)?;
-    coulomb_on_gpu::<f64>(lane, sizes, lower, RowWay::Auto, Arithmetic::Exact)?;
+    coulomb_on_gpu::<f32>(backend, sizes, lower, RowWay::Eight, Arithmetic::Exact)?;
+    coulomb_on_gpu::<f64>(backend, sizes, lower, RowWay::Auto, Arithmetic::Fast)?;
+    coulomb_on_gpu::<f64>(backend, sizes, lower, RowWay::Auto, Arithmetic::Exact)?;
     println!("with transfers, from host arrays to host arrays");
     let (at, masses) = bodies::<f32>(many, true);
     for device in [Device::Gpu(0), Device::Hybrid(0)] {
@@ -423,7 +423,7 @@ fn on_gpu(lane: &GpuLane, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
 }
 
 fn gravity_on_gpu<T: Real>(
-    lane: &GpuLane,
+    backend: &GpuBackend,
     sizes: &Sizes,
     count: usize,
     alike: bool,
@@ -438,7 +438,7 @@ fn gravity_on_gpu<T: Real>(
     let mut scratch = AllPairsScratch::default();
     let mut pull = vec![T::default(); 3 * count];
     let seconds = median(sizes.repetitions, || {
-        lane.sum_pairs(of, &at, sources, &mut pull, &mut scratch)?;
+        backend.sum_pairs(of, &at, sources, &mut pull, &mut scratch)?;
         Ok::<f64, nearfield_gpu::Error>(f64::from(scratch.kernel_milliseconds()) * 1e-3)
     })?;
     let error = worst(of, |n| at[n], sources, &pull);
@@ -449,7 +449,7 @@ fn gravity_on_gpu<T: Real>(
 }
 
 fn coulomb_on_gpu<T: Real>(
-    lane: &GpuLane,
+    backend: &GpuBackend,
     sizes: &Sizes,
     points: [usize; 2],
     way: RowWay,
@@ -465,7 +465,7 @@ fn coulomb_on_gpu<T: Real>(
     scratch.set_way(way);
     let mut potentials = vec![T::default(); grid.len()];
     let seconds = median(sizes.repetitions, || {
-        lane.sum_pairs_on_grid(
+        backend.sum_pairs_on_grid(
             of,
             &grid,
             0..grid.rows(),

@@ -253,7 +253,10 @@ fn asked() -> Asked {
 
 fn main() -> ExitCode {
     let asked = asked();
-    let report = Engine::builder(1.0).build().expect("a CPU lane").report();
+    let report = Engine::builder(1.0)
+        .build()
+        .expect("a CPU backend")
+        .report();
     println!(
         "nearfield {}, {} threads, {} vectors, {} points",
         env!("CARGO_PKG_VERSION"),

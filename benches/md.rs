@@ -11,7 +11,7 @@
 
 use nearfield::{
     Coefficients, Device, Engine, Forces, LennardJones, ListKind, Mixing, Pair, PairKernel,
-    PlainLennardJones, Strategy, Truncation, VerletLists, resident::ResidentEngine,
+    PlainLennardJones, Strategy, Truncation, VerletLists, device::DeviceEngine,
 };
 use nearfield_md::{Cell, DeviceSimulation, Error, ForceField, Options, Simulation, System};
 use std::{process::ExitCode, time::Instant};
@@ -205,7 +205,7 @@ fn found_on_gpu(system: &System) -> Result<(), Box<dyn std::error::Error>> {
     let mut first: Option<Vec<f32>> = None;
     for strategy in [Strategy::Flat, Strategy::HalfTiles] {
         for subdivision in 1..=3 {
-            let mut engine = ResidentEngine::builder(CUTOFF as f32)
+            let mut engine = DeviceEngine::builder(CUTOFF as f32)
                 .periodic(lengths)
                 .strategy(strategy)
                 .subdivision(subdivision)

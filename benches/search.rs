@@ -12,7 +12,10 @@ use rayon::prelude::*;
 use std::{cell::RefCell, fmt, str::FromStr};
 
 fn main() {
-    let report = Engine::builder(1.0).build().expect("a CPU lane").report();
+    let report = Engine::builder(1.0)
+        .build()
+        .expect("a CPU backend")
+        .report();
     println!(
         "nearfield {}, {} threads, {} vectors",
         env!("CARGO_PKG_VERSION"),
@@ -90,7 +93,7 @@ struct Subject {
 impl Subject {
     fn new(spec: &Spec) -> Self {
         let positions = spec.cloud.points(spec.points, 1);
-        let mut engine = Engine::builder(spec.radius).build().expect("a CPU lane");
+        let mut engine = Engine::builder(spec.radius).build().expect("a CPU backend");
         let set = engine.add_point_set(&positions).expect("finite points");
         let order = engine.z_sort(set).expect("a known set");
         let positions = order.reordered(&positions).expect("equal lengths");

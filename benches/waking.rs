@@ -1,11 +1,11 @@
-//! How long threads of the CPU lane take to copy numbers, waking included: where each wakes another, and
-//! where the caller wakes all and copies too (`CpuLane::at_once`), as positions, fields and results of a
+//! How long threads of the CPU backend take to copy numbers, waking included: where each wakes another, and
+//! where the caller wakes all and copies too (`CpuBackend::at_once`), as positions, fields and results of a
 //! GPU are copied.
 //!
 //! `cargo bench -p nearfield --bench waking`. Both in turn, after the threads had nothing to do for a while;
 //! it prints medians in microseconds.
 
-use nearfield_cpu::CpuLane;
+use nearfield_cpu::CpuBackend;
 use rayon::prelude::*;
 use std::{
     hint,
@@ -45,8 +45,8 @@ impl<'a> Copying<'a> {
 }
 
 fn main() {
-    let lane = CpuLane::new(0).expect("threads");
-    println!("{} threads beside the caller", lane.threads_beside());
+    let backend = CpuBackend::new(0).expect("threads");
+    println!("{} threads beside the caller", backend.threads_beside());
     for megabytes in [4, 12] {
         let from = vec![1.0f32; megabytes << 18];
         let mut to = vec![0.0f32; from.len()];
@@ -63,9 +63,9 @@ fn main() {
                     0 => {
                         let all = || (0..rayon::current_num_threads()).into_par_iter();
                         let work = || all().with_max_len(1).for_each(|_| copying.copy());
-                        lane.beside(|| (), work);
+                        backend.beside(|| (), work);
                     }
-                    _ => lane.at_once(usize::MAX, || copying.copy(), || copying.copy()),
+                    _ => backend.at_once(usize::MAX, || copying.copy(), || copying.copy()),
                 }
                 times[number % 2].push(begin.elapsed().as_secs_f64() * 1e6);
             }

@@ -14,7 +14,7 @@
 
 use nearfield::{
     Coefficients, Device, Engine, LennardJones, Mixing, Truncation,
-    resident::{Progress, ResidentEngine},
+    device::{DeviceEngine, Progress},
 };
 use nearfield_md::{Cell, DeviceSimulation, ForceField, Options, Simulation, System};
 use nearfield_sph::dam_break;
@@ -183,7 +183,7 @@ impl Settings {
         let clouds: [Vec<[f32; 3]>; 2] = [0.0, 1.0].map(moved);
         let stepping;
         if self.gpu {
-            let mut engine = ResidentEngine::builder(2.0).on_gpu(0)?;
+            let mut engine = DeviceEngine::builder(2.0).on_gpu(0)?;
             let queue = engine.queue().clone();
             let upload = |cloud: &Vec<[f32; 3]>| queue.array("points", cloud.as_flattened());
             let clouds = [upload(&clouds[0])?, upload(&clouds[1])?];
@@ -262,7 +262,10 @@ impl Settings {
             let trace = Trace::open(&path)?;
             let summary = Analysis::of(&trace)?.summary;
             let backend = if self.gpu { "gpu" } else { "cpu" };
-            let busy = summary.lanes.get(backend).map_or(0.0, |lane| lane.busy);
+            let busy = summary
+                .backends
+                .get(backend)
+                .map_or(0.0, |backend| backend.busy);
             let computed = busy / summary.steps.max(1) as f64;
             let step = 1e3 * outcome.stepping / outcome.steps as f64;
             println!(

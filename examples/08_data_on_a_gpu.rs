@@ -7,13 +7,13 @@
 
 use nearfield::{
     Error, SphDensity, WendlandC2,
-    resident::{DeviceField, Progress, ResidentEngine},
+    device::{DeviceEngine, DeviceField, Progress},
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let radius = 2.0;
     // On a stream of its own; `on(&stream)` takes yours.
-    let mut engine = match ResidentEngine::builder(radius).on_gpu(0) {
+    let mut engine = match DeviceEngine::builder(radius).on_gpu(0) {
         Err(Error::DeviceUnavailable { missing, .. }) => {
             println!("no GPU to show this on: {missing}");
             return Ok(());

@@ -4,7 +4,7 @@
 // registers, so that a source is loaded once for all of them.
 //
 // What is summed, and in which order, stands with nearfield_pairs::PairSum; in the exact form the
-// bits are those of the CPU lane. Whether a source lies on a target is not asked for every pair: it
+// bits are those of the CPU backend. Whether a source lies on a target is not asked for every pair: it
 // makes the sum of a tile NaN or infinite, and such a tile is done again with the question. Where roots
 // are guessed, tiles with sources on the row are done with the question from the start.
 #pragma once
@@ -21,13 +21,13 @@ template <class T> struct Numbers;
 template <> struct Numbers<float> {
     // What lies behind the last source: so far away that it adds nothing, also without a weight.
     static constexpr float NOWHERE = 1e18f;
-    static constexpr float LEAST_NORMAL = 1.17549435e-38f;
+    static constexpr float MIN_NORMAL = 1.17549435e-38f;
     static constexpr float LEAST = 1.4e-45f;
 };
 
 template <> struct Numbers<double> {
     static constexpr double NOWHERE = 1e150;
-    static constexpr double LEAST_NORMAL = 2.2250738585072014e-308;
+    static constexpr double MIN_NORMAL = 2.2250738585072014e-308;
     static constexpr double LEAST = 4.9e-324;
 };
 
@@ -80,7 +80,7 @@ template <class T, bool EXACT> struct Potential {
     static constexpr int UNROLLED = unrolled<T, EXACT>();
 
     template <bool SKIP> static __device__ __forceinline__ void add(T* sums, T, T, T, T d2, T w) {
-        if (SKIP && !(d2 >= (EXACT ? Numbers<T>::LEAST : Numbers<T>::LEAST_NORMAL))) return;
+        if (SKIP && !(d2 >= (EXACT ? Numbers<T>::LEAST : Numbers<T>::MIN_NORMAL))) return;
         if (EXACT) sums[0] = sums[0] + quotient(w, exact_root(d2));
         else sums[0] = fused(w, inverse_root(d2), sums[0]);
     }
@@ -93,7 +93,7 @@ template <class T, bool EXACT> struct Pull {
     static constexpr int UNROLLED = unrolled<T, EXACT>();
 
     template <bool SKIP> static __device__ __forceinline__ void add(T* sums, T dx, T dy, T dz, T d2, T w) {
-        if (SKIP && !(d2 >= (EXACT ? Numbers<T>::LEAST : Numbers<T>::LEAST_NORMAL))) return;
+        if (SKIP && !(d2 >= (EXACT ? Numbers<T>::LEAST : Numbers<T>::MIN_NORMAL))) return;
         T factor;
         if (EXACT) {
             factor = quotient(w, d2 * exact_root(d2));
@@ -105,7 +105,7 @@ template <class T, bool EXACT> struct Pull {
     }
 
     template <bool SKIP> static __device__ __forceinline__ void add_alike(T* sums, T dx, T dy, T dz, T d2) {
-        if (SKIP && !(d2 >= Numbers<T>::LEAST_NORMAL)) return;
+        if (SKIP && !(d2 >= Numbers<T>::MIN_NORMAL)) return;
         const T inverse = inverse_root(d2);
         along(sums, dx, dy, dz, inverse * (inverse * inverse));
     }
@@ -209,7 +209,7 @@ __device__ __forceinline__ void visit_all(const Targets& targets, const Source<T
             if (first + n < count) source = sources[first + n];
             if (source.w != weight) alike = false;
             source = targets.staged(source);
-            if (Targets::GUESSES && source.y < Numbers<T>::LEAST_NORMAL) apart = false;
+            if (Targets::GUESSES && source.y < Numbers<T>::MIN_NORMAL) apart = false;
             staged[n] = source;
         }
         alike = __syncthreads_and(alike) && Op::FACTORS;

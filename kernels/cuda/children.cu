@@ -3,7 +3,7 @@
 #include "work.cuh"
 
 constexpr u32 PARENT_THREADS = 256;
-constexpr u32 MOST_THREADS = 1024;
+constexpr u32 MAX_THREADS = 1024;
 constexpr u32 AGGREGATED_THREADS = 128;
 
 // What children read; in device memory, so that a launch passes pointers only.
@@ -26,7 +26,7 @@ __device__ __forceinline__ void note(Launches* launches) {
 }
 
 // One cell, a thread per point: threads rounded up to whole warps.
-__global__ void __launch_bounds__(MOST_THREADS) child_of_cell(const Arguments* arguments, u32 cell) {
+__global__ void __launch_bounds__(MAX_THREADS) child_of_cell(const Arguments* arguments, u32 cell) {
     __shared__ float4 staged[W];
     visit_cell<BlockGroup, NF_HALF, Work>(arguments->walk, arguments->outlet, cell, staged);
 }
@@ -40,7 +40,7 @@ child_per_cell(const Arguments* arguments, u32 first, Launches* launches) {
     if (cell >= points.cells) return;
     const u32 occupancy = points.starts[cell + 1] - points.starts[cell];
     if (occupancy == 0) return;
-    const u32 threads = min((occupancy + 31) / 32 * 32, MOST_THREADS);
+    const u32 threads = min((occupancy + 31) / 32 * 32, MAX_THREADS);
     child_of_cell<<<1, threads, 0, cudaStreamFireAndForget>>>(arguments, cell);
     note(launches);
 }

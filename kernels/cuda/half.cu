@@ -17,9 +17,9 @@
 // group only, whichever order cells are taken in, and `add_halves` adds up the planes of a point in
 // their order; so the same points give the same bits.
 //
-// NF_OPEN says whether the set is in an open domain with a dense table. NF_MUTUAL says what the source
+// NF_OPEN says whether the set is in an open domain with a dense table. NF_SYMMETRIC says what the source
 // of a pair gets: 1, what the kernel gives for the reversed pair; 2, what the target gets, channels
-// with their bits set in NF_TURNED with the other sign.
+// with their bits set in NF_ANTISYMMETRIC with the other sign.
 #include "tasks.cuh"
 #include "tile.cuh"
 #include "work.cuh"
@@ -34,7 +34,7 @@ constexpr u32 QUEUE = 2 * GROUP;
 // The plane of a cell seen from itself.
 constexpr u32 OWN = 0;
 
-#define NF_REVERSED (NF_MUTUAL == 1)
+#define NF_REVERSED (NF_SYMMETRIC == 1)
 
 // Whether a row lies behind the cell it is seen from, so that its opposite is ahead.
 __device__ __forceinline__ bool behind(const Row& row) {
@@ -191,7 +191,7 @@ __device__ __forceinline__ float2 extent(float x) {
 // The least that a difference of coordinates to any target between `among.x` and `among.y` can be in
 // size. Rounded differences grow with what they are taken of, so it is never more than the neighbour
 // test finds for one of them.
-__device__ __forceinline__ float least_apart(float at, float2 among, float shift) {
+__device__ __forceinline__ float min_apart(float at, float2 among, float shift) {
     const float low = __fadd_rn(__fsub_rn(at, among.y), shift);
     const float high = __fadd_rn(__fsub_rn(at, among.x), shift);
     return fmaxf(fmaxf(low, -high), 0.0f);
@@ -274,8 +274,8 @@ struct Group {
                     u32 ahead = 0;
                     while (__ldg(run.starts + ahead + 1) <= slot) ahead++;
                     plane = run.plane + ahead;
-                    const float apart = squared(least_apart(source.x, x, shift.x), least_apart(source.y, y, shift.y),
-                                                least_apart(source.z, z, shift.z));
+                    const float apart = squared(min_apart(source.x, x, shift.x), min_apart(source.y, y, shift.y),
+                                                min_apart(source.z, z, shift.z));
                     near = any_wrapped || apart <= walk.lattice.r2;
                     if (!near && fresh && plane != OWN) {
                         float* const to = place_of_sums(plane, slot);
@@ -368,7 +368,7 @@ struct Group {
                 const Pair back = {{-dx, -dy, -dz}, d2};
                 pair(outlet.uniforms, back, other, of_source, reaction);
 #else
-                for (int c = 0; c < NF_OUTPUTS; c++) reaction[c] = NF_TURNED >> c & 1 ? -result[c] : result[c];
+                for (int c = 0; c < NF_OUTPUTS; c++) reaction[c] = NF_ANTISYMMETRIC >> c & 1 ? -result[c] : result[c];
 #endif
                 if (hit) {
                     for (int c = 0; c < NF_OUTPUTS; c++) {

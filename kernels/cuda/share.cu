@@ -1,4 +1,4 @@
-// The targets of a share: of all sorted points those in bricks that belong to this lane, gathered
+// The targets of a share: of all sorted points those in bricks that belong to this backend, gathered
 // into arrays of their own, grouped by the part of the work (subregion) that they belong to, and
 // within it in sorted order. Counting sort by part: tiles count, a scan of list_scan's kind adds up
 // (counts stand part by part, tile by tile), tiles place.
@@ -7,7 +7,7 @@
 constexpr u32 THREADS = 256;
 constexpr u32 ROUNDS = 4;              // points of a thread
 constexpr u32 TILE = THREADS * ROUNDS;
-constexpr u32 MOST_PARTS = 64;
+constexpr u32 MAX_PARTS = 64;
 constexpr u32 WARPS = THREADS / 32;
 
 // Whom bricks belong to, as nearfield_grid::BrickParts has it.
@@ -17,7 +17,7 @@ struct Parts {
     u32 dims[3];                 // bricks along each axis
     u32 edge;                    // cells of a brick along each axis
     u32 elsewhere;               // the part of everything outside
-    u32 count;                   // parts below this are this lane's
+    u32 count;                   // parts below this are this backend's
 };
 
 // The lattice is the one that parts were made for, whatever cells the points are sorted into.
@@ -40,8 +40,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 share_count(const float4* __restrict__ at, u32 count, const __grid_constant__ Lattice lattice,
             const __grid_constant__ Parts parts, u32 grouped, unsigned char* __restrict__ keys,
             u32* __restrict__ counts, u32 tiles) {
-    __shared__ u32 found[MOST_PARTS];
-    for (u32 part = threadIdx.x; part < MOST_PARTS; part += THREADS) found[part] = 0;
+    __shared__ u32 found[MAX_PARTS];
+    for (u32 part = threadIdx.x; part < MAX_PARTS; part += THREADS) found[part] = 0;
     __syncthreads();
     for (u32 round = 0; round < ROUNDS; round++) {
         const u32 slot = blockIdx.x * TILE + round * THREADS + threadIdx.x;
@@ -72,9 +72,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const unsigned char* __restrict__ keys,
             u32 count, const u64* __restrict__ starts, u32 groups, u32 tiles, float4* __restrict__ out_at,
             int4* __restrict__ out_wraps, u32* __restrict__ slots, u32* __restrict__ ranks) {
-    __shared__ u32 next[WARPS][MOST_PARTS];
+    __shared__ u32 next[WARPS][MAX_PARTS];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    for (u32 k = threadIdx.x; k < WARPS * MOST_PARTS; k += THREADS) next[k / MOST_PARTS][k % MOST_PARTS] = 0;
+    for (u32 k = threadIdx.x; k < WARPS * MAX_PARTS; k += THREADS) next[k / MAX_PARTS][k % MAX_PARTS] = 0;
     __syncthreads();
     // A warp takes points that lie next to each other.
     const u32 first = blockIdx.x * TILE + warp * (32 * ROUNDS) + lane;
@@ -137,7 +137,7 @@ share_fields(const float4* __restrict__ at, u32 count, const float* __restrict__
     out[static_cast<u64>(channel) * count + slot] = fields[point * stride + channel];
 }
 
-// Puts what another lane found for some targets where the results of all are; `how` says whether it
+// Puts what another backend found for some targets where the results of all are; `how` says whether it
 // overwrites (0) or is combined with what is there: added (1), the smaller (2) or the larger (3) of both,
 // as nearfield_pairs::Reduce::combine has it.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -5,7 +5,7 @@
 // the chord that the sphere around this very target leaves of them. Where targets and sources are
 // one set, its table is padded by K empty cells on every side, so no row needs a bounds check.
 // `visit_general` serves everything else (periodic and tilted boxes, sparse tables) by the table of
-// neighbour rows that the CPU lane uses.
+// neighbour rows that the CPU backend uses.
 #pragma once
 #include "contract.cuh"
 

@@ -1,4 +1,4 @@
-//! The CUDA C++ sources of the GPU lane, as text.
+//! The CUDA C++ sources of the GPU backend, as text.
 //!
 //! They are compiled at run time for the device found (crate `nearfield-gpu`), so neither building
 //! nor running needs the CUDA toolkit. A source includes nothing but the headers listed with it
@@ -66,7 +66,7 @@ pub const GRID: Source = Source {
     ],
 };
 
-/// The targets of a lane that works beside another one.
+/// The targets of a backend that works beside another one.
 pub const SHARE: Source = Source {
     name: "share",
     text: include_str!("../cuda/share.cu"),

@@ -54,7 +54,7 @@ pub(crate) enum Failure {
     /// The points or the box of a cloud to be divided cannot be used.
     #[error(transparent)]
     Cells(#[from] nearfield_grid::Error),
-    /// A step cannot be divided between the lanes.
+    /// A step cannot be divided between the backends.
     #[error(transparent)]
     Schedule(#[from] nearfield_balance::Error),
     /// Thresholds could not be tried, or a policy settled badly.

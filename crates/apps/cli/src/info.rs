@@ -24,7 +24,7 @@ struct Info {
     reason: String,
 }
 
-/// What there is for the GPU lane.
+/// What there is for the GPU backend.
 #[derive(Debug, Serialize)]
 struct Gpu {
     driver: Option<String>,
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut lines = vec![
         format!("nearfield {}", info.version),
         format!(
-            "CPU lane     {} threads, vectors: {}",
+            "CPU backend     {} threads, vectors: {}",
             info.cores,
             info.simd.join(", ")
         ),

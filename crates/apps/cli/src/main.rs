@@ -57,7 +57,7 @@ enum Task {
     Kernels(kernels::Task),
     /// Shows how the cost grows with the number of points
     Scaling(scaling::Args),
-    /// Shows what dividing a step between two lanes brings, and where the policies settle
+    /// Shows what dividing a step between two backends brings, and where the policies settle
     Tune(tune::Args),
     /// Simulates a collapsing water column and draws it
     DamBreak(dam_break::Args),

@@ -64,31 +64,31 @@ struct Summary {
     max: u32,
     device: String,
     reason: String,
-    lanes: Vec<Lane>,
+    backends: Vec<Backend>,
     milliseconds: Times,
     digest: String,
 }
 
-/// What a lane did, as the engine measured it.
+/// What a backend did, as the engine measured it.
 #[derive(Debug, Serialize)]
-struct Lane {
+struct Backend {
     name: &'static str,
     /// Points that it searched for.
     points: usize,
     milliseconds: f64,
 }
 
-impl Lane {
-    /// Both lanes where they shared the search, or else the one that did it.
+impl Backend {
+    /// Both backends where they shared the search, or else the one that did it.
     fn of(report: &Report) -> Vec<Self> {
         let lists = report.works.iter().find(|work| work.work == "lists");
         if let Some(work) = lists {
-            let lanes = work.lanes.iter().map(|lane| Self {
-                name: lane.name,
-                points: lane.points,
-                milliseconds: lane.milliseconds,
+            let backends = work.backends.iter().map(|backend| Self {
+                name: backend.name,
+                points: backend.points,
+                milliseconds: backend.milliseconds,
             });
-            return lanes.collect();
+            return backends.collect();
         }
         let name = match report.device {
             Device::Gpu(_) => "gpu",
@@ -195,7 +195,7 @@ fn summarize(
         max: counts.iter().copied().max().unwrap_or(0),
         device: report.device.to_string(),
         reason: report.reason.clone(),
-        lanes: Lane::of(report),
+        backends: Backend::of(report),
         milliseconds: times,
         digest: digest.to_string(),
     })

@@ -43,7 +43,7 @@ pub(crate) struct EngineOptions {
     /// cell-tasks or half-tiles
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
-    /// What divides the work between both lanes (hybrid, emulated): model, band[:ALPHA:BETA], fraction or
+    /// What divides the work between both backends (hybrid, emulated): model, band[:ALPHA:BETA], fraction or
     /// fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,

@@ -16,7 +16,7 @@ use std::{
 /// The commands of `nearfield trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// Says how busy lanes were, what waited for what, and what to do about it
+    /// Says how busy backends were, what waited for what, and what to do about it
     Summary {
         /// A file that --trace wrote
         file: PathBuf,
@@ -65,7 +65,7 @@ pub(crate) enum Format {
     Chrome,
     /// A table of steps
     Csv,
-    /// A table of everything that lanes did
+    /// A table of everything that backends did
     ActivitiesCsv,
 }
 

@@ -76,7 +76,7 @@ fn a_bench_is_recorded_and_summarised() {
         work > 2 * found && work < 20 * found,
         "{work} tested for {found}"
     );
-    let cpu = &summary["lanes"]["cpu"];
+    let cpu = &summary["backends"]["cpu"];
     let sum: f64 = ["busy", "waiting", "idle"]
         .iter()
         .map(|part| cpu[part].as_f64().unwrap())
@@ -229,7 +229,7 @@ fn the_dam_break_marks_its_steps() {
 }
 
 #[test]
-fn steps_of_both_lanes_on_an_emulated_machine_are_told_apart() {
+fn steps_of_both_backends_on_an_emulated_machine_are_told_apart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("hybrid.jsonl");
     let path = path.to_str().unwrap();
@@ -254,14 +254,14 @@ fn steps_of_both_lanes_on_an_emulated_machine_are_told_apart() {
     );
     let device = summary["device"].as_str().unwrap();
     assert!(device.starts_with("emulated:speed=3,"), "{device}");
-    for lane in ["cpu", "gpu"] {
-        let parts = &summary["lanes"][lane];
+    for backend in ["cpu", "gpu"] {
+        let parts = &summary["backends"][backend];
         let busy = parts["busy"].as_f64().unwrap();
         let sum = busy + parts["waiting"].as_f64().unwrap() + parts["idle"].as_f64().unwrap();
         let total = summary["total_ms"].as_f64().unwrap();
         assert!(
             busy > 0.0 && (sum / total - 1.0).abs() < 1e-9,
-            "{lane}: {parts}"
+            "{backend}: {parts}"
         );
     }
     // The GPU is three times as fast, but small copies take their time: both have work to the end.
@@ -273,8 +273,8 @@ fn steps_of_both_lanes_on_an_emulated_machine_are_told_apart() {
     }
     assert!(summary["retunes"].as_u64().unwrap() > 0);
     assert!(summary["settle_steps"].as_u64().unwrap() <= 30);
-    let lanes = printed["lanes"][0]["lanes"].as_array().unwrap();
-    assert_eq!(lanes.len(), 2, "{printed}");
+    let backends = printed["backends"][0]["backends"].as_array().unwrap();
+    assert_eq!(backends.len(), 2, "{printed}");
     let page = folder.path().join("hybrid.html");
     succeed(&["trace", "report", path, "--output", page.to_str().unwrap()]);
     let page = fs::read_to_string(&page).unwrap();

@@ -61,8 +61,8 @@ fn the_json_has_the_documented_fields_and_the_best_row_is_the_best() {
     let best = number(&found["best"], "total_ms");
     for row in sweep {
         let total = number(row, "total_ms");
-        let lanes = number(row, "cpu_ms").max(number(row, "gpu_ms"));
-        assert!(best <= total && lanes <= total * (1.0 + 1e-12), "{row}");
+        let backends = number(row, "cpu_ms").max(number(row, "gpu_ms"));
+        assert!(best <= total && backends <= total * (1.0 + 1e-12), "{row}");
         assert!((0.0..=1.0).contains(&number(row, "share")), "{row}");
     }
     assert!(sweep.contains(&found["best"]));
@@ -106,7 +106,7 @@ fn files_are_written_and_the_same_command_gives_the_same_numbers() {
 
     let svg = std::fs::read_to_string(place.join("tune.svg")).unwrap();
     assert!(svg.starts_with("<svg width=\"1600\" height=\"820\""));
-    for label in ["threshold", "model: ", "fraction: ", "GPU lane"] {
+    for label in ["threshold", "model: ", "fraction: ", "GPU backend"] {
         assert!(svg.contains(label), "{label}");
     }
 }
@@ -241,8 +241,8 @@ fn wrong_usage_ends_with_2_and_failures_with_1() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("taken"), "").unwrap();
     for (code, culprit, args) in [
-        (2, "it has one lane", &["--device", "cpu"][..]),
-        (2, "it has one lane", &["--device", "gpu:1"]),
+        (2, "it has one backend", &["--device", "cpu"][..]),
+        (2, "it has one backend", &["--device", "gpu:1"]),
         (2, "unknown device \"tpu\"", &["--device", "tpu"]),
         (2, "speed=0", &["--device", "emulated:speed=0"]),
         (2, "unknown key \"fast\"", &["--device", "emulated:fast=1"]),

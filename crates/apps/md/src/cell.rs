@@ -90,7 +90,7 @@ impl Cell {
         (0..9).any(|k| k % 4 != 0 && self.vectors.as_flattened()[k] != 0.0)
     }
 
-    /// Whether a vector leans along an open axis; the GPU lane takes no such box.
+    /// Whether a vector leans along an open axis; the GPU backend takes no such box.
     pub(crate) fn is_slanted(&self) -> bool {
         is_slanted(self.vectors())
     }

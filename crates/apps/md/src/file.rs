@@ -1,7 +1,7 @@
 //! Text files: configurations of the NIST reference calculations, and coefficients.
 
 use crate::{Cell, Error, System};
-use nearfield::{Coefficients, MOST_TYPES};
+use nearfield::{Coefficients, MAX_TYPES};
 use std::{fs, path::Path};
 
 /// Lines that say something, with their numbers. They are looked for as they are needed: a list of
@@ -12,7 +12,7 @@ struct Lines<'a> {
 }
 
 /// Words that a line is told by: one more than any line may have.
-const MOST_WORDS: usize = 6;
+const MAX_WORDS: usize = 6;
 
 impl<'a> Lines<'a> {
     fn of(path: &'a Path, text: &'a str) -> Self {
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
     /// The words of a line as numbers; of a line of too many, one more than any may have.
     fn numbers(&self, (number, line): (usize, &str)) -> Result<Vec<f64>, Error> {
         line.split_whitespace()
-            .take(MOST_WORDS)
+            .take(MAX_WORDS)
             .map(|word| self.number(number, word))
             .collect()
     }
@@ -143,7 +143,7 @@ impl FieldFile {
         let lines = Lines::of(path, &text);
         let mut found = Self::default();
         for (number, line) in lines.iter() {
-            let words: Vec<_> = line.split_whitespace().take(MOST_WORDS).collect();
+            let words: Vec<_> = line.split_whitespace().take(MAX_WORDS).collect();
             let is_number =
                 |at: usize| words.get(at).is_none_or(|word| word.parse::<f64>().is_ok());
             match (words.len(), is_number(1)) {
@@ -172,8 +172,8 @@ impl FieldFile {
         if self.kind(name).is_some() {
             return Err(lines.refuse(number, format!("'{name}' has coefficients already")));
         }
-        if self.names.len() == MOST_TYPES {
-            return Err(lines.refuse(number, format!("more than {MOST_TYPES} kinds of atoms")));
+        if self.names.len() == MAX_TYPES {
+            return Err(lines.refuse(number, format!("more than {MAX_TYPES} kinds of atoms")));
         }
         let value = |at: usize, other: f64| match words.get(at) {
             Some(word) => lines.number(number, word),

@@ -11,7 +11,7 @@ use crate::{
     particles::Particles,
     passes::{Passes, Rates},
     search::Search,
-    simulation::MOST_STRETCHED,
+    simulation::MAX_STRETCHED,
     walls::Walls,
 };
 
@@ -148,7 +148,7 @@ impl HostBody {
             let pressure = water.specific_pressure(middle) / (1.0 + middle);
             sums.diffused -= f64::from(pressure * diffusion / (1.0 + middle));
             sums.work += f64::from(pressure * wall);
-            *s = (*s + change).max(MOST_STRETCHED);
+            *s = (*s + change).max(MAX_STRETCHED);
         }
         sums
     }

@@ -178,10 +178,10 @@ impl PairKernel for Continuity {
         Some(twin("continuity", &self.kernel, &further))
     }
 
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     #[inline(always)]
-    fn mutual(
+    fn symmetric(
         &self,
         pair: Pair,
         (one, _): (Moving, Moving),
@@ -313,10 +313,10 @@ impl PairKernel for Forces {
         Some(twin("forces", &self.kernel, &further).turned([0, 1, 2]))
     }
 
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     #[inline(always)]
-    fn mutual(
+    fn symmetric(
         &self,
         pair: Pair,
         (one, _): (Moving, Moving),
@@ -486,7 +486,7 @@ mod tests {
         let close = |a: f32, b: f32| (a - b).abs() <= 1e-6 * a.abs().max(b.abs());
 
         let kernel = continuity(2e-3);
-        let (here, there) = kernel.mutual(d, (one, one), (two, two));
+        let (here, there) = kernel.symmetric(d, (one, one), (two, two));
         let expected = (
             kernel.pair(d, one, two),
             kernel.pair(d.reversed(), two, one),
@@ -495,7 +495,7 @@ mod tests {
         assert!(close(there.0, expected.1.0) && close(there.1, expected.1.1));
 
         let kernel = forces();
-        let (here, there) = kernel.mutual(d, (one, one), (two, two));
+        let (here, there) = kernel.symmetric(d, (one, one), (two, two));
         let expected = (
             kernel.pair(d, one, two),
             kernel.pair(d.reversed(), two, one),

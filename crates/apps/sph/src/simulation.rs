@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use glam::{DVec3, Vec3};
-use nearfield::{prelude::Device, resident::Transfers};
+use nearfield::{device::Transfers, prelude::Device};
 use nearfield_io::PointData;
 
 use crate::advance::Kick;
@@ -28,7 +28,7 @@ use crate::{Config, Error, FrontRule, SimulationBuilder};
 /// The least compression a particle may have. Stretched water has no pressure;
 /// letting spray get ever thinner would only make it blind to the walls and
 /// the water it falls on, whose first touch must already push it back.
-pub(crate) const MOST_STRETCHED: f32 = -0.05;
+pub(crate) const MAX_STRETCHED: f32 = -0.05;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -257,9 +257,9 @@ typedef struct nf_engine nf_engine;
 typedef struct nf_query nf_query;
 
 /*
- An engine whose points live on a GPU. Made by nf_resident_new().
+ An engine whose points live on a GPU. Made by nf_device_engine_new().
  */
-typedef struct nf_resident nf_resident;
+typedef struct nf_device_engine nf_device_engine;
 
 /*
  Some targets with all their neighbours, lent for one call of an nf_batch_function.
@@ -935,18 +935,18 @@ nf_status nf_query_free(nf_query *query);
 nf_status nf_device_options_init(nf_device_options *options, size_t size);
 
 /*
- Makes an engine on a GPU; free it with nf_resident_free(). NF_STATUS_DEVICE where there is none.
+ Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is none.
 
  # Safety
  `options` points to initialised options, `engine` to a place for a handle; the stream is as
  nf_device_options says.
  */
-nf_status nf_resident_new(const nf_device_options *options, nf_resident **engine);
+nf_status nf_device_engine_new(const nf_device_options *options, nf_device_engine **engine);
 
 /*
  Frees an engine; a null pointer is ignored.
  */
-nf_status nf_resident_free(nf_resident *engine);
+nf_status nf_device_engine_free(nf_device_engine *engine);
 
 /*
  Copies the text of the last failure on this engine, as nf_engine_error() does.
@@ -954,7 +954,7 @@ nf_status nf_resident_free(nf_resident *engine);
  # Safety
  As for nf_engine_error().
  */
-nf_status nf_resident_error(const nf_resident *engine,
+nf_status nf_device_engine_error(const nf_device_engine *engine,
                             char *buffer,
                             size_t capacity,
                             size_t *needed);
@@ -965,7 +965,7 @@ nf_status nf_resident_error(const nf_resident *engine,
  # Safety
  `stream` points to a place for it.
  */
-nf_status nf_resident_stream(const nf_resident *engine, void **stream);
+nf_status nf_device_engine_stream(const nf_device_engine *engine, void **stream);
 
 /*
  Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
@@ -973,7 +973,7 @@ nf_status nf_resident_stream(const nf_resident *engine, void **stream);
  # Safety
  `positions` points to 3 * points floats on the engine's GPU, `set` to a number.
  */
-nf_status nf_resident_add_points(nf_resident *engine,
+nf_status nf_device_engine_add_points(nf_device_engine *engine,
                                  uint64_t positions,
                                  size_t points,
                                  uint32_t *number);
@@ -984,7 +984,7 @@ nf_status nf_resident_add_points(nf_resident *engine,
  # Safety
  `positions` points to 3 * points floats on the engine's GPU.
  */
-nf_status nf_resident_update(nf_resident *engine,
+nf_status nf_device_engine_update(nf_device_engine *engine,
                              uint32_t number,
                              uint64_t positions,
                              size_t points);
@@ -997,20 +997,20 @@ nf_status nf_resident_update(nf_resident *engine,
  # Safety
  `valid` points to a number.
  */
-nf_status nf_resident_finish(nf_resident *engine, uint32_t *valid);
+nf_status nf_device_engine_finish(nf_device_engine *engine, uint32_t *valid);
 
 /*
  Writes the lists of a pair of sets into memory of the engine on the device.
  */
-nf_status nf_resident_find_neighbors(nf_resident *engine, uint32_t targets, uint32_t sources);
+nf_status nf_device_engine_find_neighbors(nf_device_engine *engine, uint32_t targets, uint32_t sources);
 
 /*
- The lists that nf_resident_find_neighbors() wrote; nothing is copied.
+ The lists that nf_device_engine_find_neighbors() wrote; nothing is copied.
 
  # Safety
  `lists` points to a structure.
  */
-nf_status nf_resident_neighbors(const nf_resident *engine,
+nf_status nf_device_engine_neighbors(const nf_device_engine *engine,
                                 uint32_t targets,
                                 uint32_t sources,
                                 nf_device_lists *lists);
@@ -1021,7 +1021,7 @@ nf_status nf_resident_neighbors(const nf_resident *engine,
  # Safety
  `counts` points to `len` numbers on the engine's GPU.
  */
-nf_status nf_resident_count_neighbors(const nf_resident *engine,
+nf_status nf_device_engine_count_neighbors(const nf_device_engine *engine,
                                       uint32_t targets,
                                       uint32_t sources,
                                       uint64_t counts,
@@ -1033,7 +1033,7 @@ nf_status nf_resident_count_neighbors(const nf_resident *engine,
  # Safety
  `order` points to `len` numbers on the engine's GPU.
  */
-nf_status nf_resident_order(const nf_resident *engine, uint32_t number, uint64_t order, size_t len);
+nf_status nf_device_engine_order(const nf_device_engine *engine, uint32_t number, uint64_t order, size_t len);
 
 /*
  Mass density as nf_sph_density(), all on the device.
@@ -1043,7 +1043,7 @@ nf_status nf_resident_order(const nf_resident *engine, uint32_t number, uint64_t
  # Safety
  `mass` and `density` (with `len` floats) are on the engine's GPU.
  */
-nf_status nf_resident_sph_density(const nf_resident *engine,
+nf_status nf_device_engine_sph_density(const nf_device_engine *engine,
                                   uint32_t targets,
                                   uint32_t sources,
                                   float support,
@@ -1056,9 +1056,9 @@ nf_status nf_resident_sph_density(const nf_resident *engine,
  Mass density as nf_sph_density_2d(), all on the device.
 
  # Safety
- As for nf_resident_sph_density().
+ As for nf_device_engine_sph_density().
  */
-nf_status nf_resident_sph_density_2d(const nf_resident *engine,
+nf_status nf_device_engine_sph_density_2d(const nf_device_engine *engine,
                                      uint32_t targets,
                                      uint32_t sources,
                                      float support,
@@ -1076,7 +1076,7 @@ nf_status nf_resident_sph_density_2d(const nf_resident *engine,
  The texts end with a NUL and the parameters are there; fields and `results` (with `len` floats,
  the outputs of one target after the other) are on the engine's GPU.
  */
-nf_status nf_resident_traverse(const nf_resident *engine,
+nf_status nf_device_engine_traverse(const nf_device_engine *engine,
                                const nf_device_kernel *kernel,
                                uint32_t targets,
                                uint32_t sources,

@@ -15,22 +15,22 @@
 mod args;
 mod batches;
 mod call;
+mod device;
 mod engine;
 mod handle;
 mod kernels;
 mod lists;
 mod options;
 mod query;
-mod resident;
 mod status;
 mod trace;
 
 pub use batches::*;
+pub use device::*;
 pub use engine::*;
 pub use kernels::*;
 pub use lists::*;
 pub use options::*;
 pub use query::*;
-pub use resident::*;
 pub use status::*;
 pub use trace::*;

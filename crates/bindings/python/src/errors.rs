@@ -1,6 +1,6 @@
 //! Errors of the engine as Python's own exceptions.
 
-use nearfield::{Error, resident::GpuError};
+use nearfield::{Error, device::GpuError};
 use pyo3::{
     PyErr,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},

@@ -3,14 +3,14 @@
 //! Arrays that go in are copied (`points` tells why); while the engine works, other Python threads run,
 //! and may use the same engine (`call`). Lists are handed over by the engine to a Python object that owns them, and
 //! every array that views them keeps that object alive: there is no view that can go stale.
-//! `resident` is for arrays on a GPU, where lists stay with the engine and views know their age.
+//! `device` is for arrays on a GPU, where lists stay with the engine and views know their age.
 
 mod call;
+mod device;
 mod engine;
 mod errors;
 mod neighbors;
 mod points;
-mod resident;
 mod settings;
 
 /// The compiled part of the package `nearfield`.
@@ -19,13 +19,13 @@ mod _nearfield {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::device::{
+        PyDeviceArray, PyDeviceEngine, PyDeviceNeighbors, check_apart, check_points,
+    };
+    #[pymodule_export]
     use crate::engine::{PyEngine, neighbors};
     #[pymodule_export]
     use crate::neighbors::PyNeighbors;
-    #[pymodule_export]
-    use crate::resident::{
-        PyDeviceArray, PyDeviceNeighbors, PyResident, check_apart, check_points,
-    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

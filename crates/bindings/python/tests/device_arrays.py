@@ -12,7 +12,7 @@ class Device(ctypes.Structure):
 
 
 class DataType(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("backends", ctypes.c_uint16)]
 
 
 class Tensor(ctypes.Structure):

@@ -183,24 +183,24 @@ def test_nothing_is_kept_after_a_call():
 def test_settings_are_checked_before_a_gpu_is_looked_for():
     for stream, text in [(0, "stream 0"), (-1, "stream -1"), (2, "another in every thread")]:
         with pytest.raises(ValueError, match=text):
-            nearfield.ResidentEngine(0.1, stream=stream)
+            nearfield.DeviceEngine(0.1, stream=stream)
     for radius in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="radius"):
-            nearfield.ResidentEngine(radius)
+            nearfield.DeviceEngine(radius)
     with pytest.raises(ValueError):
-        nearfield.ResidentEngine(0.1, box=(1, -1, 1))
+        nearfield.DeviceEngine(0.1, box=(1, -1, 1))
     with pytest.raises(ValueError, match="finite"):
-        nearfield.ResidentEngine(0.1, within=((0, 0, 0), (1, 1, float("inf"))))
+        nearfield.DeviceEngine(0.1, within=((0, 0, 0), (1, 1, float("inf"))))
     for box in (np.ones((2, 2)), "wide"):
         with pytest.raises(ValueError, match="three lengths, or three vectors"):
-            nearfield.ResidentEngine(0.1, box=box)
+            nearfield.DeviceEngine(0.1, box=box)
     with pytest.raises(ValueError):
-        nearfield.ResidentEngine(0.1, box=np.ones((3, 3)))
+        nearfield.DeviceEngine(0.1, box=np.ones((3, 3)))
 
 
 def test_without_that_gpu_the_error_says_what_is_missing():
     with pytest.raises(RuntimeError, match="device gpu:99 is not available: "):
-        nearfield.ResidentEngine(0.1, gpu=99)
+        nearfield.DeviceEngine(0.1, gpu=99)
 
 
 @pytest.mark.parametrize("array", [ByDLPack, ByInterface])

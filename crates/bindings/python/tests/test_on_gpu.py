@@ -119,7 +119,7 @@ PROTOCOLS = [by_dlpack, by_old_dlpack, by_interface, by_interface_on_a_stream]
 def cuda():
     driver = Driver()
     try:
-        nearfield.ResidentEngine(0.1)
+        nearfield.DeviceEngine(0.1)
     except RuntimeError as error:
         driver.close()
         skip(f"there is no engine: {error}")
@@ -181,7 +181,7 @@ def repeated(engine, work):
 def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, own_stream, box):
     points, others, radius = cloud(), cloud(700, 2), 0.1
     mass = np.random.default_rng(3).random(len(others)).astype(np.float32)
-    engine = nearfield.ResidentEngine(radius, box=box, stream=stream if own_stream else None)
+    engine = nearfield.DeviceEngine(radius, box=box, stream=stream if own_stream else None)
     assert engine.stream == (stream if own_stream else 1)
     numbers = [engine.add_points(protocol(Block(cuda, set))) for set in (points, others)]
     assert numbers == [0, 1]
@@ -209,7 +209,7 @@ def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, o
 
 def test_half_lists_hold_every_pair_once(cuda):
     points = cloud()
-    engine = nearfield.ResidentEngine(0.1, half=True, subdivision=2, within=((0, 0, 0), (1, 1, 1)))
+    engine = nearfield.DeviceEngine(0.1, half=True, subdivision=2, within=((0, 0, 0), (1, 1, 1)))
     engine.add_points(by_dlpack(Block(cuda, points)))
     lists, _ = repeated(engine, engine.neighbors)
     found = sorted((min(i, j), max(i, j)) for i, near in enumerate(sets(lists)) for j in near)
@@ -222,7 +222,7 @@ def test_half_lists_hold_every_pair_once(cuda):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_lists_follow_points_that_move_step_by_step_and_then_far(cuda, protocol):
     points, repeats = cloud(), 0
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     set = engine.add_points(protocol(Block(cuda, points)))
     for step in range(5):
         points = points + np.float32(40.0 if step == 3 else 0.01)
@@ -237,7 +237,7 @@ def test_lists_follow_points_that_move_step_by_step_and_then_far(cuda, protocol)
 
 
 def test_tensors_are_given_back_when_the_stream_has_used_them(cuda, stream):
-    engine = nearfield.ResidentEngine(0.1, stream=stream)
+    engine = nearfield.DeviceEngine(0.1, stream=stream)
     points = by_dlpack(Block(cuda, cloud()))
     engine.add_points(points)
     assert points.streams == [stream]
@@ -257,7 +257,7 @@ def test_tensors_are_given_back_when_the_stream_has_used_them(cuda, stream):
 
 def test_results_go_where_they_are_wanted(cuda):
     points, mass = cloud(), np.ones(3000, np.float32)
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(by_dlpack(Block(cuda, points)))
     mass_on_gpu = by_interface(Block(cuda, mass))
     reference = on_cpu([points], 0.1).sph_density(mass)
@@ -293,7 +293,7 @@ def test_kernels_of_ones_own_are_summed(cuda):
                   result[1] = pair.d[0];
                   result[2] = 1.0f;
               }"""
-    engine = nearfield.ResidentEngine(0.2)
+    engine = nearfield.DeviceEngine(0.2)
     engine.add_points(by_dlpack(Block(cuda, points)))
     field = by_dlpack(Block(cuda, weight))
 
@@ -330,7 +330,7 @@ def test_kernels_of_ones_own_are_summed(cuda):
 
 def test_lists_know_when_they_are_out_of_date_and_results_when_they_are_provisional(cuda):
     points = Block(cuda, cloud())
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(by_dlpack(points))
     mass = by_dlpack(Block(cuda, np.ones(3000, np.float32)))
     lists, density = engine.neighbors(), engine.sph_density(mass)
@@ -390,11 +390,11 @@ class Mirror:
 @pytest.mark.parametrize("view", [lambda array: array, Before, Mirror])
 def test_what_comes_out_goes_in(cuda, stream, view):
     points = cloud()
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(by_dlpack(Block(cuda, points)))
     mass = by_dlpack(Block(cuda, np.ones(3000, np.float32)))
     density, _ = repeated(engine, lambda: engine.sph_density(mass))
-    other = nearfield.ResidentEngine(0.1, stream=stream)
+    other = nearfield.DeviceEngine(0.1, stream=stream)
     other.add_points(by_dlpack(Block(cuda, points)))
     twice, _ = repeated(other, lambda: other.sph_density(view(density)))
     reference = on_cpu([points], 0.1)
@@ -408,7 +408,7 @@ def test_what_comes_out_goes_in(cuda, stream, view):
 
 
 def test_capsules_keep_their_memory_and_go_with_nobody_taking_them(cuda, stream):
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(by_dlpack(Block(cuda, cloud())))
     counts, _ = repeated(engine, engine.count_neighbors)
     lists = engine.neighbors()
@@ -434,7 +434,7 @@ def test_capsules_keep_their_memory_and_go_with_nobody_taking_them(cuda, stream)
 
 
 def test_what_is_not_there_is_refused(cuda):
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     on_host = cloud()
     with pytest.raises(ValueError, match="not in the memory of a GPU; for arrays of the CPU"):
         engine.add_points(ByInterface(on_host.ctypes.data, on_host.shape))
@@ -464,7 +464,7 @@ def test_memory_of_another_gpu_is_refused(cuda):
     context = cuda.retain(1)
     cuda("cuCtxPushCurrent_v2", context)
     block = Block(cuda, cloud())
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     assert cuda.current() == context.value
     with pytest.raises(ValueError, match="on GPU 1, but the engine is on GPU 0"):
         engine.add_points(by_interface(block))
@@ -475,7 +475,7 @@ def test_memory_of_another_gpu_is_refused(cuda):
 
 
 def test_sets_without_points_and_points_without_neighbours(cuda):
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     nobody = np.empty((0, 3), np.float32)
     assert engine.add_points(ByInterface(0, (0, 3))) == 0
     assert engine.add_points(by_dlpack(Block(cuda, nobody))) == 1
@@ -497,7 +497,7 @@ def test_sets_without_points_and_points_without_neighbours(cuda):
 @pytest.mark.parametrize("box", [None, (0, 1.1, 0), (1.1, 0, 0)])
 def test_lists_of_a_set_survive_what_happens_to_another(cuda, box):
     rng = np.random.default_rng(5)
-    engine = nearfield.ResidentEngine(0.1, **({} if box is None else {"box": box}))
+    engine = nearfield.DeviceEngine(0.1, **({} if box is None else {"box": box}))
     points = [rng.random((n, 3), dtype=np.float32) for n in (400, 600)]
     for one in points:
         engine.add_points(by_dlpack(Block(cuda, one)))
@@ -515,7 +515,7 @@ def test_lists_of_a_set_survive_what_happens_to_another(cuda, box):
 
 def test_the_order_sorts_points_and_the_same_lists_are_found(cuda):
     points = cloud()
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(by_dlpack(Block(cuda, points)))
     order, _ = repeated(engine, engine.z_sort)
     order = order.copy_to_host()
@@ -532,7 +532,7 @@ def test_the_current_context_is_left_alone_by_every_thread(cuda):
     def on_a_thread():
         try:
             assert cuda.current() is None
-            engine = nearfield.ResidentEngine(0.1)
+            engine = nearfield.DeviceEngine(0.1)
             engine.add_points(by_dlpack(points))
             count, _ = repeated(engine, engine.count_neighbors)
             assert count.copy_to_host().sum() > 0
@@ -553,7 +553,7 @@ def test_the_current_context_is_left_alone_by_every_thread(cuda):
 def test_engines_and_arrays_come_and_go(cuda):
     points = by_dlpack(Block(cuda, cloud()))
     for _ in range(20):
-        engine = nearfield.ResidentEngine(0.1)
+        engine = nearfield.DeviceEngine(0.1)
         engine.add_points(points)
         arrays = [engine.count_neighbors(), engine.neighbors().indices]
         del engine
@@ -568,7 +568,7 @@ def test_pytorch_takes_and_gives(cuda):
     if not torch.cuda.is_available():
         pytest.skip("PyTorch sees no GPU")
     points = cloud()
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(torch.from_numpy(points).cuda())
     mass = torch.ones(len(points), device="cuda")
     density, _ = repeated(engine, lambda: engine.sph_density(mass))
@@ -583,7 +583,7 @@ def test_pytorch_takes_and_gives(cuda):
 def test_cupy_takes_and_gives(cuda):
     cupy = pytest.importorskip("cupy")
     points = cloud()
-    engine = nearfield.ResidentEngine(0.1)
+    engine = nearfield.DeviceEngine(0.1)
     engine.add_points(cupy.asarray(points))
     lists, _ = repeated(engine, engine.neighbors)
     for take in (cupy.from_dlpack, cupy.asarray):

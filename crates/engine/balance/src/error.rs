@@ -86,7 +86,7 @@ pub enum Error {
         buffers: usize,
     },
     /// The system refused a thread.
-    #[error("a thread of the GPU lane could not be started: {what}")]
+    #[error("a thread of the GPU backend could not be started: {what}")]
     Threads {
         /// What the system said.
         what: String,

@@ -1,10 +1,10 @@
-//! Subregions, and in each the order in which its bricks go over to the CPU lane.
+//! Subregions, and in each the order in which its bricks go over to the CPU backend.
 //!
 //! # Thresholds as numbers
 //!
-//! Inside a subregion bricks are ranked by occupancy, ties by brick order. What goes to the CPU lane
+//! Inside a subregion bricks are ranked by occupancy, ties by brick order. What goes to the CPU backend
 //! is always a beginning of that ranking, so a threshold is a number θ: every brick has a key in
-//! (occupancy − 1, occupancy), its place among the ties, and goes to the CPU lane when the key is
+//! (occupancy − 1, occupancy), its place among the ties, and goes to the CPU backend when the key is
 //! below θ. A whole θ therefore means "occupancy ≤ θ", θ = 8.25 means all bricks of up to 8 points
 //! and a quarter of those with 9, θ = 0 GPU only, and the largest occupancy or more CPU only. Places
 //! among ties are shifted against each other from subregion to subregion, so a slowly rising θ moves
@@ -25,7 +25,7 @@ const LAYOUT: &str = "a layout of bricks";
 /// Subregions by default, and the least that tunes finely.
 pub const SUBREGIONS: usize = 32;
 
-/// Bricks cut into subregions of about equal work, ready to be split between the lanes.
+/// Bricks cut into subregions of about equal work, ready to be split between the backends.
 #[derive(Debug, Clone)]
 pub struct Layout {
     bricks: Bricks,
@@ -53,13 +53,13 @@ pub struct Layout {
     uploads: Vec<(f64, f64)>,
 }
 
-/// Which of the bricks that a threshold does not tell apart go over to the CPU lane first.
+/// Which of the bricks that a threshold does not tell apart go over to the CPU backend first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ties {
     /// Those of every subregion alike: bricks of the same occupancy are ties.
     #[default]
     Even,
-    /// The first ones in brick order, so that what the CPU lane has lies together and little has to be
+    /// The first ones in brick order, so that what the CPU backend has lies together and little has to be
     /// brought in from around it. Bricks that hold about as much as is usual (more than a third of it
     /// and up to half as much again) are ties too.
     Compact,
@@ -95,12 +95,12 @@ pub struct Subregion {
     uploads: Range<usize>,
 }
 
-/// What both lanes have to do in a subregion at some threshold.
+/// What both backends have to do in a subregion at some threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
-    /// The CPU lane's part.
+    /// The CPU backend's part.
     pub cpu: Load,
-    /// The GPU lane's part.
+    /// The GPU backend's part.
     pub gpu: Load,
     /// Bytes to the GPU.
     pub upload: f64,
@@ -323,7 +323,7 @@ impl Layout {
         &self.subregions
     }
 
-    /// Bricks of a subregion that hold targets, in the order in which they go over to the CPU lane.
+    /// Bricks of a subregion that hold targets, in the order in which they go over to the CPU backend.
     pub fn ladder(&self, subregion: usize) -> &[u32] {
         &self.ladder[self.subregions[subregion].ladder.clone()]
     }
@@ -350,7 +350,7 @@ impl Layout {
         self.keys[self.subregions[subregion].ladder.clone()].partition_point(|&key| key < theta)
     }
 
-    /// The cut that gives the first `bricks` bricks of a subregion's ladder to the CPU lane.
+    /// The cut that gives the first `bricks` bricks of a subregion's ladder to the CPU backend.
     pub fn cut_at(&self, subregion: usize, bricks: usize) -> Cut {
         let ladder = self.ladder(subregion);
         let occupancy = |place: usize| self.rank_of(ladder[place]);
@@ -367,7 +367,7 @@ impl Layout {
         }
     }
 
-    /// How many bricks of its ladder a cut by occupancy gives to the CPU lane. (For a cut by brick
+    /// How many bricks of its ladder a cut by occupancy gives to the CPU backend. (For a cut by brick
     /// order: how many bricks it gives.)
     pub fn bricks_of(&self, subregion: usize, cut: Cut) -> usize {
         let ladder = self.ladder(subregion);
@@ -404,7 +404,7 @@ impl Layout {
         next.key((bricks - first) as f64 / (past - first) as f64)
     }
 
-    /// The CPU lane's share of the work at threshold `theta`, 0 to 1.
+    /// The CPU backend's share of the work at threshold `theta`, 0 to 1.
     pub fn share_at(&self, theta: f64) -> f64 {
         let subregions = 0..self.subregions.len();
         let below = |subregion| self.work_below(subregion, self.below(subregion, theta));
@@ -412,7 +412,7 @@ impl Layout {
         below as f64 / (self.before[self.ladder.len()].0 as f64).max(1.0)
     }
 
-    /// The threshold at which the CPU lane's share of the work is nearest to `share`: everything or
+    /// The threshold at which the CPU backend's share of the work is nearest to `share`: everything or
     /// nothing only where that is asked for.
     pub fn theta_at(&self, share: f64) -> f64 {
         let (mut low, mut high) = (0.0, self.highest());
@@ -437,7 +437,7 @@ impl Layout {
         }
     }
 
-    /// `count` + 1 thresholds whose shares of the work on the CPU lane rise evenly from 0 to 1.
+    /// `count` + 1 thresholds whose shares of the work on the CPU backend rise evenly from 0 to 1.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -462,7 +462,7 @@ impl Layout {
         Ok(thetas)
     }
 
-    /// What both lanes have to do in `subregion` when the whole layout is cut at `theta`: what the
+    /// What both backends have to do in `subregion` when the whole layout is cut at `theta`: what the
     /// plan would say, without making it.
     pub fn estimate(&self, subregion: usize, theta: f64) -> Estimate {
         let (cpu, gpu) = self.places(subregion, theta);
@@ -475,7 +475,7 @@ impl Layout {
         }
     }
 
-    /// Places of the ladder that either lane has at `theta`.
+    /// Places of the ladder that either backend has at `theta`.
     pub(crate) fn places(&self, subregion: usize, theta: f64) -> (Range<usize>, Range<usize>) {
         let ladder = &self.subregions[subregion].ladder;
         let cut = ladder.start + self.below(subregion, theta);

@@ -1,4 +1,4 @@
-//! Which lane works on which points, decided from what earlier steps took.
+//! Which backend works on which points, decided from what earlier steps took.
 //!
 //! What decides is a pure function: no clock, no device, no thread. Cells go in as counts, times go
 //! in as numbers, and what comes out is who does what and why. What runs a step beside it, on threads
@@ -6,14 +6,14 @@
 //!
 //! - [`Bricks`]: blocks of cells with their work, the pairs they have to test.
 //! - [`Layout`]: bricks cut into subregions of about equal work, each with the order in which its
-//!   bricks go over to the CPU lane as the threshold θ rises.
-//! - [`Plan`]: for one [`Cut`] per subregion, the bricks of either lane in the order of the sort
-//!   rule, what crosses to the GPU and back, and the frontier between the lanes.
+//!   bricks go over to the CPU backend as the threshold θ rises.
+//! - [`Plan`]: for one [`Cut`] per subregion, the bricks of either backend in the order of the sort
+//!   rule, what crosses to the GPU and back, and the halo between the backends.
 //! - [`Controller`]: a [`Policy`] that turns the [`StepTimes`] of one plan into the cuts of the next.
 //! - [`Machine`]: how long an emulated machine takes for a plan, and [`tune`](fn@tune): what a sweep
 //!   of θ and the policies look like on it.
 //! - [`Crew`]: the threads that take subregions through upload, compute and download while the CPU
-//!   lane works.
+//!   backend works.
 //!
 //! ```
 //! use nearfield_balance::*;
@@ -41,25 +41,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Putting real lanes under it
+//! # Putting real backends under it
 //!
 //! What runs a plan has to do, step by step:
 //!
 //! 1. Count the points of every occupied cell ([`CellLoad`]) and make [`Bricks`] and a [`Layout`] of
 //!    them. Both cost a millisecond or two for some thousands of bricks, and points move
-//!    little between steps: a layout may serve for several, as long as the lanes read the points of
+//!    little between steps: a layout may serve for several, as long as the backends read the points of
 //!    a brick from the grid of the step. Cells that are empty in the layout and hold points now are
 //!    not in it: make it anew when one appears.
 //! 2. Make the [`Plan`] when cuts or layout have changed; sort targets by its
 //!    [`order`](Plan::order).
-//! 3. CPU lane: the [`Part`]s of all subregions in turn, one [`Span`] each, sorting included.
-//!    GPU lane: per subregion send the bricks of [`Stage::uploads`], compute, fetch; three spans by
+//! 3. CPU backend: the [`Part`]s of all subregions in turn, one [`Span`] each, sorting included.
+//!    GPU backend: per subregion send the bricks of [`Stage::uploads`], compute, fetch; three spans by
 //!    the device's events, placed on the host's clock. Waiting for a stream that is busy with
-//!    another subregion belongs to no span. What a lane did not have to do is a span of zero length.
-//!    All spans count from the moment at which the first lane begins.
-//! 4. Between passes that need neighbours' results, exchange the bricks of [`Plan::frontier`].
+//!    another subregion belongs to no span. What a backend did not have to do is a span of zero length.
+//!    All spans count from the moment at which the first backend begins.
+//! 4. Between passes that need neighbours' results, exchange the bricks of [`Plan::halo`].
 //! 5. Give plan and times to [`Controller::next`], also after a fault: with the fault in
-//!    [`StepTimes::fault`], and in [`StepTimes::recovery`] what the CPU lane then did of the GPU's
+//!    [`StepTimes::fault`], and in [`StepTimes::recovery`] what the CPU backend then did of the GPU's
 //!    part. The times of such a step teach nothing.
 //!
 //! Sums may depend on the cuts in their last bits. Deterministic runs use [`Policy::Fixed`].
@@ -88,7 +88,7 @@ pub use error::Error;
 pub use layout::{Estimate, Layout, SUBREGIONS, Subregion, Ties};
 pub use load::{CLASSES, Load, Traffic, class_of};
 pub use pipeline::{Durations, in_turn, overlapped};
-pub use plan::{Cut, Lane, Part, Plan, Stage};
+pub use plan::{Backend, Cut, Part, Plan, Stage};
 pub use run::{Crew, Progress, Stages};
 pub use times::{Fault, GpuSpans, Span, StepTimes};
 pub use tune::tune;

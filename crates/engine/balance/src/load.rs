@@ -1,4 +1,4 @@
-//! How much a lane has to do: work by class of occupancy.
+//! How much a backend has to do: work by class of occupancy.
 
 use crate::Brick;
 use std::ops::AddAssign;
@@ -11,7 +11,7 @@ pub fn class_of(targets: u32) -> usize {
     (targets.max(1).ilog2() as usize).min(CLASSES - 1)
 }
 
-/// What a lane has to do in a subregion, or in all.
+/// What a backend has to do in a subregion, or in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
     /// Bricks that hold targets.

@@ -1,4 +1,4 @@
-//! When the stages of a GPU lane run: three streams, one thing at a time on each.
+//! When the stages of a GPU backend run: three streams, one thing at a time on each.
 //!
 //! Upload of subregion s + 1, compute of s and download of s − 1 overlap. A stage starts when its
 //! stream is free and the stage before it, of the same subregion, has ended.

@@ -1,12 +1,12 @@
-//! Which lane works on which brick, in what order, and what crosses between them.
+//! Which backend works on which brick, in what order, and what crosses between them.
 //!
 //! A plan is a pure function of the [`Layout`] and one [`Cut`] per subregion. Its order is that of
-//! the sort rule: key = [subregion | lane | brick | cell], so what one lane works on within one
+//! the sort rule: key = [subregion | backend | brick | cell], so what one backend works on within one
 //! subregion is contiguous and moves in one transfer.
 //!
 //! **Invariant others rely on:** every brick that holds targets stands in the order exactly once;
-//! the parts of both lanes, subregion by subregion, cover the order without gaps; and when a source
-//! of one lane's brick can be a neighbour of a target of the other's, its brick is in the frontier.
+//! the parts of both backends, subregion by subregion, cover the order without gaps; and when a source
+//! of one backend's brick can be a neighbour of a target of the other's, its brick is in the halo.
 
 use crate::{Error, Layout, Load};
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
@@ -16,14 +16,14 @@ const PLAN: &str = "a plan of bricks";
 
 /// Who works on a brick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum Backend {
     /// The pool of worker threads.
     Cpu,
     /// The GPU.
     Gpu,
 }
 
-/// How the bricks of a subregion are split: what goes to the CPU lane.
+/// How the bricks of a subregion are split: what goes to the CPU backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Bricks of fewer points than `occupancy`, and the first `ties` of those with exactly as many,
@@ -31,7 +31,7 @@ pub enum Cut {
     Occupancy {
         /// Points in a brick.
         occupancy: u32,
-        /// Bricks with exactly that many points that go to the CPU lane.
+        /// Bricks with exactly that many points that go to the CPU backend.
         ties: u32,
     },
     /// The first bricks in brick order, whatever they hold.
@@ -39,19 +39,19 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// Nothing to the CPU lane: θ = 0.
+    /// Nothing to the CPU backend: θ = 0.
     pub const NONE: Self = Self::Occupancy {
         occupancy: 0,
         ties: 0,
     };
-    /// Everything to the CPU lane: θ = ∞.
+    /// Everything to the CPU backend: θ = ∞.
     pub const ALL: Self = Self::Occupancy {
         occupancy: u32::MAX,
         ties: u32::MAX,
     };
 }
 
-/// What one lane does in one subregion.
+/// What one backend does in one subregion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Its bricks, as places in [`Plan::order`].
@@ -60,17 +60,17 @@ pub struct Part {
     pub slots: Range<u64>,
     /// How much that is.
     pub load: Load,
-    /// Those of its bricks that the other lane needs results of, as places in
-    /// [`Plan::frontier`] of the lane.
-    pub frontier: Range<usize>,
+    /// Those of its bricks that the other backend needs results of, as places in
+    /// [`Plan::halo`] of the backend.
+    pub halo: Range<usize>,
 }
 
 /// One subregion of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The CPU lane's part.
+    /// The CPU backend's part.
     pub cpu: Part,
-    /// The GPU lane's part.
+    /// The GPU backend's part.
     pub gpu: Part,
     /// Bricks whose sources the GPU needs from here on, as places in [`Plan::uploads`].
     pub uploads: Range<usize>,
@@ -85,12 +85,12 @@ pub struct Stage {
 pub struct Plan {
     cuts: Vec<Cut>,
     stages: Vec<Stage>,
-    lanes: Vec<Option<Lane>>,
+    backends: Vec<Option<Backend>>,
     order: Vec<u32>,
     slots: Vec<u64>,
     uploads: Vec<u32>,
-    frontier: [Vec<u32>; 2],
-    /// What either lane has to do in all.
+    halo: [Vec<u32>; 2],
+    /// What either backend has to do in all.
     loads: [Load; 2],
 }
 
@@ -110,22 +110,22 @@ impl Plan {
         let mut plan = Self {
             cuts: copied(cuts, PLAN)?,
             stages: Vec::new(),
-            lanes: lanes(layout, cuts)?,
+            backends: backends(layout, cuts)?,
             order: Vec::new(),
             slots: Vec::new(),
             uploads: Vec::new(),
-            frontier: [Vec::new(), Vec::new()],
+            halo: [Vec::new(), Vec::new()],
             loads: [Load::default(); 2],
         };
-        let bricks = plan.lanes.len();
+        let bricks = plan.backends.len();
         make_room(&mut plan.stages, subregions, PLAN)?;
         make_room(&mut plan.order, bricks, PLAN)?;
         make_room(&mut plan.slots, bricks + 1, PLAN)?;
         plan.slots.push(0);
         let mut sent = filled(bricks, false, PLAN)?;
         for subregion in 0..subregions {
-            let cpu = plan.push_part(layout, subregion, Lane::Cpu)?;
-            let gpu = plan.push_part(layout, subregion, Lane::Gpu)?;
+            let cpu = plan.push_part(layout, subregion, Backend::Cpu)?;
+            let gpu = plan.push_part(layout, subregion, Backend::Gpu)?;
             for (sum, part) in plan.loads.iter_mut().zip([&cpu, &gpu]) {
                 *sum += part.load;
             }
@@ -141,19 +141,19 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The part of a lane, in the room that was made for all bricks.
+    /// The part of a backend, in the room that was made for all bricks.
     fn push_part(
         &mut self,
         layout: &Layout,
         subregion: usize,
-        lane: Lane,
+        backend: Backend,
     ) -> Result<Part, Shortage> {
         let first = self.order.len();
-        let frontier = &mut self.frontier[lane as usize];
-        let first_of_frontier = frontier.len();
+        let halo = &mut self.halo[backend as usize];
+        let first_of_halo = halo.len();
         let mut load = Load::default();
         for brick in layout.subregions()[subregion].bricks.clone() {
-            if self.lanes[brick] != Some(lane) {
+            if self.backends[brick] != Some(backend) {
                 continue;
             }
             let points = &layout.bricks().as_slice()[brick];
@@ -162,16 +162,17 @@ impl Plan {
                 .push(self.slots[self.slots.len() - 1] + u64::from(points.targets));
             load.add(points);
             let mut near = layout.bricks().near(brick).iter();
-            if near.any(|&near| self.lanes[near as usize].is_some_and(|other| other != lane)) {
-                make_room_for_one(frontier, PLAN)?;
-                frontier.push(brick as u32);
+            if near.any(|&near| self.backends[near as usize].is_some_and(|other| other != backend))
+            {
+                make_room_for_one(halo, PLAN)?;
+                halo.push(brick as u32);
             }
         }
         Ok(Part {
             bricks: first..self.order.len(),
             slots: self.slots[first]..self.slots[self.order.len()],
             load,
-            frontier: first_of_frontier..frontier.len(),
+            halo: first_of_halo..halo.len(),
         })
     }
 
@@ -211,8 +212,8 @@ impl Plan {
     }
 
     /// Who works on a brick; nobody when it holds no targets.
-    pub fn lane(&self, brick: usize) -> Option<Lane> {
-        self.lanes[brick]
+    pub fn backend(&self, brick: usize) -> Option<Backend> {
+        self.backends[brick]
     }
 
     /// Bricks that hold targets, in the order of the sort rule.
@@ -231,21 +232,21 @@ impl Plan {
         &self.uploads
     }
 
-    /// Bricks of a lane that lie near bricks of the other one: between passes that need
+    /// Bricks of a backend that lie near bricks of the other one: between passes that need
     /// neighbours' results only theirs are exchanged.
-    pub fn frontier(&self, lane: Lane) -> &[u32] {
-        &self.frontier[lane as usize]
+    pub fn halo(&self, backend: Backend) -> &[u32] {
+        &self.halo[backend as usize]
     }
 
-    /// What a lane has to do in all.
-    pub fn load(&self, lane: Lane) -> Load {
-        self.loads[lane as usize]
+    /// What a backend has to do in all.
+    pub fn load(&self, backend: Backend) -> Load {
+        self.loads[backend as usize]
     }
 
-    /// The CPU lane's share of the work, 0 to 1.
+    /// The CPU backend's share of the work, 0 to 1.
     pub fn share(&self) -> f64 {
-        let cpu = self.load(Lane::Cpu).work() as f64;
-        let all = cpu + self.load(Lane::Gpu).work() as f64;
+        let cpu = self.load(Backend::Cpu).work() as f64;
+        let all = cpu + self.load(Backend::Gpu).work() as f64;
         if all > 0.0 { cpu / all } else { 0.0 }
     }
 
@@ -262,25 +263,25 @@ impl Plan {
     }
 }
 
-/// The lane of every brick.
-fn lanes(layout: &Layout, cuts: &[Cut]) -> Result<Vec<Option<Lane>>, Shortage> {
+/// The backend of every brick.
+fn backends(layout: &Layout, cuts: &[Cut]) -> Result<Vec<Option<Backend>>, Shortage> {
     let all = layout.bricks().as_slice().iter();
-    let lanes = all.map(|brick| (brick.targets > 0).then_some(Lane::Gpu));
-    let mut lanes = collected(lanes, PLAN)?;
+    let backends = all.map(|brick| (brick.targets > 0).then_some(Backend::Gpu));
+    let mut backends = collected(backends, PLAN)?;
     for (subregion, &cut) in cuts.iter().enumerate() {
         let bricks = layout.bricks_of(subregion, cut);
         match cut {
             Cut::Occupancy { .. } => {
                 for &brick in &layout.ladder(subregion)[..bricks] {
-                    lanes[brick as usize] = Some(Lane::Cpu);
+                    backends[brick as usize] = Some(Backend::Cpu);
                 }
             }
-            Cut::Leading(_) => lanes[layout.subregions()[subregion].bricks.clone()]
+            Cut::Leading(_) => backends[layout.subregions()[subregion].bricks.clone()]
                 .iter_mut()
                 .flatten()
                 .take(bricks)
-                .for_each(|lane| *lane = Lane::Cpu),
+                .for_each(|backend| *backend = Backend::Cpu),
         }
     }
-    Ok(lanes)
+    Ok(backends)
 }

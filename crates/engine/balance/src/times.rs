@@ -18,7 +18,7 @@ impl Span {
     }
 }
 
-/// A subregion on the GPU lane.
+/// A subregion on the GPU backend.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct GpuSpans {
     /// Sources to the GPU.
@@ -29,7 +29,7 @@ pub struct GpuSpans {
     pub download: Span,
 }
 
-/// Why the GPU lane did not finish a step.
+/// Why the GPU backend did not finish a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Its memory did not suffice.
@@ -41,21 +41,21 @@ pub enum Fault {
 /// A step as it was measured, or as an emulated machine's clock has it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepTimes {
-    /// The CPU lane, one span per subregion.
+    /// The CPU backend, one span per subregion.
     pub cpu: Vec<Span>,
-    /// The GPU lane, one entry per subregion.
+    /// The GPU backend, one entry per subregion.
     pub gpu: Vec<GpuSpans>,
-    /// What the CPU and the GPU lane did before their subregions and for all of them together: bringing
-    /// data over, sorting, counting. A lane that has no work has none of it.
+    /// What the CPU and the GPU backend did before their subregions and for all of them together: bringing
+    /// data over, sorting, counting. A backend that has no work has none of it.
     pub setup: [Span; 2],
-    /// What the CPU lane did of the GPU's part after a fault.
+    /// What the CPU backend did of the GPU's part after a fault.
     pub recovery: Span,
     /// The fault.
     pub fault: Option<Fault>,
 }
 
 impl StepTimes {
-    /// From the CPU lane's first subregion to its last result; 0 when it had nothing to do.
+    /// From the CPU backend's first subregion to its last result; 0 when it had nothing to do.
     pub fn cpu_ms(&self) -> f64 {
         extent(self.cpu.iter().chain([&self.setup[0], &self.recovery]))
     }
@@ -70,7 +70,7 @@ impl StepTimes {
         )
     }
 
-    /// From the beginning of the step to the last result of either lane.
+    /// From the beginning of the step to the last result of either backend.
     pub fn total_ms(&self) -> f64 {
         let gpu = self
             .gpu

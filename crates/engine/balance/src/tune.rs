@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 /// One threshold of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Row {
-    /// The threshold: bricks of at most as many points go to the CPU lane (the fractional part: that
+    /// The threshold: bricks of at most as many points go to the CPU backend (the fractional part: that
     /// share of the bricks with one point more). The largest occupancy is CPU only.
     pub theta: f64,
-    /// The CPU lane's share of the work, 0 to 1.
+    /// The CPU backend's share of the work, 0 to 1.
     pub share: f64,
-    /// The CPU lane's milliseconds.
+    /// The CPU backend's milliseconds.
     pub cpu_ms: f64,
-    /// The GPU lane's milliseconds, from the first upload to the last result.
+    /// The GPU backend's milliseconds, from the first upload to the last result.
     pub gpu_ms: f64,
     /// Milliseconds until both have ended.
     pub total_ms: f64,
@@ -43,7 +43,7 @@ pub struct Settled {
     /// Mean threshold over subregions, weighted by work. For `fraction`, which has none, that of the
     /// same number of bricks.
     pub theta: f64,
-    /// The CPU lane's share of the work.
+    /// The CPU backend's share of the work.
     pub share: f64,
     /// Median milliseconds of the second half of the run, steps aside included.
     pub total_ms: f64,

@@ -28,7 +28,7 @@ pub struct CellLoad {
     pub sources: u32,
 }
 
-/// A block of cells, the unit that is given to a lane.
+/// A block of cells, the unit that is given to a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Brick {
     /// Coordinates in bricks.

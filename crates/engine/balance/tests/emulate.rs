@@ -3,7 +3,7 @@
 mod common;
 
 use nearfield_balance::{
-    EmulatedSpec, Fault, FaultAt, Lane, Layout, Machine, ParseSpecError, Plan, Span, Traffic,
+    Backend, EmulatedSpec, Fault, FaultAt, Layout, Machine, ParseSpecError, Plan, Span, Traffic,
 };
 
 fn plan(layout: &Layout, share: usize) -> Plan {
@@ -127,7 +127,7 @@ fn copies_and_kernels_overlap_and_keep_their_order() {
 }
 
 #[test]
-fn lanes_take_time_by_their_speed() {
+fn backends_take_time_by_their_speed() {
     let layout = lists();
     let (cpu_only, gpu_only) = (plan(&layout, 100), plan(&layout, 0));
     let slow = machine("speed=0.1,bandwidth=60").quiet(&layout, &gpu_only);
@@ -136,15 +136,15 @@ fn lanes_take_time_by_their_speed() {
     assert_eq!(slow.cpu_ms(), 0.0);
     let mut changed = machine("speed=1");
     let before = changed.quiet(&layout, &cpu_only).cpu_ms();
-    changed.change_speed(Lane::Cpu, 4.0);
+    changed.change_speed(Backend::Cpu, 4.0);
     assert!((before / changed.quiet(&layout, &cpu_only).cpu_ms() - 4.0).abs() < 1e-9);
-    changed.stall_once(Lane::Cpu, 3.0);
+    changed.stall_once(Backend::Cpu, 3.0);
     let stalled = changed.step(&layout, &cpu_only).cpu_ms();
     assert!((stalled / changed.step(&layout, &cpu_only).cpu_ms() - 3.0).abs() < 1e-9);
 }
 
 #[test]
-fn a_fault_leaves_the_rest_to_the_cpu_lane() {
+fn a_fault_leaves_the_rest_to_the_cpu_backend() {
     let layout = lists();
     let plan = plan(&layout, 20);
     let mut machine = machine("fail=oom@1,speed=2");

@@ -1,4 +1,4 @@
-//! The hand-offs between the stages of a lane, under every interleaving of their threads that has
+//! The hand-offs between the stages of a backend, under every interleaving of their threads that has
 //! at most `LOOM_MAX_PREEMPTIONS` preemptions (all of them when it is not set).
 //!
 //! Run by `scripts/loom`; without `--cfg loom` there is nothing here.
@@ -28,10 +28,10 @@ enum Stage {
     Download,
 }
 
-/// Where the lane fails.
+/// Where the backend fails.
 type Failing = Option<(Stage, usize)>;
 
-/// A lane whose memory loom watches: two accesses that no hand-off puts in order fail the model.
+/// A backend whose memory loom watches: two accesses that no hand-off puts in order fail the model.
 struct Device {
     failing: Failing,
     sources: [UnsafeCell<usize>; SUBREGIONS.len()],

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Run, Step, best, layouts, random_spec, settled};
 use nearfield_balance::{
-    Action, Controller, Cut, EmulatedSpec, GpuSpans, Lane, Layout, Machine, Plan, Policy, Span,
+    Action, Backend, Controller, Cut, EmulatedSpec, GpuSpans, Layout, Machine, Plan, Policy, Span,
     Stage, StepTimes, Traffic,
 };
 use nearfield_testkit::{cloud::Cloud, random::Random};
@@ -33,7 +33,7 @@ fn story(steps: &[Step], best: f64) -> String {
 }
 
 #[test]
-fn it_settles_within_3_percent_of_the_best_in_8_steps_and_never_loses_to_a_single_lane() {
+fn it_settles_within_3_percent_of_the_best_in_8_steps_and_never_loses_to_a_single_backend() {
     let (mut most, mut worst, mut to_single) = (0, 0.0f64, 0.0f64);
     for (name, layout) in layouts() {
         for seed in 0..MACHINES {
@@ -49,7 +49,7 @@ fn it_settles_within_3_percent_of_the_best_in_8_steps_and_never_loses_to_a_singl
             );
             assert!(
                 last * 0.98 <= single,
-                "{name}, machine {seed}: {last} ms, a single lane {single} ms\n{}",
+                "{name}, machine {seed}: {last} ms, a single backend {single} ms\n{}",
                 story(&steps, best)
             );
             assert!(
@@ -63,25 +63,25 @@ fn it_settles_within_3_percent_of_the_best_in_8_steps_and_never_loses_to_a_singl
         }
     }
     println!(
-        "settled in {most} steps at most, {worst:.4} times the best, {to_single:.4} times the better lane"
+        "settled in {most} steps at most, {worst:.4} times the best, {to_single:.4} times the better backend"
     );
 }
 
 #[test]
-fn it_is_back_within_5_percent_in_8_steps_when_a_lane_changes_speed_by_4_times() {
+fn it_is_back_within_5_percent_in_8_steps_when_a_backend_changes_speed_by_4_times() {
     let mut most = 0;
     for (name, layout) in layouts() {
         for seed in 0..MACHINES {
-            let lane = [Lane::Cpu, Lane::Gpu][seed as usize % 2];
+            let backend = [Backend::Cpu, Backend::Gpu][seed as usize % 2];
             let factor = [4.0, 0.25][seed as usize / 2 % 2];
             let mut run = Run::new(Policy::Model, random_spec(seed), &layout);
             run.steps(20);
-            run.machine.change_speed(lane, factor);
+            run.machine.change_speed(backend, factor);
             let (best, single) = best(&run.machine, &layout);
             let steps = run.steps(60);
             let what = || {
                 format!(
-                    "{name}, machine {seed}, {lane:?} {factor} times as fast\n{}",
+                    "{name}, machine {seed}, {backend:?} {factor} times as fast\n{}",
                     story(&steps, best)
                 )
             };
@@ -121,10 +121,10 @@ fn jitter_of_5_percent_moves_it_little() {
             );
             assert!(
                 median * 0.98 <= single,
-                "median {median}, one lane {single}: {}",
+                "median {median}, one backend {single}: {}",
                 what()
             );
-            // Until then it also tries out what either lane takes alone.
+            // Until then it also tries out what either backend takes alone.
             let far = steps[16..]
                 .iter()
                 .filter(|step| step.action != Action::Explore)
@@ -156,22 +156,26 @@ fn jitter_of_5_percent_moves_it_little() {
 }
 
 #[test]
-fn a_lane_that_stalls_once_changes_nothing() {
+fn a_backend_that_stalls_once_changes_nothing() {
     for (name, layout) in layouts() {
-        for (lane, factor) in [(Lane::Cpu, 5.0), (Lane::Gpu, 5.0), (Lane::Cpu, 0.3)] {
+        for (backend, factor) in [
+            (Backend::Cpu, 5.0),
+            (Backend::Gpu, 5.0),
+            (Backend::Cpu, 0.3),
+        ] {
             let mut run = Run::new(Policy::Model, EmulatedSpec::default(), &layout);
             run.steps(12);
-            run.machine.stall_once(lane, factor);
+            run.machine.stall_once(backend, factor);
             let steps = run.steps(10);
             assert!(
                 steps
                     .iter()
                     .all(|step| matches!(step.action, Action::Keep | Action::Wait)),
-                "{name}, {lane:?}"
+                "{name}, {backend:?}"
             );
             assert!(
                 steps[1].reason.contains("once is ignored"),
-                "{name}, {lane:?}: {}",
+                "{name}, {backend:?}: {}",
                 steps[1].reason
             );
             assert_eq!(steps[9].share, steps[0].share);
@@ -197,7 +201,7 @@ fn work_too_small_for_a_gpu_stays_on_the_cpu_and_slow_cpus_are_left_out() {
         "speed=1000,bandwidth=60".parse().unwrap(),
         &layout,
     );
-    run.machine.change_speed(Lane::Cpu, 0.02);
+    run.machine.change_speed(Backend::Cpu, 0.02);
     let (best, single) = common::best(&run.machine, &layout);
     let steps = run.steps(30);
     assert!(settled(&steps, best * 1.03) <= 8, "{}", story(&steps, best));
@@ -205,8 +209,8 @@ fn work_too_small_for_a_gpu_stays_on_the_cpu_and_slow_cpus_are_left_out() {
 }
 
 #[test]
-fn lanes_that_slow_each_other_down_do_not_make_hybrid_a_loss() {
-    // The GPU helps by a tenth, but its copies slow the CPU lane down by a third.
+fn backends_that_slow_each_other_down_do_not_make_hybrid_a_loss() {
+    // The GPU helps by a tenth, but its copies slow the CPU backend down by a third.
     let layout = common::layout(common::uniform(), 3, Traffic::LISTS);
     let mut run = Run::new(
         Policy::Model,
@@ -221,7 +225,7 @@ fn lanes_that_slow_each_other_down_do_not_make_hybrid_a_loss() {
     sorted.sort_by(f64::total_cmp);
     assert!(
         sorted[50] <= single / 0.98,
-        "median {} ms, one lane {single} ms\n{}",
+        "median {} ms, one backend {single} ms\n{}",
         sorted[50],
         story(&steps, single)
     );
@@ -254,12 +258,12 @@ fn steps_aside_cost_less_than_1_percent() {
 
 #[test]
 fn an_idle_gpu_that_becomes_fast_is_noticed() {
-    // A brick takes the GPU longer than everything takes the CPU lane.
+    // A brick takes the GPU longer than everything takes the CPU backend.
     let layout = common::layout(common::uniform(), 3, Traffic::LISTS);
     let mut run = Run::new(Policy::Model, "speed=0.0015".parse().unwrap(), &layout);
     let steps = run.steps(60);
     assert_eq!(steps[59].share, 1.0, "{}", story(&steps, 1.0));
-    run.machine.change_speed(Lane::Gpu, 1000.0);
+    run.machine.change_speed(Backend::Gpu, 1000.0);
     let (best, _) = best(&run.machine, &layout);
     let steps = run.steps(1000);
     let at = settled(&steps, best * 1.03);
@@ -396,7 +400,13 @@ impl KernelPerCell {
         let scale = took / guess.iter().sum::<f64>().max(1e-9);
         let [cpu_noise, gpu_noise] = [(); 2].map(|()| (self.jitter * self.random.normal()).exp());
         let works = [plan.share() > 0.0, plan.share() < 1.0];
-        let setup = |lane: usize| if works[lane] { Self::SETUPS[lane] } else { 0.0 };
+        let setup = |backend: usize| {
+            if works[backend] {
+                Self::SETUPS[backend]
+            } else {
+                0.0
+            }
+        };
         let compute = spans(setup(1), &guess, scale * gpu_noise).into_iter();
         StepTimes {
             cpu: spans(setup(0), &cpu.collect::<Vec<_>>(), cpu_noise),
@@ -406,9 +416,9 @@ impl KernelPerCell {
                     ..GpuSpans::default()
                 })
                 .collect(),
-            setup: [0, 1].map(|lane| Span {
+            setup: [0, 1].map(|backend| Span {
                 start_ms: 0.0,
-                end_ms: setup(lane),
+                end_ms: setup(backend),
             }),
             ..StepTimes::default()
         }
@@ -455,8 +465,8 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
 }
 
 #[test]
-fn a_lane_that_needs_long_before_it_begins_beside_the_other_does_not_alone() {
-    // Beside the GPU the CPU lane sorts and waits for four fifths of what all of the work takes it alone. Alone its
+fn a_backend_that_needs_long_before_it_begins_beside_the_other_does_not_alone() {
+    // Beside the GPU the CPU backend sorts and waits for four fifths of what all of the work takes it alone. Alone its
     // times vary, which says nothing about what it would take beside the GPU.
     let layout = common::layout(common::uniform(), 3, Traffic::NONE);
     let mut machine = Machine::new("speed=0.5".parse().unwrap());

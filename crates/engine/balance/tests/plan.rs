@@ -1,9 +1,9 @@
-//! Every point is worked on exactly once by exactly one lane, and the frontier is complete.
+//! Every point is worked on exactly once by exactly one backend, and the halo is complete.
 
 mod common;
 
 use nearfield_balance::{
-    Bricks, CellLoad, Cut, Error, Lane, Layout, Neighbourhood, Plan, RowOffset, Stage, Ties,
+    Backend, Bricks, CellLoad, Cut, Error, Layout, Neighbourhood, Plan, RowOffset, Stage, Ties,
     Traffic,
 };
 use proptest::prelude::*;
@@ -112,14 +112,14 @@ proptest! {
     })]
 
     #[test]
-    fn every_target_is_worked_on_once_by_one_lane(case in case()) {
+    fn every_target_is_worked_on_once_by_one_backend(case in case()) {
         let layout = case.layout();
         let plan = Plan::new(&layout, &case.cuts[..layout.subregions().len()]).unwrap();
         let all = layout.bricks().as_slice();
         let mut seen = vec![0; all.len()];
         let (mut next, mut slot) = (0, 0);
         for (stage, subregion) in plan.stages().iter().zip(layout.subregions()) {
-            for (part, lane) in [(&stage.cpu, Lane::Cpu), (&stage.gpu, Lane::Gpu)] {
+            for (part, backend) in [(&stage.cpu, Backend::Cpu), (&stage.gpu, Backend::Gpu)] {
                 prop_assert_eq!(part.bricks.start, next);
                 prop_assert_eq!(part.slots.start, slot);
                 next = part.bricks.end;
@@ -129,7 +129,7 @@ proptest! {
                     let brick = plan.order()[place] as usize;
                     seen[brick] += 1;
                     prop_assert!(subregion.bricks.contains(&brick));
-                    prop_assert_eq!(plan.lane(brick), Some(lane));
+                    prop_assert_eq!(plan.backend(brick), Some(backend));
                     let points = plan.slots()[place + 1] - plan.slots()[place];
                     prop_assert_eq!(points, u64::from(all[brick].targets));
                     work += all[brick].work;
@@ -141,28 +141,28 @@ proptest! {
         }
         for (brick, points) in all.iter().enumerate() {
             prop_assert_eq!(seen[brick], u32::from(points.targets > 0), "brick {}", brick);
-            prop_assert_eq!(plan.lane(brick).is_some(), points.targets > 0);
+            prop_assert_eq!(plan.backend(brick).is_some(), points.targets > 0);
         }
         let targets: u64 = case.cells.iter().map(|load| u64::from(load.targets)).sum();
         prop_assert_eq!(slot, targets);
     }
 
     #[test]
-    fn bricks_near_the_other_lane_are_in_the_frontier(case in case()) {
+    fn bricks_near_the_other_backend_are_in_the_halo(case in case()) {
         let layout = case.layout();
         let plan = Plan::new(&layout, &case.cuts[..layout.subregions().len()]).unwrap();
         for (a, b) in case.near_bricks(&layout) {
             prop_assert!(layout.bricks().near(a).contains(&(b as u32)));
-            if let (Some(one), Some(other)) = (plan.lane(a), plan.lane(b))
+            if let (Some(one), Some(other)) = (plan.backend(a), plan.backend(b))
                 && one != other
             {
-                prop_assert!(plan.frontier(one).contains(&(a as u32)));
-                prop_assert!(plan.frontier(other).contains(&(b as u32)));
+                prop_assert!(plan.halo(one).contains(&(a as u32)));
+                prop_assert!(plan.halo(other).contains(&(b as u32)));
             }
         }
         for stage in plan.stages() {
-            for (part, lane) in [(&stage.cpu, Lane::Cpu), (&stage.gpu, Lane::Gpu)] {
-                for brick in &plan.frontier(lane)[part.frontier.clone()] {
+            for (part, backend) in [(&stage.cpu, Backend::Cpu), (&stage.gpu, Backend::Gpu)] {
+                for brick in &plan.halo(backend)[part.halo.clone()] {
                     prop_assert!(plan.order()[part.bricks.clone()].contains(brick));
                 }
             }
@@ -217,10 +217,10 @@ proptest! {
         for (number, subregion) in layout.subregions().iter().enumerate() {
             for brick in subregion.bricks.clone() {
                 let targets = f64::from(layout.bricks().as_slice()[brick].targets);
-                match plan.lane(brick) {
-                    Some(Lane::Cpu) => prop_assert!(targets < wide * (theta + 1.0)),
-                    Some(Lane::Gpu) if case.ties == Ties::Even => prop_assert!(targets > theta),
-                    Some(Lane::Gpu) => prop_assert!(targets > theta / wide - 1.0),
+                match plan.backend(brick) {
+                    Some(Backend::Cpu) => prop_assert!(targets < wide * (theta + 1.0)),
+                    Some(Backend::Gpu) if case.ties == Ties::Even => prop_assert!(targets > theta),
+                    Some(Backend::Gpu) => prop_assert!(targets > theta / wide - 1.0),
                     None => prop_assert_eq!(targets, 0.0),
                 }
             }
@@ -233,24 +233,24 @@ proptest! {
 }
 
 #[test]
-fn the_extremes_leave_a_lane_idle() {
+fn the_extremes_leave_a_backend_idle() {
     for (name, layout) in common::layouts() {
         let all = layout.bricks().work();
         for (theta, idle) in [
-            (0.0, Lane::Cpu),
-            (layout.highest(), Lane::Gpu),
-            (f64::INFINITY, Lane::Gpu),
+            (0.0, Backend::Cpu),
+            (layout.highest(), Backend::Gpu),
+            (f64::INFINITY, Backend::Gpu),
         ] {
             let plan = Plan::new(&layout, &layout.cuts(theta)).unwrap();
             assert!(plan.load(idle).is_empty(), "{name}, theta {theta}");
             let busy = match idle {
-                Lane::Cpu => Lane::Gpu,
-                Lane::Gpu => Lane::Cpu,
+                Backend::Cpu => Backend::Gpu,
+                Backend::Gpu => Backend::Cpu,
             };
             assert_eq!(plan.load(busy).work(), all);
-            assert!(plan.frontier(Lane::Cpu).is_empty() && plan.frontier(Lane::Gpu).is_empty());
+            assert!(plan.halo(Backend::Cpu).is_empty() && plan.halo(Backend::Gpu).is_empty());
             let upload: f64 = plan.stages().iter().map(|stage| stage.upload).sum();
-            assert_eq!(upload > 0.0, busy == Lane::Gpu);
+            assert_eq!(upload > 0.0, busy == Backend::Gpu);
         }
     }
 }
@@ -319,23 +319,26 @@ fn bricks_of_an_octave_go_over_in_brick_order() {
     let all = layout.bricks().as_slice();
     for theta in layout.thetas(40).unwrap() {
         let plan = Plan::new(&layout, &layout.cuts(theta)).unwrap();
-        let of_lane = |lane: Lane, most: u32| {
+        let of_backend = |backend: Backend, most: u32| {
             let bricks = 0..all.len();
             let usual =
                 bricks.filter(move |&brick| (most / 2..=most).contains(&all[brick].targets));
             let plan = &plan;
-            usual.filter(move |&brick| plan.lane(brick) == Some(lane))
+            usual.filter(move |&brick| plan.backend(brick) == Some(backend))
         };
         // The sparse ones go first, the crowded ones last, and of the others those that come first.
-        let any = |lane: Lane, most: u32| of_lane(lane, most).next().is_some();
-        assert!(!any(Lane::Cpu, 100) || !any(Lane::Gpu, 10), "theta {theta}");
+        let any = |backend: Backend, most: u32| of_backend(backend, most).next().is_some();
         assert!(
-            !any(Lane::Cpu, 300) || !any(Lane::Gpu, 100),
+            !any(Backend::Cpu, 100) || !any(Backend::Gpu, 10),
+            "theta {theta}"
+        );
+        assert!(
+            !any(Backend::Cpu, 300) || !any(Backend::Gpu, 100),
             "theta {theta}"
         );
         for most in [10, 100, 300] {
-            let last = of_lane(Lane::Cpu, most).next_back();
-            let first = of_lane(Lane::Gpu, most).next();
+            let last = of_backend(Backend::Cpu, most).next_back();
+            let first = of_backend(Backend::Gpu, most).next();
             let apart = last.zip(first).is_none_or(|(last, first)| last < first);
             assert!(apart, "theta {theta}: brick {last:?}, {first:?}");
         }
@@ -343,7 +346,7 @@ fn bricks_of_an_octave_go_over_in_brick_order() {
 }
 
 #[test]
-fn the_frontier_of_a_half_split_is_a_thin_layer() {
+fn the_halo_of_a_half_split_is_a_thin_layer() {
     let layout = common::layout(common::uniform(), 1, Traffic::SUMS);
     let half = layout.subregions().len() / 2;
     let cuts: Vec<Cut> = (0..layout.subregions().len())
@@ -351,9 +354,9 @@ fn the_frontier_of_a_half_split_is_a_thin_layer() {
         .collect();
     let plan = Plan::new(&layout, &cuts).unwrap();
     // 28 by 28 cells face each other; the border may run through a layer.
-    for lane in [Lane::Cpu, Lane::Gpu] {
-        let frontier = plan.frontier(lane).len();
-        assert!((784..=2 * 784).contains(&frontier), "{frontier} bricks");
+    for backend in [Backend::Cpu, Backend::Gpu] {
+        let halo = plan.halo(backend).len();
+        assert!((784..=2 * 784).contains(&halo), "{halo} bricks");
     }
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Run, best, layouts, random_spec};
 use nearfield_balance::{
-    Action, Controller, Cut, EmulatedSpec, Error, GpuSpans, Lane, Layout, Plan, Policy, Span,
+    Action, Backend, Controller, Cut, EmulatedSpec, Error, GpuSpans, Layout, Plan, Policy, Span,
     StepTimes, Traffic,
 };
 use nearfield_testkit::random::Random;
@@ -20,7 +20,7 @@ fn layout() -> Layout {
     common::layout(common::uniform(), 2, Traffic::LISTS)
 }
 
-/// Times of a plan in which both lanes take as long as told, evenly over their subregions.
+/// Times of a plan in which both backends take as long as told, evenly over their subregions.
 fn times(plan: &Plan, cpu_ms: f64, gpu_ms: f64) -> StepTimes {
     let count = plan.stages().len() as f64;
     let span = |number: usize, ms: f64| Span {
@@ -126,14 +126,14 @@ fn above_the_band_one_subregion_gives_work_back() {
 fn below_the_band_the_cpu_is_given_what_is_predicted_to_fit_and_no_more() {
     let layout = layout();
     let cuts = layout.cuts(63.5);
-    let now = Plan::new(&layout, &cuts).unwrap().load(Lane::Cpu).work() as f64;
+    let now = Plan::new(&layout, &cuts).unwrap().load(Backend::Cpu).work() as f64;
     let decision = band(&layout, &cuts, 0.79, 1.0);
     let [subregion] = changed(&cuts, &decision.cuts)[..] else {
         panic!("{}", decision.reason)
     };
     let then = Plan::new(&layout, &decision.cuts)
         .unwrap()
-        .load(Lane::Cpu)
+        .load(Backend::Cpu)
         .work() as f64;
     assert!(then > now, "{}", decision.reason);
     assert!(0.79 * then / now < 0.95, "{}", decision.reason);
@@ -170,7 +170,7 @@ fn with_no_work_on_the_cpu_a_single_brick_is_the_probe() {
     let decision = band(&layout, &cuts, 0.0, 1.0);
     assert_eq!(decision.action, Action::Move);
     let plan = Plan::new(&layout, &decision.cuts).unwrap();
-    assert_eq!(plan.load(Lane::Cpu).bricks, 1);
+    assert_eq!(plan.load(Backend::Cpu).bricks, 1);
     assert!(decision.reason.contains("probe"), "{}", decision.reason);
 }
 
@@ -194,10 +194,10 @@ fn the_band_ends_inside_the_band_and_stays() {
                 "{name}, machine {seed}: still moving, {}",
                 last.reason
             );
-            // At the band's lower end the GPU lane takes 1 / 0.8 times as long as the CPU lane.
+            // At the band's lower end the GPU backend takes 1 / 0.8 times as long as the CPU backend.
             assert!(
                 last.quiet * 0.8 <= single,
-                "{name}, machine {seed}: {} ms, one lane {single}, best {best}; {}",
+                "{name}, machine {seed}: {} ms, one backend {single}, best {best}; {}",
                 last.quiet,
                 last.reason
             );
@@ -256,15 +256,15 @@ fn fixed_stays_where_it_was_put() {
 fn one_stall_moves_no_policy() {
     let layout = layout();
     for policy in POLICIES {
-        for lane in [Lane::Cpu, Lane::Gpu] {
+        for backend in [Backend::Cpu, Backend::Gpu] {
             let mut run = Run::new(policy, "speed=2".parse().unwrap(), &layout);
             let before = run.steps(100);
-            run.machine.stall_once(lane, 6.0);
+            run.machine.stall_once(backend, 6.0);
             let after = run.steps(3);
             let (before, after) = (before[99].share, after[2].share);
             assert!(
                 (before - after).abs() < 0.01,
-                "{policy}, {lane:?}: {before} to {after}"
+                "{policy}, {backend:?}: {before} to {after}"
             );
         }
     }
@@ -276,7 +276,7 @@ fn every_policy_but_fixed_follows_a_lasting_change() {
     for policy in [Policy::Model, Policy::BAND, Policy::Fraction] {
         let mut run = Run::new(policy, "speed=2".parse().unwrap(), &layout);
         let before = run.steps(100)[99].share;
-        run.machine.change_speed(Lane::Cpu, 0.25);
+        run.machine.change_speed(Backend::Cpu, 0.25);
         let after = run.steps(100)[99].share;
         assert!(after < before * 0.6, "{policy}: {before} to {after}");
     }
@@ -365,7 +365,7 @@ fn a_new_layout_of_points_that_moved_a_little_is_divided_as_before() {
         let melting = !matches!(policy, Policy::Fixed { .. });
         let pairs = [(&one, &two), (&even, &one)];
         for (old, new) in &pairs[..1 + usize::from(melting)] {
-            // With much faster lanes everything is one lane's, and stays so.
+            // With much faster backends everything is one backend's, and stays so.
             for machine in ["speed=2", "speed=0.02", "speed=200"] {
                 let mut run = Run::new(policy, machine.parse().unwrap(), old);
                 run.steps(16);

@@ -1,4 +1,4 @@
-//! A lane with memory of its own beside the CPU lane, on real threads. Nothing here waits for a
+//! A backend with memory of its own beside the CPU backend, on real threads. Nothing here waits for a
 //! time to pass: what must happen together meets, and a meeting that fails is an error.
 
 use nearfield_balance::{Crew, Error, Progress, Span, Stages};
@@ -24,8 +24,8 @@ enum Stage {
 }
 use Stage::{Compute, Download, Upload};
 
-/// A lane that calls one closure for every stage and keeps what was called.
-struct Lane<F> {
+/// A backend that calls one closure for every stage and keeps what was called.
+struct Backend<F> {
     stage: F,
     calls: Mutex<Vec<Call>>,
 }
@@ -33,7 +33,7 @@ struct Lane<F> {
 /// Stage, subregion, buffer, thread.
 type Call = (Stage, usize, Option<usize>, ThreadId);
 
-impl<F: Fn(Stage, usize) -> Result<(), String> + Sync> Lane<F> {
+impl<F: Fn(Stage, usize) -> Result<(), String> + Sync> Backend<F> {
     fn new(stage: F) -> Self {
         Self {
             stage,
@@ -59,7 +59,7 @@ impl<F: Fn(Stage, usize) -> Result<(), String> + Sync> Lane<F> {
     }
 }
 
-impl<F: Fn(Stage, usize) -> Result<(), String> + Sync> Stages for Lane<F> {
+impl<F: Fn(Stage, usize) -> Result<(), String> + Sync> Stages for Backend<F> {
     type Error = String;
 
     fn upload(&self, subregion: usize) -> Result<(), String> {
@@ -100,24 +100,24 @@ fn fine(_: Stage, _: usize) -> Result<(), String> {
 
 /// A step without faults must go through: what shows that a crew is in order.
 fn works(crew: &Crew, buffers: usize) {
-    let lane = Lane::new(fine);
+    let backend = Backend::new(fine);
     let subregions: Vec<usize> = (0..3 * buffers + 5).rev().collect();
-    let (result, progress) = crew.run(&subregions, &lane, || 7).unwrap();
+    let (result, progress) = crew.run(&subregions, &backend, || 7).unwrap();
     assert_eq!(result, 7);
     assert_eq!(progress.fault, None);
     assert!(progress.finished.iter().all(|&finished| finished));
     for stage in [Upload, Compute, Download] {
-        assert_eq!(lane.called(stage), subregions, "{stage:?}");
+        assert_eq!(backend.called(stage), subregions, "{stage:?}");
     }
 }
 
 #[test]
 fn stages_come_one_after_the_other_in_the_order_given() {
     let crew = Crew::new(3).unwrap();
-    let lane = Lane::new(fine);
+    let backend = Backend::new(fine);
     let subregions = [5, 2, 9, 0, 31, 7, 8, 4];
-    let (_, progress) = crew.run(&subregions, &lane, || ()).unwrap();
-    let calls = lane.calls.lock().unwrap();
+    let (_, progress) = crew.run(&subregions, &backend, || ()).unwrap();
+    let calls = backend.calls.lock().unwrap();
     assert_eq!(calls.len(), 3 * subregions.len());
     let when = |stage, subregion| calls.iter().position(|c| (c.0, c.1) == (stage, subregion));
     for &subregion in &subregions {
@@ -140,18 +140,18 @@ fn stages_come_one_after_the_other_in_the_order_given() {
 }
 
 #[test]
-fn three_stages_of_three_subregions_and_the_cpu_lane_run_at_the_same_time() {
+fn three_stages_of_three_subregions_and_the_cpu_backend_run_at_the_same_time() {
     let crew = Crew::new(2).unwrap();
     for first in 0..6 {
         let meeting = Meeting::default();
-        let lane = Lane::new(|stage, subregion| {
+        let backend = Backend::new(|stage, subregion| {
             if subregion == first + [2, 1, 0][stage as usize] {
                 meeting.of(4);
             }
             Ok(())
         });
         let subregions: Vec<usize> = (0..8).collect();
-        let (_, progress) = crew.run(&subregions, &lane, || meeting.of(4)).unwrap();
+        let (_, progress) = crew.run(&subregions, &backend, || meeting.of(4)).unwrap();
         let at = |place: usize| progress.spans[place];
         let together: [Span; 4] = [
             at(first + 2).upload,
@@ -171,7 +171,7 @@ fn three_stages_of_three_subregions_and_the_cpu_lane_run_at_the_same_time() {
 fn uploads_wait_for_nobody() {
     let crew = Crew::new(2).unwrap();
     let all_uploaded = Meeting::default();
-    let lane = Lane::new(|stage, subregion| {
+    let backend = Backend::new(|stage, subregion| {
         match (stage, subregion) {
             (Upload, 31) | (Compute, 0) => all_uploaded.of(2),
             _ => {}
@@ -179,7 +179,7 @@ fn uploads_wait_for_nobody() {
         Ok(())
     });
     let subregions: Vec<usize> = (0..32).collect();
-    let (_, progress) = crew.run(&subregions, &lane, || ()).unwrap();
+    let (_, progress) = crew.run(&subregions, &backend, || ()).unwrap();
     assert!(progress.finished.iter().all(|&finished| finished));
 }
 
@@ -190,7 +190,7 @@ fn a_buffer_is_used_by_one_subregion_at_a_time() {
         // The first download does not end before the last buffer is being filled: they meet only where every
         // buffer can hold results at the same time.
         let full = Meeting::default();
-        let lane = Lane::new(|stage, subregion| {
+        let backend = Backend::new(|stage, subregion| {
             match (stage, subregion) {
                 (Compute, last) if last == buffers - 1 => full.of(2),
                 (Download, 0) => full.of(2),
@@ -199,11 +199,11 @@ fn a_buffer_is_used_by_one_subregion_at_a_time() {
             Ok(())
         });
         let subregions: Vec<usize> = (0..40).collect();
-        crew.run(&subregions, &lane, || ()).unwrap();
+        crew.run(&subregions, &backend, || ()).unwrap();
         let mut holds = vec![None; buffers];
         // A buffer is free when its download has returned; the call after that is the first that can
         // tell, and each download is called before its buffer is free.
-        for &(stage, subregion, buffer, _) in lane.calls.lock().unwrap().iter() {
+        for &(stage, subregion, buffer, _) in backend.calls.lock().unwrap().iter() {
             match (stage, buffer) {
                 (Compute, Some(buffer)) => {
                     assert_eq!(holds[buffer].replace(subregion), None, "buffer {buffer}");
@@ -222,13 +222,14 @@ fn a_fault_skips_what_comes_after_it_and_finishes_what_came_before() {
     let crew = Crew::new(2).unwrap();
     for failing in [Upload, Compute, Download] {
         for (place, &at) in subregions.iter().enumerate() {
-            let lane = Lane::new(
-                |stage, subregion| match (stage, subregion) == (failing, at) {
-                    true => Err(format!("{stage:?} {subregion}")),
-                    false => Ok(()),
-                },
-            );
-            let (result, progress) = crew.run(&subregions, &lane, || "done").unwrap();
+            let backend =
+                Backend::new(
+                    |stage, subregion| match (stage, subregion) == (failing, at) {
+                        true => Err(format!("{stage:?} {subregion}")),
+                        false => Ok(()),
+                    },
+                );
+            let (result, progress) = crew.run(&subregions, &backend, || "done").unwrap();
             assert_eq!(result, "done");
             assert_eq!(progress.fault, Some(format!("{failing:?} {at}")));
             for (other, spans) in progress.spans.iter().enumerate() {
@@ -240,7 +241,7 @@ fn a_fault_skips_what_comes_after_it_and_finishes_what_came_before() {
                     "{failing:?} {at}: {other}"
                 );
             }
-            assert_eq!(lane.called(failing), subregions[..=place]);
+            assert_eq!(backend.called(failing), subregions[..=place]);
             works(&crew, 2);
         }
     }
@@ -252,7 +253,7 @@ fn the_first_of_several_faults_is_kept() {
     let both = Meeting::default();
     let recorded = Meeting::default();
     // The second upload fails while the first is being computed, which then fails too.
-    let lane = Lane::new(|stage, subregion| match (stage, subregion) {
+    let backend = Backend::new(|stage, subregion| match (stage, subregion) {
         (Upload, 1) => {
             both.of(2);
             Err("second upload".to_owned())
@@ -267,8 +268,8 @@ fn the_first_of_several_faults_is_kept() {
     // Nothing tells when a fault has been recorded; the upload's thread has by the time that it does
     // something else, which is the next step's upload.
     let (_, progress) = thread::scope(|scope| {
-        let first = scope.spawn(|| crew.run(&[0, 1, 2], &lane, || ()).unwrap());
-        let second = Lane::new(|stage, _| {
+        let first = scope.spawn(|| crew.run(&[0, 1, 2], &backend, || ()).unwrap());
+        let second = Backend::new(|stage, _| {
             if stage == Upload {
                 recorded.of(2);
             }
@@ -280,7 +281,7 @@ fn the_first_of_several_faults_is_kept() {
     });
     assert_eq!(progress.fault.as_deref(), Some("second upload"));
     assert_eq!(progress.finished, [false; 3]);
-    assert_eq!(lane.called(Download), []);
+    assert_eq!(backend.called(Download), []);
 }
 
 impl Meeting {
@@ -300,7 +301,7 @@ fn a_panic_goes_on_in_the_caller_after_everything_has_stopped() {
         for failing in [Upload, Compute, Download] {
             for at in [0, 4, 9] {
                 let inside = AtomicUsize::new(0);
-                let lane = Lane::new(|stage, subregion| {
+                let backend = Backend::new(|stage, subregion| {
                     inside.fetch_add(1, Ordering::SeqCst);
                     if (stage, subregion) == (failing, at) {
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -312,7 +313,7 @@ fn a_panic_goes_on_in_the_caller_after_everything_has_stopped() {
                 let subregions: Vec<usize> = (0..10).collect();
                 let cpu = AtomicUsize::new(0);
                 let run = || {
-                    crew.run(&subregions, &lane, || cpu.fetch_add(1, Ordering::SeqCst))
+                    crew.run(&subregions, &backend, || cpu.fetch_add(1, Ordering::SeqCst))
                         .unwrap()
                 };
                 let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
@@ -321,7 +322,7 @@ fn a_panic_goes_on_in_the_caller_after_everything_has_stopped() {
                 let words = panic.downcast_ref::<String>().unwrap();
                 assert_eq!(*words, format!("{failing:?} {at}"));
                 let before: Vec<usize> = (0..at).collect();
-                assert!(lane.called(Download).starts_with(&before));
+                assert!(backend.called(Download).starts_with(&before));
                 works(&crew, buffers);
             }
         }
@@ -329,27 +330,29 @@ fn a_panic_goes_on_in_the_caller_after_everything_has_stopped() {
 }
 
 #[test]
-fn a_panic_of_the_cpu_lane_waits_for_the_other() {
+fn a_panic_of_the_cpu_backend_waits_for_the_other() {
     let crew = Crew::new(2).unwrap();
-    let lane = Lane::new(fine);
+    let backend = Backend::new(fine);
     let run = || {
-        crew.run(&[0, 1, 2], &lane, || -> u32 { panic!("the CPU lane") })
-            .unwrap()
+        crew.run(&[0, 1, 2], &backend, || -> u32 {
+            panic!("the CPU backend")
+        })
+        .unwrap()
     };
     let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
-    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the CPU lane"));
-    assert_eq!(lane.called(Download), [0, 1, 2]);
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the CPU backend"));
+    assert_eq!(backend.called(Download), [0, 1, 2]);
     works(&crew, 2);
 }
 
 #[test]
 fn every_stage_has_a_thread_of_its_own_which_it_keeps() {
     let crew = Crew::new(2).unwrap();
-    let lane = Lane::new(fine);
+    let backend = Backend::new(fine);
     for _ in 0..20 {
-        crew.run(&[0, 1, 2, 3], &lane, || ()).unwrap();
+        crew.run(&[0, 1, 2, 3], &backend, || ()).unwrap();
     }
-    let threads = lane.threads();
+    let threads = backend.threads();
     assert_eq!(threads.len(), 3);
     let ids: HashSet<ThreadId> = threads.iter().map(|&(_, thread)| thread).collect();
     assert_eq!(ids.len(), 3);
@@ -357,10 +360,10 @@ fn every_stage_has_a_thread_of_its_own_which_it_keeps() {
 }
 
 #[test]
-fn without_subregions_only_the_cpu_lane_runs() {
+fn without_subregions_only_the_cpu_backend_runs() {
     let crew = Crew::new(2).unwrap();
-    let lane = Lane::new(fine);
-    let (thread, progress) = crew.run(&[], &lane, || thread::current().id()).unwrap();
+    let backend = Backend::new(fine);
+    let (thread, progress) = crew.run(&[], &backend, || thread::current().id()).unwrap();
     assert_eq!(thread, thread::current().id());
     let Progress {
         spans,
@@ -370,7 +373,7 @@ fn without_subregions_only_the_cpu_lane_runs() {
     } = progress;
     assert!(spans.is_empty() && finished.is_empty() && fault.is_none());
     assert!(cpu.start_ms <= cpu.end_ms);
-    assert_eq!(lane.called(Upload), []);
+    assert_eq!(backend.called(Upload), []);
 }
 
 #[test]
@@ -387,7 +390,7 @@ fn steps_begun_at_once_or_inside_each_other_take_turns() {
             });
         }
     });
-    let outer = Lane::new(fine);
+    let outer = Backend::new(fine);
     let (_, progress) = crew.run(&[0, 1, 2], &outer, || works(&crew, 2)).unwrap();
     assert_eq!(progress.finished, [true; 3]);
 }
@@ -399,11 +402,11 @@ fn a_stage_may_need_the_pool_whose_thread_began_the_step() {
         .build()
         .unwrap();
     let crew = Crew::new(2).unwrap();
-    let lane = Lane::new(|_, subregion| {
+    let backend = Backend::new(|_, subregion| {
         assert_eq!(pool.install(|| subregion + 1), subregion + 1);
         Ok(())
     });
-    let (_, progress) = pool.install(|| crew.run(&[0, 1, 2, 3, 4], &lane, || ()).unwrap());
+    let (_, progress) = pool.install(|| crew.run(&[0, 1, 2, 3, 4], &backend, || ()).unwrap());
     assert_eq!(progress.finished, [true; 5]);
 }
 

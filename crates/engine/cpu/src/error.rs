@@ -1,9 +1,9 @@
-//! Why the CPU lane refused or could not finish a request.
+//! Why the CPU backend refused or could not finish a request.
 
 use crate::RadiusRule;
 use nearfield_grid::memory::Shortage;
 
-/// Errors of the CPU lane.
+/// Errors of the CPU backend.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -99,7 +99,7 @@ pub enum Error {
         /// What is wrong with them.
         reason: &'static str,
     },
-    /// Another lane wrote lists that do not lie in the memory it was given for them.
+    /// Another backend wrote lists that do not lie in the memory it was given for them.
     #[error(
         "the lists that came from the GPU lie outside their entries: this is a fault of the library"
     )]

@@ -22,7 +22,7 @@ use nearfield_pairs::{Channels, Pair, PairKernel, Reduce};
 use std::mem::MaybeUninit;
 
 /// Output channels a kernel may have.
-pub(crate) const MOST_OUTPUTS: usize = 16;
+pub(crate) const MAX_OUTPUTS: usize = 16;
 
 /// Where the results of all targets go.
 pub(crate) struct Results<'a, T> {
@@ -38,7 +38,7 @@ impl<T: Channels> Results<'_, T> {
     /// There is such a target, and nobody else puts its value meanwhile.
     #[inline(always)]
     pub(crate) unsafe fn put<K: PairKernel<Output = T>>(&self, index: usize, value: T) {
-        let mut sums = [0.0; MOST_OUTPUTS];
+        let mut sums = [0.0; MAX_OUTPUTS];
         value.write(|channel, value| sums[channel] = value);
         if self.combine {
             // SAFETY: the caller's promise.
@@ -84,7 +84,7 @@ pub(crate) struct ReducePacked<'a, K: PairKernel> {
     pub(crate) count: usize,
     pub(crate) neighbors: &'a Neighbors,
     pub(crate) value: K::Target,
-    pub(crate) sums: &'a mut [f32; MOST_OUTPUTS],
+    pub(crate) sums: &'a mut [f32; MAX_OUTPUTS],
 }
 
 impl<K: PairKernel> Task for ReducePacked<'_, K> {
@@ -99,7 +99,7 @@ impl<K: PairKernel> Task for ReducePacked<'_, K> {
 
 /// The sums of a target whose candidates come in batches, up to the last of them.
 #[derive(Debug, Default)]
-pub(crate) struct Batches([f32; MOST_OUTPUTS]);
+pub(crate) struct Batches([f32; MAX_OUTPUTS]);
 
 impl Batches {
     /// Adds the sums of what was gathered of a group's candidates; all of them once there are no more.
@@ -107,8 +107,8 @@ impl Batches {
     pub(crate) fn add<K: PairKernel>(
         &mut self,
         group: &Group,
-        sums: [f32; MOST_OUTPUTS],
-    ) -> Option<[f32; MOST_OUTPUTS]> {
+        sums: [f32; MAX_OUTPUTS],
+    ) -> Option<[f32; MAX_OUTPUTS]> {
         match group.batch {
             Batch::Whole => Some(sums),
             Batch::Part { first, last } => self.add_part::<K>(first, last, sums),
@@ -121,8 +121,8 @@ impl Batches {
         &mut self,
         first: bool,
         last: bool,
-        sums: [f32; MOST_OUTPUTS],
-    ) -> Option<[f32; MOST_OUTPUTS]> {
+        sums: [f32; MAX_OUTPUTS],
+    ) -> Option<[f32; MAX_OUTPUTS]> {
         if first {
             self.0 = sums;
         } else {
@@ -190,7 +190,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
         &self,
         target: &Select,
         value: K::Target,
-    ) -> [f32; MOST_OUTPUTS] {
+    ) -> [f32; MAX_OUTPUTS] {
         let (gathered, packed) = (self.gathered, self.packed);
         // SAFETY: the caller's promises; there is room for all candidates and LANES more.
         unsafe {
@@ -209,7 +209,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
         count: usize,
         neighbors: &Neighbors,
         value: K::Target,
-    ) -> [f32; MOST_OUTPUTS] {
+    ) -> [f32; MAX_OUTPUTS] {
         // SAFETY: the caller's promise.
         unsafe {
             for part in 0..LANES / <S::Vector as Vector>::LANES {
@@ -245,7 +245,7 @@ impl<K: PairKernel> Evaluate<'_, K> {
         &self,
         target: &Select,
         value: K::Target,
-    ) -> [f32; MOST_OUTPUTS] {
+    ) -> [f32; MAX_OUTPUTS] {
         let [x, y, z] = self.candidates.axes();
         let [sx, sy, sz] = self.candidates.shifts();
         let tags = self.candidates.tags();
@@ -299,16 +299,16 @@ impl<K: PairKernel> Evaluate<'_, K> {
     unsafe fn reduce<S: Simd>(
         count: usize,
         contribution: impl Fn(usize) -> Masked<K>,
-    ) -> [f32; MOST_OUTPUTS] {
+    ) -> [f32; MAX_OUTPUTS] {
         let width = <S::Vector as Vector>::LANES;
-        let mut sums = [0.0; MOST_OUTPUTS];
-        // SAFETY: the caller's promise; a kernel has at most MOST_OUTPUTS channels, so every value
+        let mut sums = [0.0; MAX_OUTPUTS];
+        // SAFETY: the caller's promise; a kernel has at most MAX_OUTPUTS channels, so every value
         // has a place in the block, all LANES of its channels are written before they are read,
         // and a block holds a whole number of vectors.
         unsafe {
-            let mut partial = [[S::Vector::splat(K::REDUCE.identity()); LANES]; MOST_OUTPUTS];
+            let mut partial = [[S::Vector::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
             for first in 0..count.div_ceil(LANES) {
-                let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
+                let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
                 for lane in 0..LANES {
                     contribution(first * LANES + lane).write(|channel, value| {
                         block.get_unchecked_mut(channel)[lane].write(value);

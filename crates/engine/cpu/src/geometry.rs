@@ -5,7 +5,7 @@
 //! together with its own lists, target by target, by walking the runs of the grid again.
 
 use crate::{
-    CpuLane, Error, ListKind, ListOrder, MeasuredLists, NeighborLists, PairOfSets,
+    CpuBackend, Error, ListKind, ListOrder, MeasuredLists, NeighborLists, PairOfSets,
     image::Image,
     simd::{Simd, Task, with_level},
 };
@@ -149,14 +149,14 @@ impl MeasuredLists<'_> {
             image: SharedMut::new(&mut geometry.image),
             far: OnceLock::new(),
         };
-        let lane: &CpuLane = self.lane();
-        lane.for_each_task(self.lengths().len(), &|slots, scratch| {
+        let backend: &CpuBackend = self.backend();
+        backend.for_each_task(self.lengths().len(), &|slots, scratch| {
             let task = GeometryTask {
                 shared: &shared,
                 slots,
                 failed: &mut scratch.failed,
             };
-            with_level(lane.level(), task);
+            with_level(backend.level(), task);
         })?;
         match shared.far.into_inner() {
             Some(far) => Err(far),

@@ -120,7 +120,7 @@ impl Radii<'_> {
     }
 
     /// Whether j is a neighbour of i whenever i is one of j.
-    pub(crate) fn are_mutual(&self) -> bool {
+    pub(crate) fn are_symmetric(&self) -> bool {
         self.targets.is_some() == self.sources.is_some()
     }
 }
@@ -168,7 +168,7 @@ impl Group {
 
 /// Cells with fewer targets than this are searched together with the next ones along x: what a
 /// group costs whatever its size is shared, while their candidates still fill few vectors.
-const FEW_TARGETS: usize = STREAMS;
+const SMALL_TARGETS: usize = STREAMS;
 
 /// Images of a point within the radius where no box is smaller than that, the point itself included.
 const NEIGHBOUR_BOXES: usize = 27;
@@ -305,7 +305,7 @@ impl<'a> Groups<'a> {
             None => self.next_cell()?,
         };
         let mut more = 0;
-        while slots.len() < FEW_TARGETS {
+        while slots.len() < SMALL_TARGETS {
             let Some((next, more_slots)) = self.next_cell() else {
                 break;
             };
@@ -313,7 +313,7 @@ impl<'a> Groups<'a> {
             // Of a share, cells between may have been left out.
             let same_row =
                 next[1..] == cell[1..] && apart < LONGEST_GROUP && more_slots.start == slots.end;
-            if !same_row || slots.len() + more_slots.len() > 2 * FEW_TARGETS {
+            if !same_row || slots.len() + more_slots.len() > 2 * SMALL_TARGETS {
                 self.rest = Some((next, more_slots));
                 break;
             }

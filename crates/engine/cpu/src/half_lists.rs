@@ -1,13 +1,13 @@
 //! Half lists of one set: every pair evaluated once, for both points.
 //!
-//! As in fused traversals that do so ([`crate::mutual`]), tasks add to points of other tasks in a
+//! As in fused traversals that do so ([`crate::symmetric`]), tasks add to points of other tasks in a
 //! [`Window`] of their own. Points are in the caller's order here: where that is local in memory, as
 //! [`z_sort`](nearfield_grid::Grid::permutation) makes it, windows are small; where it is not there
 //! are only a few of them, each for most points.
 
 use crate::{
-    CpuLane, Error, NeighborLists, SimdLevel,
-    evaluate::{MOST_OUTPUTS, Results, fold_lanes},
+    CpuBackend, Error, NeighborLists, SimdLevel,
+    evaluate::{MAX_OUTPUTS, Results, fold_lanes},
     group::Scratch,
     listed::{Listed, Lists},
     simd::{LANES, Simd, Task, with_level},
@@ -30,13 +30,13 @@ pub(crate) struct HalfLists<'a, K: PairKernel> {
 }
 
 impl<K: PairKernel> HalfLists<'_, K> {
-    pub(crate) fn run(&self, lane: &CpuLane) -> Result<(), Error> {
+    pub(crate) fn run(&self, backend: &CpuBackend) -> Result<(), Error> {
         let len = self.lists.len();
         let task = window::task_size(len, |size| held(self.lists, size));
-        let shares = lane.map_tasks(len, task, &|targets, scratch| {
-            self.share(lane, targets, scratch)
+        let shares = backend.map_tasks(len, task, &|targets, scratch| {
+            self.share(backend, targets, scratch)
         })?;
-        put_together::<K>(lane, len, shares, &|targets, sums| {
+        put_together::<K>(backend, len, shares, &|targets, sums| {
             for (at, target) in targets.enumerate() {
                 let first = at * K::Output::COUNT;
                 let value = K::Output::read(|channel| sums[first + channel]);
@@ -46,8 +46,8 @@ impl<K: PairKernel> HalfLists<'_, K> {
         })
     }
 
-    fn share(&self, lane: &CpuLane, targets: Range<usize>, scratch: &mut Scratch) -> Share {
-        let (len, memory) = (self.lists.len(), lane.take_window());
+    fn share(&self, backend: &CpuBackend, targets: Range<usize>, scratch: &mut Scratch) -> Share {
+        let (len, memory) = (self.lists.len(), backend.take_window());
         let (listed, failed) = (&mut scratch.listed, &mut scratch.failed);
         let mut window = match Window::new::<K>(len, &mut scratch.pages, memory) {
             Ok(window) => window,
@@ -58,12 +58,12 @@ impl<K: PairKernel> HalfLists<'_, K> {
         };
         let task = HalfTask {
             shared: self,
-            level: lane.level(),
+            level: backend.level(),
             targets,
             listed: &mut *listed,
             window: &mut window,
         };
-        with_level(lane.level(), task);
+        with_level(backend.level(), task);
         *failed = listed.take_failed();
         window.close().unwrap_or_else(|shortage| {
             *failed = Some(shortage);
@@ -114,7 +114,7 @@ impl<K: PairKernel> Task for HalfTask<'_, '_, K> {
             let mut sums = Sums {
                 shared,
                 own: shared.values(target),
-                partial: [[K::REDUCE.identity(); LANES]; MOST_OUTPUTS],
+                partial: [[K::REDUCE.identity(); LANES]; MAX_OUTPUTS],
                 window: &mut *window,
             };
             for (block, sources) in listed.sources().chunks(LANES).enumerate() {
@@ -141,7 +141,7 @@ impl<K: PairKernel> HalfLists<'_, K> {
 struct Sums<'a, 'b, K: PairKernel> {
     shared: &'a HalfLists<'a, K>,
     own: (K::Target, K::Source),
-    partial: [[f32; LANES]; MOST_OUTPUTS],
+    partial: [[f32; LANES]; MAX_OUTPUTS],
     window: &'a mut Window<'b>,
 }
 
@@ -158,14 +158,14 @@ impl<K: PairKernel> Sums<'_, '_, K> {
         for (other, &source) in others.iter_mut().zip(sources) {
             *other = self.shared.values(source as usize);
         }
-        let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
-        let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MOST_OUTPUTS];
+        let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+        let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
         for lane in 0..LANES {
             let pair = Pair {
                 d: [d[0][lane], d[1][lane], d[2][lane]],
                 d2: d2[lane],
             };
-            let (on_target, on_source) = self.shared.kernel.mutual(pair, self.own, others[lane]);
+            let (on_target, on_source) = self.shared.kernel.symmetric(pair, self.own, others[lane]);
             let kept = |value: f32| {
                 if near[lane] {
                     value

@@ -1,7 +1,7 @@
-//! Lists that two lanes find together, each those of its own targets, in one storage.
+//! Lists that two backends find together, each those of its own targets, in one storage.
 //!
-//! The other lane writes from the front of the storage on, start and count of its lists where they
-//! stay. This lane writes behind, with starts and counts aside, because the other lane may copy whole
+//! The other backend writes from the front of the storage on, start and count of its lists where they
+//! stay. This backend writes behind, with starts and counts aside, because the other backend may copy whole
 //! arrays over them; they are put in their places once it has, which may be long before its entries are
 //! there, or when both have ended.
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Targets that one thread looks at together when lists are joined.
 const MIN_LEN: usize = 1 << 12;
 
-/// This lane's lists, kept between steps for their memory.
+/// This backend's lists, kept between steps for their memory.
 #[derive(Debug, Default)]
 pub struct ShareOfLists {
     start: Vec<u64>,
@@ -29,16 +29,16 @@ pub struct ShareOfLists {
     put: Option<u64>,
 }
 
-/// Where both lanes write.
+/// Where both backends write.
 #[derive(Debug)]
 pub struct JointLists<'a> {
-    /// First entry of every list of the other lane, in the caller's order.
+    /// First entry of every list of the other backend, in the caller's order.
     pub start: &'a mut [u64],
     /// Lengths of its lists.
     pub count: &'a mut [u32],
     /// Its entries.
     pub theirs: &'a mut [u32],
-    /// This lane's entries.
+    /// This backend's entries.
     pub ours: &'a mut [u32],
 }
 
@@ -65,7 +65,7 @@ impl ShareOfLists {
     }
 
     /// Puts starts and lengths of the lists of targets that were `taken` in their places, behind the room
-    /// of `theirs` entries, once all those of the other lane are there. No target is taken any more then.
+    /// of `theirs` entries, once all those of the other backend are there. No target is taken any more then.
     ///
     /// Lists that did not find room where they should are left to [`NeighborLists::join`], and so are all
     /// others then.
@@ -105,8 +105,8 @@ impl ShareOfLists {
 }
 
 impl NeighborLists {
-    /// Room for lists of `targets` points of two lanes, `theirs` and `ours` entries, in memory that
-    /// the other lane lends. There are no lists until [`join`](Self::join).
+    /// Room for lists of `targets` points of two backends, `theirs` and `ours` entries, in memory that
+    /// the other backend lends. There are no lists until [`join`](Self::join).
     ///
     /// # Errors
     /// What `lender` says.
@@ -128,8 +128,8 @@ impl NeighborLists {
         })
     }
 
-    /// Puts both lanes' lists together: those of `ours` for the targets that were `taken`, unless they
-    /// have been [put in their places](ShareOfLists::put) before, all others as the other lane has left
+    /// Puts both backends' lists together: those of `ours` for the targets that were `taken`, unless they
+    /// have been [put in their places](ShareOfLists::put) before, all others as the other backend has left
     /// them in the first `theirs` entries, of which it wrote `written`. No target is taken any more then.
     ///
     /// # Errors

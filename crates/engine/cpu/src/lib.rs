@@ -1,8 +1,8 @@
-//! The CPU lane: neighbour lists and fused traversal on a pool of worker threads.
+//! The CPU backend: neighbour lists and fused traversal on a pool of worker threads.
 //!
 //! # How it searches
 //!
-//! Work is dealt out as ranges of sorted targets. For each cell of targets the lane copies the
+//! Work is dealt out as ranges of sorted targets. For each cell of targets the backend copies the
 //! runs of candidates once into a scratch that stays in the first-level cache, keeping only those
 //! within the radius of the **bounding box of the cell's targets**, and then tests every target
 //! against that scratch. The box test is done by vectors, in exactly the arithmetic of the pair
@@ -14,9 +14,9 @@
 //!
 //! # Besides searching
 //!
-//! [`CpuLane::measure`] counts first, for lists whose memory must be known before it is taken, for
+//! [`CpuBackend::measure`] counts first, for lists whose memory must be known before it is taken, for
 //! lists of a range of targets at a time, and for lists with [the geometry](PairGeometry) of every
-//! pair. [`CpuLane::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that were found
+//! pair. [`CpuBackend::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that were found
 //! earlier, at positions of now.
 //!
 //! # Radii of single points
@@ -29,10 +29,10 @@
 //!
 //! # Shares
 //!
-//! A lane that works beside another one searches for the targets of some bricks only:
+//! A backend that works beside another one searches for the targets of some bricks only:
 //! [`PairOfSets::share`] names them, learns which points were taken, and how long it took.
-//! [`CpuLane::search_share`] writes such lists into one part of a storage
-//! whose other part the other lane fills.
+//! [`CpuBackend::search_share`] writes such lists into one part of a storage
+//! whose other part the other backend fills.
 //!
 //! # What others rely on
 //!
@@ -57,7 +57,6 @@ mod listed;
 mod lists;
 mod long_list;
 mod measured;
-mod mutual;
 mod over_lists;
 mod pool;
 mod radii;
@@ -66,6 +65,7 @@ mod share;
 mod simd;
 mod storage;
 mod stored;
+mod symmetric;
 mod traverse;
 mod window;
 mod work;
@@ -76,7 +76,7 @@ pub use geometry::{NeighborPair, PairGeometry};
 pub use joint::{JointLists, ShareOfLists};
 pub use lists::{Checked, Inside, ListOrder, NeighborLists};
 pub use measured::{ListRows, MeasuredLists};
-pub use pool::CpuLane;
+pub use pool::CpuBackend;
 pub use radii::{RadiusRule, SetRadii, SortedRadii};
 pub use search::{ListKind, PairOfSets};
 pub use share::{Share, Spent};

@@ -5,7 +5,7 @@
 //! after it has grown; in the steady state that does not happen.
 
 use crate::{
-    CpuLane, Error,
+    CpuBackend, Error,
     pool::Workers,
     storage::{Lender, Storage},
 };
@@ -28,9 +28,9 @@ pub struct NeighborLists {
     pub(crate) count: Storage<u32>,
     pub(crate) indices: Storage<u32>,
     pub(crate) pairs: u64,
-    /// Whether another lane wrote them, so that they may overlap.
+    /// Whether another backend wrote them, so that they may overlap.
     pub(crate) foreign: bool,
-    /// Of the lane that they belong to, if any.
+    /// Of the backend that they belong to, if any.
     workers: Weak<Workers>,
 }
 
@@ -38,7 +38,7 @@ pub struct NeighborLists {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ListOrder {
     /// As they were found: the same for every number of threads and every SIMD level, but not for
-    /// another cell size or lane.
+    /// another cell size or backend.
     #[default]
     Unspecified,
     /// By the caller's index: every list is the same, byte for byte, however it was found.
@@ -131,11 +131,11 @@ impl NeighborLists {
         size_of::<u32>() * self.indices.capacity()
     }
 
-    /// From now on the workers of `lane` do what all lists are needed for, such as
+    /// From now on the workers of `backend` do what all lists are needed for, such as
     /// [`sort`](Self::sort) and [`to_csr`](Self::to_csr), as long as it lives; the calling thread
-    /// does otherwise. [`CpuLane::search`] sees to it by itself.
-    pub fn work_on(&mut self, lane: &CpuLane) {
-        self.workers = lane.workers();
+    /// does otherwise. [`CpuBackend::search`] sees to it by itself.
+    pub fn work_on(&mut self, backend: &CpuBackend) {
+        self.workers = backend.workers();
     }
 
     /// Does `work` on the workers that there are.
@@ -176,7 +176,7 @@ impl NeighborLists {
         Ok(Csr { offsets, indices })
     }
 
-    /// Brings every list into [`ListOrder::Ascending`]. Where another lane wrote lists that overlap,
+    /// Brings every list into [`ListOrder::Ascending`]. Where another backend wrote lists that overlap,
     /// what they hold afterwards is unspecified.
     pub fn sort(&mut self) {
         let workers = self.workers.upgrade();
@@ -194,7 +194,7 @@ impl NeighborLists {
             lists.with_min_len(1 << 10).run(|(&start, &count)| {
                 let begin = start as usize;
                 // SAFETY: lists lie in the storage and do not overlap: those of this crate by
-                // construction, those of another lane as was just seen.
+                // construction, those of another backend as was just seen.
                 unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
             });
         };
@@ -283,7 +283,7 @@ impl NeighborLists {
         };
     }
 
-    /// Takes lists that another lane has found, into memory that it lends: `fill` writes start and
+    /// Takes lists that another backend has found, into memory that it lends: `fill` writes start and
     /// count of the list of every target, in the caller's order, and all entries, of which there
     /// are `pairs`. Starts and counts that are there before the entries it may have
     /// [checked](Inside::check) meanwhile.
@@ -462,7 +462,7 @@ impl NeighborLists {
     }
 }
 
-/// The entries that lists of another lane have to lie in.
+/// The entries that lists of another backend have to lie in.
 #[derive(Debug)]
 pub struct Inside {
     pairs: u64,

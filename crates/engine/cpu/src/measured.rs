@@ -1,13 +1,13 @@
 //! Lists whose lengths are counted before anything is allocated.
 //!
-//! [`CpuLane::search`] finds all lists in one pass and leaves gaps between the chunks that its
+//! [`CpuBackend::search`] finds all lists in one pass and leaves gaps between the chunks that its
 //! workers claim. Where memory is limited, two passes are taken instead: the first counts, so that
 //! the bytes needed are known exactly and nothing has been allocated for entries yet, and the
 //! second writes every list to the place it then has. The second pass may also be done for a range
 //! of targets at a time, into storage that is used again for the next range.
 
 use crate::{
-    CpuLane, Error, ListKind, ListOrder, NeighborLists, PairOfSets,
+    CpuBackend, Error, ListKind, ListOrder, NeighborLists, PairOfSets,
     search::{Counted, Shown},
     simd::Tag,
 };
@@ -15,10 +15,10 @@ use nearfield_grid::{SharedMut, memory::zeroed};
 use std::ops::Range;
 use tracing::field::Empty;
 
-/// Lists of a pair of sets of which the lengths are known, made by [`CpuLane::measure`].
+/// Lists of a pair of sets of which the lengths are known, made by [`CpuBackend::measure`].
 #[derive(Debug)]
 pub struct MeasuredLists<'a> {
-    lane: &'a CpuLane,
+    backend: &'a CpuBackend,
     sets: PairOfSets<'a>,
     kind: ListKind,
     /// Length of the list of each sorted target.
@@ -82,13 +82,13 @@ impl ListRows {
     }
 }
 
-impl CpuLane {
+impl CpuBackend {
     /// Counts the neighbours of every target, so that the bytes of the lists are known before
     /// any are written. Holds four bytes per target.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; [`Error::RadiiLength`] when radii are not those of the sets;
-    /// [`Error::HalfRule`] for half lists of one set by a rule that is not mutual; and
+    /// [`Error::HalfRule`] for half lists of one set by a rule that is not symmetric; and
     /// [`Error::RadiiInDouble`] for radii of points in double precision.
     pub fn measure<'a>(
         &'a self,
@@ -115,7 +115,7 @@ impl CpuLane {
         let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
         span.record("pairs", pairs);
         Ok(MeasuredLists {
-            lane: self,
+            backend: self,
             sets,
             kind,
             lengths,
@@ -173,9 +173,9 @@ impl<'a> Next<'a> {
 }
 
 impl<'a> MeasuredLists<'a> {
-    /// The lane that measured.
-    pub(crate) fn lane(&self) -> &'a CpuLane {
-        self.lane
+    /// The backend that measured.
+    pub(crate) fn backend(&self) -> &'a CpuBackend {
+        self.backend
     }
 
     /// The sets that were measured.
@@ -210,13 +210,13 @@ impl<'a> MeasuredLists<'a> {
     /// [`Error::OutOfMemory`]; the lists are then of no use.
     pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
         let _span = tracing::debug_span!("cpu.write", targets = self.lengths.len()).entered();
-        lists.work_on(self.lane);
+        lists.work_on(self.backend);
         self.lay_out(lists)?;
         let index = self.targets();
         let (starts, _, storage) = lists.laid_out();
         let storage = SharedMut::new(storage);
         let slots = 0..self.lengths.len();
-        self.lane
+        self.backend
             .for_each_list(self.sets, self.kind, slots, |slot, list| {
                 let begin = starts[index[slot] as usize] as usize;
                 // SAFETY: places were laid out one behind the other, as long as the lists were
@@ -260,7 +260,7 @@ impl<'a> MeasuredLists<'a> {
         rows.indices.resize(room, 0);
         let offsets = &rows.offsets;
         let storage = SharedMut::new(&mut rows.indices);
-        self.lane
+        self.backend
             .for_each_list(self.sets, self.kind, slots.clone(), |slot, list| {
                 let row = slot - slots.start;
                 let (begin, end) = (offsets[row] as usize, offsets[row + 1] as usize);

@@ -6,8 +6,8 @@
 //! of its points ([`crate::half_lists`]).
 
 use crate::{
-    Coordinate, CpuLane, Error, ListKind, SimdLevel, StoredPairs,
-    evaluate::{MOST_OUTPUTS, ReducePacked, Results},
+    Coordinate, CpuBackend, Error, ListKind, SimdLevel, StoredPairs,
+    evaluate::{MAX_OUTPUTS, ReducePacked, Results},
     group::Scratch,
     half_lists::HalfLists,
     listed::{Lists, gather_fields},
@@ -18,7 +18,7 @@ use nearfield_grid::SharedMut;
 use nearfield_pairs::{Channels, PairKernel};
 use std::ops::Range;
 
-impl CpuLane {
+impl CpuBackend {
     /// Evaluates `kernel` for every target over the neighbours that its stored list names; over half
     /// lists of one set, for both points of every pair.
     ///
@@ -35,7 +35,7 @@ impl CpuLane {
     ) -> Result<(), Error> {
         const {
             assert!(
-                K::Output::COUNT <= MOST_OUTPUTS,
+                K::Output::COUNT <= MAX_OUTPUTS,
                 "a kernel has at most 16 outputs"
             )
         };
@@ -131,7 +131,7 @@ impl<K: PairKernel> Task for ListsTask<'_, K> {
             if scratch.failed.is_some() {
                 break;
             }
-            let mut sums = [0.0; MOST_OUTPUTS];
+            let mut sums = [0.0; MAX_OUTPUTS];
             // SAFETY: there is room for all of the list and LANES more; the caller's promise.
             unsafe {
                 gather_fields(shared.fields.sources, listed.sources(), channels);

@@ -1,4 +1,4 @@
-//! The worker pool of the CPU lane.
+//! The worker pool of the CPU backend.
 
 use crate::{Error, SimdLevel, group::Scratch, window};
 use nearfield_grid::{
@@ -22,20 +22,20 @@ const NAME: &str = "nearfield";
 /// at its ends do not matter. Fixed, so that sums do not depend on the number of threads.
 const TASK: usize = 1024;
 
-/// Worker threads a lane may have; far above any machine, far below what would exhaust one.
-const MOST_THREADS: usize = 4096;
+/// Worker threads a backend may have; far above any machine, far below what would exhaust one.
+const MAX_THREADS: usize = 4096;
 
 /// A pool of worker threads with their scratch, owned by one engine.
 ///
 /// One worker is the calling thread: no thread is started for it. In a forked child, which has none
 /// of its parent's threads, the first call starts workers of the child's own.
 #[derive(Debug)]
-pub struct CpuLane {
+pub struct CpuBackend {
     workers: Arc<Workers>,
     level: SimdLevel,
 }
 
-/// The workers of a lane, which lists that it has found may [borrow](crate::NeighborLists::work_on).
+/// The workers of a backend, which lists that it has found may [borrow](crate::NeighborLists::work_on).
 #[derive(Debug)]
 pub(crate) struct Workers {
     /// Threads asked for, 0 for one per core.
@@ -48,7 +48,7 @@ pub(crate) struct Workers {
 struct Crew {
     /// None where the calling thread is the only worker.
     pool: Option<ThreadPool>,
-    /// Workers beside another lane, made when first needed; None for those of `pool`.
+    /// Workers beside another backend, made when first needed; None for those of `pool`.
     beside_pool: OnceLock<Option<ThreadPool>>,
     /// Works under way that leave a core to somebody else.
     beside: AtomicUsize,
@@ -111,7 +111,7 @@ impl Workers {
         parallel::within(pool, || stage.in_scope(work))
     }
 
-    /// One worker less than `crew` has, where their number was left to the lane and the others are
+    /// One worker less than `crew` has, where their number was left to the backend and the others are
     /// enough; where the calling thread is the only worker, one on a thread of its own.
     fn fewer<'a>(&self, crew: &'a Crew) -> Option<&'a ThreadPool> {
         let make = || match (&crew.pool, self.asked) {
@@ -125,15 +125,15 @@ impl Workers {
     }
 }
 
-impl CpuLane {
-    /// A lane of `threads` workers (0 for one per core) at the best SIMD level of the processor.
+impl CpuBackend {
+    /// A backend of `threads` workers (0 for one per core) at the best SIMD level of the processor.
     ///
     /// # Errors
     /// [`Error::Threads`] for more than 4096, or when the system does not start them.
     pub fn new(threads: usize) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Threads { threads, reason };
-        if threads > MOST_THREADS {
-            return Err(refuse(format!("at most {MOST_THREADS} are supported")));
+        if threads > MAX_THREADS {
+            return Err(refuse(format!("at most {MAX_THREADS} are supported")));
         }
         let crew = Crew::start(threads).map_err(refuse)?;
         Ok(Self {
@@ -145,7 +145,7 @@ impl CpuLane {
         })
     }
 
-    /// The lane held to `level`, or to the best level there is if the processor lacks it.
+    /// The backend held to `level`, or to the best level there is if the processor lacks it.
     #[must_use]
     pub fn with_level(mut self, level: SimdLevel) -> Self {
         if level.is_available() {
@@ -158,7 +158,7 @@ impl CpuLane {
         self.workers.crew()
     }
 
-    /// The workers, for as long as the lane lives.
+    /// The workers, for as long as the backend lives.
     pub(crate) fn workers(&self) -> Weak<Workers> {
         Arc::downgrade(&self.workers)
     }
@@ -168,7 +168,7 @@ impl CpuLane {
         self.crew().threads()
     }
 
-    /// Workers of work beside another lane; None where no thread can be had for it.
+    /// Workers of work beside another backend; None where no thread can be had for it.
     fn pool_beside(&self) -> Option<&ThreadPool> {
         let crew = self.crew();
         self.workers.fewer(crew).or(crew.pool.as_ref())

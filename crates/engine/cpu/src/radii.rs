@@ -6,7 +6,7 @@
 //! per point; comparing with the larger square is comparing with the square of the larger radius,
 //! because rounding keeps order.
 
-use crate::{CpuLane, Error};
+use crate::{CpuBackend, Error};
 use nearfield_grid::{Grid, PADDING, Precision, Radius, SortedPoints, parallel::PoolLoops};
 use rayon::prelude::*;
 use std::fmt;
@@ -51,7 +51,7 @@ impl RadiusRule {
     }
 
     /// Whether j is a neighbour of i whenever i is one of j, which half lists need.
-    pub fn is_mutual(self) -> bool {
+    pub fn is_symmetric(self) -> bool {
         self.needs_targets() == self.needs_sources()
     }
 
@@ -156,7 +156,7 @@ impl<T> SetRadii<T> {
 }
 
 /// Squared radii of a point set in the order of its sorted points; written by
-/// [`CpuLane::sort_radii`], and anew whenever the points have been sorted anew.
+/// [`CpuBackend::sort_radii`], and anew whenever the points have been sorted anew.
 #[derive(Debug, Clone, Default)]
 pub struct SortedRadii {
     /// [`PADDING`] longer than there are points, as their coordinates are; empty without points.
@@ -214,7 +214,7 @@ impl SortedRadii {
     }
 }
 
-impl CpuLane {
+impl CpuBackend {
     /// Checks `radii`, one per point of `grid` in the caller's order, and brings their squares into
     /// the order of its sorted points, reusing the memory of `sorted`.
     ///
@@ -292,12 +292,12 @@ mod tests {
 
     #[test]
     fn squares_follow_the_sorted_points_and_are_padded() {
-        let lane = CpuLane::new(2).unwrap();
+        let backend = CpuBackend::new(2).unwrap();
         let mut sorted = SortedRadii::default();
         for len in [20_000, 10, 1] {
             let (points, radii) = row(len);
             let grid = grid(&points);
-            lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+            backend.sort_radii(&radii, &grid, &mut sorted).unwrap();
             assert_eq!(sorted.len(), len);
             assert_eq!(sorted.squared().len(), len + PADDING);
             for (slot, &index) in grid.points().index()[..len].iter().enumerate() {
@@ -312,23 +312,23 @@ mod tests {
 
     #[test]
     fn radii_that_cannot_be_used_are_named_and_change_nothing() {
-        let lane = CpuLane::new(2).unwrap();
+        let backend = CpuBackend::new(2).unwrap();
         let (points, mut radii) = row(20_000);
         let grid = grid(&points);
         let mut sorted = SortedRadii::default();
-        lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+        backend.sort_radii(&radii, &grid, &mut sorted).unwrap();
         let before = sorted.squared().to_vec();
         for bad in [0.0, -1.0, f32::NAN, f32::INFINITY, 2.0f32.next_up(), 1e-20] {
             radii[7] = bad;
             radii[19_000] = bad;
-            let error = lane.sort_radii(&radii, &grid, &mut sorted).unwrap_err();
+            let error = backend.sort_radii(&radii, &grid, &mut sorted).unwrap_err();
             assert!(
                 matches!(error, Error::PointRadius { index: 7, count: 2, value, .. }
                     if value.to_bits() == bad.to_bits()),
                 "{error}"
             );
         }
-        let error = lane.sort_radii(&radii[..9], &grid, &mut sorted);
+        let error = backend.sort_radii(&radii[..9], &grid, &mut sorted);
         let error = error.unwrap_err().to_string();
         assert!(
             error.contains("9 radii") && error.contains("20000 points"),
@@ -337,12 +337,12 @@ mod tests {
         assert_eq!(sorted.squared(), before);
         radii[7] = 2.0;
         radii[19_000] = Radius::MIN;
-        lane.sort_radii(&radii, &grid, &mut sorted).unwrap();
+        backend.sort_radii(&radii, &grid, &mut sorted).unwrap();
     }
 
     #[test]
     fn a_grid_in_double_precision_takes_no_radii() {
-        let lane = CpuLane::new(1).unwrap();
+        let backend = CpuBackend::new(1).unwrap();
         let points = [[0.0f64; 3], [0.5, 0.0, 0.0]];
         let points: Positions<'_> = (&points).into();
         let bounds = Bounds::of(points, &Domain::OPEN).unwrap();
@@ -351,11 +351,13 @@ mod tests {
         let mut double = Grid::new(lattice.clone());
         double.build(points, bounds, &lattice).unwrap();
         let mut sorted = SortedRadii::default();
-        let refused = lane.sort_radii(&[1.0, 1.0], &double, &mut sorted);
+        let refused = backend.sort_radii(&[1.0, 1.0], &double, &mut sorted);
         assert!(matches!(refused, Err(Error::RadiiInDouble)) && sorted.is_empty());
 
         let single = grid(&[[0.0; 3], [0.5, 0.0, 0.0]]);
-        lane.sort_radii(&[1.0, 1.0], &single, &mut sorted).unwrap();
+        backend
+            .sort_radii(&[1.0, 1.0], &single, &mut sorted)
+            .unwrap();
         let sets = PairOfSets {
             targets: &double,
             sources: &double,
@@ -363,7 +365,7 @@ mod tests {
             radii: SetRadii::Gather { targets: &sorted },
             share: None,
         };
-        let refused = lane.count(sets, &mut [0; 2]);
+        let refused = backend.count(sets, &mut [0; 2]);
         assert!(matches!(refused, Err(Error::RadiiInDouble)));
     }
 
@@ -389,7 +391,7 @@ mod tests {
             assert_eq!(radii.rule(), rule);
             assert_eq!(radii.targets().copied(), targets.then_some(1));
             assert_eq!(radii.sources().copied(), sources.then_some(2));
-            assert_eq!(rule.is_mutual(), targets == sources);
+            assert_eq!(rule.is_symmetric(), targets == sources);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Neighbour lists and counts.
 
 use crate::{
-    CpuLane, Error, NeighborLists, RadiusRule, SetRadii, Share, ShareOfLists, SimdLevel,
+    CpuBackend, Error, NeighborLists, RadiusRule, SetRadii, Share, ShareOfLists, SimdLevel,
     SortedRadii,
     candidates::Candidates,
     group::{Group, Radii, Scratch, Walk},
@@ -51,7 +51,7 @@ pub enum ListKind {
 /// Targets whose neighbours are counted to size the storage of a first search.
 const SAMPLE: usize = 512;
 
-impl CpuLane {
+impl CpuBackend {
     /// Writes the neighbours of every target into `lists`, reusing its memory.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl CpuLane {
         done
     }
 
-    /// Writes the lists of a [share](PairOfSets::share) into `room`, while another lane writes those
+    /// Writes the lists of a [share](PairOfSets::share) into `room`, while another backend writes those
     /// of the other targets; [`NeighborLists::join`] puts both together.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl CpuLane {
             });
         }
         let rule = sets.radii.rule();
-        if kind == ListKind::Half && sets.same_set && !rule.is_mutual() {
+        if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
             return Err(Error::HalfRule { rule });
         }
         let walk = Walk {
@@ -222,9 +222,9 @@ impl CpuLane {
                 return Err(shortage.into());
             }
         }
-        let most_candidates = sink.rooms.lists[0].len();
+        let max_candidates = sink.rooms.lists[0].len();
         let mean = pairs as f64 / sampled.max(1) as f64;
-        let slack = (self.threads() * STREAMS * 24 * (most_candidates + LANES)) as u64;
+        let slack = (self.threads() * STREAMS * 24 * (max_candidates + LANES)) as u64;
         Ok((mean * targets as f64 * 1.1) as u64 + slack + (1 << 12))
     }
 }

@@ -1,4 +1,4 @@
-//! The targets that a lane searches for when it works beside another one.
+//! The targets that a backend searches for when it works beside another one.
 
 use nearfield_grid::{BrickParts, Cell};
 use std::{

@@ -1,4 +1,4 @@
-//! Arrays of lists, in memory of our own or lent by another lane.
+//! Arrays of lists, in memory of our own or lent by another backend.
 //!
 //! A GPU writes fastest into memory that the driver has made for it. Lists that it found stay there
 //! instead of being copied once more; whoever reads them sees a slice either way.
@@ -11,7 +11,7 @@ use std::{
     slice,
 };
 
-/// Memory that another lane lends for lists.
+/// Memory that another backend lends for lists.
 ///
 /// # Safety
 /// [`place`](Self::place) gives the same initialised elements as long as the value lives, wherever
@@ -93,7 +93,7 @@ impl<T> Storage<T> {
         self.capacity
     }
 
-    /// Whether the memory is another lane's and has room for `len` elements.
+    /// Whether the memory is another backend's and has room for `len` elements.
     pub(crate) fn is_lent_with(&self, len: usize) -> bool {
         matches!(self.memory, Memory::Lent { .. }) && len <= self.capacity
     }

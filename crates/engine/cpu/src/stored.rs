@@ -5,7 +5,7 @@
 //! lists of a larger radius, or of positions that have moved a little since, give exactly the pairs
 //! within the radius, as long as they hold every such source at least once.
 
-use crate::{Coordinate, CpuLane, Error, ListKind, NeighborLists, SetRadii, simd::LANES};
+use crate::{Coordinate, CpuBackend, Error, ListKind, NeighborLists, SetRadii, simd::LANES};
 use nearfield_grid::{
     Domain, Grid, Lattice, Radius, SharedMut,
     memory::{Shortage, make_room},
@@ -337,7 +337,7 @@ fn rounded<T: Coordinate>(d: [T; 3], d2: T) -> Pair {
     }
 }
 
-impl CpuLane {
+impl CpuBackend {
     /// Positions of a grid's points in the caller's order, in the precision of its lattice.
     ///
     /// # Errors

@@ -4,13 +4,13 @@
 //! loops over the candidates.
 
 use crate::{
-    CpuLane, Error, ListKind, PairOfSets,
+    CpuBackend, Error, ListKind, PairOfSets,
     aligned::Aligned,
     double::TraverseInDouble,
-    evaluate::{Batches, Evaluate, MOST_OUTPUTS, Results},
+    evaluate::{Batches, Evaluate, MAX_OUTPUTS, Results},
     group::{Scratch, Walk},
-    mutual::{self, Mutual},
     simd::{self, LANES, Simd, Tag, Task, with_level},
+    symmetric::{self, Symmetric},
 };
 use nearfield_grid::{
     Grid, PADDING, SharedMut,
@@ -51,7 +51,7 @@ impl Fields<'_> {
     }
 }
 
-impl CpuLane {
+impl CpuBackend {
     /// Evaluates `kernel` for every target over its neighbours.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl CpuLane {
     ) -> Result<(), Error> {
         const {
             assert!(
-                K::Output::COUNT <= MOST_OUTPUTS,
+                K::Output::COUNT <= MAX_OUTPUTS,
                 "a kernel has at most 16 outputs"
             )
         };
@@ -102,16 +102,16 @@ impl CpuLane {
             values: &values,
             combine,
         };
-        if let Some(task) = mutual_task::<K>(&walk)? {
+        if let Some(task) = symmetric_task::<K>(&walk)? {
             walk.ahead = true;
             sorted_channels(self, sets.targets, fields.targets, &mut channels)?;
-            let mutual = Mutual {
+            let symmetric = Symmetric {
                 kernel,
                 walk,
                 channels: &channels,
                 results,
             };
-            mutual.run(self, task)?;
+            symmetric.run(self, task)?;
             self.keep_channels(channels);
             return Ok(());
         }
@@ -148,13 +148,13 @@ impl CpuLane {
 
 /// Targets of a task, when the kernel and the sets let pairs be evaluated once. Candidates of a group
 /// are then held all at once, so it is not done where they are too many.
-fn mutual_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
+fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
     let single = walk.double().is_none() && (open || walk.share.is_none());
-    let mutual = K::MUTUAL && (uniform || open && walk.radii.are_mutual());
-    if mutual && walk.same_set && single && !walk.may_be_long() {
-        return mutual::task_size(walk);
+    let symmetric = K::SYMMETRIC && (uniform || open && walk.radii.are_symmetric());
+    if symmetric && walk.same_set && single && !walk.may_be_long() {
+        return symmetric::task_size(walk);
     }
     Ok(None)
 }
@@ -259,9 +259,9 @@ pub(crate) fn check_fields(
 }
 
 /// Every channel of the fields in the order of the sorted points, one array per channel, behind those
-/// that are there. Arrays come from the lane and go back to it: fresh memory costs more than filling it.
+/// that are there. Arrays come from the backend and go back to it: fresh memory costs more than filling it.
 fn sorted_channels(
-    lane: &CpuLane,
+    backend: &CpuBackend,
     sources: &Grid,
     fields: &[Field<'_>],
     channels: &mut Vec<Vec<f32>>,
@@ -270,10 +270,10 @@ fn sorted_channels(
     let index = &points.index()[..points.len()];
     for field in fields {
         for channel in 0..field.channels() {
-            let mut sorted = lane.take_channel();
+            let mut sorted = backend.take_channel();
             sorted.clear();
             make_room(&mut sorted, points.len() + PADDING, "sorted fields")?;
-            lane.install(|| {
+            backend.install(|| {
                 index
                     .par_iter()
                     .with_min_len(1 << 12)

@@ -9,7 +9,7 @@
 //! When all tasks are done, the sums of every page are added up in the order of the tasks: no races, no
 //! atomics, and the same sums whatever the number of threads.
 
-use crate::{CpuLane, Error, simd::LANES};
+use crate::{CpuBackend, Error, simd::LANES};
 use nearfield_grid::{
     memory::{Shortage, filled, make_room, make_room_for_one, zeroed},
     parallel::PoolLoops,
@@ -33,7 +33,7 @@ const TASKS: usize = 1 << 8;
 /// …unless they have fewer or more targets than this…
 const TARGETS: [usize; 2] = [1 << 8, 1 << 11];
 /// …or all windows together hold more than so many times the points…
-const MOST_TIMES: usize = 8;
+const MAX_TIMES: usize = 8;
 /// …and more than so many. Then tasks are larger.
 const MOST: usize = 1 << 22;
 
@@ -171,7 +171,7 @@ impl<'a> Window<'a> {
 
 /// Targets of a task on so many points, by how many points a window holds for so many targets.
 pub(crate) fn task_size(points: usize, held: impl Fn(usize) -> usize) -> usize {
-    let most = points.saturating_mul(MOST_TIMES).max(MOST);
+    let most = points.saturating_mul(MAX_TIMES).max(MOST);
     let mut size = (points / TASKS).clamp(TARGETS[0], TARGETS[1]);
     while size < points && points.div_ceil(size).saturating_mul(held(size)) > most {
         size *= 2;
@@ -199,27 +199,27 @@ type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
 
 /// Puts the shares of all tasks on so many points together and hands the sums of every point to `put`.
 pub(crate) fn put_together<K: PairKernel>(
-    lane: &CpuLane,
+    backend: &CpuBackend,
     points: usize,
     shares: Vec<Share>,
     put: &Put<'_>,
 ) -> Result<(), Error> {
     let sums = (K::Output::COUNT, K::REDUCE);
-    put_shares_together(lane, points, &shares, sums, put)?;
-    lane.keep_windows(shares);
+    put_shares_together(backend, points, &shares, sums, put)?;
+    backend.keep_windows(shares);
     Ok(())
 }
 
 /// [`put_together`] for any kernel with so many outputs, combined in such a way.
 fn put_shares_together(
-    lane: &CpuLane,
+    backend: &CpuBackend,
     points: usize,
     shares: &[Share],
     (channels, reduce): (usize, Reduce),
     put: &Put<'_>,
 ) -> Result<(), Error> {
     let held = PagesHeld::of(shares, points.div_ceil(PAGE))?;
-    lane.install(|| {
+    backend.install(|| {
         let chunks = (0..points.div_ceil(AT_A_TIME * PAGE)).into_par_iter();
         chunks.with_max_len(1).run(|chunk| {
             let first = chunk * AT_A_TIME * PAGE;
@@ -296,13 +296,13 @@ mod tests {
 
     #[test]
     fn whatever_tasks_add_to_ends_at_its_point() {
-        let (points, lane) = (100 * PAGE + 17, CpuLane::new(2).unwrap());
+        let (points, backend) = (100 * PAGE + 17, CpuBackend::new(2).unwrap());
         // Every task adds 1 to points all over the place; twice, with memory that was used before.
         let reached = |task: usize| (0..1000).map(move |k| (task * 7919 + k * k * 31) % points);
         for tasks in [0, 1, 9] {
             let mut table = PageTable::default();
             let shares = (0..tasks).map(|task| {
-                let window = Window::new::<Kernel>(points, &mut table, lane.take_window());
+                let window = Window::new::<Kernel>(points, &mut table, backend.take_window());
                 let mut window = window.unwrap();
                 for point in reached(task) {
                     window.sums::<Kernel>(point)[CHANNELS - 1] += 1.0;
@@ -319,7 +319,7 @@ mod tests {
             let shares = shares.collect();
             let mut found = vec![[f32::NAN; 2]; points];
             let put = SharedMut::new(&mut found);
-            put_together::<Kernel>(&lane, points, shares, &|slots, sums| {
+            put_together::<Kernel>(&backend, points, shares, &|slots, sums| {
                 for (slot, sums) in slots.zip(sums.chunks(CHANNELS)) {
                     // SAFETY: every point is put once.
                     unsafe { put.write(slot, [sums[0], sums[CHANNELS - 1]]) };
@@ -353,7 +353,7 @@ mod tests {
         // Layers of cells a twelfth of all points apart, of which a window holds parts.
         assert_eq!(task_size(points, |size| 2 * size + 12_000), 1 << 11);
         let all = task_size(points, |_| points);
-        assert!(points.div_ceil(all) <= MOST_TIMES);
+        assert!(points.div_ceil(all) <= MAX_TIMES);
         assert_eq!(task_size(1_000, |_| 1_000), 1 << 8);
     }
 }

@@ -1,6 +1,6 @@
 //! The storage of neighbour lists: reused between searches, grown without losing anything.
 
-use nearfield_cpu::{CpuLane, ListKind, NeighborLists, PairOfSets, SetRadii, SimdLevel};
+use nearfield_cpu::{CpuBackend, ListKind, NeighborLists, PairOfSets, SetRadii, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_testkit::cloud::Cloud;
 
@@ -18,7 +18,7 @@ fn cloud(cloud: Cloud, points: usize, seed: u64) -> Vec<[f32; 3]> {
     cloud.points(if cfg!(miri) { points / 20 } else { points }, seed)
 }
 
-fn search(lane: &CpuLane, grid: &Grid, lists: &mut NeighborLists) {
+fn search(backend: &CpuBackend, grid: &Grid, lists: &mut NeighborLists) {
     let sets = PairOfSets {
         targets: grid,
         sources: grid,
@@ -26,7 +26,7 @@ fn search(lane: &CpuLane, grid: &Grid, lists: &mut NeighborLists) {
         radii: SetRadii::Uniform,
         share: None,
     };
-    lane.search(sets, ListKind::Full, lists).unwrap();
+    backend.search(sets, ListKind::Full, lists).unwrap();
 }
 
 fn same(a: &NeighborLists, b: &NeighborLists) -> bool {
@@ -37,13 +37,13 @@ fn same(a: &NeighborLists, b: &NeighborLists) -> bool {
 fn storage_that_is_too_small_grows_without_losing_a_neighbour() {
     let points = cloud(Cloud::Clusters, 30_000, 5);
     for threads in [1, 3] {
-        let lane = CpuLane::new(threads).unwrap();
+        let backend = CpuBackend::new(threads).unwrap();
         let mut fresh = NeighborLists::default();
-        search(&lane, &grid(&points, 1.0), &mut fresh);
+        search(&backend, &grid(&points, 1.0), &mut fresh);
         let mut grown = NeighborLists::default();
-        search(&lane, &grid(&points, 0.1), &mut grown);
+        search(&backend, &grid(&points, 0.1), &mut grown);
         let before = grown.storage().len() as u64;
-        search(&lane, &grid(&points, 1.0), &mut grown);
+        search(&backend, &grid(&points, 1.0), &mut grown);
         assert!(before < fresh.pairs(), "the first storage was too small");
         assert_eq!(grown.pairs(), fresh.pairs());
         assert!(same(&grown, &fresh));
@@ -54,15 +54,15 @@ fn storage_that_is_too_small_grows_without_losing_a_neighbour() {
 fn the_steady_state_allocates_no_storage() {
     // Many workers share a small storage too.
     for threads in [2, 16] {
-        let lane = CpuLane::new(threads).unwrap();
+        let backend = CpuBackend::new(threads).unwrap();
         let mut points = cloud(Cloud::Lattice, 27_000, 1);
         let mut lists = NeighborLists::default();
-        search(&lane, &grid(&points, 2.0), &mut lists);
-        search(&lane, &grid(&points, 2.0), &mut lists);
+        search(&backend, &grid(&points, 2.0), &mut lists);
+        search(&backend, &grid(&points, 2.0), &mut lists);
         let storage = lists.storage().as_ptr();
         for step in 0..5 {
             nearfield_testkit::cloud::drift(&mut points, 0.03, step);
-            search(&lane, &grid(&points, 2.0), &mut lists);
+            search(&backend, &grid(&points, 2.0), &mut lists);
             let same = lists.storage().as_ptr() == storage;
             assert!(same, "step {step} with {threads} threads");
         }
@@ -71,10 +71,10 @@ fn the_steady_state_allocates_no_storage() {
 
 #[test]
 fn sorted_lists_are_the_same_lists_in_ascending_order() {
-    let lane = CpuLane::new(2).unwrap();
+    let backend = CpuBackend::new(2).unwrap();
     let grid = grid(&cloud(Cloud::Uniform, 5_000, 2), 2.0);
     let mut lists = NeighborLists::default();
-    search(&lane, &grid, &mut lists);
+    search(&backend, &grid, &mut lists);
     let mut expected: Vec<Vec<u32>> = lists.iter().map(<[u32]>::to_vec).collect();
     expected.iter_mut().for_each(|list| list.sort_unstable());
     lists.sort();
@@ -82,10 +82,10 @@ fn sorted_lists_are_the_same_lists_in_ascending_order() {
 }
 
 #[test]
-fn a_lane_can_be_held_to_a_level_the_processor_has() {
+fn a_backend_can_be_held_to_a_level_the_processor_has() {
     for &level in SimdLevel::available() {
-        let lane = CpuLane::new(1).unwrap().with_level(level);
-        assert_eq!(lane.level(), level);
+        let backend = CpuBackend::new(1).unwrap().with_level(level);
+        assert_eq!(backend.level(), level);
     }
-    assert!(CpuLane::new(usize::MAX).is_err());
+    assert!(CpuBackend::new(usize::MAX).is_err());
 }

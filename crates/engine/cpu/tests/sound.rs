@@ -2,7 +2,7 @@
 //! or written out of place.
 
 use nearfield_cpu::{
-    CpuLane, Error, Fields, Inside, Lender, LentMemory, ListKind, NeighborLists, Output,
+    CpuBackend, Error, Fields, Inside, Lender, LentMemory, ListKind, NeighborLists, Output,
     PairOfSets, SetRadii, StoredPairs,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
@@ -49,7 +49,7 @@ fn pair<'a>(targets: &'a Grid, sources: &'a Grid, same_set: bool) -> PairOfSets<
 
 /// What every way of using the sets says.
 fn refusals(of: PairOfSets<'_>) -> Vec<Error> {
-    let lane = CpuLane::new(2).unwrap();
+    let backend = CpuBackend::new(2).unwrap();
     let kernel = SphDensity {
         kernel: WendlandC2::with_support(0.5),
     };
@@ -61,13 +61,15 @@ fn refusals(of: PairOfSets<'_>) -> Vec<Error> {
     };
     let mut errors = Vec::new();
     errors.extend(
-        lane.search(of, ListKind::Full, &mut NeighborLists::default())
+        backend
+            .search(of, ListKind::Full, &mut NeighborLists::default())
             .err(),
     );
-    errors.extend(lane.count(of, &mut vec![0; of.targets.given()]).err());
-    errors.extend(lane.measure(of, ListKind::Half).err());
+    errors.extend(backend.count(of, &mut vec![0; of.targets.given()]).err());
+    errors.extend(backend.measure(of, ListKind::Half).err());
     errors.extend(
-        lane.traverse(&kernel, of, fields, Output::Write(&mut results))
+        backend
+            .traverse(&kernel, of, fields, Output::Write(&mut results))
             .err(),
     );
     errors
@@ -136,10 +138,11 @@ fn lists_of_a_part_of_the_targets_are_refused() {
 #[test]
 fn stored_lists_of_one_set_need_sets_of_one_size() {
     let (few, many) = (points(10), points(1000));
-    let lane = CpuLane::new(2).unwrap();
+    let backend = CpuBackend::new(2).unwrap();
     let (targets, sources) = (grid(&few), grid(&many));
     let mut lists = NeighborLists::default();
-    lane.search(pair(&targets, &sources, false), ListKind::Full, &mut lists)
+    backend
+        .search(pair(&targets, &sources, false), ListKind::Full, &mut lists)
         .unwrap();
     let pairs = StoredPairs {
         lists: &lists,
@@ -159,7 +162,7 @@ fn stored_lists_of_one_set_need_sets_of_one_size() {
         targets: &[],
         sources: &[Field::from(&mass)],
     };
-    let done = lane.traverse_lists(&kernel, &pairs, fields, Output::Write(&mut results));
+    let done = backend.traverse_lists(&kernel, &pairs, fields, Output::Write(&mut results));
     assert!(matches!(done, Err(Error::Sets { .. })), "{done:?}");
 }
 

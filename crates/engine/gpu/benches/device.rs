@@ -1,4 +1,4 @@
-//! Device-resident steps on named clouds: build, count, density and lists by every strategy,
+//! Steps whose data live on a GPU on named clouds: build, count, density and lists by every strategy,
 //! medians of 20 in milliseconds, by events on the device.
 //!
 //! `cargo bench -p nearfield-gpu [-- CLOUD/POINTS/RADIUS …]`; without arguments the clouds of the
@@ -6,8 +6,8 @@
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{
-    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, Error, GpuLane,
-    ListKind, Measured, PairOfPoints, PairProgram, PairScratch, Strategy,
+    Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, Error,
+    GpuBackend, ListKind, Measured, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::{SphDensity, WendlandC2};
@@ -47,15 +47,15 @@ fn main() {
 }
 
 fn run(specs: &[String]) -> Result<(), Error> {
-    let lane = GpuLane::new(0)?;
-    println!("{}", lane.device().name);
+    let backend = GpuBackend::new(0)?;
+    println!("{}", backend.device().name);
     for spec in specs {
-        let Some(subject) = Subject::parse(spec, &lane)? else {
+        let Some(subject) = Subject::parse(spec, &backend)? else {
             eprintln!("{spec}: expected CLOUD/POINTS/RADIUS");
             continue;
         };
         for subdivision in [1, 2, 3] {
-            measure(&lane, &subject, subdivision)?;
+            measure(&backend, &subject, subdivision)?;
         }
     }
     Ok(())
@@ -63,7 +63,7 @@ fn run(specs: &[String]) -> Result<(), Error> {
 
 impl Subject {
     /// A cloud in sorted order, moved a little since it was sorted.
-    fn parse(spec: &str, lane: &GpuLane) -> Result<Option<Self>, Error> {
+    fn parse(spec: &str, backend: &GpuBackend) -> Result<Option<Self>, Error> {
         let parts: Vec<&str> = spec.split('/').collect();
         let [cloud, points, radius] = parts[..] else {
             return Ok(None);
@@ -76,8 +76,8 @@ impl Subject {
             return Ok(None);
         };
         let mut points = cloud.points(count as usize, 1);
-        let (_, set, _) = placed(lane, &points, radius, 1)?;
-        let order = set.order(lane)?;
+        let (_, set, _) = placed(backend, &points, radius, 1)?;
+        let order = set.order(backend)?;
         points = order.iter().map(|&i| points[i as usize]).collect();
         drift(&mut points, 0.015 * radius, 2);
         let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap_or(Bounds::EMPTY);
@@ -91,44 +91,45 @@ impl Subject {
 }
 
 fn placed(
-    lane: &GpuLane,
+    backend: &GpuBackend,
     points: &[[f32; 3]],
     radius: f32,
     subdivision: u32,
 ) -> Result<(DeviceLattice, DevicePoints, Bounds), Error> {
-    let mut set = lane.points();
-    let bounds = match lane.upload(&mut set, points)? {
+    let mut set = backend.points();
+    let bounds = match backend.upload(&mut set, points)? {
         Measured::Bounds(bounds) => bounds,
         Measured::NotFinite { first, .. } => unreachable!("point {first} of a cloud is not finite"),
     };
     let radius = Radius::new(radius).expect("a radius");
     let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).expect("a lattice");
-    let lattice = lane.lattice(&lattice, subdivision)?;
-    lane.sort(&mut set, &lattice, &bounds)?;
+    let lattice = backend.lattice(&lattice, subdivision)?;
+    backend.sort(&mut set, &lattice, &bounds)?;
     Ok((lattice, set, bounds))
 }
 
 /// Median of the milliseconds that `work` takes on the device.
-fn median(lane: &GpuLane, mut work: impl FnMut() -> Result<(), Error>) -> Result<f32, Error> {
+fn median(backend: &GpuBackend, mut work: impl FnMut() -> Result<(), Error>) -> Result<f32, Error> {
     let mut times = Vec::new();
     for _ in 0..REPETITIONS + 3 {
-        times.push(lane.timed(&mut work)?.1);
+        times.push(backend.timed(&mut work)?.1);
     }
     let times = &mut times[3..];
     times.sort_by(f32::total_cmp);
     Ok(times[times.len() / 2])
 }
 
-fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Error> {
-    let (lattice, mut set, _) = match placed(lane, &subject.points, subject.radius, subdivision) {
+fn measure(backend: &GpuBackend, subject: &Subject, subdivision: u32) -> Result<(), Error> {
+    let (lattice, mut set, _) = match placed(backend, &subject.points, subject.radius, subdivision)
+    {
         Err(error @ Error::OutOfMemory { .. }) => {
             println!("{:<18} K={subdivision}  {error}", subject.name);
             return Ok(());
         }
         placed => placed?,
     };
-    let build = median(lane, || lane.sort_again(&mut set, &lattice))?;
-    lane.finish(&mut set, &lattice, &subject.bounds)?;
+    let build = median(backend, || backend.sort_again(&mut set, &lattice))?;
+    backend.finish(&mut set, &lattice, &subject.bounds)?;
     let kernel = SphDensity {
         kernel: WendlandC2::with_support(subject.radius),
     };
@@ -136,8 +137,8 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
     let mut scratch = PairScratch::default();
     let failed = |error| Error::driver("allocating fields", error);
     let mass = vec![1.0f32; subject.points.len()];
-    let mass = lane.stream().clone_htod(&mass).map_err(failed)?;
-    let mut sums = lane
+    let mass = backend.stream().clone_htod(&mass).map_err(failed)?;
+    let mut sums = backend
         .stream()
         .alloc_zeros::<f32>(subject.points.len())
         .map_err(failed)?;
@@ -147,7 +148,7 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
             sources: Some(DeviceField::new(mass.as_view(), 1)),
         };
         let results = (&mut sums.as_view_mut(), Deliver::Write);
-        lane.evaluate_resident(
+        backend.evaluate_on_device(
             of,
             (&program, &uniforms),
             &fields,
@@ -166,16 +167,16 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
             continue;
         }
         let of = itself(&lattice, &set);
-        let milliseconds = median(lane, || density(of, strategy))?;
+        let milliseconds = median(backend, || density(of, strategy))?;
         print!("  {strategy} density {milliseconds:.4}");
     }
     let mut step = || {
-        lane.sort_again(&mut set, &lattice)?;
+        backend.sort_again(&mut set, &lattice)?;
         density(itself(&lattice, &set), Strategy::Flat)
     };
-    print!("  | build + density {:.4}", median(lane, &mut step)?);
+    print!("  | build + density {:.4}", median(backend, &mut step)?);
     let mut lists = DeviceLists::default();
-    lane.search(
+    backend.search(
         itself(&lattice, &set),
         ListKind::Full,
         Strategy::Flat,
@@ -183,8 +184,8 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
     )?;
     let pairs = lists.pairs();
     let mut step = || {
-        lane.sort_again(&mut set, &lattice)?;
-        lane.search_again(
+        backend.sort_again(&mut set, &lattice)?;
+        backend.search_again(
             itself(&lattice, &set),
             ListKind::Full,
             Strategy::Flat,
@@ -193,9 +194,9 @@ fn measure(lane: &GpuLane, subject: &Subject, subdivision: u32) -> Result<(), Er
     };
     println!(
         "  build + lists {:.4}  pairs {pairs}",
-        median(lane, &mut step)?
+        median(backend, &mut step)?
     );
-    lists.finish(lane)?;
+    lists.finish(backend)?;
     Ok(())
 }
 

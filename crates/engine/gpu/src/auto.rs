@@ -1,6 +1,6 @@
 //! Strategy `auto`: which way of traversing is the fastest, found out by running.
 //!
-//! Pure code: times go in, ways come out; whoever runs the lane has the clock. Times are kept per
+//! Pure code: times go in, ways come out; whoever runs the backend has the clock. Times are kept per
 //! [`Class`], because what is fast among five points in a cell is slow among five hundred, and per
 //! work, because a force costs more than a count.
 //!
@@ -42,7 +42,7 @@ pub struct Class(i32);
 /// A way and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Tried {
+pub struct Trial {
     /// How crowded cells were.
     pub class: Class,
     /// The way.
@@ -62,12 +62,12 @@ pub struct Chooser {
 
 #[derive(Debug, Clone, Default)]
 struct Known {
-    trials: Vec<Trial>,
+    trials: Vec<Samples>,
     steps: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Trial {
+struct Samples {
     way: Way,
     /// After the first.
     times: Vec<f32>,
@@ -152,7 +152,7 @@ impl Chooser {
         known.steps += 1;
         let at = known.trials.iter().position(|trial| trial.way == way);
         match at {
-            None => known.trials.push(Trial {
+            None => known.trials.push(Samples {
                 way,
                 times: Vec::new(),
             }),
@@ -167,12 +167,12 @@ impl Chooser {
     }
 
     /// All that was tried, by class and in the order it was tried.
-    pub fn tried(&self) -> Vec<Tried> {
+    pub fn trials(&self) -> Vec<Trial> {
         let mut found = Vec::new();
         for ((class, _), known) in &self.known {
             let ways: Vec<Way> = known.trials.iter().map(|trial| trial.way).collect();
             let best = known.best(&ways).map(|best| best.0);
-            found.extend(known.trials.iter().map(|trial| Tried {
+            found.extend(known.trials.iter().map(|trial| Trial {
                 class: *class,
                 way: trial.way,
                 milliseconds: trial.median(),
@@ -184,7 +184,7 @@ impl Chooser {
 }
 
 impl Known {
-    fn trial(&self, way: Way) -> Option<&Trial> {
+    fn trial(&self, way: Way) -> Option<&Samples> {
         self.trials.iter().find(|trial| trial.way == way)
     }
 
@@ -209,7 +209,7 @@ impl Known {
     }
 }
 
-impl Trial {
+impl Samples {
     /// Whether even the best of two or more times is no match; one alone may have been a stall.
     fn is_behind(&self, fastest: f32) -> bool {
         let least = self.times.iter().copied().fold(f32::INFINITY, f32::min);
@@ -257,7 +257,7 @@ mod tests {
         });
         assert!(ways[15..].iter().all(|&way| way == flat(2)), "{ways:?}");
         let chosen: Vec<_> = chooser
-            .tried()
+            .trials()
             .into_iter()
             .filter(|one| one.chosen)
             .collect();

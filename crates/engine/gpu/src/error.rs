@@ -1,9 +1,9 @@
-//! Why the GPU lane cannot start or could not finish.
+//! Why the GPU backend cannot start or could not finish.
 
 use crate::{Arch, Version};
 use std::path::PathBuf;
 
-/// Errors of the GPU lane.
+/// Errors of the GPU backend.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
         /// What was tried and what came of it.
         reason: String,
     },
-    /// The driver lacks calls that the GPU lane needs.
+    /// The driver lacks calls that the GPU backend needs.
     #[error(
         "the NVIDIA driver supports CUDA {found}, but {needed} is needed; install a newer driver"
     )]
@@ -67,7 +67,7 @@ pub enum Error {
     UnsafeCache(#[from] crate::UnsafeFolder),
     /// The box repeats along vectors that lean along open axes.
     #[error(
-        "the GPU lane does not search boxes in which a box vector leans along an open axis: use the \
+        "the GPU backend does not search boxes in which a box vector leans along an open axis: use the \
          CPU (device cpu), or make that axis periodic with a box vector longer than the points extend"
     )]
     SlantedBox,
@@ -245,14 +245,14 @@ pub enum Error {
         /// Parts there may be.
         most: usize,
     },
-    /// An array lies on another GPU than the lane works on.
-    #[error("{what} are on GPU {found}, but the lane works on GPU {expected}")]
+    /// An array lies on another GPU than the backend works on.
+    #[error("{what} are on GPU {found}, but the backend works on GPU {expected}")]
     OtherDevice {
         /// Which array.
         what: &'static str,
         /// Number of its GPU.
         found: usize,
-        /// Number of the lane's.
+        /// Number of the backend's.
         expected: usize,
     },
     /// An array is made and freed in the order of another stream.

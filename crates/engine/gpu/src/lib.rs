@@ -1,4 +1,4 @@
-//! The GPU lane's foundation: what devices there are, and programs compiled and loaded for them.
+//! The GPU backend's foundation: what devices there are, and programs compiled and loaded for them.
 //!
 //! # From text to a kernel
 //!
@@ -20,11 +20,11 @@
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 mod auto;
+mod backend;
 mod cache;
 mod compile;
 mod driver;
 mod error;
-mod lane;
 mod library;
 mod modules;
 mod nvjitlink;
@@ -37,21 +37,21 @@ mod toolkit;
 mod trust;
 mod version;
 
-pub use auto::{Chooser, Class, Tried, Way};
+pub use auto::{Chooser, Class, Trial, Way};
+#[doc(hidden)]
+pub use backend::poison_new_memory;
+pub use backend::{
+    AllPairsScratch, Arrivals, Arriving, Deliver, Delivered, Destination, DeviceField,
+    DeviceFields, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend,
+    HaloScratch, HostBuffer, HostCopy, HostLists, ListKind, MAX_PARTS, Measured, PairFields,
+    PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Queue, RowWay, Settled,
+    StagedField, StagedFields, StagedSides, Strategy, Transfers, copy_for_gpu,
+};
 pub use cache::{Cache, Entry};
 pub use compile::{Compiler, Linker};
 pub use cudarc;
 pub use driver::DeviceInfo;
 pub use error::Error;
-#[doc(hidden)]
-pub use lane::poison_new_memory;
-pub use lane::{
-    AllPairsScratch, Arrivals, Arriving, Deliver, Delivered, Destination, DeviceField,
-    DeviceFields, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuLane,
-    HostBuffer, HostCopy, HostLists, ListKind, MOST_PARTS, Measured, PacketScratch, PairFields,
-    PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Queue, RowWay, Settled,
-    StagedField, StagedFields, StagedSides, Strategy, Transfers, copy_for_gpu,
-};
 pub use modules::{Module, Modules};
 pub use probe::{GpuInfo, Missing, Tool, find_driver, open};
 pub use program::{Key, Program, USER_HEADER, programs};

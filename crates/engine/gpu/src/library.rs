@@ -11,7 +11,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// A file of CUDA that the GPU lane can use.
+/// A file of CUDA that the GPU backend can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The run-time compiler.

@@ -1,4 +1,4 @@
-//! What this machine offers to the GPU lane, and how to get what is missing.
+//! What this machine offers to the GPU backend, and how to get what is missing.
 
 use crate::{
     DeviceInfo, Error, Search, Version,
@@ -37,7 +37,7 @@ pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
     Driver::open()?.device(device)
 }
 
-/// What is there for the GPU lane.
+/// What is there for the GPU backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuInfo {
     /// The driver's version, such as 580.95.05, where the system tells it.

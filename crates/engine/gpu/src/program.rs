@@ -4,7 +4,7 @@
 //! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
 //! the user's own line numbers.
 
-use crate::{Arch, Error, lane};
+use crate::{Arch, Error, backend};
 use nearfield_kernels::Source;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -12,8 +12,8 @@ use std::fmt;
 /// The name under which a program's own text includes the user's.
 pub const USER_HEADER: &str = "nearfield/user.cuh";
 
-/// Options of every program. The arithmetic ones are the contract's: the CPU lane contracts
-/// nothing, keeps subnormals and rounds divisions and roots correctly, so the GPU lane does too.
+/// Options of every program. The arithmetic ones are the contract's: the CPU backend contracts
+/// nothing, keeps subnormals and rounds divisions and roots correctly, so the GPU backend does too.
 /// A function without `__device__` is for the device, as there is nothing else here.
 const OPTIONS: [&str; 6] = [
     "--std=c++17",
@@ -180,8 +180,8 @@ impl From<&Source> for Program {
 pub fn programs() -> Vec<Program> {
     let whole = nearfield_kernels::ALL.iter().map(Program::from);
     whole
-        .chain(lane::traversal_programs())
-        .chain(lane::all_pairs_programs())
+        .chain(backend::traversal_programs())
+        .chain(backend::all_pairs_programs())
         .collect()
 }
 

@@ -7,9 +7,9 @@
 
 mod common;
 
-use common::{Scene, lane};
+use common::{Scene, backend};
 use nearfield_gpu::{
-    Deliver, DeviceField, DeviceFields, GpuLane, PairFields, PairProgram, PairScratch, Strategy,
+    Deliver, DeviceField, DeviceFields, GpuBackend, PairFields, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::Domain;
 use nearfield_pairs::{
@@ -23,14 +23,14 @@ use nearfield_testkit::{
 };
 
 /// Whole numbers, which sums hold exactly: the number of neighbours, products of labels, and their
-/// differences, of which the last change their sign with the side. `TURNED` says so to the lane.
-struct Tally<const TURNED: bool>;
+/// differences, of which the last change their sign with the side. `ANTISYMMETRIC` says so to the backend.
+struct Tally<const ANTISYMMETRIC: bool>;
 
-impl<const TURNED: bool> PairKernel for Tally<TURNED> {
+impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
     type Target = f32;
     type Source = f32;
     type Output = [f32; 3];
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     fn pair(&self, _: Pair, target: f32, source: f32) -> [f32; 3] {
         [1.0, target * source, source - target]
@@ -41,7 +41,11 @@ impl<const TURNED: bool> PairKernel for Tally<TURNED> {
                     r[0] = 1.0f; r[1] = t[0] * s[0]; r[2] = s[0] - t[0]; }";
         // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
         let twin = unsafe { Cuda::new("tally.cuh", text) };
-        Some(if TURNED { twin.turned([2]) } else { twin })
+        Some(if ANTISYMMETRIC {
+            twin.turned([2])
+        } else {
+            twin
+        })
     }
 }
 
@@ -52,7 +56,7 @@ impl PairKernel for Lopsided {
     type Target = (f32, f32);
     type Source = [f32; 3];
     type Output = (f32, f32);
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     fn pair(&self, _: Pair, (a, b): (f32, f32), [c, d, e]: [f32; 3]) -> (f32, f32) {
         (a + 3.0 * d, b * e - c)
@@ -134,7 +138,7 @@ fn places() -> Vec<(&'static str, Vec<[f32; 3]>, Domain)> {
 
 /// Sums of a kernel by a strategy. Fields of a point are whole numbers, or what `field` makes of them.
 fn sums<K: PairKernel>(
-    lane: &GpuLane,
+    backend: &GpuBackend,
     kernel: &K,
     scene: &Scene,
     (targets, sources): (&[f32], &[f32]),
@@ -147,15 +151,16 @@ fn sums<K: PairKernel>(
     let mut found = vec![f32::NAN; scene.sets[0].len() * K::Output::COUNT];
     let fields = PairFields { targets, sources };
     let of = scene.pair(0, 0);
-    lane.evaluate(
-        of,
-        (&program, &uniforms),
-        fields,
-        strategy,
-        &mut found,
-        scratch,
-    )
-    .unwrap();
+    backend
+        .evaluate(
+            of,
+            (&program, &uniforms),
+            fields,
+            strategy,
+            &mut found,
+            scratch,
+        )
+        .unwrap();
     found
 }
 
@@ -165,39 +170,46 @@ fn labels(points: usize, channels: usize) -> Vec<f32> {
 }
 
 /// Runs `check` on every place with every number of cells to a radius.
-fn everywhere(check: impl Fn(&GpuLane, &str, &[[f32; 3]], &Scene, &mut PairScratch)) {
-    let Some(lane) = lane() else { return };
+fn everywhere(check: impl Fn(&GpuBackend, &str, &[[f32; 3]], &Scene, &mut PairScratch)) {
+    let Some(backend) = backend() else { return };
     let mut scratch = PairScratch::default();
     for (name, points, domain) in places() {
         for subdivision in 1..=3 {
             let name = format!("{name}, K = {subdivision}");
             let scene = Scene::new(
-                &lane,
+                &backend,
                 (1.0, domain, subdivision),
                 std::slice::from_ref(&points),
             )
             .unwrap();
-            check(&lane, &name, &points, &scene, &mut scratch);
+            check(&backend, &name, &points, &scene, &mut scratch);
         }
     }
 }
 
 #[test]
 fn every_pair_gives_both_points_their_share_once() {
-    everywhere(|lane, name, points, scene, scratch| {
+    everywhere(|backend, name, points, scene, scratch| {
         let [one, two, three] = [1, 2, 3].map(|channels| labels(points.len(), channels));
         let mut both = |strategy| {
             [
-                sums(lane, &Tally::<true>, scene, (&one, &one), strategy, scratch),
                 sums(
-                    lane,
+                    backend,
+                    &Tally::<true>,
+                    scene,
+                    (&one, &one),
+                    strategy,
+                    scratch,
+                ),
+                sums(
+                    backend,
                     &Tally::<false>,
                     scene,
                     (&one, &one),
                     strategy,
                     scratch,
                 ),
-                sums(lane, &Lopsided, scene, (&two, &three), strategy, scratch),
+                sums(backend, &Lopsided, scene, (&two, &three), strategy, scratch),
             ]
         };
         let [expected, found] = [Strategy::Flat, Strategy::HalfTiles].map(&mut both);
@@ -207,7 +219,7 @@ fn every_pair_gives_both_points_their_share_once() {
 
 #[test]
 fn pairs_are_the_contracts_in_the_conformance_run() {
-    let Some(lane) = lane() else { return };
+    let Some(backend) = backend() else { return };
     let mut scratch = PairScratch::default();
     let runner = Runner::new(Level::Quick).keep(|case| {
         let one_set = case.sets.len() == 1 && case.list == oracle::ListKind::Full;
@@ -217,12 +229,12 @@ fn pairs_are_the_contracts_in_the_conformance_run() {
     let mut compared = 0;
     for case in runner.cases() {
         for subdivision in 1..=2 {
-            let scene = Scene::of_case(&lane, case, subdivision).unwrap();
+            let scene = Scene::of_case(&backend, case, subdivision).unwrap();
             let label = labels(scene.sets[0].len(), 1);
             let mut by = |strategy| {
                 let kernel = Tally::<true>;
                 sums(
-                    &lane,
+                    &backend,
                     &kernel,
                     &scene,
                     (&label, &label),
@@ -268,7 +280,7 @@ fn forces_are_those_of_flat_and_the_same_bits_twice() {
         h: 0.5,
         alpha_c: 0.3,
     };
-    everywhere(|lane, name, points, scene, scratch| {
+    everywhere(|backend, name, points, scene, scratch| {
         let types: Vec<f32> = (0..points.len()).map(|i| (i % 2) as f32).collect();
         let state = |i: usize| {
             let wave = |k: f32| (k * i as f32).sin();
@@ -286,8 +298,15 @@ fn forces_are_those_of_flat_and_the_same_bits_twice() {
         let mut both = |strategy| {
             let kernel = Interactions(&table);
             [
-                sums(lane, &kernel, scene, (&types, &types), strategy, scratch),
-                sums(lane, &force, scene, (&moving, &massive), strategy, scratch),
+                sums(backend, &kernel, scene, (&types, &types), strategy, scratch),
+                sums(
+                    backend,
+                    &force,
+                    scene,
+                    (&moving, &massive),
+                    strategy,
+                    scratch,
+                ),
             ]
         };
         let [expected, found, again] =
@@ -307,17 +326,17 @@ fn forces_are_those_of_flat_and_the_same_bits_twice() {
 
 #[test]
 fn sums_are_added_once_to_what_was_there() {
-    everywhere(|lane, name, points, scene, scratch| {
+    everywhere(|backend, name, points, scene, scratch| {
         let label = labels(points.len(), 1);
         let expected = sums(
-            lane,
+            backend,
             &Tally::<true>,
             scene,
             (&label, &label),
             Strategy::Flat,
             scratch,
         );
-        let stream = lane.stream().clone();
+        let stream = backend.stream().clone();
         let on_device = stream.clone_htod(&label).unwrap();
         let before: Vec<f32> = (0..expected.len()).map(|k| (k % 5) as f32).collect();
         let mut results = stream.clone_htod(&before).unwrap();
@@ -327,15 +346,16 @@ fn sums_are_added_once_to_what_was_there() {
             targets: field(),
             sources: field(),
         };
-        lane.evaluate_resident(
-            scene.pair(0, 0),
-            (&program, &uniforms),
-            &fields,
-            (&mut results.as_view_mut(), Deliver::Combine),
-            Strategy::HalfTiles,
-            scratch,
-        )
-        .unwrap();
+        backend
+            .evaluate_on_device(
+                scene.pair(0, 0),
+                (&program, &uniforms),
+                &fields,
+                (&mut results.as_view_mut(), Deliver::Combine),
+                Strategy::HalfTiles,
+                scratch,
+            )
+            .unwrap();
         let found = stream.clone_dtoh(&results).unwrap();
         let added = before.iter().zip(&expected).map(|(a, b)| a + b);
         assert!(found.into_iter().eq(added), "{name}");

@@ -59,7 +59,7 @@ const FAR_SHIFT: u32 = 52 - 29;
 const PHASE: f64 = 1.0 / 12.0;
 
 /// Images searched on each side of a periodic axis before the box is refused as absurdly small.
-const MOST_IMAGES: f64 = 1000.0;
+const MAX_IMAGES: f64 = 1000.0;
 
 /// Cells of edge r/K for one radius and domain, shared by all point sets of an engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,7 +173,7 @@ impl Lattice {
         for (axis, length) in seen.lengths().into_iter().enumerate() {
             let Some(length) = length else { continue };
             let (reach, edge) = (reach.along(axis), reach.along(axis) / subdivision);
-            if reach / length > MOST_IMAGES {
+            if reach / length > MAX_IMAGES {
                 return Err(Error::TooManyImages {
                     axis: axis_name(axis),
                     length,
@@ -348,7 +348,7 @@ impl Lattice {
         })
     }
 
-    /// How coordinates become cells along an axis, for lanes that do it themselves: the same
+    /// How coordinates become cells along an axis, for backends that do it themselves: the same
     /// operations in the same order give the same cells as [`cell`](Self::cell), in single
     /// precision.
     pub fn scale(&self, axis: usize) -> AxisScale {
@@ -509,7 +509,7 @@ fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
 /// enlargement, unless it is what far coordinates add that makes them too many.
 fn images_within(radius: Radius, reach: f64, length: f64) -> u64 {
     let given = (radius.value_f64() / length).ceil();
-    let images = match given > MOST_IMAGES {
+    let images = match given > MAX_IMAGES {
         true => given,
         false => (reach / length).ceil(),
     };

@@ -1,7 +1,7 @@
 //! Cells, stable parallel sort and cell tables of the Nearfield neighbour engine.
 //!
 //! A [`Grid`] holds one point set sorted by (cell, index) together with a table that finds the
-//! points of any run of cells along x. Everything a lane needs to know about geometry is here;
+//! points of any run of cells along x. Everything a backend needs to know about geometry is here;
 //! nothing here knows about lists, kernels or devices.
 //!
 //! How it goes together:
@@ -56,6 +56,6 @@ pub use sweep::{MAX_POINTS, MAX_RUNS, Sweep, Walked};
 pub use table::TableKind;
 pub use value::Value;
 
-/// Lanes of padding behind every sorted array, so that a vector load that starts at the last
+/// Backends of padding behind every sorted array, so that a vector load that starts at the last
 /// point stays inside the allocation.
 pub const PADDING: usize = 16;

@@ -4,13 +4,13 @@ use crate::{Grid, table::CellTable};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// Most cells that are counted; of more, one in so many is, evenly spread.
-const MOST_COUNTED: usize = 1 << 12;
+const MAX_COUNTED: usize = 1 << 12;
 
 /// Tells the occupancy of a grid's cells to subscribers of `tracing`, as the event
 /// `grid.occupancy`; costs nothing when there is none.
 pub(crate) fn tell(grid: &Grid) {
     if tracing::enabled!(tracing::Level::DEBUG) {
-        let one_in = grid.table_len().div_ceil(MOST_COUNTED).max(1);
+        let one_in = grid.table_len().div_ceil(MAX_COUNTED).max(1);
         let counts = counted(grid.table(), one_in);
         tracing::debug!(name: "grid.occupancy", of = "cells", one_in, counts);
     }

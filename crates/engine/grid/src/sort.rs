@@ -23,7 +23,7 @@ use std::ops::Range;
 
 /// Buckets of the bucket pass: enough to make a bucket of a million points fit the first-level
 /// cache, few enough that all write streams stay in the second.
-const MOST_BUCKETS: usize = 2048;
+const MAX_BUCKETS: usize = 2048;
 
 /// Points a bucket should hold at least.
 const FULL_BUCKET: usize = 512;
@@ -153,7 +153,7 @@ impl Order {
 
 /// Buckets of the bucket pass at most.
 fn buckets_for(len: usize) -> usize {
-    (len / FULL_BUCKET).clamp(1, MOST_BUCKETS)
+    (len / FULL_BUCKET).clamp(1, MAX_BUCKETS)
 }
 
 /// Where sorted points go.

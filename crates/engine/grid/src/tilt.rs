@@ -1,6 +1,6 @@
 //! Box vectors that do not lie along the axes, and how many of them lead to a position.
 //!
-//! **Invariants others rely on:** no vector is longer than [`MOST_STRETCH`] times the distance
+//! **Invariants others rely on:** no vector is longer than [`MAX_STRETCH`] times the distance
 //! between the two faces it connects, so the inverse is accurate; and going one box vector `m`
 //! further changes the computed fraction along vector `k` by 1 or 0 up to
 //! `drift · |v_m| / |v_k|`, rounding included. The inverse is checked against the vectors after it
@@ -9,7 +9,7 @@
 use crate::{Error, domain::along};
 
 /// Vectors may be this many times as long as the distance between the faces they connect.
-const MOST_STRETCH: f64 = 1024.0;
+const MAX_STRETCH: f64 = 1024.0;
 
 /// What rounding adds to a dot product of three `f64` terms, relative to the vectors' lengths.
 const DOT_ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
@@ -64,7 +64,7 @@ impl Tilt {
         let stretch = normals.map(|normal| norm(normal) / volume.abs());
         for k in 0..3 {
             // NaN and infinity, from a volume of zero, lie in no range.
-            if !(0.0..=MOST_STRETCH).contains(&stretch[k]) {
+            if !(0.0..=MAX_STRETCH).contains(&stretch[k]) {
                 return Err(Error::FlatBox {
                     vector: VECTOR_NAMES[k],
                     length: lengths[k],
@@ -142,7 +142,7 @@ fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> Result<[[f64; 3]; 3], Error> 
     let across = cross(given, beside);
     let sine = norm(across);
     // NaN and 0 lie in no range.
-    if !(1.0 / MOST_STRETCH..=2.0).contains(&sine) {
+    if !(1.0 / MAX_STRETCH..=2.0).contains(&sine) {
         let length = vectors[first].map_or(1.0, norm);
         return Err(Error::FlatBox {
             vector: VECTOR_NAMES[first],

@@ -1,8 +1,8 @@
-//! [`Device::Auto`](crate::Device::Auto): begins on the CPU lane and takes a GPU in when it is ready.
+//! [`Device::Auto`](crate::Device::Auto): begins on the CPU backend and takes a GPU in when it is ready.
 //!
 //! To start a GPU takes longer than to search a million points. Who searches once does not wait for
-//! that: it is begun at the second step, on a thread of its own, while the CPU lane goes on. Once it
-//! has succeeded both lanes share the steps, and a GPU that does not pay gets nothing to do.
+//! that: it is begun at the second step, on a thread of its own, while the CPU backend goes on. Once it
+//! has succeeded both backends share the steps, and a GPU that does not pay gets nothing to do.
 
 use crate::{Engine, Error, PointSetId, RadiusRule, gpu::GpuSide, hybrid::HybridSide};
 use std::{
@@ -83,7 +83,7 @@ impl Drop for Starting {
 impl Later {
     /// A GPU later, where there may be one; with the reason for what runs until then.
     pub(crate) fn find(rule: RadiusRule) -> (Option<Self>, String) {
-        let none = |why: String| (None, format!("the CPU lane: {why}"));
+        let none = |why: String| (None, format!("the CPU backend: {why}"));
         if rule != RadiusRule::Uniform {
             return none("radii of single points are its own".to_owned());
         }
@@ -91,7 +91,7 @@ impl Later {
             Err(missing) => none(missing.to_string()),
             Ok(()) => {
                 let reason =
-                    "the CPU lane until a GPU is ready, which is started at the second step";
+                    "the CPU backend until a GPU is ready, which is started at the second step";
                 (Some(Self::Possible), reason.to_owned())
             }
         }
@@ -117,7 +117,7 @@ impl Engine {
                     Ok((gpu, hybrid)) => {
                         (self.gpu, self.hybrid) = (Some(gpu), Some(hybrid));
                         self.reason =
-                            "a GPU is there; the lanes' times decide who does what".to_owned();
+                            "a GPU is there; the backends' times decide who does what".to_owned();
                         self.announce();
                     }
                     Err(error) => self.do_without_gpu(&error),
@@ -128,7 +128,7 @@ impl Engine {
     }
 
     fn do_without_gpu(&mut self, why: &str) {
-        self.reason = format!("the CPU lane: the GPU cannot be used: {why}");
+        self.reason = format!("the CPU backend: the GPU cannot be used: {why}");
         self.announce();
     }
 
@@ -149,7 +149,7 @@ impl Engine {
                 continue;
             };
             let set = PointSetId(set);
-            // Without memory for a copy the set stays with the CPU lane.
+            // Without memory for a copy the set stays with the CPU backend.
             if let Ok(positions) = grid.points().in_callers_order() {
                 let points = positions.len();
                 if let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into()) {

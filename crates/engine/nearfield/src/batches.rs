@@ -1,4 +1,4 @@
-//! Pairs handed out in batches on the CPU lane's workers.
+//! Pairs handed out in batches on the CPU backend's workers.
 //!
 //! For callers whose code cannot be compiled into a traversal, such as a function pointer of
 //! another language: one call serves some hundred pairs, in arrays that its loops can be vectorised
@@ -50,7 +50,7 @@ struct Collected {
 impl Engine {
     /// Calls `visit` with all targets and their neighbours, batch by batch, from several threads at
     /// a time; every target is in exactly one batch. [`ControlFlow::Break`] ends it early, which is
-    /// then also what is returned. Always on the CPU lane; lists are neither needed nor written.
+    /// then also what is returned. Always on the CPU backend; lists are neither needed nor written.
     ///
     /// [`traverse`](Self::traverse) is faster wherever a [`PairKernel`](crate::PairKernel) can be
     /// compiled.
@@ -99,7 +99,7 @@ impl Engine {
             })?;
             collected.hand_out(&visit)
         };
-        let flow = self.lane.install(|| {
+        let flow = self.backend.install(|| {
             let mut tasks = 0..len.div_ceil(TASK);
             if parallel::is_shared() {
                 (tasks.into_par_iter()).try_for_each_init(Collected::default, task)

@@ -5,7 +5,7 @@ use crate::{
     hybrid::HybridSide,
 };
 use nearfield_balance::{Controller, Policy, SUBREGIONS};
-use nearfield_cpu::{CpuLane, ListKind, ListOrder, RadiusRule, SimdLevel};
+use nearfield_cpu::{CpuBackend, ListKind, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
 use std::ops::RangeInclusive;
 
@@ -80,12 +80,12 @@ impl Builder {
         self
     }
 
-    /// Hardware to use; [`Device::Auto`] by default. The GPU lane takes `f32` only:
+    /// Hardware to use; [`Device::Auto`] by default. The GPU backend takes `f32` only:
     /// [engines in `f64`](Engine::builder_f64) are refused a [`Device::Gpu`].
     ///
-    /// With [`Device::Auto`] the CPU lane begins. Where there is a GPU's driver the first GPU is
+    /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU is
     /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
-    /// thousand points or more, and once it is ready both lanes divide the steps as with
+    /// thousand points or more, and once it is ready both backends divide the steps as with
     /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be used
     /// is no error: [`Report::reason`](crate::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
@@ -93,14 +93,14 @@ impl Builder {
         self
     }
 
-    /// Worker threads of the CPU lane; 0, the default, for one per core, of which one rests while
+    /// Worker threads of the CPU backend; 0, the default, for one per core, of which one rests while
     /// the GPU shares a step.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Holds the CPU lane to an instruction set, for tests and measurements; by default the best
+    /// Holds the CPU backend to an instruction set, for tests and measurements; by default the best
     /// one the processor has. A level that the processor lacks is ignored.
     pub fn simd(mut self, level: SimdLevel) -> Self {
         self.simd = Some(level);
@@ -114,8 +114,8 @@ impl Builder {
         self
     }
 
-    /// How the GPU lane maps cells and targets to threads; all strategies find the same neighbours.
-    /// The CPU lane ignores it.
+    /// How the GPU backend maps cells and targets to threads; all strategies find the same neighbours.
+    /// The CPU backend ignores it.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
@@ -175,7 +175,7 @@ impl Builder {
         self
     }
 
-    /// How the lanes of [`Device::Hybrid`] and [`Device::Emulated`] divide a step between them,
+    /// How the backends of [`Device::Hybrid`] and [`Device::Emulated`] divide a step between them,
     /// judging by what earlier steps took; [`Policy::Model`] by default. Other devices ignore it.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -186,15 +186,15 @@ impl Builder {
     /// what steps took; off by default. Which points are neighbours never depends on it, but sums do
     /// in their last bits, and lists in the order inside them.
     ///
-    /// [`Device::Auto`] then is the CPU lane, [`Strategy::Auto`] is [`Strategy::Flat`], and both
-    /// lanes together divide steps by a threshold that suits a typical machine instead of this one,
+    /// [`Device::Auto`] then is the CPU backend, [`Strategy::Auto`] is [`Strategy::Flat`], and both
+    /// backends together divide steps by a threshold that suits a typical machine instead of this one,
     /// unless the policy is [`Policy::Fixed`].
     pub fn deterministic(mut self, deterministic: bool) -> Self {
         self.deterministic = deterministic;
         self
     }
 
-    /// Cells along each edge of the bricks, the blocks of cells of which each goes to one lane or the
+    /// Cells along each edge of the bricks, the blocks of cells of which each goes to one backend or the
     /// other as a whole: 1 to 8, 2 by default. Larger ones cost less to plan, smaller ones tell
     /// dense places from sparse ones more finely. Counts where [`policy`](Self::policy) does.
     pub fn brick_edge(mut self, cells: u32) -> Self {
@@ -228,7 +228,7 @@ impl Builder {
         let domain = self.domain.clone().map_err(Error::Setup)?;
         let lattice =
             Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
-        if self.lists == ListKind::Half && !self.rule.is_mutual() {
+        if self.lists == ListKind::Half && !self.rule.is_symmetric() {
             return Err(Error::Cpu(nearfield_cpu::Error::HalfRule {
                 rule: self.rule,
             }));
@@ -246,28 +246,28 @@ impl Builder {
         };
         let (later, reason) = match (self.device, precision) {
             (Device::Auto, Precision::Double) => {
-                let reason = "the CPU lane: the GPU lane computes in single precision";
+                let reason = "the CPU backend: the GPU backend computes in single precision";
                 (None, reason.to_owned())
             }
             (Device::Auto, Precision::Single) if self.deterministic => {
-                let reason = "the CPU lane: results are to be the same on every machine";
+                let reason = "the CPU backend: results are to be the same on every machine";
                 (None, reason.to_owned())
             }
             (Device::Auto, Precision::Single) if slanted => {
-                let reason = "the CPU lane: the GPU lane does not search boxes in which a box \
+                let reason = "the CPU backend: the GPU backend does not search boxes in which a box \
                               vector leans along an open axis";
                 (None, reason.to_owned())
             }
             (Device::Auto, Precision::Single) => Later::find(self.rule),
             _ => (None, "asked for".to_owned()),
         };
-        let lane = CpuLane::new(self.threads)?;
-        let lane = match self.simd {
-            Some(level) => lane.with_level(level),
-            None => lane,
+        let backend = CpuBackend::new(self.threads)?;
+        let backend = match self.simd {
+            Some(level) => backend.with_level(level),
+            None => backend,
         };
         let parts = Parts {
-            lane,
+            backend,
             gpu,
             hybrid,
             later,
@@ -311,9 +311,9 @@ impl Builder {
             )
         };
         match (device, precision) {
-            (Device::Gpu(_), Precision::Double) => refuse(single("the GPU lane computes")),
+            (Device::Gpu(_), Precision::Double) => refuse(single("the GPU backend computes")),
             (Device::Hybrid(_) | Device::Emulated(_), Precision::Double) => {
-                refuse(single("both lanes together compute"))
+                refuse(single("both backends together compute"))
             }
             (Device::Gpu(_) | Device::Hybrid(_), _) if slanted => {
                 refuse(nearfield_gpu::Error::SlantedBox.to_string())

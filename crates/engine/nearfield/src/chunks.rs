@@ -29,9 +29,9 @@ pub struct ListChunks<'e> {
     measured: MeasuredLists<'e>,
     order: ListOrder,
     /// Most targets of a chunk.
-    most_targets: usize,
+    max_targets: usize,
     /// Most neighbours of a chunk.
-    most_pairs: u64,
+    max_pairs: u64,
     /// First sorted target of the next chunk.
     next: usize,
     rows: ListRows,
@@ -61,18 +61,18 @@ impl Engine {
         sources: PointSetId,
     ) -> Result<ListChunks<'_>, Error> {
         let of = self.pair_of_sets(targets, sources)?;
-        let measured = self.lane.measure(of, self.settings.lists)?;
-        let (most_targets, most_pairs) = match self.settings.memory_limit {
+        let measured = self.backend.measure(of, self.settings.lists)?;
+        let (max_targets, max_pairs) = match self.settings.memory_limit {
             Some(limit) => split(&measured, targets, limit)?,
             None => (measured.lengths().len(), measured.pairs()),
         };
         let mut rows = ListRows::default();
-        rows.reserve(most_targets, most_pairs)?;
+        rows.reserve(max_targets, max_pairs)?;
         Ok(ListChunks {
             measured,
             order: self.settings.order,
-            most_targets,
-            most_pairs,
+            max_targets,
+            max_pairs,
             next: 0,
             rows,
         })
@@ -112,10 +112,10 @@ impl ListChunks<'_> {
     /// The sorted targets of the next chunk.
     fn cut(&self) -> Range<usize> {
         let lengths = &self.measured.lengths()[self.next..];
-        let mut room = self.most_pairs;
+        let mut room = self.max_pairs;
         let taken = lengths
             .iter()
-            .take(self.most_targets)
+            .take(self.max_targets)
             .take_while(|length| {
                 let fits = u64::from(**length) <= room;
                 room = room.saturating_sub(u64::from(**length));

@@ -9,7 +9,7 @@ use crate::{
     sets::{SearchPair, Set},
     traverse::Over,
 };
-use nearfield_cpu::{CpuLane, Fields};
+use nearfield_cpu::{CpuBackend, Fields};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
 use std::{
     sync::{Mutex, PoisonError},
@@ -21,9 +21,9 @@ use std::{
 pub struct Engine {
     pub(crate) settings: Builder,
     pub(crate) lattice: Lattice,
-    pub(crate) lane: CpuLane,
+    pub(crate) backend: CpuBackend,
     pub(crate) gpu: Option<GpuSide>,
-    /// Where both lanes work on one step.
+    /// Where both backends work on one step.
     pub(crate) hybrid: Option<HybridSide>,
     /// A GPU that may be taken in.
     pub(crate) later: Option<Later>,
@@ -36,7 +36,7 @@ pub struct Engine {
 
 /// What an engine is made of beside its settings.
 pub(crate) struct Parts {
-    pub(crate) lane: CpuLane,
+    pub(crate) backend: CpuBackend,
     pub(crate) gpu: Option<GpuSide>,
     pub(crate) hybrid: Option<HybridSide>,
     pub(crate) later: Option<Later>,
@@ -47,7 +47,7 @@ impl Engine {
     /// An engine without point sets; `settings` have been checked.
     pub(crate) fn new(settings: Builder, lattice: Lattice, parts: Parts) -> Self {
         let Parts {
-            lane,
+            backend,
             gpu,
             hybrid,
             later,
@@ -56,7 +56,7 @@ impl Engine {
         Self {
             settings,
             lattice,
-            lane,
+            backend,
             gpu,
             hybrid,
             later,
@@ -73,8 +73,8 @@ impl Engine {
             name: "engine.device",
             device = %self.settings.device,
             reason = self.reason,
-            threads = self.lane.threads(),
-            simd = self.lane.level().name(),
+            threads = self.backend.threads(),
+            simd = self.backend.level().name(),
         );
     }
 
@@ -289,7 +289,7 @@ impl Engine {
         };
         for (number, set) in self.sets.iter().enumerate() {
             set.radii
-                .check(radius, &self.lane)
+                .check(radius, &self.backend)
                 .map_err(|source| Error::Radii {
                     set: PointSetId(number),
                     source,
@@ -320,8 +320,8 @@ impl Engine {
                 .hybrid
                 .as_ref()
                 .map_or_else(Vec::new, HybridSide::reports),
-            threads: self.lane.threads(),
-            simd: self.lane.level(),
+            threads: self.backend.threads(),
+            simd: self.backend.level(),
             precision: self.precision(),
             sets: self.sets.iter().map(Set::report).collect(),
             times,
@@ -339,9 +339,12 @@ impl Engine {
     /// Why it runs where it does, with the kernels that a GPU that is there does not run.
     fn reason_for(&self, gpu: Option<&GpuReport>) -> String {
         let refused = gpu.map_or(&[][..], |gpu| &gpu.refused);
-        let kept = refused
-            .iter()
-            .map(|one| format!("; the CPU lane alone runs {}: {}", one.kernel, one.reason));
+        let kept = refused.iter().map(|one| {
+            format!(
+                "; the CPU backend alone runs {}: {}",
+                one.kernel, one.reason
+            )
+        });
         self.reason.clone() + &kept.collect::<String>()
     }
 
@@ -355,7 +358,7 @@ impl Engine {
             places: sets(Set::places_bytes),
             radii: sets(|set| set.radii.bytes()),
             positions: sets(Set::copy_bytes),
-            lane_scratch: self.lane.scratch_bytes(),
+            backend_scratch: self.backend.scratch_bytes(),
             list_entries: lists(|pair| pair.lists.entry_bytes()),
             list_bookkeeping: lists(|pair| pair.lists.bookkeeping_bytes()),
         }
@@ -364,7 +367,7 @@ impl Engine {
     pub(crate) fn grid(&self, set: PointSetId) -> Result<&Grid, Error> {
         self.known(set)?;
         self.sets[set.0].in_place(set.0)?;
-        let grid = self.sets[set.0].grid.get(&self.lane);
+        let grid = self.sets[set.0].grid.get(&self.backend);
         grid.map_err(|source| Error::Positions { set, source })
     }
 
@@ -401,7 +404,7 @@ impl Engine {
                 let domain = self.lattice.domain();
                 let check = || Bounds::of(positions, domain);
                 tracing::debug_span!("cpu.check", points)
-                    .in_scope(|| self.lane.install(check))
+                    .in_scope(|| self.backend.install(check))
                     .map_err(refuse)?
             }
         };
@@ -419,11 +422,11 @@ impl Engine {
             None => {
                 let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
                 let grid = &mut target.grid;
-                let copy = grid.build(positions, bounds, lattice, &self.lane);
+                let copy = grid.build(positions, bounds, lattice, &self.backend);
                 target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
             }
         }
-        self.sets[set.0].was_sorted(&self.lane);
+        self.sets[set.0].was_sorted(&self.backend);
         if let Some(hybrid) = &self.hybrid {
             if let Some(emulated) = hybrid.emulated() {
                 emulated.place(set, wanted.then_some(positions), bounds, &self.lattice)?;
@@ -470,12 +473,12 @@ impl Engine {
     fn move_to(&mut self, lattice: Lattice) -> Result<(), Error> {
         for number in 0..self.sets.len() {
             let set = &mut self.sets[number];
-            if let Err(source) = set.grid.rebuild(&lattice, &self.lane) {
+            if let Err(source) = set.grid.rebuild(&lattice, &self.backend) {
                 self.move_back(number);
                 let set = PointSetId(number);
                 return Err(Error::Positions { set, source });
             }
-            set.was_sorted(&self.lane);
+            set.was_sorted(&self.backend);
         }
         self.lattice = lattice;
         if let Some(gpu) = &mut self.gpu {
@@ -493,8 +496,8 @@ impl Engine {
     /// Moves the first sets back to the engine's lattice.
     fn move_back(&mut self, moved: usize) {
         for set in &mut self.sets[..moved] {
-            let back = set.grid.rebuild(&self.lattice, &self.lane);
-            set.was_sorted(&self.lane);
+            let back = set.grid.rebuild(&self.lattice, &self.backend);
+            set.was_sorted(&self.backend);
             // Refused from now on, until it is updated or moved.
             set.astray = back.err();
         }

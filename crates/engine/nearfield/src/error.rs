@@ -73,7 +73,7 @@ pub enum Error {
          Builder::strictly_within or Builder::radii"
     )]
     StrictRadii(RadiusRule),
-    /// A traversal's arrays do not fit, or the CPU lane could not go on.
+    /// A traversal's arrays do not fit, or the CPU backend could not go on.
     #[error(transparent)]
     Cpu(#[from] nearfield_cpu::Error),
     /// A permutation was applied to a slice of another length.
@@ -103,10 +103,10 @@ pub enum Error {
     /// [`Builder::subregions`](crate::Builder::subregions) is out of range.
     #[error("a step is cut into 1 to 64 subregions, not {0}: change Builder::subregions")]
     Subregions(usize),
-    /// The policy contradicts itself, or a step cannot be divided between the lanes.
+    /// The policy contradicts itself, or a step cannot be divided between the backends.
     #[error(transparent)]
     Schedule(nearfield_balance::Error),
-    /// The GPU lane could not do what was asked of it, and the CPU lane cannot do it in its place.
+    /// The GPU backend could not do what was asked of it, and the CPU backend cannot do it in its place.
     #[error(transparent)]
     Gpu(nearfield_gpu::Error),
     /// A point set on the GPU was refused, or could not be sorted there.

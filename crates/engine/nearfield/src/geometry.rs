@@ -39,7 +39,7 @@ impl Engine {
         let (t, s) = (targets.0, sources.0);
         let _span = tracing::debug_span!("engine.geometry", targets = t, sources = s).entered();
         let of = self.pair_of_sets(targets, sources)?;
-        let lists = self.lane.measure(of, self.settings.lists)?;
+        let lists = self.backend.measure(of, self.settings.lists)?;
         if let Some(limit) = self.settings.memory_limit {
             let (points, pairs) = (lists.lengths().len(), lists.pairs());
             within(

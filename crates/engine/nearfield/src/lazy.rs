@@ -4,7 +4,7 @@
 //! GPU reads directly, and sorts them when it is asked for something that the GPU does not do, or
 //! when the GPU has failed.
 
-use nearfield_cpu::CpuLane;
+use nearfield_cpu::CpuBackend;
 use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -39,10 +39,10 @@ impl From<Grid> for LazyGrid {
 
 impl LazyGrid {
     /// The grid, made now if need be.
-    pub(crate) fn get(&self, lane: &CpuLane) -> Result<&Grid, Error> {
+    pub(crate) fn get(&self, backend: &CpuBackend) -> Result<&Grid, Error> {
         match self {
             Self::Built(grid) => Ok(grid),
-            Self::Deferred(deferred) => deferred.get(lane),
+            Self::Deferred(deferred) => deferred.get(backend),
         }
     }
 
@@ -85,9 +85,9 @@ impl LazyGrid {
         positions: Positions<'_>,
         bounds: Bounds,
         lattice: &Lattice,
-        lane: &CpuLane,
+        backend: &CpuBackend,
     ) -> Result<Option<HostBuffer<f32>>, Error> {
-        let sort = |grid: &mut Grid| lane.install(|| grid.build(positions, bounds, lattice));
+        let sort = |grid: &mut Grid| backend.install(|| grid.build(positions, bounds, lattice));
         match self {
             Self::Built(grid) => return sort(grid).map(|()| None),
             Self::Deferred(deferred) => {
@@ -106,9 +106,9 @@ impl LazyGrid {
     }
 
     /// Sorts the points into another lattice: now, if they are sorted, and else when they are.
-    pub(crate) fn rebuild(&mut self, lattice: &Lattice, lane: &CpuLane) -> Result<(), Error> {
+    pub(crate) fn rebuild(&mut self, lattice: &Lattice, backend: &CpuBackend) -> Result<(), Error> {
         match self {
-            Self::Built(grid) => lane.install(|| grid.rebuild(lattice)),
+            Self::Built(grid) => backend.install(|| grid.rebuild(lattice)),
             Self::Deferred(deferred) => {
                 deferred.lattice = lattice.clone();
                 if let Some(old) = deferred.built.take() {
@@ -189,7 +189,7 @@ impl Deferred {
         &self.copy[..3 * self.points]
     }
 
-    fn get(&self, lane: &CpuLane) -> Result<&Grid, Error> {
+    fn get(&self, backend: &CpuBackend) -> Result<&Grid, Error> {
         if let Some(grid) = self.built.get() {
             return Ok(grid);
         }
@@ -197,7 +197,7 @@ impl Deferred {
         // work, which may come here again. Two that come at once both sort, to the same end.
         let mut grid = self.memory();
         let positions = self.numbers().as_chunks::<3>().0;
-        lane.install(|| grid.build(positions.into(), self.bounds, &self.lattice))?;
+        backend.install(|| grid.build(positions.into(), self.bounds, &self.lattice))?;
         Ok(self.built.get_or_init(|| grid))
     }
 

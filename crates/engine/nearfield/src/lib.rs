@@ -29,7 +29,7 @@
 //!   with adaptive resolution needs them: the target's, the source's or the larger one decides.
 //! * [`Engine::all_pairs`] sums over all pairs without a radius: gravity, and electric potentials on
 //!   grids.
-//! * A [`ResidentEngine`](resident::ResidentEngine) serves programs whose data live on a GPU.
+//! * A [`DeviceEngine`](device::DeviceEngine) serves programs whose data live on a GPU.
 //! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
 //!   makes your own arrays local in memory, which speeds up everything that follows.
 //!
@@ -58,18 +58,18 @@ mod auto;
 mod batches;
 mod builder;
 mod chunks;
-mod device;
+pub mod device;
 mod engine;
 mod error;
 mod geometry;
 mod gpu;
+mod hardware;
 mod hybrid;
 mod lazy;
 mod lists;
 mod radii;
 mod report;
 mod report_json;
-pub mod resident;
 mod sets;
 mod traverse;
 mod verlet;
@@ -78,20 +78,20 @@ pub use all_pairs::{AllPairs, AllPairsBuilder, AllPairsError, AllPairsReport};
 pub use batches::PairBatch;
 pub use builder::Builder;
 pub use chunks::{ListChunk, ListChunks};
-pub use device::{Device, ParseDeviceError};
 pub use engine::Engine;
 pub use error::Error;
-pub use hybrid::{LaneReport, WorkReport};
+pub use hardware::{Device, ParseDeviceError};
+pub use hybrid::{BackendReport, WorkReport};
 pub use nearfield_balance::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
-pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Tried, Way};
+pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Trial, Way};
 pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
     Arithmetic, Channels, ChargeField, ChargePotential, Coefficients, CoefficientsError, Cuda,
     CudaParts, CutoffCoulomb, Dimensions, Field, Forces, Interactions, LennardJones, LongRange,
-    MOST_TYPES, Mixing, Pair, PairKernel, PairPotential, PairSum, PairSumSettings,
+    MAX_TYPES, Mixing, Pair, PairKernel, PairPotential, PairSum, PairSumSettings,
     PlainLennardJones, PowerLaw, PowerLawError, Real, Reduce, SampleGrid, SampleGridError,
     Screening, Sources, SphDensity, SphForce, Sum, Truncation, WendlandC2,
 };

@@ -6,7 +6,7 @@ use crate::{
     hybrid::Values,
     sets::{Wide, pair_of_sets},
 };
-use nearfield_cpu::{CpuLane, ListKind, PairOfSets, SortedRadii};
+use nearfield_cpu::{CpuBackend, ListKind, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Bounds, Grid, Lattice, memory::zeroed};
 use std::{sync::Arc, time::Instant};
@@ -46,8 +46,8 @@ impl Engine {
         let (kind, order, rule) = (self.settings.lists, self.settings.order, self.settings.rule);
         for (at, pair) in self.pairs.iter_mut().enumerate() {
             if pair.active && !pair.current {
-                let of = pair_of_sets(&self.lane, &self.sets, rule, at / sets, at % sets)?;
-                write_lists(&self.lane, of, kind, order, &mut pair.lists)?;
+                let of = pair_of_sets(&self.backend, &self.sets, rule, at / sets, at % sets)?;
+                write_lists(&self.backend, of, kind, order, &mut pair.lists)?;
                 pair.current = true;
             }
         }
@@ -65,13 +65,13 @@ impl Engine {
                 (false, false) => (0, 0),
                 (false, true) => {
                     let of = pair_of_sets(
-                        &self.lane,
+                        &self.backend,
                         &self.sets,
                         self.settings.rule,
                         at / sets,
                         at % sets,
                     )?;
-                    let lists = self.lane.measure(of, self.settings.lists)?;
+                    let lists = self.backend.measure(of, self.settings.lists)?;
                     let size = (lists.lengths().len(), lists.pairs());
                     measured.push((at, lists));
                     size
@@ -158,7 +158,7 @@ impl Engine {
         }
         let positions = positions.into();
         // One way into the pool for everything: it takes longer than a query of few positions.
-        self.lane.install(|| {
+        self.backend.install(|| {
             let sides = self.query_sides(positions, sources)?;
             self.query_lists(&sides, sources, None)
         })
@@ -176,7 +176,7 @@ impl Engine {
             .map_err(Error::Query)?;
         let domain = *self.lattice.domain();
         let bounds = self
-            .lane
+            .backend
             .install(|| Bounds::of(positions, &domain))
             .map_err(Error::Query)?;
         let mut wide = None;
@@ -191,7 +191,7 @@ impl Engine {
         }
         let lattice = (wide.as_ref()).map_or(&self.lattice, |wide| wide.grid.lattice());
         let mut targets = Grid::new(lattice.clone());
-        self.lane
+        self.backend
             .install(|| targets.build(positions, bounds, lattice))
             .map_err(Error::Query)?;
         Ok(QuerySides { targets, wide })
@@ -200,9 +200,9 @@ impl Engine {
     /// A set once more, on another lattice.
     fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
         let grid = self.grid(set)?;
-        let grid = (self.lane.install(|| grid.copied_to(lattice)))
+        let grid = (self.backend.install(|| grid.copied_to(lattice)))
             .map_err(|source| Error::Positions { set, source })?;
-        let radii = self.sets[set.0].radii.sorted_for(&grid, &self.lane)?;
+        let radii = self.sets[set.0].radii.sorted_for(&grid, &self.backend)?;
         Ok(Wide { grid, radii })
     }
 
@@ -232,9 +232,9 @@ impl Engine {
         };
         let (kind, order) = (ListKind::Full, self.settings.order);
         match self.settings.memory_limit {
-            None => write_lists(&self.lane, of, kind, order, &mut lists)?,
+            None => write_lists(&self.backend, of, kind, order, &mut lists)?,
             Some(limit) => {
-                let measured = self.lane.measure(of, kind)?;
+                let measured = self.backend.measure(of, kind)?;
                 let needed = lists.bytes_after(targets.points().len(), measured.pairs());
                 within(limit, LISTS, needed)?;
                 measured.write(order, &mut lists)?;
@@ -260,7 +260,7 @@ impl Engine {
         if !self.values_by_both(&Counting(targets, sources), (targets, sources), &mut counts)?
             && !self.count_on_gpu(targets, sources, &mut counts)
         {
-            self.lane
+            self.backend
                 .count(self.pair_of_sets(targets, sources)?, &mut counts)?;
         }
         self.record(|times| times.traverse = begin.elapsed());
@@ -276,7 +276,7 @@ pub(crate) struct QuerySides {
     wide: Option<Arc<Wide>>,
 }
 
-/// Counts as both lanes find them together.
+/// Counts as both backends find them together.
 struct Counting(PointSetId, PointSetId);
 
 impl Values for Counting {
@@ -293,12 +293,12 @@ impl Values for Counting {
 
     fn evaluate(
         &self,
-        lane: &CpuLane,
+        backend: &CpuBackend,
         of: PairOfSets<'_>,
         counts: &mut [u32],
         _: bool,
     ) -> Result<(), Error> {
-        Ok(lane.count(of, counts)?)
+        Ok(backend.count(of, counts)?)
     }
 
     fn evaluate_on_gpu(&self, engine: &Engine, counts: &mut [u32]) -> Result<bool, Error> {
@@ -332,15 +332,15 @@ impl Values for Counting {
 
 /// Writes the lists of a pair of sets in the order asked for.
 fn write_lists(
-    lane: &CpuLane,
+    backend: &CpuBackend,
     of: PairOfSets<'_>,
     kind: ListKind,
     order: ListOrder,
     lists: &mut NeighborLists,
 ) -> Result<(), Error> {
-    lane.search(of, kind, lists)?;
+    backend.search(of, kind, lists)?;
     if order == ListOrder::Ascending {
-        tracing::debug_span!("cpu.sort_lists").in_scope(|| lane.install(|| lists.sort()));
+        tracing::debug_span!("cpu.sort_lists").in_scope(|| backend.install(|| lists.sort()));
     }
     Ok(())
 }

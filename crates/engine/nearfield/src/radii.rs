@@ -4,7 +4,7 @@ use crate::{
     Engine, Error, NeighborLists, PointSetId, Positions, RadiusRule,
     sets::{Set, pair_of_sets},
 };
-use nearfield_cpu::{CpuLane, PairOfSets, SetRadii, SortedRadii};
+use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii, SortedRadii};
 use nearfield_grid::{Grid, Radius, memory::make_room};
 
 /// Radii of a set's points.
@@ -18,9 +18,9 @@ pub(crate) struct PointRadii {
 
 impl PointRadii {
     /// Takes checked radii of the points of `grid`; unchanged after an error.
-    fn take(&mut self, radii: &[f32], grid: &Grid, lane: &CpuLane) -> Result<(), Error> {
+    fn take(&mut self, radii: &[f32], grid: &Grid, backend: &CpuBackend) -> Result<(), Error> {
         make_room(&mut self.given, radii.len(), "radii in the caller's order")?;
-        lane.sort_radii(radii, grid, &mut self.sorted)?;
+        backend.sort_radii(radii, grid, &mut self.sorted)?;
         self.given.clear();
         self.given.extend_from_slice(radii);
         Ok(())
@@ -30,22 +30,22 @@ impl PointRadii {
     pub(crate) fn sorted_for(
         &self,
         grid: &Grid,
-        lane: &CpuLane,
+        backend: &CpuBackend,
     ) -> Result<SortedRadii, nearfield_cpu::Error> {
         let mut sorted = SortedRadii::default();
         if self.given.len() == grid.points().len() && !self.given.is_empty() {
-            lane.sort_radii(&self.given, grid, &mut sorted)?;
+            backend.sort_radii(&self.given, grid, &mut sorted)?;
         }
         Ok(sorted)
     }
 
     /// Follows the points of `grid`, which have been sorted anew: forgets the radii when there are
     /// more or fewer points than there were.
-    pub(crate) fn follow(&mut self, grid: &Grid, lane: &CpuLane) {
+    pub(crate) fn follow(&mut self, grid: &Grid, backend: &CpuBackend) {
         // There is room for them, and they were checked when they were taken and when the radius
         // of the grid changed; were they refused all the same, the set would be without radii.
         let kept = self.given.len() == grid.points().len()
-            && (lane.sort_radii(&self.given, grid, &mut self.sorted)).is_ok();
+            && (backend.sort_radii(&self.given, grid, &mut self.sorted)).is_ok();
         if !kept {
             self.given.clear();
             self.sorted.clear();
@@ -56,9 +56,9 @@ impl PointRadii {
     pub(crate) fn check(
         &self,
         largest: Radius,
-        lane: &CpuLane,
+        backend: &CpuBackend,
     ) -> Result<(), nearfield_cpu::Error> {
-        lane.check_radii(&self.given, self.given.len(), largest)
+        backend.check_radii(&self.given, self.given.len(), largest)
     }
 
     /// Bytes held.
@@ -129,12 +129,12 @@ impl Engine {
             return Err(Error::UnusedRadii { what, rule });
         }
         let target = &mut self.sets[set.0];
-        (self.lane)
+        (self.backend)
             .check_radii(radii, target.grid.len(), self.lattice.radius())
             .map_err(|source| Error::Radii { set, source })?;
-        let grid = target.grid.get(&self.lane);
+        let grid = target.grid.get(&self.backend);
         let grid = grid.map_err(|source| Error::Positions { set, source })?;
-        target.radii.take(radii, grid, &self.lane)?;
+        target.radii.take(radii, grid, &self.backend)?;
         target.forget_wide();
         self.outdate(set);
         Ok(())
@@ -161,18 +161,19 @@ impl Engine {
         let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
         self.known(sources)?;
         let positions = positions.into();
-        self.lane
+        self.backend
             .check_radii(radii, positions.len(), self.lattice.radius())
             .map_err(Error::QueryRadii)?;
-        self.lane.install(|| {
+        self.backend.install(|| {
             let sides = self.query_sides(positions, sources)?;
             let mut sorted = SortedRadii::default();
-            self.lane.sort_radii(radii, &sides.targets, &mut sorted)?;
+            self.backend
+                .sort_radii(radii, &sides.targets, &mut sorted)?;
             self.query_lists(&sides, sources, Some(&sorted))
         })
     }
 
-    /// A pair of sets for the lane, with the radii that count.
+    /// A pair of sets for the backend, with the radii that count.
     pub(crate) fn pair_of_sets(
         &self,
         targets: PointSetId,
@@ -180,7 +181,7 @@ impl Engine {
     ) -> Result<PairOfSets<'_>, Error> {
         self.pair_index(targets, sources)?;
         pair_of_sets(
-            &self.lane,
+            &self.backend,
             &self.sets,
             self.settings.rule,
             targets.0,

@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, Precision, SimdLevel, Strategy, TableKind, Tried, WorkReport};
+use crate::{Device, Precision, SimdLevel, Strategy, TableKind, Trial, WorkReport};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -15,11 +15,11 @@ pub struct Report {
     pub reason: String,
     /// The GPU, in an engine that was asked to use one.
     pub gpu: Option<GpuReport>,
-    /// The works that both lanes share, in an engine that was asked for that.
+    /// The works that both backends share, in an engine that was asked for that.
     pub works: Vec<WorkReport>,
-    /// Worker threads of the CPU lane.
+    /// Worker threads of the CPU backend.
     pub threads: usize,
-    /// Instruction set of the CPU lane's inner loops.
+    /// Instruction set of the CPU backend's inner loops.
     pub simd: SimdLevel,
     /// Precision in which positions are taken and pairs are decided.
     pub precision: Precision,
@@ -48,11 +48,11 @@ pub struct GpuReport {
     /// Bytes held on the device.
     pub bytes: usize,
     /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
-    pub tried: Vec<Tried>,
-    /// Jobs that the CPU lane did because another job of the engine was using the GPU, and their thread, a
+    pub trials: Vec<Trial>,
+    /// Jobs that the CPU backend did because another job of the engine was using the GPU, and their thread, a
     /// worker of a rayon pool, must not wait for it.
     pub busy: u64,
-    /// Why the CPU lane does the work instead, after the GPU failed. After a fault that may pass, such
+    /// Why the CPU backend does the work instead, after the GPU failed. After a fault that may pass, such
     /// as too little memory, the GPU is tried again later.
     pub failed: Option<String>,
     /// How often it has failed.
@@ -62,7 +62,7 @@ pub struct GpuReport {
     /// Why the cache of compiled kernels is not used: other users could have put code there. None
     /// where it is used, or where there is none.
     pub cache_refused: Option<String>,
-    /// Pair kernels that [`Device::Auto`] has left to the CPU lane because they cannot run here. A
+    /// Pair kernels that [`Device::Auto`] has left to the CPU backend because they cannot run here. A
     /// GPU that was asked for by name returns an error instead.
     pub refused: Vec<RefusedKernel>,
 }
@@ -110,8 +110,8 @@ pub struct MemoryReport {
     /// Positions in the caller's order, kept by [`VerletLists`](crate::VerletLists) and by engines
     /// that work on a GPU.
     pub positions: usize,
-    /// Scratch of the CPU lane's workers: candidates and their fields.
-    pub lane_scratch: usize,
+    /// Scratch of the CPU backend's workers: candidates and their fields.
+    pub backend_scratch: usize,
     /// Entries of lists.
     pub list_entries: usize,
     /// Start and count of every list.
@@ -133,7 +133,7 @@ impl MemoryReport {
             places,
             radii,
             positions,
-            lane_scratch,
+            backend_scratch,
             list_entries,
             list_bookkeeping,
         } = *self;
@@ -144,7 +144,7 @@ impl MemoryReport {
             ("places", places),
             ("radii", radii),
             ("positions", positions),
-            ("lane_scratch", lane_scratch),
+            ("backend_scratch", backend_scratch),
             ("list_entries", list_entries),
             ("list_bookkeeping", list_bookkeeping),
         ]

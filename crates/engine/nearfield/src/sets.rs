@@ -1,7 +1,7 @@
 //! The point sets of an engine, and who searches whom.
 
 use crate::{Error, RadiusRule, SetReport, TableKind, lazy::LazyGrid, radii::PointRadii};
-use nearfield_cpu::{CpuLane, NeighborLists, PairOfSets, SortedRadii};
+use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Grid, Lattice, Permutation};
 use std::{
@@ -142,14 +142,14 @@ impl Set {
     }
 
     /// The grid has been built anew.
-    pub(crate) fn was_sorted(&mut self, lane: &CpuLane) {
+    pub(crate) fn was_sorted(&mut self, backend: &CpuBackend) {
         self.places.take();
         self.forget_wide();
         self.astray = None;
         self.stamp += 1;
         // Only grids that are made at once have radii of their own.
         if let LazyGrid::Built(grid) = &self.grid {
-            self.radii.follow(grid, lane);
+            self.radii.follow(grid, backend);
         }
     }
 
@@ -182,9 +182,9 @@ impl Set {
     }
 }
 
-/// The grids of a pair of sets, for the lane, with the radii that count by the `rule`.
+/// The grids of a pair of sets, for the backend, with the radii that count by the `rule`.
 pub(crate) fn pair_of_sets<'a>(
-    lane: &CpuLane,
+    backend: &CpuBackend,
     sets: &'a [Set],
     rule: RadiusRule,
     targets: usize,
@@ -196,7 +196,7 @@ pub(crate) fn pair_of_sets<'a>(
             set: PointSetId(set),
             source,
         };
-        sets[set].grid.get(lane).map_err(refuse)
+        sets[set].grid.get(backend).map_err(refuse)
     };
     let radii = |set: usize| sets[set].sorted_radii(PointSetId(set), rule);
     Ok(PairOfSets {

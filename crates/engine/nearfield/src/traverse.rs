@@ -6,7 +6,7 @@ use crate::{
     hybrid::Values,
     verlet::Stored,
 };
-use nearfield_cpu::{Coordinate, CpuLane, Fields, Output, PairOfSets, StoredPairs};
+use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_gpu::{HostBuffer, PairProgram};
 use nearfield_grid::memory::filled;
 use nearfield_pairs::Channels;
@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Output channels a kernel may have.
-const MOST_OUTPUTS: usize = 16;
+const MAX_OUTPUTS: usize = 16;
 
 /// A traversal, made by [`Engine::traverse`] and started by one of its `run` methods.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// again: worth it when several kernels, or many iterations of one, run over the same pairs.
     /// Results differ from those without lists by the order of summation only.
     ///
-    /// Half lists of one set give every pair to both of its points, by [`PairKernel::mutual`]; best where
+    /// Half lists of one set give every pair to both of its points, by [`PairKernel::symmetric`]; best where
     /// points near each other lie near each other in memory ([`Engine::z_sort`]).
     ///
     /// Running it is refused with [`Error::NoLists`] when the lists are out of date. Traversals of
@@ -141,7 +141,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         }
     }
 
-    /// Gives `output` back when the CPU lane has to.
+    /// Gives `output` back when the CPU backend has to.
     fn run_with_device<'o>(
         &self,
         output: Output<'o, K::Output>,
@@ -164,11 +164,11 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
 
     fn run_on_cpu(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let of = self.engine.pair_of_sets(self.targets, self.sources)?;
-        let lane = &self.engine.lane;
-        Ok(lane.traverse(self.kernel, of, self.fields, output)?)
+        let backend = &self.engine.backend;
+        Ok(backend.traverse(self.kernel, of, self.fields, output)?)
     }
 
-    /// Evaluates the kernel on both lanes; gives `output` back when a single lane has to.
+    /// Evaluates the kernel on both backends; gives `output` back when a single backend has to.
     fn run_on_both<'o>(
         &self,
         output: Output<'o, K::Output>,
@@ -185,7 +185,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
             true => Output::Combine(values),
         };
         if values.len() != points.0 {
-            // The CPU lane says what is wrong.
+            // The CPU backend says what is wrong.
             return Ok(Some(give_back(values)));
         }
         let (program, uniforms) = match &self.engine.gpu {
@@ -210,10 +210,10 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, same_set) = (self.engine, self.targets == self.sources);
         let lists = engine.neighbors(self.targets, self.sources)?;
-        let targets = engine.lane.positions::<T>(engine.grid(self.targets)?)?;
+        let targets = engine.backend.positions::<T>(engine.grid(self.targets)?)?;
         let others = match same_set {
             true => None,
-            false => Some(engine.lane.positions(engine.grid(self.sources)?)?),
+            false => Some(engine.backend.positions(engine.grid(self.sources)?)?),
         };
         let pairs = StoredPairs {
             lists,
@@ -233,8 +233,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         pairs: &StoredPairs<'_, T>,
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
-        let lane = &self.engine.lane;
-        Ok(lane.traverse_lists(self.kernel, pairs, self.fields, output)?)
+        let backend = &self.engine.backend;
+        Ok(backend.traverse_lists(self.kernel, pairs, self.fields, output)?)
     }
 }
 
@@ -259,13 +259,13 @@ pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combin
         *place = value;
         return;
     }
-    let (mut before, mut after) = ([0.0; MOST_OUTPUTS], [0.0; MOST_OUTPUTS]);
+    let (mut before, mut after) = ([0.0; MAX_OUTPUTS], [0.0; MAX_OUTPUTS]);
     place.write(|channel, value| before[channel] = value);
     value.write(|channel, value| after[channel] = value);
     *place = K::Output::read(|channel| K::REDUCE.combine(before[channel], after[channel]));
 }
 
-/// Sums of a kernel as both lanes find them together.
+/// Sums of a kernel as both backends find them together.
 struct Summing<'t, 'a, K> {
     traversal: &'t Traversal<'a, K>,
     /// Where there is a GPU.
@@ -290,7 +290,7 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
 
     fn evaluate(
         &self,
-        lane: &CpuLane,
+        backend: &CpuBackend,
         of: PairOfSets<'_>,
         values: &mut [K::Output],
         fresh: bool,
@@ -300,7 +300,7 @@ impl<K: PairKernel> Values for Summing<'_, '_, K> {
             false => Output::Write(values),
         };
         let Traversal { kernel, fields, .. } = self.traversal;
-        Ok(lane.traverse(*kernel, of, *fields, output)?)
+        Ok(backend.traverse(*kernel, of, *fields, output)?)
     }
 
     fn evaluate_on_gpu(&self, _: &Engine, values: &mut [K::Output]) -> Result<bool, Error> {

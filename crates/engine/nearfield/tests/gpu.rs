@@ -5,7 +5,7 @@ mod common;
 mod on_gpu;
 
 use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
-use nearfield::resident::cudarc::driver::CudaContext;
+use nearfield::device::cudarc::driver::CudaContext;
 use nearfield::{
     Arithmetic, ChargeField, ChargePotential, Pair, PairSum, Policy, Real, SampleGrid, Sources,
     SphDensity, SphForce, Strategy, WendlandC2, WorkReport, prelude::*,
@@ -38,7 +38,7 @@ fn uniform(case: &Case) -> bool {
     case.rule == oracle::RadiusRule::Uniform && !case.is_slanted()
 }
 
-/// The GPU did the work: nothing fell back to the CPU lane.
+/// The GPU did the work: nothing fell back to the CPU backend.
 fn assert_on_gpu(engine: &Engine) {
     let report = engine.report();
     assert_eq!(report.device, GPU, "{:?}", report.gpu);
@@ -136,14 +136,14 @@ fn the_strategy_auto_tries_ways_and_settles_on_one() {
     }
     assert_on_gpu(&engines[0].0);
     let report = engines[0].0.report().gpu.unwrap();
-    assert!(report.tried.len() >= 3, "{report:?}");
-    let chosen: Vec<_> = report.tried.iter().filter(|one| one.chosen).collect();
+    assert!(report.trials.len() >= 3, "{report:?}");
+    let chosen: Vec<_> = report.trials.iter().filter(|one| one.chosen).collect();
     assert_eq!(chosen.len(), 1, "{report:?}");
     assert_eq!(
         (report.strategy, report.subdivision),
         (chosen[0].way.strategy, chosen[0].way.subdivision)
     );
-    println!("{:#?}", report.tried);
+    println!("{:#?}", report.trials);
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn a_gpu_that_runs_out_of_memory_steps_aside_and_is_tried_again() {
     }
 }
 
-/// Both lanes on one step; the GPU has not failed.
+/// Both backends on one step; the GPU has not failed.
 fn hybrid_for(
     case: &Case,
     strategy: Strategy,
@@ -463,7 +463,7 @@ fn hybrid_for(
     fill(builder.build()?, case)
 }
 
-/// A kernel that only the CPU lane can run.
+/// A kernel that only the CPU backend can run.
 struct OnlyHere;
 
 impl PairKernel for OnlyHere {
@@ -506,7 +506,7 @@ fn auto_reports_the_kernels_that_it_leaves_to_the_cpu() {
 }
 
 #[test]
-fn both_lanes_together_write_the_contracts_lists_by_every_strategy() {
+fn both_backends_together_write_the_contracts_lists_by_every_strategy() {
     if !gpu() {
         return;
     }
@@ -525,7 +525,7 @@ fn both_lanes_together_write_the_contracts_lists_by_every_strategy() {
             engine.find_neighbors().unwrap();
             let report = engine.report();
             assert_eq!(report.device, Device::Hybrid(0), "{:?}", report.gpu);
-            let both = |work: &&WorkReport| work.lanes.iter().all(|lane| lane.points > 0);
+            let both = |work: &&WorkReport| work.backends.iter().all(|backend| backend.points > 0);
             shared += report.works.iter().filter(both).count();
             let lists = engine
                 .neighbors(sets[case.target], sets[case.source])
@@ -534,11 +534,11 @@ fn both_lanes_together_write_the_contracts_lists_by_every_strategy() {
                 .unwrap_or_else(|error| panic!("{strategy}, theta {theta}: {error}"));
         }
     }
-    assert!(shared > 100, "both lanes had work {shared} times only");
+    assert!(shared > 100, "both backends had work {shared} times only");
 }
 
 #[test]
-fn both_lanes_together_visit_the_contracts_pairs() {
+fn both_backends_together_visit_the_contracts_pairs() {
     if !gpu() {
         return;
     }
@@ -640,7 +640,7 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
             let of = |engine: &Engine| as_vectors(engine.neighbors(pair.0, pair.1).unwrap());
             assert!(of(&auto) == of(&cpu), "{pair:?} in step {step}");
         }
-        // A kernel for the CPU lane alone is no mistake where any device will do.
+        // A kernel for the CPU backend alone is no mistake where any device will do.
         let run = |engine: &Engine| engine.traverse(&OnCpu, set, still).run().unwrap();
         assert!(run(&auto) == run(&cpu), "step {step}");
         let report = auto.report();
@@ -649,7 +649,7 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
         of_gpu += report
             .works
             .iter()
-            .map(|work| work.lanes[1].points)
+            .map(|work| work.backends[1].points)
             .sum::<usize>();
         if after == 40 {
             break;
@@ -679,7 +679,7 @@ fn cube<T: Real>(random: &mut Random, points: usize) -> Vec<[T; 3]> {
     found
 }
 
-/// The sums of both lanes: the same bits in the exact form, and close to each other in the fast one,
+/// The sums of both backends: the same bits in the exact form, and close to each other in the fast one,
 /// relative to the sums with all weights positive.
 fn sums_agree<T: Real>(seed: u64, most: f64) {
     let mut random = Random::new(seed);

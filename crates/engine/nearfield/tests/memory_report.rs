@@ -64,7 +64,7 @@ fn check_parts(report: &Report) {
     let sets: usize = report.sets.iter().map(|set| set.bytes).sum();
     let lists = report.list_bytes;
     assert_eq!(
-        sets + lists + memory.lane_scratch + memory.positions,
+        sets + lists + memory.backend_scratch + memory.positions,
         memory.total()
     );
     assert_eq!(memory.list_entries + memory.list_bookkeeping, lists);

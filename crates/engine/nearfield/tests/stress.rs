@@ -57,7 +57,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Whether they are the same, densities up to rounding: lanes may sum in another order.
+    /// Whether they are the same, densities up to rounding: backends may sum in another order.
     fn agree(&self, other: &Self) -> bool {
         let mut sums = self.density.iter().zip(&other.density);
         self.lists == other.lists

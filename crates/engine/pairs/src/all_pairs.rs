@@ -1,6 +1,6 @@
 //! Sums over all pairs, without a radius: what is summed, in which arithmetic, at which points.
 //!
-//! Both lanes keep to what stands here, so that in [`Arithmetic::Exact`] they give the same bits:
+//! Both backends keep to what stands here, so that in [`Arithmetic::Exact`] they give the same bits:
 //!
 //! * d = fl(x_j − x_i) per axis and d² = fma(dz, dz, fma(dy, dy, fma(dx, dx, ε²))), with ε² = fl(ε·ε).
 //!   At the points of a [`SampleGrid`] the parts along y and z come first, because a row of points
@@ -96,7 +96,7 @@ pub enum Arithmetic {
     /// `f64`. The last bits depend on the processor.
     #[default]
     Fast,
-    /// Roots and divisions rounded correctly: w/√d² and w/(d²·√d²). Every lane, processor and vector
+    /// Roots and divisions rounded correctly: w/√d² and w/(d²·√d²). Every backend, processor and vector
     /// width gives the same bits.
     Exact,
 }

@@ -5,7 +5,7 @@ use glam::{Vec2, Vec3};
 /// A value that is a fixed number of `f32` channels: `()`, `f32`, `[f32; N]`, `glam` vectors and
 /// tuples of those.
 ///
-/// The lanes rely on every implementation asking for and giving exactly its `COUNT` channels, so
+/// The backends rely on every implementation asking for and giving exactly its `COUNT` channels, so
 /// no further types can implement it.
 pub trait Channels: sealed::Sealed + Copy + Send + Sync + 'static {
     /// Number of channels.

@@ -76,9 +76,9 @@ impl Reduce {
 /// use nearfield_pairs::{Pair, PairKernel};
 ///
 /// /// Sum of masses weighted by 1 − (d/r)².
-/// struct Crowding { radius: f32 }
+/// struct Occupancy { radius: f32 }
 ///
-/// impl PairKernel for Crowding {
+/// impl PairKernel for Occupancy {
 ///     type Target = ();
 ///     type Source = f32; // mass
 ///     type Output = f32;
@@ -125,24 +125,24 @@ pub trait PairKernel: Sync {
         None
     }
 
-    /// The same function as CUDA C++, for the GPU lane; `None`, the default, leaves the kernel to
-    /// the CPU lane.
+    /// The same function as CUDA C++, for the GPU backend; `None`, the default, leaves the kernel to
+    /// the CPU backend.
     fn cuda(&self) -> Option<Cuda> {
         None
     }
 
-    /// Whether [`mutual`](Self::mutual) costs less than two calls of [`pair`](Self::pair). Pairs of
+    /// Whether [`symmetric`](Self::symmetric) costs less than two calls of [`pair`](Self::pair). Pairs of
     /// points of one set may then be evaluated once for both points (Newton's third law), which
     /// changes the order of summation.
-    const MUTUAL: bool = false;
+    const SYMMETRIC: bool = false;
 
     /// The contributions of both points of a pair to each other: of j to i, as
     /// [`pair`](Self::pair) gives it for `pair`, and of i to j, for the pair
     /// [`reversed`](Pair::reversed).
     ///
-    /// Kernels that set [`MUTUAL`](Self::MUTUAL) share the work between the two here.
+    /// Kernels that set [`SYMMETRIC`](Self::SYMMETRIC) share the work between the two here.
     #[inline(always)]
-    fn mutual(
+    fn symmetric(
         &self,
         pair: Pair,
         i: (Self::Target, Self::Source),

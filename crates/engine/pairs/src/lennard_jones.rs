@@ -5,10 +5,10 @@ use nearfield_kernels::pairs;
 use std::f64::consts::PI;
 
 /// Kinds of atoms that a table of coefficients may hold.
-pub const MOST_TYPES: usize = 8;
+pub const MAX_TYPES: usize = 8;
 
 /// Entries of a table: a row per type.
-const ENTRIES: usize = MOST_TYPES * MOST_TYPES;
+const ENTRIES: usize = MAX_TYPES * MAX_TYPES;
 
 /// What is done about the jump at the cut-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -47,7 +47,7 @@ pub struct Coefficients {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CoefficientsError {
     /// Too many kinds of atoms, or none.
-    #[error("{0} kinds of atoms; a table holds 1 to {MOST_TYPES}")]
+    #[error("{0} kinds of atoms; a table holds 1 to {MAX_TYPES}")]
     Types(usize),
     /// Coefficients that are not finite or negative, or a σ of 0 where ε is not.
     #[error(
@@ -90,7 +90,7 @@ impl Coefficients {
         (well * (s6 - 1.0), 6.0 * well * (2.0 * s6 - 1.0))
     }
 
-    /// The same with a cut-off, in double precision: what the lanes compute in single.
+    /// The same with a cut-off, in double precision: what the backends compute in single.
     pub fn truncated(self, r: f64, cutoff: f64, truncation: Truncation) -> (f64, f64) {
         let (energy, virial) = self.at(r);
         let (offset, slope) = self.shifts(cutoff, truncation);
@@ -172,7 +172,7 @@ impl PairPotential for PlainLennardJones {
     }
 }
 
-/// Atoms of up to [`MOST_TYPES`] kinds by a table of coefficients, truncated in any way.
+/// Atoms of up to [`MAX_TYPES`] kinds by a table of coefficients, truncated in any way.
 ///
 /// Points: the kind of the atom, a whole number below the number of types.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,7 +182,7 @@ pub struct LennardJones {
     table: Vec<Coefficients>,
     cutoff: f64,
     truncation: Truncation,
-    /// What the lanes read, at `a * MOST_TYPES + b`.
+    /// What the backends read, at `a * MAX_TYPES + b`.
     sigma2: [f32; ENTRIES],
     well: [f32; ENTRIES],
     slope: [f32; ENTRIES],
@@ -203,7 +203,7 @@ impl LennardJones {
         truncation: Truncation,
     ) -> Result<Self, CoefficientsError> {
         let count = types.len();
-        if count == 0 || count > MOST_TYPES {
+        if count == 0 || count > MAX_TYPES {
             return Err(CoefficientsError::Types(count));
         }
         check_cutoff(cutoff)?;
@@ -234,7 +234,7 @@ impl LennardJones {
                 let of = made.coefficients(a, b);
                 of.check(a, b)?;
                 let (offset, slope) = of.shifts(cutoff, truncation);
-                let at = a * MOST_TYPES + b;
+                let at = a * MAX_TYPES + b;
                 // Without a well, near atoms would give 0 times infinity.
                 let sigma = if of.epsilon > 0.0 { of.sigma } else { 0.0 };
                 made.sigma2[at] = (sigma * sigma) as f32;
@@ -304,9 +304,9 @@ impl LennardJones {
     #[inline(always)]
     fn entry(a: f32, b: f32) -> usize {
         // Masked, so that no check of bounds stands in the way of vectors.
-        let row = a as i32 as usize & (MOST_TYPES - 1);
-        let column = b as i32 as usize & (MOST_TYPES - 1);
-        row * MOST_TYPES + column
+        let row = a as i32 as usize & (MAX_TYPES - 1);
+        let column = b as i32 as usize & (MAX_TYPES - 1);
+        row * MAX_TYPES + column
     }
 }
 
@@ -332,7 +332,7 @@ impl PairPotential for LennardJones {
         let mut uniforms = Vec::with_capacity(2 * self.types * (self.types + 1));
         for high in 0..self.types {
             for low in 0..=high {
-                let at = high * MOST_TYPES + low;
+                let at = high * MAX_TYPES + low;
                 uniforms.extend([
                     self.sigma2[at],
                     self.well[at],

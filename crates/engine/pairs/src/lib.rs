@@ -1,6 +1,6 @@
 //! Pair kernels: what is computed for a pair of neighbours.
 //!
-//! A [`PairKernel`] is plain scalar code for one pair. The lanes call it for whole batches of
+//! A [`PairKernel`] is plain scalar code for one pair. The backends call it for whole batches of
 //! candidates in structure-of-arrays form, compiled together with the traversal for the widest
 //! vectors the machine has, so branch-free arithmetic runs at full width.
 //!
@@ -32,8 +32,8 @@ pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};
 pub use lennard_jones::{
-    Coefficients, CoefficientsError, LennardJones, LongRange, MOST_TYPES, Mixing,
-    PlainLennardJones, Truncation,
+    Coefficients, CoefficientsError, LennardJones, LongRange, MAX_TYPES, Mixing, PlainLennardJones,
+    Truncation,
 };
 pub use potential::{Forces, Interactions, PairPotential, Sum};
 pub use power_law::{PowerLaw, PowerLawError};

@@ -16,7 +16,7 @@ pub trait PairPotential: Sync {
     /// [`PairKernel::pair`] asks: it is evaluated for candidates beyond the radius too.
     fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32);
 
-    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU lane. The text defines
+    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU backend. The text defines
     ///
     /// ```cuda
     /// void NAME(const float* uniform, float d2, const float* a, const float* b,
@@ -110,10 +110,10 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
         Some(kernel_of(self.0.cuda()?, body).turned([2, 3, 4]))
     }
 
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     #[inline(always)]
-    fn mutual(
+    fn symmetric(
         &self,
         pair: Pair,
         (target, _): (P::Point, P::Point),
@@ -145,10 +145,10 @@ impl<P: PairPotential> PairKernel for Forces<P> {
         Some(kernel_of(self.0.cuda()?, body).turned([0, 1, 2]))
     }
 
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     #[inline(always)]
-    fn mutual(
+    fn symmetric(
         &self,
         pair: Pair,
         (target, _): (P::Point, P::Point),
@@ -187,15 +187,15 @@ mod tests {
     use super::*;
     use crate::PowerLaw;
 
-    /// Whether the channels that the text says are turned are those that `mutual` turns.
-    fn turned_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
+    /// Whether the channels that the text says are turned are those that `symmetric` turns.
+    fn antisymmetric_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
         let turned = kernel
             .cuda()
             .and_then(|cuda| cuda.into_parts().turned)
             .unwrap();
         let d = [0.3, -0.4, 0.5];
         let pair = Pair { d, d2: 0.5 };
-        let (on_target, on_source) = kernel.mutual(pair, point, point);
+        let (on_target, on_source) = kernel.symmetric(pair, point, point);
         let mut expected = Vec::new();
         on_target.write(|channel, value| {
             assert!(value != 0.0, "a channel that says nothing");
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn sources_get_what_targets_get_but_for_the_signs_that_the_text_names() {
         let power = PowerLaw::new(1.0, 1.0, 12, 0.1).unwrap();
-        turned_as_said(&Interactions(power), ((), ()));
-        turned_as_said(&Forces(power), ((), ()));
+        antisymmetric_as_said(&Interactions(power), ((), ()));
+        antisymmetric_as_said(&Forces(power), ((), ()));
     }
 }

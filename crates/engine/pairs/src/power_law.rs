@@ -4,7 +4,7 @@ use crate::{Cuda, PairPotential};
 use nearfield_kernels::pairs;
 
 /// Exponents are below this.
-const MOST_EXPONENT: u32 = 64;
+const MAX_EXPONENT: u32 = 64;
 
 /// The pair force c₁/r² + (c₂/r)ⁿ, positive where points repel; nearer than a floor it is that at
 /// the floor. The energy is 0 at infinity.
@@ -40,7 +40,7 @@ impl PowerLaw {
     /// # Errors
     /// [`PowerLawError`].
     pub fn new(c1: f32, c2: f32, exponent: u32, floor: f32) -> Result<Self, PowerLawError> {
-        if !(2..MOST_EXPONENT).contains(&exponent) {
+        if !(2..MAX_EXPONENT).contains(&exponent) {
             return Err(PowerLawError::Exponent(exponent));
         }
         if !(floor.is_finite() && floor > 0.0) {

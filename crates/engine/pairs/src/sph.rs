@@ -112,10 +112,10 @@ impl PairKernel for SphDensity {
         Some(twin.uniforms([0.5 * inverse_h, scale]))
     }
 
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     #[inline(always)]
-    fn mutual(&self, pair: Pair, (_, mi): ((), f32), (_, mj): ((), f32)) -> (f32, f32) {
+    fn symmetric(&self, pair: Pair, (_, mi): ((), f32), (_, mj): ((), f32)) -> (f32, f32) {
         let value = self.kernel.value(pair.d2);
         (mj * value, mi * value)
     }
@@ -168,10 +168,10 @@ impl PairKernel for SphForce {
         ]))
     }
 
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     #[inline(always)]
-    fn mutual(
+    fn symmetric(
         &self,
         pair: Pair,
         (target, (_, _, _, mi)): (Self::Target, Self::Source),

@@ -29,9 +29,9 @@ pub struct Change {
     pub verdict: Verdict,
 }
 
-/// A lane in both traces.
+/// A backend in both traces.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct LaneChange {
+pub struct BackendChange {
     /// Computing.
     pub busy: Change,
     /// Waiting between its first activity in a step and its last.
@@ -49,13 +49,13 @@ pub struct Comparison {
     pub after: Side,
     /// Whole steps.
     pub step: Change,
-    /// Lanes that both have.
-    pub lanes: BTreeMap<String, LaneChange>,
+    /// Backends that both have.
+    pub backends: BTreeMap<String, BackendChange>,
     /// Stages that both have.
     pub stages: BTreeMap<String, Change>,
-    /// Stages and lanes of the first alone.
+    /// Stages and backends of the first alone.
     pub only_before: Vec<String>,
-    /// Stages and lanes of the second alone.
+    /// Stages and backends of the second alone.
     pub only_after: Vec<String>,
 }
 
@@ -97,15 +97,15 @@ impl Comparison {
             let change = Change::of(stage.per_step_ms, other.per_step_ms);
             Some((name.clone(), change))
         });
-        let lanes = before.lanes().filter_map(|name| {
-            let change = LaneChange::of(&lane(before, name)?, &lane(after, name)?);
+        let backends = before.backends().filter_map(|name| {
+            let change = BackendChange::of(&backend(before, name)?, &backend(after, name)?);
             Some((name.to_owned(), change))
         });
         Self {
             before: Side::of(before),
             after: Side::of(after),
             step: Change::of(one.step_ms, other.step_ms),
-            lanes: lanes.collect(),
+            backends: backends.collect(),
             stages: stages.collect(),
             only_before: only(before, after),
             only_after: only(after, before),
@@ -123,7 +123,7 @@ impl Side {
     }
 }
 
-impl LaneChange {
+impl BackendChange {
     fn of(before: &[Spread; 3], after: &[Spread; 3]) -> Self {
         let change = |at: usize| Change::of(before[at], after[at]);
         Self {
@@ -134,22 +134,23 @@ impl LaneChange {
     }
 }
 
-/// Busy, waiting and idle time of a lane per step.
-fn lane(analysis: &Analysis<'_>, name: &str) -> Option<[Spread; 3]> {
-    let lane = analysis.lanes().position(|lane| lane == name)?;
-    let spread = |what: usize| Spread::of(analysis.rows.iter().map(|row| row.lanes[lane][what]));
+/// Busy, waiting and idle time of a backend per step.
+fn backend(analysis: &Analysis<'_>, name: &str) -> Option<[Spread; 3]> {
+    let backend = analysis.backends().position(|backend| backend == name)?;
+    let spread =
+        |what: usize| Spread::of(analysis.rows.iter().map(|row| row.backends[backend][what]));
     Some([spread(0)?, spread(1)?, spread(2)?])
 }
 
-/// Names of stages and lanes that `one` has and the other has not.
+/// Names of stages and backends that `one` has and the other has not.
 fn only(one: &Analysis<'_>, other: &Analysis<'_>) -> Vec<String> {
-    let lanes = one
-        .lanes()
-        .filter(|lane| !other.lanes().any(|name| name == *lane));
-    let lanes = lanes.map(|lane| format!("lane {lane}"));
+    let backends = one
+        .backends()
+        .filter(|backend| !other.backends().any(|name| name == *backend));
+    let backends = backends.map(|backend| format!("backend {backend}"));
     let stages = one.summary.stages.keys();
     let stages = stages.filter(|name| !other.summary.stages.contains_key(*name));
-    lanes.chain(stages.cloned()).collect()
+    backends.chain(stages.cloned()).collect()
 }
 
 impl fmt::Display for Comparison {
@@ -167,10 +168,10 @@ impl fmt::Display for Comparison {
             "median ms per step", "before", "middle half", "after", "middle half", "ratio"
         )?;
         write_change(f, "step", &self.step)?;
-        for (name, lane) in &self.lanes {
-            write_change(f, &format!("{name} busy"), &lane.busy)?;
-            write_change(f, &format!("{name} waiting"), &lane.waiting)?;
-            write_change(f, &format!("{name} idle"), &lane.idle)?;
+        for (name, backend) in &self.backends {
+            write_change(f, &format!("{name} busy"), &backend.busy)?;
+            write_change(f, &format!("{name} waiting"), &backend.waiting)?;
+            write_change(f, &format!("{name} idle"), &backend.idle)?;
         }
         for (name, change) in &self.stages {
             write_change(f, name, change)?;

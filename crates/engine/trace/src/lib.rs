@@ -31,7 +31,7 @@ mod report;
 mod write;
 
 pub use analysis::{Analysis, Clock, Summary, TimedBy};
-pub use compare::{Change, Comparison, LaneChange, Side, Verdict};
+pub use compare::{BackendChange, Change, Comparison, Side, Verdict};
 pub use error::Error;
 pub use export::{write_activities_csv, write_chrome, write_steps_csv};
 pub use machine::processor;

@@ -24,7 +24,7 @@ fn tidy(brand: &str) -> String {
 }
 
 impl Machine {
-    /// This machine, without its GPUs, which only their lane knows.
+    /// This machine, without its GPUs, which only their backend knows.
     pub fn here() -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
         Self {

@@ -32,7 +32,7 @@ pub enum Record {
     Span(Span),
     /// A step that has ended.
     Step(Step),
-    /// What one lane did for one subregion in one pass of a step.
+    /// What one backend did for one subregion in one pass of a step.
     Subregion(Subregion),
     /// A decision of the scheduler.
     Retune(Retune),
@@ -208,10 +208,10 @@ pub type Fields = BTreeMap<Text, Value>;
 pub struct Span {
     /// Its name, such as `grid.sort`.
     pub name: Text,
-    /// The lane that it kept busy; none for what the caller's thread did itself.
+    /// The backend that it kept busy; none for what the caller's thread did itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lane: Option<Text>,
-    /// What the lane did.
+    pub backend: Option<Text>,
+    /// What the backend did.
     pub phase: Phase,
     /// Its number, from 1, unique in the trace.
     pub id: u64,
@@ -248,20 +248,20 @@ impl Span {
     }
 }
 
-/// What a lane does during a stretch of time.
+/// What a backend does during a stretch of time.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Brings data to the lane.
+    /// Brings data to the backend.
     Upload,
     /// Works.
     #[default]
     Compute,
     /// Brings results back.
     Download,
-    /// Hands results to the other lane.
+    /// Hands results to the other backend.
     Exchange,
 }
 
@@ -285,7 +285,7 @@ impl Phase {
     }
 }
 
-/// An occupancy threshold: what holds more points goes to the GPU lane. It may be infinite, which
+/// An occupancy threshold: what holds more points goes to the GPU backend. It may be infinite, which
 /// is written `"inf"`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
@@ -335,24 +335,24 @@ pub struct Step {
     /// The threshold, when one holds for all subregions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<Theta>,
-    /// The CPU lane's share of the work, 0 to 1.
+    /// The CPU backend's share of the work, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
-/// What one lane did for one subregion in one pass of a step.
+/// What one backend did for one subregion in one pass of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Subregion {
     /// The step's number.
     pub step: u64,
     /// The subregion's number.
     pub subregion: u64,
-    /// The lane.
-    pub lane: Text,
+    /// The backend.
+    pub backend: Text,
     /// Number of the pass over the pairs within the step, such as 0 for densities and 1 for forces.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pass: u64,
-    /// Targets the lane works on there.
+    /// Targets the backend works on there.
     pub points: u64,
     /// Their cells.
     pub cells: u64,
@@ -361,22 +361,22 @@ pub struct Subregion {
     /// Pairs found, when they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u64>,
-    /// Bytes brought to the lane.
+    /// Bytes brought to the backend.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes_up: u64,
     /// Bytes brought back.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes_down: u64,
-    /// When data were brought to the lane.
+    /// When data were brought to the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<Interval>,
-    /// When the lane worked.
+    /// When the backend worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<Interval>,
     /// When results were brought back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download: Option<Interval>,
-    /// When results were handed to the other lane.
+    /// When results were handed to the other backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<Interval>,
     /// Most by which the times may be off, nanoseconds; 0 for times of the host's clock.
@@ -395,7 +395,7 @@ pub struct Subregion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<Theta>,
     /// Of the bricks that hold exactly as many points as the threshold, how many went to the CPU
-    /// lane.
+    /// backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta_ties: Option<u64>,
 }
@@ -435,7 +435,7 @@ pub struct Retune {
     /// The threshold from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<Theta>,
-    /// The CPU lane's share of the work before, 0 to 1.
+    /// The CPU backend's share of the work before, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_before: Option<f64>,
     /// Its share from now on.
@@ -517,7 +517,7 @@ mod tests {
     #[test]
     fn an_infinite_threshold_survives() {
         let text = round_trip(&Record::Subregion(Subregion {
-            lane: "cpu".into(),
+            backend: "cpu".into(),
             theta: Some(Theta(f64::INFINITY)),
             compute: Some(Interval::new(3, 9)),
             ..Subregion::default()

@@ -78,7 +78,7 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Steps, if the program marked any.
     pub steps: Vec<Step>,
-    /// What lanes did for subregions.
+    /// What backends did for subregions.
     pub subregions: Vec<Subregion>,
     /// Decisions of the scheduler.
     pub retunes: Vec<Retune>,

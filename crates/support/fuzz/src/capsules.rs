@@ -3,7 +3,7 @@
 //! no Python.
 
 #[allow(dead_code, unreachable_pub, unused)]
-#[path = "../../../bindings/python/src/resident/layout.rs"]
+#[path = "../../../bindings/python/src/device/layout.rs"]
 mod layout;
 
 use arbitrary::Arbitrary;
@@ -19,7 +19,7 @@ pub struct Given {
     pub byte_offset: u64,
     /// Kind and number of the device, in a tensor.
     pub device: (i32, i32),
-    /// Code, bits and lanes of the type, in a tensor.
+    /// Code, bits and backends of the type, in a tensor.
     pub dtype: (u8, u8, u16),
     /// The type, in an interface.
     pub typestr: String,
@@ -93,7 +93,7 @@ pub fn check(given: &Given) {
         None => DLDataType {
             code: given.dtype.0,
             bits: given.dtype.1,
-            lanes: given.dtype.2,
+            backends: given.dtype.2,
         },
         Some(floats) => (if floats { Dtype::F32 } else { Dtype::U32 }).dlpack(),
     };

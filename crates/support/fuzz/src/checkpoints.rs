@@ -9,7 +9,7 @@ use nearfield_nbody::{Options, Simulation};
 /// Begins a checkpoint of bodies, which ends with its checksum.
 const BODIES: &[u8] = b"NF-BODY\n";
 /// Bodies with which a simulation is begun, which sums all pairs.
-const MOST_BODIES: usize = 2000;
+const MAX_BODIES: usize = 2000;
 
 /// Reads `bytes` as each kind of checkpoint and checks what comes out.
 ///
@@ -32,7 +32,7 @@ pub fn read(bytes: &[u8]) {
             Err(error) => check_line(&error.to_string()),
         }
     });
-    if bytes.len() > 48 * MOST_BODIES {
+    if bytes.len() > 48 * MAX_BODIES {
         return;
     }
     restore::<f32>(bytes);

@@ -108,7 +108,7 @@ impl fmt::Display for Subject {
 }
 
 /// Characters of a message at most.
-const MOST_SHOWN: usize = 300;
+const MAX_SHOWN: usize = 300;
 
 /// A failure and its place, before the file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Fault {
         Self {
             kind,
             place,
-            message: cut(&message.into(), MOST_SHOWN),
+            message: cut(&message.into(), MAX_SHOWN),
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn long_text_is_cut_in_messages() {
         assert_eq!(quoted(&[b'x'; 1000]).chars().count(), 43);
         let fault = Fault::malformed(Place::Whole, format!("no {}", "x".repeat(1000)));
-        assert_eq!(fault.message.chars().count(), MOST_SHOWN + 1);
+        assert_eq!(fault.message.chars().count(), MAX_SHOWN + 1);
         assert!(fault.message.ends_with("xx…"));
     }
 }

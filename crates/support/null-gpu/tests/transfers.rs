@@ -7,7 +7,7 @@
 
 use nearfield::{
     Coefficients, Device, LennardJones, Mixing, Truncation,
-    resident::{Progress, ResidentEngine, Transfers},
+    device::{DeviceEngine, Progress, Transfers},
 };
 use nearfield_gpu::{Compiler, Search};
 use nearfield_md::{Cell, DeviceSimulation, ForceField, Options, System};
@@ -206,7 +206,7 @@ fn lists_are_found_without_moving_points() {
 fn lists() {
     let moved = [1000, 20_000].map(|points: usize| {
         let start = counts();
-        let mut engine = ResidentEngine::builder(0.1).on_gpu(0).unwrap();
+        let mut engine = DeviceEngine::builder(0.1).on_gpu(0).unwrap();
         let positions = vec![0.5; 3 * points];
         let positions = engine.queue().array("positions", &positions).unwrap();
         let set = engine.add_point_set(&positions.as_view()).unwrap();

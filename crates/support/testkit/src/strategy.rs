@@ -177,7 +177,7 @@ pub fn radii_case(most: usize) -> impl Strategy<Value = Case> {
         let radii: Vec<_> = case.sets.iter().map(radii).collect();
         radii.prop_map(move |radii| {
             let mut case = case.clone().with_radii(rule, radii);
-            if !rule.is_mutual() {
+            if !rule.is_symmetric() {
                 case.list = ListKind::Full;
             }
             case

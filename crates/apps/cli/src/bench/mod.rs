@@ -4,7 +4,7 @@
 //! so nothing is timed on an answer that is already known; the first repetitions, which pay for fresh
 //! memory, are not counted.
 
-mod lanes;
+mod backends;
 mod steps;
 mod subject;
 mod ways;
@@ -101,7 +101,7 @@ struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<ways::Ways>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    lanes: Vec<lanes::Lanes>,
+    backends: Vec<backends::Backends>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<compare::Comparison>,
 }
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         pairs,
         checksum,
         gpu: report.gpu.as_ref().map(ways::Ways::of),
-        lanes: report.works.iter().map(lanes::Lanes::of).collect(),
+        backends: report.works.iter().map(backends::Backends::of).collect(),
         compare: comparison.map(|kiddo| kiddo.finish()),
     };
     print(args, &summary)
@@ -231,7 +231,7 @@ fn print(args: &Args, summary: &Summary) -> Result<(), Failure> {
         summary.memory.per_point
     ));
     lines.extend(summary.gpu.iter().flat_map(ways::Ways::lines));
-    lines.extend(summary.lanes.iter().flat_map(lanes::Lanes::lines));
+    lines.extend(summary.backends.iter().flat_map(backends::Backends::lines));
     if let Some(kiddo) = &summary.compare {
         lines.push(format!(
             "kiddo       build {:.2} ms, search {:.2} ms, total {:.2} ms, {} pairs: {:.1} times as long",

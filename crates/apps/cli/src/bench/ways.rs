@@ -1,6 +1,6 @@
 //! How a GPU did the work, and what the strategy `auto` has tried.
 
-use nearfield::{GpuReport, Tried};
+use nearfield::{GpuReport, Trial as Measured};
 use serde::Serialize;
 
 /// The GPU's part of a summary.
@@ -10,7 +10,7 @@ pub(super) struct Ways {
     strategy: &'static str,
     subdivision: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tried: Vec<Trial>,
+    trials: Vec<Trial>,
 }
 
 #[derive(Debug, Serialize)]
@@ -29,7 +29,7 @@ impl Ways {
             name: report.name.clone(),
             strategy: report.strategy.name(),
             subdivision: report.subdivision,
-            tried: report.tried.iter().map(Trial::of).collect(),
+            trials: report.trials.iter().map(Trial::of).collect(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Ways {
             self.strategy,
             cells(self.subdivision)
         );
-        let trials = self.tried.iter().map(|trial| {
+        let trials = self.trials.iter().map(|trial| {
             let time = match trial.milliseconds {
                 Some(time) => format!("{time:.3} ms"),
                 None => "not timed yet".to_owned(),
@@ -59,7 +59,7 @@ impl Ways {
 }
 
 impl Trial {
-    fn of(tried: &Tried) -> Self {
+    fn of(tried: &Measured) -> Self {
         Self {
             points_per_cell: tried.class.least(),
             strategy: tried.way.strategy.name(),

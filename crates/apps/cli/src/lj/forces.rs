@@ -1,6 +1,6 @@
 //! Positions and forces of one configuration as a file.
 
-use super::lane::Run;
+use super::backend::Run;
 use crate::failure::Failure;
 use nearfield_md::Trajectory;
 use std::{io::Write, path::Path};

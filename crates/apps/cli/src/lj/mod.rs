@@ -1,8 +1,8 @@
 //! `nearfield lj`: energy, virial and forces of Lennard-Jones atoms with cut-off charges, and short runs.
 
+mod backend;
 mod forces;
 mod input;
-mod lane;
 mod run;
 
 use crate::{
@@ -13,8 +13,8 @@ use crate::{
     output,
     precision::{self, Length},
 };
+use backend::Run;
 use indicatif::HumanCount;
-use lane::Run;
 use nearfield::{Mixing, Screening, Truncation};
 use nearfield_files::Plan;
 use nearfield_md::{Checkpoint, Options, System};

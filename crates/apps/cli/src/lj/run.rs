@@ -1,6 +1,6 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
-use super::{forces, lane::Run};
+use super::{backend::Run, forces};
 use crate::{failure::Failure, files::GrowingTable, progress::progress_bar};
 use nearfield::Device;
 use nearfield_files::Plan;

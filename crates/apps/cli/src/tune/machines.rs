@@ -34,7 +34,7 @@ struct Summary<'a> {
     subregions: usize,
     rows: usize,
     steps: usize,
-    machines: Vec<Tried>,
+    machines: Vec<Trial>,
     /// The largest `to_best` and the most steps of every policy.
     #[serde(serialize_with = "super::as_map")]
     worst: Vec<(String, Found)>,
@@ -44,7 +44,7 @@ struct Summary<'a> {
 
 /// One machine.
 #[derive(Debug, Serialize)]
-struct Tried {
+struct Trial {
     seed: u64,
     speed: f64,
     bandwidth: f64,
@@ -143,7 +143,7 @@ fn random_spec(seed: u64) -> EmulatedSpec {
     }
 }
 
-fn try_machine(task: &Task, layout: &Layout, seed: u64) -> Result<Tried, Failure> {
+fn try_machine(task: &Task, layout: &Layout, seed: u64) -> Result<Trial, Failure> {
     let spec = random_spec(seed);
     let best = best(&sweep(layout, &Machine::new(spec), task.rows)?)?;
     let mut policies = Vec::new();
@@ -151,7 +151,7 @@ fn try_machine(task: &Task, layout: &Layout, seed: u64) -> Result<Tried, Failure
         let found = follow(layout, spec, policy, task.steps, best.total_ms)?;
         policies.push((key(policy, &task.policies), found));
     }
-    Ok(Tried {
+    Ok(Trial {
         seed,
         speed: spec.speed,
         bandwidth: spec.bandwidth,
@@ -192,7 +192,7 @@ fn follow(
     })
 }
 
-fn worst(machines: &[Tried]) -> Vec<(String, Found)> {
+fn worst(machines: &[Trial]) -> Vec<(String, Found)> {
     let mut worst: Vec<(String, Found)> = Vec::new();
     for (name, found) in machines.iter().flat_map(|machine| &machine.policies) {
         match worst.iter_mut().find(|(known, _)| known == name) {
@@ -204,7 +204,7 @@ fn worst(machines: &[Tried]) -> Vec<(String, Found)> {
 }
 
 /// Whether policy model passes everywhere.
-fn verdict(machines: &[Tried]) -> Option<bool> {
+fn verdict(machines: &[Trial]) -> Option<bool> {
     let found = machines.iter().flat_map(|machine| &machine.policies);
     found
         .filter(|(name, _)| name == Policy::Model.name())
@@ -274,7 +274,7 @@ fn cell(found: &Found) -> String {
 
 /// A sentence about the machine on which policy model does worst.
 fn worst_case(summary: &Summary<'_>) -> Option<String> {
-    let of_model = |machine: &Tried| {
+    let of_model = |machine: &Trial| {
         let mut policies = machine.policies.iter();
         policies
             .find(|(name, _)| name == Policy::Model.name())

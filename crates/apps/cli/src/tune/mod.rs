@@ -1,4 +1,4 @@
-//! `nearfield tune`: what dividing a step between two lanes brings, and where the policies settle.
+//! `nearfield tune`: what dividing a step between two backends brings, and where the policies settle.
 //!
 //! Thresholds θ are swept from GPU only to CPU only, and every policy runs beside the sweep. On an
 //! emulated machine all times are those of a virtual clock: the same command gives the same numbers
@@ -40,8 +40,8 @@ pub(crate) struct Args {
     /// Search radius [default: the one `bench` takes]
     #[arg(long)]
     radius: Option<f32>,
-    /// The two lanes: emulated[:KEY=VALUE,…] or hybrid[:N]
-    #[arg(long, default_value = "emulated", value_parser = two_lanes)]
+    /// The two backends: emulated[:KEY=VALUE,…] or hybrid[:N]
+    #[arg(long, default_value = "emulated", value_parser = two_backends)]
     device: Device,
     /// What is computed
     #[arg(long, value_enum, default_value_t = Work::Lists)]
@@ -92,13 +92,13 @@ pub(crate) struct Args {
     /// cell-tasks or half-tiles
     #[arg(long, default_value_t = Strategy::Flat)]
     strategy: Strategy,
-    /// Worker threads of the CPU lane of hybrid; 0 for one per core
+    /// Worker threads of the CPU backend of hybrid; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
     #[command(flatten)]
     domain: DomainOptions,
     /// Instead of one machine, check policy model on N random emulated ones (GPUs of 0.05 to 50 times
-    /// the CPU lane's speed behind 1 to 60 GB/s)
+    /// the CPU backend's speed behind 1 to 60 GB/s)
     #[arg(
         long,
         value_name = "N",
@@ -136,12 +136,12 @@ impl Args {
     }
 }
 
-/// A device of two lanes, which is what a threshold divides.
-fn two_lanes(text: &str) -> Result<Device, String> {
+/// A device of two backends, which is what a threshold divides.
+fn two_backends(text: &str) -> Result<Device, String> {
     match text.parse::<Device>() {
         Ok(device @ (Device::Emulated(_) | Device::Hybrid(_))) => Ok(device),
         Ok(_) => Err(
-            "it has one lane, and a threshold divides a step between two: use \
+            "it has one backend, and a threshold divides a step between two: use \
              emulated[:KEY=VALUE,…] or hybrid[:N]"
                 .into(),
         ),
@@ -162,7 +162,7 @@ struct Task {
     rows: usize,
     steps: usize,
     strategy: Strategy,
-    /// Of the CPU lane; 0 for one per core.
+    /// Of the CPU backend; 0 for one per core.
     threads: usize,
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Device::Emulated(spec) => emulated::run(&task, spec)?,
         Device::Hybrid(number) => real::run(&task, number)?,
         // Refused where flags are read.
-        device => return Err(Failure::Tune(format!("{device} has one lane"))),
+        device => return Err(Failure::Tune(format!("{device} has one backend"))),
     };
     let shown = combinations
         .iter()

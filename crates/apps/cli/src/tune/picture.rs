@@ -1,4 +1,4 @@
-//! The picture of a sweep: time against the threshold, and against the CPU lane's share of the work.
+//! The picture of a sweep: time against the threshold, and against the CPU backend's share of the work.
 //!
 //! Both panels show the same rows: θ is what is set, while the share spreads the rows evenly also
 //! where thousands of bricks hold as many points each. What is marked is told beside the panels.
@@ -141,8 +141,8 @@ fn has_theta(policy: &str) -> bool {
 
 /// Colours and names of the curves, in the order in which they are drawn.
 const CURVES: [(&str, RGBColor, Column); 3] = [
-    ("CPU lane", COOL[0], |row| row.cpu_ms),
-    ("GPU lane", COOL[1], |row| row.gpu_ms),
+    ("CPU backend", COOL[0], |row| row.cpu_ms),
+    ("GPU backend", COOL[1], |row| row.gpu_ms),
     ("step: both have ended", INK, |row| row.total_ms),
 ];
 
@@ -178,9 +178,12 @@ impl Plot for Picture<'_> {
             |row| row.theta,
         )?;
         let shares = Axis::linear(-3.0..103.0);
-        self.panel(&right, &shares, "CPU lane's share of the work, %", |row| {
-            100.0 * row.share
-        })?;
+        self.panel(
+            &right,
+            &shares,
+            "CPU backend's share of the work, %",
+            |row| 100.0 * row.share,
+        )?;
         self.legend(&legend)
     }
 }
@@ -370,7 +373,7 @@ fn at(x: u32, y: u32) -> (i32, i32) {
     ((x * DETAIL) as i32, (y * DETAIL) as i32)
 }
 
-/// The step's curve lies over those of the lanes, which it follows: it is thinner.
+/// The step's curve lies over those of the backends, which it follows: it is thinner.
 fn curve(number: usize, color: RGBColor) -> ShapeStyle {
     color.stroke_width([5, 5, 2][number % 3] * DETAIL)
 }

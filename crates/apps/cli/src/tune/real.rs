@@ -1,4 +1,4 @@
-//! The sweep on real lanes: every threshold and every policy for some steps of a cloud that moves.
+//! The sweep on real backends: every threshold and every policy for some steps of a cloud that moves.
 
 use super::{
     Combination, Outcome, Task,
@@ -24,7 +24,7 @@ const CLOSE: f64 = 0.03;
 /// Rows whose shares are no further from one tell what it takes.
 const AROUND: f64 = 0.1;
 
-/// Sweeps thresholds and runs the policies on the CPU lane and the GPU with this number together:
+/// Sweeps thresholds and runs the policies on the CPU backend and the GPU with this number together:
 /// one [`Combination`] per pair of [`Task::combinations`].
 pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure> {
     let (cells, near) = cells(task)?;
@@ -36,16 +36,16 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
             _ => Ties::Octaves,
         };
         let layout = layout(task, &cells, &near, (edge, subregions), ties)?;
-        let mut lanes = Lanes::new(task, number, (edge, subregions))?;
+        let mut backends = Backends::new(task, number, (edge, subregions))?;
         let mut sweep = Vec::new();
         for theta in layout.thetas(task.rows)? {
-            sweep.push(lanes.row(theta, STEPS_PER_ROW)?);
+            sweep.push(backends.row(theta, STEPS_PER_ROW)?);
         }
         let best = best(&sweep)?;
         let mut policies = Vec::new();
         for &policy in &task.policies {
-            let settled = lanes.settle(policy, task.steps, &sweep)?;
-            let beside = lanes.row(best.theta, (STEPS_PER_ROW.0, STEPS_BESIDE))?;
+            let settled = backends.settle(policy, task.steps, &sweep)?;
+            let beside = backends.row(best.theta, (STEPS_PER_ROW.0, STEPS_BESIDE))?;
             let to_best = settled.total_ms / beside.total_ms;
             policies.push((key(policy, &task.policies), Outcome { settled, to_best }));
         }
@@ -62,15 +62,15 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
     Ok(combinations)
 }
 
-/// An engine on both lanes, and what it works on.
-struct Lanes {
+/// An engine on both backends, and what it works on.
+struct Backends {
     steps: Steps,
     subject: Subject,
     /// Where the points begin whenever something else is timed.
     positions: Vec<[f32; 3]>,
 }
 
-impl Lanes {
+impl Backends {
     fn new(task: &Task, number: u32, (edge, subregions): (u32, usize)) -> Result<Self, Failure> {
         let builder = Engine::builder(task.radius)
             .device(Device::Hybrid(number))
@@ -125,8 +125,8 @@ impl Lanes {
         Ok(Row {
             theta,
             share,
-            cpu_ms: median(works.iter().map(|work| work.lanes[0].milliseconds)),
-            gpu_ms: median(works.iter().map(|work| work.lanes[1].milliseconds)),
+            cpu_ms: median(works.iter().map(|work| work.backends[0].milliseconds)),
+            gpu_ms: median(works.iter().map(|work| work.backends[1].milliseconds)),
             total_ms: median(works.iter().map(|work| work.milliseconds)),
         })
     }
@@ -170,8 +170,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a step takes when the CPU lane has a share of the work. Every row of a sweep was measured and scatters,
-/// but what either lane takes lies near a line while both work: the one through the rows around the share.
+/// What a step takes when the CPU backend has a share of the work. Every row of a sweep was measured and scatters,
+/// but what either backend takes lies near a line while both work: the one through the rows around the share.
 /// Not by the threshold, which means another share when points have moved and a plan was made anew.
 fn on_sweep(sweep: &[Row], share: f64) -> f64 {
     let shared = |share: f64| share > 0.0 && share < 1.0;
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_share_takes_what_those_around_it_took() {
-        // 2 + 10 s and 9 - 8 s ms, every other row a millisecond off, and lanes alone.
+        // 2 + 10 s and 9 - 8 s ms, every other row a millisecond off, and backends alone.
         let rows = (0..=100).map(|number| {
             let share = f64::from(number) / 100.0;
             let off = if number % 2 == 0 { 0.5 } else { -0.5 };

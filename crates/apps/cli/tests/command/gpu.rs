@@ -11,7 +11,7 @@ fn info_says_what_would_be_used() {
     assert_eq!(info["auto"], "cpu");
     assert!(info["cores"].as_u64().unwrap() > 0);
     let plain = place.run(&["info"]);
-    assert!(String::from_utf8_lossy(&plain.stdout).contains("CPU lane"));
+    assert!(String::from_utf8_lossy(&plain.stdout).contains("CPU backend"));
 }
 
 /// No library of CUDA lies there.

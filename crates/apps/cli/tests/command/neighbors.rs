@@ -255,7 +255,7 @@ fn lists_are_written_as_compressed_sparse_rows() {
 }
 
 #[test]
-fn lanes_are_those_that_ran() {
+fn backends_are_those_that_ran() {
     let place = Workplace::new();
     let file = place.points("cloud.npy", &Cloud::Uniform.points(20_000, 3));
     let args = [
@@ -267,30 +267,30 @@ fn lanes_are_those_that_ran() {
         "--device",
     ];
     let alone = place.json(&[&args[..], &["cpu"]].concat());
-    assert_eq!(alone["lanes"].as_array().unwrap().len(), 1);
-    assert_eq!(alone["lanes"][0]["name"], "cpu");
-    assert_eq!(alone["lanes"][0]["points"], 20_000);
+    assert_eq!(alone["backends"].as_array().unwrap().len(), 1);
+    assert_eq!(alone["backends"][0]["name"], "cpu");
+    assert_eq!(alone["backends"][0]["points"], 20_000);
     assert_eq!(
-        alone["lanes"][0]["milliseconds"],
+        alone["backends"][0]["milliseconds"],
         alone["milliseconds"]["search"]
     );
     assert!(alone["reason"].as_str().is_some());
     let both = place.json(&[&args[..], &["emulated"], &["--policy", "fixed:12"]].concat());
     assert_eq!(both["digest"], alone["digest"]);
-    let lanes = both["lanes"].as_array().unwrap();
-    let names: Vec<_> = lanes
+    let backends = both["backends"].as_array().unwrap();
+    let names: Vec<_> = backends
         .iter()
-        .map(|lane| lane["name"].as_str().unwrap())
+        .map(|backend| backend["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["cpu", "gpu"]);
-    let points: Vec<_> = lanes
+    let points: Vec<_> = backends
         .iter()
-        .map(|lane| lane["points"].as_u64().unwrap())
+        .map(|backend| backend["points"].as_u64().unwrap())
         .collect();
     assert_eq!(points.iter().sum::<u64>(), 20_000, "{both}");
     assert!(points.iter().all(|&points| points > 0), "{both}");
-    for lane in lanes {
-        assert!(lane["milliseconds"].as_f64().unwrap() > 0.0, "{both}");
+    for backend in backends {
+        assert!(backend["milliseconds"].as_f64().unwrap() > 0.0, "{both}");
     }
 }
 

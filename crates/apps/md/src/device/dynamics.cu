@@ -10,7 +10,7 @@ typedef unsigned long long u64;
 
 constexpr u32 THREADS = 256;
 constexpr u32 LANES = 8;  // threads that share an atom's list
-constexpr u32 MOST_TYPES = 8;
+constexpr u32 MAX_TYPES = 8;
 constexpr u32 INFINITE = 0x7f800000u;
 
 __device__ __forceinline__ float fast_sqrt(float x) {
@@ -38,7 +38,7 @@ struct Box {
 };
 
 struct Masses {
-    double inverse[MOST_TYPES];
+    double inverse[MAX_TYPES];
 };
 
 struct Uniforms {

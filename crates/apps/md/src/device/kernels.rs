@@ -7,8 +7,8 @@
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{
     Cuda, PairPotential, Sum,
-    resident::{
-        GpuError, Program, Queue, ResidentEngine, ResidentLists,
+    device::{
+        DeviceEngine, DeviceListsView, GpuError, Program, Queue,
         cudarc::driver::{
             CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
         },
@@ -38,15 +38,15 @@ struct DeviceBox {
 /// `Masses` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Masses([f64; nearfield::MOST_TYPES]);
+struct Masses([f64; nearfield::MAX_TYPES]);
 
 /// `Uniforms` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Uniforms([f32; MOST_UNIFORMS]);
+struct Uniforms([f32; MAX_UNIFORMS]);
 
 /// Parameters of a potential that a launch can carry.
-const MOST_UNIFORMS: usize = 160;
+const MAX_UNIFORMS: usize = 160;
 
 // SAFETY: plain numbers in the order that dynamics.cu declares.
 unsafe impl DeviceRepr for DeviceBox {}
@@ -73,7 +73,7 @@ pub(super) struct Kernels {
 pub(super) struct Pairs<'a> {
     pub(super) at: &'a CudaSlice<f32>,
     pub(super) charges: &'a CudaSlice<f32>,
-    pub(super) lists: ResidentLists<'a>,
+    pub(super) lists: DeviceListsView<'a>,
     pub(super) force: &'a mut CudaSlice<f32>,
     pub(super) atoms: usize,
 }
@@ -121,7 +121,7 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
     };
     let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;
     let cuda = cuda.into_parts();
-    if cuda.uniforms.len() > MOST_UNIFORMS {
+    if cuda.uniforms.len() > MAX_UNIFORMS {
         return Err(refused("the potential has too many parameters"));
     }
     let program = Program::new("dynamics", include_str!("dynamics.cu"))
@@ -134,16 +134,16 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
 
 impl Kernels {
     pub(super) fn load(
-        engine: &ResidentEngine,
+        engine: &DeviceEngine,
         field: &ForceField,
         system: &System,
     ) -> Result<Self, Error> {
         let (program, parameters) = program(field, system.cell())?;
         let module = engine.load(&program)?;
         let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
-        let mut uniforms = Uniforms([0.0; MOST_UNIFORMS]);
+        let mut uniforms = Uniforms([0.0; MAX_UNIFORMS]);
         uniforms.0[..parameters.len()].copy_from_slice(&parameters);
-        let mut masses = Masses([1.0; nearfield::MOST_TYPES]);
+        let mut masses = Masses([1.0; nearfield::MAX_TYPES]);
         for (inverse, mass) in masses.0.iter_mut().zip(&system.masses) {
             *inverse = 1.0 / mass;
         }
@@ -162,7 +162,7 @@ impl Kernels {
     }
 
     /// Most partial sums that a kernel gives for so many atoms.
-    pub(super) fn most_partials(atoms: usize) -> usize {
+    pub(super) fn max_partials(atoms: usize) -> usize {
         (PAIR_SLOTS * blocks(atoms * LANES)).max(MOTION_SLOTS * blocks(atoms))
     }
 
@@ -353,7 +353,7 @@ mod tests {
             for cell in [Cell::cube(8.0).unwrap(), Cell::new(tilted).unwrap()] {
                 for field in [bare.clone(), bare.clone().with_coulomb(charges)] {
                     let (program, uniforms) = program(&field, &cell).unwrap();
-                    assert!(uniforms.len() <= MOST_UNIFORMS);
+                    assert!(uniforms.len() <= MAX_UNIFORMS);
                     for arch in [75, 90, 120] {
                         drop(compiler.compile(&program, Arch::new(arch)).unwrap());
                     }

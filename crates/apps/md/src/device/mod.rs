@@ -11,8 +11,8 @@ use crate::{Checkpoint, Drift, Error, Evaluation, ForceField, Observation, Optio
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
     PointSetId, Precision,
-    resident::{
-        GpuError, Progress, Queue, ResidentEngine, Transfers,
+    device::{
+        DeviceEngine, GpuError, Progress, Queue, Transfers,
         cudarc::driver::{
             CudaEvent, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits,
         },
@@ -32,7 +32,7 @@ const MARGIN: f64 = 1.0 / (1u64 << 19) as f64;
 
 /// Atoms on a GPU that move by Newton's equations at constant energy.
 pub struct DeviceSimulation {
-    engine: ResidentEngine,
+    engine: DeviceEngine,
     set: PointSetId,
     /// As what the engine holds: neither used nor dropped in a forked child.
     kernels: OfProcess<Kernels>,
@@ -118,7 +118,7 @@ impl DeviceSimulation {
         }
         let reach = (field.cutoff() + f64::from(options.skin)) as f32;
         let vectors = system.cell().vectors();
-        let builder = ResidentEngine::builder(reach).box_vectors(vectors);
+        let builder = DeviceEngine::builder(reach).box_vectors(vectors);
         let mut engine = builder.on_gpu(number)?;
         let mut arrays = Arrays::of(&engine, &system)?;
         let kernels = Kernels::load(&engine, &field, &system)?;
@@ -506,7 +506,7 @@ impl DeviceSimulation {
 }
 
 impl Arrays {
-    fn of(engine: &ResidentEngine, system: &System) -> Result<Self, Error> {
+    fn of(engine: &DeviceEngine, system: &System) -> Result<Self, Error> {
         fn zeros<T: DeviceRepr + ValidAsZeroBits>(
             stream: &Arc<CudaStream>,
             len: usize,
@@ -534,7 +534,7 @@ impl Arrays {
             spare: zeros(stream, 3 * atoms)?,
             spare_words: zeros(stream, atoms)?,
             moved: zeros(stream, MOMENTS)?,
-            partials: zeros(stream, Kernels::most_partials(atoms))?,
+            partials: zeros(stream, Kernels::max_partials(atoms))?,
             totals: zeros(stream, PAIR_SLOTS + MOTION_SLOTS)?,
         })
     }

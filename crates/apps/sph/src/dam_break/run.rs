@@ -36,7 +36,7 @@ const FILES: [&str; 7] = [
 
 /// Most fluid particles of a run; with their walls they take some tens of
 /// gigabytes.
-const MOST_PARTICLES: usize = 50_000_000;
+const MAX_PARTICLES: usize = 50_000_000;
 
 /// Adds the files that a run with these flags writes.
 pub fn files(args: &Args, plan: &mut Plan) {
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     plan.check().map_err(|clash| refused(&args.output, clash))?;
     let _trace = args.trace.as_deref().map(record).transpose()?;
     let particles = args.particle_count();
-    if !(1..=MOST_PARTICLES).contains(&particles) {
+    if !(1..=MAX_PARTICLES).contains(&particles) {
         return Err(Error::Setting {
             name: "particles",
             value: particles as f64,

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
-use nearfield::resident::{Arriving, GpuError, HostBuffer, Queue, ResidentEngine};
+use nearfield::device::{Arriving, DeviceEngine, GpuError, HostBuffer, Queue};
 use nearfield_grid::{OfProcess, memory::make_room};
 
 use super::{Arrays, PARTICLES, failed, unallocated};
@@ -36,7 +36,7 @@ pub(super) struct Flight {
 }
 
 impl Flights {
-    pub(super) fn new(engine: &ResidentEngine) -> Result<Self, Error> {
+    pub(super) fn new(engine: &DeviceEngine) -> Result<Self, Error> {
         Ok(Self {
             queue: engine.queue().beside().map_err(failed)?,
             spare: Arc::default(),
@@ -46,7 +46,7 @@ impl Flights {
     /// Starts to copy `count` particles.
     pub(super) fn start(
         &self,
-        engine: &ResidentEngine,
+        engine: &DeviceEngine,
         arrays: &Arrays,
         count: usize,
     ) -> Result<Flight, Error> {

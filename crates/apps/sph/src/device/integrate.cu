@@ -22,7 +22,7 @@ enum Slot {
 struct Settings {
     float gravity[3];
     float stiffness;       // of water
-    float most_stretched;  // least compression
+    float max_stretched;  // least compression
     float low[3], high[3]; // the domain
 };
 
@@ -135,7 +135,7 @@ compress(Moving* moving, const float2* rates, const float* wall_rates, u32 count
         sums[PRESSED] += pressure * wall;
         const float after = s + change;
         // NaN stays, so that the particle is found.
-        moving[i].w = after < settings.most_stretched ? settings.most_stretched : after;
+        moving[i].w = after < settings.max_stretched ? settings.max_stretched : after;
     }
     give(sums, COMPRESSION_SLOTS, COMPRESSION_SLOTS, partials);
 }

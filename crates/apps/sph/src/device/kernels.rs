@@ -4,12 +4,12 @@
 //! owner, [`DeviceBody`](super::DeviceBody), makes them once and never changes them), and all work
 //! is on the engine's stream.
 
-use nearfield::resident::{
-    Program, Queue, ResidentEngine,
+use nearfield::device::{
+    DeviceEngine, Program, Queue,
     cudarc::driver::{CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg},
 };
 
-use crate::{Config, Error, FrontRule, simulation::MOST_STRETCHED};
+use crate::{Config, Error, FrontRule, simulation::MAX_STRETCHED};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -36,7 +36,7 @@ const STEP_MAXIMA: u32 = KICK_MAXIMA | KICK_MAXIMA << SECOND_KICK;
 struct Settings {
     gravity: [f32; 3],
     stiffness: f32,
-    most_stretched: f32,
+    max_stretched: f32,
     low: [f32; 3],
     high: [f32; 3],
 }
@@ -73,7 +73,7 @@ impl Kernels {
         Program::new("integrate", include_str!("integrate.cu"))
     }
 
-    pub(super) fn load(engine: &ResidentEngine, config: &Config) -> Result<Self, Error> {
+    pub(super) fn load(engine: &DeviceEngine, config: &Config) -> Result<Self, Error> {
         let module = engine.load(&Self::program())?;
         let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
         Ok(Self {
@@ -81,7 +81,7 @@ impl Kernels {
             settings: Settings {
                 gravity: config.gravity.to_array(),
                 stiffness: config.water_state().stiffness(),
-                most_stretched: MOST_STRETCHED,
+                max_stretched: MAX_STRETCHED,
                 low: config.domain.low.to_array(),
                 high: config.domain.high.to_array(),
             },

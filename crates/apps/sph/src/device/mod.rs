@@ -14,11 +14,11 @@ use std::{
 
 use glam::{DVec3, Vec3};
 use nearfield::{
-    prelude::PointSetId,
-    resident::{
-        DeviceField, GpuError, HostCopy, Progress, ResidentEngine, Transfers,
+    device::{
+        DeviceEngine, DeviceField, GpuError, HostCopy, Progress, Transfers,
         cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
     },
+    prelude::PointSetId,
 };
 
 use nearfield_grid::{
@@ -46,7 +46,7 @@ const STEP: &str = "totals of a step";
 
 /// Fluid and walls on a GPU.
 pub(crate) struct DeviceBody {
-    engine: ResidentEngine,
+    engine: DeviceEngine,
     fluid: PointSetId,
     wall: PointSetId,
     /// As what the engine holds: neither used nor dropped in a forked child.
@@ -113,7 +113,7 @@ impl DeviceBody {
         number: u32,
         (fluid, walls): (Particles, Walls),
     ) -> Result<Self, Error> {
-        let builder = ResidentEngine::builder(config.kernel().support());
+        let builder = DeviceEngine::builder(config.kernel().support());
         let builder = match (config.domain.low, config.domain.high) {
             (low, high) if low.is_finite() && high.is_finite() => {
                 builder.within(low.to_array(), high.to_array())
@@ -534,7 +534,7 @@ impl DeviceBody {
 }
 
 impl Arrays {
-    fn of(engine: &ResidentEngine, fluid: &Particles, walls: &Walls) -> Result<Self, Error> {
+    fn of(engine: &DeviceEngine, fluid: &Particles, walls: &Walls) -> Result<Self, Error> {
         let mut moving = Vec::new();
         make_room(&mut moving, 4 * fluid.len(), PARTICLES)?;
         let particles = fluid.velocity.iter().zip(&fluid.compression);
@@ -567,7 +567,7 @@ impl Arrays {
 }
 
 impl Notes {
-    fn of(engine: &ResidentEngine, count: usize) -> Result<Self, Error> {
+    fn of(engine: &DeviceEngine, count: usize) -> Result<Self, Error> {
         Ok(Self {
             neighbors: zeros(engine, count)?,
             partials: zeros(engine, MAX_BLOCKS * MEASURE_SLOTS)?,
@@ -578,7 +578,7 @@ impl Notes {
 
 /// An array of `len` zeros, or of one: there may be no walls, but arrays cannot be empty.
 fn zeros<T: DeviceRepr + ValidAsZeroBits>(
-    engine: &ResidentEngine,
+    engine: &DeviceEngine,
     len: usize,
 ) -> Result<CudaSlice<T>, Error> {
     engine.stream().alloc_zeros(len.max(1)).map_err(unallocated)

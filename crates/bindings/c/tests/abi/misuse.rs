@@ -114,7 +114,7 @@ fn null_foreign_and_freed_handles_are_told_apart() {
     let foreign: *mut NfEngine = (&raw mut on_stack).cast();
     assert_eq!(nf_find_neighbors(foreign), NfStatus::BadHandle);
     assert_eq!(nf_query_free(engine.cast()), NfStatus::BadHandle);
-    assert_eq!(nf_resident_free(engine.cast()), NfStatus::BadHandle);
+    assert_eq!(nf_device_engine_free(engine.cast()), NfStatus::BadHandle);
     assert_eq!(nf_engine_free(engine), NfStatus::Ok);
     assert_eq!(nf_engine_free(engine), NfStatus::BadHandle);
     assert!(last_error().contains("freed"), "{}", last_error());
@@ -456,11 +456,11 @@ fn texts_without_an_end_and_structures_of_another_size_are_not_read_to_the_end()
     let status = unsafe { nf_engine_new(old.as_ptr().cast(), &mut engine) };
     assert_eq!(status, NfStatus::BadArgument);
     assert!(last_error().contains("of 8 bytes"), "{}", last_error());
-    let mut resident = ptr::null_mut();
+    let mut device_engine = ptr::null_mut();
     // SAFETY: as above.
-    let status = unsafe { nf_resident_new(old.as_ptr().cast(), &mut resident) };
+    let status = unsafe { nf_device_engine_new(old.as_ptr().cast(), &mut device_engine) };
     assert_eq!(status, NfStatus::BadArgument);
-    assert!(engine.is_null() && resident.is_null());
+    assert!(engine.is_null() && device_engine.is_null());
 }
 
 #[test]

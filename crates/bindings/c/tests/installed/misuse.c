@@ -64,12 +64,12 @@ int main(void) {
     EXPECT(nf_query_f32(engine, (const float[]){0, 0, 0}, 1, 12, set, &query), NF_STATUS_OK);
 
     nf_device_options device;
-    nf_resident *resident = NULL;
+    nf_device_engine *device_engine = NULL;
     EXPECT(nf_device_options_init(&device, sizeof device), NF_STATUS_OK);
     device.radius = 1.0;
     device.device = 99;
-    EXPECT(nf_resident_new(&device, &resident), NF_STATUS_DEVICE);
-    EXPECT(nf_resident_find_neighbors(resident, 0, 0), NF_STATUS_NULL_POINTER);
+    EXPECT(nf_device_engine_new(&device, &device_engine), NF_STATUS_DEVICE);
+    EXPECT(nf_device_engine_find_neighbors(device_engine, 0, 0), NF_STATUS_NULL_POINTER);
 
     EXPECT(nf_engine_free((nf_engine *)query), NF_STATUS_BAD_HANDLE);
     EXPECT(nf_query_free(query), NF_STATUS_OK);

@@ -9,7 +9,7 @@ The library is unit-free: the radius and the box are in the unit of the coordina
 neighbour of another when their distance is at most the radius; only a point itself is left out.
 Coordinates of type float32 are searched in single, of type float64 in double precision.
 
-Arrays that are on a GPU stay there with ``ResidentEngine``.
+Arrays that are on a GPU stay there with ``DeviceEngine``.
 """
 
 from ._nearfield import (
@@ -17,7 +17,7 @@ from ._nearfield import (
     DeviceNeighbors,
     Engine,
     Neighbors,
-    ResidentEngine,
+    DeviceEngine,
     __version__,
     neighbors,
 )
@@ -27,7 +27,7 @@ __all__ = [
     "DeviceNeighbors",
     "Engine",
     "Neighbors",
-    "ResidentEngine",
+    "DeviceEngine",
     "neighbors",
     "__version__",
 ]

@@ -112,7 +112,7 @@ class DeviceNeighbors:
     def indices(self) -> DeviceArray: ...
     def __len__(self) -> int: ...
 
-class ResidentEngine:
+class DeviceEngine:
     """Point sets that live on a GPU and search each other there."""
 
     def __new__(
@@ -125,7 +125,7 @@ class ResidentEngine:
         half: bool = False,
         subdivision: int = 0,
         within: Optional[Tuple[Sequence[float], Sequence[float]]] = None,
-    ) -> "ResidentEngine": ...
+    ) -> "DeviceEngine": ...
     @property
     def radius(self) -> float: ...
     @property

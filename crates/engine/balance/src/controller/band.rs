@@ -2,14 +2,14 @@
 //!
 //! With α < t_cpu/t_gpu < β nothing changes. Above the band one subregion's threshold goes down;
 //! below it one subregion's goes up, but only as far as the predicted t_cpu · (w_now + w_added) /
-//! w_now stays under β · t_gpu. Without work on the CPU lane (w_now = 0) there is nothing to predict
+//! w_now stays under β · t_gpu. Without work on the CPU backend (w_now = 0) there is nothing to predict
 //! from, so a single brick is given to it first, as a probe.
 //!
-//! A lane may then still wait for the other for 1 − α of the time, so unlike `model` this can be
-//! slower than the better single lane by as much.
+//! A backend may then still wait for the other for 1 − α of the time, so unlike `model` this can be
+//! slower than the better single backend by as much.
 
 use super::{Action, Decision, carried, stall::Speeds};
-use crate::{Cut, Lane, Layout, Plan, StepTimes};
+use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
 #[derive(Debug, Clone)]
 pub(super) struct Band {
@@ -40,17 +40,17 @@ impl Band {
             return keep(doubt);
         }
         let (cpu, gpu) = (times.cpu_ms(), times.gpu_ms());
-        if plan.load(Lane::Gpu).is_empty() {
+        if plan.load(Backend::Gpu).is_empty() {
             return keep("the GPU has no work: the last it had did not pay".to_owned());
         }
         let ratio = cpu / gpu;
-        let now = plan.load(Lane::Cpu).work();
+        let now = plan.load(Backend::Cpu).work();
         let seen = format!("CPU {cpu:.3} ms / GPU {gpu:.3} ms = {ratio:.3}");
         if ratio > self.beta {
             // What brings both to the middle of the band, at what a pair took either.
             let middle = (self.alpha + self.beta) / 2.0;
-            let per_pair = |ms: f64, lane: Lane| ms / plan.load(lane).work() as f64;
-            let change = per_pair(cpu, Lane::Cpu) + middle * per_pair(gpu, Lane::Gpu);
+            let per_pair = |ms: f64, backend: Backend| ms / plan.load(backend).work() as f64;
+            let change = per_pair(cpu, Backend::Cpu) + middle * per_pair(gpu, Backend::Gpu);
             self.lower(layout, cuts, (cpu - middle * gpu) / change, &seen)
         } else if ratio >= self.alpha {
             keep(format!("{seen} is within {} to {}", self.alpha, self.beta))
@@ -62,7 +62,7 @@ impl Band {
         }
     }
 
-    /// Takes about `work` from the CPU lane in the subregion where it has most.
+    /// Takes about `work` from the CPU backend in the subregion where it has most.
     fn lower(&self, layout: &Layout, mut cuts: Vec<Cut>, work: f64, seen: &str) -> Decision {
         let has = |s: usize| layout.work_below(s, layout.bricks_of(s, cuts[s]));
         let Some(s) = (0..cuts.len()).max_by_key(|&s| has(s)) else {
@@ -84,7 +84,7 @@ impl Band {
         Decision::new(cuts, Action::Move, reason)
     }
 
-    /// Gives at most `allowed` work to the CPU lane, in the subregion with the lowest threshold
+    /// Gives at most `allowed` work to the CPU backend, in the subregion with the lowest threshold
     /// where any brick is allowed.
     fn raise(&self, layout: &Layout, mut cuts: Vec<Cut>, allowed: f64, seen: &str) -> Decision {
         let mut order: Vec<usize> = (0..cuts.len()).collect();
@@ -123,7 +123,7 @@ impl Band {
     }
 }
 
-/// One brick, the one of least work among the first of all ladders, to the CPU lane.
+/// One brick, the one of least work among the first of all ladders, to the CPU backend.
 fn probe(layout: &Layout, mut cuts: Vec<Cut>, seen: &str) -> Decision {
     let with_points = (0..cuts.len()).filter(|&s| !layout.ladder(s).is_empty());
     match with_points.min_by_key(|&s| layout.work_below(s, 1)) {

@@ -1,10 +1,10 @@
-//! Policy `fraction`: a share of the work in every subregion, in proportion to the lanes' speeds.
+//! Policy `fraction`: a share of the work in every subregion, in proportion to the backends' speeds.
 
 use super::{Action, Decision, stall::Speeds};
-use crate::{Cut, Lane, Layout, Plan, StepTimes};
+use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
 /// A change of the share below this is left.
-const LEAST_CHANGE: f64 = 0.01;
+const MIN_CHANGE: f64 = 0.01;
 
 #[derive(Debug, Clone)]
 pub(super) struct Fraction {
@@ -25,22 +25,22 @@ impl Fraction {
     pub(super) fn start(&self, layout: &Layout) -> (Vec<Cut>, String) {
         (
             cuts(layout, self.share),
-            "half of the work for each lane to learn from".to_owned(),
+            "half of the work for each backend to learn from".to_owned(),
         )
     }
 
     pub(super) fn next(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Decision {
         let doubt = self.speeds.doubt(plan, times);
         let (cpu, gpu) = (
-            self.speeds.ms_per_pair(Lane::Cpu),
-            self.speeds.ms_per_pair(Lane::Gpu),
+            self.speeds.ms_per_pair(Backend::Cpu),
+            self.speeds.ms_per_pair(Backend::Gpu),
         );
         let mut action = Action::Keep;
         let reason = match (doubt, cpu, gpu) {
             (Some(doubt), ..) => doubt,
             (None, Some(cpu), Some(gpu)) => {
                 let (before, share) = (self.share, gpu / (cpu + gpu));
-                if (share - before).abs() >= LEAST_CHANGE {
+                if (share - before).abs() >= MIN_CHANGE {
                     self.share = share;
                     action = Action::Move;
                 }
@@ -50,7 +50,7 @@ impl Fraction {
                 )
             }
             _ => format!(
-                "a lane has not worked yet: CPU {:.3} ms, GPU {:.3} ms",
+                "a backend has not worked yet: CPU {:.3} ms, GPU {:.3} ms",
                 times.cpu_ms(),
                 times.gpu_ms()
             ),
@@ -59,7 +59,7 @@ impl Fraction {
     }
 }
 
-/// Gives the first bricks of every subregion to the CPU lane until it has its share; what one
+/// Gives the first bricks of every subregion to the CPU backend until it has its share; what one
 /// subregion has too much or too little the next makes up for.
 fn cuts(layout: &Layout, share: f64) -> Vec<Cut> {
     let all = layout.bricks().as_slice();

@@ -1,4 +1,4 @@
-//! What policy `model` knows about the machine: the cost of every stage, and how far lanes as a
+//! What policy `model` knows about the machine: the cost of every stage, and how far backends as a
 //! whole are off what their stages add up to.
 //!
 //! # Stalls and changes
@@ -9,15 +9,15 @@
 //!
 //! Unless nobody could have known: when classes came in proportions from which no such prediction follows,
 //! it was wrong about how they compare, and both steps are taken in beside what came before. That matters most
-//! for a lane that does everything at once: how its time is divided among subregions is a guess then, which can
+//! for a backend that does everything at once: how its time is divided among subregions is a guess then, which can
 //! be far off, and only steps with other proportions mend it.
 //!
-//! A change that undoes the one before, at another share of the work, was none: a lane may take for a little
+//! A change that undoes the one before, at another share of the work, was none: a backend may take for a little
 //! far less than it takes for more. What it takes for so little is ignored from then on.
 //!
 //! # Alone and together
 //!
-//! Lanes may slow each other down. Costs are those of both working together, and how far a lane is
+//! Backends may slow each other down. Costs are those of both working together, and how far a backend is
 //! off its prediction is remembered separately for steps in which it worked alone.
 
 use super::{
@@ -25,12 +25,12 @@ use super::{
     record::{COMPUTE, CPU, REGIMES, Record, Regime, STAGES, UPLOAD},
     stall::median,
 };
-use crate::{Lane, Plan, StepTimes};
+use crate::{Backend, Plan, StepTimes};
 use std::collections::VecDeque;
 
 /// Steps remembered.
 const MEMORY: usize = 16;
-/// Setups of a lane that are remembered.
+/// Setups of a backend that are remembered.
 const SETUPS: usize = 5;
 /// Weight of a step relative to the one after it.
 const FADING: f64 = 0.9;
@@ -38,10 +38,10 @@ const FADING: f64 = 0.9;
 const DOUBT: f64 = 1.25;
 /// Two doubted steps confirm each other when they differ by less than this factor.
 const AGREEMENT: f64 = 1.5;
-/// A lane's work that takes less than this part of the step does not say that the lane is slow: it is mostly
+/// A backend's work that takes less than this part of the step does not say that the backend is slow: it is mostly
 /// what any work at all takes.
 const NEGLIGIBLE: f64 = 0.01;
-/// A lane may be given as many times as much work as it has been seen to do.
+/// A backend may be given as many times as much work as it has been seen to do.
 const REACH: f64 = 8.0;
 /// A prediction that can be off by more than this, relative, was none.
 const UNKNOWN: f64 = 0.2;
@@ -51,7 +51,7 @@ const OUTLIER: f64 = 3.0;
 const FEW: f64 = 0.125;
 
 /// Stages in messages.
-const NAMES: [&str; STAGES] = ["the CPU lane", "upload", "the GPU's work", "download"];
+const NAMES: [&str; STAGES] = ["the CPU backend", "upload", "the GPU's work", "download"];
 
 /// A speed that was off once, and what was measured then.
 #[derive(Debug, Clone)]
@@ -66,19 +66,19 @@ pub(super) struct Knowledge {
     doubts: [Option<Doubt>; STAGES],
     /// By stage, the factor by which it has changed in this step.
     changed: [Option<f64>; STAGES],
-    /// By stage, the factor by which it changed last, and the lane's share of the work then.
+    /// By stage, the factor by which it changed last, and the backend's share of the work then.
     changes: [Option<(f64, f64)>; STAGES],
-    /// By stage, the share of the work up to which a lane does not take what it takes for more.
+    /// By stage, the share of the work up to which a backend does not take what it takes for more.
     crooked: [f64; STAGES],
     /// The latest last.
     history: VecDeque<Record>,
     /// The latest of each regime that the history has lost.
     older: [Option<Record>; REGIMES],
-    /// By lane and regime.
+    /// By backend and regime.
     biases: [[Bias; REGIMES]; 2],
-    /// By lane, the greatest share of the work that it did in a step that counts.
+    /// By backend, the greatest share of the work that it did in a step that counts.
     seen_to_do: [Option<f64>; 2],
-    /// By lane and regime, the latest setups last.
+    /// By backend and regime, the latest setups last.
     setups: [[VecDeque<f64>; REGIMES]; 2],
 }
 
@@ -89,10 +89,10 @@ impl Knowledge {
         let samples = Record::samples(plan, times);
         let regime = record.regime;
         let worked = [times.cpu_ms(), times.gpu_ms()];
-        for (lane, setups) in self.setups.iter_mut().enumerate() {
+        for (backend, setups) in self.setups.iter_mut().enumerate() {
             let setups = &mut setups[regime as usize];
-            if worked[lane] > 0.0 {
-                setups.push_back(times.setup[lane].ms());
+            if worked[backend] > 0.0 {
+                setups.push_back(times.setup[backend].ms());
             }
             if setups.len() > SETUPS {
                 setups.pop_front();
@@ -134,8 +134,8 @@ impl Knowledge {
         self.doubts.iter().any(Option::is_some)
     }
 
-    /// A stage has changed at a lane's share of the work. When that undoes the change before it, which was found
-    /// at another share, it is not the machine that has changed: what the lane takes does not grow with the
+    /// A stage has changed at a backend's share of the work. When that undoes the change before it, which was found
+    /// at another share, it is not the machine that has changed: what the backend takes does not grow with the
     /// work as predicted, and what it takes for the smaller share says nothing about more.
     fn look_back(&mut self, stage: usize, share: f64) {
         let Some(factor) = self.changed[stage].take() else {
@@ -171,9 +171,9 @@ impl Knowledge {
         if regime == Regime::Together {
             return self.judged(stage, speed, samples);
         }
-        // Alone, the lane as a whole has a factor of its own; costs stay those of both together.
-        let lane = usize::from(stage != CPU);
-        let usual = self.biases[lane][regime as usize];
+        // Alone, the backend as a whole has a factor of its own; costs stay those of both together.
+        let backend = usize::from(stage != CPU);
+        let usual = self.biases[backend][regime as usize];
         match usual.known {
             true => self.judged(stage, speed / usual.mean.exp(), Vec::new()),
             false => None,
@@ -271,37 +271,41 @@ impl Knowledge {
         self.fits[stage].cost()
     }
 
-    /// Milliseconds that a lane needs before it begins with its subregions: the median of the latest in this
-    /// regime, or beside the other lane while it has not been seen in this one.
-    pub(super) fn setup(&self, lane: Lane, regime: Regime) -> f64 {
+    /// Milliseconds that a backend needs before it begins with its subregions: the median of the latest in this
+    /// regime, or beside the other backend while it has not been seen in this one.
+    pub(super) fn setup(&self, backend: Backend, regime: Regime) -> f64 {
         let known = |regime: Regime| {
-            let latest = &self.setups[lane as usize][regime as usize];
+            let latest = &self.setups[backend as usize][regime as usize];
             median(latest.iter().copied())
         };
         (known(regime).or_else(|| known(Regime::Together))).unwrap_or(0.0)
     }
 
-    /// Factor by which a lane as a whole differs from what its stages add up to.
-    pub(super) fn factor(&self, lane: Lane, regime: Regime) -> f64 {
-        self.biases[lane as usize][regime as usize].mean.exp()
+    /// Factor by which a backend as a whole differs from what its stages add up to.
+    pub(super) fn factor(&self, backend: Backend, regime: Regime) -> f64 {
+        self.biases[backend as usize][regime as usize].mean.exp()
     }
 
-    /// The CPU lane's least and greatest share of the work for which what is known may hold: a lane is not
+    /// The CPU backend's least and greatest share of the work for which what is known may hold: a backend is not
     /// given many times more than it has been seen to do since it changed last.
     pub(super) fn shares(&self) -> [f64; 2] {
         let most =
-            |lane: usize| self.seen_to_do[lane].map_or(1.0, |share| (REACH * share).min(1.0));
+            |backend: usize| self.seen_to_do[backend].map_or(1.0, |share| (REACH * share).min(1.0));
         [1.0 - most(1), most(0)]
     }
 
-    /// Notes how much of the work either lane has been seen to do, as far as steps that count go back; what it
+    /// Notes how much of the work either backend has been seen to do, as far as steps that count go back; what it
     /// was where none does.
     fn look_how_much(&mut self) {
-        for (lane, stage) in [CPU, COMPUTE].into_iter().enumerate() {
+        for (backend, stage) in [CPU, COMPUTE].into_iter().enumerate() {
             let records = self.history.iter().chain(self.older.iter().flatten());
             let trusted = records.filter(|record| record.trusted[stage]);
-            let most = trusted.map(|record| record.shares[lane]).reduce(f64::max);
-            self.seen_to_do[lane] = most.filter(|share| *share > 0.0).or(self.seen_to_do[lane]);
+            let most = trusted
+                .map(|record| record.shares[backend])
+                .reduce(f64::max);
+            self.seen_to_do[backend] = most
+                .filter(|share| *share > 0.0)
+                .or(self.seen_to_do[backend]);
         }
     }
 
@@ -314,22 +318,22 @@ impl Knowledge {
         records.filter(|record| record.regime == regime).count()
     }
 
-    /// How far the ratio of the lanes' times can be off when both work, relative: one standard
+    /// How far the ratio of the backends' times can be off when both work, relative: one standard
     /// deviation.
     pub(super) fn uncertainty(&self) -> f64 {
-        let variance = |lane: usize| self.biases[lane][Regime::Together as usize].variance;
+        let variance = |backend: usize| self.biases[backend][Regime::Together as usize].variance;
         (variance(0) + variance(1)).sqrt()
     }
 
-    /// How far the time of a lane alone can be off, relative: one standard deviation. That of both
+    /// How far the time of a backend alone can be off, relative: one standard deviation. That of both
     /// together is 0 here.
     pub(super) fn spread(&self, regime: Regime) -> f64 {
-        let lane = match regime {
+        let backend = match regime {
             Regime::Together => return 0.0,
             Regime::CpuAlone => 0,
             Regime::GpuAlone => 1,
         };
-        self.biases[lane][regime as usize].variance.sqrt()
+        self.biases[backend][regime as usize].variance.sqrt()
     }
 
     fn find_biases(&mut self) {
@@ -337,11 +341,11 @@ impl Knowledge {
         let recent: Vec<_> = self.history.iter().rev().map(off).collect();
         let older: Vec<_> = self.older.iter().flatten().map(off).collect();
         let mut biases = [[Bias::default(); REGIMES]; 2];
-        for (lane, biases) in biases.iter_mut().enumerate() {
+        for (backend, biases) in biases.iter_mut().enumerate() {
             let of = |records: &[(Regime, [Option<f64>; 2])], regime: Option<Regime>| {
                 let fits = |other| regime.is_none_or(|regime| regime == other);
                 let values = records.iter().filter(|record| fits(record.0));
-                Bias::of(values.filter_map(|record| record.1[lane]))
+                Bias::of(values.filter_map(|record| record.1[backend]))
             };
             for regime in [Regime::Together, Regime::CpuAlone, Regime::GpuAlone] {
                 let own = of(&recent, Some(regime)).or_else(|| of(&older, Some(regime)));
@@ -354,18 +358,18 @@ impl Knowledge {
         self.biases = biases;
     }
 
-    /// Logarithms of measured by predicted times of both lanes in a step.
+    /// Logarithms of measured by predicted times of both backends in a step.
     fn off(&self, record: &Record) -> [Option<f64>; 2] {
         let predicted = record.predicted(|stage| self.cost(stage));
-        [(0, CPU..CPU + 1), (1, UPLOAD..STAGES)].map(|(lane, mut stages)| {
-            let ratio = record.lanes[lane] / predicted[lane];
+        [(0, CPU..CPU + 1), (1, UPLOAD..STAGES)].map(|(backend, mut stages)| {
+            let ratio = record.backends[backend] / predicted[backend];
             let trusted = stages.all(|stage| record.trusted[stage]);
             (trusted && ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
         })
     }
 }
 
-/// Logarithm of measured by predicted time of a lane as a whole.
+/// Logarithm of measured by predicted time of a backend as a whole.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bias {
     mean: f64,

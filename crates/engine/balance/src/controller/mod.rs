@@ -2,17 +2,17 @@
 //!
 //! No clock, device or thread is used here: plans and times go in, cuts and a reason come out. Every
 //! policy drops the times of the first step (programs are loaded, memory is touched for the first
-//! time), and none acts on a single step in which a lane was much slower or faster than before: it
+//! time), and none acts on a single step in which a backend was much slower or faster than before: it
 //! acts when the next step says the same. After a fault the GPU gets less, or nothing any more,
 //! whatever the policy.
 
 mod band;
+mod costs;
 mod fit;
 mod fraction;
 mod knowledge;
 mod model;
 mod policy;
-mod prices;
 mod record;
 mod stall;
 
@@ -123,7 +123,7 @@ impl Controller {
     }
 
     /// What holds, for a new layout: `cuts` are those on the one before, where that is still known. The CPU
-    /// lane keeps its share of the work, except with a fixed threshold.
+    /// backend keeps its share of the work, except with a fixed threshold.
     pub fn on_layout(
         &mut self,
         layout: &Layout,
@@ -190,7 +190,7 @@ impl Controller {
         let reason = match fault {
             Fault::Lost => {
                 self.lost = true;
-                "the GPU is lost: everything goes to the CPU lane".to_owned()
+                "the GPU is lost: everything goes to the CPU backend".to_owned()
             }
             Fault::OutOfMemory => {
                 let bytes = plan.device_bytes() * 0.8;
@@ -217,7 +217,7 @@ impl Controller {
         Decision::new(cuts, Action::Keep, why.to_owned())
     }
 
-    /// No more for the GPU than it can take: whole subregions go to the CPU lane, the last ones
+    /// No more for the GPU than it can take: whole subregions go to the CPU backend, the last ones
     /// first.
     fn guarded(&self, layout: &Layout, mut decision: Decision) -> Decision {
         if self.lost {
@@ -237,7 +237,7 @@ impl Controller {
     }
 }
 
-/// Cuts that give the CPU lane the share of every subregion that it had of the one in its place before.
+/// Cuts that give the CPU backend the share of every subregion that it had of the one in its place before.
 fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
     let count = layout.subregions().len();
     let old = before.subregions().len().min(cuts.len());

@@ -1,36 +1,36 @@
-//! Policy `model`: goes to the threshold at which both lanes are predicted to end together.
+//! Policy `model`: goes to the threshold at which both backends are predicted to end together.
 //!
-//! It starts by giving every eighth subregion to the CPU lane, so that both lanes are seen at work
+//! It starts by giving every eighth subregion to the CPU backend, so that both backends are seen at work
 //! on every class of occupancy. After that one threshold holds for all subregions, and it moves when
-//! the predicted gain is worth it, as far as a lane has been seen to do an eighth of what it would be given.
-//! Both extremes are among the candidates. What a lane takes alone
+//! the predicted gain is worth it, as far as a backend has been seen to do an eighth of what it would be given.
+//! Both extremes are among the candidates. What a backend takes alone
 //! does not follow from what it takes beside the other (it may go another way about it), so an extreme
 //! that may be worth it is tried, early on. When nothing has moved for a while it steps aside once: a
-//! little more to one lane, or everything to the better single lane, to see whether what it believes
+//! little more to one backend, or everything to the better single backend, to see whether what it believes
 //! is still so. It allows itself a thousandth of the time for each of these.
 
 use super::{
     Action, Decision,
+    costs::{Costs, Predicted},
     knowledge::Knowledge,
-    prices::{Predicted, Prices},
     record::{REGIMES, Regime},
 };
-use crate::{Cut, Lane, Layout, Plan, StepTimes};
+use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
 /// Predicted gain below which nothing moves.
-const LEAST_GAIN: f64 = 0.01;
-/// How much more for every part of uncertainty about the ratio of the lanes' times: an error of that
+const MIN_GAIN: f64 = 0.01;
+/// How much more for every part of uncertainty about the ratio of the backends' times: an error of that
 /// ratio looks like a gain of half of it.
 const CAUTION: f64 = 0.5;
 /// Steps without a move before the first step aside.
 const PATIENCE: u64 = 24;
 /// Share of the time that steps aside of one kind may cost.
 const CURIOSITY: f64 = 0.001;
-/// Every how many subregions one goes to the CPU lane in the first steps.
+/// Every how many subregions one goes to the CPU backend in the first steps.
 const FIRST_SHARE: usize = 8;
-/// Kinds of steps aside: more to the CPU, more to the GPU, everything to one lane.
+/// Kinds of steps aside: more to the CPU, more to the GPU, everything to one backend.
 const KINDS: usize = 3;
-/// Steps without a move before a lane is tried alone.
+/// Steps without a move before a backend is tried alone.
 const SETTLED: u64 = 4;
 /// It is where that is predicted to take at most as many times as long as both together…
 const ALONE: f64 = 2.0;
@@ -45,9 +45,9 @@ const ASIDES: [f64; 2] = [0.25, 1e-9];
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     knowledge: Knowledge,
-    /// The threshold; `None` until both lanes have been seen.
+    /// The threshold; `None` until both backends have been seen.
     theta: Option<f64>,
-    /// The CPU lane's share of the work at that.
+    /// The CPU backend's share of the work at that.
     share: f64,
     /// Steps since the last move or step aside.
     calm: u64,
@@ -108,30 +108,30 @@ impl Model {
         if self.knowledge.doubts() {
             return self.wait(layout, aside, seen);
         }
-        let prices = match Prices::new(layout, &self.knowledge) {
-            Ok(Some(prices)) => prices,
-            Ok(None) => return unseen_lane(layout, plan),
+        let costs = match Costs::new(layout, &self.knowledge) {
+            Ok(Some(costs)) => costs,
+            Ok(None) => return unseen_backend(layout, plan),
             // The step itself has succeeded.
             Err(shortage) => {
                 let reason = format!("{seen}; nothing is predicted: {shortage}");
                 return Decision::new(self.cuts(layout), Action::Keep, reason);
             }
         };
-        let (theta, best) = prices.best(memory, self.knowledge.shares());
-        let now = self.theta.map(|theta| prices.at(theta));
+        let (theta, best) = costs.best(memory, self.knowledge.shares());
+        let now = self.theta.map(|theta| costs.at(theta));
         let worth = self.worth(best, now);
         let alone = now.and_then(|now| match worth {
             Some(_) => self.again(
-                &prices,
+                &costs,
                 layout,
                 best,
                 now,
                 now.total() < CLOSE * best.total(),
             ),
             None if self.calm >= SETTLED => {
-                let better = best.total() < now.total() * (1.0 - self.least_gain());
-                let again = self.again(&prices, layout, best, now, better);
-                again.or_else(|| self.alone(&prices, layout, now, memory))
+                let better = best.total() < now.total() * (1.0 - self.min_gain());
+                let again = self.again(&costs, layout, best, now, better);
+                again.or_else(|| self.alone(&costs, layout, now, memory))
             }
             None => None,
         });
@@ -154,7 +154,7 @@ impl Model {
         }
         if let (Some(now), true) = (now, self.calm >= PATIENCE) {
             // What there is not or what cannot be afforded yet is passed over; its turn comes again.
-            let aside = self.step_aside(&prices, layout, now);
+            let aside = self.step_aside(&costs, layout, now);
             let kind = self.turn % KINDS;
             self.turn += 1;
             if let Some(decision) = aside {
@@ -184,7 +184,7 @@ impl Model {
         let Some(now) = now else {
             return Some(String::new());
         };
-        let mut gain = self.least_gain();
+        let mut gain = self.min_gain();
         // What was tried often enough is what it is on average.
         if best.regime() != now.regime() && self.knowledge.seen(best.regime()) < TRIES {
             gain += 2.0 * self.knowledge.spread(best.regime());
@@ -193,20 +193,20 @@ impl Model {
             .then(|| format!(" instead of {:.3}", now.total()))
     }
 
-    fn least_gain(&self) -> f64 {
-        LEAST_GAIN + self.knowledge.uncertainty() * CAUTION
+    fn min_gain(&self) -> f64 {
+        MIN_GAIN + self.knowledge.uncertainty() * CAUTION
     }
 
-    /// When a lane was alone for the first time it has touched memory that it had not needed before:
+    /// When a backend was alone for the first time it has touched memory that it had not needed before:
     /// what it took is dropped, and the step repeated.
     fn warm_up(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Option<Decision> {
-        let works = |lane| !plan.load(lane).is_empty();
-        let regime = Regime::of(works(Lane::Cpu), works(Lane::Gpu));
+        let works = |backend| !plan.load(backend).is_empty();
+        let regime = Regime::of(works(Backend::Cpu), works(Backend::Gpu));
         if regime == Regime::Together || std::mem::replace(&mut self.warm[regime as usize], true) {
             return None;
         }
         let reason = format!(
-            "once more: the first step of a lane alone, {:.3} ms, is dropped",
+            "once more: the first step of a backend alone, {:.3} ms, is dropped",
             times.total_ms()
         );
         Some(match &self.aside {
@@ -215,26 +215,26 @@ impl Model {
         })
     }
 
-    /// A lane alone, while nobody knows what it takes so.
+    /// A backend alone, while nobody knows what it takes so.
     fn alone(
         &self,
-        prices: &Prices<'_>,
+        costs: &Costs<'_>,
         layout: &Layout,
         now: Predicted,
         memory: Option<f64>,
     ) -> Option<Decision> {
-        let lanes = [Regime::GpuAlone, Regime::CpuAlone];
-        lanes.into_iter().find_map(|regime| {
+        let backends = [Regime::GpuAlone, Regime::CpuAlone];
+        backends.into_iter().find_map(|regime| {
             // A GPU that is short of memory is not given everything.
             let possible = regime == Regime::CpuAlone || memory.is_none();
             let unknown = now.regime() == Regime::Together && self.knowledge.seen(regime) == 0;
             let possible = possible && self.reaches(regime);
-            let once = once(prices, layout, regime, now);
+            let once = once(costs, layout, regime, now);
             (possible && unknown && once.1.total() <= ALONE * now.total()).then_some(once.0)
         })
     }
 
-    /// Whether a lane has been seen to do enough for what it would take alone to be predicted.
+    /// Whether a backend has been seen to do enough for what it would take alone to be predicted.
     fn reaches(&self, regime: Regime) -> bool {
         let [least, most] = self.knowledge.shares();
         match regime {
@@ -244,11 +244,11 @@ impl Model {
         }
     }
 
-    /// The same once more, where a lane alone seems better than both together and that is in doubt: because
+    /// The same once more, where a backend alone seems better than both together and that is in doubt: because
     /// it is by no more than chance may have made it, or because what it took differed from try to try.
     fn again(
         &self,
-        prices: &Prices<'_>,
+        costs: &Costs<'_>,
         layout: &Layout,
         best: Predicted,
         now: Predicted,
@@ -257,11 +257,11 @@ impl Model {
         let regime = best.regime();
         let alone = regime != Regime::Together && now.regime() == Regime::Together;
         let few = (1..TRIES).contains(&self.knowledge.seen(regime));
-        (alone && few && in_doubt).then(|| once(prices, layout, regime, now).0)
+        (alone && few && in_doubt).then(|| once(costs, layout, regime, now).0)
     }
 
     /// The step aside whose turn it is.
-    fn step_aside(&self, prices: &Prices<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
+    fn step_aside(&self, costs: &Costs<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
         let theta = self.theta?;
         let kind = self.turn % KINDS;
         let subregion = (self.turn / KINDS * 5) % layout.subregions().len();
@@ -269,9 +269,9 @@ impl Model {
         let (cuts, predicted, what) = ASIDES
             .iter()
             .filter_map(|&share| match kind {
-                0 => a_little(prices, layout, theta, subregion, share),
-                1 => a_little(prices, layout, theta, subregion, -share),
-                _ => single_lane(prices, layout, theta),
+                0 => a_little(costs, layout, theta, subregion, share),
+                1 => a_little(costs, layout, theta, subregion, -share),
+                _ => single_backend(costs, layout, theta),
             })
             .find(|(_, predicted, _)| {
                 predicted.total() <= allowed && self.reaches(predicted.regime())
@@ -285,20 +285,20 @@ impl Model {
     }
 }
 
-/// Everything to one lane for a step, and what that is predicted to take.
+/// Everything to one backend for a step, and what that is predicted to take.
 fn once(
-    prices: &Prices<'_>,
+    costs: &Costs<'_>,
     layout: &Layout,
     regime: Regime,
     now: Predicted,
 ) -> (Decision, Predicted) {
-    let (theta, lane) = match regime {
+    let (theta, backend) = match regime {
         Regime::GpuAlone => (0.0, "GPU"),
         _ => (layout.highest(), "CPU"),
     };
-    let predicted = prices.at(theta);
+    let predicted = costs.at(theta);
     let reason = format!(
-        "everything to the {lane} once, to see what it takes alone: predicted {:.3} ms instead of \
+        "everything to the {backend} once, to see what it takes alone: predicted {:.3} ms instead of \
          {:.3}",
         predicted.total(),
         now.total()
@@ -307,23 +307,23 @@ fn once(
     (decision, predicted)
 }
 
-/// Everything to the lane that has not worked yet.
-fn unseen_lane(layout: &Layout, plan: &Plan) -> Decision {
-    let (cut, lane) = match plan.share() > 0.0 {
+/// Everything to the backend that has not worked yet.
+fn unseen_backend(layout: &Layout, plan: &Plan) -> Decision {
+    let (cut, backend) = match plan.share() > 0.0 {
         true => (Cut::NONE, "GPU"),
         false => (Cut::ALL, "CPU"),
     };
     let cuts = vec![cut; layout.subregions().len()];
-    let reason = format!("everything to the {lane} once, because it has not worked yet");
+    let reason = format!("everything to the {backend} once, because it has not worked yet");
     Decision::new(cuts, Action::Explore, reason)
 }
 
 /// Cuts for a step aside, what they are predicted to take, and what they are.
 type Aside = (Vec<Cut>, Predicted, String);
 
-/// A share of one subregion's work more (or less) for the CPU lane.
+/// A share of one subregion's work more (or less) for the CPU backend.
 fn a_little(
-    prices: &Prices<'_>,
+    costs: &Costs<'_>,
     layout: &Layout,
     theta: f64,
     subregion: usize,
@@ -350,27 +350,27 @@ fn a_little(
     }
     cuts[subregion] = layout.cut_at(subregion, bricks);
     let aside = layout.theta_of(subregion, cuts[subregion]);
-    let predicted = prices.with(theta, Some((subregion, aside)));
-    let lane = if share > 0.0 { "CPU" } else { "GPU" };
-    let what = format!("more to the {lane} in subregion {subregion}");
+    let predicted = costs.with(theta, Some((subregion, aside)));
+    let backend = if share > 0.0 { "CPU" } else { "GPU" };
+    let what = format!("more to the {backend} in subregion {subregion}");
     Some((cuts, predicted, what))
 }
 
-/// Everything to the better single lane, unless that is so already.
-fn single_lane(prices: &Prices<'_>, layout: &Layout, theta: f64) -> Option<Aside> {
-    let gpu = prices.at(0.0);
-    let cpu = prices.at(layout.highest());
-    let (theta_alone, predicted, lane) = if gpu.total() < cpu.total() {
+/// Everything to the better single backend, unless that is so already.
+fn single_backend(costs: &Costs<'_>, layout: &Layout, theta: f64) -> Option<Aside> {
+    let gpu = costs.at(0.0);
+    let cpu = costs.at(layout.highest());
+    let (theta_alone, predicted, backend) = if gpu.total() < cpu.total() {
         (0.0, gpu, "GPU")
     } else {
         (layout.highest(), cpu, "CPU")
     };
     let cuts = layout.cuts(theta_alone);
-    let what = format!("everything to the {lane}");
+    let what = format!("everything to the {backend}");
     (cuts != layout.cuts(theta)).then_some((cuts, predicted, what))
 }
 
-/// Every eighth subregion to the CPU lane; half of the bricks where there are few subregions.
+/// Every eighth subregion to the CPU backend; half of the bricks where there are few subregions.
 fn first_cuts(layout: &Layout) -> Vec<Cut> {
     let count = layout.subregions().len();
     (0..count)

@@ -9,22 +9,22 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Fits what a pair, a launch and a byte cost each lane, and goes to the predicted optimum.
+    /// Fits what a pair, a launch and a byte cost each backend, and goes to the predicted optimum.
     #[default]
     Model,
-    /// Keeps the ratio of the CPU lane's time to the GPU lane's between two bounds, changing one
+    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds, changing one
     /// subregion at a time.
     Band {
-        /// Below this ratio the CPU lane is given more.
+        /// Below this ratio the CPU backend is given more.
         alpha: f64,
-        /// Above this ratio, or when it is predicted to be exceeded, the GPU lane is given more.
+        /// Above this ratio, or when it is predicted to be exceeded, the GPU backend is given more.
         beta: f64,
     },
     /// Splits by share of the work whatever the occupancy: what others do.
     Fraction,
     /// One threshold, always.
     Fixed {
-        /// Bricks of at most as many points go to the CPU lane; a fractional part gives it that
+        /// Bricks of at most as many points go to the CPU backend; a fractional part gives it that
         /// share of the bricks with one point more. Where bricks of a range of occupancies are
         /// [ties](crate::Ties), as engines have it, it has the share of them that θ lies along that
         /// range. 0 is GPU only, infinity CPU only.

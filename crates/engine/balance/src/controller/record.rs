@@ -5,7 +5,7 @@ use crate::{CLASSES, Durations, Plan, Stage, StepTimes, overlapped};
 
 /// What a step is made of.
 pub(super) const STAGES: usize = 4;
-/// What the CPU lane does with a subregion.
+/// What the CPU backend does with a subregion.
 pub(super) const CPU: usize = 0;
 /// Sources to the GPU.
 pub(super) const UPLOAD: usize = 1;
@@ -17,7 +17,7 @@ pub(super) const DOWNLOAD: usize = 3;
 /// Kinds of [`Regime`].
 pub(super) const REGIMES: usize = 3;
 
-/// Which lanes worked.
+/// Which backends worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Regime {
     Together,
@@ -39,11 +39,11 @@ impl Regime {
 /// Enough of a step to predict it anew when costs are known better.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    /// The CPU lane's work, and in how many subregions.
+    /// The CPU backend's work, and in how many subregions.
     cpu: (Amounts, usize),
     gpu: Vec<GpuAmounts>,
-    /// Measured milliseconds of both lanes, setup left out.
-    pub(super) lanes: [f64; 2],
+    /// Measured milliseconds of both backends, setup left out.
+    pub(super) backends: [f64; 2],
     pub(super) regime: Regime,
     /// Shares of the work of both.
     pub(super) shares: [f64; 2],
@@ -75,7 +75,7 @@ impl Record {
         Self {
             cpu,
             gpu: gpu.collect(),
-            lanes: [
+            backends: [
                 times.cpu_ms() - times.setup[0].ms(),
                 times.gpu_ms() - times.setup[1].ms(),
             ],
@@ -104,7 +104,7 @@ impl Record {
         samples
     }
 
-    /// What the stages add up to, lane by lane; what has no cost yet takes no time.
+    /// What the stages add up to, backend by backend; what has no cost yet takes no time.
     pub(super) fn predicted<'a>(&self, cost: impl Fn(usize) -> Option<&'a Cost>) -> [f64; 2] {
         let copy = |stage: usize, bytes: f64| cost(stage).map_or(0.0, |cost| cost.of_bytes(bytes));
         let gpu = self.gpu.iter().map(|part| Durations {

@@ -1,6 +1,6 @@
 //! Tells a stall from a change of speed, for the policies that fit no model.
 
-use crate::{Lane, Plan, StepTimes};
+use crate::{Backend, Plan, StepTimes};
 use std::collections::VecDeque;
 
 /// Steps remembered.
@@ -8,7 +8,7 @@ const MEMORY: usize = 5;
 /// Beyond this factor a step is doubted.
 const DOUBT: f64 = 1.5;
 
-/// Milliseconds per pair of both lanes in the last steps that were believed.
+/// Milliseconds per pair of both backends in the last steps that were believed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Speeds {
     recent: [VecDeque<f64>; 2],
@@ -16,19 +16,22 @@ pub(super) struct Speeds {
 }
 
 impl Speeds {
-    /// Takes a step in. Says so when a lane's speed is so far from its median that the step should
-    /// be ignored; if the next one is off too, the lane has changed and the past is forgotten.
+    /// Takes a step in. Says so when a backend's speed is so far from its median that the step should
+    /// be ignored; if the next one is off too, the backend has changed and the past is forgotten.
     pub(super) fn doubt(&mut self, plan: &Plan, times: &StepTimes) -> Option<String> {
         let mut doubt = None;
-        for (lane, ms) in [(Lane::Cpu, times.cpu_ms()), (Lane::Gpu, times.gpu_ms())] {
-            let work = plan.load(lane).work() as f64;
+        for (backend, ms) in [
+            (Backend::Cpu, times.cpu_ms()),
+            (Backend::Gpu, times.gpu_ms()),
+        ] {
+            let work = plan.load(backend).work() as f64;
             if work == 0.0 || ms == 0.0 {
                 continue;
             }
             let speed = ms / work;
             let (recent, doubted) = (
-                &mut self.recent[lane as usize],
-                &mut self.doubted[lane as usize],
+                &mut self.recent[backend as usize],
+                &mut self.doubted[backend as usize],
             );
             let usual = median(recent.iter().copied());
             let factor = usual.map_or(1.0, |usual| speed / usual);
@@ -36,7 +39,7 @@ impl Speeds {
             if off && !*doubted {
                 *doubted = true;
                 doubt = Some(format!(
-                    "the {lane:?} lane took {factor:.2} times its median per pair: once is ignored"
+                    "the {backend:?} backend took {factor:.2} times its median per pair: once is ignored"
                 ));
                 continue;
             }
@@ -52,9 +55,9 @@ impl Speeds {
         doubt
     }
 
-    /// Median milliseconds per pair of a lane, if it has worked.
-    pub(super) fn ms_per_pair(&self, lane: Lane) -> Option<f64> {
-        median(self.recent[lane as usize].iter().copied())
+    /// Median milliseconds per pair of a backend, if it has worked.
+    pub(super) fn ms_per_pair(&self, backend: Backend) -> Option<f64> {
+        median(self.recent[backend as usize].iter().copied())
     }
 }
 

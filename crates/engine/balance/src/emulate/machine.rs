@@ -1,14 +1,14 @@
 //! How long an emulated machine takes.
 //!
-//! # What lanes cost
+//! # What backends cost
 //!
-//! The CPU lane tests a pair in 0.1 ns (two cores with wide vectors) and prepares a target in the
+//! The CPU backend tests a pair in 0.1 ns (two cores with wide vectors) and prepares a target in the
 //! time of 24 pairs. The GPU tests full cells `speed` times as fast; cells of t targets cost
 //! 1 + 6/t times that, because they do not fill its threads. Policies know neither: what they fit
 //! (rates by octave of a brick's occupancy) only comes near it, as on a real machine.
 
 use crate::{
-    Brick, Durations, EmulatedSpec, Fault, FaultAt, Lane, Layout, Plan, Span, Stage, StepTimes,
+    Backend, Brick, Durations, EmulatedSpec, Fault, FaultAt, Layout, Plan, Span, Stage, StepTimes,
     in_turn, overlapped,
 };
 use rand_xoshiro::{
@@ -16,11 +16,11 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 
-/// Milliseconds per pair tested on the CPU lane.
+/// Milliseconds per pair tested on the CPU backend.
 const CPU_MS_PER_PAIR: f64 = 1e-7;
-/// Pairs that could be tested while the CPU lane prepares one target.
+/// Pairs that could be tested while the CPU backend prepares one target.
 const PAIRS_PER_TARGET: f64 = 24.0;
-/// Milliseconds that the CPU lane needs to begin a subregion.
+/// Milliseconds that the CPU backend needs to begin a subregion.
 const CPU_MS_PER_SUBREGION: f64 = 0.002;
 /// Targets per cell at which the GPU takes twice as long per pair as on full cells.
 const HALF_SPEED_TARGETS: f64 = 6.0;
@@ -33,7 +33,7 @@ pub struct Machine {
     cpu_speed: f64,
     gpu_speed: f64,
     contention: f64,
-    stall: Option<(Lane, f64)>,
+    stall: Option<(Backend, f64)>,
 }
 
 impl Machine {
@@ -49,23 +49,23 @@ impl Machine {
         }
     }
 
-    /// From the next step on a lane computes `factor` times as fast as it did.
-    pub fn change_speed(&mut self, lane: Lane, factor: f64) {
-        match lane {
-            Lane::Cpu => self.cpu_speed *= factor,
-            Lane::Gpu => self.gpu_speed *= factor,
+    /// From the next step on a backend computes `factor` times as fast as it did.
+    pub fn change_speed(&mut self, backend: Backend, factor: f64) {
+        match backend {
+            Backend::Cpu => self.cpu_speed *= factor,
+            Backend::Gpu => self.gpu_speed *= factor,
         }
     }
 
-    /// From the next step on the CPU lane takes `factor` times as long in steps in which the GPU
+    /// From the next step on the CPU backend takes `factor` times as long in steps in which the GPU
     /// works too, as where both share the memory's bandwidth.
     pub fn set_contention(&mut self, factor: f64) {
         self.contention = factor;
     }
 
-    /// In the next step only, a lane takes `factor` times as long.
-    pub fn stall_once(&mut self, lane: Lane, factor: f64) {
-        self.stall = Some((lane, factor));
+    /// In the next step only, a backend takes `factor` times as long.
+    pub fn stall_once(&mut self, backend: Backend, factor: f64) {
+        self.stall = Some((backend, factor));
     }
 
     /// Steps done.
@@ -80,7 +80,7 @@ impl Machine {
         // Every step has random numbers of its own, whatever was planned before.
         let mut noise = Noise::new(self.spec.jitter, self.spec.seed, step);
         let stall = self.stall.take();
-        let uses_gpu = !plan.load(Lane::Gpu).is_empty();
+        let uses_gpu = !plan.load(Backend::Gpu).is_empty();
         let fault = match self.spec.fail {
             Some(FaultAt::Lost(at)) if step >= at && uses_gpu => Some(Fault::Lost),
             Some(FaultAt::OutOfMemory(at)) if step == at && uses_gpu => Some(Fault::OutOfMemory),
@@ -106,23 +106,23 @@ impl Machine {
         layout: &Layout,
         plan: &Plan,
         noise: &mut Noise,
-        stall: Option<(Lane, f64)>,
+        stall: Option<(Backend, f64)>,
         fault: Option<Fault>,
     ) -> StepTimes {
-        let slower = |lane: Lane| match stall {
-            Some((stalled, factor)) if stalled == lane => factor,
+        let slower = |backend: Backend| match stall {
+            Some((stalled, factor)) if stalled == backend => factor,
             _ => 1.0,
         };
-        let shared = !plan.load(Lane::Gpu).is_empty() && fault != Some(Fault::Lost);
-        let cpu_factor = slower(Lane::Cpu) * noise.factor() / self.cpu_speed
+        let shared = !plan.load(Backend::Gpu).is_empty() && fault != Some(Fault::Lost);
+        let cpu_factor = slower(Backend::Cpu) * noise.factor() / self.cpu_speed
             * if shared { self.contention } else { 1.0 };
-        let gpu_factor = slower(Lane::Gpu) * noise.factor() / self.gpu_speed;
+        let gpu_factor = slower(Backend::Gpu) * noise.factor() / self.gpu_speed;
         let reached = stages_before_fault(plan, fault);
         let cpu: Vec<f64> = plan
             .stages()
             .iter()
             .map(|stage| {
-                cpu_ms(bricks(layout, plan, stage, Lane::Cpu)) * cpu_factor * noise.factor()
+                cpu_ms(bricks(layout, plan, stage, Backend::Cpu)) * cpu_factor * noise.factor()
             })
             .collect();
         let gpu: Vec<Durations> = plan
@@ -142,7 +142,7 @@ impl Machine {
         let unfinished = &plan.stages()[reached..];
         let rest: f64 = unfinished
             .iter()
-            .map(|stage| cpu_ms(bricks(layout, plan, stage, Lane::Gpu)) * cpu_factor)
+            .map(|stage| cpu_ms(bricks(layout, plan, stage, Backend::Gpu)) * cpu_factor)
             .sum();
         let mut times = StepTimes {
             cpu: in_turn(cpu),
@@ -151,7 +151,7 @@ impl Machine {
             ..StepTimes::default()
         };
         if rest > 0.0 {
-            // The CPU lane goes on with the rest when it has done its own and knows of the fault.
+            // The CPU backend goes on with the rest when it has done its own and knows of the fault.
             let start_ms = times.total_ms();
             times.recovery = Span {
                 start_ms,
@@ -175,7 +175,7 @@ impl Machine {
             if needed { (launch + ms) * factor } else { 0.0 }
         };
         let copy = |bytes: f64| bytes / (self.spec.bandwidth * 1e6);
-        let pairs: f64 = bricks(layout, plan, stage, Lane::Gpu)
+        let pairs: f64 = bricks(layout, plan, stage, Backend::Gpu)
             .map(|brick| {
                 let per_cell = f64::from(brick.targets) / f64::from(brick.cells);
                 brick.work as f64 * (1.0 + HALF_SPEED_TARGETS / per_cell)
@@ -209,11 +209,11 @@ fn bricks<'a>(
     layout: &'a Layout,
     plan: &'a Plan,
     stage: &Stage,
-    lane: Lane,
+    backend: Backend,
 ) -> impl Iterator<Item = &'a Brick> {
-    let part = match lane {
-        Lane::Cpu => &stage.cpu,
-        Lane::Gpu => &stage.gpu,
+    let part = match backend {
+        Backend::Cpu => &stage.cpu,
+        Backend::Gpu => &stage.gpu,
     };
     plan.order()[part.bricks.clone()]
         .iter()

@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr};
 /// may be left out and come in any order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EmulatedSpec {
-    /// Pairs tested per time on full cells, relative to the whole CPU lane. Default 4.
+    /// Pairs tested per time on full cells, relative to the whole CPU backend. Default 4.
     pub speed: f64,
     /// Fixed cost of every copy and every launch, microseconds. Default 10.
     pub launch_us: f64,
@@ -16,7 +16,7 @@ pub struct EmulatedSpec {
     pub bandwidth: f64,
     /// Device memory, MiB. Default 8192.
     pub memory_mib: u64,
-    /// Standard deviation of the logarithm of every duration, and once more of every lane's speed
+    /// Standard deviation of the logarithm of every duration, and once more of every backend's speed
     /// from step to step; at most 1. Default 0.
     pub jitter: f64,
     /// What fails, if anything.

@@ -14,9 +14,9 @@ use std::{
 };
 
 /// Buffers that let compute and download overlap.
-const LEAST_BUFFERS: usize = 2;
+const MIN_BUFFERS: usize = 2;
 
-/// The threads of a lane with memory of its own, kept between steps. A forked child, which has none of
+/// The threads of a backend with memory of its own, kept between steps. A forked child, which has none of
 /// its parent's threads, starts its own at its first step.
 #[derive(Debug)]
 pub struct Crew {
@@ -53,12 +53,12 @@ impl Threads {
 }
 
 impl Crew {
-    /// Starts the threads of a lane with as many `buffers` for results between compute and download.
+    /// Starts the threads of a backend with as many `buffers` for results between compute and download.
     ///
     /// # Errors
     /// [`Error::Buffers`] for less than two, [`Error::Threads`] when the system refuses a thread.
     pub fn new(buffers: usize) -> Result<Self, Error> {
-        if buffers < LEAST_BUFFERS {
+        if buffers < MIN_BUFFERS {
             return Err(Error::Buffers { buffers });
         }
         Ok(Self {

@@ -1,11 +1,11 @@
-//! The hand-offs of an overlapped step, on real threads: a lane with memory of its own takes
-//! subregions through upload, compute and download while the CPU lane works. Nothing is decided
+//! The hand-offs of an overlapped step, on real threads: a backend with memory of its own takes
+//! subregions through upload, compute and download while the CPU backend works. Nothing is decided
 //! here.
 //!
 //! # Threads
 //!
 //! Each of the three stages has a thread of its own, which a [`Crew`] keeps from one step to the
-//! next; the CPU lane runs on the thread that calls [`Crew::run`].
+//! next; the CPU backend runs on the thread that calls [`Crew::run`].
 //!
 //! ```text
 //!  caller     cpu() ──────────────────────────────────────────────▶ waits ─▶ (R, Progress)
@@ -56,7 +56,7 @@ pub use crew::Crew;
 
 use crate::{GpuSpans, Span};
 
-/// A lane with memory of its own, as the three stages of each subregion.
+/// A backend with memory of its own, as the three stages of each subregion.
 ///
 /// Each stage is called on a thread of its own, for subregions in the order given: `compute(s)`
 /// after `upload(s)` has returned, `download(s)` after `compute(s)` has. Upload of s + 1, compute of s
@@ -69,20 +69,20 @@ pub trait Stages: Sync {
     /// Sends the sources that the subregion needs and that were not sent before.
     ///
     /// # Errors
-    /// When the lane cannot go on with this subregion.
+    /// When the backend cannot go on with this subregion.
     fn upload(&self, subregion: usize) -> Result<(), Self::Error>;
 
     /// Works on the subregion and leaves the results in `buffer`, which nobody else uses until
     /// `download` has returned.
     ///
     /// # Errors
-    /// When the lane cannot go on with this subregion.
+    /// When the backend cannot go on with this subregion.
     fn compute(&self, subregion: usize, buffer: usize) -> Result<(), Self::Error>;
 
     /// Fetches the results from `buffer`.
     ///
     /// # Errors
-    /// When the lane cannot go on with this subregion.
+    /// When the backend cannot go on with this subregion.
     fn download(&self, subregion: usize, buffer: usize) -> Result<(), Self::Error>;
 }
 
@@ -96,6 +96,6 @@ pub struct Progress<E> {
     pub finished: Vec<bool>,
     /// The fault that came first.
     pub fault: Option<E>,
-    /// The CPU lane.
+    /// The CPU backend.
     pub cpu: Span,
 }

@@ -14,7 +14,7 @@ use std::{sync::PoisonError, time::Instant};
 /// What the stations of a step share.
 #[derive(Debug)]
 pub struct Step<'a, S: Stages> {
-    /// The lane.
+    /// The backend.
     pub device: &'a S,
     /// Subregions in their order; a *place* is an index into it.
     pub subregions: &'a [usize],

@@ -97,7 +97,7 @@ pub(crate) fn layouts() -> Vec<(&'static str, Layout)> {
     ]
 }
 
-/// A machine with a GPU of 0.05 to 50 times the CPU lane's speed behind 1 to 60 GB/s.
+/// A machine with a GPU of 0.05 to 50 times the CPU backend's speed behind 1 to 60 GB/s.
 pub(crate) fn random_spec(seed: u64) -> EmulatedSpec {
     let mut random = Random::new(seed);
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
@@ -110,7 +110,7 @@ pub(crate) fn random_spec(seed: u64) -> EmulatedSpec {
     }
 }
 
-/// The least time over 201 thresholds, both extremes among them, and the better single lane's.
+/// The least time over 201 thresholds, both extremes among them, and the better single backend's.
 pub(crate) fn best(machine: &Machine, layout: &Layout) -> (f64, f64) {
     let total = |theta: f64| {
         let plan = Plan::new(layout, &layout.cuts(theta)).unwrap();

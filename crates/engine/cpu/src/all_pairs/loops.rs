@@ -6,7 +6,7 @@
 //! Whether a source lies on a target is not asked for every pair: it makes the sum of a tile NaN or
 //! infinite, and such a tile is done again with the question.
 
-use super::{MOST_LANES, Wide, sums::Sum};
+use super::{MAX_LANES, Wide, sums::Sum};
 use crate::simd::{Simd, Task};
 use nearfield_pairs::{Real, Sources, TILE};
 use std::marker::PhantomData;
@@ -32,20 +32,20 @@ pub(super) trait Levels: Real {
     /// Smallest positive number, subnormal.
     const LEAST: Self;
     /// Smallest positive normal number.
-    const LEAST_NORMAL: Self;
+    const MIN_NORMAL: Self;
     /// The vector.
     type Wide<S: Simd>: Wide<Real = Self>;
 }
 
 impl Levels for f32 {
     const LEAST: Self = f32::from_bits(1);
-    const LEAST_NORMAL: Self = f32::MIN_POSITIVE;
+    const MIN_NORMAL: Self = f32::MIN_POSITIVE;
     type Wide<S: Simd> = S::Single;
 }
 
 impl Levels for f64 {
     const LEAST: Self = f64::from_bits(1);
-    const LEAST_NORMAL: Self = f64::MIN_POSITIVE;
+    const MIN_NORMAL: Self = f64::MIN_POSITIVE;
     type Wide<S: Simd> = S::Double;
 }
 
@@ -224,7 +224,7 @@ unsafe fn meet<
 where
     V::Real: Levels,
 {
-    const { assert!(CHUNK.is_multiple_of(4 * MOST_LANES) && TILE.is_multiple_of(MOST_LANES)) };
+    const { assert!(CHUNK.is_multiple_of(4 * MAX_LANES) && TILE.is_multiple_of(MAX_LANES)) };
     // SAFETY: the caller's promise; there are `G` vectors from `first` on, because a chunk is a
     // whole number of the largest groups.
     unsafe {
@@ -276,7 +276,7 @@ where
     unsafe {
         let least = V::splat(match EXACT {
             true => V::Real::LEAST,
-            false => V::Real::LEAST_NORMAL,
+            false => V::Real::MIN_NORMAL,
         });
         let mut sums = [[V::splat(V::Real::default()); C]; G];
         for j in 0..tile.len.min(TILE) {

@@ -18,7 +18,7 @@ mod sums;
 mod tests;
 mod wide;
 
-use crate::{CpuLane, Error, simd::with_level};
+use crate::{CpuBackend, Error, simd::with_level};
 use bytemuck::cast_slice;
 use loops::{CHUNK, ChunkTask, Levels, Targets};
 use nearfield_grid::{memory::Shortage, parallel::PoolLoops};
@@ -28,18 +28,18 @@ use std::{marker::PhantomData, ops::Range};
 use sums::{Potential, Pull, Sum};
 pub(crate) use wide::Wide;
 
-/// Lanes of the widest vector.
-pub(crate) const MOST_LANES: usize = 16;
+/// Backends of the widest vector.
+pub(crate) const MAX_LANES: usize = 16;
 
 /// Targets that are worth a task: a few of the widest vectors.
-const LEAST_CHUNK: usize = 64;
+const MIN_CHUNK: usize = 64;
 /// Tasks a thread at least, where there are targets enough.
 const SHARES: usize = 4;
 
 /// Points whose sums are taken, of a grid of the field, at a time: what they take beside the result.
 const FIELD_POINTS: usize = 1 << 16;
 
-impl CpuLane {
+impl CpuBackend {
     /// Sums over all `sources` for every target; [`PairSum::components`] numbers a target go to
     /// `results`.
     ///
@@ -161,7 +161,7 @@ fn check_results(found: usize, expected: usize) -> Result<(), Error> {
 
 /// A sum of one precision.
 struct Call<'a, T> {
-    lane: &'a CpuLane,
+    backend: &'a CpuBackend,
     sum: PairSum,
     arithmetic: Arithmetic,
     softening2: T,
@@ -170,14 +170,14 @@ struct Call<'a, T> {
 
 impl<'a, T: Levels> Call<'a, T> {
     fn new(
-        lane: &'a CpuLane,
+        backend: &'a CpuBackend,
         sum: PairSum,
         arithmetic: Arithmetic,
         softening: T,
         sources: Sources<'a, T>,
     ) -> Self {
         Self {
-            lane,
+            backend,
             sum,
             arithmetic,
             softening2: softening * softening,
@@ -188,10 +188,10 @@ impl<'a, T: Levels> Call<'a, T> {
     fn points(&self, targets: &[[T; 3]], results: &mut [T]) {
         // Few targets are divided more finely, so that all threads have some: no target's sum depends on
         // which others are summed with it.
-        let each = targets.len().div_ceil(SHARES * self.lane.threads());
-        let chunk = each.next_multiple_of(LEAST_CHUNK).clamp(LEAST_CHUNK, CHUNK);
+        let each = targets.len().div_ceil(SHARES * self.backend.threads());
+        let chunk = each.next_multiple_of(MIN_CHUNK).clamp(MIN_CHUNK, CHUNK);
         let size = chunk * self.sum.components();
-        self.lane.install(|| {
+        self.backend.install(|| {
             let chunks = targets.par_chunks(chunk).zip(results.par_chunks_mut(size));
             chunks.run(|(targets, results)| self.chunk(targets, results));
         });
@@ -205,7 +205,7 @@ impl<'a, T: Levels> Call<'a, T> {
         };
         let (xs, ys, zs) = (axis(0)?, axis(1)?, axis(2)?);
         let rows = results.par_chunks_mut(grid.dims[0]).enumerate();
-        self.lane.install(|| {
+        self.backend.install(|| {
             rows.run(|(row, results)| {
                 let (y, z) = (ys[(first + row) % ys.len()], zs[(first + row) / ys.len()]);
                 let chunks = xs.par_chunks(CHUNK).zip(results.par_chunks_mut(CHUNK));
@@ -255,6 +255,6 @@ impl<'a, T: Levels> Call<'a, T> {
             results,
             sum: PhantomData,
         };
-        with_level(self.lane.level(), task);
+        with_level(self.backend.level(), task);
     }
 }

@@ -107,10 +107,10 @@ fn every_setting<T: Real>(mut check: impl FnMut(PairSumSettings<T>)) {
     }
 }
 
-fn lanes() -> Vec<CpuLane> {
+fn backends() -> Vec<CpuBackend> {
     let levels = SimdLevel::available().iter();
     levels
-        .map(|&level| CpuLane::new(2).unwrap().with_level(level))
+        .map(|&level| CpuBackend::new(2).unwrap().with_level(level))
         .collect()
 }
 
@@ -120,16 +120,17 @@ fn points_agree<T: Real>(most: f64) {
         let scene = scene::<T>(targets, sources, (targets + sources) as u64);
         every_setting(|settings| {
             let mut exact: Option<Vec<T>> = None;
-            for lane in lanes() {
+            for backend in backends() {
                 let mut results = vec![T::of(7.0); settings.sum.components() * targets];
                 let all = Sources {
                     points: &scene.sources,
                     weights: &scene.weights,
                 };
-                lane.sum_pairs(settings, &scene.targets, all, &mut results)
+                backend
+                    .sum_pairs(settings, &scene.targets, all, &mut results)
                     .unwrap();
                 let worst = worst(settings, &scene.targets, &results, &scene);
-                let what = format!("{settings:?}, {targets} x {sources}, {:?}", lane.level());
+                let what = format!("{settings:?}, {targets} x {sources}, {:?}", backend.level());
                 assert!(worst <= most, "{what}: {worst:e}");
                 if settings.arithmetic == Arithmetic::Exact {
                     let first = exact.get_or_insert_with(|| results.clone());
@@ -171,16 +172,18 @@ fn grids_agree<T: Real>(most: f64) {
             every_setting(|settings| {
                 let components = settings.sum.components();
                 let mut exact: Option<Vec<T>> = None;
-                for lane in lanes() {
+                for backend in backends() {
                     let mut results = vec![T::of(7.0); components * grid.len()];
                     let split = grid.rows() / 2;
                     let (low, high) = results.split_at_mut(components * split * dims[0]);
-                    lane.sum_pairs_on_grid(settings, &grid, 0..split, all, low)
+                    backend
+                        .sum_pairs_on_grid(settings, &grid, 0..split, all, low)
                         .unwrap();
-                    lane.sum_pairs_on_grid(settings, &grid, split..grid.rows(), all, high)
+                    backend
+                        .sum_pairs_on_grid(settings, &grid, split..grid.rows(), all, high)
                         .unwrap();
                     let worst = worst(settings, &targets, &results, &scene);
-                    let what = format!("{settings:?}, {dims:?} x {sources}, {:?}", lane.level());
+                    let what = format!("{settings:?}, {dims:?} x {sources}, {:?}", backend.level());
                     assert!(worst <= most, "{what}: {worst:e}");
                     if settings.arithmetic == Arithmetic::Exact {
                         let first = exact.get_or_insert_with(|| results.clone());
@@ -211,7 +214,7 @@ fn a_long_sum_of_one_sign_keeps_its_accuracy() {
         sources: (0..200_000).map(|_| point()).collect(),
         weights: vec![1.0; 200_000],
     };
-    let lane = CpuLane::new(2).unwrap();
+    let backend = CpuBackend::new(2).unwrap();
     for sum in [PairSum::Potential, PairSum::Pull] {
         let settings = PairSumSettings {
             sum,
@@ -223,7 +226,8 @@ fn a_long_sum_of_one_sign_keeps_its_accuracy() {
             points: &scene.sources,
             weights: &scene.weights,
         };
-        lane.sum_pairs(settings, &scene.targets, all, &mut results)
+        backend
+            .sum_pairs(settings, &scene.targets, all, &mut results)
             .unwrap();
         let worst = worst(settings, &scene.targets, &results, &scene);
         assert!(worst <= 2e-6, "{sum:?}: {worst:e}");
@@ -232,7 +236,7 @@ fn a_long_sum_of_one_sign_keeps_its_accuracy() {
 
 #[test]
 fn arrays_that_do_not_fit_are_refused() {
-    let lane = CpuLane::new(1).unwrap();
+    let backend = CpuBackend::new(1).unwrap();
     let settings = PairSumSettings {
         sum: PairSum::Pull,
         arithmetic: Arithmetic::Fast,
@@ -243,7 +247,7 @@ fn arrays_that_do_not_fit_are_refused() {
         points: &points,
         weights: &[1.0; 3],
     };
-    let error = lane
+    let error = backend
         .sum_pairs(settings, &points, lacking, &mut [0.0; 12])
         .unwrap_err();
     assert!(
@@ -254,7 +258,7 @@ fn arrays_that_do_not_fit_are_refused() {
         points: &points,
         weights: &[1.0; 4],
     };
-    let error = lane
+    let error = backend
         .sum_pairs(settings, &points, all, &mut [0.0; 11])
         .unwrap_err();
     assert!(error.to_string().contains("11"), "{error}");

@@ -10,7 +10,7 @@ use nearfield_pairs::Real;
 pub(crate) trait Wide: Copy {
     /// The precision.
     type Real: Real;
-    /// Lanes of a vector, at most [`super::MOST_LANES`] and a divisor of it.
+    /// Lanes of a vector, at most [`super::MAX_LANES`] and a divisor of it.
     const LANES: usize;
     /// What the product of both parts of [`inverse_root`](Self::inverse_root) is to be multiplied
     /// with: a power of two, which goes into the weights.

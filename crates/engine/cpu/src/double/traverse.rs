@@ -4,7 +4,7 @@
 use super::{Decide, Receive, rounded};
 use crate::{
     aligned::Aligned,
-    evaluate::{Batches, MOST_OUTPUTS, Neighbors, ReducePacked},
+    evaluate::{Batches, MAX_OUTPUTS, Neighbors, ReducePacked},
     group::Scratch,
     simd::{Channels, LANES, Mode, SHIFTED, Simd, Task, has},
     traverse::{Traversal, room, target_value},
@@ -105,7 +105,7 @@ impl<K: PairKernel> Task for EvaluateInDouble<'_, K> {
                 to: self.packed,
                 channels: self.shared.channels,
             };
-            let mut sums = [0.0; MOST_OUTPUTS];
+            let mut sums = [0.0; MAX_OUTPUTS];
             // SAFETY: the caller's promise; the mode matches the candidates, and there are places
             // and room for all of them and LANES more.
             unsafe {

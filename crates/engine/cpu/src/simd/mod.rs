@@ -370,9 +370,9 @@ level!(
     neon
 );
 
-/// Runs `task` compiled for `level`, which the processor must have (see [`crate::CpuLane`]).
+/// Runs `task` compiled for `level`, which the processor must have (see [`crate::CpuBackend`]).
 pub(crate) fn with_level<T: Task>(level: SimdLevel, task: T) {
-    // SAFETY: lanes only hold levels that were detected.
+    // SAFETY: backends only hold levels that were detected.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]

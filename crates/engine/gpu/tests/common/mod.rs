@@ -1,15 +1,15 @@
-//! What the tests of the lane share: the GPU, if there is one, and cases brought onto it.
+//! What the tests of the backend share: the GPU, if there is one, and cases brought onto it.
 
-use nearfield_gpu::{DeviceLattice, DevicePoints, Error, GpuLane, Measured, PairOfPoints};
+use nearfield_gpu::{DeviceLattice, DevicePoints, Error, GpuBackend, Measured, PairOfPoints};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_testkit::conformance::Case;
 use std::env;
 
-/// The first GPU's lane; None where a test is to be skipped.
-pub(crate) fn lane() -> Option<GpuLane> {
+/// The first GPU's backend; None where a test is to be skipped.
+pub(crate) fn backend() -> Option<GpuBackend> {
     let required = env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match GpuLane::new(0) {
-        Ok(lane) => Some(lane),
+    match GpuBackend::new(0) {
+        Ok(backend) => Some(backend),
         Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
         Err(error) => {
             eprintln!("skipped: {error}");
@@ -26,15 +26,15 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(
-        lane: &GpuLane,
+        backend: &GpuBackend,
         (radius, domain, subdivision): (f32, Domain, u32),
         sets: &[Vec<[f32; 3]>],
     ) -> Result<Self, Error> {
         let mut placed = Vec::new();
         let mut all = Bounds::EMPTY;
         for points in sets {
-            let mut set = lane.points();
-            match lane.upload(&mut set, points)? {
+            let mut set = backend.points();
+            match backend.upload(&mut set, points)? {
                 Measured::Bounds(bounds) => {
                     let exact = Bounds::of(points.as_slice().into(), &domain).unwrap();
                     assert_eq!(bounds, exact, "bounds as measured on the device");
@@ -46,21 +46,25 @@ impl Scene {
         }
         let radius = Radius::new(radius).unwrap();
         let lattice = Lattice::new(radius, domain, subdivision, &all).unwrap();
-        let lattice = lane.lattice(&lattice, subdivision)?;
+        let lattice = backend.lattice(&lattice, subdivision)?;
         let mut sets = Vec::new();
         for (mut set, bounds) in placed {
-            lane.sort(&mut set, &lattice, &bounds)?;
+            backend.sort(&mut set, &lattice, &bounds)?;
             sets.push(set);
         }
         Ok(Self { lattice, sets })
     }
 
-    pub(crate) fn of_case(lane: &GpuLane, case: &Case, subdivision: u32) -> Result<Self, Error> {
+    pub(crate) fn of_case(
+        backend: &GpuBackend,
+        case: &Case,
+        subdivision: u32,
+    ) -> Result<Self, Error> {
         let domain = match case.vectors {
             Some(vectors) => Domain::from_vectors(vectors).unwrap(),
             None => Domain::new(case.periodic).unwrap(),
         };
-        Self::new(lane, (case.radius, domain, subdivision), &case.sets)
+        Self::new(backend, (case.radius, domain, subdivision), &case.sets)
     }
 
     pub(crate) fn pair(&self, targets: usize, sources: usize) -> PairOfPoints<'_> {

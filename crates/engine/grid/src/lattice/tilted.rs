@@ -32,7 +32,7 @@
 //!    its offsets allow (step 4) shows that `|D'| > R`; intervals contain all that is possible.
 
 use super::{
-    Axis, FARTHEST_CELL, MOST_IMAGES, Period, ROWS, Row, cells_reached, double::ENLARGEMENT, floor,
+    Axis, FARTHEST_CELL, MAX_IMAGES, Period, ROWS, Row, cells_reached, double::ENLARGEMENT, floor,
     images_within, open_cell,
 };
 use crate::{
@@ -70,7 +70,7 @@ pub(super) fn axes_and_rows(
     for (k, length) in domain.lengths().into_iter().enumerate() {
         let Some(length) = length else { continue };
         let width = tilt.width(k);
-        if enlarged / width > MOST_IMAGES {
+        if enlarged / width > MAX_IMAGES {
             return Err(Error::TooManyImages {
                 axis: axis_name(k),
                 length: width,
@@ -148,7 +148,7 @@ fn rounding(radius: Radius, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f6
     let in_single = longest * (1.0 + power_of_two(extent / longest));
     let in_boxes: f64 = periodic()
         .map(|k| {
-            let images = 2.0 * tilt.farthest_fraction(k, magnitudes) + MOST_IMAGES + 1.0;
+            let images = 2.0 * tilt.farthest_fraction(k, magnitudes) + MAX_IMAGES + 1.0;
             power_of_two(images) * norm(tilt.vectors[k])
         })
         .sum();

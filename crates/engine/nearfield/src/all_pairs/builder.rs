@@ -1,6 +1,6 @@
 //! The settings of sums over all pairs.
 
-use super::{AllPairs, lanes::Lanes};
+use super::{AllPairs, backends::Backends};
 use crate::{Arithmetic, Device, Engine, Error, SimdLevel};
 
 /// Settings of sums over all pairs, made by [`Engine::all_pairs`].
@@ -29,7 +29,7 @@ impl Engine {
 }
 
 impl AllPairsBuilder {
-    /// Hardware to use; [`Device::Auto`] by default: the CPU lane, and where there is a GPU that one for
+    /// Hardware to use; [`Device::Auto`] by default: the CPU backend, and where there is a GPU that one for
     /// every sum of a million pairs or more, once so much has been summed that starting it pays.
     /// [`AllPairs::report`] says what ran and why.
     pub fn device(mut self, device: Device) -> Self {
@@ -37,13 +37,13 @@ impl AllPairsBuilder {
         self
     }
 
-    /// Worker threads of the CPU lane; 0, the default, for one per core, or one less beside a GPU.
+    /// Worker threads of the CPU backend; 0, the default, for one per core, or one less beside a GPU.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Holds the CPU lane to an instruction set, for tests and measurements; a level that the
+    /// Holds the CPU backend to an instruction set, for tests and measurements; a level that the
     /// processor lacks is ignored.
     pub fn simd(mut self, level: SimdLevel) -> Self {
         self.simd = Some(level);
@@ -56,7 +56,7 @@ impl AllPairsBuilder {
         self
     }
 
-    /// Starts the lanes.
+    /// Starts the backends.
     ///
     /// # Errors
     /// [`Error::DeviceUnavailable`] when the device asked for is not there, and [`Error::Cpu`] when
@@ -64,7 +64,7 @@ impl AllPairsBuilder {
     pub fn build(self) -> Result<AllPairs, Error> {
         Ok(AllPairs {
             arithmetic: self.arithmetic,
-            lanes: Lanes::new(&self)?,
+            backends: Backends::new(&self)?,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Sums over all pairs of points, without a radius: gravity, and potentials on grids.
 
+mod backends;
 mod builder;
 mod check;
-mod lanes;
 
 pub use builder::AllPairsBuilder;
 pub use check::AllPairsError;
@@ -10,14 +10,14 @@ pub use check::AllPairsError;
 use crate::{
     Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel, Sources,
 };
-use lanes::{Lanes, Targets};
+use backends::{Backends, Targets};
 use nearfield_grid::memory::{filled, zeroed};
 use std::{ops::Range, time::Duration};
 
 /// Sums over all pairs of points, on a CPU, a GPU or both; made by
 /// [`Engine::all_pairs`](crate::Engine::all_pairs).
 ///
-/// An infinite radius is a single cell: on either lane the sources go tile by tile past targets that
+/// An infinite radius is a single cell: on either backend the sources go tile by tile past targets that
 /// stay in registers, as candidates do in a cell.
 ///
 /// ```
@@ -52,7 +52,7 @@ use std::{ops::Range, time::Duration};
 #[derive(Debug)]
 pub struct AllPairs {
     arithmetic: Arithmetic,
-    lanes: Lanes,
+    backends: Backends,
 }
 
 /// Where the last sum over all pairs ran.
@@ -67,15 +67,15 @@ pub struct AllPairsReport {
     pub reason: String,
     /// The GPU's name, where there is one to run on.
     pub gpu: Option<String>,
-    /// Why the CPU lane does the work instead, after the GPU failed.
+    /// Why the CPU backend does the work instead, after the GPU failed.
     pub failed: Option<String>,
-    /// Worker threads of the CPU lane.
+    /// Worker threads of the CPU backend.
     pub threads: usize,
-    /// Instruction set of the CPU lane.
+    /// Instruction set of the CPU backend.
     pub simd: SimdLevel,
     /// Pairs of the last sum.
     pub pairs: u64,
-    /// Part of its targets that the CPU lane had, 0 to 1.
+    /// Part of its targets that the CPU backend had, 0 to 1.
     pub cpu_share: f64,
     /// How long it took, transfers included.
     pub time: Duration,
@@ -257,12 +257,12 @@ impl AllPairs {
             arithmetic: self.arithmetic,
             softening,
         };
-        self.lanes.run(settings, targets, sources, results)
+        self.backends.run(settings, targets, sources, results)
     }
 
     /// Where the last sum ran, and why there.
     pub fn report(&self) -> AllPairsReport {
-        self.lanes.report()
+        self.backends.report()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Results of the device into the caller's values, piece by piece, while more are coming.
 
 use super::pieces::until;
-use nearfield_cpu::CpuLane;
+use nearfield_cpu::CpuBackend;
 use nearfield_gpu::{self as gpu, Arrivals};
 use nearfield_grid::SharedMut;
 use std::sync::{
@@ -65,7 +65,7 @@ impl<'v, 'r, T: Send + Sync, V: Copy + Send> Landing<'v, 'r, T, V> {
     /// if they are `all_or_none`, when all are there.
     pub(super) fn hand_over(
         &self,
-        (cpu, computing): (&CpuLane, EnteredSpan),
+        (cpu, computing): (&CpuBackend, EnteredSpan),
         arrivals: &mut Arrivals<'r, T>,
         all_or_none: bool,
         put: impl Fn(&[T], &mut [V]) + Sync,

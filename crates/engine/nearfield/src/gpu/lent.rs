@@ -1,11 +1,11 @@
 //! Memory of the host that the GPU writes lists into.
 
 use nearfield_cpu::{Lender, LentMemory};
-use nearfield_gpu::{self as gpu, GpuLane, HostBuffer};
+use nearfield_gpu::{self as gpu, GpuBackend, HostBuffer};
 use std::{fmt, ptr::NonNull};
 
 /// Lends memory that the GPU can write into.
-pub(crate) struct PageLocked<'a>(pub(super) &'a GpuLane);
+pub(crate) struct PageLocked<'a>(pub(super) &'a GpuBackend);
 
 impl Lender for PageLocked<'_> {
     type Error = Received;

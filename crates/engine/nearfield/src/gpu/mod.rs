@@ -1,7 +1,7 @@
 //! The GPU's side of an engine: its sets on the device, and the work it takes over there.
 //!
 //! The host keeps everything too, so nothing is lost when the GPU fails: the step is finished on
-//! the CPU lane, as are those that follow until the GPU is [tried again](faults), and the report says
+//! the CPU backend, as are those that follow until the GPU is [tried again](faults), and the report says
 //! why.
 
 mod faults;
@@ -19,10 +19,10 @@ use crate::{
 pub(crate) use faults::Faults;
 use landing::Landing;
 use lent::{PageLocked, Received};
-use nearfield_cpu::{CpuLane, Inside, ListKind, RadiusRule};
+use nearfield_cpu::{CpuBackend, Inside, ListKind, RadiusRule};
 use nearfield_gpu::{
-    self as gpu, Class, Destination, DeviceLattice, DeviceLists, DevicePoints, GpuLane, HostBuffer,
-    HostLists, PairOfPoints, PairScratch, Way, cudarc::driver::CudaEvent,
+    self as gpu, Class, Destination, DeviceLattice, DeviceLists, DevicePoints, GpuBackend,
+    HostBuffer, HostLists, PairOfPoints, PairScratch, Way, cudarc::driver::CudaEvent,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Positions};
 use pieces::Pieces;
@@ -46,7 +46,7 @@ const FINER_FROM: f64 = 4.0;
 /// Cells per point that the finer table may have.
 const FINER_CELLS: f64 = 12.0;
 /// Cells per point that a table may have to be tried by the strategy `auto`.
-const MOST_CELLS: f64 = 20.0;
+const MAX_CELLS: f64 = 20.0;
 
 /// The GPU and what it holds of an engine.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Drop for GpuSide {
 
 #[derive(Debug)]
 struct State {
-    lane: GpuLane,
+    backend: GpuBackend,
     /// Positions on the device are current; sorting waits for the first search.
     sets: Vec<Placed>,
     times: Times,
@@ -114,7 +114,7 @@ enum Order {
     Sorted,
 }
 
-/// The kernels that stay on the CPU lane, by name.
+/// The kernels that stay on the CPU backend, by name.
 fn refused(taken: &HashMap<&'static str, Option<String>>) -> Vec<RefusedKernel> {
     let mut refused: Vec<_> = (taken.iter())
         .filter_map(|(kernel, reason)| {
@@ -130,17 +130,17 @@ fn refused(taken: &HashMap<&'static str, Option<String>>) -> Vec<RefusedKernel> 
 
 impl GpuSide {
     pub(crate) fn new(number: u32) -> Result<Self, gpu::Error> {
-        let lane = GpuLane::new(number)?;
+        let backend = GpuBackend::new(number)?;
         Ok(Self {
             number,
-            name: lane.device().name.clone(),
+            name: backend.device().name.clone(),
             process: process::id(),
             failed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             complete: Mutex::default(),
             reported: Mutex::default(),
             state: ManuallyDrop::new(Turn::new(State {
-                lane,
+                backend,
                 sets: Vec::new(),
                 times: Times::default(),
                 lattice: None,
@@ -168,8 +168,8 @@ impl GpuSide {
     fn copy(&self, old: Option<HostBuffer<f32>>, numbers: usize) -> Option<HostBuffer<f32>> {
         self.attempt(|state| {
             // It may be reading the old copy.
-            state.lane.wait()?;
-            state.lane.host_room(old, numbers)
+            state.backend.wait()?;
+            state.backend.host_room(old, numbers)
         })
     }
 
@@ -179,7 +179,7 @@ impl GpuSide {
     fn place(
         &self,
         set: usize,
-        cpu: &CpuLane,
+        cpu: &CpuBackend,
         copy: &mut [f32],
         from: &[f32],
     ) -> Option<Option<Bounds>> {
@@ -187,15 +187,15 @@ impl GpuSide {
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.upload", bytes).entered();
             while state.sets.len() <= set {
-                let points = state.lane.points();
+                let points = state.backend.points();
                 let order = Order::AsGiven;
                 state.sets.push(Placed { points, order });
             }
-            let State { lane, sets, .. } = state;
+            let State { backend, sets, .. } = state;
             let target = &mut sets[set];
             target.order = Order::AsGiven;
             self.set_complete(set, false);
-            lane.expect(&mut target.points, from.len() / 3)?;
+            backend.expect(&mut target.points, from.len() / 3)?;
             let seen = Mutex::new(Some(Bounds::EMPTY));
             let look = |numbers: &[f32]| {
                 let found = Bounds::of(numbers.as_chunks::<3>().0.into(), &Domain::OPEN);
@@ -204,7 +204,7 @@ impl GpuSide {
             };
             let pieces = Pieces::new(&[from], copy, look);
             let sent = pieces.send(cpu, |first, piece| {
-                lane.receive(&mut target.points, first, piece)
+                backend.receive(&mut target.points, first, piece)
             });
             sent?;
             self.set_complete(set, true);
@@ -230,7 +230,7 @@ impl GpuSide {
     /// where the device had none.
     fn place_again(&self, set: usize, before: Option<&[f32]>) {
         self.attempt(|state| {
-            let State { lane, sets, .. } = state;
+            let State { backend, sets, .. } = state;
             let Some(target) = sets.get_mut(set) else {
                 return Ok(());
             };
@@ -240,8 +240,8 @@ impl GpuSide {
             };
             let before = before.unwrap_or(&[]);
             self.set_complete(set, false);
-            lane.expect(&mut target.points, before.len() / 3)?;
-            lane.receive(&mut target.points, 0, before)?;
+            backend.expect(&mut target.points, before.len() / 3)?;
+            backend.receive(&mut target.points, 0, before)?;
             self.set_complete(set, true);
             Ok(())
         });
@@ -266,7 +266,7 @@ impl GpuSide {
                 strategy,
                 subdivision: 1,
                 bytes: 0,
-                tried: Vec::new(),
+                trials: Vec::new(),
                 busy: 0,
                 failed: None,
                 faults: 0,
@@ -289,12 +289,12 @@ impl GpuSide {
                 + state.lists.bytes()
                 + state.scratch.bytes()
                 + state.staged.bytes(),
-            tried: state.times.tried(),
+            trials: state.times.trials(),
             busy: self.state.missed(),
             failed: state.faults.reason(),
             faults: state.faults.so_far(),
             last_fault: state.faults.last().map(str::to_owned),
-            cache_refused: state.lane.cache_refused(),
+            cache_refused: state.backend.cache_refused(),
             refused: refused(&state.taken),
         }
     }
@@ -303,7 +303,7 @@ impl GpuSide {
     pub(crate) fn took_memory(&self) -> bool {
         // Where another job has taken memory meanwhile, that is not for this one to know.
         self.state.take().is_some_and(|mut state| {
-            let made = state.lane.host_buffers_made();
+            let made = state.backend.host_buffers_made();
             std::mem::replace(&mut state.host_buffers, made) != made
         })
     }
@@ -322,7 +322,7 @@ impl GpuSide {
         &self,
         work: impl FnOnce(&PageLocked<'_>) -> Result<T, Received>,
     ) -> Option<Result<T, nearfield_cpu::Error>> {
-        self.attempt(|state| match work(&PageLocked(&state.lane)) {
+        self.attempt(|state| match work(&PageLocked(&state.backend)) {
             Ok(done) => Ok(Ok(done)),
             Err(Received::Cpu(error)) => Ok(Err(error)),
             Err(Received::Gpu(error)) => Err(error),
@@ -353,8 +353,8 @@ impl State {
     /// The GPU has failed: it gives back what memory it does not need to go on later.
     fn step_aside(&mut self, error: &gpu::Error) {
         // After the fault of a kernel every call fails.
-        let lost = self.lane.wait().is_err();
-        tracing::warn!(%error, lost, "the CPU lane takes over from the GPU");
+        let lost = self.backend.wait().is_err();
+        tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
         self.faults.note(error.to_string(), lost);
         self.lattice = None;
         for set in &mut self.sets {
@@ -383,7 +383,7 @@ impl State {
         match self.times.way().filter(|_| sorted) {
             Some(way) => way,
             None => {
-                let (class, finest) = engine.crowding(&all);
+                let (class, finest) = engine.occupancy(&all);
                 self.times.next(class, finest)
             }
         }
@@ -397,13 +397,13 @@ impl State {
         work: impl FnOnce(&mut Self, &mut Option<CudaEvent>) -> Result<T, gpu::Error>,
     ) -> Result<T, gpu::Error> {
         let timed = self.times.way().is_some();
-        let begin = timed.then(|| self.lane.mark()).transpose()?;
+        let begin = timed.then(|| self.backend.mark()).transpose()?;
         let mut end = None;
         let done = work(self, &mut end)?;
         if let Some(begin) = begin {
             let took = match end {
-                Some(end) => self.lane.between(&begin, &end),
-                None => self.lane.since(&begin),
+                Some(end) => self.backend.between(&begin, &end),
+                None => self.backend.since(&begin),
             };
             self.times.book(name, took?);
         }
@@ -422,10 +422,10 @@ impl State {
     fn begin_sort(&mut self, engine: &Engine) -> Result<Strategy, gpu::Error> {
         let way = self.way(engine);
         let timed = self.times.way().is_some();
-        let before = timed.then(|| self.lane.mark()).transpose()?;
+        let before = timed.then(|| self.backend.mark()).transpose()?;
         self.begin_sort_by(engine, way.subdivision)?;
         if let Some(before) = before {
-            self.sorting = Some([before, self.lane.mark()?]);
+            self.sorting = Some([before, self.backend.mark()?]);
         }
         Ok(way.strategy)
     }
@@ -440,7 +440,7 @@ impl State {
             Err(_) => engine.lattice.clone(),
         };
         if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
-            self.lattice = Some(self.lane.lattice(&lattice, subdivision)?);
+            self.lattice = Some(self.backend.lattice(&lattice, subdivision)?);
             for set in &mut self.sets {
                 set.order = Order::AsGiven;
             }
@@ -451,7 +451,7 @@ impl State {
         for (set, on_host) in self.sets.iter_mut().zip(&engine.sets) {
             if set.order == Order::AsGiven {
                 let bounds = on_host.grid.bounds();
-                self.lane.begin_sort(&mut set.points, lattice, bounds)?;
+                self.backend.begin_sort(&mut set.points, lattice, bounds)?;
                 set.order = Order::Begun;
             }
         }
@@ -465,13 +465,14 @@ impl State {
             for (set, on_host) in self.sets.iter_mut().zip(&engine.sets) {
                 if set.order == Order::Begun {
                     let bounds = on_host.grid.bounds();
-                    self.lane.finish(&mut set.points, lattice, bounds)?;
+                    self.backend.finish(&mut set.points, lattice, bounds)?;
                     set.order = Order::Sorted;
                 }
             }
         }
         if let Some([before, after]) = self.sorting.take() {
-            self.times.book("sort", self.lane.between(&before, &after)?);
+            self.times
+                .book("sort", self.backend.between(&before, &after)?);
         }
         Ok(())
     }
@@ -520,7 +521,7 @@ impl Engine {
         let gpu = self.gpu.as_ref()?;
         let mut copy = gpu.copy(spare, numbers)?;
         let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
-        let bounds = gpu.place(set.0, &self.lane, to, from)?;
+        let bounds = gpu.place(set.0, &self.backend, to, from)?;
         let domain = self.lattice.domain();
         match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {
             Some(bounds) => Some((copy, bounds)),
@@ -562,10 +563,10 @@ impl Engine {
     }
 
     /// How crowded cells of the radius' edge are, and the finest cells whose table is no burden.
-    fn crowding(&self, bounds: &Bounds) -> (Class, u32) {
+    fn occupancy(&self, bounds: &Bounds) -> (Class, u32) {
         let cells = cells_of(bounds.extent(), self.lattice.edges());
         let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
-        let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MOST_CELLS * points as f64;
+        let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MAX_CELLS * points as f64;
         let finest = (2..=3).rev().find(affordable).unwrap_or(1);
         (Class::of(points, cells), finest)
     }
@@ -589,7 +590,7 @@ impl Engine {
         sets.all(|(number, set)| set.grid.copied().is_some() && gpu.holds(number))
     }
 
-    /// Writes all lists that are out of date; false when the CPU lane has to.
+    /// Writes all lists that are out of date; false when the CPU backend has to.
     pub(crate) fn find_on_gpu(&mut self) -> Result<bool, Error> {
         if self.gpu_for_jobs().is_none() {
             return Ok(false);
@@ -602,12 +603,12 @@ impl Engine {
         Ok(true)
     }
 
-    /// Writes the lists of one pair of sets; false when the CPU lane has to.
+    /// Writes the lists of one pair of sets; false when the CPU backend has to.
     fn list_on_gpu(&mut self, at: usize) -> Result<bool, Error> {
         let mut lists = std::mem::take(&mut self.pairs[at].lists);
         let found = self.list_into(at, &mut lists);
         if matches!(found, Ok(true)) && self.settings.order == ListOrder::Ascending {
-            self.lane.install(|| lists.sort());
+            self.backend.install(|| lists.sort());
         }
         let pair = &mut self.pairs[at];
         pair.lists = lists;
@@ -627,10 +628,10 @@ impl Engine {
                     let Some(pair) = state.pair(at / sets, at % sets) else {
                         return Ok(Ok(()));
                     };
-                    let lane = &state.lane;
-                    let pairs = lane.measure_lists(pair, kind, strategy, &mut storage)?;
+                    let backend = &state.backend;
+                    let pairs = backend.measure_lists(pair, kind, strategy, &mut storage)?;
                     span.record("pairs", pairs);
-                    let (targets, lender) = (pair.targets.len(), PageLocked(lane));
+                    let (targets, lender) = (pair.targets.len(), PageLocked(backend));
                     let fill = |start: &mut [u64],
                                 count: &mut [u32],
                                 entries: &mut [u32],
@@ -645,13 +646,14 @@ impl Engine {
                         let placed = |start: &mut [u64], count: &mut [u32]| {
                             checked = Some(inside.check(start, count));
                         };
-                        lane.deliver_lists(pair, kind, strategy, &mut storage, (to, placed))
+                        backend
+                            .deliver_lists(pair, kind, strategy, &mut storage, (to, placed))
                             .map_err(Received::Gpu)?;
                         Ok(checked)
                     };
-                    lists.work_on(&self.lane);
+                    lists.work_on(&self.backend);
                     let received = self
-                        .lane
+                        .backend
                         .install(|| lists.receive(targets, pairs, &lender, fill));
                     match received {
                         Err(Received::Gpu(error)) => Err(error),
@@ -666,7 +668,7 @@ impl Engine {
         found.transpose().map(|found| found.is_some())
     }
 
-    /// Counts the neighbours of every target; false when the CPU lane has to.
+    /// Counts the neighbours of every target; false when the CPU backend has to.
     pub(crate) fn count_on_gpu(
         &self,
         targets: PointSetId,
@@ -679,21 +681,21 @@ impl Engine {
         let counted = side.attempt(|state| {
             let strategy = state.sort(self)?;
             let span = tracing::debug_span!("gpu.count").entered();
-            let mut results = state.lane.host_room(state.counts.take(), counts.len())?;
+            let mut results = state.backend.host_room(state.counts.take(), counts.len())?;
             let mut scratch = std::mem::take(&mut state.scratch);
             let counted = state.booked(("counts", targets, sources), |state, end| {
-                let State { lane, .. } = &*state;
+                let State { backend, .. } = &*state;
                 let Some(pair) = state.pair(targets.0, sources.0) else {
                     return Ok(false);
                 };
                 let landing = Landing::new(counts, 1);
                 let results = &mut results[..pair.targets.len()];
                 let to = Destination::in_pieces(results, landing.piece(), |arrivals| {
-                    *end = Some(lane.mark()?);
+                    *end = Some(backend.mark()?);
                     let put = |from: &[u32], to: &mut [u32]| to.copy_from_slice(from);
-                    landing.hand_over((&self.lane, span), arrivals, false, put)
+                    landing.hand_over((&self.backend, span), arrivals, false, put)
                 });
-                lane.count(pair, gpu::ListKind::Full, strategy, to, &mut scratch)?;
+                backend.count(pair, gpu::ListKind::Full, strategy, to, &mut scratch)?;
                 Ok(true)
             });
             (state.scratch, state.counts) = (scratch, Some(results));
@@ -703,7 +705,7 @@ impl Engine {
     }
 }
 
-/// The kind of lists, in the words of the GPU lane.
+/// The kind of lists, in the words of the GPU backend.
 pub(crate) fn on_device(kind: ListKind) -> gpu::ListKind {
     match kind {
         ListKind::Full => gpu::ListKind::Full,

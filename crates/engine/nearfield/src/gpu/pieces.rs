@@ -1,6 +1,6 @@
 //! Copying numbers to where the GPU reads them, piece by piece, while complete pieces are sent off.
 
-use nearfield_cpu::CpuLane;
+use nearfield_cpu::CpuBackend;
 use nearfield_gpu as gpu;
 use nearfield_grid::SharedMut;
 use std::{
@@ -81,7 +81,7 @@ impl<'a, L: Fn(&[f32]) + Sync> Pieces<'a, L> {
     /// is complete. Once that fails the others are not sent.
     pub(super) fn send<E>(
         &self,
-        cpu: &CpuLane,
+        cpu: &CpuBackend,
         send: impl FnMut(usize, &[f32]) -> Result<(), E>,
     ) -> Result<(), E> {
         // This thread copies too.
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn everything_is_looked_at_once_whatever_becomes_of_it() {
-        let cpu = CpuLane::new(3).unwrap();
+        let cpu = CpuBackend::new(3).unwrap();
         let from: Vec<f32> = (0..10 * COPIED).map(|k| (k % 7) as f32).collect();
         for refused in [false, true] {
             let (seen, mut to) = (AtomicUsize::new(0), vec![-1.0; from.len()]);

@@ -1,4 +1,4 @@
-//! The GPU's part of a work that it shares with the CPU lane.
+//! The GPU's part of a work that it shares with the CPU backend.
 
 use super::{GpuSide, State, on_device};
 use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
@@ -37,7 +37,7 @@ pub(crate) struct GpuDone {
     /// Targets that were the GPU's, and where each part of them ends.
     pub(crate) bounds: Vec<u64>,
     pub(crate) pieces: Vec<Piece>,
-    /// When the device's clock began, milliseconds since both lanes did, and how far off that may be
+    /// When the device's clock began, milliseconds since both backends did, and how far off that may be
     /// in nanoseconds.
     pub(crate) origin_ms: f64,
     pub(crate) clock_error: u64,
@@ -67,7 +67,7 @@ impl GpuDone {
     }
 
     /// Places the device's clock on the host's: it began after the host had asked it to, `asked`
-    /// after both lanes began, and its last piece had ended when the host had it, now.
+    /// after both backends began, and its last piece had ended when the host had it, now.
     pub(crate) fn place(&mut self, began: Instant, asked: Duration) {
         let Some(last) = self.pieces.last() else {
             return;
@@ -123,7 +123,7 @@ impl State {
                 shares.parts.clear();
             }
             let parts = self
-                .lane
+                .backend
                 .parts(part.bricks, part.parts, part.lattice, None)?;
             shares.parts.insert(part.version, parts);
         }
@@ -131,7 +131,7 @@ impl State {
         let _span = tracing::debug_span!("gpu.share").entered();
         match shares.parts.get(&part.version) {
             Some(parts) => {
-                self.lane
+                self.backend
                     .share(&targets.points, lattice, parts, grouped, &mut shares.share)
             }
             None => Ok(()),
@@ -163,7 +163,7 @@ impl GpuSide {
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.search").entered();
             let asked = began.elapsed();
-            let begin = state.lane.mark()?;
+            let begin = state.backend.mark()?;
             let (shares, strategy) = state.gather(engine, part)?;
             let mut storage = std::mem::take(&mut state.lists);
             let kind = on_device(kind);
@@ -172,9 +172,9 @@ impl GpuSide {
                 let Some(pair) = state.pair_of_share(part, &shares.share) else {
                     return Ok(done);
                 };
-                let lane = &state.lane;
+                let backend = &state.backend;
                 done.pairs = tracing::debug_span!("gpu.measure")
-                    .in_scope(|| lane.measure_lists(pair, kind, strategy, &mut storage))?;
+                    .in_scope(|| backend.measure_lists(pair, kind, strategy, &mut storage))?;
                 let HostLists {
                     start,
                     count,
@@ -190,8 +190,14 @@ impl GpuSide {
                     entries,
                 };
                 let span = tracing::debug_span!("gpu.deliver").entered();
-                let delivered =
-                    lane.deliver_share(pair, kind, strategy, &mut storage, to, (&begin, placed))?;
+                let delivered = backend.deliver_share(
+                    pair,
+                    kind,
+                    strategy,
+                    &mut storage,
+                    to,
+                    (&begin, placed),
+                )?;
                 drop(span);
                 done.pieces = delivered
                     .iter()
@@ -221,7 +227,7 @@ impl GpuSide {
         let targets = engine.sets[part.targets].grid.len();
         self.attempt(|state| {
             let _span = tracing::debug_span!("gpu.count").entered();
-            let mut counts = state.lane.host_room(state.counts.take(), targets)?;
+            let mut counts = state.backend.host_room(state.counts.take(), targets)?;
             let (shares, strategy) = state.gather(engine, part)?;
             let mut scratch = std::mem::take(&mut state.scratch);
             let done = GpuDone::of(&shares.share, strategy);
@@ -229,7 +235,7 @@ impl GpuSide {
                 Some(pair) => {
                     let to = Destination::whole(&mut counts[..targets]);
                     let kind = gpu::ListKind::Full;
-                    state.lane.count(pair, kind, strategy, to, &mut scratch)
+                    state.backend.count(pair, kind, strategy, to, &mut scratch)
                 }
                 None => Ok(()),
             };
@@ -258,17 +264,17 @@ impl GpuSide {
             let kernel = std::any::type_name::<K>();
             let _span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
             let asked = began.elapsed();
-            let begin = state.lane.mark()?;
+            let begin = state.backend.mark()?;
             let mut results = state.room(targets * K::Output::COUNT)?;
             let (shares, strategy) = state.gather(engine, part)?;
             if state.staged.number() != prepared {
                 // Another job has used the GPU since they were sent.
-                state.staged.fill(&state.lane, &engine.lane, fields)?;
+                state.staged.fill(&state.backend, &engine.backend, fields)?;
             }
             let mut scratch = std::mem::take(&mut state.scratch);
             let mut staged = std::mem::take(&mut state.staged);
             let evaluated = match state.pair_of_share(part, &shares.share) {
-                Some(pair) => state.lane.evaluate_staged(
+                Some(pair) => state.backend.evaluate_staged(
                     pair,
                     (program, uniforms),
                     staged.fields(),
@@ -278,7 +284,7 @@ impl GpuSide {
                 ),
                 None => Ok(()),
             };
-            let end_ms = f64::from(state.lane.since(&begin)?);
+            let end_ms = f64::from(state.backend.since(&begin)?);
             let traversed = scratch.traversed(&begin)?.map(|times| times.map(f64::from));
             let [begin_ms, computed_ms] = traversed.unwrap_or([0.0, end_ms]);
             (state.scratch, state.staged) = (scratch, staged);

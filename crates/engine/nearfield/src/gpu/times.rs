@@ -1,6 +1,6 @@
 //! Times of the strategy `auto`: what a step took, and which way the next one goes.
 
-use nearfield_gpu::{Chooser, Class, Tried, Way};
+use nearfield_gpu::{Chooser, Class, Trial, Way};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What times have taught so far, and the step that is being timed.
@@ -60,8 +60,8 @@ impl Times {
     }
 
     /// All that was tried.
-    pub(super) fn tried(&self) -> Vec<Tried> {
-        self.chooser.tried()
+    pub(super) fn trials(&self) -> Vec<Trial> {
+        self.chooser.trials()
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(steps(&mut times, 30, "force", fine).subdivision, 3);
         assert_eq!(steps(&mut times, 30, "count", coarse).subdivision, 1);
         assert_eq!(steps(&mut times, 5, "force", fine).subdivision, 3);
-        let chosen = times.tried().into_iter().filter(|one| one.chosen).count();
+        let chosen = times.trials().into_iter().filter(|one| one.chosen).count();
         assert_eq!(chosen, 2);
     }
 }

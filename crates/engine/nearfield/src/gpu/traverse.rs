@@ -2,9 +2,9 @@
 
 use super::{GpuSide, State, landing::Landing, pieces::Pieces};
 use crate::{Engine, Error, PairKernel, Traversal, traverse::put};
-use nearfield_cpu::{CpuLane, Fields, Output};
+use nearfield_cpu::{CpuBackend, Fields, Output};
 use nearfield_gpu::{
-    self as gpu, Destination, GpuLane, HostBuffer, PairProgram, StagedField, StagedFields,
+    self as gpu, Destination, GpuBackend, HostBuffer, PairProgram, StagedField, StagedFields,
     StagedSides,
 };
 use nearfield_pairs::{Channels, Field};
@@ -12,19 +12,19 @@ use nearfield_pairs::{Channels, Field};
 impl State {
     /// Room for so many results, kept from before where it suffices.
     pub(super) fn room(&mut self, len: usize) -> Result<HostBuffer<f32>, gpu::Error> {
-        self.lane.host_room(self.results.take(), len)
+        self.backend.host_room(self.results.take(), len)
     }
 }
 
 impl GpuSide {
-    /// Asks the device to sort, and sends it fields meanwhile, for a part of a work that both lanes then
+    /// Asks the device to sort, and sends it fields meanwhile, for a part of a work that both backends then
     /// [begin](Self::evaluate_part); gives the number of the fields. Should the GPU fail, or be in use, that
     /// shows there.
     pub(crate) fn prepare_part(&self, engine: &Engine, fields: Fields<'_>) -> u64 {
         let prepared = self.attempt(|state| {
             let _span = tracing::debug_span!("engine.prepare").entered();
             state.begin_sort_by(engine, engine.gpu_subdivision(&engine.bounds()))?;
-            state.staged.fill(&state.lane, &engine.lane, fields)?;
+            state.staged.fill(&state.backend, &engine.backend, fields)?;
             Ok(state.staged.number())
         });
         prepared.unwrap_or_default()
@@ -36,12 +36,12 @@ impl GpuSide {
         // The kernel is the caller's code, which nothing is held for.
         let program = PairProgram::of(kernel);
         let taken = self.attempt(|state| {
-            let State { lane, taken, .. } = state;
+            let State { backend, taken, .. } = state;
             let known = taken.entry(std::any::type_name::<K>()).or_insert_with(|| {
                 let compiled =
-                    program.and_then(|(program, _)| lane.load(&program.program()).map(drop));
+                    program.and_then(|(program, _)| backend.load(&program.program()).map(drop));
                 compiled.err().map(|error| {
-                    tracing::warn!(%error, "the CPU lane keeps this kernel for itself");
+                    tracing::warn!(%error, "the CPU backend keeps this kernel for itself");
                     error.to_string()
                 })
             });
@@ -52,7 +52,7 @@ impl GpuSide {
 }
 
 impl<K: PairKernel> Traversal<'_, K> {
-    /// Evaluates the kernel on the GPU; gives `output` back when the CPU lane has to.
+    /// Evaluates the kernel on the GPU; gives `output` back when the CPU backend has to.
     pub(crate) fn run_on_gpu<'o>(
         &self,
         output: Output<'o, K::Output>,
@@ -65,7 +65,7 @@ impl<K: PairKernel> Traversal<'_, K> {
         self.fields.check::<K>(targets, sources)?;
         let (Output::Write(values) | Output::Combine(values)) = &output;
         if values.len() != targets {
-            // The CPU lane says what is wrong.
+            // The CPU backend says what is wrong.
             return Ok(Some(output));
         }
         // A kernel without CUDA text is the caller's mistake, not the GPU's.
@@ -76,7 +76,9 @@ impl<K: PairKernel> Traversal<'_, K> {
             let mut results = state.room(targets * K::Output::COUNT)?;
             let strategy = state.begin_sort(engine)?;
             // Fields come while positions are sorted.
-            state.staged.fill(&state.lane, &engine.lane, self.fields)?;
+            state
+                .staged
+                .fill(&state.backend, &engine.backend, self.fields)?;
             state.finish_sort(engine)?;
             let mut staged = std::mem::take(&mut state.staged);
             let mut scratch = std::mem::take(&mut state.scratch);
@@ -84,7 +86,7 @@ impl<K: PairKernel> Traversal<'_, K> {
             let kernel = std::any::type_name::<K>();
             let span = tracing::debug_span!("gpu.evaluate", targets, kernel).entered();
             let evaluated = state.booked(name, |state, end| {
-                let State { lane, .. } = &*state;
+                let State { backend, .. } = &*state;
                 let Some(pair) = state.pair(self.targets.0, self.sources.0) else {
                     return Ok(false);
                 };
@@ -95,13 +97,14 @@ impl<K: PairKernel> Traversal<'_, K> {
                 let landing = Landing::new(values, K::Output::COUNT);
                 let results = &mut results[..targets * K::Output::COUNT];
                 let to = Destination::in_pieces(results, landing.piece(), |arrivals| {
-                    *end = Some(lane.mark()?);
+                    *end = Some(backend.mark()?);
                     let put = |from: &[f32], to: &mut [_]| put_all::<K>(from, to, combine);
                     // What was combined with some of the results cannot be done again.
-                    landing.hand_over((&engine.lane, span), arrivals, combine, put)
+                    landing.hand_over((&engine.backend, span), arrivals, combine, put)
                 });
                 let program = (&program, &uniforms[..]);
-                lane.evaluate_staged(pair, program, staged.fields(), strategy, to, &mut scratch)
+                backend
+                    .evaluate_staged(pair, program, staged.fields(), strategy, to, &mut scratch)
                     .map(|()| true)
             });
             (state.scratch, state.staged, state.results) = (scratch, staged, Some(results));
@@ -115,7 +118,7 @@ impl<K: PairKernel> Traversal<'_, K> {
         });
         match refused {
             Some(error) => Err(Error::Gpu(error)),
-            // Where the GPU has failed the CPU lane writes all values.
+            // Where the GPU has failed the CPU backend writes all values.
             None => Ok((done != Some(true)).then_some(output)),
         }
     }
@@ -144,8 +147,8 @@ impl Staged {
     /// Sends the fields of targets and sources to the device, each once.
     pub(super) fn fill(
         &mut self,
-        lane: &GpuLane,
-        cpu: &CpuLane,
+        backend: &GpuBackend,
+        cpu: &CpuBackend,
         fields: Fields<'_>,
     ) -> Result<(), gpu::Error> {
         self.number += 1;
@@ -161,11 +164,11 @@ impl Staged {
         let bytes = size_of::<f32>() * len;
         let _span = tracing::debug_span!("gpu.upload", bytes).entered();
         // The memory may be in use until the device says that it expects others.
-        lane.expect_fields(&mut self.on_device, len)?;
-        let mut copy = lane.host_room(self.copy.take(), len)?;
+        backend.expect_fields(&mut self.on_device, len)?;
+        let mut copy = backend.host_room(self.copy.take(), len)?;
         let pieces = Pieces::new(&all, &mut copy, |_| ());
         let sent = pieces.send(cpu, |first, numbers| {
-            lane.receive_fields(&mut self.on_device, first, numbers)
+            backend.receive_fields(&mut self.on_device, first, numbers)
         });
         self.copy = Some(copy);
         sent

@@ -4,7 +4,7 @@
 //! worker of some rayon pool, it does other work of that pool while it waits for them: perhaps another
 //! job of the same engine, on top of its own stack, or work whose end another worker's job needs.
 //! **A worker therefore never waits for its turn**, or the pool may stand still for ever: it is told that
-//! the GPU is in use, and the CPU lane does the job. Threads that belong to no pool do nothing else
+//! the GPU is in use, and the CPU backend does the job. Threads that belong to no pool do nothing else
 //! while they have the GPU, so others of their kind wait for them.
 
 use std::sync::{
@@ -48,7 +48,7 @@ impl<T> Turn<T> {
         if taken.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
             tracing::info!(
-                "the CPU lane does a job: another job of the engine uses the GPU, and a worker of a \
+                "the CPU backend does a job: another job of the engine uses the GPU, and a worker of a \
                  rayon pool must not wait for it"
             );
         }

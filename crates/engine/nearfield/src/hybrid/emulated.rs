@@ -7,7 +7,7 @@
 use super::{BUFFERS, plan::Planned};
 use crate::{Error, PointSetId};
 use nearfield_balance::{Crew, EmulatedSpec, Fault, Machine, Stages, StepTimes};
-use nearfield_cpu::{CpuLane, Lender, LentMemory, PairOfSets, SetRadii, Spent};
+use nearfield_cpu::{CpuBackend, Lender, LentMemory, PairOfSets, SetRadii, Spent};
 use nearfield_grid::{
     Bounds, Grid, Lattice, Positions,
     memory::{Shortage, copied, make_room, zeroed},
@@ -21,7 +21,7 @@ use std::{
 /// The device and what it holds.
 #[derive(Debug)]
 pub(crate) struct EmulatedDevice {
-    lane: CpuLane,
+    backend: CpuBackend,
     /// Takes it through its subregions.
     crew: Crew,
     /// None for a set whose positions it does not have.
@@ -40,7 +40,7 @@ pub(super) struct Placed {
 impl EmulatedDevice {
     pub(super) fn new(spec: EmulatedSpec) -> Result<Self, Error> {
         Ok(Self {
-            lane: CpuLane::new(1)?,
+            backend: CpuBackend::new(1)?,
             crew: Crew::new(BUFFERS).map_err(Error::Schedule)?,
             sets: RwLock::default(),
             machine: Mutex::new(Machine::new(spec)),
@@ -69,7 +69,9 @@ impl EmulatedDevice {
             Cow::Borrowed(packed) => copied(packed, "positions on the device")?,
         };
         let mut grid = old.map_or_else(|| Grid::new(lattice.clone()), |old| old.grid);
-        let built = self.lane.install(|| grid.build(positions, bounds, lattice));
+        let built = self
+            .backend
+            .install(|| grid.build(positions, bounds, lattice));
         built.map_err(refuse)?;
         sets[set.0] = Some(Placed {
             grid,
@@ -83,7 +85,7 @@ impl EmulatedDevice {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
         for set in sets.iter_mut() {
             // What cannot be sorted anew is brought over again at the next update.
-            set.take_if(|set| self.lane.install(|| set.grid.rebuild(lattice)).is_err());
+            set.take_if(|set| self.backend.install(|| set.grid.rebuild(lattice)).is_err());
         }
     }
 
@@ -95,8 +97,8 @@ impl EmulatedDevice {
         self.sets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn lane(&self) -> &CpuLane {
-        &self.lane
+    pub(super) fn backend(&self) -> &CpuBackend {
+        &self.backend
     }
 
     pub(super) fn crew(&self) -> &Crew {

@@ -1,7 +1,7 @@
-//! Neighbour lists and counts by both lanes.
+//! Neighbour lists and counts by both backends.
 
 use super::{
-    BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
+    BUFFERS, Backends, Clock, OF_CPU, Shared, Work, WorkKind,
     emulated::{EmulatedDevice, Marks, OwnLender, pair},
     have_grown, is_taken, locked,
     plan::Planned,
@@ -13,7 +13,7 @@ use crate::{
     Engine, Error, ListOrder, NeighborLists, PointSetId,
     gpu::{GpuDone, GpuSide},
 };
-use nearfield_balance::Lane;
+use nearfield_balance::Backend;
 use nearfield_cpu::{JointLists, ListKind, PairOfSets};
 use nearfield_gpu::HostLists;
 use std::{
@@ -22,7 +22,7 @@ use std::{
 };
 
 impl Engine {
-    /// Writes all lists that are out of date; false when a single lane has to.
+    /// Writes all lists that are out of date; false when a single backend has to.
     pub(crate) fn find_on_both(&mut self) -> Result<bool, Error> {
         for at in 0..self.pairs.len() {
             if !self.pairs[at].active || self.pairs[at].current {
@@ -31,7 +31,7 @@ impl Engine {
             let mut lists = std::mem::take(&mut self.pairs[at].lists);
             let found = self.lists_by_both(at, &mut lists);
             if matches!(found, Ok(true)) && self.settings.order == ListOrder::Ascending {
-                self.lane.install(|| lists.sort());
+                self.backend.install(|| lists.sort());
             }
             let pair = &mut self.pairs[at];
             pair.lists = lists;
@@ -43,7 +43,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Writes the lists of one pair of sets; false when both lanes together cannot.
+    /// Writes the lists of one pair of sets; false when both backends together cannot.
     fn lists_by_both(&self, at: usize, lists: &mut NeighborLists) -> Result<bool, Error> {
         let Some((hybrid, gpu)) = self.hybrid_sides() else {
             return Ok(false);
@@ -58,26 +58,26 @@ impl Engine {
             sources: at % self.sets.len(),
         };
         let clock = Clock::start(hybrid);
-        let (lanes, fits) = self.lanes(hybrid, shared, work)?;
+        let (backends, fits) = self.backends(hybrid, shared, work)?;
         let planning_ms = clock.since_begin_ms();
         let targets = self.sets[work.targets].grid.len();
         let emulated = fits.then(|| hybrid.virtual_times(shared, work)).flatten();
-        match (lanes, gpu) {
-            (Lanes::Device, Some(_)) if hybrid.emulated.is_none() => {
+        match (backends, gpu) {
+            (Backends::Device, Some(_)) if hybrid.emulated.is_none() => {
                 if self.list_into(at, lists)? {
                     let took = (clock.ms(), planning_ms);
                     if let Some(state) = shared.works.get_mut(&work) {
-                        learn_alone(state, Lane::Gpu, targets, took, None)?;
+                        learn_alone(state, Backend::Gpu, targets, took, None)?;
                     }
                     return Ok(true);
                 }
                 Ok(false)
             }
-            (Lanes::Cpu, _) => {
+            (Backends::Cpu, _) => {
                 self.lists_by_cpu(work, lists)?;
                 let took = (clock.ms(), planning_ms);
                 if let Some(state) = shared.works.get_mut(&work).filter(|_| fits) {
-                    learn_alone(state, Lane::Cpu, targets, took, emulated)?;
+                    learn_alone(state, Backend::Cpu, targets, took, emulated)?;
                 }
                 Ok(true)
             }
@@ -96,7 +96,7 @@ impl Engine {
 
     fn lists_by_cpu(&self, work: Work, lists: &mut NeighborLists) -> Result<(), Error> {
         let of = self.pair_of_sets(PointSetId(work.targets), PointSetId(work.sources))?;
-        Ok(self.lane.search(of, self.settings.lists, lists)?)
+        Ok(self.backend.search(of, self.settings.lists, lists)?)
     }
 
     fn lists_joint(
@@ -121,7 +121,7 @@ impl Engine {
             return Ok(false);
         };
         let [expected, theirs] = state.expected_pairs();
-        let expected = expected + expected / 16 + self.lane.slack();
+        let expected = expected + expected / 16 + self.backend.slack();
         let Some(planned) = state.planned() else {
             return Ok(false);
         };
@@ -158,7 +158,7 @@ impl Engine {
                 share: Some(cpu_share),
                 ..of
             };
-            self.lane.search_share(of, kind, room, ours)?;
+            self.backend.search_share(of, kind, room, ours)?;
             let ready = Instant::now();
             let places = places.recv();
             waited = ready.elapsed();
@@ -184,15 +184,15 @@ impl Engine {
                 let drive = || {
                     // Dropped at the latest when the GPU has done its part.
                     let placed = move |start, count| {
-                        // Unless the CPU lane has given up.
+                        // Unless the CPU backend has given up.
                         let _ = hand_over.send((start, count));
                     };
                     let found = gpu.find_part(self, part, kind, (to, placed), began);
                     done = found.ok_or(None)?;
                     Ok(())
                 };
-                let both = on_both((&self.lane, began), drive, cpu)?;
-                // A lane that waits for the other could have done more.
+                let both = on_both((&self.backend, began), drive, cpu)?;
+                // A backend that waits for the other could have done more.
                 let cpu_ms = both.cpu_ms - waited.as_secs_f64() * 1e3;
                 Both { cpu_ms, ..both }
             }
@@ -205,13 +205,13 @@ impl Engine {
             self.lists_by_cpu(work, lists)?;
             recovery_ms = step.clock.ms() - begin;
         } else {
-            lists.work_on(&self.lane);
+            lists.work_on(&self.backend);
             let is_put = ours.is_put();
             let mut join = || lists.join(ours, taken, (theirs, done.pairs));
             match is_put {
                 // Little is left to do, and waking a worker takes longer.
                 true => join()?,
-                false => self.lane.install(join)?,
+                false => self.backend.install(join)?,
             }
             *unmarked = true;
         }
@@ -233,7 +233,7 @@ impl Engine {
             grew: took_memory | have_grown(sorted),
         };
         match done.fitted || both.failed {
-            true => learn(&self.lane, state, step, seen)?,
+            true => learn(&self.backend, state, step, seen)?,
             // A step that had to be done twice says little.
             false => state.note(Measured::by_cpu(targets, step.clock.ms())),
         }
@@ -312,7 +312,7 @@ impl<'a> ListsOnEmulated<'a> {
             )),
             ..of
         };
-        Ok(self.device.lane().search(of, self.kind, lists)?)
+        Ok(self.device.backend().search(of, self.kind, lists)?)
     }
 
     fn download(&self, _: usize, buffer: usize) -> Result<(), Error> {

@@ -1,35 +1,35 @@
-//! Both lanes on one step: the CPU pool and a GPU, or a stand-in for one, share the targets of a work.
+//! Both backends on one step: the CPU pool and a GPU, or a stand-in for one, share the targets of a work.
 //!
 //! A work is what is done for one pair of sets: its lists, its counts, or one kernel. Every work has a
-//! controller and a [plan](plan::Planned) of its own, because lanes compare differently on each. A
+//! controller and a [plan](plan::Planned) of its own, because backends compare differently on each. A
 //! step of a work goes like this:
 //!
-//! 1. The plan says which bricks are whose. Where everything is one lane's, that lane works as it
+//! 1. The plan says which bricks are whose. Where everything is one backend's, that backend works as it
 //!    does alone.
 //! 2. Else the calling thread drives the GPU while the CPU pool works on the other targets; an
 //!    [emulated device](emulated)'s subregions are taken through their stages by a
-//!    [`Crew`](nearfield_balance::Crew). Each lane sorts for itself; the CPU lane marks the targets
+//!    [`Crew`](nearfield_balance::Crew). Each backend sorts for itself; the CPU backend marks the targets
 //!    that it takes, and the results of all others are the device's.
-//! 3. Both lanes' results are put together, and the times go to the controller, which may move
+//! 3. Both backends' results are put together, and the times go to the controller, which may move
 //!    bricks for the next step.
 //!
-//! When the device fails, the CPU lane does its part too, within the same step.
+//! When the device fails, the CPU backend does its part too, within the same step.
 //!
 //! A plan is made from the points of some step and serves for many: every cell of space belongs to
-//! some part, so points that move meanwhile are searched for by exactly one lane all the same.
+//! some part, so points that move meanwhile are searched for by exactly one backend all the same.
 
+mod device_engine;
 mod emulated;
 mod lists;
 mod plan;
 mod report;
-mod resident;
 mod step;
 mod times;
 mod trace;
 mod values;
 
-pub use report::{LaneReport, WorkReport};
-pub use resident::{CpuShare, SharedTraversal};
+pub use device_engine::{CpuShare, SharedTraversal};
+pub use report::{BackendReport, WorkReport};
 pub(crate) use times::Piece;
 pub(crate) use values::Values;
 
@@ -54,10 +54,10 @@ use std::{
 /// Results that an emulated device may have on their way at a time.
 const BUFFERS: usize = 2;
 
-/// Parts of the CPU lane have this bit; subregions are below it.
+/// Parts of the CPU backend have this bit; subregions are below it.
 const OF_CPU: u8 = 0x80;
 
-/// What an engine needs to work on both lanes.
+/// What an engine needs to work on both backends.
 #[derive(Debug)]
 pub(crate) struct HybridSide {
     settings: Settings,
@@ -87,11 +87,11 @@ struct Shared {
     unmarked: bool,
     spent: Spent,
     lists: ShareOfLists,
-    /// By set, the points that the CPU lane needs.
+    /// By set, the points that the CPU backend needs.
     sorted: HashMap<usize, PartOfSet>,
 }
 
-/// Those points of a set that the CPU lane needs for a plan, sorted.
+/// Those points of a set that the CPU backend needs for a plan, sorted.
 #[derive(Debug)]
 struct PartOfSet {
     grid: Grid,
@@ -120,14 +120,14 @@ enum WorkKind {
 
 /// Who works in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lanes {
+enum Backends {
     Cpu,
     Device,
     Both,
 }
 
 /// What a cell costs strategies that go from cell to cell depends on its points; for the others only the
-/// pairs count, and the CPU lane's bricks may as well lie together.
+/// pairs count, and the CPU backend's bricks may as well lie together.
 fn ties_for(strategy: Strategy) -> Ties {
     match strategy.of_share() {
         Strategy::Flat => Ties::Compact,
@@ -249,7 +249,7 @@ impl Shared {
 }
 
 impl Engine {
-    /// From the next step on another policy divides the work between both lanes; it has learnt nothing
+    /// From the next step on another policy divides the work between both backends; it has learnt nothing
     /// yet. Without effect on other devices than hybrid and emulated ones.
     ///
     /// # Errors
@@ -283,12 +283,12 @@ impl Engine {
     ///
     /// Also says whether that is what was planned: what the device does not have it cannot work on; it
     /// gets it at the next update.
-    fn lanes(
+    fn backends(
         &self,
         hybrid: &HybridSide,
         shared: &mut Shared,
         work: Work,
-    ) -> Result<(Lanes, bool), Error> {
+    ) -> Result<(Backends, bool), Error> {
         let works = shared.works.len() + 1;
         (shared.works.try_reserve(1))
             .map_err(|_| Shortage::of::<(Work, WorkState)>(works, "what is known of a work"))?;
@@ -305,19 +305,19 @@ impl Engine {
             let subdivision = self.settings.subdivision;
             state.plan_for(of, &hybrid.settings, hybrid.traffic(work.kind), subdivision)?;
         }
-        let planned = state.lanes();
-        // As long as both lanes work, positions are checked and copied by the same workers too.
-        self.lane
-            .stay_beside(planned == Lanes::Both && hybrid.emulated.is_none());
-        match planned == Lanes::Cpu || self.on_device(hybrid, [work.targets, work.sources]) {
+        let planned = state.backends();
+        // As long as both backends work, positions are checked and copied by the same workers too.
+        self.backend
+            .stay_beside(planned == Backends::Both && hybrid.emulated.is_none());
+        match planned == Backends::Cpu || self.on_device(hybrid, [work.targets, work.sources]) {
             true => Ok((planned, true)),
-            false => Ok((Lanes::Cpu, false)),
+            false => Ok((Backends::Cpu, false)),
         }
     }
 }
 
 impl Engine {
-    /// The sets of a work as the CPU lane needs them for its share: whole where they are sorted anyway,
+    /// The sets of a work as the CPU backend needs them for its share: whole where they are sorted anyway,
     /// else what lies within reach of its bricks.
     fn sets_of_share<'a>(
         &'a self,
@@ -355,7 +355,7 @@ impl Engine {
                 let (lattice, grid) = (plan.lattice().0, &mut part.grid);
                 let held = grid.bytes();
                 let bounds = set.grid.bounds();
-                let built = (self.lane)
+                let built = (self.backend)
                     .install(|| grid.build_part(positions, bounds, lattice, (needed, 1)));
                 built.map_err(|source| Error::Positions {
                     set: PointSetId(number),
@@ -412,7 +412,7 @@ impl Clock {
     }
 }
 
-/// The targets of the CPU lane, or of a subregion of the device.
+/// The targets of the CPU backend, or of a subregion of the device.
 fn share<'a>(
     plan: &'a plan::Planned,
     (taken, spent): (&'a [AtomicBool], &'a Spent),
@@ -426,7 +426,7 @@ fn share<'a>(
     }
 }
 
-/// Whether the CPU lane has a target's result.
+/// Whether the CPU backend has a target's result.
 fn is_taken(taken: &AtomicBool) -> bool {
     taken.load(Ordering::Relaxed)
 }

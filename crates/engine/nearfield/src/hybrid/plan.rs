@@ -1,9 +1,11 @@
 //! What a work remembers between steps: its plan, its controller and what they were made from.
 
-use super::{Lanes, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured, trace};
+use super::{
+    Backends, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured, trace,
+};
 use crate::Error;
 use nearfield_balance::{
-    Action, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Lane, Layout, Machine,
+    Action, Backend, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Layout, Machine,
     Neighbourhood, Plan, Policy, RowOffset, StepTimes, Traffic,
 };
 use nearfield_cpu::PairOfSets;
@@ -24,7 +26,7 @@ const SMALL_MAP: usize = 1 << 16;
 /// Share of the time that making plans anew may take.
 const FRESHNESS: f64 = 0.005;
 /// Steps that a plan serves at least.
-const LEAST_AGE: u32 = 8;
+const MIN_AGE: u32 = 8;
 /// Steps that a plan serves where times do not count.
 const AGE: u32 = 64;
 /// Part of the points that may come or go before a plan is made anew.
@@ -34,17 +36,17 @@ const USUAL_THETAS: usize = 16;
 /// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
 const HITS: f64 = 0.25;
 
-/// Share of the work, and of the points within reach, above which the CPU lane sorts all points.
-const MOST_SHARE: f64 = 0.7;
-const MOST_NEEDED: f64 = 0.7;
+/// Share of the work, and of the points within reach, above which the CPU backend sorts all points.
+const MAX_SHARE: f64 = 0.7;
+const MAX_NEEDED: f64 = 0.7;
 
 /// Share of the time that decisions may take which leave things as they are, once they have for a while.
 const OWN_COST: f64 = 0.005;
 
 /// Pairs that memory is taken for without knowing how many there are.
-const FEW_PAIRS: u64 = 1 << 21;
+const SMALL_PAIRS: u64 = 1 << 21;
 
-/// Steps of both lanes from which it is known what they usually need before their subregions.
+/// Steps of both backends from which it is known what they usually need before their subregions.
 const SETUPS: usize = 5;
 
 /// Plans made so far.
@@ -60,7 +62,7 @@ pub(super) struct Planned {
     layout: Layout,
     plan: Plan,
     parts: BrickParts,
-    /// Bricks whose points the CPU lane needs, as part 1; None where it needs all.
+    /// Bricks whose points the CPU backend needs, as part 1; None where it needs all.
     needed: Option<BrickParts>,
     /// Cells of a brick along each axis.
     edge: u32,
@@ -83,7 +85,7 @@ impl Planned {
         &self.parts
     }
 
-    /// Bricks whose points the CPU lane needs, as part 1; None where it may as well have all.
+    /// Bricks whose points the CPU backend needs, as part 1; None where it may as well have all.
     pub(super) fn needed(&self) -> Option<&BrickParts> {
         self.needed.as_ref()
     }
@@ -150,7 +152,7 @@ impl Calm {
     const EVERY: u32 = 16;
     /// Change of a step's time that ends the calm.
     const SURPRISE: f64 = 0.2;
-    /// Decisions after a move that are not put off, because they show what it was worth and try either lane
+    /// Decisions after a move that are not put off, because they show what it was worth and try either backend
     /// alone: a work that stands in a wrong place for hundreds of steps loses more than they take.
     const EAGER: u32 = 16;
 
@@ -192,12 +194,12 @@ pub(super) struct WorkState {
     /// Steps since then, and what making it took.
     age: u32,
     cost_ms: f64,
-    /// Neighbours per pair tested on either lane.
+    /// Neighbours per pair tested on either backend.
     hits: [Option<f64>; 2],
     calm: Calm,
     /// What the last decision took, as far as steps since have not been long enough to make up for it.
     debt_ms: f64,
-    /// What both lanes needed before their subregions, in the last steps of both.
+    /// What both backends needed before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
     steps: u64,
     /// Whether the last step was one aside.
@@ -230,33 +232,33 @@ impl WorkState {
 
     /// Whether the device has work in the next step, or may have.
     pub(super) fn wants_device(&self) -> bool {
-        self.planned.is_none() || self.lanes() != Lanes::Cpu
+        self.planned.is_none() || self.backends() != Backends::Cpu
     }
 
-    /// Neighbours that the CPU lane and the device are expected to find, with some room to spare.
+    /// Neighbours that the CPU backend and the device are expected to find, with some room to spare.
     pub(super) fn expected_pairs(&self) -> [usize; 2] {
-        let work = |lane| {
+        let work = |backend| {
             self.planned
                 .as_ref()
-                .map_or(0, |p| p.plan.load(lane).work())
+                .map_or(0, |p| p.plan.load(backend).work())
         };
-        let of = |lane: usize, work: u64| match self.hits[lane] {
+        let of = |backend: usize, work: u64| match self.hits[backend] {
             Some(hits) => (1.125 * hits * work as f64) as usize + 4096,
             // No more than are tested; all of them while that is not much.
-            None => work.min(FEW_PAIRS).max((HITS * work as f64) as u64) as usize,
+            None => work.min(SMALL_PAIRS).max((HITS * work as f64) as u64) as usize,
         };
-        [of(0, work(Lane::Cpu)), of(1, work(Lane::Gpu))]
+        [of(0, work(Backend::Cpu)), of(1, work(Backend::Gpu))]
     }
 
-    /// Both lanes have found so many neighbours.
+    /// Both backends have found so many neighbours.
     pub(super) fn found(&mut self, pairs: [u64; 2]) {
         let Some(planned) = &self.planned else {
             return;
         };
-        for (lane, name) in [Lane::Cpu, Lane::Gpu].into_iter().enumerate() {
+        for (backend, name) in [Backend::Cpu, Backend::Gpu].into_iter().enumerate() {
             let work = planned.plan.load(name).work();
             if work > 0 {
-                self.hits[lane] = Some(pairs[lane] as f64 / work as f64);
+                self.hits[backend] = Some(pairs[backend] as f64 / work as f64);
             }
         }
     }
@@ -287,9 +289,9 @@ impl WorkState {
         let old = match deterministic {
             true => self.age >= AGE,
             false => {
-                self.age >= LEAST_AGE
+                self.age >= MIN_AGE
                     && f64::from(self.age) * self.last.total_ms * FRESHNESS >= self.cost_ms
-                    && self.lanes() != Lanes::Device
+                    && self.backends() != Backends::Device
             }
         };
         // A step aside that was decided on is made first: what it is for would have to be found anew.
@@ -297,15 +299,15 @@ impl WorkState {
         turned || old && !aside || self.planned.is_none()
     }
 
-    pub(super) fn lanes(&self) -> Lanes {
+    pub(super) fn backends(&self) -> Backends {
         let Some(planned) = &self.planned else {
-            return Lanes::Cpu;
+            return Backends::Cpu;
         };
-        let has = |lane| !planned.plan.load(lane).is_empty();
-        match (has(Lane::Cpu), has(Lane::Gpu)) {
-            (true, true) => Lanes::Both,
-            (false, true) => Lanes::Device,
-            _ => Lanes::Cpu,
+        let has = |backend| !planned.plan.load(backend).is_empty();
+        match (has(Backend::Cpu), has(Backend::Gpu)) {
+            (true, true) => Backends::Both,
+            (false, true) => Backends::Device,
+            _ => Backends::Cpu,
         }
     }
 
@@ -362,17 +364,17 @@ impl WorkState {
         Ok(())
     }
 
-    /// Milliseconds that both lanes usually need before they begin with their subregions: medians, since
+    /// Milliseconds that both backends usually need before they begin with their subregions: medians, since
     /// a step that takes memory anew needs more than the others.
     pub(super) fn setups(&self) -> [f64; 2] {
-        [0, 1].map(|lane| {
-            let mut known: Vec<f64> = self.setups.iter().map(|setups| setups[lane]).collect();
+        [0, 1].map(|backend| {
+            let mut known: Vec<f64> = self.setups.iter().map(|setups| setups[backend]).collect();
             known.sort_by(f64::total_cmp);
             known.get(known.len() / 2).copied().unwrap_or(0.0)
         })
     }
 
-    /// A step of both lanes has shown them.
+    /// A step of both backends has shown them.
     pub(super) fn set_up(&mut self, setups: [f64; 2]) {
         self.setups.push_back(setups);
         if self.setups.len() > SETUPS {
@@ -443,7 +445,7 @@ impl WorkState {
             theta: planned.map_or(0.0, Planned::theta),
             share: self.last.share,
             aside: self.aside,
-            lanes: self.last.lanes(),
+            backends: self.last.backends(),
             milliseconds: self.last.total_ms,
             planning: self.last.planning_ms,
             reason: (self.decision.as_ref())
@@ -470,7 +472,7 @@ fn layout(
             .try_fold(1usize, |all, &dim| all.checked_mul(dim as usize));
         let most = SMALL_MAP.max(SPREAD * bricks.as_slice().len());
         if map.is_none_or(|map| map > most) && edge > 1 << 29 {
-            // Cells as far apart as cells can be: one lane has to do.
+            // Cells as far apart as cells can be: one backend has to do.
             let nothing = Bricks::new([], &near, edge)?;
             let layout = Layout::new(nothing, settings.subregions, traffic)?;
             return Ok((layout, edge));
@@ -556,7 +558,7 @@ fn extent(bricks: &Bricks) -> ([i64; 3], [u32; 3]) {
     (low, dims)
 }
 
-/// Whose every brick is: its subregion, with [`OF_CPU`] set where it is the CPU lane's. What lies
+/// Whose every brick is: its subregion, with [`OF_CPU`] set where it is the CPU backend's. What lies
 /// outside goes to the device.
 fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Shortage> {
     let bricks = layout.bricks();
@@ -566,8 +568,8 @@ fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Short
     let mut parts = parts.unwrap_or_else(|| BrickParts::everywhere(0));
     for (number, subregion) in layout.subregions().iter().enumerate() {
         for brick in subregion.bricks.clone() {
-            let part = match plan.lane(brick) {
-                Some(Lane::Cpu) => OF_CPU | number as u8,
+            let part = match plan.backend(brick) {
+                Some(Backend::Cpu) => OF_CPU | number as u8,
                 _ => number as u8,
             };
             parts.set(bricks.as_slice()[brick].at, part);
@@ -576,14 +578,14 @@ fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Short
     Ok(parts)
 }
 
-/// The CPU lane's bricks and those within reach, where leaving out the others is worth it.
+/// The CPU backend's bricks and those within reach, where leaving out the others is worth it.
 fn needed(
     parts: &BrickParts,
     (layout, plan): (&Layout, &Plan),
     lattice: &Lattice,
 ) -> Result<Option<BrickParts>, Shortage> {
     let domain = lattice.domain();
-    if domain.is_periodic() || plan.share() == 0.0 || plan.share() > MOST_SHARE {
+    if domain.is_periodic() || plan.share() == 0.0 || plan.share() > MAX_SHARE {
         return Ok(None);
     }
     let rows = lattice.rows().iter();
@@ -602,7 +604,7 @@ fn needed(
         all += points;
         near += points * u64::from(needed.part(cell));
     }
-    Ok(((near as f64) < MOST_NEEDED * all as f64).then_some(needed))
+    Ok(((near as f64) < MAX_NEEDED * all as f64).then_some(needed))
 }
 
 #[cfg(test)]

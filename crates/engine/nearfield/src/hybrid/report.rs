@@ -1,8 +1,8 @@
-//! What both lanes did, for the report.
+//! What both backends did, for the report.
 
 use nearfield_balance::Policy;
 
-/// A work that both lanes share, as its last step was.
+/// A work that both backends share, as its last step was.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkReport {
@@ -17,15 +17,15 @@ pub struct WorkReport {
     /// Steps done.
     pub steps: u64,
     /// Occupancy threshold of the next step, the mean over subregions weighted by work: bricks of at
-    /// most so many points go to the CPU lane.
+    /// most so many points go to the CPU backend.
     pub theta: f64,
-    /// The CPU lane's share of the pairs tested, 0 to 1.
+    /// The CPU backend's share of the pairs tested, 0 to 1.
     pub share: f64,
     /// Whether the step was one aside: divided otherwise for once, to learn something, and taken back by the
     /// next decision.
     pub aside: bool,
-    /// Both lanes.
-    pub lanes: [LaneReport; 2],
+    /// Both backends.
+    pub backends: [BackendReport; 2],
     /// Milliseconds of the whole step, placing the positions included.
     pub milliseconds: f64,
     /// Of these, what the scheduler itself took.
@@ -34,10 +34,10 @@ pub struct WorkReport {
     pub reason: String,
 }
 
-/// A lane in a step of a work.
+/// A backend in a step of a work.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
-pub struct LaneReport {
+pub struct BackendReport {
     /// `cpu` or `gpu`.
     pub name: &'static str,
     /// Targets that it searched for.

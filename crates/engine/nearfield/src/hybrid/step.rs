@@ -1,18 +1,18 @@
-//! A step of a work on both lanes, whatever the work is.
+//! A step of a work on both backends, whatever the work is.
 
 use super::{
     Clock, HybridSide, OF_CPU, Work,
     emulated::{EmulatedDevice, EmulatedStages},
     plan::{Planned, WorkState},
-    times::{LaneTimes, Measured, step_times},
+    times::{BackendTimes, Measured, step_times},
     trace::{self, Origin},
 };
 use crate::{
     Error,
     gpu::{GpuDone, GpuPart},
 };
-use nearfield_balance::{Fault, Lane, Progress, StepTimes};
-use nearfield_cpu::{CpuLane, Spent};
+use nearfield_balance::{Backend, Fault, Progress, StepTimes};
+use nearfield_cpu::{CpuBackend, Spent};
 use std::time::{Duration, Instant};
 
 /// A step that is under way.
@@ -27,7 +27,7 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// When both lanes began, planning done.
+    /// When both backends began, planning done.
     pub(super) fn began(&self) -> Instant {
         self.clock.begin + Duration::from_secs_f64(self.planning_ms / 1e3)
     }
@@ -81,7 +81,7 @@ pub(super) fn gpu_part(planned: &Planned, work: Work) -> GpuPart<'_> {
     }
 }
 
-/// How both lanes fared.
+/// How both backends fared.
 #[derive(Debug)]
 pub(super) struct Both {
     /// When both began.
@@ -92,16 +92,16 @@ pub(super) struct Both {
     pub(super) failed: bool,
 }
 
-/// From `began`, when both lanes begin, drives a real GPU, which divides its part and overlaps it itself, by
-/// streams, while the CPU lane does `cpu`. What goes wrong on the CPU lane, or is wrong with what the caller
+/// From `began`, when both backends begin, drives a real GPU, which divides its part and overlaps it itself, by
+/// streams, while the CPU backend does `cpu`. What goes wrong on the CPU backend, or is wrong with what the caller
 /// gave, is an error; a GPU that fails, which is an error of None, is not.
 pub(super) fn on_both(
-    (lane, began): (&CpuLane, Instant),
+    (backend, began): (&CpuBackend, Instant),
     gpu: impl FnOnce() -> Result<(), Option<Error>>,
     cpu: impl FnOnce() -> Result<(), Error> + Send,
 ) -> Result<Both, Error> {
     let ms = || began.elapsed().as_secs_f64() * 1e3;
-    let ((driven, gpu_ms), (done, cpu_ms)) = lane.beside(|| (gpu(), ms()), || (cpu(), ms()));
+    let ((driven, gpu_ms), (done, cpu_ms)) = backend.beside(|| (gpu(), ms()), || (cpu(), ms()));
     done?;
     match driven {
         Err(Some(error)) => Err(error),
@@ -124,15 +124,15 @@ pub(super) struct Seen<'a> {
     pub(super) gpu: Option<&'a GpuDone>,
     /// Whether a GPU that has failed cannot work again.
     pub(super) lost: bool,
-    /// What the CPU lane then did of the device's part, milliseconds.
+    /// What the CPU backend then did of the device's part, milliseconds.
     pub(super) recovery_ms: f64,
-    /// Whether a lane took memory, so that its time says little.
+    /// Whether a backend took memory, so that its time says little.
     pub(super) grew: bool,
 }
 
-/// Lets the controller of a work learn from a step of both lanes.
+/// Lets the controller of a work learn from a step of both backends.
 pub(super) fn learn(
-    lane: &CpuLane,
+    backend: &CpuBackend,
     state: &mut WorkState,
     step: &Step<'_>,
     seen: Seen<'_>,
@@ -148,26 +148,26 @@ pub(super) fn learn(
     } = *seen.both;
     let total_ms = step.clock.ms();
     let (of_cpu, all) = (seen.spent.targets() as usize, seen.targets);
-    // What comes before both lanes begin and after both have ended is part of either's time.
+    // What comes before both backends begin and after both have ended is part of either's time.
     let common = (total_ms - step.planning_ms - seen.recovery_ms - cpu_ms.max(gpu_ms)).max(0.0);
     let times = match step.emulated.clone() {
         Some(times) => times,
         None => {
             let subregions = planned.subregions();
             let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
-            let threads = lane.threads_beside();
-            let cpu = LaneTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
+            let threads = backend.threads_beside();
+            let cpu = BackendTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
             let gpu = match seen.gpu {
                 Some(done) => {
                     let stages = planned.plan().stages().iter();
                     let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
-                    LaneTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(
+                    BackendTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(
                         &loads,
                         done.per_cell,
                         planned.cells_of_brick(),
                     )
                 }
-                None => LaneTimes::whole(gpu_ms),
+                None => BackendTimes::whole(gpu_ms),
             };
             let fault = failed.then_some(if seen.lost {
                 Fault::Lost
@@ -192,7 +192,7 @@ pub(super) fn learn(
             true => [all, 0],
             false => [of_cpu, all.saturating_sub(of_cpu)],
         },
-        lane_ms: [times.cpu_ms(), times.gpu_ms()],
+        backend_ms: [times.cpu_ms(), times.gpu_ms()],
         total_ms: total_ms - step.planning_ms,
         planning_ms: step.planning_ms,
     };
@@ -208,10 +208,10 @@ pub(super) fn learn(
     }
 }
 
-/// The same for a step that one lane did alone.
+/// The same for a step that one backend did alone.
 pub(super) fn learn_alone(
     state: &mut WorkState,
-    lane: Lane,
+    backend: Backend,
     targets: usize,
     (total_ms, planning_ms): (f64, f64),
     emulated: Option<StepTimes>,
@@ -227,22 +227,22 @@ pub(super) fn learn_alone(
         }
         None => trace::alone(planned),
     }
-    let lane = lane as usize;
+    let backend = backend as usize;
     let mut measured = Measured {
         share: planned.plan().share(),
         points: [0; 2],
-        lane_ms: [0.0; 2],
+        backend_ms: [0.0; 2],
         total_ms: took_ms,
         planning_ms,
     };
-    measured.points[lane] = targets;
+    measured.points[backend] = targets;
     let all_ms = match &emulated {
         Some(times) => {
-            measured.lane_ms = [times.cpu_ms(), times.gpu_ms()];
+            measured.backend_ms = [times.cpu_ms(), times.gpu_ms()];
             times.total_ms()
         }
         None => {
-            measured.lane_ms[lane] = took_ms;
+            measured.backend_ms[backend] = took_ms;
             took_ms
         }
     };
@@ -254,11 +254,11 @@ pub(super) fn learn_alone(
     let times = match (emulated, state.planned()) {
         (Some(times), _) => times,
         (None, Some(planned)) => {
-            let mut lanes = [LaneTimes::default(), LaneTimes::default()];
-            lanes[lane] = LaneTimes::whole(took_ms);
-            // All of it goes with the work: what comes before the subregions of a lane alone is not what
+            let mut backends = [BackendTimes::default(), BackendTimes::default()];
+            backends[backend] = BackendTimes::whole(took_ms);
+            // All of it goes with the work: what comes before the subregions of a backend alone is not what
             // does beside the other one.
-            step_times(planned, (&lanes[0], &lanes[1]), [0.0; 2], 0.0, None)
+            step_times(planned, (&backends[0], &backends[1]), [0.0; 2], 0.0, None)
         }
         (None, None) => return Ok(()),
     };

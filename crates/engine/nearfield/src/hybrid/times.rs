@@ -1,10 +1,10 @@
 //! From clocks to what controllers learn from.
 //!
-//! A controller wants to know how long each subregion took on each lane. What a lane does for all its
-//! subregions together (sorting, counting, bringing data over) is its setup: paid once by a lane that
+//! A controller wants to know how long each subregion took on each backend. What a backend does for all its
+//! subregions together (sorting, counting, bringing data over) is its setup: paid once by a backend that
 //! has any work.
 
-use super::{OF_CPU, plan::Planned, report::LaneReport};
+use super::{OF_CPU, plan::Planned, report::BackendReport};
 use crate::gpu::GpuDone;
 use nearfield_balance::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
 use nearfield_cpu::Spent;
@@ -14,28 +14,28 @@ use nearfield_cpu::Spent;
 pub(super) struct Measured {
     pub(super) share: f64,
     pub(super) points: [usize; 2],
-    pub(super) lane_ms: [f64; 2],
+    pub(super) backend_ms: [f64; 2],
     pub(super) total_ms: f64,
     pub(super) planning_ms: f64,
 }
 
 impl Measured {
-    /// A step that the CPU lane did alone.
+    /// A step that the CPU backend did alone.
     pub(super) fn by_cpu(targets: usize, total_ms: f64) -> Self {
         Self {
             share: 1.0,
             points: [targets, 0],
-            lane_ms: [total_ms, 0.0],
+            backend_ms: [total_ms, 0.0],
             total_ms,
             planning_ms: 0.0,
         }
     }
 
-    pub(super) fn lanes(&self) -> [LaneReport; 2] {
-        [0, 1].map(|lane| LaneReport {
-            name: ["cpu", "gpu"][lane],
-            points: self.points[lane],
-            milliseconds: self.lane_ms[lane],
+    pub(super) fn backends(&self) -> [BackendReport; 2] {
+        [0, 1].map(|backend| BackendReport {
+            name: ["cpu", "gpu"][backend],
+            points: self.points[backend],
+            milliseconds: self.backend_ms[backend],
         })
     }
 }
@@ -52,16 +52,16 @@ pub(crate) struct Piece {
     pub(crate) end_ms: f64,
 }
 
-/// What a lane took in all, and what of that can be told apart by subregion.
+/// What a backend took in all, and what of that can be told apart by subregion.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LaneTimes {
+pub(super) struct BackendTimes {
     pub(super) total_ms: f64,
     /// By subregion; empty when nothing is known.
     pub(super) own_ms: Vec<f64>,
 }
 
-impl LaneTimes {
-    /// A lane of which only the whole is known.
+impl BackendTimes {
+    /// A backend of which only the whole is known.
     pub(super) fn whole(total_ms: f64) -> Self {
         Self {
             total_ms,
@@ -69,7 +69,7 @@ impl LaneTimes {
         }
     }
 
-    /// The CPU lane's, from what its workers have spent.
+    /// The CPU backend's, from what its workers have spent.
     pub(super) fn of_cpu(total_ms: f64, spent: &Spent, threads: usize, subregions: usize) -> Self {
         let own = (0..subregions).map(|subregion| {
             let nanoseconds = spent.on(OF_CPU | subregion as u8) as f64;
@@ -116,8 +116,8 @@ impl LaneTimes {
         self
     }
 
-    /// The setup, and after it consecutive spans of the subregions that the lane has work in; together
-    /// they take as long as the lane did. `usual` is the lane's setup where only the whole is known.
+    /// The setup, and after it consecutive spans of the subregions that the backend has work in; together
+    /// they take as long as the backend did. `usual` is the backend's setup where only the whole is known.
     fn spans(&self, loads: &[Load], usual: f64) -> (Span, Vec<Span>) {
         let has_work = |subregion: usize| !loads[subregion].is_empty();
         let work: f64 = loads.iter().map(|load| load.work() as f64).sum();
@@ -158,7 +158,7 @@ impl LaneTimes {
 }
 
 impl GpuDone {
-    /// When which part of a share was worked on, since both lanes began: within a piece one part after
+    /// When which part of a share was worked on, since both backends began: within a piece one part after
     /// the other.
     pub(super) fn spans(&self, gpu_ms: f64) -> Vec<GpuSpans> {
         let parts = self.bounds.len().saturating_sub(1);
@@ -200,10 +200,10 @@ impl GpuDone {
     }
 }
 
-/// What a controller learns from; `usual` are the setups of both lanes as they were last known.
+/// What a controller learns from; `usual` are the setups of both backends as they were last known.
 pub(super) fn step_times(
     planned: &Planned,
-    (cpu, gpu): (&LaneTimes, &LaneTimes),
+    (cpu, gpu): (&BackendTimes, &BackendTimes),
     usual: [f64; 2],
     recovery_ms: f64,
     fault: Option<Fault>,
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_subregions_do_not_explain_is_setup() {
-        let times = LaneTimes {
+        let times = BackendTimes {
             total_ms: 10.0,
             own_ms: vec![1.0, 5.0, 3.0],
         };
@@ -258,13 +258,13 @@ mod tests {
 
     #[test]
     fn without_more_knowledge_work_decides() {
-        let (setup, spans) = LaneTimes::whole(8.0).spans(&[load(1), load(3)], 2.0);
+        let (setup, spans) = BackendTimes::whole(8.0).spans(&[load(1), load(3)], 2.0);
         assert_eq!(
             (setup.end_ms, spans[0].ms(), spans[1].end_ms),
             (2.0, 1.5, 8.0)
         );
         // Clocks that say more than the whole are scaled down.
-        let times = LaneTimes {
+        let times = BackendTimes {
             total_ms: 6.0,
             own_ms: vec![4.0, 8.0],
         };
@@ -288,7 +288,7 @@ mod tests {
             end_ms,
         };
         let pieces = [piece(20, 1.0, 5.0), piece(40, 3.0, 11.0)];
-        let times = LaneTimes::of_device(12.0, &pieces, &bounds);
+        let times = BackendTimes::of_device(12.0, &pieces, &bounds);
         assert_eq!(times.own_ms, [2.0, 2.0, 3.0, 3.0]);
         let loads = [load(1), load(0), load(2), load(1)];
         assert_eq!(
@@ -296,7 +296,7 @@ mod tests {
             [2.0, 2.0, 3.0, 3.0]
         );
         // Strategies that go from cell to cell do not group their targets.
-        let times = LaneTimes::of_device(12.0, &[piece(40, 1.0, 9.0)], &[0, 40]);
+        let times = BackendTimes::of_device(12.0, &[piece(40, 1.0, 9.0)], &[0, 40]);
         assert_eq!(
             times.clone().told_apart(&loads, 0.0, 8).own_ms,
             [2.0, 0.0, 4.0, 2.0]

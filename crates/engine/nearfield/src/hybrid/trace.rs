@@ -1,5 +1,5 @@
-//! What a step of both lanes did, as events for whoever listens: the same that the controller sees, by
-//! lane and subregion.
+//! What a step of both backends did, as events for whoever listens: the same that the controller sees, by
+//! backend and subregion.
 
 use super::plan::Planned;
 use crate::gpu::GpuDone;
@@ -21,11 +21,11 @@ pub(super) fn is_on() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
 }
 
-/// One lane in one subregion.
+/// One backend in one subregion.
 struct Line<'a> {
     subregion: usize,
     pass: u64,
-    lane: &'static str,
+    backend: &'static str,
     load: &'a Load,
     bytes: [u64; 2],
     clock_error: u64,
@@ -63,7 +63,7 @@ impl Line<'_> {
         let Self {
             subregion,
             pass,
-            lane,
+            backend,
             load,
             bytes,
             clock_error,
@@ -82,7 +82,7 @@ impl Line<'_> {
             name: "sched.subregion",
             subregion = subregion as u64,
             pass,
-            lane,
+            backend,
             points = load.targets,
             cells = u64::from(load.bricks),
             work = load.work(),
@@ -103,7 +103,7 @@ impl Line<'_> {
     }
 }
 
-/// A step, as it was timed; `gpu` is a real GPU's account of it and how long its lane took,
+/// A step, as it was timed; `gpu` is a real GPU's account of it and how long its backend took,
 /// milliseconds.
 pub(super) fn subregions(
     planned: &Planned,
@@ -126,10 +126,10 @@ pub(super) fn subregions(
         .sum();
     for (subregion, stage) in plan.stages().iter().enumerate() {
         let cut: Cut = plan.cuts()[subregion];
-        let line = |lane, load, bytes, clock_error| Line {
+        let line = |backend, load, bytes, clock_error| Line {
             subregion,
             pass: 0,
-            lane,
+            backend,
             load,
             bytes,
             clock_error,
@@ -165,7 +165,7 @@ pub(super) fn subregions(
         let line = Line {
             subregion: 0,
             pass: 1,
-            lane: "cpu",
+            backend: "cpu",
             load: &load,
             bytes: [0; 2],
             clock_error: 0,
@@ -179,19 +179,19 @@ pub(super) fn subregions(
     }
 }
 
-/// A step that one lane did alone, as it does without a plan: what was whose, but no times, which
-/// stand in the spans of what the lane did.
+/// A step that one backend did alone, as it does without a plan: what was whose, but no times, which
+/// stand in the spans of what the backend did.
 pub(super) fn alone(planned: &Planned) {
     if !is_on() {
         return;
     }
     let (layout, plan) = (planned.layout(), planned.plan());
     for (subregion, stage) in plan.stages().iter().enumerate() {
-        for (lane, load) in [("cpu", &stage.cpu.load), ("gpu", &stage.gpu.load)] {
+        for (backend, load) in [("cpu", &stage.cpu.load), ("gpu", &stage.gpu.load)] {
             let line = Line {
                 subregion,
                 pass: 0,
-                lane,
+                backend,
                 load,
                 bytes: [0; 2],
                 clock_error: 0,
@@ -205,7 +205,7 @@ pub(super) fn alone(planned: &Planned) {
     }
 }
 
-/// A decision, also one to leave things as they are; `before` are θ and the CPU lane's share.
+/// A decision, also one to leave things as they are; `before` are θ and the CPU backend's share.
 pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, decision: &Decision) {
     if !is_on() {
         return;

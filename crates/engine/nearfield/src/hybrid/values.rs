@@ -1,7 +1,7 @@
-//! One value per target by both lanes: counts, and sums of pair kernels.
+//! One value per target by both backends: counts, and sums of pair kernels.
 
 use super::{
-    BUFFERS, Clock, Lanes, OF_CPU, Shared, Work, WorkKind,
+    BUFFERS, Backends, Clock, OF_CPU, Shared, Work, WorkKind,
     emulated::{EmulatedDevice, Marks, pair},
     have_grown, is_taken, locked,
     plan::Planned,
@@ -12,8 +12,8 @@ use crate::{
     Engine, Error, PointSetId,
     gpu::{GpuDone, GpuPart, GpuSide},
 };
-use nearfield_balance::Lane;
-use nearfield_cpu::{CpuLane, PairOfSets};
+use nearfield_balance::Backend;
+use nearfield_cpu::{CpuBackend, PairOfSets};
 use nearfield_grid::{
     memory::{Shortage, filled},
     parallel::PoolLoops,
@@ -37,23 +37,23 @@ pub(crate) trait Values: Sync {
     /// A value of no neighbours.
     fn blank(&self) -> Self::Value;
 
-    /// Evaluates on a CPU lane, into the caller's values or, `fresh`, over what is there.
+    /// Evaluates on a CPU backend, into the caller's values or, `fresh`, over what is there.
     fn evaluate(
         &self,
-        lane: &CpuLane,
+        backend: &CpuBackend,
         of: PairOfSets<'_>,
         values: &mut [Self::Value],
         fresh: bool,
     ) -> Result<(), Error>;
 
-    /// Evaluates everything on the GPU alone; false when the CPU lane has to.
+    /// Evaluates everything on the GPU alone; false when the CPU backend has to.
     fn evaluate_on_gpu(&self, engine: &Engine, values: &mut [Self::Value]) -> Result<bool, Error>;
 
-    /// Brings what the GPU needs to it, before both lanes begin: all workers copy faster than some beside
+    /// Brings what the GPU needs to it, before both backends begin: all workers copy faster than some beside
     /// others that sort.
     fn prepare_on_gpu(&self, engine: &Engine, gpu: &GpuSide);
 
-    /// Evaluates a part on the GPU, both lanes having begun then; None when it has failed.
+    /// Evaluates a part on the GPU, both backends having begun then; None when it has failed.
     fn part_on_gpu(
         &self,
         engine: &Engine,
@@ -73,7 +73,7 @@ pub(crate) trait Values: Sync {
 }
 
 impl Engine {
-    /// Evaluates on both lanes; false when a single lane has to.
+    /// Evaluates on both backends; false when a single backend has to.
     pub(crate) fn values_by_both<V: Values>(
         &self,
         of: &V,
@@ -94,24 +94,24 @@ impl Engine {
             sources: sources.0,
         };
         let clock = Clock::start(hybrid);
-        let (lanes, fits) = self.lanes(hybrid, shared, work)?;
+        let (backends, fits) = self.backends(hybrid, shared, work)?;
         let planning_ms = clock.since_begin_ms();
         let points = values.len();
         let emulated = match fits {
             true => hybrid.virtual_times(shared, work),
             false => None,
         };
-        let alone = match (lanes, gpu) {
-            (Lanes::Device, Some(_)) if hybrid.emulated.is_none() => {
+        let alone = match (backends, gpu) {
+            (Backends::Device, Some(_)) if hybrid.emulated.is_none() => {
                 if !of.evaluate_on_gpu(self, values)? {
                     return Ok(false);
                 }
-                Lane::Gpu
+                Backend::Gpu
             }
-            (Lanes::Cpu, _) => {
+            (Backends::Cpu, _) => {
                 let pair = self.pair_of_sets(targets, sources)?;
-                of.evaluate(&self.lane, pair, values, false)?;
-                Lane::Cpu
+                of.evaluate(&self.backend, pair, values, false)?;
+                Backend::Cpu
             }
             _ => {
                 let step = Step {
@@ -160,7 +160,7 @@ impl Engine {
                 share: Some(share(planned, (taken, spent), parts)),
                 ..pair
             };
-            of.evaluate(&self.lane, pair, values, false)
+            of.evaluate(&self.backend, pair, values, false)
         };
         let mut found = None;
         let emulated;
@@ -184,7 +184,7 @@ impl Engine {
                     found = Some(evaluated.ok_or(None)?);
                     Ok(())
                 };
-                (on_both((&self.lane, began), drive, cpu)?, None)
+                (on_both((&self.backend, began), drive, cpu)?, None)
             }
             (None, None) => return Ok(false),
         };
@@ -202,7 +202,7 @@ impl Engine {
                 (None, None) => of.blank(),
             };
             let _span = tracing::debug_span!("engine.deliver").entered();
-            self.lane.install(|| {
+            self.backend.install(|| {
                 let places = values.par_iter_mut().zip(&mut taken[..]).enumerate();
                 let places = places.with_min_len(MIN_LEN);
                 places.run(|(target, (place, taken))| {
@@ -229,7 +229,7 @@ impl Engine {
             recovery_ms,
             grew: took_memory | have_grown(sorted) | was_busy,
         };
-        learn(&self.lane, state, step, seen)?;
+        learn(&self.backend, state, step, seen)?;
         Ok(true)
     }
 }
@@ -293,7 +293,7 @@ impl<'a, V: Values> ValuesOnEmulated<'a, V> {
             )),
             ..of
         };
-        self.of.evaluate(self.device.lane(), of, values, true)
+        self.of.evaluate(self.device.backend(), of, values, true)
     }
 
     fn download(&self, _: usize, buffer: usize) -> Result<(), Error> {

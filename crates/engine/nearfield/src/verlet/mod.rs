@@ -301,7 +301,7 @@ impl VerletLists {
 
     /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
     /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both of
-    /// its points, by [`PairKernel::mutual`].
+    /// its points, by [`PairKernel::symmetric`].
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
         kernel: &'a K,
@@ -368,7 +368,7 @@ impl VerletLists {
     fn take(&mut self, id: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
         let (engine, sets) = (&self.engine, &mut self.sets);
         let domain = engine.lattice.domain();
-        engine.lane.install(|| {
+        engine.backend.install(|| {
             let bounds = positions
                 .check_precision(engine.precision())
                 .and_then(|()| Bounds::of(positions, domain))

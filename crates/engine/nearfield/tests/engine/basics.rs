@@ -428,7 +428,11 @@ fn the_report_says_what_ran_and_what_is_held() {
         (Device::Auto, Device::Cpu)
     );
     // Whether or not there is a GPU, the first step does not wait for it.
-    assert!(report.reason.contains("the CPU lane"), "{}", report.reason);
+    assert!(
+        report.reason.contains("the CPU backend"),
+        "{}",
+        report.reason
+    );
     assert_eq!(report.threads, 2);
     assert_eq!(report.sets.len(), 1);
     assert_eq!(report.sets[0].points, 1001);

@@ -1,4 +1,4 @@
-//! Both lanes on one step, with an emulated device: the contract's neighbours whatever the threshold,
+//! Both backends on one step, with an emulated device: the contract's neighbours whatever the threshold,
 //! whatever moves, and whatever fails.
 
 use crate::common::{
@@ -65,12 +65,12 @@ fn uniform(case: &Case) -> bool {
     case.rule == oracle::RadiusRule::Uniform
 }
 
-/// The report of the only work, whose lanes have worked on all targets between them.
+/// The report of the only work, whose backends have worked on all targets between them.
 fn only_work(engine: &Engine, targets: usize) -> WorkReport {
     let mut works = engine.report().works;
     assert_eq!(works.len(), 1, "{works:?}");
     let work = works.remove(0);
-    let points: usize = work.lanes.iter().map(|lane| lane.points).sum();
+    let points: usize = work.backends.iter().map(|backend| backend.points).sum();
     assert_eq!(points, targets, "{work:?}");
     work
 }
@@ -95,7 +95,7 @@ fn lists_are_the_contracts_at_every_threshold() {
             engine.find_neighbors()?;
             let points = engine.points(targets)?;
             let work = only_work(&engine, points);
-            shared += usize::from(work.lanes.iter().all(|lane| lane.points > 0));
+            shared += usize::from(work.backends.iter().all(|backend| backend.points > 0));
             Ok(as_vectors(engine.neighbors(targets, sources)?))
         };
         let mut run = run;
@@ -103,7 +103,10 @@ fn lists_are_the_contracts_at_every_threshold() {
             .run(|case| run(case).map_err(|error: Error| format!("{division:?}: {error}")))
             .unwrap();
     }
-    assert!(shared > 100, "both lanes had work in {shared} cases only");
+    assert!(
+        shared > 100,
+        "both backends had work in {shared} cases only"
+    );
 }
 
 #[test]
@@ -199,12 +202,12 @@ fn every_policy_keeps_the_lists_right_while_points_move() {
             |_, engine| {
                 let work = only_work(engine, 6_000);
                 assert_eq!(work.policy, policy);
-                both += usize::from(work.lanes.iter().all(|lane| lane.points > 0));
+                both += usize::from(work.backends.iter().all(|backend| backend.points > 0));
             },
         );
         assert!(
             both > 8,
-            "{policy}: both lanes had work in {both} steps only"
+            "{policy}: both backends had work in {both} steps only"
         );
         assert!(matches!(engines[0].report().device, Device::Emulated(_)));
     }
@@ -270,8 +273,8 @@ fn a_device_that_runs_out_of_memory_loses_no_result_and_gets_less() {
         "{:?}",
         seen.iter().map(|w| &w.reason).collect::<Vec<_>>()
     );
-    // In some steps the CPU lane is tried alone.
-    let with_device = seen[5..].iter().filter(|work| work.lanes[1].points > 0);
+    // In some steps the CPU backend is tried alone.
+    let with_device = seen[5..].iter().filter(|work| work.backends[1].points > 0);
     assert!(with_device.count() >= 4, "it goes on with less: {seen:?}");
 }
 
@@ -290,7 +293,7 @@ fn a_device_that_is_lost_loses_no_result_and_is_left_alone() {
         );
         let last = seen.last().unwrap();
         assert!(last.reason.contains("lost"), "{last:?}");
-        assert_eq!(last.lanes[0].points, 8_000, "{last:?}");
+        assert_eq!(last.backends[0].points, 8_000, "{last:?}");
     }
 }
 
@@ -349,7 +352,7 @@ fn threads_may_traverse_at_once() {
 }
 
 #[test]
-fn what_both_lanes_cannot_do_together_is_said_or_done_by_one() {
+fn what_both_backends_cannot_do_together_is_said_or_done_by_one() {
     let spec = EmulatedSpec::default();
     let refused = Engine::builder_f64(1.0)
         .device(Device::Emulated(spec))
@@ -360,7 +363,7 @@ fn what_both_lanes_cannot_do_together_is_said_or_done_by_one() {
             .to_string()
             .contains("single precision")
     );
-    // A memory limit and radii of single points are the CPU lane's.
+    // A memory limit and radii of single points are the CPU backend's.
     let points = Cloud::Uniform.points(500, 1);
     let builder = Engine::builder(2.0).device(Device::Emulated(spec));
     let mut limited = builder.clone().memory_limit(1 << 20).build().unwrap();
@@ -405,7 +408,7 @@ fn deterministic_steps_do_not_depend_on_what_they_took() {
             assert!(
                 works
                     .iter()
-                    .all(|work| work.lanes.iter().all(|lane| lane.points > 0))
+                    .all(|work| work.backends.iter().all(|backend| backend.points > 0))
             );
             (as_vectors(engine.neighbors(*set, *set).unwrap()), sums)
         });

@@ -34,7 +34,7 @@ fn engine(device: &str) -> (Engine, PointSetId) {
     let device = device.parse().unwrap();
     let mut engine = settings.device(device).build().unwrap();
     let set = engine.add_point_set(&points()).unwrap();
-    // Work is divided between both lanes from the first step on.
+    // Work is divided between both backends from the first step on.
     engine.update(set, &points()).unwrap();
     engine.find_neighbors().unwrap();
     (engine, set)

@@ -2,14 +2,14 @@
 
 #![allow(dead_code, reason = "not every file of tests needs all of it")]
 
-use nearfield::resident::{
-    ResidentBuilder, ResidentEngine,
+use nearfield::device::{
+    DeviceEngine, DeviceEngineBuilder,
     cudarc::driver::{CudaSlice, CudaStream, result::mem_get_info},
 };
 use std::sync::Arc;
 
 /// An engine on the first GPU; None where a test is to be skipped.
-pub(crate) fn start(builder: ResidentBuilder) -> Option<ResidentEngine> {
+pub(crate) fn start(builder: DeviceEngineBuilder) -> Option<DeviceEngine> {
     let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
     match builder.on_gpu(0) {
         Ok(engine) => Some(engine),

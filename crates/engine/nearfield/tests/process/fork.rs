@@ -23,7 +23,7 @@ fn everything_works_in_a_child_after_it_was_done_in_the_parent() {
                 let child = in_fork(|| {
                     run();
                 });
-                assert_eq!(child, None, "both lanes: {name}, {expected}");
+                assert_eq!(child, None, "both backends: {name}, {expected}");
             }
         },
     );

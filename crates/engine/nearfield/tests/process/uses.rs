@@ -122,28 +122,28 @@ fn traverse(input: &Input, builder: Builder) -> Result<u64, Error> {
 
 /// Number of neighbours, evaluated once per pair.
 #[derive(Debug)]
-struct Mutual;
+struct Symmetric;
 
-impl PairKernel for Mutual {
+impl PairKernel for Symmetric {
     type Target = ();
     type Source = ();
     type Output = f32;
-    const MUTUAL: bool = true;
+    const SYMMETRIC: bool = true;
 
     fn pair(&self, _: Pair, (): (), (): ()) -> f32 {
         1.0
     }
 
-    fn mutual(&self, _: Pair, _: ((), ()), _: ((), ())) -> (f32, f32) {
+    fn symmetric(&self, _: Pair, _: ((), ()), _: ((), ())) -> (f32, f32) {
         (1.0, 1.0)
     }
 }
 
-fn mutual(input: &Input, builder: Builder) -> Result<u64, Error> {
+fn symmetric(input: &Input, builder: Builder) -> Result<u64, Error> {
     let (mut engine, set) = single(input, builder.lists(ListKind::Half))?;
-    let values = engine.traverse(&Mutual, set, set).run()?;
+    let values = engine.traverse(&Symmetric, set, set).run()?;
     engine.find_neighbors()?;
-    let over = engine.traverse(&Mutual, set, set).over_lists().run()?;
+    let over = engine.traverse(&Symmetric, set, set).over_lists().run()?;
     assert_eq!(values, over);
     Ok(values.iter().map(|&count| count as u64).sum())
 }
@@ -212,7 +212,7 @@ pub(crate) const SINGLE: &[(&str, Use)] = &[
     ("lists within a limit", limited),
     ("counts", counts),
     ("a traversal", traverse),
-    ("a traversal once per pair", mutual),
+    ("a traversal once per pair", symmetric),
     ("queries", queries),
     ("radii of points", radii),
     ("lists with a skin", verlet),
@@ -220,7 +220,7 @@ pub(crate) const SINGLE: &[(&str, Use)] = &[
     ("points far apart", scattered),
 ];
 
-/// The same where both lanes work, one of them emulated.
+/// The same where both backends work, one of them emulated.
 pub(crate) const HYBRID: &[(&str, Use)] = &[
     ("lists", lists),
     ("counts", counts),

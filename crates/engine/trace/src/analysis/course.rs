@@ -4,7 +4,7 @@ use super::statistics::median;
 use crate::model::Value;
 use serde::{Serialize, Serializer};
 
-/// Course of the CPU lane's share of the work, or of the threshold, over the steps.
+/// Course of the CPU backend's share of the work, or of the threshold, over the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Course {
     /// At the first step; infinity is `"inf"` in JSON, here and below.

@@ -286,7 +286,7 @@ struct Around<'a> {
 
 /// When a backend was in a phase of any subregion.
 struct Stream {
-    lane: usize,
+    backend: usize,
     phase: Phase,
     times: Merged,
 }
@@ -296,13 +296,13 @@ impl Stream {
     fn all(step: &RunStep) -> Vec<Self> {
         let mut times: BTreeMap<(bool, usize, Phase), Vec<Interval>> = BTreeMap::new();
         for activity in &step.activities {
-            if let (Some(lane), Source::Subregion { .. }) = (activity.lane, activity.source) {
-                let key = (activity.phase.is_transfer(), lane, activity.phase);
+            if let (Some(backend), Source::Subregion { .. }) = (activity.backend, activity.source) {
+                let key = (activity.phase.is_transfer(), backend, activity.phase);
                 times.entry(key).or_default().push(activity.time);
             }
         }
-        let stream = |((_, lane, phase), times)| Self {
-            lane,
+        let stream = |((_, backend, phase), times)| Self {
+            backend,
             phase,
             times: Merged::of(times),
         };
@@ -316,7 +316,7 @@ impl Finder<'_> {
         for (of, (computing, sum)) in computing.iter().zip(sums).enumerate() {
             for time in computing.gaps(around.within) {
                 let one = self.divide(time, of, around);
-                if of == self.run.lanes.len() {
+                if of == self.run.backends.len() {
                     self.gaps.common.push(Gap {
                         step: around.step,
                         between_steps: around.between_steps,
@@ -336,7 +336,7 @@ impl Finder<'_> {
         for (time, open) in overlapping(around.pieces, gap) {
             self.outside(Interval::new(begin, time.begin()), of, around, &mut sum);
             begin = time.end();
-            let of_backend = |at: &usize| self.run.lane_of(&self.trace.spans[*at]).is_some();
+            let of_backend = |at: &usize| self.run.backend_of(&self.trace.spans[*at]).is_some();
             let backends: Vec<usize> = open.iter().copied().filter(of_backend).collect();
             // Stages of the host that surround subregions wait for them.
             let (spans, told) = if backends.is_empty() {
@@ -373,14 +373,14 @@ impl Finder<'_> {
     ) -> u64 {
         let mut told = 0;
         for stream in &around.streams {
-            let own = (stream.lane, stream.phase) == (of, Phase::Compute);
+            let own = (stream.backend, stream.phase) == (of, Phase::Compute);
             let took = stream.times.covers(time).min(time.length() - told);
             if own || took == 0 {
                 continue;
             }
-            let lane = &self.run.lanes[stream.lane];
+            let backend = &self.run.backends[stream.backend];
             let cause = self.number(Cause {
-                stage: Some(format!("{lane} {}", stream.phase.name())),
+                stage: Some(format!("{backend} {}", stream.phase.name())),
                 ..Cause::default()
             });
             sum.add(cause, took as f64, None);

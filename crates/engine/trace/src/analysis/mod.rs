@@ -1,11 +1,11 @@
-//! What a trace says: how busy lanes were, what waited for what, what the scheduler did.
+//! What a trace says: how busy backends were, what waited for what, what the scheduler did.
 //!
 //! `docs/trace-format.md` defines every number.
 
+mod backends;
 mod course;
 mod gaps;
 mod intervals;
-mod lanes;
 mod path;
 mod pieces;
 mod run;
@@ -21,9 +21,9 @@ pub use stages::Stage;
 pub use statistics::Spread;
 pub use words::SlowStep;
 
+pub(crate) use backends::BackendTimes;
 pub(crate) use gaps::{Cause, Gap, Gaps, Part};
 pub(crate) use intervals::Merged;
-pub(crate) use lanes::LaneTimes;
 pub(crate) use run::{Activity, Run, Source};
 pub(crate) use stages::{StageTimes, stage_name};
 pub(crate) use statistics::median;
@@ -62,21 +62,21 @@ pub struct Summary {
     pub run_ms: f64,
     /// Milliseconds per step.
     pub step_ms: Spread,
-    /// Every lane by name.
-    pub lanes: BTreeMap<String, Lane>,
-    /// Time in which no lane computed and nothing was moved.
-    pub no_lane_ms: f64,
-    /// Time in which no lane computed, transfers or not.
+    /// Every backend by name.
+    pub backends: BTreeMap<String, Backend>,
+    /// Time in which no backend computed and nothing was moved.
+    pub no_backend_ms: f64,
+    /// Time in which no backend computed, transfers or not.
     pub no_compute_ms: f64,
     /// What went on instead, in steps and between them, longest first.
     pub no_compute_reasons: Vec<Reason>,
-    /// Steps in which lanes shared a pass; in the others one of them did everything.
+    /// Steps in which backends shared a pass; in the others one of them did everything.
     pub shared_steps: usize,
-    /// (t_slow − t_fast) / t_slow between the lanes that share subregions, mean over the steps.
+    /// (t_slow − t_fast) / t_slow between the backends that share subregions, mean over the steps.
     pub imbalance: Option<f64>,
     /// The same, mean over all subregions.
     pub subregion_imbalance: Option<f64>,
-    /// Share of the time of transfers that passed while the lane computed.
+    /// Share of the time of transfers that passed while the backend computed.
     pub overlap: Option<f64>,
     /// Length of the longest chains of activities that waited for each other.
     pub critical_path_ms: f64,
@@ -88,7 +88,7 @@ pub struct Summary {
     pub beside: BTreeMap<String, f64>,
     /// The occupancy threshold over the steps.
     pub theta: Option<Course>,
-    /// The CPU lane's share of the work over the steps.
+    /// The CPU backend's share of the work over the steps.
     pub share: Option<Course>,
     /// Steps before the share (or else the threshold) stayed near its end; none when it did not, or
     /// when there is none.
@@ -113,19 +113,19 @@ pub enum Clock {
     Virtual,
 }
 
-/// What says when a lane computed.
+/// What says when a backend computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimedBy {
-    /// The host, by stages around what it has a lane do.
+    /// The host, by stages around what it has a backend do.
     Host,
     /// The device, by its kernels and copies.
     Device,
 }
 
-/// A lane's time over all steps; busy, waiting and idle make up the whole.
+/// A backend's time over all steps; busy, waiting and idle make up the whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lane {
+pub struct Backend {
     /// Computing.
     pub busy: f64,
     /// Before its first activity in a step and after its last.
@@ -152,7 +152,7 @@ pub struct Lane {
 /// A part of the critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathPart {
-    /// A stage's name, or a lane and what it did.
+    /// A stage's name, or a backend and what it did.
     pub what: String,
     /// Milliseconds on the path.
     pub ms: f64,
@@ -177,11 +177,11 @@ pub struct StepRow {
     pub work: Option<u64>,
     /// The median threshold of its subregions; infinity is written `inf`.
     pub theta: Option<Theta>,
-    /// The CPU lane's share of the work.
+    /// The CPU backend's share of the work.
     pub share: Option<f64>,
-    /// Imbalance of the lanes that share subregions.
+    /// Imbalance of the backends that share subregions.
     pub imbalance: Option<f64>,
-    /// Share of the time of transfers that passed while the lane computed.
+    /// Share of the time of transfers that passed while the backend computed.
     pub overlap: Option<f64>,
     /// Length of the critical path.
     pub critical_path_ms: f64,
@@ -190,8 +190,8 @@ pub struct StepRow {
     /// Whether the scheduler went aside for this one step, to learn something; such steps do not
     /// count where the course of θ and share is judged.
     pub aside: bool,
-    /// Busy, waiting and idle milliseconds of every lane, in the order of [`Analysis::lanes`].
-    pub lanes: Vec<[f64; 3]>,
+    /// Busy, waiting and idle milliseconds of every backend, in the order of [`Analysis::backends`].
+    pub backends: Vec<[f64; 3]>,
 }
 
 /// An analysed trace.
@@ -212,7 +212,7 @@ pub struct Analysis<'a> {
 /// A step's parts, nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Detail {
-    pub(crate) lanes: Vec<LaneTimes>,
+    pub(crate) backends: Vec<BackendTimes>,
     pub(crate) stages: StageTimes,
     pub(crate) path: BTreeMap<String, u64>,
 }
@@ -235,7 +235,7 @@ impl<'a> Analysis<'a> {
         let mut parts = Vec::with_capacity(run.steps.len());
         let retuned = trace.retunes.iter().filter(|one| changes(one));
         let mut sums = Sums {
-            lanes: vec![LaneTimes::default(); run.lanes.len()],
+            backends: vec![BackendTimes::default(); run.backends.len()],
             retuned: retuned.map(|one| one.step).collect(),
             leave: (trace.retunes.iter())
                 .filter(|one| one.aside)
@@ -244,9 +244,9 @@ impl<'a> Analysis<'a> {
             ..Sums::default()
         };
         for step in &run.steps {
-            let (row, lanes, path) = sums.take(trace, &run, step);
+            let (row, backends, path) = sums.take(trace, &run, step);
             rows.push(row);
-            parts.push((lanes, path));
+            parts.push((backends, path));
         }
         let summary = sums.summary((trace, &run, &gaps), &rows, &stages);
         let details = parts.into_iter().zip(stages);
@@ -257,8 +257,8 @@ impl<'a> Analysis<'a> {
             run,
             gaps,
             details: details
-                .map(|((lanes, path), stages)| Detail {
-                    lanes,
+                .map(|((backends, path), stages)| Detail {
+                    backends,
                     stages,
                     path,
                 })
@@ -266,20 +266,20 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Names of the lanes.
-    pub fn lanes(&self) -> impl Iterator<Item = &str> {
-        self.run.lanes.iter().map(|lane| &**lane)
+    /// Names of the backends.
+    pub fn backends(&self) -> impl Iterator<Item = &str> {
+        self.run.backends.iter().map(|backend| &**backend)
     }
 }
 
 /// What is summed up over the steps.
 #[derive(Default)]
 struct Sums {
-    lanes: Vec<LaneTimes>,
+    backends: Vec<BackendTimes>,
     subregion_imbalances: Vec<f64>,
     path: BTreeMap<String, u64>,
     total: u64,
-    no_lane: u64,
+    no_backend: u64,
     /// Numbers of the steps after which the scheduler changed something.
     retuned: HashSet<u64>,
     /// Numbers of the steps after which it stepped aside once.
@@ -294,17 +294,17 @@ impl Sums {
         trace: &Trace,
         run: &Run,
         step: &run::RunStep,
-    ) -> (StepRow, Vec<LaneTimes>, BTreeMap<String, u64>) {
-        let lanes = lanes::lane_times(run, step);
-        for (sum, lane) in self.lanes.iter_mut().zip(&lanes) {
-            sum.add(lane);
+    ) -> (StepRow, Vec<BackendTimes>, BTreeMap<String, u64>) {
+        let backends = backends::backend_times(run, step);
+        for (sum, backend) in self.backends.iter_mut().zip(&backends) {
+            sum.add(backend);
         }
         self.subregion_imbalances
-            .extend(lanes::subregion_imbalances(run, step));
+            .extend(backends::subregion_imbalances(run, step));
         increase(&mut self.total, step.step.time.length());
-        increase(&mut self.no_lane, lanes::without_lanes(step));
+        increase(&mut self.no_backend, backends::without_backends(step));
         let mut path: BTreeMap<String, u64> = BTreeMap::new();
-        for at in path::critical_path(&step.activities, run.lanes.len()) {
+        for at in path::critical_path(&step.activities, run.backends.len()) {
             let activity = &step.activities[at];
             let name = activity_name(trace, run, activity);
             increase(path.entry(name).or_default(), activity.time.length());
@@ -316,8 +316,8 @@ impl Sums {
         let subregions = || step.subregions.iter().map(|at| &trace.subregions[*at]);
         let stages = || step.spans.iter().map(|at| &trace.spans[*at]);
         let of_stages = |name: &'static str| {
-            let on_lanes = stages().filter(|span| run.lane_of(span).is_some());
-            on_lanes.filter_map(move |span| span.fields.get(name)?.count())
+            let on_backends = stages().filter(|span| run.backend_of(span).is_some());
+            on_backends.filter_map(move |span| span.fields.get(name)?.count())
         };
         let sum = |sum, count| stages::add(sum, Some(count));
         let pairs = subregions().filter_map(|one| one.pairs);
@@ -328,8 +328,8 @@ impl Sums {
         };
         let theta = mean_theta(subregions().filter_map(|one| Some((one.theta?, one.work))));
         let work = |cpu: bool| -> u64 {
-            let of_lane = subregions().filter(|one| !cpu || one.lane == "cpu");
-            total(of_lane.map(|one| one.work))
+            let of_backend = subregions().filter(|one| !cpu || one.backend == "cpu");
+            total(of_backend.map(|one| one.work))
         };
         let last = self.last.replace(step.step.step);
         let row = StepRow {
@@ -341,17 +341,17 @@ impl Sums {
             work: tested,
             theta: step.step.theta.or(theta),
             share: step.step.share.or_else(|| part(work(true), work(false))),
-            imbalance: lanes::step_imbalance(run, step),
-            overlap: overlap(&lanes),
+            imbalance: backends::step_imbalance(run, step),
+            overlap: overlap(&backends),
             critical_path_ms: ms(path_length),
             retuned: self.retuned.contains(&step.step.step),
             aside: last.is_some_and(|last| self.leave.contains(&last)),
-            lanes: lanes
+            backends: backends
                 .iter()
-                .map(|lane| [ms(lane.busy), ms(lane.waiting), ms(lane.idle)])
+                .map(|backend| [ms(backend.busy), ms(backend.waiting), ms(backend.idle)])
                 .collect(),
         };
-        (row, lanes, path)
+        (row, backends, path)
     }
 
     fn summary(
@@ -368,15 +368,15 @@ impl Sums {
         let theta = course::course(&thetas, |at| (0.05 * at).max(0.5));
         let path = total(self.path.values().copied());
         let extent = run.extent();
-        let idle_of_run = |lane: usize| extent.length() - run.computing[lane].covers(extent);
-        let lane = |(at, times): (usize, &LaneTimes)| Lane {
+        let idle_of_run = |backend: usize| extent.length() - run.computing[backend].covers(extent);
+        let backend = |(at, times): (usize, &BackendTimes)| Backend {
             busy: ms(times.busy),
             idle: ms(times.idle),
             waiting: ms(times.waiting),
             utilisation: part(times.busy, self.total).unwrap_or(0.0),
             transfers: ms(times.transfers),
             overlap: part(times.hidden, times.transfers),
-            timed_by: if run.device_timed && run.lanes[at] == "gpu" {
+            timed_by: if run.device_timed && run.backends[at] == "gpu" {
                 TimedBy::Device
             } else {
                 TimedBy::Host
@@ -386,7 +386,7 @@ impl Sums {
             reasons: gaps.reasons(at),
         };
         let common = gaps.common.iter().filter(|gap| !gap.between_steps);
-        let named = run.lanes.iter().map(|name| name.to_string());
+        let named = run.backends.iter().map(|name| name.to_string());
         let mut summary = Summary {
             verdict: String::new(),
             clock: if run.is_virtual {
@@ -403,14 +403,16 @@ impl Sums {
             total_ms: ms(self.total),
             run_ms: ms(extent.length()),
             step_ms: Spread::of(rows.iter().map(|row| row.ms)).unwrap_or_default(),
-            lanes: named.zip(self.lanes.iter().enumerate().map(lane)).collect(),
-            no_lane_ms: ms(self.no_lane),
+            backends: named
+                .zip(self.backends.iter().enumerate().map(backend))
+                .collect(),
+            no_backend_ms: ms(self.no_backend),
             no_compute_ms: ms(total(common.map(|gap| gap.time.length()))),
-            no_compute_reasons: gaps.reasons(run.lanes.len()),
+            no_compute_reasons: gaps.reasons(run.backends.len()),
             shared_steps: rows.iter().filter(|row| row.imbalance.is_some()).count(),
             imbalance: mean(known(|row| row.imbalance)),
             subregion_imbalance: mean(self.subregion_imbalances.iter().copied()),
-            overlap: overlap(&self.lanes),
+            overlap: overlap(&self.backends),
             critical_path_ms: ms(path),
             critical_path: path_parts(&self.path, path),
             stages: stages::summarize(trace, run, stages),
@@ -503,20 +505,23 @@ fn path_parts(parts: &BTreeMap<String, u64>, whole: u64) -> Vec<PathPart> {
         .collect()
 }
 
-/// What an activity is called: its stage, or its lane and phase.
+/// What an activity is called: its stage, or its backend and phase.
 pub(crate) fn activity_name(trace: &Trace, run: &Run, activity: &Activity) -> String {
-    match (activity.source, activity.lane) {
+    match (activity.source, activity.backend) {
         (Source::Stage { span } | Source::Device { span }, _) => stage_name(&trace.spans[span]),
-        (Source::Subregion { .. }, Some(lane)) => {
-            format!("{} {}", run.lanes[lane], activity.phase.name())
+        (Source::Subregion { .. }, Some(backend)) => {
+            format!("{} {}", run.backends[backend], activity.phase.name())
         }
         (Source::Subregion { .. }, None) => activity.phase.name().to_owned(),
     }
 }
 
-fn overlap(lanes: &[LaneTimes]) -> Option<f64> {
-    let sum = |pick: fn(&LaneTimes) -> u64| total(lanes.iter().map(pick));
-    part(sum(|lane| lane.hidden), sum(|lane| lane.transfers))
+fn overlap(backends: &[BackendTimes]) -> Option<f64> {
+    let sum = |pick: fn(&BackendTimes) -> u64| total(backends.iter().map(pick));
+    part(
+        sum(|backend| backend.hidden),
+        sum(|backend| backend.transfers),
+    )
 }
 
 /// How much `one` is of `all`; none of nothing.

@@ -2,9 +2,9 @@
 //!
 //! What waits for what:
 //! * a phase of a subregion for the phases before it, in upload, compute, download, exchange order;
-//! * a lane's stream (its uploads, its computing, its downloads, its exchanges) for what it did
+//! * a backend's stream (its uploads, its computing, its downloads, its exchanges) for what it did
 //!   before;
-//! * computing in a pass after the first for what other lanes exchanged in the pass before;
+//! * computing in a pass after the first for what other backends exchanged in the pass before;
 //! * a kernel or a copy that the device timed for those of the same device before it;
 //! * everything for the stages that had ended before it began, and a stage for everything, because
 //!   the caller's thread waits for stages.
@@ -33,17 +33,17 @@ enum Gate {
     All,
     /// A stage.
     Stages,
-    /// A stream of a lane.
+    /// A stream of a backend.
     Stream(Option<usize>, Phase),
-    /// A lane's subregion in a pass, up to a phase.
+    /// A backend's subregion in a pass, up to a phase.
     Subregion(Option<usize>, u64, u64, Phase),
-    /// What a lane exchanged in a pass.
+    /// What a backend exchanged in a pass.
     Exchange(Option<usize>, u64),
 }
 
 /// Indices of the activities on the critical path, first to last; `activities` are in the order of
 /// their beginning. Of equally long paths one is taken.
-pub(crate) fn critical_path(activities: &[Activity], lanes: usize) -> Vec<usize> {
+pub(crate) fn critical_path(activities: &[Activity], backends: usize) -> Vec<usize> {
     let mut ended: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut gates: HashMap<Gate, Chain> = HashMap::new();
     let mut chains: Vec<Chain> = Vec::with_capacity(activities.len());
@@ -61,7 +61,7 @@ pub(crate) fn critical_path(activities: &[Activity], lanes: usize) -> Vec<usize>
                 }
             }
         }
-        let longest = waits_for(activity, lanes)
+        let longest = waits_for(activity, backends)
             .into_iter()
             .filter_map(|gate| gates.get(&gate))
             .max_by_key(|chain| chain.length);
@@ -82,39 +82,39 @@ pub(crate) fn critical_path(activities: &[Activity], lanes: usize) -> Vec<usize>
 }
 
 fn opened_by(activity: &Activity) -> Vec<Gate> {
-    let (lane, phase) = (activity.lane, activity.phase);
+    let (backend, phase) = (activity.backend, activity.phase);
     match activity.source {
         Source::Stage { .. } => vec![Gate::All, Gate::Stages],
-        Source::Device { .. } => vec![Gate::All, Gate::Stream(lane, phase)],
+        Source::Device { .. } => vec![Gate::All, Gate::Stream(backend, phase)],
         Source::Subregion { number, pass } => {
             let mut gates = vec![
                 Gate::All,
-                Gate::Stream(lane, phase),
-                Gate::Subregion(lane, number, pass, phase),
+                Gate::Stream(backend, phase),
+                Gate::Subregion(backend, number, pass, phase),
             ];
             if phase == Phase::Exchange {
-                gates.push(Gate::Exchange(lane, pass));
+                gates.push(Gate::Exchange(backend, pass));
             }
             gates
         }
     }
 }
 
-fn waits_for(activity: &Activity, lanes: usize) -> Vec<Gate> {
-    let (lane, phase) = (activity.lane, activity.phase);
+fn waits_for(activity: &Activity, backends: usize) -> Vec<Gate> {
+    let (backend, phase) = (activity.backend, activity.phase);
     let (number, pass) = match activity.source {
         Source::Subregion { number, pass } => (number, pass),
         Source::Stage { .. } => return vec![Gate::All],
         Source::Device { .. } => {
-            let streams = Phase::ALL.map(|phase| Gate::Stream(lane, phase));
+            let streams = Phase::ALL.map(|phase| Gate::Stream(backend, phase));
             return streams.into_iter().chain([Gate::Stages]).collect();
         }
     };
-    let mut gates = vec![Gate::Stages, Gate::Stream(lane, phase)];
+    let mut gates = vec![Gate::Stages, Gate::Stream(backend, phase)];
     let earlier = Phase::ALL.into_iter().filter(|other| *other < phase);
-    gates.extend(earlier.map(|other| Gate::Subregion(lane, number, pass, other)));
+    gates.extend(earlier.map(|other| Gate::Subregion(backend, number, pass, other)));
     if let (Phase::Compute, Some(last)) = (phase, pass.checked_sub(1)) {
-        let others = (0..lanes).map(Some).filter(|other| *other != lane);
+        let others = (0..backends).map(Some).filter(|other| *other != backend);
         gates.extend(others.map(|other| Gate::Exchange(other, last)));
     }
     gates

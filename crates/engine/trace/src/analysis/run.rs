@@ -1,4 +1,4 @@
-//! A trace divided into steps, each with what its lanes and the caller's thread did.
+//! A trace divided into steps, each with what its backends and the caller's thread did.
 //!
 //! Steps are those that the program marked. Without any, a step begins at the first update of
 //! positions after a search or a traversal.
@@ -20,16 +20,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// A trace by steps.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Names of the lanes, the CPU first.
-    pub(crate) lanes: Vec<Text>,
-    /// Lanes that subregions were given to.
+    /// Names of the backends, the CPU first.
+    pub(crate) backends: Vec<Text>,
+    /// Backends that subregions were given to.
     pub(crate) shared_by: Vec<usize>,
     pub(crate) steps: Vec<RunStep>,
     /// Indices of the stages that began in no step.
     pub(crate) outside: Vec<usize>,
-    /// When each lane computed.
+    /// When each backend computed.
     pub(crate) computing: Vec<Merged>,
-    /// When each lane computed or moved data.
+    /// When each backend computed or moved data.
     pub(crate) active: Vec<Merged>,
     /// Whether the device timed its kernels itself.
     pub(crate) device_timed: bool,
@@ -53,11 +53,11 @@ pub(crate) struct RunStep {
     pub(crate) activities: Vec<Activity>,
 }
 
-/// A stretch of time in which a lane or the caller's thread did one thing.
+/// A stretch of time in which a backend or the caller's thread did one thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Activity {
-    /// Which of the lanes; none for the caller's thread.
-    pub(crate) lane: Option<usize>,
+    /// Which of the backends; none for the caller's thread.
+    pub(crate) backend: Option<usize>,
     pub(crate) phase: Phase,
     pub(crate) time: Interval,
     pub(crate) source: Source,
@@ -76,12 +76,17 @@ pub(crate) enum Source {
 
 impl Run {
     pub(crate) fn of(trace: &Trace) -> Self {
-        let lanes = lanes(trace);
+        let backends = backends(trace);
         let mut steps: Vec<RunStep> = steps(trace).into_iter().map(RunStep::empty).collect();
         steps.sort_by_key(|step| step.step.time);
         let mut run = Self {
-            shared_by: (0..lanes.len())
-                .filter(|lane| trace.subregions.iter().any(|one| one.lane == lanes[*lane]))
+            shared_by: (0..backends.len())
+                .filter(|backend| {
+                    trace
+                        .subregions
+                        .iter()
+                        .any(|one| one.backend == backends[*backend])
+                })
                 .collect(),
             steps,
             outside: Vec::new(),
@@ -90,7 +95,7 @@ impl Run {
             device_timed: trace.spans.iter().any(|span| span.name == "gpu.kernel"),
             is_virtual: trace.subregions.iter().any(Subregion::is_virtual),
             left_out: 0,
-            lanes,
+            backends,
         };
         run.place_subregions(trace);
         if run.is_virtual {
@@ -110,19 +115,19 @@ impl Run {
         Interval::new(begin, ends.max().unwrap_or(begin))
     }
 
-    /// The lane that a stage kept busy; none for what the host did itself.
-    pub(crate) fn lane_of(&self, span: &Span) -> Option<usize> {
-        let lane = lane_index(&self.lanes, span.lane.as_ref()?)?;
+    /// The backend that a stage kept busy; none for what the host did itself.
+    pub(crate) fn backend_of(&self, span: &Span) -> Option<usize> {
+        let backend = lane_index(&self.backends, span.backend.as_ref()?)?;
         let by_host = self.device_timed && !span.is_device_timed();
-        (!by_host || self.lanes[lane] != "gpu").then_some(lane)
+        (!by_host || self.backends[backend] != "gpu").then_some(backend)
     }
 
-    /// Whether an activity says when its lane was busy.
+    /// Whether an activity says when its backend was busy.
     pub(crate) fn counts(&self, activity: &Activity) -> bool {
-        match (activity.lane, activity.source) {
+        match (activity.backend, activity.source) {
             (None, _) => false,
             (_, Source::Device { .. }) => true,
-            (Some(lane), _) => !self.device_timed || self.lanes[lane] != "gpu",
+            (Some(backend), _) => !self.device_timed || self.backends[backend] != "gpu",
         }
     }
 
@@ -219,7 +224,7 @@ impl Run {
                 let (start, origin) = (starts.get(&one.job).copied(), origin_of(one));
                 let start = start.unwrap_or(begin);
                 let moved = |at: u64| start.saturating_add(at.saturating_sub(origin));
-                let activities = phases_of(one, jobs.pass(one), &self.lanes);
+                let activities = phases_of(one, jobs.pass(one), &self.backends);
                 step.activities.extend(activities.map(|activity| Activity {
                     time: Interval::new(moved(activity.time.begin()), moved(activity.time.end())),
                     ..activity
@@ -239,7 +244,7 @@ impl Run {
         for step in &mut steps {
             let of = step.subregions.iter().map(|at| &trace.subregions[*at]);
             let shared: Vec<Activity> = of
-                .flat_map(|one| phases_of(one, one.pass, &self.lanes))
+                .flat_map(|one| phases_of(one, one.pass, &self.backends))
                 .collect();
             let busy = Merged::of(shared.iter().map(|activity| activity.time));
             // A stage around subregions is told by them.
@@ -260,7 +265,7 @@ impl Run {
 
     fn stage_activity(&self, span: &Span, at: usize) -> Activity {
         Activity {
-            lane: self.lane_of(span),
+            backend: self.backend_of(span),
             phase: span.phase,
             time: span.time,
             source: if span.is_device_timed() {
@@ -271,7 +276,7 @@ impl Run {
         }
     }
 
-    /// Finds when lanes computed and moved data, in steps and between them.
+    /// Finds when backends computed and moved data, in steps and between them.
     fn find_times(&mut self, trace: &Trace) {
         let parents = parents(trace);
         let outside = self.outside.iter().map(|at| (*at, &trace.spans[*at]));
@@ -284,14 +289,16 @@ impl Run {
             .chain(&outside)
             .filter(|activity| self.counts(activity))
             .collect();
-        let of_lane = |lane: usize, any: bool| {
-            let own = counted.iter().filter(move |one| one.lane == Some(lane));
+        let of_backend = |backend: usize, any: bool| {
+            let own = counted
+                .iter()
+                .filter(move |one| one.backend == Some(backend));
             let own = own.filter(move |one| any || one.phase == Phase::Compute);
             Merged::of(own.map(|one| one.time))
         };
-        let lanes = 0..self.lanes.len();
-        let (computing, active) = lanes
-            .map(|lane| (of_lane(lane, false), of_lane(lane, true)))
+        let backends = 0..self.backends.len();
+        let (computing, active) = backends
+            .map(|backend| (of_backend(backend, false), of_backend(backend, true)))
             .unzip();
         (self.computing, self.active) = (computing, active);
     }
@@ -371,10 +378,10 @@ impl RunStep {
     }
 }
 
-/// The lanes of a trace, the CPU first and the others by name.
-fn lanes(trace: &Trace) -> Vec<Text> {
-    let of_spans = trace.spans.iter().filter_map(|span| span.lane.clone());
-    let of_subregions = trace.subregions.iter().map(|one| one.lane.clone());
+/// The backends of a trace, the CPU first and the others by name.
+fn backends(trace: &Trace) -> Vec<Text> {
+    let of_spans = trace.spans.iter().filter_map(|span| span.backend.clone());
+    let of_subregions = trace.subregions.iter().map(|one| one.backend.clone());
     let names: BTreeSet<Text> = of_spans.chain(of_subregions).collect();
     let (mut first, others): (Vec<Text>, Vec<Text>) =
         names.into_iter().partition(|name| name == "cpu");
@@ -382,20 +389,20 @@ fn lanes(trace: &Trace) -> Vec<Text> {
     first
 }
 
-fn lane_index(lanes: &[Text], name: &str) -> Option<usize> {
-    lanes.iter().position(|lane| lane == name)
+fn lane_index(backends: &[Text], name: &str) -> Option<usize> {
+    backends.iter().position(|backend| backend == name)
 }
 
-/// What a lane did for a subregion.
-fn phases_of(one: &Subregion, pass: u64, lanes: &[Text]) -> impl Iterator<Item = Activity> {
-    let lane = lane_index(lanes, &one.lane);
+/// What a backend did for a subregion.
+fn phases_of(one: &Subregion, pass: u64, backends: &[Text]) -> impl Iterator<Item = Activity> {
+    let backend = lane_index(backends, &one.backend);
     let source = Source::Subregion {
         number: one.subregion,
         pass,
     };
     Phase::ALL.into_iter().filter_map(move |phase| {
         Some(Activity {
-            lane,
+            backend,
             phase,
             time: one.phase(phase)?,
             source,

@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 /// What a stage cost over all steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
-    /// The lane that it kept busy; none for the caller's thread.
-    pub lane: Option<String>,
+    /// The backend that it kept busy; none for the caller's thread.
+    pub backend: Option<String>,
     /// How often it ran.
     pub count: u64,
     /// Milliseconds together.
@@ -63,9 +63,9 @@ pub(crate) fn stage_name(span: &Span) -> String {
     }
 }
 
-/// The name under which a lane's subregions are summed up: `gpu.upload (subregions)`.
-fn subregion_name(lane: &str, phase: Phase) -> String {
-    format!("{lane}.{} (subregions)", phase.name())
+/// The name under which a backend's subregions are summed up: `gpu.upload (subregions)`.
+fn subregion_name(backend: &str, phase: Phase) -> String {
+    format!("{backend}.{} (subregions)", phase.name())
 }
 
 /// What every stage cost in every step.
@@ -84,12 +84,12 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
                 work: count("work"),
             });
         }
-        for (lane, phase) in streams(run) {
-            let told = |at: &&usize| *trace.subregions[**at].lane == *run.lanes[lane];
-            let of_lane = step.subregions.iter().filter(told);
-            let name = subregion_name(&run.lanes[lane], phase);
+        for (backend, phase) in streams(run) {
+            let told = |at: &&usize| *trace.subregions[**at].backend == *run.backends[backend];
+            let of_backend = step.subregions.iter().filter(told);
+            let name = subregion_name(&run.backends[backend], phase);
             let mut sum = StageTime::default();
-            for one in of_lane.map(|at| &trace.subregions[*at]) {
+            for one in of_backend.map(|at| &trace.subregions[*at]) {
                 let computes = phase == Phase::Compute;
                 let Some(time) = one
                     .phase(phase)
@@ -106,7 +106,7 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
                 });
             }
             if sum.count > 0 {
-                sum.own = of_subregions(step, lane, phase).length();
+                sum.own = of_subregions(step, backend, phase).length();
                 times.insert(name, sum);
             }
         }
@@ -115,21 +115,21 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
     run.steps.iter().map(stage_times).collect()
 }
 
-/// What lanes do side by side.
+/// What backends do side by side.
 fn streams(run: &Run) -> impl Iterator<Item = (usize, Phase)> {
-    (0..run.lanes.len()).flat_map(|lane| Phase::ALL.map(|phase| (lane, phase)))
+    (0..run.backends.len()).flat_map(|backend| Phase::ALL.map(|phase| (backend, phase)))
 }
 
-/// When a lane was in a phase of any of its subregions.
-fn of_subregions(step: &RunStep, lane: usize, phase: Phase) -> Merged {
-    let of_lane = step.activities.iter().filter(|activity| {
+/// When a backend was in a phase of any of its subregions.
+fn of_subregions(step: &RunStep, backend: usize, phase: Phase) -> Merged {
+    let of_backend = step.activities.iter().filter(|activity| {
         let is_subregion = matches!(activity.source, Source::Subregion { .. });
-        is_subregion && (activity.lane, activity.phase) == (Some(lane), phase)
+        is_subregion && (activity.backend, activity.phase) == (Some(backend), phase)
     });
-    Merged::of(of_lane.map(|activity| activity.time))
+    Merged::of(of_backend.map(|activity| activity.time))
 }
 
-/// The own time of a step's stages, nanoseconds: of the host, of each lane and of each of a
+/// The own time of a step's stages, nanoseconds: of the host, of each backend and of each of a
 /// device's streams at most the time that passed.
 fn own_of_spans(trace: &Trace, run: &Run, step: &RunStep) -> HashMap<usize, f64> {
     let mut own = HashMap::new();
@@ -148,34 +148,37 @@ fn own_of_spans(trace: &Trace, run: &Run, step: &RunStep) -> HashMap<usize, f64>
         );
     }
     let hosted = pieces(trace, hosted);
-    let lane = |at: &usize| run.lane_of(&trace.spans[*at]);
-    // What the caller's thread does around subregions, or beside what a lane does on a thread of
-    // its own, is to wait for the lanes.
-    let shared = |lanes: &[usize]| {
-        let of_lanes = step.activities.iter().filter(|activity| {
+    let backend = |at: &usize| run.backend_of(&trace.spans[*at]);
+    // What the caller's thread does around subregions, or beside what a backend does on a thread of
+    // its own, is to wait for the backends.
+    let shared = |backends: &[usize]| {
+        let of_backends = step.activities.iter().filter(|activity| {
             let is_subregion = matches!(activity.source, Source::Subregion { .. });
-            is_subregion && activity.lane.is_some_and(|lane| lanes.contains(&lane))
+            is_subregion
+                && activity
+                    .backend
+                    .is_some_and(|backend| backends.contains(&backend))
         });
-        Merged::of(of_lanes.map(|activity| activity.time))
+        Merged::of(of_backends.map(|activity| activity.time))
     };
-    let apart = |at: &usize| lane(at).is_some() && trace.spans[*at].parent == 0;
+    let apart = |at: &usize| backend(at).is_some() && trace.spans[*at].parent == 0;
     let of_host = |open: &[usize]| {
         let waits = open.iter().any(apart);
         open.iter()
             .copied()
-            .filter(|at| !waits && lane(at).is_none())
+            .filter(|at| !waits && backend(at).is_none())
             .collect()
     };
-    let lanes: Vec<usize> = (0..run.lanes.len()).collect();
-    own_times(&hosted, &shared(&lanes), of_host, &mut own);
-    for of in lanes {
-        let of_lane = |open: &[usize]| {
+    let backends: Vec<usize> = (0..run.backends.len()).collect();
+    own_times(&hosted, &shared(&backends), of_host, &mut own);
+    for of in backends {
+        let of_backend = |open: &[usize]| {
             open.iter()
                 .copied()
-                .filter(|at| lane(at) == Some(of))
+                .filter(|at| backend(at) == Some(of))
                 .collect()
         };
-        own_times(&hosted, &shared(&[of]), of_lane, &mut own);
+        own_times(&hosted, &shared(&[of]), of_backend, &mut own);
     }
     own
 }
@@ -200,10 +203,12 @@ pub(crate) fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 /// Stages over all steps.
 pub(crate) fn summarize(trace: &Trace, run: &Run, steps: &[StageTimes]) -> BTreeMap<String, Stage> {
-    let mut lanes: HashMap<String, Option<String>> = HashMap::new();
+    let mut backends: HashMap<String, Option<String>> = HashMap::new();
     for span in &trace.spans {
-        let lane = run.lane_of(span).map(|lane| run.lanes[lane].to_string());
-        lanes.entry(stage_name(span)).or_insert(lane);
+        let backend = run
+            .backend_of(span)
+            .map(|backend| run.backends[backend].to_string());
+        backends.entry(stage_name(span)).or_insert(backend);
     }
     let mut all: BTreeMap<&str, (StageTime, Vec<f64>)> = BTreeMap::new();
     for (name, time) in steps.iter().flatten() {
@@ -213,14 +218,14 @@ pub(crate) fn summarize(trace: &Trace, run: &Run, steps: &[StageTimes]) -> BTree
     }
     all.into_iter()
         .map(|(name, (sum, each))| {
-            let of_subregions = name.split_once(".").map(|(lane, _)| lane.to_owned());
+            let of_subregions = name.split_once(".").map(|(backend, _)| backend.to_owned());
             let total_ms = sum.total as f64 / 1e6;
             let per_million = |count: Option<u64>| {
                 let count = count.filter(|count| *count > 0)?;
                 Some(total_ms / (count as f64 / 1e6))
             };
             let stage = Stage {
-                lane: lanes.get(name).cloned().unwrap_or(of_subregions),
+                backend: backends.get(name).cloned().unwrap_or(of_subregions),
                 count: sum.count,
                 total_ms,
                 self_ms: sum.own as f64 / 1e6,

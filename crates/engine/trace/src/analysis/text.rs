@@ -10,7 +10,7 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "verdict     {}", self.verdict)?;
         head(self, f)?;
-        lanes(self, f)?;
+        backends(self, f)?;
         numbers(self, f)?;
         stages(self, f)?;
         if !(self.slowest.is_empty() && self.advice.is_empty()) {
@@ -70,26 +70,26 @@ fn head(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     )
 }
 
-fn lanes(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for (name, lane) in &summary.lanes {
+fn backends(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (name, backend) in &summary.backends {
         write!(
             f,
             "{name:<11} busy {:.1} ms ({:.1} %), waiting {:.1} ms, idle {:.1} ms",
-            lane.busy,
-            100.0 * lane.utilisation,
-            lane.waiting,
-            lane.idle
+            backend.busy,
+            100.0 * backend.utilisation,
+            backend.waiting,
+            backend.idle
         )?;
-        match lane.overlap {
+        match backend.overlap {
             Some(overlap) => writeln!(
                 f,
                 "; transfers {:.1} ms, {:.1} % hidden",
-                lane.transfers,
+                backend.transfers,
                 100.0 * overlap
             )?,
             None => writeln!(f)?,
         }
-        let notable = lane.reasons.iter().filter(|reason| reason.share >= 0.01);
+        let notable = backend.reasons.iter().filter(|reason| reason.share >= 0.01);
         let reasons: Vec<String> = (notable.take(MAX_REASONS))
             .map(|reason| {
                 let ms = milliseconds(reason.ms_per_step);
@@ -108,8 +108,8 @@ fn lanes(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f,
             "{:<11} {} in steps, {} in the run: {}",
             format!("{name} idle"),
-            percent(lane.idle_share),
-            percent(lane.idle_share_of_run),
+            percent(backend.idle_share),
+            percent(backend.idle_share_of_run),
             reasons.join("; ")
         )?;
     }

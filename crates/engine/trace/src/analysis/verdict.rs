@@ -1,6 +1,6 @@
 //! The one sentence that a trace comes to: which backend waits, for what, and what to try.
 
-use super::{Lane, Reason, Summary};
+use super::{Backend, Reason, Summary};
 
 /// A backend computes nearly all the time from this share on.
 const BUSY: f64 = 0.9;
@@ -21,10 +21,11 @@ pub(crate) fn verdict(summary: &Summary) -> String {
 }
 
 fn on_any_clock(summary: &Summary) -> String {
-    let by_use =
-        |a: &(&String, &Lane), b: &(&String, &Lane)| a.1.utilisation.total_cmp(&b.1.utilisation);
-    let lanes = || summary.lanes.iter();
-    let Some((busiest, most)) = lanes().max_by(by_use) else {
+    let by_use = |a: &(&String, &Backend), b: &(&String, &Backend)| {
+        a.1.utilisation.total_cmp(&b.1.utilisation)
+    };
+    let backends = || summary.backends.iter();
+    let Some((busiest, most)) = backends().max_by(by_use) else {
         return "no backend computes: the trace has no stages of any".into();
     };
     if summary.shared_steps > 0 && 2 * summary.shared_steps >= summary.steps {
@@ -33,23 +34,23 @@ fn on_any_clock(summary: &Summary) -> String {
     // Where backends divide no work, the GPU is the one to keep busy; a scheduler that leaves the
     // work to the CPU has found the GPU slower.
     let decided = summary.shared_steps > 0 || summary.share.is_some();
-    let (name, lane) = match lanes().find(|(name, _)| *name != "cpu") {
+    let (name, backend) = match backends().find(|(name, _)| *name != "cpu") {
         Some(device) if !decided => device,
         _ => (busiest, most),
     };
-    alone(summary, name, lane)
+    alone(summary, name, backend)
 }
 
 /// Both backends have parts of the work.
-fn shared(summary: &Summary, (busiest, most): (&str, &Lane)) -> String {
+fn shared(summary: &Summary, (busiest, most): (&str, &Backend)) -> String {
     let others: Vec<String> = summary
-        .lanes
+        .backends
         .iter()
         .filter(|(name, _)| *name != busiest)
-        .map(|(name, lane)| format!("{} {}", backend(name), percent(lane.utilisation)))
+        .map(|(name, backend)| format!("{} {}", title(name), percent(backend.utilisation)))
         .collect();
     let least = summary
-        .lanes
+        .backends
         .iter()
         .min_by(|a, b| a.1.utilisation.total_cmp(&b.1.utilisation));
     let idle = summary.no_compute_ms / summary.total_ms;
@@ -68,14 +69,14 @@ fn shared(summary: &Summary, (busiest, most): (&str, &Lane)) -> String {
     }
     let split = format!(
         "{} computes {} of the wall time, {}",
-        backend(busiest),
+        title(busiest),
         percent(most.utilisation),
         others.join(", ")
     );
     match least {
         Some((name, least)) if most.utilisation - least.utilisation > 0.1 => {
             let threshold = if name == "cpu" { "higher" } else { "lower" };
-            let (busiest, name) = (backend(busiest), backend(name));
+            let (busiest, name) = (title(busiest), title(name));
             format!(
                 "{busiest} is the bottleneck: {split}; try to give {name} more work, by a \
                  {threshold} threshold"
@@ -93,38 +94,38 @@ fn shared(summary: &Summary, (busiest, most): (&str, &Lane)) -> String {
 }
 
 /// One backend does the work.
-fn alone(summary: &Summary, name: &str, lane: &Lane) -> String {
-    let by_host = match (name, lane.timed_by) {
+fn alone(summary: &Summary, name: &str, backend: &Backend) -> String {
+    let by_host = match (name, backend.timed_by) {
         ("gpu", super::TimedBy::Host) if summary.clock == super::Clock::Host => {
             " (by the host's stages, waiting included: the trace has no times of kernels)"
         }
         _ => "",
     };
-    let reason = lane.reasons.iter().find(|one| !one.between_steps);
+    let reason = backend.reasons.iter().find(|one| !one.between_steps);
     let sentence = match reason {
-        Some(reason) if lane.utilisation < BUSY => format!(
+        Some(reason) if backend.utilisation < BUSY => format!(
             "{} idles {} of the wall time because {}{by_host}",
-            backend(name),
-            percent(1.0 - lane.utilisation),
+            title(name),
+            percent(1.0 - backend.utilisation),
             because(reason, summary)
         ),
         _ => format!(
             "{} computes {} of the wall time{}{by_host}",
-            backend(name),
-            percent(lane.utilisation),
+            title(name),
+            percent(backend.utilisation),
             longest(summary, name)
         ),
     };
-    sentence + &between_steps(summary, lane)
+    sentence + &between_steps(summary, backend)
 }
 
 /// What to add where the time between steps is what costs.
-fn between_steps(summary: &Summary, lane: &Lane) -> String {
-    let reason = lane.reasons.iter().find(|one| one.between_steps);
+fn between_steps(summary: &Summary, backend: &Backend) -> String {
+    let reason = backend.reasons.iter().find(|one| one.between_steps);
     match reason {
-        Some(reason) if lane.idle_share_of_run > lane.idle_share + 0.1 => format!(
+        Some(reason) if backend.idle_share_of_run > backend.idle_share + 0.1 => format!(
             "; in the whole run it idles {}, between steps because {} ({} a step)",
-            percent(lane.idle_share_of_run),
+            percent(backend.idle_share_of_run),
             told(reason, summary.steps),
             milliseconds(reason.ms_per_step)
         ),
@@ -134,11 +135,11 @@ fn between_steps(summary: &Summary, lane: &Lane) -> String {
 
 /// The stage that most of a backend's time goes to.
 fn longest(summary: &Summary, name: &str) -> String {
-    let of_lane = summary
+    let of_backend = summary
         .stages
         .iter()
-        .filter(|(_, stage)| stage.lane.as_deref() == Some(name));
-    match of_lane.max_by(|a, b| a.1.self_ms.total_cmp(&b.1.self_ms)) {
+        .filter(|(_, stage)| stage.backend.as_deref() == Some(name));
+    match of_backend.max_by(|a, b| a.1.self_ms.total_cmp(&b.1.self_ms)) {
         Some((stage, times)) => {
             format!(
                 ", {} of it in `{stage}`",
@@ -212,7 +213,7 @@ fn advice(reason: &Reason) -> String {
 }
 
 /// A backend's name in sentences.
-fn backend(name: &str) -> String {
+fn title(name: &str) -> String {
     match name {
         "cpu" => "the CPU".into(),
         "gpu" => "the GPU".into(),

@@ -68,14 +68,14 @@ impl<'a> Habits<'a> {
             times.resize(rows.len(), 0.0);
             median(times).unwrap_or(0.0)
         };
-        let waiting = |lane: usize| median(rows.iter().map(|row| row.lanes[lane][1]));
+        let waiting = |backend: usize| median(rows.iter().map(|row| row.backends[backend][1]));
         Self {
             stages: each
                 .into_iter()
                 .map(|(name, times)| (name, usual(times)))
                 .collect(),
-            waiting: (0..run.lanes.len())
-                .map(|lane| waiting(lane).unwrap_or(0.0))
+            waiting: (0..run.backends.len())
+                .map(|backend| waiting(backend).unwrap_or(0.0))
                 .collect(),
         }
     }
@@ -101,9 +101,9 @@ fn cause(
             (took - usual, format!("{what}, usually {usual:.2} ms"))
         })
         .collect();
-    for lane in &run.shared_by {
-        let (took, usual) = (row.lanes[*lane][1], habits.waiting[*lane]);
-        let name = &run.lanes[*lane];
+    for backend in &run.shared_by {
+        let (took, usual) = (row.backends[*backend][1], habits.waiting[*backend]);
+        let name = &run.backends[*backend];
         let what = format!("the {name} backend waited {took:.2} ms, usually {usual:.2} ms");
         excesses.push((took - usual, what));
     }
@@ -162,17 +162,20 @@ pub(crate) fn advice(summary: &Summary) -> Vec<String> {
 }
 
 fn transfers(summary: &Summary, advice: &mut Vec<String>) {
-    for (name, lane) in &summary.lanes {
+    for (name, backend) in &summary.backends {
         // Copies that a device timed have no subregions to hide behind; the verdict names them.
-        let Some(overlap) = lane.overlap.filter(|_| lane.timed_by == TimedBy::Host) else {
+        let Some(overlap) = backend
+            .overlap
+            .filter(|_| backend.timed_by == TimedBy::Host)
+        else {
             continue;
         };
-        let bare = lane.transfers * (1.0 - overlap) / summary.total_ms;
+        let bare = backend.transfers * (1.0 - overlap) / summary.total_ms;
         if overlap < 0.5 && bare > 0.1 {
             advice.push(format!(
                 "{name} computes {} of the time: of its transfers, {} are hidden behind computing; \
                  more subregions hide more",
-                percent(lane.utilisation),
+                percent(backend.utilisation),
                 percent(overlap)
             ));
         }
@@ -183,15 +186,16 @@ fn balance(summary: &Summary, advice: &mut Vec<String>) {
     let Some(imbalance) = summary.imbalance.filter(|imbalance| *imbalance > 0.1) else {
         return;
     };
-    // A scheduler that leaves most steps to one lane has found that the other does not pay.
+    // A scheduler that leaves most steps to one backend has found that the other does not pay.
     if 2 * summary.shared_steps < summary.steps {
         return;
     }
-    let by_use = |a: &(&String, &super::Lane), b: &(&String, &super::Lane)| {
+    let by_use = |a: &(&String, &super::Backend), b: &(&String, &super::Backend)| {
         a.1.utilisation.total_cmp(&b.1.utilisation)
     };
-    let lanes = || summary.lanes.iter();
-    let (Some((least, idle)), Some((most, _))) = (lanes().min_by(by_use), lanes().max_by(by_use))
+    let backends = || summary.backends.iter();
+    let (Some((least, idle)), Some((most, _))) =
+        (backends().min_by(by_use), backends().max_by(by_use))
     else {
         return;
     };
@@ -226,8 +230,8 @@ fn sorting(summary: &Summary, advice: &mut Vec<String>) {
 }
 
 fn callers_own(summary: &Summary, advice: &mut Vec<String>) {
-    let part = summary.no_lane_ms / summary.total_ms;
-    if part > 0.3 && !summary.lanes.is_empty() {
+    let part = summary.no_backend_ms / summary.total_ms;
+    if part > 0.3 && !summary.backends.is_empty() {
         advice.push(format!(
             "no backend works for {} of the time, which is the caller's own",
             percent(part)

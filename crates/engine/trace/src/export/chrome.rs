@@ -1,9 +1,9 @@
 //! The trace event format of Chrome, which Perfetto opens.
 //!
 //! Reference: "Trace Event Format", the Chromium project. Stages are complete events (`X`) on a
-//! track per thread, subregions on a track per lane and stream, what a device timed itself on as
+//! track per thread, subregions on a track per backend and stream, what a device timed itself on as
 //! many tracks as it did things at once, decisions and warnings instant events (`i`), the threshold
-//! and the CPU lane's share counters (`C`). Times are microseconds.
+//! and the CPU backend's share counters (`C`). Times are microseconds.
 
 use crate::{
     analysis::{Analysis, Source, activity_name},
@@ -21,7 +21,7 @@ const PROCESS: u32 = 1;
 const STEPS: u32 = 1;
 /// Tracks of threads are numbered from here.
 const THREADS: u32 = 10;
-/// Tracks of lanes are numbered from here, a stream each.
+/// Tracks of backends are numbered from here, a stream each.
 const LANES: u32 = 1 << 20;
 /// Tracks of what a device timed itself are numbered from here.
 const DEVICE: u32 = 1 << 21;
@@ -106,9 +106,9 @@ fn timed<'a>(analysis: &'a Analysis<'_>) -> Vec<(u32, &'a Span)> {
     placed
 }
 
-/// The track of a lane's stream.
-fn stream(lane: usize, phase: Phase) -> u32 {
-    LANES + 10 * lane as u32 + phase as u32
+/// The track of a backend's stream.
+fn stream(backend: usize, phase: Phase) -> u32 {
+    LANES + 10 * backend as u32 + phase as u32
 }
 
 impl<W: Write> Events<W> {
@@ -152,10 +152,10 @@ impl<W: Write> Events<W> {
             let name = format!("gpu kernels and copies {}", track - DEVICE + 1);
             self.put(&named("thread_name", track, &name))?;
         }
-        for lane in &analysis.run.shared_by {
+        for backend in &analysis.run.shared_by {
             for phase in Phase::ALL {
-                let name = format!("{} {}", analysis.run.lanes[*lane], phase.name());
-                self.put(&named("thread_name", stream(*lane, phase), &name))?;
+                let name = format!("{} {}", analysis.run.backends[*backend], phase.name());
+                self.put(&named("thread_name", stream(*backend, phase), &name))?;
             }
         }
         Ok(())
@@ -193,8 +193,8 @@ impl<W: Write> Events<W> {
     fn write_stages(&mut self, analysis: &Analysis<'_>) -> io::Result<()> {
         let threads = threads(analysis);
         for span in hosted(analysis) {
-            let lane = analysis.run.lane_of(span);
-            let category = lane.map_or("caller", |lane| &analysis.run.lanes[lane]);
+            let backend = analysis.run.backend_of(span);
+            let category = backend.map_or("caller", |backend| &analysis.run.backends[backend]);
             let arguments = serde_json::to_value(&span.fields)?;
             let track = threads[&*span.thread];
             self.complete((&span.name, category), track, span.time, arguments)?;
@@ -214,17 +214,22 @@ impl<W: Write> Events<W> {
         let run = &analysis.run;
         for step in &run.steps {
             for activity in &step.activities {
-                let (Source::Subregion { number, pass }, Some(lane)) =
-                    (activity.source, activity.lane)
+                let (Source::Subregion { number, pass }, Some(backend)) =
+                    (activity.source, activity.backend)
                 else {
                     continue;
                 };
                 let name = activity_name(analysis.trace, run, activity);
-                let track = stream(lane, activity.phase);
+                let track = stream(backend, activity.phase);
                 let arguments = json!({
                     "step": step.step.step, "subregion": number, "pass": pass,
                 });
-                self.complete((&name, &run.lanes[lane]), track, activity.time, arguments)?;
+                self.complete(
+                    (&name, &run.backends[backend]),
+                    track,
+                    activity.time,
+                    arguments,
+                )?;
             }
         }
         Ok(())

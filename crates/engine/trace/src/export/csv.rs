@@ -16,8 +16,8 @@ pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()
     let columns =
         "step,begin_ms,ms,points,pairs,theta,share,imbalance,overlap,critical_path_ms,retuned";
     let mut head: Vec<String> = columns.split(',').map(str::to_owned).collect();
-    for lane in analysis.lanes() {
-        head.extend(["busy", "waiting", "idle"].map(|what| format!("{lane}_{what}_ms")));
+    for backend in analysis.backends() {
+        head.extend(["busy", "waiting", "idle"].map(|what| format!("{backend}_{what}_ms")));
     }
     table.write_record(&head)?;
     for row in &analysis.rows {
@@ -34,13 +34,13 @@ pub fn write_steps_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Result<()
             row.critical_path_ms.to_string(),
             row.retuned.to_string(),
         ];
-        cells.extend(row.lanes.iter().flatten().map(f64::to_string));
+        cells.extend(row.backends.iter().flatten().map(f64::to_string));
         table.write_record(&cells)?;
     }
     table.flush()
 }
 
-/// Writes a row per activity: what a lane or the caller's thread did without a break.
+/// Writes a row per activity: what a backend or the caller's thread did without a break.
 ///
 /// # Errors
 /// What `to` says.
@@ -48,7 +48,7 @@ pub fn write_activities_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Resu
     let mut table = Writer::from_writer(to);
     table.write_record([
         "step",
-        "lane",
+        "backend",
         "phase",
         "name",
         "subregion",
@@ -63,10 +63,12 @@ pub fn write_activities_csv(analysis: &Analysis<'_>, to: impl Write) -> io::Resu
                 Source::Subregion { number, pass } => (Some(number), Some(pass)),
                 Source::Stage { .. } | Source::Device { .. } => (None, None),
             };
-            let lane = activity.lane.map(|lane| run.lanes[lane].to_string());
+            let backend = activity
+                .backend
+                .map(|backend| run.backends[backend].to_string());
             table.write_record([
                 step.step.step.to_string(),
-                lane.unwrap_or_else(|| "caller".into()),
+                backend.unwrap_or_else(|| "caller".into()),
                 Phase::name(activity.phase).to_owned(),
                 activity_name(analysis.trace, run, activity),
                 optional(number),

@@ -83,7 +83,7 @@ fn on_device(name: &str, fields: &mut Fields, place: Place<'_>) -> Option<Span> 
     fields.retain(|name, _| !matches!(&**name, "begin_ago" | "end_ago"));
     Some(Span {
         name: name.to_owned().into(),
-        lane: Some("gpu".into()),
+        backend: Some("gpu".into()),
         phase,
         id: place.spans.fetch_add(1, Ordering::Relaxed),
         parent: 0,
@@ -104,7 +104,7 @@ fn subregion(fields: &Fields, place: Place<'_>) -> Option<Subregion> {
     Some(Subregion {
         step: place.step,
         subregion: count(fields, "subregion")?,
-        lane: text(fields, "lane")?,
+        backend: text(fields, "backend")?,
         pass: count(fields, "pass").unwrap_or(0),
         points: count(fields, "points").unwrap_or(0),
         cells: count(fields, "cells").unwrap_or(0),

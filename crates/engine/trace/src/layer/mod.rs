@@ -124,10 +124,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceLayer {
             self.sink.put(Record::Step(step_of(&open, time)));
         }
         let name = span.name();
-        let (lane, phase) = lane_of(name);
+        let (backend, phase) = backend_of(name);
         self.sink.put(Record::Span(Span {
             name: name.into(),
-            lane: lane.map(Text::from),
+            backend: backend.map(Text::from),
             phase,
             id: open.id,
             parent: open.parent,
@@ -151,8 +151,8 @@ fn step_of(open: &Open, time: Interval) -> Step {
     }
 }
 
-/// The lane that a stage keeps busy, and with what, by the stage's name: `cpu.search`, `gpu.upload`.
-fn lane_of(name: &str) -> (Option<&'static str>, Phase) {
+/// The backend that a stage keeps busy, and with what, by the stage's name: `cpu.search`, `gpu.upload`.
+fn backend_of(name: &str) -> (Option<&'static str>, Phase) {
     let (of, what) = name.split_once('.').unwrap_or((name, ""));
     let phase = match what {
         "upload" => Phase::Upload,

@@ -1,4 +1,4 @@
-//! The bars of the timeline: a track for the caller's thread and one per stream of every lane.
+//! The bars of the timeline: a track for the caller's thread and one per stream of every backend.
 
 use crate::{
     analysis::{Activity, Analysis, Merged, Source, activity_name},
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Most bars of a page; of longer traces most steps are shown by one bar per stretch and track.
-const MOST_BARS: usize = 100_000;
+const MAX_BARS: usize = 100_000;
 /// Steps that keep all their bars in that case: so many of the first, the last, the slowest and
 /// those after which the scheduler changed something.
 const KEPT: usize = 20;
@@ -16,9 +16,9 @@ const KEPT: usize = 20;
 /// A row of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Track {
-    /// The lane's name, or `caller`.
-    lane: String,
-    /// What the lane does there.
+    /// The backend's name, or `caller`.
+    backend: String,
+    /// What the backend does there.
     phase: &'static str,
     /// Whether it holds what the device timed.
     device: bool,
@@ -50,13 +50,14 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
         .enumerate()
         .map(|(at, key)| (*key, at))
         .collect();
-    let name =
-        |lane: Option<usize>| lane.map_or("caller".into(), |lane| run.lanes[lane].to_string());
+    let name = |backend: Option<usize>| {
+        backend.map_or("caller".into(), |backend| run.backends[backend].to_string())
+    };
     let mut bars = Bars {
         tracks: keys
             .iter()
-            .map(|(lane, phase, device)| Track {
-                lane: name(*lane),
+            .map(|(backend, phase, device)| Track {
+                backend: name(*backend),
                 phase: phase.name(),
                 device: *device,
             })
@@ -64,7 +65,7 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
         ..Bars::default()
     };
     let all: usize = shown.iter().map(|step| step.activities.len()).sum();
-    bars.thinned = all > MOST_BARS;
+    bars.thinned = all > MAX_BARS;
     let kept = if bars.thinned {
         kept(analysis, steps)
     } else {
@@ -100,7 +101,7 @@ pub(super) fn microseconds(nanoseconds: f64) -> f64 {
 
 fn key(activity: &Activity) -> Key {
     let device = matches!(activity.source, Source::Device { .. });
-    (activity.lane, activity.phase, device)
+    (activity.backend, activity.phase, device)
 }
 
 /// Steps that keep all their bars.
@@ -143,7 +144,10 @@ impl Bars {
         for (of, track) in places {
             let own = activities.iter().filter(|activity| key(activity) == *of);
             let merged = Merged::of(own.map(|activity| activity.time));
-            let name = format!("{} {}", self.tracks[*track].lane, self.tracks[*track].phase);
+            let name = format!(
+                "{} {}",
+                self.tracks[*track].backend, self.tracks[*track].phase
+            );
             for stretch in merged.stretches() {
                 self.put(*track, &name, (step, -1.0), *stretch);
             }

@@ -46,16 +46,16 @@ let colors = {};
 function readColors() {
   const style = getComputedStyle(document.documentElement);
   const names = ["page", "card", "ink", "quiet", "line", "band", "accent", "upload", "download", "exchange",
-    "caller", "waiting", "idle", "mark", "hatch", "lane-0", "lane-1", "lane-2", "lane-3"];
+    "caller", "waiting", "idle", "mark", "hatch", "backend-0", "backend-1", "backend-2", "backend-3"];
   colors = Object.fromEntries(names.map((name) => [name, style.getPropertyValue("--" + name).trim()]));
 }
-const laneColor = (lane) => (lane === "caller" ? colors.caller : colors["lane-" + (data.lanes.indexOf(lane) % 4)]);
-function trackName({ lane, phase, device }) {
-  if (lane === "caller") return "host";
-  return device ? lane + { compute: " kernels", upload: " copies in", download: " copies out" }[phase] : `${lane} ${phase}`;
+const backendColor = (backend) => (backend === "caller" ? colors.caller : colors["backend-" + (data.backends.indexOf(backend) % 4)]);
+function trackName({ backend, phase, device }) {
+  if (backend === "caller") return "host";
+  return device ? backend + { compute: " kernels", upload: " copies in", download: " copies out" }[phase] : `${backend} ${phase}`;
 }
 const trackColor = (track) =>
-  track.phase === "compute" ? laneColor(track.lane) : colors[track.phase];
+  track.phase === "compute" ? backendColor(track.backend) : colors[track.phase];
 
 // A canvas at the resolution of the screen, wiped.
 function prepare(canvas) {

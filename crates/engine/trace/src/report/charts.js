@@ -185,7 +185,7 @@ function occupancyChart() {
       const a = px(Math.max(points - (spread ? 0 : 0.4), spread ? least : 0));
       const b = px(next(at) - (spread ? 0 : 0.4));
       const goes = typeof theta === "number" && points > theta ? "gpu" : "cpu";
-      context.fillStyle = theta === null || theta === undefined ? colors.accent : laneColor(goes);
+      context.fillStyle = theta === null || theta === undefined ? colors.accent : backendColor(goes);
       context.fillRect(a, py(density[at]), Math.max(1, b - a - 1), area.bottom - py(density[at]));
     });
     if (typeof theta === "number") {
@@ -212,7 +212,7 @@ function occupancyChart() {
   charts.push(chart);
 }
 
-// Pairs per second against pairs per point, with the best of every lane as its roof.
+// Pairs per second against pairs per point, with the best of every backend as its roof.
 function rateChart() {
   const canvas = byId("rates");
   const chart = { canvas };
@@ -227,11 +227,11 @@ function rateChart() {
       xTicks: both(view.x), yTicks: both(view.y),
     });
     chart.place = (one) => [px(one.pairs_per_point), py(one.pairs_per_second)];
-    for (const lane of data.lanes) {
-      const own = points.filter((one) => one.lane === lane);
+    for (const backend of data.backends) {
+      const own = points.filter((one) => one.backend === backend);
       if (!own.length) continue;
       const best = own.reduce((a, one) => Math.max(a, one.pairs_per_second), 0);
-      context.strokeStyle = context.fillStyle = laneColor(lane);
+      context.strokeStyle = context.fillStyle = backendColor(backend);
       context.setLineDash([5, 4]);
       context.lineWidth = 1;
       context.beginPath();
@@ -240,7 +240,7 @@ function rateChart() {
       context.stroke();
       context.setLineDash([]);
       context.textAlign = "left";
-      context.fillText(`${lane}: at best ${large(best)}/s`, area.left + 6, py(best) - 8);
+      context.fillText(`${backend}: at best ${large(best)}/s`, area.left + 6, py(best) - 8);
       context.globalAlpha = own.length > 500 ? 0.35 : 0.7;
       for (const one of own) {
         const [cx, cy] = chart.place(one);

@@ -85,8 +85,8 @@ fn step(detail: &Detail, idle: &[Vec<Part>], labels: &mut Labels) -> StepDetail 
     let optional = |count: Option<u64>| count.map_or(-1.0, |count| count as f64);
     let us = |nanoseconds: u64| microseconds(nanoseconds as f64);
     StepDetail {
-        moved: (detail.lanes.iter())
-            .map(|lane| [us(lane.transfers), us(lane.hidden)])
+        moved: (detail.backends.iter())
+            .map(|backend| [us(backend.transfers), us(backend.hidden)])
             .collect(),
         stages: (detail.stages.iter())
             .flat_map(|(name, time)| {

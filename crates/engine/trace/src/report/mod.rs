@@ -23,17 +23,17 @@ const SCRIPTS: [&str; 5] = [
 ];
 
 /// Most steps that are shown one by one; the summary is of all.
-const MOST_STEPS: usize = 50_000;
+const MAX_STEPS: usize = 50_000;
 /// Most occupancies, evenly taken.
-const MOST_OCCUPANCIES: usize = 40;
+const MAX_OCCUPANCIES: usize = 40;
 /// Most decisions and notes.
-const MOST_LINES: usize = 300;
+const MAX_LINES: usize = 300;
 
 /// What the page's scripts are handed.
 #[derive(Serialize)]
 struct Data<'a> {
     summary: &'a Summary,
-    lanes: Vec<&'a str>,
+    backends: Vec<&'a str>,
     rows: &'a [StepRow],
     tracks: Vec<bars::Track>,
     names: Vec<String>,
@@ -62,11 +62,11 @@ struct Line {
 /// # Errors
 /// What `to` says.
 pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<()> {
-    let steps = analysis.rows.len().min(MOST_STEPS);
+    let steps = analysis.rows.len().min(MAX_STEPS);
     let bars = bars::collect(analysis, steps);
     let data = Data {
         summary: &analysis.summary,
-        lanes: analysis.lanes().collect(),
+        backends: analysis.backends().collect(),
         rows: &analysis.rows[..steps],
         tracks: bars.tracks,
         names: bars.names,
@@ -74,7 +74,7 @@ pub fn write_report(analysis: &Analysis<'_>, mut to: impl Write) -> io::Result<(
         thinned: bars.thinned,
         details: details::collect(analysis, steps),
         points: points::rates(analysis),
-        occupancies: points::occupancies(analysis, MOST_OCCUPANCIES),
+        occupancies: points::occupancies(analysis, MAX_OCCUPANCIES),
         lines: lines(analysis),
     };
     // Nothing in it may end the element it stands in; outside of strings JSON has no such sign.
@@ -110,7 +110,7 @@ fn lines(analysis: &Analysis<'_>) -> Vec<Line> {
     });
     let mut lines: Vec<Line> = changes.chain(notes).collect();
     lines.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
-    lines.truncate(MOST_LINES);
+    lines.truncate(MAX_LINES);
     lines
 }
 

@@ -63,8 +63,8 @@ function tiles(summary) {
   const all = [
     ["steps", "steps", number(summary.steps, 7), duration(summary.total_ms) + " together"],
     ["step_ms.median", "median step", duration(summary.step_ms.median), half],
-    ...Object.entries(summary.lanes).map(([name, lane]) =>
-      [`lanes.${name}.utilisation`, `${name} computes`, percent(lane.utilisation), duration(lane.busy) + " busy"]),
+    ...Object.entries(summary.backends).map(([name, backend]) =>
+      [`backends.${name}.utilisation`, `${name} computes`, percent(backend.utilisation), duration(backend.busy) + " busy"]),
     ["imbalance", "imbalance", percent(summary.imbalance), "how much earlier one backend is ready"],
     ["overlap", "overlap", percent(summary.overlap), "of transfers hidden by computing"],
     ["critical_path_ms", "critical path", duration(summary.critical_path_ms), percent(summary.critical_path_ms / summary.total_ms) + " of the time"],
@@ -81,21 +81,21 @@ function tiles(summary) {
 }
 
 function backends(summary) {
-  byId("lanes").replaceChildren(...data.lanes.map((name, at) => {
-    const lane = summary.lanes[name];
+  byId("backends").replaceChildren(...data.backends.map((name, at) => {
+    const backend = summary.backends[name];
     const part = (ms, color) => element("span", { style: `width:${(100 * ms) / summary.total_ms}%;background:var(--${color})` });
-    const stack = element("div", { class: "stack" }, part(lane.busy, `lane-${at % 4}`), part(lane.waiting, "waiting"), part(lane.idle, "idle"));
-    const moved = lane.overlap === null ? "" : `; transfers ${duration(lane.transfers)}, ${percent(lane.overlap)} hidden`;
+    const stack = element("div", { class: "stack" }, part(backend.busy, `backend-${at % 4}`), part(backend.waiting, "waiting"), part(backend.idle, "idle"));
+    const moved = backend.overlap === null ? "" : `; transfers ${duration(backend.transfers)}, ${percent(backend.overlap)} hidden`;
     const why = reasons(at, chosenSteps).filter((one) => !one.between).slice(0, 2);
-    const because = why.length ? `; does not compute for ${percent(lane.idle_share)}: ` +
+    const because = why.length ? `; does not compute for ${percent(backend.idle_share)}: ` +
       why.map((one) => `${one.cause} ${duration(one.ms / summary.steps)} a step`).join(", ") : "";
-    const text = `busy ${duration(lane.busy)}, waiting ${duration(lane.waiting)}, idle ${duration(lane.idle)}${moved}${because}`;
-    return element("div", { class: "lane" }, element("b", {}, name), stack, element("div", { class: "text" }, text));
+    const text = `busy ${duration(backend.busy)}, waiting ${duration(backend.waiting)}, idle ${duration(backend.idle)}${moved}${because}`;
+    return element("div", { class: "backend" }, element("b", {}, name), stack, element("div", { class: "text" }, text));
   }));
 }
 function gaps(summary) {
-  const found = reasons(data.lanes.length, chosenSteps);
-  byId("gaps-card").hidden = !found.length || !data.lanes.length;
+  const found = reasons(data.backends.length, chosenSteps);
+  byId("gaps-card").hidden = !found.length || !data.backends.length;
   const row = (kind, cells) => element("tr", {}, ...cells.map((text) => element(kind, {}, text)));
   byId("gaps").replaceChildren(element("thead", {}, row("th", ["stage", "per step", "together", "of the steps' time"])),
     element("tbody", {}, ...found.slice(0, 12).map((one) => row("td", [
@@ -107,8 +107,8 @@ function legends() {
   for (const [phase, name] of [["upload", "upload"], ["download", "download"], ["exchange", "exchange"]]) {
     if (data.tracks.some((track) => track.phase === phase)) legend.append(key(`--${phase}`, name));
   }
-  data.lanes.forEach((lane, at) => legend.append(key(`--lane-${at % 4}`, `${lane} computes`)));
-  if (data.tracks.some((track) => track.lane === "caller")) legend.append(key("--caller", "the host"));
+  data.backends.forEach((backend, at) => legend.append(key(`--backend-${at % 4}`, `${backend} computes`)));
+  if (data.tracks.some((track) => track.backend === "caller")) legend.append(key("--caller", "the host"));
   if (data.details.gaps.length) legend.append(element("span", {}, element("i", { class: "hatched" }), "no backend computes"));
 }
 const key = (color, name) => element("span", {}, element("i", { style: `background:var(${color})` }), name);
@@ -153,7 +153,7 @@ const table = (() => {
     ["critical path", (row) => row.critical_path_ms, duration], ["points", (row) => row.points, large], ["pairs", (row) => row.pairs, large],
     ["tested", (row) => row.work, large], ["θ", (row) => (row.theta === "inf" ? Infinity : row.theta), number],
     ["CPU share", (row) => row.share, percent], ["imbalance", (row) => row.imbalance, percent], ["overlap", (row) => row.overlap, percent],
-    ...data.lanes.map((lane, at) => [`${lane} busy`, (row) => row.lanes[at][0], duration]),
+    ...data.backends.map((backend, at) => [`${backend} busy`, (row) => row.backends[at][0], duration]),
   ];
   const columns = all.filter(([, pick]) => data.rows.some((row) => pick(row) !== null));
   let order = data.rows.map((_, at) => at);
@@ -201,7 +201,7 @@ function makeCharts() {
   const some = (values) => values.some((value) => value !== null);
   stepChart("step-times", { clip: true, yText: axisTime, yName: "", series: [
     { name: "step", values: column((row) => row.ms), color: () => colors.accent, text: duration },
-    { name: "critical path", values: column((row) => row.critical_path_ms), color: () => colors["lane-1"], text: duration },
+    { name: "critical path", values: column((row) => row.critical_path_ms), color: () => colors["backend-1"], text: duration },
   ] });
   const [shares, thetas] = [column((row) => row.share), column((row) => row.theta)];
   const optional = (card, present, make) => {
@@ -209,7 +209,7 @@ function makeCharts() {
     if (present) make();
   };
   optional("share-card", some(shares), () => {
-    stepChart("shares", { yText: percent, range: [0, 1], series: [{ name: "share", values: shares, color: () => colors["lane-0"], text: percent }] }).marks = true;
+    stepChart("shares", { yText: percent, range: [0, 1], series: [{ name: "share", values: shares, color: () => colors["backend-0"], text: percent }] }).marks = true;
   });
   optional("theta-card", some(thetas), () => {
     stepChart("thetas", { yText: (v) => number(v), series: [{ name: "θ", values: thetas, color: () => colors.mark, text: (v) => number(v) }] });

@@ -7,12 +7,12 @@ use crate::{
 use serde::Serialize;
 
 /// Most points of the rate plot, evenly taken.
-const MOST_POINTS: usize = 4000;
+const MAX_POINTS: usize = 4000;
 
-/// How fast a lane went through pairs, and how many there were to a point.
+/// How fast a backend went through pairs, and how many there were to a point.
 #[derive(Debug, Serialize)]
 pub(super) struct RatePoint {
-    lane: String,
+    backend: String,
     name: String,
     /// Pairs to test per target: the more, the more is done with what is loaded.
     pairs_per_point: f64,
@@ -23,9 +23,12 @@ pub(super) struct RatePoint {
 pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
     let trace = analysis.trace;
     let of_subregions = trace.subregions.iter().filter_map(|one| {
-        let name = format!("{} step {} subregion {}", one.lane, one.step, one.subregion);
+        let name = format!(
+            "{} step {} subregion {}",
+            one.backend, one.step, one.subregion
+        );
         rate(
-            &one.lane,
+            &one.backend,
             name,
             (one.points, one.work),
             one.phase(Phase::Compute)?,
@@ -34,9 +37,9 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
     let of_stages = trace.spans.iter().filter_map(|span| {
         let count = |name: &str| span.fields.get(name).and_then(Value::count);
         let (points, work) = (count("targets")?, count("work")?);
-        let lane = analysis.run.lane_of(span)?;
+        let backend = analysis.run.backend_of(span)?;
         rate(
-            &analysis.run.lanes[lane],
+            &analysis.run.backends[backend],
             stage_name(span),
             (points, work),
             span.time,
@@ -46,12 +49,17 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
         true => of_stages.collect(),
         false => of_subregions.collect(),
     };
-    evenly(all, MOST_POINTS)
+    evenly(all, MAX_POINTS)
 }
 
-fn rate(lane: &str, name: String, (points, work): (u64, u64), time: Interval) -> Option<RatePoint> {
+fn rate(
+    backend: &str,
+    name: String,
+    (points, work): (u64, u64),
+    time: Interval,
+) -> Option<RatePoint> {
     (points > 0 && work > 0 && time.length() > 0).then(|| RatePoint {
-        lane: lane.to_owned(),
+        backend: backend.to_owned(),
         name,
         pairs_per_point: work as f64 / points as f64,
         pairs_per_second: work as f64 / (time.length() as f64 / 1e9),

@@ -22,27 +22,27 @@ function summarizeSteps(first, last) {
   const rows = data.rows.slice(first, last + 1);
   const details = data.details.steps.slice(first, last + 1);
   const total_ms = sum(rows.map((row) => row.ms));
-  const moved = (lane, which) => sum(details.map((step) => step.moved[lane][which])) / 1e3;
-  const lanes = {};
-  data.lanes.forEach((name, at) => {
-    const [busy, waiting, idle] = [0, 1, 2].map((which) => sum(rows.map((row) => row.lanes[at][which])));
+  const moved = (backend, which) => sum(details.map((step) => step.moved[backend][which])) / 1e3;
+  const backends = {};
+  data.backends.forEach((name, at) => {
+    const [busy, waiting, idle] = [0, 1, 2].map((which) => sum(rows.map((row) => row.backends[at][which])));
     const transfers = moved(at, 0);
-    lanes[name] = {
+    backends[name] = {
       busy, waiting, idle, transfers, utilisation: share(busy, total_ms) || 0, overlap: share(moved(at, 1), transfers),
       idle_share: share(total_ms - busy, total_ms) || 0,
     };
   });
-  const all = Object.values(lanes);
+  const all = Object.values(backends);
   const imbalances = rows.filter((row) => !row.aside && row.imbalance !== null).map((row) => row.imbalance);
-  const hidden = sum(data.lanes.map((_, at) => moved(at, 1)));
+  const hidden = sum(data.backends.map((_, at) => moved(at, 1)));
   const path = new Map();
   for (const step of details) strides(step.path, 2, (label, us) => path.set(label, (path.get(label) || 0) + us / 1e3));
   const path_ms = sum([...path.values()]);
   const parts = [...path].filter(([, ms]) => ms > 0).map(([label, ms]) => ({ what: data.details.labels[label], ms, share: share(ms, path_ms) }));
   return {
-    steps: rows.length, total_ms, step_ms: spread(rows.map((row) => row.ms)), lanes,
+    steps: rows.length, total_ms, step_ms: spread(rows.map((row) => row.ms)), backends,
     imbalance: imbalances.length ? sum(imbalances) / imbalances.length : null,
-    overlap: share(hidden, sum(all.map((lane) => lane.transfers))),
+    overlap: share(hidden, sum(all.map((backend) => backend.transfers))),
     critical_path_ms: path_ms, critical_path: parts.sort((a, b) => b.ms - a.ms),
     stages: summarizeStages(details), settle_steps: null, share: null, theta: null,
   };

@@ -20,11 +20,11 @@ fn a_shared_step_gives_its_known_numbers() {
     let summary = &analysis.summary;
     assert_eq!(summary.steps, 1);
     close(summary.total_ms, 100.0);
-    let cpu = &summary.lanes["cpu"];
+    let cpu = &summary.backends["cpu"];
     assert_eq!((cpu.busy, cpu.waiting, cpu.idle), (60.0, 0.0, 40.0));
     assert_eq!((cpu.transfers, cpu.overlap), (0.0, None));
-    close(summary.no_lane_ms, 10.0);
-    let gpu = &summary.lanes["gpu"];
+    close(summary.no_backend_ms, 10.0);
+    let gpu = &summary.backends["gpu"];
     assert_eq!((gpu.busy, gpu.waiting, gpu.idle), (60.0, 20.0, 20.0));
     close(gpu.utilisation, 0.6);
     assert_eq!((gpu.transfers, gpu.overlap), (40.0, Some(0.5)));
@@ -62,19 +62,19 @@ fn a_shared_step_gives_its_known_numbers() {
     );
     close(stage.ms_per_million_pairs.unwrap(), 20.0);
     let run = &summary.stages["sched.run"];
-    assert_eq!((run.count, run.total_ms, &run.lane), (1, 80.0, &None));
+    assert_eq!((run.count, run.total_ms, &run.backend), (1, 80.0, &None));
     assert_eq!(run.self_ms, 0.0);
     close(summary.stages["sph.step"].self_ms, 10.0);
 }
 
 #[test]
-fn a_pass_waits_for_what_the_other_lane_exchanged() {
-    let one = |lane, pass, compute, exchange| {
+fn a_pass_waits_for_what_the_other_backend_exchanged() {
+    let one = |backend, pass, compute, exchange| {
         Record::Subregion(Subregion {
             pass,
             compute: Some(compute),
             exchange,
-            ..subregion(0, 0, lane, 100)
+            ..subregion(0, 0, backend, 100)
         })
     };
     let trace = trace(vec![
@@ -93,19 +93,19 @@ fn a_pass_waits_for_what_the_other_lane_exchanged() {
         .map(|part| (&*part.what, part.ms))
         .collect();
     assert!(parts.contains(&("cpu exchange", 10.0)) && parts.contains(&("gpu compute", 30.0)));
-    // The slow lane took 30 and 30 ms, the fast one 20 and 15.
+    // The slow backend took 30 and 30 ms, the fast one 20 and 15.
     close(summary.imbalance.unwrap(), 25.0 / 60.0);
-    let gpu = &summary.lanes["gpu"];
+    let gpu = &summary.backends["gpu"];
     assert_eq!((gpu.busy, gpu.waiting, gpu.idle), (50.0, 20.0, 10.0));
 }
 
 #[test]
-fn without_the_exchange_nobody_waits_for_the_other_lane() {
-    let one = |lane, pass, compute| {
+fn without_the_exchange_nobody_waits_for_the_other_backend() {
+    let one = |backend, pass, compute| {
         Record::Subregion(Subregion {
             pass,
             compute: Some(compute),
-            ..subregion(0, 0, lane, 100)
+            ..subregion(0, 0, backend, 100)
         })
     };
     let trace = trace(vec![
@@ -118,7 +118,7 @@ fn without_the_exchange_nobody_waits_for_the_other_lane() {
 }
 
 #[test]
-fn a_lane_without_a_share_is_ready_at_once() {
+fn a_backend_without_a_share_is_ready_at_once() {
     let mut records = hybrid_step(0, 0);
     records.push(Record::Subregion(Subregion {
         compute: Some(at(200, 240)),
@@ -130,12 +130,12 @@ fn a_lane_without_a_share_is_ready_at_once() {
     assert_eq!(analysis.rows[1].imbalance, Some(1.0));
     assert_eq!(analysis.rows[1].share, Some(0.0));
     assert_eq!(
-        analysis.rows[1].lanes,
+        analysis.rows[1].backends,
         [[0.0, 0.0, 50.0], [40.0, 0.0, 10.0]]
     );
 }
 
-/// What one lane alone does, without marked steps.
+/// What one backend alone does, without marked steps.
 fn cpu_run() -> Vec<Record> {
     let update = |id, name: &'static str, begin, end| {
         let sort = Record::Span(span("grid.sort", (id, id + 1), at(begin + 1, end - 1)));
@@ -170,7 +170,7 @@ fn steps_that_are_not_marked_begin_at_updates_after_searches() {
         .map(|row| (row.begin_ms, row.ms))
         .collect();
     assert_eq!(times, [(0.0, 20.0), (30.0, 30.0), (70.0, 6.0)]);
-    let cpu = &analysis.summary.lanes["cpu"];
+    let cpu = &analysis.summary.backends["cpu"];
     // Sorting 4 + 2 + 4 + 2 + 4, searching 10 + 10 + 8.
     assert_eq!((cpu.busy, cpu.waiting, cpu.idle), (44.0, 8.0, 4.0));
     close(analysis.summary.critical_path_ms, 44.0);
@@ -260,7 +260,7 @@ fn with_a_slow_step() -> Vec<Record> {
     }));
     records.push(Record::Retune(Retune {
         step: 5,
-        reason: "the GPU lane was late".into(),
+        reason: "the GPU backend was late".into(),
         ..Retune::default()
     }));
     records
@@ -277,7 +277,7 @@ fn slow_steps_are_named_with_their_cause() {
     assert_eq!(
         slow.cause,
         "grid.sort took 12.00 ms, usually 3.00 ms; warn: the disk is slow; it follows a decision \
-         of the scheduler: the GPU lane was late"
+         of the scheduler: the GPU backend was late"
     );
 }
 
@@ -443,7 +443,7 @@ fn the_summary_reads_as_lines_and_as_json() {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let json = serde_json::to_value(&summary).unwrap();
-    assert_eq!(json["lanes"]["gpu"]["waiting"], 160.0);
+    assert_eq!(json["backends"]["gpu"]["waiting"], 160.0);
     assert_eq!(json["steps"], 8);
     assert_eq!(json["critical_path_ms"], 720.0);
     assert_eq!(json["settle_steps"], 2);
@@ -503,7 +503,7 @@ fn the_machine_has_the_gpus_that_were_started_and_the_device_is_the_last_one() {
         note("engine.device", &fields)
     };
     let records = vec![
-        device("the CPU lane"),
+        device("the CPU backend"),
         note("gpu.device", &[("gpu", "NVIDIA H200"), ("arch", "90")]),
         note("gpu.device", &[("gpu", "NVIDIA H200"), ("arch", "90")]),
         device("a GPU is there"),

@@ -47,7 +47,7 @@ fn what_changed_by_more_than_the_spread_is_told_from_what_did_not() {
         (search.before.lower_quartile, search.before.upper_quartile),
         (41.75, 45.25)
     );
-    let cpu = &comparison.lanes["cpu"];
+    let cpu = &comparison.backends["cpu"];
     assert_eq!(
         (cpu.busy.before.median, cpu.busy.after.median),
         (53.5, 49.5)

@@ -70,7 +70,7 @@ fn kernels_and_copies_become_stages_of_the_device() {
     let of = |name: &str| trace.spans.iter().find(|span| span.name == *name).unwrap();
     let kernel = of("gpu.kernel");
     assert_eq!(
-        (kernel.lane.as_deref(), kernel.phase),
+        (kernel.backend.as_deref(), kernel.phase),
         (Some("gpu"), Phase::Compute)
     );
     assert_eq!((&*kernel.thread, kernel.parent), ("gpu", 0));
@@ -80,14 +80,14 @@ fn kernels_and_copies_become_stages_of_the_device() {
     assert!(!kernel.fields.contains_key("begin_ago"));
     let copy = of("gpu.copy");
     assert_eq!(
-        (copy.lane.as_deref(), copy.phase),
+        (copy.backend.as_deref(), copy.phase),
         (Some("gpu"), Phase::Download)
     );
     assert_eq!(copy.fields["bytes"], Value::Count(BYTES));
     assert_eq!(
         (
-            of("host.copy").lane.as_deref(),
-            of("host.wait").lane.as_deref()
+            of("host.copy").backend.as_deref(),
+            of("host.wait").backend.as_deref()
         ),
         (None, None)
     );
@@ -105,7 +105,7 @@ fn a_copy_that_leaves_the_gpu_idle_is_named_in_the_first_line() {
     let text = summary.to_string();
     let first = text.lines().next().unwrap();
     // Sleeping takes at least as long as it was told to: kernels run for at most 2.25 of 14.5 ms.
-    let gpu = &summary.lanes["gpu"];
+    let gpu = &summary.backends["gpu"];
     assert!(
         gpu.utilisation <= 2.25 / 14.5 && gpu.utilisation > 0.0,
         "{text}"
@@ -133,13 +133,13 @@ fn a_copy_that_leaves_the_gpu_idle_is_named_in_the_first_line() {
     );
     // Each kernel counts in its own step, though it is told of in the next.
     for row in &analysis.rows {
-        assert!((row.lanes[0][0] - 2.25).abs() < 1e-6, "{row:?}");
+        assert!((row.backends[0][0] - 2.25).abs() < 1e-6, "{row:?}");
     }
     let json = serde_json::to_value(summary).unwrap();
     assert_eq!(json["verdict"], first["verdict     ".len()..]);
     assert_eq!(json["clock"], "host");
-    assert_eq!(json["lanes"]["gpu"]["timed_by"], "device");
-    assert_eq!(json["lanes"]["gpu"]["reasons"][0]["what"], "particles");
+    assert_eq!(json["backends"]["gpu"]["timed_by"], "device");
+    assert_eq!(json["backends"]["gpu"]["reasons"][0]["what"], "particles");
 }
 
 fn timed(name: &'static str, id: u64, time: Interval, fields: &[(&'static str, Value)]) -> Record {
@@ -147,9 +147,9 @@ fn timed(name: &'static str, id: u64, time: Interval, fields: &[(&'static str, V
         Some((_, Value::Text(text))) if text == "to_host" => Phase::Download,
         _ => Phase::Compute,
     };
-    let lane = Some("gpu".into()).filter(|_| name.starts_with("gpu."));
+    let backend = Some("gpu".into()).filter(|_| name.starts_with("gpu."));
     Record::Span(Span {
-        lane,
+        backend,
         phase,
         fields: fields
             .iter()
@@ -200,7 +200,7 @@ fn gaps_of_the_gpu_go_to_the_innermost_stages_of_the_host() {
     let trace = trace(device_run(4));
     let analysis = Analysis::of(&trace).unwrap();
     let summary = &analysis.summary;
-    let gpu = &summary.lanes["gpu"];
+    let gpu = &summary.backends["gpu"];
     // The host's stage around the kernel is no second account of it.
     assert_eq!((gpu.busy, gpu.utilisation), (120.0, 0.3));
     assert_eq!((gpu.transfers, gpu.overlap), (196.0, Some(0.0)));
@@ -228,7 +228,7 @@ fn gaps_of_the_gpu_go_to_the_innermost_stages_of_the_host() {
          (50 ms a step); try to reduce `particles` on the device and copy the result, or to copy it \
          less often"
     );
-    assert_eq!(summary.stages["gpu.evaluate"].lane, None);
+    assert_eq!(summary.stages["gpu.evaluate"].backend, None);
     // The kernel runs beside its host's stage, whose own time it is.
     assert_eq!(summary.stages["gpu.evaluate"].self_ms, 160.0);
     assert_eq!(summary.stages["gpu.kernel (forces)"].self_ms, 120.0);
@@ -351,7 +351,7 @@ fn without_kernels_the_hosts_stages_are_all_there_is() {
         step(0, at(0, 100)),
     ];
     let summary = Analysis::of(&trace(records)).unwrap().summary;
-    assert_eq!(summary.lanes["gpu"].timed_by, TimedBy::Host);
+    assert_eq!(summary.backends["gpu"].timed_by, TimedBy::Host);
     assert!(
         summary
             .verdict
@@ -375,8 +375,8 @@ fn work_that_goes_on_into_the_next_step_counts_where_it_was() {
     ];
     let trace = trace(records);
     let analysis = Analysis::of(&trace).unwrap();
-    assert_eq!(analysis.rows[0].lanes[0], [40.0, 0.0, 60.0]);
-    assert_eq!(analysis.rows[1].lanes[0], [30.0, 0.0, 70.0]);
+    assert_eq!(analysis.rows[0].backends[0], [40.0, 0.0, 60.0]);
+    assert_eq!(analysis.rows[1].backends[0], [30.0, 0.0, 70.0]);
     assert_eq!(analysis.rows[0].ms, 100.0);
 }
 
@@ -419,11 +419,11 @@ fn backends_that_wait_in_turn_do_not_share_well() {
     let mut records = Vec::new();
     for number in 0..6 {
         let start = 100 * number;
-        let of = |lane, even| {
+        let of = |backend, even| {
             let end = if (number % 2 == 0) == even { 100 } else { 5 };
             Record::Subregion(Subregion {
                 compute: Some(at(start, start + end)),
-                ..crate::made::subregion(number, 0, lane, 100)
+                ..crate::made::subregion(number, 0, backend, 100)
             })
         };
         let whole = step(number, at(start, start + 100));
@@ -444,10 +444,10 @@ fn backends_that_wait_in_turn_do_not_share_well() {
 fn where_backends_share_the_work_the_bottleneck_is_named() {
     use nearfield_trace::model::Subregion;
     let run = |cpu: u64, gpu: u64, rest: u64| {
-        let of = |lane, end| {
+        let of = |backend, end| {
             Record::Subregion(Subregion {
                 compute: Some(at(0, end)),
-                ..crate::made::subregion(0, 0, lane, 100)
+                ..crate::made::subregion(0, 0, backend, 100)
             })
         };
         let whole = cpu.max(gpu) + rest;
@@ -482,7 +482,7 @@ fn what_other_threads_do_beside_the_steps_is_no_reason_for_a_gap() {
         let time = Interval::new(first.time.begin(), last.time.end());
         trace.spans.push(Span {
             name: name.into(),
-            lane: None,
+            backend: None,
             id: 10_000,
             thread: "frames-0".into(),
             time,

@@ -52,10 +52,10 @@ pub(crate) fn step(number: u64, time: Interval) -> Record {
 }
 
 pub(crate) fn span(name: &'static str, (id, parent): (u64, u64), time: Interval) -> Span {
-    let lane = name.split('.').next().unwrap();
+    let backend = name.split('.').next().unwrap();
     Span {
         name: name.into(),
-        lane: match lane {
+        backend: match backend {
             "grid" | "cpu" => Some("cpu".into()),
             "gpu" => Some("gpu".into()),
             _ => None,
@@ -69,12 +69,12 @@ pub(crate) fn span(name: &'static str, (id, parent): (u64, u64), time: Interval)
     }
 }
 
-/// What a lane did for a subregion; the work is in tested pairs.
-pub(crate) fn subregion(step: u64, number: u64, lane: &'static str, work: u64) -> Subregion {
+/// What a backend did for a subregion; the work is in tested pairs.
+pub(crate) fn subregion(step: u64, number: u64, backend: &'static str, work: u64) -> Subregion {
     Subregion {
         step,
         subregion: number,
-        lane: lane.into(),
+        backend: backend.into(),
         points: work / 10,
         cells: work / 100,
         work,
@@ -83,7 +83,7 @@ pub(crate) fn subregion(step: u64, number: u64, lane: &'static str, work: u64) -
     }
 }
 
-/// A step of 100 ms: sorting, and two subregions that both lanes share.
+/// A step of 100 ms: sorting, and two subregions that both backends share.
 pub(crate) fn hybrid_step(number: u64, start: u64) -> Vec<Record> {
     let at = |begin, end| Some(at(start + begin, start + end));
     let stage = |name, id, begin, end| {
@@ -146,7 +146,7 @@ pub(crate) fn hybrid_run(steps: u64) -> Vec<Record> {
         for record in &mut made {
             if let Record::Subregion(one) = record {
                 one.theta = Some(theta(number));
-                if one.lane == "cpu" {
+                if one.backend == "cpu" {
                     one.work = [1000, 2000, 5000][number.min(2) as usize];
                 }
             }
@@ -173,7 +173,7 @@ pub(crate) fn hybrid_run(steps: u64) -> Vec<Record> {
             policy: "model".into(),
             theta_before: Some(theta(number)),
             theta: Some(theta(number + 1)),
-            reason: "the CPU lane was ready before the GPU lane".into(),
+            reason: "the CPU backend was ready before the GPU backend".into(),
             ..Retune::default()
         }));
     }

@@ -23,7 +23,7 @@ fn bytes(steps: u64) -> Vec<u8> {
         let time = Interval::new(1000 * step, 1000 * step + 600);
         let span = Span {
             name: "grid.sort".into(),
-            lane: Some("cpu".into()),
+            backend: Some("cpu".into()),
             phase: Default::default(),
             id: step + 1,
             parent: 0,

@@ -67,11 +67,11 @@ fn spans_become_stages_and_steps() {
         (update.id, whole.id, 0)
     );
     assert_eq!(
-        (sort.lane.as_deref(), sort.phase),
+        (sort.backend.as_deref(), sort.phase),
         (Some("cpu"), Phase::Compute)
     );
     assert_eq!(
-        (update.lane.as_deref(), whole.lane.as_deref()),
+        (update.backend.as_deref(), whole.backend.as_deref()),
         (None, None)
     );
     assert_eq!(sort.fields["cells"], Value::Count(3));
@@ -97,18 +97,18 @@ fn times_of_subregions_count_from_the_step() {
         let _stage = tracing::debug_span!(target: TARGET, "sched.run").entered();
         tracing::debug!(
             name: "sched.subregion", target: TARGET,
-            subregion = 2, lane = "gpu", pass = 1, points = 10, cells = 4, work = 400u64, pairs = 60,
+            subregion = 2, backend = "gpu", pass = 1, points = 10, cells = 4, work = 400u64, pairs = 60,
             bytes_up = 120, bytes_down = 40, theta = 12, theta_ties = 3, clock_error = 900,
             upload_start = 1000, upload_end = 2000, compute_start = 2000, compute_end = 5000,
             download_start = 5000, download_end = 5500,
         );
         // By message instead of by name, and without device times.
-        tracing::debug!(target: TARGET, subregion = 3, lane = "cpu", points = 1, cells = 1, work = 9,
+        tracing::debug!(target: TARGET, subregion = 3, backend = "cpu", points = 1, cells = 1, work = 9,
             compute_start = 10, compute_end = 20, theta = f64::INFINITY, "sched.subregion");
         tracing::debug!(
             name: "sched.retune", target: TARGET,
             subregion = 2, policy = "model", theta_before = 12, theta = 14.5, share_before = 0.25,
-            share = 0.5, aside = true, reason = "the CPU lane was ready 3 ms early",
+            share = 0.5, aside = true, reason = "the CPU backend was ready 3 ms early",
         );
         tracing::debug!(name: "grid.occupancy", target: TARGET, of = "bricks", one_in = 4, counts = "0:7 1:2 16:1");
     });
@@ -118,7 +118,7 @@ fn times_of_subregions_count_from_the_step() {
         panic!("{:?}", trace.subregions)
     };
     assert_eq!(
-        (gpu.step, gpu.subregion, &*gpu.lane, gpu.pass),
+        (gpu.step, gpu.subregion, &*gpu.backend, gpu.pass),
         (5, 2, "gpu", 1)
     );
     assert_eq!(
@@ -145,7 +145,7 @@ fn times_of_subregions_count_from_the_step() {
     );
     assert_eq!((retune.share_before, retune.share), (Some(0.25), Some(0.5)));
     assert!(retune.aside);
-    assert_eq!(retune.reason, "the CPU lane was ready 3 ms early");
+    assert_eq!(retune.reason, "the CPU backend was ready 3 ms early");
     let occupancy = &trace.occupancies[0];
     assert_eq!((&*occupancy.of, occupancy.one_in), ("bricks", 4));
     assert_eq!(occupancy.counts, [[0, 7], [1, 2], [16, 1]]);
@@ -154,11 +154,11 @@ fn times_of_subregions_count_from_the_step() {
 #[test]
 fn other_events_become_notes_and_other_targets_nothing() {
     let trace = recorded(options().target("my_solver"), || {
-        tracing::warn!(target: TARGET, error = "lost", "the CPU lane takes over from the GPU");
+        tracing::warn!(target: TARGET, error = "lost", "the CPU backend takes over from the GPU");
         tracing::info!(target: "my_solver::io", "frame written");
         tracing::warn!(target: "another_crate", "not ours");
         tracing::trace!(target: TARGET, "too fine");
-        // What lacks a lane is no subregion, but it is not lost either.
+        // What lacks a backend is no subregion, but it is not lost either.
         tracing::debug!(name: "sched.subregion", target: TARGET, subregion = 2);
         let _span = tracing::info_span!(target: "another_crate", "busy", step = 3).entered();
     });
@@ -166,7 +166,7 @@ fn other_events_become_notes_and_other_targets_nothing() {
     assert_eq!(
         messages,
         [
-            "the CPU lane takes over from the GPU",
+            "the CPU backend takes over from the GPU",
             "frame written",
             "sched.subregion"
         ]

@@ -30,7 +30,7 @@ const texts = (query) => [...document.querySelectorAll(query)].map((found) => fo
 const numbers = () => ({
   tiles: Object.fromEntries([...document.querySelectorAll(".tile")].map((tile) =>
     [tile.dataset.key, tile.querySelector(".value").textContent])),
-  backends: texts("#lanes .text"),
+  backends: texts("#backends .text"),
   path: texts("#path .row"),
   stages: texts("#stages tbody tr"),
   gaps: texts("#gaps tbody tr"),
@@ -42,7 +42,7 @@ const width = ({ view }) => view[1] - view[0];
 seen.tiles = Object.fromEntries([...document.querySelectorAll(".tile")].map((tile) =>
   [tile.dataset.key, tile.querySelector(".value").textContent]));
 seen.summary = data.summary;
-seen.tracks = data.tracks.map((track) => track.lane + " " + track.phase);
+seen.tracks = data.tracks.map((track) => track.backend + " " + track.phase);
 seen.all = state();
 const canvas = byId("timeline");
 const box = canvas.getBoundingClientRect();
@@ -213,8 +213,8 @@ fn the_page_shows_the_summary_and_answers_zoom_and_filter() {
         for (key, shown) in [
             ("steps", "12"),
             ("step_ms.median", "100 ms"),
-            ("lanes.cpu.utilisation", "60 %"),
-            ("lanes.gpu.utilisation", "60 %"),
+            ("backends.cpu.utilisation", "60 %"),
+            ("backends.gpu.utilisation", "60 %"),
             ("imbalance", "37.5 %"),
             ("overlap", "50 %"),
             ("critical_path_ms", "1,080 ms"),
@@ -229,7 +229,7 @@ fn the_page_shows_the_summary_and_answers_zoom_and_filter() {
             "gpu compute",
             "gpu download",
         ];
-        // The sort is the CPU lane's, so the caller's thread has nothing of its own.
+        // The sort is the CPU backend's, so the caller's thread has nothing of its own.
         assert_eq!(seen["tracks"], serde_json::json!(tracks[1..]));
         assert_eq!(
             seen["note"],
@@ -343,7 +343,7 @@ fn check_resummed(seen: &Value) {
     }
     let keys =
         |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
-    for of in ["lanes", "stages"] {
+    for of in ["backends", "stages"] {
         assert_eq!(keys(&page[of]), keys(&own[of]), "{of}");
         for (name, one) in page[of].as_object().unwrap() {
             for (key, value) in one.as_object().unwrap() {

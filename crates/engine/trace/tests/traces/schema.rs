@@ -40,7 +40,7 @@ fn full() -> Vec<Record> {
         Record::Subregion(Subregion {
             step: 1,
             subregion: 2,
-            lane: "gpu".into(),
+            backend: "gpu".into(),
             pass: 1,
             points: 3,
             cells: 2,
@@ -80,7 +80,7 @@ fn full() -> Vec<Record> {
         Record::Note(Note {
             at: 4,
             level: "warn".into(),
-            message: "the CPU lane takes over".into(),
+            message: "the CPU backend takes over".into(),
             fields: stage.fields,
         }),
         Record::Lost(Lost { records: 3 }),

@@ -20,13 +20,13 @@ fn emulated_run(steps: u64) -> Vec<Record> {
     for number in 0..steps {
         let (start, id) = (400 * number, 10 * number);
         let on = |begin, end| at(start + begin, start + end);
-        let of_job = |job: u64, lane, compute: Interval, begun: u64| {
+        let of_job = |job: u64, backend, compute: Interval, begun: u64| {
             Record::Subregion(Subregion {
                 clock: Some(VIRTUAL.into()),
                 job: 2 * number + job,
                 origin: Some((start + begun) * 1_000_000),
                 compute: Some(compute),
-                ..subregion(number, 0, lane, 100)
+                ..subregion(number, 0, backend, 100)
             })
         };
         let mut stand_in = span("cpu.search", (id + 3, 0), on(20, 280));
@@ -54,7 +54,7 @@ fn check_own_times(summary: &Summary) {
     for (name, stage) in &summary.stages {
         assert!(stage.self_ms <= stage.total_ms + 1e-9, "{name}: {stage:?}");
         let moves = name.contains("load");
-        *sums.entry((stage.lane.clone(), moves)).or_default() += stage.self_ms;
+        *sums.entry((stage.backend.clone(), moves)).or_default() += stage.self_ms;
     }
     for (of, sum) in sums {
         assert!(
@@ -75,7 +75,10 @@ fn only_virtual_times_count_and_the_summary_says_so() {
     let begins: Vec<f64> = analysis.rows.iter().map(|row| row.begin_ms).collect();
     assert_eq!(begins, [0.0, 16.0, 32.0]);
     // The CPU waits between its jobs; the GPU begins late and ends early.
-    assert_eq!(analysis.rows[1].lanes, [[15.0, 1.0, 0.0], [13.0, 0.0, 3.0]]);
+    assert_eq!(
+        analysis.rows[1].backends,
+        [[15.0, 1.0, 0.0], [13.0, 0.0, 3.0]]
+    );
     let names: Vec<&str> = summary.stages.keys().map(|name| &**name).collect();
     assert_eq!(
         names,
@@ -116,7 +119,7 @@ fn events_on_a_virtual_clock_keep_their_job_and_origin() {
         let _step = tracing::debug_span!(target: TARGET, "sph.step", step = 5).entered();
         tracing::debug!(
             name: "sched.subregion", target: TARGET,
-            subregion = 0, lane = "gpu", points = 10, cells = 4, work = 400u64,
+            subregion = 0, backend = "gpu", points = 10, cells = 4, work = 400u64,
             compute_start = 1000, compute_end = 5000, origin_ago = 10u64,
             clock = Some("virtual"), job = 3u64,
         );

@@ -53,9 +53,9 @@ const DEVICES: [Option<&CStr>; 8] = [
 ];
 
 /// A set at most.
-const MOST_POINTS: usize = 48;
+const MAX_POINTS: usize = 48;
 /// Engines of a session at most.
-const MOST_ENGINES: usize = 4;
+const MAX_ENGINES: usize = 4;
 
 /// A program that calls the interface.
 #[derive(Default)]
@@ -77,7 +77,7 @@ struct Array {
 
 impl Array {
     fn new(points: &Points) -> Self {
-        let places = &points.places[..points.places.len().min(MOST_POINTS)];
+        let places = &points.places[..points.places.len().min(MAX_POINTS)];
         let size = if points.double { 24 } else { 12 };
         let stride = size + usize::from(points.gap % 9);
         let first = usize::from(points.shift % 9);
@@ -181,7 +181,7 @@ impl Caller {
     }
 
     pub(super) fn new_engine(&mut self, setup: &Setup) {
-        if self.engines.len() == MOST_ENGINES {
+        if self.engines.len() == MAX_ENGINES {
             return;
         }
         let mut options = std::mem::MaybeUninit::<NfOptions>::uninit();

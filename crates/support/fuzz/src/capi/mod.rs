@@ -11,7 +11,7 @@ mod memory;
 pub use input::Session;
 
 /// Calls of a session that are made.
-const MOST_CALLS: usize = 24;
+const MAX_CALLS: usize = 24;
 
 /// Makes the calls of a session and checks what can be checked without a model.
 ///
@@ -20,7 +20,7 @@ const MOST_CALLS: usize = 24;
 pub fn run(session: &Session) {
     let mut caller = calls::Caller::default();
     caller.new_engine(&session.first);
-    for call in session.calls.iter().take(MOST_CALLS) {
+    for call in session.calls.iter().take(MAX_CALLS) {
         caller.call(call);
     }
     caller.finish();

@@ -4,10 +4,10 @@
 use arbitrary::{Arbitrary, Unstructured};
 
 /// Actions of a session that are carried out; those after them are not looked at.
-pub const MOST_ACTIONS: usize = 12;
+pub const MAX_ACTIONS: usize = 12;
 
 /// Choices of points in a set at most.
-const MOST_CHOICES: usize = 16;
+const MAX_CHOICES: usize = 16;
 
 /// An engine and what is done with it.
 #[derive(Debug, Clone, Arbitrary)]
@@ -190,6 +190,6 @@ pub enum Place {
 
 /// Any number of choices: a plain `Vec` would end after the first one half of the time.
 fn several(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<PointChoice>> {
-    let count = bytes.int_in_range(0..=MOST_CHOICES)?;
+    let count = bytes.int_in_range(0..=MAX_CHOICES)?;
     (0..count).map(|_| bytes.arbitrary()).collect()
 }

@@ -24,7 +24,7 @@ pub fn run(session: &Session) {
         return;
     };
     replay.add_points(&session.first);
-    for action in session.actions.iter().take(input::MOST_ACTIONS) {
+    for action in session.actions.iter().take(input::MAX_ACTIONS) {
         replay.act(action);
     }
     replay.finish();

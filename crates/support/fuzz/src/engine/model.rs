@@ -9,16 +9,16 @@ use nearfield_testkit::{
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 /// Pairs that are tested at most in an open domain, so that a session takes milliseconds.
-const MOST_PAIRS: f64 = 1.5e6;
+const MAX_PAIRS: f64 = 1.5e6;
 
 /// Pairs times images at most in a periodic domain, where each may be in a list.
-const MOST_IMAGES_OF_PAIRS: f64 = 1e5;
+const MAX_IMAGES_OF_PAIRS: f64 = 1e5;
 
 /// Work up to which the oracle is itself compared with its own definition.
 const LITTLE_WORK: f64 = 1e5;
 
 /// Images along all axes together at most.
-const MOST_IMAGES: f64 = 400.0;
+const MAX_IMAGES: f64 = 400.0;
 
 /// Boxes from the origin beyond which a coordinate is refused.
 const FARTHEST_BOX: f64 = (1_u64 << 30) as f64;
@@ -84,10 +84,10 @@ impl Model {
         let most = sizes.max().unwrap_or(0) as f64;
         let images = self.images(radius, more);
         let work = match images {
-            1.0 => MOST_PAIRS,
-            _ => MOST_IMAGES_OF_PAIRS,
+            1.0 => MAX_PAIRS,
+            _ => MAX_IMAGES_OF_PAIRS,
         };
-        images <= MOST_IMAGES && most * most * images <= work
+        images <= MAX_IMAGES && most * most * images <= work
     }
 
     /// Upper bound of the images that are considered for a pair.

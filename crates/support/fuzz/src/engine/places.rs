@@ -6,9 +6,9 @@ use super::input::{
 use nearfield_testkit::random::Random;
 
 /// Points of a set at most.
-const MOST_POINTS: usize = 1200;
+const MAX_POINTS: usize = 1200;
 
-/// Points of a large swarm, more than one task of the CPU lane takes.
+/// Points of a large swarm, more than one task of the CPU backend takes.
 const SWARM: usize = 1100;
 
 /// Ordinary radii, one with many digits, very small and very large ones, both ends of the range.
@@ -71,7 +71,7 @@ impl Scale {
         for choice in &set.points {
             self.add(choice, origin, &mut points);
         }
-        points.truncate(MOST_POINTS);
+        points.truncate(MAX_POINTS);
         for point in &mut points {
             *point = point.map(|x| x.clamp(f32::MIN, f32::MAX));
         }

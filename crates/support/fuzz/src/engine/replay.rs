@@ -9,7 +9,7 @@ use nearfield::{
 };
 
 /// Sets of a session at most.
-const MOST_SETS: usize = 3;
+const MAX_SETS: usize = 3;
 
 /// Cells per radius; many cells take much time, so few is more frequent.
 const SUBDIVISIONS: [u32; 16] = [1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8];
@@ -161,7 +161,7 @@ impl Replay {
     }
 
     fn add(&mut self, handed: &Handed) {
-        if self.sets.len() == MOST_SETS || !self.model.is_small(self.model.radius, &handed.points) {
+        if self.sets.len() == MAX_SETS || !self.model.is_small(self.model.radius, &handed.points) {
             return;
         }
         match self.engine.add_point_set(handed.positions()) {

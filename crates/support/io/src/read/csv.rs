@@ -5,7 +5,7 @@
 //! message must name the exact line even after blank lines and comments. **Invariant others rely
 //! on:** every line yields one point, is blank, is a comment beginning with `#`, or is refused.
 
-use super::MOST_COLUMNS;
+use super::MAX_COLUMNS;
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::Cursor,
@@ -165,12 +165,12 @@ impl Table {
     }
 }
 
-/// Refuses lines of more columns than [`MOST_COLUMNS`].
+/// Refuses lines of more columns than [`MAX_COLUMNS`].
 pub(super) fn check_width(fields: &[&[u8]], line: usize) -> Parsed<()> {
-    if fields.len() <= MOST_COLUMNS {
+    if fields.len() <= MAX_COLUMNS {
         return Ok(());
     }
-    let message = format!("more than {MOST_COLUMNS} columns");
+    let message = format!("more than {MAX_COLUMNS} columns");
     Err(Fault::unsupported(Place::Line(line), message))
 }
 
@@ -226,7 +226,7 @@ impl Separator {
     pub(super) fn split<'a>(self, line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
         fields.clear();
         // One more than is allowed, so that callers see it.
-        let most = MOST_COLUMNS + 1;
+        let most = MAX_COLUMNS + 1;
         let mut quoted = false;
         let parts = line.split(|&byte| {
             quoted ^= byte == b'"';

@@ -19,7 +19,7 @@ use std::{fs, path::Path};
 
 /// Most columns of a table, and most properties of a point: what is kept for each column would
 /// otherwise be many times a line of separators.
-const MOST_COLUMNS: usize = 1 << 16;
+const MAX_COLUMNS: usize = 1 << 16;
 
 use crate::{
     Format, PointCloud,

@@ -40,10 +40,10 @@ pub(super) struct Property {
 }
 
 /// Words that a line of a header is told by: one more than any line has.
-const MOST_WORDS: usize = 6;
+const MAX_WORDS: usize = 6;
 
 /// Most lines of a header, so that what they announce stays small.
-const MOST_LINES: usize = 1 << 16;
+const MAX_LINES: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
@@ -79,14 +79,14 @@ impl Header {
                 let message = "the file ends before the line 'end_header'";
                 return Err(Fault::truncated(Place::Line(line), message));
             };
-            if line > MOST_LINES {
-                let message = format!("the header has more than {MOST_LINES} lines");
+            if line > MAX_LINES {
+                let message = format!("the header has more than {MAX_LINES} lines");
                 return Err(Fault::unsupported(Place::Line(line), message));
             }
             let words: Vec<_> = text
                 .split(u8::is_ascii_whitespace)
                 .filter(|word| !word.is_empty())
-                .take(MOST_WORDS)
+                .take(MAX_WORDS)
                 .collect();
             match words.as_slice() {
                 [b"end_header"] => break,

@@ -4,7 +4,7 @@
 //! **Invariant others rely on:** when columns are named, exactly one of them holds positions, with
 //! two or three components.
 
-use super::MOST_COLUMNS;
+use super::MAX_COLUMNS;
 use crate::{
     cursor::parse,
     error::{Fault, Parsed, Place, quoted},
@@ -148,7 +148,7 @@ fn columns(value: &str) -> Parsed<Vec<Column>> {
             "name:type:count, repeated, with one pos:R:3",
         )
     };
-    let fields: Vec<&str> = value.split(':').take(3 * MOST_COLUMNS + 1).collect();
+    let fields: Vec<&str> = value.split(':').take(3 * MAX_COLUMNS + 1).collect();
     let (triples, rest) = fields.as_chunks();
     let columns: Option<Vec<Column>> = triples.iter().map(column).collect();
     let columns = columns.filter(|_| rest.is_empty()).ok_or_else(refused)?;

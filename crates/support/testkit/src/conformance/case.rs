@@ -88,7 +88,7 @@ impl<T: Real> Case<T> {
         }
     }
 
-    /// Whether a box vector leans along an open axis: boxes that the GPU lane
+    /// Whether a box vector leans along an open axis: boxes that the GPU backend
     /// does not take.
     pub fn is_slanted(&self) -> bool {
         self.vectors.is_some_and(|vectors| {

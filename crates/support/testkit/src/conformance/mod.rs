@@ -1,7 +1,7 @@
 //! One runner for every engine: a closure goes in, each case is compared with
 //! the oracle.
 //!
-//! A lane, a strategy, a SIMD level or a thread count is tested by handing the
+//! A backend, a strategy, a SIMD level or a thread count is tested by handing the
 //! same [`Runner`] a closure that uses it. The runner keeps the oracle's
 //! answers, so further engines cost only their own time. The order inside a
 //! list is the engine's own affair; anything else that differs, a pair lost,

@@ -76,7 +76,7 @@ impl RadiusRule {
     pub const OWN: [Self; 3] = [Self::Gather, Self::Scatter, Self::Symmetric];
 
     /// Whether j is a neighbour of i whenever i is one of j.
-    pub fn is_mutual(self) -> bool {
+    pub fn is_symmetric(self) -> bool {
         matches!(self, Self::Uniform | Self::Symmetric)
     }
 }

@@ -16,7 +16,7 @@ use super::real::Real;
 
 /// A sweep is refused on an axis along which the points span more boxes than
 /// this: stepping through the images would take longer than the brute force.
-const MOST_BOXES: f64 = 100.0;
+const MAX_BOXES: f64 = 100.0;
 
 /// Sources in strips.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ fn spans_few_boxes<T: Real>(metric: &Metric<T>, points: &[[T; 3]], axis: usize) 
     let along = || points.iter().map(|at| at[axis].to_f64());
     let low = along().fold(f64::INFINITY, f64::min);
     let high = along().fold(f64::NEG_INFINITY, f64::max);
-    high - low <= MOST_BOXES * length
+    high - low <= MAX_BOXES * length
 }
 
 /// All points in strips; about as many strips as points along a strip's

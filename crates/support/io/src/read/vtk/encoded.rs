@@ -74,7 +74,7 @@ impl<'a> Encoded<'a> {
     }
 
     /// Bytes that what is left can give at most.
-    fn most_left(&self) -> usize {
+    fn max_left(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.len(),
             Self::Base64 { text, at, spare } => {
@@ -175,7 +175,7 @@ impl Layout {
         if self.compressor.is_none() {
             let [stored] = input.words()?;
             check_length(stored, length, place)?;
-            if length > input.source.most_left() {
+            if length > input.source.max_left() {
                 return Err(input.ended(length));
             }
             return input.take(length).map(drop);
@@ -204,7 +204,7 @@ impl Layout {
         let sizes = input.take(blocks.saturating_mul(self.word_size()))?;
         let sizes = || sizes.chunks(self.word_size()).map(|word| self.word(word));
         let packed = sizes().fold(0, usize::saturating_add);
-        if packed > input.source.most_left() || !Compressor::can_hold(packed, length) {
+        if packed > input.source.max_left() || !Compressor::can_hold(packed, length) {
             return Err(input.ended(packed));
         }
         if let Sink::Keep(bytes) = &mut sink {

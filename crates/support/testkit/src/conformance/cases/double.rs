@@ -251,8 +251,8 @@ fn tilted(seed: u64) -> Vec<Case<f64>> {
     if seed == 0 {
         cases.push(tilted_at_the_limit());
     }
-    for (number, (radius, vectors, points, most_boxes)) in (0..).zip(shapes) {
-        for boxes in [0.0, 3.0, most_boxes] {
+    for (number, (radius, vectors, points, max_boxes)) in (0..).zip(shapes) {
+        for boxes in [0.0, 3.0, max_boxes] {
             let mut random = Random::new(seed + number);
             let point = |k: usize| {
                 let spread = if k.is_multiple_of(2) { 1.0 } else { 0.0 };

@@ -90,7 +90,7 @@ mod tests {
             let mut coordinates = case.sets.iter().flat_map(|set| set.as_flattened());
             assert!(coordinates.all(|at| at.is_finite()), "{}", case.name);
             assert!(case.list == ListKind::Full || case.target == case.source);
-            assert!(case.list == ListKind::Full || case.rule.is_mutual());
+            assert!(case.list == ListKind::Full || case.rule.is_symmetric());
             let sets = match case.rule {
                 RadiusRule::Uniform => 0,
                 _ => case.sets.len(),

@@ -1,0 +1,687 @@
+//! The experiment that Nearfield grew out of: the same sums by every way of using a GPU, by the CPU
+//! alone and by both together, from sparse to dense.
+//!
+//! `cargo bench -p nearfield --bench backends -- [--quick] [--output DIR] [--points N]`. Clouds are
+//! jittered lattices of 8 to 512 points in a cell of the radius' edge, a pool with spray, clusters, a
+//! Plummer sphere and a frame of a dam break. Positions come from the host and sums go back to it; a
+//! step is update and traversal together, its points move by up to 0.015 r, and medians are shown.
+//! Backends together are given steps to settle first. Without a GPU the hybrid ways run on an emulated
+//! device, whose own clock says what they take, and the GPU's ways are left out.
+//!
+//! It prints a table, and leaves backends.json and backends.png in DIR (./backends). `--from backends.json` draws
+//! such results again. `--by-turns` times either backend alone and both together instead, step by step in
+//! turns (a second engine on the GPU alone shows how far the same thing differs from itself) and
+//! `--device-engine` points and sums that stay on the GPU, by the GPU alone and with the CPU backend's help.
+//! `--cloud` and `--way` name what is timed, `--steps` tells of every step of both backends.
+#![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
+
+use nearfield::{
+    Policy, SphDensity, SphForce, Strategy, WendlandC2,
+    device::{CpuShare, DeviceEngine, DeviceField, Progress},
+    prelude::*,
+};
+use nearfield_plot::{COOL, DETAIL, INK, WARM, axis, axis::Axis, save_png, text};
+use nearfield_testkit::cloud::{Cloud, drift};
+use plotters::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::{error::Error as StdError, path::PathBuf, time::Instant};
+
+/// A step may take this long before its way is timed with few repetitions.
+const SLOW_MS: f64 = 60.0;
+/// Steps before those that are timed, taken or not.
+const BEFORE: usize = 40;
+
+struct Options {
+    quick: bool,
+    device_engine: bool,
+    by_turns: bool,
+    /// Tells of every step of both backends.
+    steps: bool,
+    /// Only clouds with this in their names.
+    cloud: String,
+    /// Only ways with this in their names; by turns, only strategies.
+    way: String,
+    /// Results to be drawn again instead of timing anything.
+    from: Option<PathBuf>,
+    output: PathBuf,
+    points: usize,
+}
+
+fn options() -> Result<Options, String> {
+    let mut found = Options {
+        quick: false,
+        device_engine: false,
+        by_turns: false,
+        steps: false,
+        cloud: String::new(),
+        way: String::new(),
+        from: None,
+        output: "backends".into(),
+        points: 1_000_000,
+    };
+    let mut given = std::env::args().skip(1);
+    while let Some(flag) = given.next() {
+        let mut value = || given.next().ok_or(format!("{flag} needs a value"));
+        match flag.as_str() {
+            // What cargo adds.
+            "--bench" => {}
+            "--quick" => (found.quick, found.points) = (true, 20_000),
+            "--device-engine" => found.device_engine = true,
+            "--by-turns" => found.by_turns = true,
+            "--steps" => found.steps = true,
+            "--cloud" => found.cloud = value()?,
+            "--way" => found.way = value()?,
+            "--from" => found.from = Some(value()?.into()),
+            "--output" => found.output = value()?.into(),
+            "--points" => {
+                found.points = value()?.parse().map_err(|_| "--points needs a number")?;
+            }
+            _ => {
+                return Err(format!(
+                    "unknown flag {flag}: there are --quick, --device-engine, --by-turns, --steps, --cloud, \
+                     --way, --output, --points and --from"
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A cloud and the radius to search it with.
+struct Scene {
+    name: String,
+    /// Points in a cell of the radius' edge, of a lattice.
+    occupancy: Option<f64>,
+    points: Vec<[f32; 3]>,
+    radius: f32,
+}
+
+fn scenes(options: &Options) -> Vec<Scene> {
+    let radii: &[f32] = match options.quick {
+        true => &[2.0, 4.0],
+        false => &[2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    };
+    let mut scenes: Vec<Scene> = radii
+        .iter()
+        .map(|&radius| Scene {
+            name: format!("lattice, {} points a cell", radius.powi(3)),
+            occupancy: Some(f64::from(radius.powi(3))),
+            points: Cloud::Lattice.points(options.points, 1),
+            radius,
+        })
+        .collect();
+    for cloud in [Cloud::PoolSpray, Cloud::Clusters, Cloud::Plummer] {
+        let points = match cloud {
+            Cloud::Clusters => options.points * 45 / 100,
+            _ => options.points,
+        };
+        scenes.push(Scene {
+            name: cloud.name().to_owned(),
+            occupancy: None,
+            points: cloud.points(points, 1),
+            radius: cloud.default_radius(points),
+        });
+    }
+    scenes.push(dam_break(options.points));
+    scenes.retain(|scene| scene.name.contains(&options.cloud));
+    scenes
+}
+
+/// Water half-way through a dam break: a column that has sunk and run out along the floor, with a
+/// surface that slopes, and drops above it.
+fn dam_break(points: usize) -> Scene {
+    let side = (points as f64 / 2.2).cbrt();
+    let mut found = Vec::with_capacity(points);
+    let drops = points / 100;
+    let spray = Cloud::Uniform.points(drops, 3);
+    let edge = (drops as f32).cbrt();
+    let slot = |i: usize, wide: usize| (i % wide, i / wide);
+    let (length, depth) = ((3.2 * side) as usize, side as usize);
+    let mut column = 0;
+    while found.len() + drops < points {
+        let (x, y) = slot(column, length);
+        // Higher where the column stood, a bore at the far wall.
+        let along = x as f32 / length as f32;
+        let height = side as f32 * (0.25 + 0.9 * (1.0 - along).powi(2) + 0.35 * along.powi(8));
+        let next = (0..height as usize).map(|z| [x as f32, (y % depth.max(1)) as f32, z as f32]);
+        found.extend(next.take(points - drops - found.len()));
+        column += 1;
+    }
+    found.extend(spray.iter().map(|at| {
+        let part = |axis: usize, scale: f64| at[axis] / edge * scale as f32;
+        [part(0, 3.2 * side), part(1, side), part(2, 2.0 * side)]
+    }));
+    drift(&mut found, 0.1, 7);
+    Scene {
+        name: "dam-break".to_owned(),
+        occupancy: None,
+        points: found,
+        radius: 2.0,
+    }
+}
+
+/// A way of doing the work.
+#[derive(Clone, Copy)]
+struct Way {
+    name: &'static str,
+    device: Device,
+    strategy: Strategy,
+    policy: Policy,
+    color: RGBColor,
+}
+
+fn ways(gpu: bool, named: &str) -> Vec<Way> {
+    let way = |name, device, strategy, policy, color| Way {
+        name,
+        device,
+        strategy,
+        policy,
+        color,
+    };
+    let alone = |name, strategy, color| way(name, Device::Gpu(0), strategy, Policy::Model, color);
+    let both = match gpu {
+        true => Device::Hybrid(0),
+        false => Device::Emulated(nearfield::EmulatedSpec::default()),
+    };
+    let band = Policy::Band {
+        alpha: 0.75,
+        beta: 0.95,
+    };
+    let band = "band".parse().unwrap_or(band);
+    let (flat, child) = (Strategy::Flat, Strategy::ChildPerCell);
+    let mut ways = vec![way("CPU", Device::Cpu, flat, Policy::Model, INK)];
+    if gpu {
+        ways.extend([
+            alone("GPU, flat", flat, COOL[0]),
+            alone("GPU, child per cell", child, COOL[1]),
+            alone("GPU, child aggregated", Strategy::ChildAggregated, COOL[2]),
+            alone("GPU, auto", Strategy::Auto, COOL[3]),
+        ]);
+    }
+    ways.extend([
+        way("hybrid, flat, model", both, flat, Policy::Model, WARM[0]),
+        way("hybrid, flat, band", both, flat, band, WARM[2]),
+        way(
+            "hybrid, flat, fraction",
+            both,
+            flat,
+            Policy::Fraction,
+            WARM[3],
+        ),
+    ]);
+    if gpu {
+        ways.push(way(
+            "hybrid, child per cell, model",
+            both,
+            child,
+            Policy::Model,
+            WARM[1],
+        ));
+    }
+    ways.retain(|way| way.name.contains(named));
+    ways
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Work {
+    Lists,
+    Density,
+    Force,
+}
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lists => "lists",
+            Self::Density => "density",
+            Self::Force => "force",
+        }
+    }
+}
+
+/// What was found.
+#[derive(Serialize, Deserialize)]
+struct Found {
+    cloud: String,
+    points: usize,
+    radius: f32,
+    occupancy: Option<f64>,
+    work: Work,
+    way: String,
+    milliseconds: f64,
+    /// The CPU backend's share of the pairs tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    share: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    theta: Option<f64>,
+}
+
+/// An engine, its points, and what is computed of them.
+struct Subject<'a> {
+    way: Way,
+    work: Work,
+    scene: &'a Scene,
+    engine: Engine,
+    set: PointSetId,
+    points: Vec<[f32; 3]>,
+    mass: Vec<f32>,
+    velocity: Vec<[f32; 3]>,
+    density: Vec<f32>,
+    pressure: Vec<f32>,
+    sums: Vec<f32>,
+    vectors: Vec<[f32; 3]>,
+    steps: u64,
+}
+
+impl<'a> Subject<'a> {
+    fn new(scene: &'a Scene, work: Work, way: Way) -> Result<Self, nearfield::Error> {
+        let mut engine = Engine::builder(scene.radius)
+            .device(way.device)
+            .strategy(way.strategy)
+            .policy(way.policy)
+            .build()?;
+        let (points, count) = (scene.points.clone(), scene.points.len());
+        let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
+        Ok(Self {
+            way,
+            work,
+            scene,
+            set: engine.add_point_set(&points)?,
+            engine,
+            points,
+            mass: vec![1.0; count],
+            velocity: (0..count)
+                .map(|i| [wave(i, 7) - 0.5, wave(i, 11) - 0.5, wave(i, 13) - 0.5])
+                .collect(),
+            density: (0..count).map(|i| 1.0 + 0.01 * wave(i, 17)).collect(),
+            pressure: (0..count).map(|i| wave(i, 19)).collect(),
+            sums: vec![0.0; count],
+            vectors: vec![[0.0; 3]; count],
+            steps: 0,
+        })
+    }
+
+    /// What the step `number` of both backends took, and why it was theirs.
+    fn tell(&self, number: usize, took: f64) {
+        for work in &self.engine.report().works {
+            let share = 100.0 * work.share;
+            println!("  {number}: {took:.3} ms, {share:.2} %: {}", work.reason);
+        }
+    }
+
+    fn drift(&mut self) {
+        drift(&mut self.points, 0.015 * self.scene.radius, self.steps);
+        self.steps += 1;
+    }
+
+    /// Moves the points and does the work; milliseconds of that.
+    fn step(&mut self) -> Result<f64, nearfield::Error> {
+        self.drift();
+        let radius = self.scene.radius;
+        let kernel = WendlandC2::with_support(radius);
+        let begin = Instant::now();
+        self.engine.update(self.set, &self.points)?;
+        let set = self.set;
+        match self.work {
+            Work::Lists => self.engine.find_neighbors()?,
+            Work::Density => self
+                .engine
+                .traverse(&SphDensity { kernel }, set, set)
+                .source_fields(&[Field::from(&self.mass)])
+                .run_into(&mut self.sums)?,
+            Work::Force => {
+                let force = SphForce {
+                    kernel,
+                    h: 0.5 * radius,
+                    alpha_c: 0.1,
+                };
+                let state = [
+                    Field::from(&self.velocity),
+                    Field::from(&self.density),
+                    Field::from(&self.pressure),
+                ];
+                let [velocity, density, pressure] = state;
+                self.engine
+                    .traverse(&force, set, set)
+                    .target_fields(&state)
+                    .source_fields(&[velocity, density, pressure, Field::from(&self.mass)])
+                    .run_into(&mut self.vectors)?;
+            }
+        }
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        Ok(
+            match (self.way.device, self.engine.report().works.first()) {
+                // The clock of a device that does not exist.
+                (Device::Emulated(_), Some(work)) => (work.backends.iter())
+                    .map(|backend| backend.milliseconds)
+                    .fold(0.0, f64::max),
+                _ => took,
+            },
+        )
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found, nearfield::Error> {
+    let mut subject = Subject::new(scene, work, way)?;
+    subject.step()?;
+    let slow = subject.step()? > SLOW_MS;
+    let learns = matches!(way.device, Device::Hybrid(_) | Device::Emulated(_))
+        || way.strategy == Strategy::Auto;
+    let (before, timed) = match (options.quick, learns, slow) {
+        (true, ..) => (12, 3),
+        (_, true, _) => (BEFORE, 15),
+        (_, false, true) => (0, 3),
+        (_, false, false) => (4, 11),
+    };
+    // All are timed at the same points: a lattice that melts is more and more work.
+    for _ in before..BEFORE {
+        subject.drift();
+    }
+    let mut times = Vec::new();
+    for number in 0..before + timed {
+        let took = subject.step()?;
+        if options.steps {
+            subject.tell(number, took);
+        }
+        if number >= before {
+            times.push(took);
+        }
+        // What still takes long after so many steps does not scatter much.
+        if number >= before + 5 && median(times.clone()) > SLOW_MS {
+            break;
+        }
+    }
+    let milliseconds = median(times);
+    let report = subject.engine.report();
+    let backends = report.works.first();
+    Ok(Found {
+        cloud: scene.name.clone(),
+        points: scene.points.len(),
+        radius: scene.radius,
+        occupancy: scene.occupancy,
+        work,
+        way: way.name.to_owned(),
+        milliseconds,
+        share: backends.map(|backends| backends.share),
+        theta: backends.map(|backends| backends.theta),
+    })
+}
+
+/// Either backend alone and both together, by turns in one process, so that what the machine does otherwise
+/// meets all of them.
+fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
+    let way = |name, device, strategy| Way {
+        name,
+        device,
+        strategy,
+        policy: Policy::Model,
+        color: INK,
+    };
+    for scene in scenes(options) {
+        for (work, strategy) in [
+            (Work::Lists, Strategy::Flat),
+            (Work::Density, Strategy::Flat),
+            (Work::Force, Strategy::Flat),
+            (Work::Density, Strategy::ChildPerCell),
+            (Work::Force, Strategy::ChildPerCell),
+        ] {
+            // Crowded cells take long, and are timed only where they are asked for. Their lists do not
+            // fit everywhere.
+            let crowded = scene.occupancy.is_some_and(|points| points > 30.0);
+            let skipped = crowded && (options.cloud.is_empty() || work == Work::Lists);
+            if skipped || !strategy.to_string().contains(&options.way) {
+                continue;
+            }
+            let mut ways = vec![
+                way("both", Device::Hybrid(0), strategy),
+                way("CPU", Device::Cpu, strategy),
+                way("GPU", Device::Gpu(0), strategy),
+            ];
+            if strategy == Strategy::Flat {
+                // Differs from itself by what no difference between ways says anything about.
+                ways.push(way("GPU again", Device::Gpu(0), strategy));
+            }
+            let made = ways.iter().map(|&way| Subject::new(&scene, work, way));
+            let mut subjects = made.collect::<Result<Vec<_>, _>>()?;
+            let mut times = vec![Vec::new(); ways.len()];
+            // Short steps scatter more.
+            let (before, timed) = match (options.quick, work) {
+                (true, _) => (12, 5),
+                (false, _) if crowded && strategy == Strategy::Flat => (45, 51),
+                (false, _) if crowded => (25, 15),
+                (false, Work::Lists) => (45, 51),
+                (false, _) if strategy == Strategy::Flat => (45, 101),
+                (false, _) => (45, 25),
+            };
+            // A backend alone needs a few steps to have its memory; both need many to settle.
+            let alone_from = before - 6;
+            for number in 0..before + timed {
+                // Forwards and backwards, so that each comes after either of the others: what was done before
+                // decides what is in the caches and which cores are awake.
+                let count = ways.len();
+                for turn in 0..count {
+                    let turn = match number % 2 {
+                        0 => turn,
+                        _ => count - 1 - turn,
+                    };
+                    let way = (turn + number / 2) % count;
+                    let settling = ways[way].name == "both";
+                    // What is out of the question need not be timed again and again.
+                    let slow = times[way].len() > 10
+                        && times.iter().any(|other| {
+                            let far = 2.0 * median(other.clone());
+                            other.len() > 10 && median(times[way].clone()) > far
+                        })
+                        || times[way].len() > 1 && times[way].iter().all(|&ms| ms > 4.0 * SLOW_MS);
+                    if !settling && (number < alone_from || slow) {
+                        // All have the same points at the same time.
+                        subjects[way].drift();
+                        continue;
+                    }
+                    let took = subjects[way].step()?;
+                    if settling && options.steps {
+                        subjects[way].tell(number, took);
+                    }
+                    if number >= before {
+                        times[way].push(took);
+                    }
+                }
+            }
+            let medians: Vec<f64> = times.into_iter().map(median).collect();
+            let (together, alone) = (medians[0], &medians[1..3]);
+            let better = alone.iter().copied().fold(f64::INFINITY, f64::min);
+            let names = ways.iter().zip(&medians);
+            let each: Vec<_> = names
+                .map(|(way, ms)| format!("{} {ms:.2}", way.name))
+                .collect();
+            let report = subjects[0].engine.report();
+            let share = report.works.first().map_or(0.0, |work| 100.0 * work.share);
+            println!(
+                "{} ({}), {}, {strategy}: {} ms, {:.3} times as fast as the better backend, \
+                 {share:.1} % on the CPU",
+                scene.name,
+                scene.points.len(),
+                work.name(),
+                each.join(", "),
+                better / together
+            );
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn StdError>> {
+    let options = options()?;
+    if let Some(from) = &options.from {
+        let all: Vec<Found> = serde_json::from_str(&std::fs::read_to_string(from)?)?;
+        std::fs::create_dir_all(&options.output)?;
+        return draw(
+            &options.output.join("backends.png"),
+            &ways(true, &options.way),
+            &all,
+        );
+    }
+    if options.device_engine {
+        return device_engine(&options);
+    }
+    if options.by_turns {
+        return by_turns(&options);
+    }
+    let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
+        Ok(_) => true,
+        Err(error) => {
+            println!("without a GPU: {error}\n");
+            false
+        }
+    };
+    // What cannot be written is known before anything is timed.
+    std::fs::create_dir_all(&options.output)?;
+    let (ways, mut all) = (ways(gpu, &options.way), Vec::new());
+    for scene in scenes(&options) {
+        for work in [Work::Density, Work::Force] {
+            let what = work.name();
+            println!("{} ({}), {what}", scene.name, scene.points.len());
+            for &way in &ways {
+                let found = time(&scene, work, way, &options)?;
+                let share = found.share.map_or(String::new(), |share| {
+                    format!("   {:.1} % on the CPU", 100.0 * share)
+                });
+                println!("  {:30} {:9.3} ms{share}", way.name, found.milliseconds);
+                all.push(found);
+            }
+        }
+    }
+    let json = serde_json::to_string_pretty(&all)?;
+    std::fs::write(options.output.join("backends.json"), json + "\n")?;
+    draw(&options.output.join("backends.png"), &ways, &all)?;
+    Ok(())
+}
+
+/// Density of points that stay on the GPU, where they are moved between steps: a step is update and
+/// traversal, waited for.
+fn device_engine(options: &Options) -> Result<(), Box<dyn StdError>> {
+    let all = scenes(options).into_iter();
+    for scene in all.filter(|scene| scene.occupancy.is_none_or(|points| points < 100.0)) {
+        for strategy in [Strategy::Flat, Strategy::ChildPerCell] {
+            print!("{} ({}), {strategy}:", scene.name, scene.points.len());
+            let alone = time_device_engine(&scene, strategy, None)?;
+            let mut cpu = CpuShare::new(Policy::Model, 0)?;
+            let shared = time_device_engine(&scene, strategy, Some(&mut cpu))?;
+            let report = cpu.report();
+            let share = report.first().map_or(0.0, |work| 100.0 * work.share);
+            println!(
+                " alone {alone:.3} ms, with the CPU's help {shared:.3} ms, {:.2} times as fast, \
+                 {share:.1} % on the CPU",
+                alone / shared
+            );
+        }
+    }
+    Ok(())
+}
+
+fn time_device_engine(
+    scene: &Scene,
+    strategy: Strategy,
+    mut cpu: Option<&mut CpuShare>,
+) -> Result<f64, Box<dyn StdError>> {
+    let builder = DeviceEngine::builder(scene.radius).strategy(strategy);
+    let mut engine = builder.on_gpu(0)?;
+    let stream = engine.stream().clone();
+    let mut points = scene.points.clone();
+    let kernel = WendlandC2::with_support(scene.radius);
+    let density = SphDensity { kernel };
+    let mass = stream.clone_htod(&vec![1.0f32; points.len()])?;
+    let mut sums = stream.alloc_zeros::<f32>(points.len())?;
+    let set = engine.add_point_set(&stream.clone_htod(points.as_flattened())?.as_view())?;
+    let mut times = Vec::new();
+    let (before, timed) = (40, 15);
+    for number in 0..before + timed {
+        drift(&mut points, 0.015 * scene.radius, number);
+        let moved = stream.clone_htod(points.as_flattened())?;
+        stream.synchronize()?;
+        let begin = Instant::now();
+        engine.update(set, &moved.as_view())?;
+        loop {
+            let field = DeviceField::new(mass.as_view(), 1);
+            let mut results = sums.as_view_mut();
+            match &mut cpu {
+                None => (engine.traverse(&density, set, set))
+                    .source_fields(field)
+                    .run_into(&mut results)?,
+                Some(cpu) => (engine.traverse_shared(&density, set, set, cpu))
+                    .source_fields(field)
+                    .run_into(&mut results)?,
+            }
+            if engine.finish()? == Progress::Valid {
+                break;
+            }
+        }
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        // One slow way is enough to be sure of.
+        if took > 10.0 * SLOW_MS && number > 2 {
+            return Ok(took);
+        }
+        if number >= before {
+            times.push(took);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// Time against points in a cell, one curve per way, density left and force right.
+fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<dyn StdError>> {
+    let crowded = || all.iter().filter(|found| found.occupancy.is_some());
+    let across = Axis::logarithmic(crowded().filter_map(|found| found.occupancy));
+    let up = Axis::logarithmic(crowded().map(|found| found.milliseconds));
+    save_png(path, (1500, 760), |area| {
+        let area = area.margin(14 * DETAIL, 8 * DETAIL, 14 * DETAIL, 26 * DETAIL);
+        let (body, legend) = area.split_horizontally(1170 * DETAIL);
+        let panels = body.split_evenly((1, 2));
+        for (panel, (work, heading)) in panels.iter().zip([
+            (Work::Density, "Density: time per step, host to host"),
+            (Work::Force, "Pressure and viscosity force"),
+        ]) {
+            panel.draw_text(heading, &text(29), ((90 * DETAIL) as i32, 0))?;
+            let mut chart = ChartBuilder::on(panel)
+                .margin_top(46 * DETAIL)
+                .x_label_area_size(74 * DETAIL)
+                .y_label_area_size(90 * DETAIL)
+                .build_cartesian_2d(across.clone(), up.clone())?;
+            chart
+                .configure_mesh()
+                .x_desc("points in a cell of the radius' edge")
+                .axis_desc_style(text(25))
+                .label_style(text(25))
+                .x_label_formatter(&axis::number)
+                .y_label_formatter(&axis::duration)
+                .bold_line_style(INK.mix(0.13))
+                .light_line_style(TRANSPARENT)
+                .draw()?;
+            for way in ways {
+                let line = way.color.stroke_width(4 * DETAIL);
+                let places: Vec<_> = crowded()
+                    .filter(|found| found.work == work && found.way == way.name)
+                    .filter_map(|found| Some((found.occupancy?, found.milliseconds)))
+                    .collect();
+                chart.draw_series(LineSeries::new(places, line))?;
+            }
+        }
+        for (row, way) in ways.iter().enumerate() {
+            let (x, y) = (4 * DETAIL as i32, ((60 + 34 * row as u32) * DETAIL) as i32);
+            let line = way.color.stroke_width(4 * DETAIL);
+            let end = x + 30 * DETAIL as i32;
+            legend.draw(&PathElement::new([(x, y), (end, y)], line))?;
+            let beside = (end + 8 * DETAIL as i32, y - 4 * DETAIL as i32);
+            legend.draw_text(way.name, &text(21), beside)?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}

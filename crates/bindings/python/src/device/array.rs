@@ -1,0 +1,317 @@
+//! Arrays on a GPU that Python owns or looks at.
+
+use super::{
+    dlpack,
+    engine::Shared,
+    given::to_tuple,
+    layout::{CUDA, DLDevice, MAJOR},
+    stream::{Current, Order, Stream, StreamNumber, failed},
+};
+use crate::call::guarded;
+use nearfield::device::{
+    Lent,
+    cudarc::driver::{CudaSlice, DeviceRepr},
+};
+use numpy::{Element, IntoPyArray};
+use pyo3::{
+    exceptions::{PyBufferError, PyMemoryError, PyRuntimeError},
+    prelude::*,
+    types::{PyCapsule, PyDict},
+};
+use std::{
+    mem::ManuallyDrop,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+};
+
+pub(crate) use super::layout::Dtype;
+
+/// What became of a result: it is provisional until the engine has looked, and memory of the engine
+/// is written again later.
+#[derive(Debug, Default)]
+pub(crate) struct Fate(AtomicU8);
+
+impl Fate {
+    const PROVISIONAL: u8 = 0;
+    const VALID: u8 = 1;
+    const REPEAT: u8 = 2;
+    const GONE: u8 = 3;
+
+    /// The engine has looked.
+    pub(crate) fn settle(&self, valid: bool) {
+        let found = if valid { Self::VALID } else { Self::REPEAT };
+        // What is gone stays so.
+        let _ = self.0.compare_exchange(
+            Self::PROVISIONAL,
+            found,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+    }
+
+    /// The memory is written again.
+    pub(crate) fn go(&self) {
+        self.0.store(Self::GONE, Ordering::Release);
+    }
+
+    pub(crate) fn is_usable(&self) -> bool {
+        matches!(
+            self.0.load(Ordering::Acquire),
+            Self::PROVISIONAL | Self::VALID
+        )
+    }
+
+    /// For work on the device, which may go on with what is provisional.
+    fn usable(&self) -> PyResult<()> {
+        match self.0.load(Ordering::Acquire) {
+            Self::GONE => Err(PyRuntimeError::new_err(
+                "the lists are out of date: a set was updated since, call neighbors() again",
+            )),
+            Self::REPEAT => Err(PyRuntimeError::new_err(
+                "the result is not valid, as finish() said: compute it again",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// For results that leave the device.
+    fn settled(&self) -> PyResult<()> {
+        self.usable()?;
+        match self.0.load(Ordering::Acquire) {
+            Self::PROVISIONAL => Err(PyRuntimeError::new_err(
+                "the result is provisional: call finish() of the engine first",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whose memory it is. The engine's is freed or written again when the engine does so, whoever looks
+/// at it; that alone stays as long as this.
+pub(crate) enum Memory {
+    Owned(Owned),
+    Engine(Arc<Shared>),
+}
+
+/// Memory of an array alone.
+pub(crate) struct Owned {
+    bytes: ManuallyDrop<CudaSlice<u8>>,
+    /// Others may work on it on other streams than the one it is freed on.
+    elsewhere: AtomicBool,
+}
+
+impl Owned {
+    pub(crate) fn new(bytes: CudaSlice<u8>) -> Self {
+        Self {
+            bytes: ManuallyDrop::new(bytes),
+            elsewhere: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _current = Current::enter(self.bytes.stream().context());
+        if *self.elsewhere.get_mut() {
+            // Only the device knows when they are done. What fails here has failed before.
+            let _ = self.bytes.stream().context().synchronize();
+        }
+        // SAFETY: dropped once, here, where the context is current, which freeing needs.
+        unsafe { ManuallyDrop::drop(&mut self.bytes) }
+    }
+}
+
+/// An array on a GPU, for everything that speaks DLPack or ``__cuda_array_interface__``:
+/// ``cupy.from_dlpack(array)``, ``torch.from_dlpack(array)``, ``cupy.asarray(array)``.
+///
+/// Results own their memory, which stays as long as anything made of them. The arrays of lists are
+/// memory of the engine, for reading: they are valid until one of the two sets is next updated, and
+/// what other libraries made of them must not be used any longer either. The object itself raises
+/// RuntimeError then.
+#[pyclass(name = "DeviceArray", module = "nearfield", frozen)]
+pub(crate) struct PyDeviceArray {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) pointer: u64,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) dtype: Dtype,
+    pub(crate) fate: Arc<Fate>,
+    pub(crate) stream: Stream,
+}
+
+#[pymethods]
+impl PyDeviceArray {
+    /// Lengths of the axes, one or two; rows lie one behind the other.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(to_tuple(py, &self.shape)?.into_any())
+    }
+
+    /// As a numpy.dtype: float32, uint32 or uint64.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("numpy")?
+            .call_method1("dtype", (self.dtype.name(),))
+    }
+
+    fn __len__(&self) -> usize {
+        self.shape.first().copied().unwrap_or(0)
+    }
+
+    /// A copy as a numpy.ndarray. RuntimeError when finish() of the engine has not found the result
+    /// valid, and for lists that are out of date.
+    fn copy_to_host<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let flat = match self.dtype {
+            Dtype::F32 => self.values::<f32>(py)?.into_pyarray(py).into_any(),
+            Dtype::U32 => self.values::<u32>(py)?.into_pyarray(py).into_any(),
+            Dtype::U64 => self.values::<u64>(py)?.into_pyarray(py).into_any(),
+        };
+        flat.call_method1("reshape", (to_tuple(py, &self.shape)?,))
+    }
+
+    /// The CUDA array interface, version 3. Lists that are out of date raise RuntimeError.
+    #[getter(__cuda_array_interface__)]
+    fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.fate.usable()?;
+        self.leaves();
+        let interface = PyDict::new(py);
+        interface.set_item("shape", to_tuple(py, &self.shape)?)?;
+        interface.set_item("typestr", self.dtype.typestr())?;
+        let empty = self.shape.contains(&0);
+        let pointer = if empty { 0 } else { self.pointer };
+        interface.set_item("data", (pointer, false))?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("stream", StreamNumber::of(&self.stream).get())?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+
+    /// The type and number of the device by DLPack: ``(2, gpu)``.
+    fn __dlpack_device__(&self) -> (i64, usize) {
+        (CUDA, self.stream.context().ordinal())
+    }
+
+    /// A capsule by DLPack, without a copy, for use on ``stream``: -1 for no ordering, None or 1 for
+    /// the default stream, 2 for that of the thread, or the address of a CUstream.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<i64>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i64, i64)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        self.fate.usable()?;
+        let gpu = self.stream.context().ordinal();
+        if dl_device.is_some_and(|device| device != (CUDA, gpu as i64)) || copy == Some(true) {
+            return Err(PyBufferError::new_err(
+                "DLPack is given the memory as it is: use copy_to_host() for a copy",
+            ));
+        }
+        match stream {
+            Some(-1) => self.leaves(),
+            number => {
+                let consumer = StreamNumber::new(number.unwrap_or(1))?;
+                if consumer != StreamNumber::of(&self.stream) {
+                    self.leaves();
+                }
+                let _current = Current::enter(self.stream.context());
+                Order::OtherAfter.keep(&self.stream, consumer)?;
+            }
+        }
+        let device = DLDevice {
+            kind: CUDA as i32,
+            id: gpu as i32,
+        };
+        dlpack::export(
+            py,
+            self.memory.clone(),
+            self.pointer,
+            &self.shape,
+            self.dtype.dlpack(),
+            device,
+            max_version.is_some_and(|(major, _)| major >= MAJOR),
+        )
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<nearfield.DeviceArray of shape {:?}, {}, on GPU {}>",
+            self.shape,
+            self.dtype.name(),
+            self.stream.context().ordinal()
+        )
+    }
+}
+
+impl PyDeviceArray {
+    /// Somebody may use the memory on another stream.
+    fn leaves(&self) {
+        if let Memory::Owned(owned) = &*self.memory {
+            owned.elsewhere.store(true, Ordering::Release);
+        }
+    }
+
+    fn values<T: DeviceRepr + Element + Default + Copy>(&self, py: Python<'_>) -> PyResult<Vec<T>> {
+        let len = self.shape.iter().product();
+        let copy = || {
+            // An engine that is locked does not write its memory again meanwhile.
+            let _locked = match &*self.memory {
+                Memory::Engine(engine) => Some(engine.lock()?),
+                Memory::Owned(_) => None,
+            };
+            self.fate.settled()?;
+            let mut values = Vec::new();
+            values.try_reserve_exact(len).map_err(|_| {
+                PyMemoryError::new_err(format!("no memory for a copy of {len} values"))
+            })?;
+            values.resize(len, T::default());
+            if len > 0 {
+                let _current = Current::enter(self.stream.context());
+                // SAFETY: so many elements are there as long as `memory`, and lists that are not out
+                // of date as long as the engine is locked.
+                let lent = unsafe { Lent::<T>::new(&self.stream, self.pointer, len) };
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "an array that the caller asked for"
+                )]
+                let copied = self.stream.memcpy_dtoh(&*lent, &mut values);
+                copied
+                    .and_then(|()| self.stream.synchronize())
+                    .map_err(|error| failed("copying to the host", error))?;
+            }
+            Ok(values)
+        };
+        guarded(|| py.detach(copy))
+    }
+}
+
+/// Neighbour lists on a GPU: the neighbours of point i are the ``count[i]`` entries of ``indices``
+/// from ``start[i]`` on, in no particular order, once per periodic image.
+///
+/// Valid until one of the two sets is next updated; see DeviceArray.
+#[pyclass(name = "DeviceNeighbors", module = "nearfield", frozen)]
+pub(crate) struct PyDeviceNeighbors {
+    /// First entry of the list of every point; shape (n,), uint64.
+    #[pyo3(get)]
+    pub(crate) start: Py<PyDeviceArray>,
+    /// Number of neighbours of every point; shape (n,), uint32.
+    #[pyo3(get)]
+    pub(crate) count: Py<PyDeviceArray>,
+    /// The lists, and room that belongs to none; shape (m,), uint32.
+    #[pyo3(get)]
+    pub(crate) indices: Py<PyDeviceArray>,
+}
+
+#[pymethods]
+impl PyDeviceNeighbors {
+    fn __len__(&self) -> usize {
+        self.count.get().__len__()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<nearfield.DeviceNeighbors of {} points>", self.__len__())
+    }
+}

@@ -1,0 +1,302 @@
+//! Arrays of others, as they describe themselves.
+
+use super::{
+    dlpack::Managed,
+    layout::{CPU, CUDA, Layout, MAJOR, Refused},
+    stream::StreamNumber,
+};
+use nearfield::device::{
+    Lent,
+    cudarc::driver::{
+        CudaStream,
+        sys::{self, CUpointer_attribute as Attribute, CUresult},
+    },
+};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+use std::sync::Arc;
+
+/// An array on a GPU, kept for as long as this is.
+pub(crate) struct Given {
+    layout: Layout,
+    read_only: bool,
+    /// On which its owner works, where that is told.
+    pub(crate) stream: Option<StreamNumber>,
+    _keep: Keep,
+}
+
+impl std::ops::Deref for Given {
+    type Target = Layout;
+
+    fn deref(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+impl From<Refused> for PyErr {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Type(text) => PyTypeError::new_err(text),
+            Refused::Value(text) => PyValueError::new_err(text),
+        }
+    }
+}
+
+/// What keeps the memory; never looked at.
+enum Keep {
+    Tensor { _tensor: Managed },
+    Object { _object: Py<PyAny> },
+}
+
+/// Refuses what DeviceEngine.add_points() would refuse before it asks the driver, and returns the
+/// address and the shape: for tests where there is no GPU.
+#[pyfunction(name = "_check_points")]
+#[pyo3(signature = (object, gpu=0, stream=1, writable=false))]
+pub(crate) fn check_points(
+    object: &Bound<'_, PyAny>,
+    gpu: u32,
+    stream: i64,
+    writable: bool,
+) -> PyResult<(u64, Vec<usize>)> {
+    let given = Given::of(object, "points", gpu, StreamNumber::new(stream)?)?;
+    given.points()?;
+    if writable {
+        given.writable()?;
+    }
+    Ok((given.pointer, given.shape.clone()))
+}
+
+/// Refuses what a call would refuse of an array to be written beside one that is read: for tests
+/// where there is no GPU.
+#[pyfunction(name = "_check_apart")]
+#[pyo3(signature = (read, out, gpu=0, stream=1))]
+pub(crate) fn check_apart(
+    read: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+    gpu: u32,
+    stream: i64,
+) -> PyResult<()> {
+    let stream = StreamNumber::new(stream)?;
+    let read = Given::of(read, "mass", gpu, stream)?;
+    Given::of(out, "out", gpu, stream)?.apart_from(&read)
+}
+
+impl Given {
+    /// What `object` holds on GPU `gpu`, ready for `stream` as far as its owner sees to that.
+    pub(crate) fn of(
+        object: &Bound<'_, PyAny>,
+        what: &'static str,
+        gpu: u32,
+        stream: StreamNumber,
+    ) -> PyResult<Self> {
+        if let (Some(device), Some(tensor)) = (
+            object.getattr_opt("__dlpack_device__")?,
+            object.getattr_opt("__dlpack__")?,
+        ) {
+            on_this_gpu(&device, what, gpu)?;
+            return Self::tensor(&tensor, what, gpu, stream);
+        }
+        if let Some(interface) = object.getattr_opt("__cuda_array_interface__")? {
+            return Self::interface(object, &interface, what);
+        }
+        let name = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!(
+            "{what}: {name} is no array on a GPU, which has __dlpack__ or __cuda_array_interface__; \
+             for arrays of the CPU use nearfield.Engine"
+        )))
+    }
+
+    fn tensor(
+        dlpack: &Bound<'_, PyAny>,
+        what: &'static str,
+        gpu: u32,
+        stream: StreamNumber,
+    ) -> PyResult<Self> {
+        let py = dlpack.py();
+        let keywords = PyDict::new(py);
+        keywords.set_item("stream", stream.get())?;
+        keywords.set_item("max_version", (MAJOR, 0))?;
+        let capsule = match dlpack.call((), Some(&keywords)) {
+            // Owners from before version 1 do not know that keyword.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                keywords.del_item("max_version")?;
+                dlpack.call((), Some(&keywords))?
+            }
+            capsule => capsule?,
+        };
+        let tensor = Managed::take(&capsule, what)?;
+        let found = tensor.describe(what)?;
+        on_gpu(
+            (found.device.kind.into(), found.device.id.into()),
+            what,
+            gpu,
+        )?;
+        Ok(Self {
+            layout: Layout::of_tensor(&found, what)?,
+            read_only: found.read_only,
+            stream: None,
+            _keep: Keep::Tensor { _tensor: tensor },
+        })
+    }
+
+    fn interface(
+        object: &Bound<'_, PyAny>,
+        interface: &Bound<'_, PyAny>,
+        what: &'static str,
+    ) -> PyResult<Self> {
+        let odd =
+            |why: &str| PyTypeError::new_err(format!("{what}: __cuda_array_interface__ has {why}"));
+        let interface = interface
+            .cast::<PyDict>()
+            .map_err(|_| odd("no dictionary"))?;
+        let entry = |key: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            Ok(interface.get_item(key)?.filter(|value| !value.is_none()))
+        };
+        let shape: Vec<i64> = entry("shape")?
+            .and_then(|shape| shape.extract().ok())
+            .ok_or_else(|| odd("no shape of integers"))?;
+        let typestr: String = entry("typestr")?
+            .and_then(|typestr| typestr.extract().ok())
+            .ok_or_else(|| odd("no typestr"))?;
+        let (pointer, read_only): (u64, bool) = entry("data")?
+            .and_then(|data| data.extract().ok())
+            .ok_or_else(|| odd("no data (address, read-only)"))?;
+        if entry("mask")?.is_some() {
+            return Err(odd("a mask, which is not understood"));
+        }
+        let strides: Option<Vec<i64>> = match entry("strides")? {
+            None => None,
+            Some(strides) => {
+                let strides = strides.extract();
+                Some(strides.map_err(|_| odd("strides that are no integers"))?)
+            }
+        };
+        let stream: Option<i64> = match entry("stream")? {
+            None => None,
+            Some(stream) => Some(
+                stream
+                    .extract()
+                    .map_err(|_| odd("a stream that is no integer"))?,
+            ),
+        };
+        Ok(Self {
+            layout: Layout::of_interface(what, pointer, &shape, &typestr, strides.as_deref())?,
+            read_only,
+            stream: stream.map(StreamNumber::new).transpose()?,
+            _keep: Keep::Object {
+                _object: object.clone().unbind(),
+            },
+        })
+    }
+
+    /// Refuses arrays that are to be written and may not be.
+    pub(crate) fn writable(&self) -> PyResult<()> {
+        match self.read_only {
+            false => Ok(()),
+            true => Err(PyValueError::new_err(format!("{} is read-only", self.what))),
+        }
+    }
+
+    /// Refuses an array to be written that shares memory with one that is read by the same work.
+    pub(crate) fn apart_from(&self, read: &Self) -> PyResult<()> {
+        // What is read and what is written are numbers of 4 bytes (`points`, `shaped`, `field`).
+        let end = |given: &Self| {
+            let len = given
+                .shape
+                .iter()
+                .fold(1u64, |len, n| len.saturating_mul(*n as u64));
+            given.pointer.saturating_add(len.saturating_mul(4))
+        };
+        let empty = |given: &Self| given.shape.contains(&0);
+        let overlap = self.pointer < end(read) && read.pointer < end(self);
+        match overlap && !empty(self) && !empty(read) {
+            true => Err(PyValueError::new_err(format!(
+                "{} shares memory with {}: results need an array of their own",
+                self.what, read.what
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Asks the driver whose memory this is. The context must be current.
+    pub(crate) fn located(&self, gpu: u32) -> PyResult<()> {
+        if self.shape.contains(&0) {
+            return Ok(());
+        }
+        let what = self.what;
+        let kind = attribute(self.pointer, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+        let managed = attribute(self.pointer, Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED);
+        match (kind, managed) {
+            // On every GPU.
+            (Some(_), Some(managed)) if managed & 0xff != 0 => return Ok(()),
+            (Some(kind), _) if kind == sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 => {}
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "{what}: address {:#x} is not in the memory of a GPU; for arrays of the CPU use \
+                     nearfield.Engine",
+                    self.pointer
+                )));
+            }
+        }
+        let found = attribute(self.pointer, Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+        match found {
+            Some(found) if found != gpu => Err(elsewhere(what, found.into(), gpu)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The values, all of them; the type was checked by [`points`](Self::points) or its like.
+    pub(crate) fn lend<T>(&self, stream: &Arc<CudaStream>) -> Lent<T> {
+        let len = self.shape.iter().product();
+        // SAFETY: so its owner says, and the driver says that it is memory of this GPU; the engine
+        // keeps what it was given until the stream has been waited for.
+        unsafe { Lent::new(stream, self.pointer, len) }
+    }
+}
+
+/// What the driver says of an address; none where it knows nothing.
+fn attribute(pointer: u64, attribute: Attribute) -> Option<u32> {
+    let mut value = 0u64;
+    // SAFETY: these attributes are numbers of at most 32 bits, and an engine has started the driver.
+    let asked = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, pointer) };
+    (asked == CUresult::CUDA_SUCCESS).then_some(value as u32)
+}
+
+/// Asks an object where it is before anything is exported.
+fn on_this_gpu(device: &Bound<'_, PyAny>, what: &str, gpu: u32) -> PyResult<()> {
+    let found = device.call0()?;
+    let found = found.extract().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "{what}: __dlpack_device__() gave {found}, not the type and the number of a device"
+        ))
+    })?;
+    on_gpu(found, what, gpu)
+}
+
+fn on_gpu((kind, number): (i64, i64), what: &str, gpu: u32) -> PyResult<()> {
+    match kind {
+        CUDA if number == i64::from(gpu) => Ok(()),
+        CUDA => Err(elsewhere(what, number, gpu)),
+        CPU => Err(PyTypeError::new_err(format!(
+            "{what}: an array of the CPU: use nearfield.Engine, or copy it to GPU {gpu}"
+        ))),
+        _ => Err(PyTypeError::new_err(format!(
+            "{what}: an array on a device of type {kind} of DLPack, not on a CUDA GPU ({})",
+            CUDA
+        ))),
+    }
+}
+
+fn elsewhere(what: &str, found: i64, gpu: u32) -> PyErr {
+    PyValueError::new_err(format!(
+        "{what}: on GPU {found}, but the engine is on GPU {gpu}"
+    ))
+}
+
+/// The same for Python.
+pub(crate) fn to_tuple<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, shape)
+}

@@ -1,0 +1,216 @@
+//! What any threshold is predicted to cost, on one layout and with what is known now.
+//!
+//! The cost of every brick on either backend is summed once along the ladders, so that a prediction
+//! only looks up two places per subregion.
+
+use super::{
+    fit::Cost,
+    knowledge::Knowledge,
+    record::{COMPUTE, CPU, DOWNLOAD, Regime, UPLOAD},
+};
+use crate::{Backend, CLASSES, Durations, Layout, StepTimes, overlapped};
+use nearfield_grid::memory::{Shortage, make_room};
+use std::ops::Range;
+
+/// Milliseconds of both backends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Predicted {
+    pub(super) cpu: f64,
+    pub(super) gpu: f64,
+}
+
+impl Predicted {
+    pub(super) fn total(&self) -> f64 {
+        self.cpu.max(self.gpu)
+    }
+
+    /// Who works.
+    pub(super) fn regime(&self) -> Regime {
+        Regime::of(self.cpu > 0.0, self.gpu > 0.0)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Costs<'a> {
+    layout: &'a Layout,
+    knowledge: &'a Knowledge,
+    /// Milliseconds before each place of the ladders, on either backend, and pairs tested.
+    before: Vec<[f64; 3]>,
+    /// Milliseconds for beginning a subregion.
+    bases: [f64; 2],
+}
+
+impl<'a> Costs<'a> {
+    /// `None` while a backend has never been seen at work.
+    pub(super) fn new(
+        layout: &'a Layout,
+        knowledge: &'a Knowledge,
+    ) -> Result<Option<Self>, Shortage> {
+        let (Some(cpu), Some(compute)) = (knowledge.cost(CPU), knowledge.cost(COMPUTE)) else {
+            return Ok(None);
+        };
+        let costs = [cpu, compute];
+        let rates: [[f64; 2]; CLASSES] =
+            std::array::from_fn(|class| costs.map(|cost| cost.rate(class)));
+        let mut before = Vec::new();
+        make_room(
+            &mut before,
+            layout.sorted_keys().len() + 1,
+            "predicted times",
+        )?;
+        let mut sums = [0.0; 3];
+        before.push(sums);
+        before.extend(layout.classes_and_work().map(|(class, work)| {
+            for backend in 0..2 {
+                sums[backend] += rates[class][backend] * work;
+            }
+            sums[2] += work;
+            sums
+        }));
+        Ok(Some(Self {
+            layout,
+            knowledge,
+            before,
+            bases: costs.map(Cost::base),
+        }))
+    }
+
+    /// What a backend takes for places of a ladder.
+    fn of(&self, backend: Backend, places: &Range<usize>) -> f64 {
+        let backend = backend as usize;
+        match places.is_empty() {
+            true => 0.0,
+            false => {
+                self.bases[backend] + self.before[places.end][backend]
+                    - self.before[places.start][backend]
+            }
+        }
+    }
+
+    /// With one threshold for all subregions.
+    pub(super) fn at(&self, theta: f64) -> Predicted {
+        self.with(theta, None)
+    }
+
+    /// With another threshold in one subregion. What is sent to the GPU for the subregions around
+    /// it is taken to be as before.
+    pub(super) fn with(&self, theta: f64, aside: Option<(usize, f64)>) -> Predicted {
+        let (mut cpu_ms, mut cpu_works, mut gpu_works) = (0.0, false, false);
+        let stages: Vec<Durations> = (0..self.layout.subregions().len())
+            .map(|subregion| {
+                let theta = match aside {
+                    Some((other, theta)) if other == subregion => theta,
+                    _ => theta,
+                };
+                let (cpu, gpu) = self.layout.places(subregion, theta);
+                cpu_ms += self.of(Backend::Cpu, &cpu);
+                cpu_works |= !cpu.is_empty();
+                gpu_works |= !gpu.is_empty();
+                Durations {
+                    upload: self.copy(UPLOAD, self.layout.upload(subregion, theta)),
+                    compute: self.of(Backend::Gpu, &gpu),
+                    download: self.copy(DOWNLOAD, self.layout.download(gpu)),
+                }
+            })
+            .collect();
+        let gpu = StepTimes {
+            gpu: overlapped(stages),
+            ..StepTimes::default()
+        };
+        let regime = Regime::of(cpu_works, gpu_works);
+        let whole = |backend: Backend, works: bool, ms: f64| match works {
+            true => {
+                self.knowledge.setup(backend, regime) + ms * self.knowledge.factor(backend, regime)
+            }
+            false => 0.0,
+        };
+        Predicted {
+            cpu: whole(Backend::Cpu, cpu_works, cpu_ms),
+            gpu: whole(Backend::Gpu, gpu_works, gpu.gpu_ms()),
+        }
+    }
+
+    fn copy(&self, stage: usize, bytes: f64) -> f64 {
+        let cost = self.knowledge.cost(stage);
+        cost.map_or(0.0, |cost| cost.of_bytes(bytes))
+    }
+
+    /// The CPU backend's share of the work.
+    fn share(&self, theta: f64) -> f64 {
+        let works = (0..self.layout.subregions().len()).map(|subregion| {
+            let (cpu, _) = self.layout.places(subregion, theta);
+            self.before[cpu.end][2] - self.before[cpu.start][2]
+        });
+        let all = self.before.last().map_or(0.0, |sums| sums[2]);
+        works.sum::<f64>() / all.max(1.0)
+    }
+
+    /// The best threshold, and what it is predicted to take. The GPU is to hold at most `memory` bytes, and
+    /// the CPU backend's share of the work to lie between `shares`.
+    pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> (f64, Predicted) {
+        let last = self.layout.sorted_keys().len();
+        let most = match shares[1] < 1.0 {
+            true => self
+                .first(|theta| self.share(theta) > shares[1])
+                .saturating_sub(1),
+            false => last,
+        };
+        let least = match shares[0] > 0.0 {
+            true => self.first(|theta| self.share(theta) >= shares[0]),
+            false => 0,
+        };
+        let lowest = memory.map_or(0, |bytes| self.first(|theta| self.needs(theta) <= bytes));
+        let lowest = lowest.max(least.min(most));
+        // The CPU backend takes longer the higher the threshold is, the GPU backend shorter.
+        let crossing = self.first(|theta| {
+            let predicted = self.at(theta);
+            predicted.cpu >= predicted.gpu
+        });
+        let mut best = None;
+        for place in [lowest, most, crossing, crossing.saturating_sub(1)] {
+            let theta = self.theta(place.min(most).max(lowest));
+            let predicted = self.at(theta);
+            if best.is_none_or(|(_, best): (f64, Predicted)| predicted.total() < best.total()) {
+                best = Some((theta, predicted));
+            }
+        }
+        best.unwrap_or((0.0, self.at(0.0)))
+    }
+
+    /// The threshold that gives as many bricks to the CPU backend.
+    fn theta(&self, bricks: usize) -> f64 {
+        let keys = self.layout.sorted_keys();
+        match bricks {
+            0 => 0.0,
+            _ => keys
+                .get(bricks)
+                .copied()
+                .unwrap_or_else(|| self.layout.highest()),
+        }
+    }
+
+    /// The least number of bricks for which something holds that then holds for all more.
+    fn first(&self, holds: impl Fn(f64) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.layout.sorted_keys().len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if holds(self.theta(middle)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// Bytes on the device at most.
+    fn needs(&self, theta: f64) -> f64 {
+        let (mut upload, mut results) = (0.0, 0.0f64);
+        for subregion in 0..self.layout.subregions().len() {
+            upload += self.layout.upload(subregion, theta);
+            let gpu = self.layout.places(subregion, theta).1;
+            results = results.max(self.layout.download(gpu));
+        }
+        upload + 3.0 * results
+    }
+}

@@ -1,0 +1,459 @@
+//! Sums over all pairs, without a radius.
+//!
+//! What is computed, and in which order, stands with [`PairSum`]. In the exact form the bits are
+//! those of the CPU backend. Targets are worked on in parts that fit the device beside the sources.
+
+use super::{
+    GpuBackend,
+    buffer::Buffer,
+    launch::{ALL_PAIRS_THREADS, AllPairsKernels, Summing},
+};
+use crate::{Error, Program};
+use bytemuck::cast_slice;
+use cudarc::driver::CudaEvent;
+use nearfield_grid::memory::Shortage;
+use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
+use std::ops::Range;
+
+/// Most threads of a block.
+const THREADS: usize = ALL_PAIRS_THREADS as usize;
+/// Blocks from which a thread takes several targets: fewer would leave multiprocessors without work.
+const SEVERAL_FROM: usize = 180;
+/// Numbers of results that are on the device at a time.
+const MAX_RESULTS: usize = 1 << 26;
+/// Of eight points a thread owns, those whose roots come by multiplications and additions.
+const GUESSED: u32 = 2;
+
+/// How a grid's points are dealt out to the threads of a block. Results agree as closely as the
+/// fast arithmetic is exact; in the exact one they are the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum RowWay {
+    /// As many as suit the length of the rows.
+    #[default]
+    Auto,
+    /// A point a thread.
+    One,
+    /// Four points a thread, side by side with the other threads' points.
+    Four,
+    /// Eight.
+    Eight,
+    /// Eight, two of which take roots without the special-function unit, where the arithmetic is
+    /// fast and in `f32`.
+    Mixed,
+}
+
+impl RowWay {
+    /// Place among the kernels, and points of a thread.
+    fn shape(self) -> (usize, usize) {
+        match self {
+            Self::One => (0, 1),
+            Self::Four => (1, 4),
+            Self::Eight => (2, 8),
+            Self::Auto | Self::Mixed => (3, 8),
+        }
+    }
+
+    /// Threads of a block and blocks of a row of `points`.
+    fn blocks(self, points: usize) -> (usize, usize) {
+        let (_, per) = self.shape();
+        let threads = points.div_ceil(per).next_multiple_of(32).min(THREADS);
+        (threads, points.div_ceil(threads * per))
+    }
+
+    /// The way for rows of `points`, numbers being `f64` or not: as many points a thread as leave
+    /// few without work.
+    fn chosen(self, points: usize, double: bool) -> Self {
+        let ways: &[Self] = match (self, double) {
+            (Self::Auto, false) => &[Self::Mixed, Self::Four, Self::One],
+            (Self::Auto, true) => &[Self::Four, Self::One],
+            _ => return self,
+        };
+        let idle = |way: &Self| {
+            let (threads, blocks) = way.blocks(points);
+            (threads * blocks * way.shape().1) as f64 / points as f64
+        };
+        let best = ways.iter().map(idle).fold(f64::INFINITY, f64::min);
+        let good = ways.iter().find(|way| idle(way) <= 1.1 * best);
+        good.copied().unwrap_or(Self::One)
+    }
+}
+
+/// Buffers of sums over all pairs and their programs, kept between calls.
+#[derive(Debug)]
+pub struct AllPairsScratch {
+    /// By precision and arithmetic.
+    kernels: [Option<AllPairsKernels>; 4],
+    positions: Buffer<u8>,
+    weights: Buffer<u8>,
+    sources: Buffer<u8>,
+    targets: Buffer<u8>,
+    results: Buffer<u8>,
+    way: RowWay,
+    /// Milliseconds that the kernels of the last call took.
+    milliseconds: f32,
+}
+
+impl Default for AllPairsScratch {
+    fn default() -> Self {
+        Self {
+            kernels: Default::default(),
+            positions: Buffer::new("positions of sources"),
+            weights: Buffer::new("weights of sources"),
+            sources: Buffer::new("sources"),
+            targets: Buffer::new("targets"),
+            results: Buffer::new("sums"),
+            way: RowWay::Auto,
+            milliseconds: 0.0,
+        }
+    }
+}
+
+impl AllPairsScratch {
+    /// How grids are dealt out from now on.
+    pub fn set_way(&mut self, way: RowWay) {
+        self.way = way;
+    }
+
+    /// Milliseconds of the device that the kernels of the last call took, without transfers.
+    pub fn kernel_milliseconds(&self) -> f32 {
+        self.milliseconds
+    }
+}
+
+/// Of eight points of a row, those whose roots are guessed.
+fn guessed(double: bool, arithmetic: Arithmetic) -> u32 {
+    match double || arithmetic == Arithmetic::Exact {
+        true => 0,
+        false => GUESSED,
+    }
+}
+
+/// Targets of a thread, where there are many: as many as registers hold without loss.
+fn several(double: bool, arithmetic: Arithmetic) -> usize {
+    match double || arithmetic == Arithmetic::Exact {
+        true => 2,
+        false => 8,
+    }
+}
+
+fn program(double: bool, arithmetic: Arithmetic) -> Program {
+    let exact = arithmetic == Arithmetic::Exact;
+    Program::from(&nearfield_kernels::ALL_PAIRS)
+        .define("NF_REAL", if double { "double" } else { "float" })
+        .define("NF_EXACT", exact)
+        .define("NF_GUESSED", guessed(double, arithmetic))
+        .define("NF_SEVERAL", several(double, arithmetic))
+}
+
+/// Every program of sums over all pairs.
+pub(crate) fn all_pairs_programs() -> Vec<Program> {
+    let arithmetics = [Arithmetic::Fast, Arithmetic::Exact];
+    let of = |double| arithmetics.map(|arithmetic| program(double, arithmetic));
+    [false, true].into_iter().flat_map(of).collect()
+}
+
+/// Refuses what cannot be numbered in 32 bits.
+fn number(points: usize) -> Result<u32, Error> {
+    match u32::try_from(points) {
+        Ok(number) if number < u32::MAX - (1 << 20) => Ok(number),
+        _ => Err(Error::TooManyPoints(points)),
+    }
+}
+
+fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::FieldLength {
+            what,
+            found,
+            expected,
+        }),
+    }
+}
+
+/// There is no memory on the host for `len` values of a grid.
+fn host_memory<T>(len: usize) -> Error {
+    Error::HostMemory(Shortage::of::<T>(len, "points of a grid"))
+}
+
+impl GpuBackend {
+    /// Sums over all `sources` for every target; [`PairSum::components`] numbers a target go to
+    /// `results`.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when arrays do not fit each other, [`Error::TooManyPoints`], and those
+    /// of running a program.
+    pub fn sum_pairs<T: Real>(
+        &self,
+        settings: PairSumSettings<T>,
+        targets: &[[T; 3]],
+        sources: Sources<'_, T>,
+        results: &mut [T],
+        scratch: &mut AllPairsScratch,
+    ) -> Result<(), Error> {
+        let components = settings.sum.components();
+        fits("sums", results.len(), components * targets.len())?;
+        let step = MAX_RESULTS / components;
+        let Some(mut sums) =
+            self.begin(settings, sources, results.len().min(MAX_RESULTS), scratch)?
+        else {
+            results.fill(T::default());
+            return Ok(());
+        };
+        let parts = results.chunks_mut(step * components);
+        for (targets, results) in targets.chunks(step).zip(parts) {
+            sums.points(targets, results)?;
+        }
+        Ok(())
+    }
+
+    /// The same for the points of the rows `rows` of a grid, in order.
+    ///
+    /// # Errors
+    /// As [`sum_pairs`](Self::sum_pairs); `results` is for the points of those rows.
+    pub fn sum_pairs_on_grid<T: Real>(
+        &self,
+        settings: PairSumSettings<T>,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        sources: Sources<'_, T>,
+        results: &mut [T],
+        scratch: &mut AllPairsScratch,
+    ) -> Result<(), Error> {
+        let row = settings.sum.components().saturating_mul(grid.dims[0]);
+        fits("sums", results.len(), row.saturating_mul(rows.len()))?;
+        // Kernels look up the axes by the number of the row.
+        let all = grid.dims[1].saturating_mul(grid.dims[2]);
+        if !rows.is_empty() && rows.end > all {
+            fits("rows of a grid", rows.end, all)?;
+        }
+        let Some(mut sums) = self.begin(
+            settings,
+            sources,
+            results.len().min(MAX_RESULTS.max(row)),
+            scratch,
+        )?
+        else {
+            results.fill(T::default());
+            return Ok(());
+        };
+        if settings.sum == PairSum::Potential {
+            sums.axes(grid)?;
+        }
+        let step = (MAX_RESULTS / row.max(1)).clamp(1, 1 << 24);
+        let parts = results.chunks_mut((step * row).max(1));
+        for (first, results) in rows.clone().step_by(step).zip(parts) {
+            let part = first..(first + step).min(rows.end);
+            match settings.sum {
+                PairSum::Potential => sums.rows(grid, part, results)?,
+                // Of a field there is nothing that a row shares.
+                PairSum::Pull => {
+                    let points = part.len().saturating_mul(grid.dims[0]);
+                    let points = grid
+                        .points(part)
+                        .map_err(|_| host_memory::<[T; 3]>(points))?;
+                    sums.points(&points, results)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the sources to the device; None when nothing is to be summed.
+    fn begin<'a, T: Real>(
+        &'a self,
+        settings: PairSumSettings<T>,
+        sources: Sources<'_, T>,
+        results: usize,
+        scratch: &'a mut AllPairsScratch,
+    ) -> Result<Option<Sums<'a, T>>, Error> {
+        scratch.milliseconds = 0.0;
+        let count = number(sources.points.len())?;
+        fits(
+            "weights of sources",
+            sources.weights.len(),
+            sources.points.len(),
+        )?;
+        if results == 0 || count == 0 {
+            return Ok(None);
+        }
+        let double = size_of::<T>() == size_of::<f64>();
+        let exact = settings.arithmetic == Arithmetic::Exact;
+        let place = 2 * usize::from(double) + usize::from(exact);
+        if scratch.kernels[place].is_none() {
+            let module = self.load(&program(double, settings.arithmetic))?;
+            scratch.kernels[place] = Some(AllPairsKernels::load(
+                &module,
+                guessed(double, settings.arithmetic) > 0,
+            )?);
+        }
+        let stream = &self.stream;
+        scratch
+            .positions
+            .upload(stream, cast_slice(sources.points))?;
+        scratch
+            .weights
+            .upload(stream, cast_slice(sources.weights))?;
+        let bytes = 4 * size_of::<T>() * sources.points.len();
+        scratch.sources.reserve(stream, bytes)?;
+        scratch.results.reserve(stream, results * size_of::<T>())?;
+        let summing = Summing {
+            sources: scratch.sources.address(),
+            count,
+            softening2: squared(settings.softening),
+            results: scratch.results.address(),
+            double,
+        };
+        let at = (scratch.positions.address(), scratch.weights.address());
+        let sums = Sums {
+            backend: self,
+            sum: settings.sum,
+            summing,
+            kernels: place,
+            several: several(double, settings.arithmetic),
+            scratch,
+            precision: std::marker::PhantomData,
+        };
+        sums.kernels()?
+            .sources(stream, at, count, summing.sources)?;
+        Ok(Some(sums))
+    }
+}
+
+/// The square, rounded in the precision of the sum.
+fn squared<T: Real>(softening: T) -> f64 {
+    match size_of::<T>() == size_of::<f64>() {
+        true => softening.double() * softening.double(),
+        false => {
+            let single = softening.double() as f32;
+            f64::from(single * single)
+        }
+    }
+}
+
+/// Sums with the sources on the device.
+struct Sums<'a, T> {
+    backend: &'a GpuBackend,
+    sum: PairSum,
+    summing: Summing,
+    kernels: usize,
+    /// Targets of a thread, where there are many.
+    several: usize,
+    scratch: &'a mut AllPairsScratch,
+    precision: std::marker::PhantomData<T>,
+}
+
+impl<T: Real> Sums<'_, T> {
+    fn kernels(&self) -> Result<&AllPairsKernels, Error> {
+        let kernels = self.scratch.kernels[self.kernels].as_ref();
+        kernels.ok_or_else(|| Error::NoKernel {
+            program: nearfield_kernels::ALL_PAIRS.name.to_owned(),
+            kernel: "all_pairs_sources".to_owned(),
+        })
+    }
+
+    /// Sums for points, which fit the device.
+    fn points(&mut self, targets: &[[T; 3]], results: &mut [T]) -> Result<(), Error> {
+        let count = number(targets.len())?;
+        let stream = &self.backend.stream;
+        self.scratch.targets.upload(stream, cast_slice(targets))?;
+        let many = targets.len() >= SEVERAL_FROM * THREADS * self.several;
+        let per = if many { self.several } else { 1 };
+        let begin = self.backend.mark()?;
+        self.kernels()?.points(
+            stream,
+            self.sum == PairSum::Pull,
+            per,
+            (self.scratch.targets.address(), count),
+            &self.summing,
+        )?;
+        self.fetch(&begin, results)
+    }
+
+    /// Brings a grid's coordinates to the device.
+    fn axes(&mut self, grid: &SampleGrid) -> Result<(), Error> {
+        let mut axes = Vec::new();
+        for axis in 0..3 {
+            let short = |_| host_memory::<T>(grid.dims[axis]);
+            let along = grid.axis::<T>(axis).map_err(short)?;
+            axes.try_reserve(along.len()).map_err(short)?;
+            axes.extend(along);
+        }
+        self.scratch
+            .targets
+            .upload(&self.backend.stream, cast_slice(&axes))
+    }
+
+    /// Potentials on rows of the grid whose axes are on the device.
+    fn rows(
+        &mut self,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        let way = self.scratch.way.chosen(grid.dims[0], self.summing.double);
+        let (threads, segments) = way.blocks(grid.dims[0]);
+        let [x, y, z] = grid.dims;
+        let dims = [number(x)?, number(y)?, number(z)?];
+        let (first, segments) = (number(rows.start)?, number(segments)?);
+        // A launch has fewer than 2^31 blocks.
+        let step = ((1 << 30) / segments as usize).max(1);
+        let begin = self.backend.mark()?;
+        let all = number(rows.len())?;
+        for part in (0..rows.len()).step_by(step) {
+            let done = (part * x * size_of::<T>()) as u64;
+            let summing = Summing {
+                results: self.summing.results + done,
+                ..self.summing
+            };
+            self.kernels()?.rows(
+                &self.backend.stream,
+                (way.shape().0, threads as u32, segments),
+                (self.scratch.targets.address(), dims),
+                (first + part as u32, (all - part as u32).min(step as u32)),
+                &summing,
+            )?;
+        }
+        self.fetch(&begin, results)
+    }
+
+    /// Waits for the kernels since `begin` and fetches what they have written.
+    fn fetch(&mut self, begin: &CudaEvent, results: &mut [T]) -> Result<(), Error> {
+        self.scratch.milliseconds += self.backend.since(begin)?;
+        let bytes = bytemuck::cast_slice_mut(results);
+        self.scratch
+            .results
+            .download(&self.backend.stream, 0, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_dealt_out_so_that_few_threads_idle() {
+        for points in [
+            1, 5, 31, 32, 100, 128, 129, 200, 500, 1024, 1025, 4096, 100_000,
+        ] {
+            for double in [false, true] {
+                let way = RowWay::Auto.chosen(points, double);
+                let (threads, blocks) = way.blocks(points);
+                let per = way.shape().1;
+                assert!(
+                    threads % 32 == 0 && threads <= THREADS,
+                    "{points}: {threads}"
+                );
+                let room = threads * blocks * per;
+                assert!(room >= points, "{points} in {room}");
+                assert!(
+                    room < points + 32 * per.max(8) || room * 9 < 10 * points + 9 * 32,
+                    "{points} in {room}"
+                );
+            }
+        }
+        assert_eq!(RowWay::Auto.chosen(4096, false), RowWay::Mixed);
+        assert_eq!(RowWay::Auto.chosen(20, false), RowWay::One);
+    }
+}

@@ -1,0 +1,126 @@
+//! Results on their way to the host, piece by piece: what has arrived can be put where it belongs while
+//! the rest is still coming.
+
+use super::{GpuBackend, buffer::Buffer};
+use crate::Error;
+use cudarc::driver::{CudaEvent, CudaStream, DeviceRepr, DriverError};
+use std::{fmt, sync::Arc, vec::IntoIter};
+
+/// Where results go.
+pub struct Destination<'r, T, F> {
+    pub(super) memory: &'r mut [T],
+    piece: usize,
+    receive: F,
+}
+
+impl<'r, T, F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>> Destination<'r, T, F> {
+    /// Memory of the host with room for exactly all results, of which so many come at a time. When all copies
+    /// have been asked for, `receive` is called, and gets what has arrived. Only into [page-locked
+    /// memory](crate::HostBuffer) are they copied beside what the host does.
+    pub fn in_pieces(memory: &'r mut [T], piece: usize, receive: F) -> Self {
+        Self {
+            memory,
+            piece,
+            receive,
+        }
+    }
+}
+
+/// Waits for everything.
+type Wait<'r, T> = fn(&mut Arrivals<'r, T>) -> Result<(), Error>;
+
+impl<'r, T> Destination<'r, T, Wait<'r, T>> {
+    /// Memory that is looked at when all results are there.
+    pub fn whole(memory: &'r mut [T]) -> Self {
+        Self {
+            piece: memory.len(),
+            memory,
+            receive: Arrivals::wait,
+        }
+    }
+}
+
+/// Results on their way.
+pub struct Arrivals<'r, T> {
+    stream: Arc<CudaStream>,
+    /// When all of them have been computed.
+    computed: CudaEvent,
+    /// Those that nobody has asked for yet: the first result, room for them, and when they are there.
+    pieces: IntoIter<(usize, &'r mut [T], CudaEvent)>,
+}
+
+impl<'r, T> Arrivals<'r, T> {
+    /// Waits until everything has been computed and the first piece is on its way.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when something has failed.
+    pub fn computed(&self) -> Result<(), Error> {
+        self.computed.synchronize().map_err(failed)
+    }
+
+    /// Waits for the next piece: its first result, and all of them. None after the last one.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when something has failed.
+    pub fn arrived(&mut self) -> Result<Option<(usize, &'r [T])>, Error> {
+        let Some((first, results, copied)) = self.pieces.next() else {
+            return Ok(None);
+        };
+        copied.synchronize().map_err(failed)?;
+        Ok(Some((first, results)))
+    }
+
+    /// Waits for all of them.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when something has failed.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        while self.arrived()?.is_some() {}
+        Ok(())
+    }
+}
+
+impl<T> fmt::Debug for Arrivals<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrivals")
+            .field("pieces", &self.pieces.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Drop for Arrivals<'_, T> {
+    fn drop(&mut self) {
+        // Nothing may be written to the host's memory after this. What failed has been said, or does not
+        // matter any more.
+        let _ = self.stream.synchronize();
+    }
+}
+
+impl GpuBackend {
+    /// Copies the first results in `from` to where they go, behind what was asked for before.
+    pub(super) fn deliver_results<'r, T: DeviceRepr>(
+        &self,
+        from: &Buffer<T>,
+        to: Destination<'r, T, impl FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>>,
+    ) -> Result<(), Error> {
+        let mark = || self.stream.record_event(None).map_err(failed);
+        let (mut pieces, size) = (Vec::new(), to.piece.max(1));
+        let mut arrivals = Arrivals {
+            stream: Arc::clone(&self.stream),
+            computed: mark()?,
+            pieces: Vec::new().into_iter(),
+        };
+        for (number, results) in to.memory.chunks_mut(size).enumerate() {
+            // From here on `arrivals` waits for the copies before the memory can be used.
+            from.copy_to(&self.stream, number * size, results)?;
+            pieces.push((number * size, results, mark()?));
+        }
+        arrivals.pieces = pieces.into_iter();
+        (to.receive)(&mut arrivals)?;
+        arrivals.wait()
+    }
+}
+
+fn failed(error: DriverError) -> Error {
+    Error::driver("copying results to the host", error)
+}

@@ -1,0 +1,271 @@
+//! Device memory that is kept between steps and grows when it must.
+//!
+//! A buffer that cannot grow keeps the memory it has: after an out-of-memory error its address and its
+//! capacity are what they were.
+
+use super::queue::{HostCopy, Queue};
+use crate::Error;
+use cudarc::driver::{
+    CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
+    sys::{CUdeviceptr, CUresult},
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Whether new arrays are filled with ones, which are neither an index nor a number.
+static POISONED: AtomicBool = AtomicBool::new(false);
+
+/// For tests: from now on new device memory holds ones, so that what is read before it was written
+/// shows.
+#[doc(hidden)]
+pub fn poison_new_memory() {
+    POISONED.store(true, Ordering::Relaxed);
+}
+
+/// An array on the device; its contents are lost when it grows.
+#[derive(Debug)]
+pub(crate) struct Buffer<T> {
+    what: &'static str,
+    slice: Option<CudaSlice<T>>,
+}
+
+impl<T: DeviceRepr> Buffer<T> {
+    /// Nothing yet. Messages call it `what`.
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self { what, slice: None }
+    }
+
+    /// Elements there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.slice.as_ref().map_or(0, CudaSlice::len)
+    }
+
+    /// Gives the array back.
+    pub(crate) fn release(&mut self) {
+        self.slice = None;
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+
+    /// Makes room for `len` elements; true when the array is new, its contents unspecified.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] and [`Error::Driver`]; the array is then the old one.
+    pub(crate) fn reserve(&mut self, stream: &Arc<CudaStream>, len: usize) -> Result<bool, Error> {
+        if len <= self.capacity() && self.slice.is_some() {
+            return Ok(false);
+        }
+        // An eighth more, so that a growing set does not make a new array every step.
+        let wanted = match &self.slice {
+            None => len.max(1),
+            Some(_) => len.saturating_add(len / 8),
+        };
+        let slice = match self.allocate(stream, wanted) {
+            Err(Error::OutOfMemory { .. }) if wanted > len.max(1) => self.allocate(stream, len)?,
+            allocated => allocated?,
+        };
+        self.slice = Some(slice);
+        Ok(true)
+    }
+
+    /// As [`reserve`](Self::reserve), where the elements of a new array are zero.
+    pub(crate) fn reserve_zeroed(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        len: usize,
+    ) -> Result<(), Error>
+    where
+        T: cudarc::driver::ValidAsZeroBits,
+    {
+        if self.reserve(stream, len)? {
+            let cleared = self.zero(stream, 0..self.capacity());
+            if cleared.is_err() {
+                // The next call is to clear a new array, not to find this one.
+                self.release();
+            }
+            return cleared;
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, Error> {
+        let out_of_memory = || Error::OutOfMemory {
+            bytes: len.saturating_mul(size_of::<T>()),
+            what: self.what.to_owned(),
+        };
+        if len.checked_mul(size_of::<T>()).is_none() {
+            return Err(out_of_memory());
+        }
+        // SAFETY: every element is written by a kernel or a copy before anything reads it.
+        let slice = unsafe { stream.alloc::<T>(len) }.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(),
+            _ => Error::driver(format!("allocating {}", self.what), error),
+        })?;
+        if POISONED.load(Ordering::Relaxed) {
+            self.set_all_bits(stream, &slice)?;
+        }
+        Ok(slice)
+    }
+
+    /// Address of the array, 0 before the first [`reserve`](Self::reserve).
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        let Some(slice) = &self.slice else { return 0 };
+        let (address, _held) = slice.device_ptr(slice.stream());
+        address
+    }
+
+    /// Sets the elements `range` to zero bytes.
+    pub(crate) fn zero(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        range: std::ops::Range<usize>,
+    ) -> Result<(), Error>
+    where
+        T: cudarc::driver::ValidAsZeroBits,
+    {
+        let what = self.what;
+        let Some(mut view) = self
+            .slice
+            .as_mut()
+            .and_then(|slice| slice.try_slice_mut(range))
+        else {
+            return Ok(());
+        };
+        match view.len() {
+            0 => Ok(()),
+            _ => stream
+                .memset_zeros(&mut view)
+                .map_err(|error| Error::driver(format!("clearing {what}"), error)),
+        }
+    }
+
+    /// Sets all bits of the array, which is there already.
+    pub(crate) fn fill_ones(&mut self, stream: &Arc<CudaStream>) -> Result<(), Error> {
+        match &self.slice {
+            Some(slice) => self.set_all_bits(stream, slice),
+            None => Ok(()),
+        }
+    }
+
+    fn set_all_bits(&self, stream: &Arc<CudaStream>, slice: &CudaSlice<T>) -> Result<(), Error> {
+        let (address, _held) = slice.device_ptr(slice.stream());
+        // SAFETY: the array has as many bytes, and the stream orders this with its other uses.
+        unsafe { result::memset_d8_async(address, u8::MAX, slice.num_bytes(), stream.cu_stream()) }
+            .map_err(|error| Error::driver(format!("clearing {}", self.what), error))
+    }
+
+    /// Copies `values` to the front, making room for them.
+    pub(crate) fn upload(&mut self, stream: &Queue, values: &[T]) -> Result<(), Error> {
+        self.reserve(stream, values.len())?;
+        self.upload_at(stream, 0, values)
+    }
+
+    /// Copies `values` to where there is room for them, from element `first` on.
+    pub(crate) fn upload_at(
+        &mut self,
+        queue: &Queue,
+        first: usize,
+        values: &[T],
+    ) -> Result<(), Error> {
+        let end = self.end(first, values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        debug_assert!(end <= self.capacity());
+        // SAFETY: the array has those elements. Memory that is not page-locked has been read when
+        // this returns; page-locked memory is left alone by its owners until a stream was waited for
+        // (`receive_fields`).
+        unsafe { queue.start_to_device(self.what, values, self.place(first)) }
+    }
+
+    /// Copies `values` from elsewhere on the device to the front, making room for them.
+    pub(crate) fn copy_from(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        values: &CudaView<'_, T>,
+    ) -> Result<(), Error> {
+        self.reserve(stream, values.len())?;
+        let what = self.what;
+        let Some(slice) = self.slice.as_mut().filter(|_| !values.is_empty()) else {
+            return Ok(());
+        };
+        stream
+            .memcpy_dtod(values, slice)
+            .map_err(|error| Error::driver(format!("copying {what}"), error))
+    }
+
+    /// The first `len` elements; None before the first [`reserve`](Self::reserve).
+    pub(crate) fn view(&self, len: usize) -> Option<CudaView<'_, T>> {
+        self.slice.as_ref()?.try_slice(0..len)
+    }
+
+    /// Starts to copy elements from `first` on into `values`; wait for the stream before they are
+    /// used, and before they are given back.
+    pub(crate) fn copy_to(
+        &self,
+        queue: &Queue,
+        first: usize,
+        values: &mut [T],
+    ) -> Result<(), Error> {
+        self.end(first, values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the array has those elements, and the backend waits for the stream before the
+        // borrow of `values` ends (`deliver_since`, `divided`, `Arrivals`).
+        unsafe { queue.start_to_host(self.what, self.place(first), values) }
+    }
+
+    /// Starts to copy elements from `first` on to where the host will read them.
+    pub(crate) fn start_host_copy(
+        &self,
+        queue: &Queue,
+        first: usize,
+        to: &mut HostCopy<T>,
+        count: usize,
+    ) -> Result<(), Error> {
+        let end = self.end(first, count)?;
+        match &self.slice {
+            Some(slice) => queue.start_host_copy(self.what, &slice.slice(first..end), to),
+            None => Ok(()),
+        }
+    }
+
+    /// Copies elements from `first` on into `values` and waits until they are there.
+    pub(crate) fn download(
+        &self,
+        queue: &Queue,
+        first: usize,
+        values: &mut [T],
+    ) -> Result<(), Error> {
+        let end = self.end(first, values.len())?;
+        let held = self.slice.as_ref().filter(|_| !values.is_empty());
+        match held {
+            Some(slice) => queue.copy_to_host(self.what, &slice.slice(first..end), values),
+            None => queue.synchronize(),
+        }
+    }
+
+    /// Address of an element.
+    fn place(&self, element: usize) -> CUdeviceptr {
+        self.address() + (element * size_of::<T>()) as u64
+    }
+
+    /// Index behind the last of `count` elements from `first` on, if the array has them.
+    fn end(&self, first: usize, count: usize) -> Result<usize, Error> {
+        let end = first.saturating_add(count);
+        if end <= self.capacity() || count == 0 {
+            return Ok(end);
+        }
+        Err(Error::FieldLength {
+            what: self.what,
+            found: self.capacity(),
+            expected: end,
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! The kernels of all_pairs.cu.
+
+use super::{super::queue::Queue, Argument, GRID_THREADS, Kernel, blocks};
+use crate::{Error, Module};
+use cudarc::driver::sys::CUdeviceptr;
+
+/// Most threads of a block in all_pairs.cu.
+pub(in crate::backend) const THREADS: u32 = 128;
+
+/// The kernels of one precision and arithmetic.
+#[derive(Debug)]
+pub(crate) struct AllPairsKernels {
+    sources: Kernel,
+    /// One target a thread, and several.
+    pull: [Kernel; 2],
+    potential: [Kernel; 2],
+    /// By points of a thread: 1, 4, 8, and 8 of which some are guessed where that is done.
+    rows: [Kernel; 4],
+}
+
+/// What every sum reads and writes. All numbers are of the kernels' precision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Summing {
+    /// Sources as the kernels want them.
+    pub(crate) sources: CUdeviceptr,
+    /// Number of sources.
+    pub(crate) count: u32,
+    /// Squared softening.
+    pub(crate) softening2: f64,
+    pub(crate) results: CUdeviceptr,
+    /// Whether numbers are `f64`, not `f32`.
+    pub(crate) double: bool,
+}
+
+impl AllPairsKernels {
+    /// `guessed` says whether there is a kernel that guesses.
+    pub(crate) fn load(module: &Module, guessed: bool) -> Result<Self, Error> {
+        let kernel = |name| Kernel::of(module, name);
+        Ok(Self {
+            sources: kernel("all_pairs_sources")?,
+            pull: [kernel("all_pairs_pull_1")?, kernel("all_pairs_pull_n")?],
+            potential: [
+                kernel("all_pairs_potential_1")?,
+                kernel("all_pairs_potential_n")?,
+            ],
+            rows: [
+                kernel("all_pairs_rows_1")?,
+                kernel("all_pairs_rows_4")?,
+                kernel("all_pairs_rows_8")?,
+                kernel(match guessed {
+                    true => "all_pairs_rows_8_mixed",
+                    false => "all_pairs_rows_8",
+                })?,
+            ],
+        })
+    }
+
+    /// Makes sources of `count` positions and weights.
+    pub(crate) fn sources(
+        &self,
+        stream: &Queue,
+        (at, weights): (CUdeviceptr, CUdeviceptr),
+        count: u32,
+        sources: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let shape = (blocks(count as usize, GRID_THREADS), GRID_THREADS);
+        // SAFETY: the module's promise.
+        unsafe {
+            self.sources
+                .start(stream, shape, &[&at, &weights, &count, &sources])
+        }
+    }
+
+    /// Sums for `targets` points, `per` of a thread: 1, or what the program was compiled for; of three
+    /// components each with `pull`, of one else.
+    pub(crate) fn points(
+        &self,
+        stream: &Queue,
+        pull: bool,
+        per: usize,
+        (at, targets): (CUdeviceptr, u32),
+        summing: &Summing,
+    ) -> Result<(), Error> {
+        let kernels = if pull { &self.pull } else { &self.potential };
+        let shape = (blocks((targets as usize).div_ceil(per), THREADS), THREADS);
+        let Summing {
+            sources,
+            count,
+            results,
+            ..
+        } = summing;
+        with_softening(summing, |softening2| {
+            let arguments: [&dyn Argument; 6] =
+                [&at, &targets, sources, count, softening2, results];
+            // SAFETY: the module's promise.
+            unsafe { kernels[usize::from(per > 1)].start(stream, shape, &arguments) }
+        })
+    }
+
+    /// Potentials on `rows` rows of a grid from `first_row` on; `way` is a place in `rows`.
+    pub(crate) fn rows(
+        &self,
+        stream: &Queue,
+        (way, threads, segments): (usize, u32, u32),
+        (axes, dims): (CUdeviceptr, [u32; 3]),
+        (first_row, rows): (u32, u32),
+        summing: &Summing,
+    ) -> Result<(), Error> {
+        let shape = (rows * segments, threads);
+        let [x, y, z] = dims;
+        let Summing {
+            sources,
+            count,
+            results,
+            ..
+        } = summing;
+        with_softening(summing, |softening2| {
+            let arguments: [&dyn Argument; 10] = [
+                &axes, &x, &y, &z, &first_row, &segments, sources, count, softening2, results,
+            ];
+            // SAFETY: the module's promise.
+            unsafe { self.rows[way].start(stream, shape, &arguments) }
+        })
+    }
+}
+
+/// Calls `start` with the squared softening in the kernels' precision.
+fn with_softening<R>(summing: &Summing, start: impl FnOnce(&dyn Argument) -> R) -> R {
+    match summing.double {
+        true => start(&summing.softening2),
+        false => start(&(summing.softening2 as f32)),
+    }
+}

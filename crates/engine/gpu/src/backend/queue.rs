@@ -1,0 +1,637 @@
+//! A stream through which everything passes that a backend starts: kernels, and copies between host
+//! and device.
+//!
+//! Every copy is counted in bytes, so that a program can show, and a test can check, that its steps
+//! move no data per particle. While a `tracing` subscriber listens, kernels and copies are also
+//! timed by events of the device, and reported as `gpu.kernel` and `gpu.copy` once they have ended;
+//! blocking calls of the host then appear as the spans `host.wait` and `host.copy`.
+
+use super::host::HostBuffer;
+use crate::Error;
+use cudarc::driver::{
+    CudaEvent, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr,
+    DeviceSlice, DriverError, LaunchArgs, LaunchConfig, result,
+    sys::{CUdeviceptr, CUevent_flags},
+};
+use std::{
+    fmt, mem,
+    ops::Deref,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Number of timed kernels and copies that may await their report. More of them are not timed, which
+/// a warning in the trace tells.
+const MAX_PENDING: usize = 1 << 14;
+/// Events are given in milliseconds as `f32`: after this time since the anchor they are still told
+/// apart to a tenth of a microsecond.
+const ANCHOR_LASTS: Duration = Duration::from_secs(1);
+
+/// A CUDA stream whose copies are counted and, while a trace is recorded, whose work is timed.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    stream: Arc<CudaStream>,
+    waits: Arc<Waits>,
+    /// Shared with the queues beside this one.
+    meter: Arc<Meter>,
+}
+
+/// Copies to [`HostCopy`] on one stream: what was waited for once needs no second wait.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Copies started so far.
+    started: AtomicU64,
+    /// Copies known to have ended.
+    ended: AtomicU64,
+}
+
+/// Bytes that were copied between host and device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transfers {
+    /// From the device to the host.
+    pub to_host: u64,
+    /// From the host to the device.
+    pub to_device: u64,
+}
+
+/// Counts and times of all streams of a backend.
+#[derive(Debug, Default)]
+struct Meter {
+    to_host: AtomicU64,
+    to_device: AtomicU64,
+    timeline: Mutex<Timeline>,
+}
+
+/// What has been timed and not reported yet.
+#[derive(Debug, Default)]
+struct Timeline {
+    pending: Vec<Timed>,
+    /// Events that are not in use: making one takes as long as recording it.
+    spare: Vec<CudaEvent>,
+    anchor: Option<Anchor>,
+    /// Kernels and copies that were not timed, as too many awaited their report.
+    untimed: u64,
+}
+
+/// An event that ended while the host watched, which ties the two clocks together.
+#[derive(Debug)]
+struct Anchor {
+    event: CudaEvent,
+    at: Instant,
+    clock_error: u64,
+    /// What events measure of nothing, milliseconds.
+    nothing: f32,
+}
+
+/// Page-locked memory that a copy is writing to.
+#[derive(Debug)]
+pub struct Arriving<T> {
+    /// Dropped first, which waits for the copy.
+    buffer: HostBuffer<T>,
+    arrived: CudaEvent,
+    _from: Arc<CudaSlice<T>>,
+}
+
+impl<T> Arriving<T> {
+    /// Waits for the copy.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when it failed.
+    pub fn wait(self) -> Result<HostBuffer<T>, Error> {
+        let arrived = self.arrived.synchronize();
+        arrived.map_err(|error| Error::driver("copying to the host", error))?;
+        Ok(self.buffer)
+    }
+}
+
+/// Page-locked memory for a few values that are copied again and again: the copy takes no time of
+/// the host, and one wait serves several.
+#[derive(Debug)]
+pub struct HostCopy<T> {
+    buffer: HostBuffer<T>,
+    /// The stream of the last copy, and the copy's number there.
+    under_way: Option<(Queue, u64)>,
+}
+
+impl<T> HostCopy<T> {
+    /// Copies to this memory.
+    pub(super) fn new(buffer: HostBuffer<T>) -> Self {
+        Self {
+            buffer,
+            under_way: None,
+        }
+    }
+
+    /// Waits for the last copy that was started, and returns the values.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when something on its stream failed.
+    pub fn read(&mut self) -> Result<&[T], Error> {
+        self.wait()?;
+        Ok(&self.buffer)
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        if let Some((queue, number)) = &self.under_way
+            && queue.waits.ended.load(Ordering::Acquire) < *number
+        {
+            queue.synchronize()?;
+        }
+        self.under_way = None;
+        Ok(())
+    }
+}
+
+/// Where a copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    ToHost,
+    ToDevice,
+    OnDevice,
+}
+
+/// What is timed.
+#[derive(Debug)]
+enum Work {
+    Kernel(String),
+    Copy(&'static str, Direction, u64),
+}
+
+/// A kernel or a copy between two events of the device.
+#[derive(Debug)]
+struct Timed {
+    work: Work,
+    begin: CudaEvent,
+    end: CudaEvent,
+}
+
+impl Direction {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ToHost => "to_host",
+            Self::ToDevice => "to_device",
+            Self::OnDevice => "on_device",
+        }
+    }
+}
+
+/// Returns true if a subscriber records what the device does.
+fn is_recording() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
+}
+
+impl Queue {
+    /// A queue on `stream`, whose counts start at 0.
+    pub(super) fn new(stream: Arc<CudaStream>) -> Self {
+        Self {
+            stream,
+            waits: Arc::default(),
+            meter: Arc::default(),
+        }
+    }
+
+    /// A queue on a new stream that runs beside this one, starts after what has been started here,
+    /// and is counted with it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn beside(&self) -> Result<Self, Error> {
+        let stream = self.stream.fork();
+        let stream = stream.map_err(|error| Error::driver("making a stream", error))?;
+        Ok(Self {
+            stream,
+            waits: Arc::default(),
+            meter: self.meter.clone(),
+        })
+    }
+
+    /// Bytes copied so far, by this queue and those [beside](Self::beside) it.
+    pub fn transfers(&self) -> Transfers {
+        Transfers {
+            to_host: self.meter.to_host.load(Ordering::Relaxed),
+            to_device: self.meter.to_device.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Starts a kernel of a program of the caller's; messages and traces call it `name`.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] naming the kernel.
+    ///
+    /// # Safety
+    /// The arguments in `launch` are those that the kernel declares, and the kernel reads and writes
+    /// nothing but what they allow.
+    pub unsafe fn launch(
+        &self,
+        name: &str,
+        launch: &mut LaunchArgs<'_>,
+        (blocks, threads): (u32, u32),
+    ) -> Result<(), Error> {
+        let config = LaunchConfig {
+            grid_dim: (blocks, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        self.timed(
+            || Work::Kernel(name.to_owned()),
+            // SAFETY: the caller's promise.
+            || unsafe { launch.launch(config) }.map(drop),
+        )
+        .map_err(|error| Error::driver(format!("starting kernel {name}"), error))
+    }
+
+    /// Copies values to the host and waits for them. Messages and traces call them `what`.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    pub fn copy_to_host<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        to: &mut [T],
+    ) -> Result<(), Error> {
+        same_length(what, from.len(), to.len())?;
+        if to.is_empty() {
+            return self.synchronize();
+        }
+        // What was started before is not the copy's time.
+        if is_recording() {
+            self.synchronize()?;
+        }
+        let bytes = size_of_val(to) as u64;
+        let span = tracing::debug_span!("host.copy", what, direction = "to_host", bytes).entered();
+        let (address, _held) = from.device_ptr(&self.stream);
+        // SAFETY: the view has as many elements, and `to` is waited for before it can be used.
+        let started = unsafe { self.start_to_host(what, address, to) };
+        let waited = self.wait(what);
+        drop(span);
+        started.and(waited)
+    }
+
+    /// Copies values to the device. Returns when `from` may be changed.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    pub fn copy_to_device<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &[T],
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        same_length(what, to.len(), from.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let bytes = size_of_val(from) as u64;
+        let _span =
+            tracing::debug_span!("host.copy", what, direction = "to_device", bytes).entered();
+        let (address, _held) = to.device_ptr_mut(&self.stream);
+        // SAFETY: the view has as many elements; the driver has read memory that is not page-locked
+        // when it returns, and other memory is waited for.
+        let started = unsafe { self.start_to_device(what, from, address) };
+        let waited = self.wait(what);
+        started.and(waited)
+    }
+
+    /// A new array of the device with these values, at least one element long: an array cannot be
+    /// empty.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn array<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        values: &[T],
+    ) -> Result<CudaSlice<T>, Error> {
+        let failed = |error| Error::driver(format!("allocating {what}"), error);
+        let mut made = (self.stream.alloc_zeros(values.len().max(1))).map_err(failed)?;
+        self.copy_to_device(what, values, &mut made.slice_mut(0..values.len()))?;
+        Ok(made)
+    }
+
+    /// Copies values from one array of the device to another, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    pub fn copy_on_device<T>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        same_length(what, to.len(), from.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        self.timed(
+            || Work::Copy(what, Direction::OnDevice, from.num_bytes() as u64),
+            || self.stream.memcpy_dtod(from, to),
+        )
+        .map_err(|error| Error::driver(format!("copying {what}"), error))
+    }
+
+    /// Starts to copy an array into [page-locked memory](HostBuffer) with room for it, beside what
+    /// the host does.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when there is no room, and [`Error::Driver`].
+    pub fn start_copy<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: Arc<CudaSlice<T>>,
+        mut to: HostBuffer<T>,
+    ) -> Result<Arriving<T>, Error> {
+        let (len, room) = (from.len(), to.len());
+        let Some(place) = to.get_mut(..len) else {
+            return Err(Error::FieldLength {
+                what,
+                found: room,
+                expected: len,
+            });
+        };
+        let (address, held) = from.device_ptr(&self.stream);
+        // SAFETY: the array has as many elements. `Arriving` keeps both, and gives the
+        // buffer out only after the copy has ended.
+        unsafe { self.start_to_host(what, address, place) }?;
+        drop(held);
+        let arrived = self.stream.record_event(None);
+        let arrived = arrived.map_err(|error| Error::driver(format!("copying {what}"), error))?;
+        Ok(Arriving {
+            buffer: to,
+            arrived,
+            _from: from,
+        })
+    }
+
+    /// Starts to copy values to where the host will [read](HostCopy::read) them, which waits.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when the lengths differ, [`Error::OtherStream`] when the values are
+    /// those of another stream, which may free them before they are read, and [`Error::Driver`].
+    pub fn start_host_copy<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &CudaView<'_, T>,
+        to: &mut HostCopy<T>,
+    ) -> Result<(), Error> {
+        same_length(what, from.len(), to.buffer.len())?;
+        if from.stream().cu_stream() != self.stream.cu_stream() {
+            return Err(Error::OtherStream { what });
+        }
+        // An earlier copy that was not read could end after this one.
+        to.wait()?;
+        let (address, _held) = from.device_ptr(&self.stream);
+        // SAFETY: the view has as many elements, which this stream does not free before the copy.
+        // `to` gives the memory out only after the copy has ended.
+        unsafe { self.start_to_host(what, address, &mut to.buffer) }?;
+        // After the copy, so that a wait that knows the number has waited for the copy.
+        let number = self.waits.started.fetch_add(1, Ordering::AcqRel) + 1;
+        to.under_way = Some((self.clone(), number));
+        Ok(())
+    }
+
+    /// Starts to copy elements from `from` on to `to`.
+    ///
+    /// # Safety
+    /// There are as many elements at `from`, and `to` is not used, moved or given back before the
+    /// copy has been waited for.
+    pub(super) unsafe fn start_to_host<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: CUdeviceptr,
+        to: &mut [T],
+    ) -> Result<(), Error> {
+        let failed = |error| Error::driver(format!("downloading {what}"), error);
+        let bytes = size_of_val(to) as u64;
+        self.meter.to_host.fetch_add(bytes, Ordering::Relaxed);
+        self.stream.context().bind_to_thread().map_err(failed)?;
+        self.timed(
+            || Work::Copy(what, Direction::ToHost, bytes),
+            // SAFETY: the caller's promise.
+            || unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream()) },
+        )
+        .map_err(failed)
+    }
+
+    /// Starts to copy `from` to elements from `to` on.
+    ///
+    /// # Safety
+    /// There are as many elements at `to`, and page-locked memory at `from` is not changed or given
+    /// back before the copy has been waited for.
+    pub(super) unsafe fn start_to_device<T: DeviceRepr>(
+        &self,
+        what: &'static str,
+        from: &[T],
+        to: CUdeviceptr,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::driver(format!("uploading {what}"), error);
+        let bytes = size_of_val(from) as u64;
+        self.meter.to_device.fetch_add(bytes, Ordering::Relaxed);
+        self.stream.context().bind_to_thread().map_err(failed)?;
+        self.timed(
+            || Work::Copy(what, Direction::ToDevice, bytes),
+            // SAFETY: the caller's promise.
+            || unsafe { result::memcpy_htod_async(to, from, self.stream.cu_stream()) },
+        )
+        .map_err(failed)
+    }
+
+    /// Waits for everything that was started.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when any of it failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        // While the device computes the host has time for what ended before.
+        self.report();
+        let span = tracing::debug_span!("host.wait", what = "kernels").entered();
+        let waited = self.wait("results");
+        drop(span);
+        if is_recording() && waited.is_ok() {
+            self.anchor();
+        }
+        waited
+    }
+
+    fn wait(&self, what: &str) -> Result<(), Error> {
+        let started = self.waits.started.load(Ordering::Acquire);
+        let waited = self.stream.synchronize();
+        waited.map_err(|error| Error::driver(format!("waiting for {what}"), error))?;
+        self.waits.ended.fetch_max(started, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Runs `start`, between two events of the device while a trace is recorded.
+    fn timed(
+        &self,
+        work: impl FnOnce() -> Work,
+        start: impl FnOnce() -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
+        if !is_recording() {
+            return start();
+        }
+        let begin = self.mark();
+        start()?;
+        if let (Some(begin), Some(end)) = (begin, self.mark()) {
+            let mut timeline = self.timeline();
+            if timeline.pending.len() < MAX_PENDING {
+                let work = work();
+                timeline.pending.push(Timed { work, begin, end });
+            } else {
+                timeline.untimed += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// An event behind what was started. A failure is left to what is asked for next.
+    fn mark(&self) -> Option<CudaEvent> {
+        let spare = self.timeline().spare.pop();
+        match spare {
+            Some(event) => event.record(&self.stream).ok().map(|()| event),
+            None => {
+                let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
+                self.stream.record_event(flags).ok()
+            }
+        }
+    }
+
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        // A panic elsewhere leaves whole elements behind.
+        (self.meter.timeline.lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ties the clocks together, unless that was done a moment ago. The stream has been waited for.
+    fn anchor(&self) {
+        let current = |anchor: &Anchor| anchor.at.elapsed() < ANCHOR_LASTS;
+        if self.timeline().anchor.as_ref().is_some_and(current) {
+            return;
+        }
+        // What was timed since the last anchor is told by that one.
+        self.report();
+        let Some((first, second)) = self.mark().zip(self.mark()) else {
+            return;
+        };
+        let begin = Instant::now();
+        let Some(event) = self.mark() else { return };
+        if event.synchronize().is_err() {
+            return;
+        }
+        let at = Instant::now();
+        let nothing = first.elapsed_ms(&second).unwrap_or(0.0);
+        let mut timeline = self.timeline();
+        timeline.spare.extend([first, second]);
+        let last = timeline.anchor.replace(Anchor {
+            event,
+            at,
+            clock_error: at.duration_since(begin).as_nanos() as u64,
+            nothing,
+        });
+        timeline.spare.extend(last.map(|anchor| anchor.event));
+    }
+
+    /// Reports the kernels and copies that have ended, while a trace is recorded.
+    fn report(&self) {
+        if is_recording() && self.stream.context().bind_to_thread().is_ok() {
+            self.timeline().report();
+        }
+    }
+}
+
+impl Timeline {
+    /// Reports what has ended.
+    fn report(&mut self) {
+        let Self {
+            pending,
+            spare,
+            anchor: Some(anchor),
+            untimed,
+        } = self
+        else {
+            return;
+        };
+        if *untimed > 0 {
+            let count = mem::take(untimed);
+            tracing::warn!(
+                count,
+                "kernels and copies of the GPU were not timed: the GPU computed more than the trace shows"
+            );
+        }
+        let (ended, open): (Vec<_>, Vec<_>) =
+            (mem::take(pending).into_iter()).partition(|one| one.end.is_complete());
+        *pending = open;
+        for Timed { work, begin, end } in ended {
+            let since = |event: &CudaEvent| {
+                // SAFETY: both events have been recorded and have ended.
+                unsafe { result::event::elapsed(anchor.event.cu_event(), event.cu_event()) }.ok()
+            };
+            let times = since(&begin).zip(since(&end));
+            spare.extend([begin, end]);
+            let Some((begin, end)) = times else { continue };
+            let now = anchor.at.elapsed().as_secs_f64() * 1e3;
+            let ago = |ms: f32| nanoseconds(now - f64::from(ms));
+            let clock_error = anchor.clock_error;
+            let (begin_ago, end_ago) = (ago(begin), ago((end - anchor.nothing).max(begin)));
+            match work {
+                Work::Kernel(kernel) => tracing::debug!(
+                    name: "gpu.kernel",
+                    kernel,
+                    begin_ago,
+                    end_ago,
+                    clock_error
+                ),
+                Work::Copy(what, direction, bytes) => tracing::debug!(
+                    name: "gpu.copy",
+                    what,
+                    direction = direction.name(),
+                    bytes,
+                    begin_ago,
+                    end_ago,
+                    clock_error
+                ),
+            }
+        }
+    }
+}
+
+impl Drop for Meter {
+    /// The last kernels of a program are reported too.
+    fn drop(&mut self) {
+        if is_recording() {
+            let timeline = self.timeline.get_mut();
+            timeline.unwrap_or_else(PoisonError::into_inner).report();
+        }
+    }
+}
+
+impl Deref for Queue {
+    type Target = Arc<CudaStream>;
+
+    fn deref(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+}
+
+impl fmt::Display for Transfers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { to_host, to_device } = self;
+        write!(f, "{to_host} bytes to the host, {to_device} to the device")
+    }
+}
+
+fn nanoseconds(ms: f64) -> u64 {
+    (ms.max(0.0) * 1e6) as u64
+}
+
+fn same_length(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::FieldLength {
+        what,
+        found,
+        expected,
+    })
+}

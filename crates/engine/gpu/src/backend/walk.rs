@@ -1,0 +1,307 @@
+//! Who searches whom on the device, and running a traversal by any strategy.
+
+use super::{
+    GpuBackend,
+    arrivals::{Arrivals, Destination},
+    buffer::Buffer,
+    grid::{DeviceLattice, DevicePoints},
+    launch::{ChildArguments, Children, TraversalKernels, scan_tiles},
+    layout::{Launches, Outlet, Points, Walk},
+    lists::ListKind,
+    pairs::{PairScratch, fits},
+    programs::{Open, Traversal, Work},
+    share::DeviceShare,
+    strategy::Strategy,
+};
+use crate::Error;
+use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUlimit};
+
+/// A pair of sets on one lattice.
+#[derive(Debug, Clone, Copy)]
+pub struct PairOfPoints<'a> {
+    /// Cells of both sets.
+    pub lattice: &'a DeviceLattice,
+    /// Points that search.
+    pub targets: &'a DevicePoints,
+    /// Points that are found.
+    pub sources: &'a DevicePoints,
+    /// Whether both are the same set, so that a point is not its own neighbour.
+    pub same_set: bool,
+    /// Which targets are searched for; None for all. Made of the targets as they are sorted now;
+    /// results of the others are unspecified.
+    pub share: Option<&'a DeviceShare>,
+}
+
+/// Scratch of a traversal; kept by whoever runs it again and again.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    tasks: Buffer<u32>,
+    arguments: Buffer<ChildArguments>,
+    launches: Buffer<Launches>,
+    sums: Buffer<f32>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            tasks: Buffer::new("the list of cells"),
+            arguments: Buffer::new("arguments of children"),
+            launches: Buffer::new("the status of launches"),
+            sums: Buffer::new("the sums of half-tiles"),
+        }
+    }
+}
+
+impl Scratch {
+    /// Bytes held on the device.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tasks.bytes() + self.arguments.bytes() + self.launches.bytes() + self.sums.bytes()
+    }
+}
+
+impl PairOfPoints<'_> {
+    /// Number of targets that are searched for.
+    pub(crate) fn searching(&self) -> usize {
+        self.share.map_or(self.targets.len(), DeviceShare::len)
+    }
+
+    /// Whether there is nothing to visit.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.searching() == 0 || self.sources.is_empty()
+    }
+
+    /// Whether both are the same set, and really the same points: programs for one set read and write
+    /// sums and cells of the sources by the places of the targets.
+    fn is_one_set(&self) -> bool {
+        self.same_set && std::ptr::eq(self.targets, self.sources)
+    }
+
+    /// Whether these pairs can be evaluated once for both points.
+    fn halves(&self, work: &Work) -> bool {
+        let kernel = matches!(work, Work::Pairs(pairs) if pairs.halves());
+        kernel && self.is_one_set() && self.share.is_none()
+    }
+
+    /// The program that does `work` with these pairs.
+    ///
+    /// # Errors
+    /// [`Error::Unsorted`] when a set is not in its cells: kernels write by its sorted order;
+    /// [`Error::OtherLattice`] when it is in those of another lattice, and [`Error::OtherShare`].
+    pub(crate) fn traversal(
+        &self,
+        strategy: Strategy,
+        work: Work,
+        half: bool,
+    ) -> Result<Traversal, Error> {
+        self.targets.check_sorted()?;
+        self.sources.check_sorted()?;
+        self.targets.check_lattice(self.lattice)?;
+        self.sources.check_lattice(self.lattice)?;
+        let strategy = match strategy {
+            Strategy::Auto => Strategy::Flat,
+            Strategy::HalfTiles if !self.halves(&work) => Strategy::Flat,
+            strategy => strategy,
+        };
+        let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
+        if !self.share.is_none_or(fits) {
+            return Err(Error::OtherShare { strategy });
+        }
+        let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
+        let open = match plain {
+            true if self.is_one_set() => Open::OneSet,
+            // Lists of two sets, and tiles of theirs, are rare.
+            true if strategy == Strategy::Flat && !matches!(work, Work::Lists(_)) => Open::TwoSets,
+            _ => Open::No,
+        };
+        Ok(Traversal {
+            strategy,
+            work,
+            open,
+            subdivision: self.lattice.subdivision(),
+            half: half && self.same_set,
+        })
+    }
+
+    /// The targets that are searched for, as kernels see them.
+    pub(crate) fn targets_layout(&self) -> Points {
+        let share = self.share.and_then(DeviceShare::layout);
+        share.unwrap_or_else(|| self.targets.layout())
+    }
+
+    pub(crate) fn walk(&self) -> Walk {
+        Walk {
+            lattice: self.lattice.layout,
+            targets: self.targets_layout(),
+            sources: self.sources.layout(),
+            rows: self.lattice.rows.address(),
+            row_count: self.lattice.row_count,
+            same_set: u32::from(self.same_set),
+        }
+    }
+}
+
+impl GpuBackend {
+    /// Number of neighbours of every target, in the caller's order; waits for them.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`], and those of compiling a program and of running it.
+    pub fn count<'r>(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        to: Destination<'r, u32, impl FnOnce(&mut Arrivals<'r, u32>) -> Result<(), Error>>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        let targets = of.targets.len();
+        fits("counts", to.memory.len(), targets)?;
+        let ([sorted, ordered], scratch) = scratch.counting();
+        ordered.reserve(&self.stream, targets)?;
+        if of.share.is_some() || of.is_empty() {
+            ordered.zero(&self.stream, 0..targets)?;
+        }
+        if !of.is_empty() {
+            sorted.reserve(&self.stream, targets)?;
+            self.count_into(of, kind, strategy, sorted, scratch)?;
+            let (from, out) = (sorted.address(), ordered.address());
+            let grid = &self.shared.grid;
+            grid.counts_in_order(&self.stream, &of.targets_layout(), from, out)?;
+        }
+        self.deliver_results(ordered, to)
+    }
+
+    /// As [`count`](Self::count) into an array of the device, without waiting for it.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count), [`Error::FieldLength`] and [`Error::OtherDevice`].
+    pub fn count_on_device(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        counts: &mut CudaViewMut<'_, u32>,
+        scratch: &mut PairScratch,
+    ) -> Result<(), Error> {
+        self.holds("counts", counts.stream().context().ordinal())?;
+        fits("counts", counts.len(), of.targets.len())?;
+        if of.is_empty() {
+            let failed = |error| Error::driver("clearing counts", error);
+            return match of.targets.is_empty() {
+                true => Ok(()),
+                false => self.stream.memset_zeros(counts).map_err(failed),
+            };
+        }
+        let ([sorted, _], scratch) = scratch.counting();
+        sorted.reserve(&self.stream, of.targets.len())?;
+        self.count_into(of, kind, strategy, sorted, scratch)?;
+        let (out, _held) = counts.device_ptr_mut(&self.stream);
+        let points = of.targets_layout();
+        self.shared
+            .grid
+            .counts_in_order(&self.stream, &points, sorted.address(), out)
+    }
+
+    /// Number of neighbours of every sorted target.
+    pub(crate) fn count_into(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        counts: &mut Buffer<u32>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let traversal = of.traversal(strategy, Work::Count, kind == ListKind::Half)?;
+        if traversal.strategy != Strategy::Flat {
+            // Strategies that go from cell to cell do not meet targets that could not be placed.
+            counts.zero(&self.stream, 0..of.searching())?;
+        }
+        let kernels = self
+            .shared
+            .traversals
+            .get(&self.shared.modules, &traversal)?;
+        let outlet = Outlet {
+            counts: counts.address(),
+            ..Outlet::default()
+        };
+        self.traverse(&kernels, of, &outlet, scratch)
+    }
+
+    /// Runs a traversal; `outlet` holds what its work needs.
+    pub(crate) fn traverse(
+        &self,
+        kernels: &TraversalKernels,
+        of: PairOfPoints<'_>,
+        outlet: &Outlet,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let (walk, stream) = (of.walk(), &self.stream);
+        let cells = of.targets.cells();
+        match kernels {
+            TraversalKernels::Flat(flat) => flat.run(stream, &walk, outlet),
+            TraversalKernels::Tasks(tasks) => {
+                scratch.tasks.reserve(stream, cells + 2)?;
+                scratch.tasks.zero(stream, 0..2)?;
+                let list = scratch.tasks.address();
+                tasks.run(
+                    stream,
+                    &walk,
+                    outlet,
+                    list,
+                    cells,
+                    self.shared.device.multiprocessors,
+                )
+            }
+            TraversalKernels::Halves(halves) => {
+                scratch.tasks.reserve(stream, cells + 2)?;
+                scratch.tasks.zero(stream, 0..2)?;
+                let room = halves.sums(of.targets.len(), of.lattice.ahead);
+                scratch.sums.reserve(stream, room)?;
+                let tasks = (scratch.tasks.address(), cells);
+                let sums = scratch.sums.address();
+                let multiprocessors = self.shared.device.multiprocessors;
+                halves.run(stream, &walk, outlet, tasks, sums, multiprocessors)
+            }
+            TraversalKernels::Children(children) => {
+                self.allow_pending(children.pending(cells))?;
+                let arguments = ChildArguments {
+                    walk,
+                    outlet: *outlet,
+                };
+                scratch.arguments.upload(stream, &[arguments])?;
+                scratch.tasks.reserve(stream, Children::padded(cells))?;
+                scratch.launches.reserve(stream, 1)?;
+                scratch.launches.zero(stream, 0..1)?;
+                let (arguments, lists) = (scratch.arguments.address(), scratch.tasks.address());
+                let launches = scratch.launches.address();
+                children.run(stream, arguments, lists, launches, cells)?;
+                let mut status = [Launches::default()];
+                scratch.launches.download(stream, 0, &mut status)?;
+                match status[0] {
+                    Launches { failed: 0, .. } => Ok(()),
+                    Launches { failed, error } => Err(Error::Launches { failed, error }),
+                }
+            }
+        }
+    }
+
+    /// Lets so many grids launched by kernels wait at a time.
+    fn allow_pending(&self, grids: usize) -> Result<(), Error> {
+        let limit = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
+        let failed = |error| Error::driver("setting the limit of pending launches", error);
+        let allowed = self.shared.context.get_limit(limit).map_err(failed)?;
+        if allowed < grids {
+            self.shared
+                .context
+                .set_limit(limit, grids.next_power_of_two())
+                .map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Tiles of a scan over so many items, and room for them.
+    pub(crate) fn tiles_for(&self, tiles: &mut Buffer<u64>, items: usize) -> Result<usize, Error> {
+        let count = scan_tiles(items);
+        tiles.reserve(&self.stream, count)?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,529 @@
+//! The backend on a GPU against the oracle and the CPU backend. Without a GPU the tests do nothing, or
+//! fail if `NEARFIELD_REQUIRE_GPU=1`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "copies of a test need no counting"
+)]
+
+mod common;
+
+use common::{Scene, backend};
+use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};
+use nearfield_gpu::{
+    Destination, DeviceLattice, DeviceLists, DevicePoints, Error, GpuBackend, HostLists, ListKind,
+    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
+};
+use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_pairs::{Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2};
+use nearfield_testkit::{
+    cloud::Cloud,
+    conformance::{Case, Level, Lists, Runner},
+    oracle, shapes,
+};
+
+fn kind(case: &Case) -> ListKind {
+    match case.list {
+        oracle::ListKind::Full => ListKind::Full,
+        oracle::ListKind::Half => ListKind::Half,
+    }
+}
+
+fn lists(
+    backend: &GpuBackend,
+    case: &Case,
+    subdivision: u32,
+    strategy: Strategy,
+    storage: &mut DeviceLists,
+) -> Result<Lists, Error> {
+    let scene = Scene::of_case(backend, case, subdivision)?;
+    let pair = scene.pair(case.target, case.source);
+    backend.search(pair, kind(case), strategy, storage)?;
+    let targets = case.targets().len();
+    // Poisoned, so that what is not written is not taken for a list.
+    let (mut start, mut count) = (vec![u64::MAX; targets], vec![u32::MAX; targets]);
+    let mut entries = vec![u32::MAX; storage.pairs() as usize];
+    storage.download(backend, &mut start, &mut count, &mut entries)?;
+    let list = |i: usize| {
+        let begin = start[i] as usize;
+        entries[begin..begin + count[i] as usize].to_vec()
+    };
+    let mut counts = vec![u32::MAX; targets];
+    let (to, scratch) = (Destination::whole(&mut counts), &mut PairScratch::default());
+    backend.count(pair, kind(case), strategy, to, scratch)?;
+    assert_eq!(counts, count, "counted and listed");
+    Ok((0..targets).map(list).collect())
+}
+
+fn conform(level: Level, strategies: &[Strategy], subdivisions: &[u32]) {
+    let Some(backend) = backend() else { return };
+    let runner = Runner::new(level)
+        .keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
+    let mut storage = DeviceLists::default();
+    for &strategy in strategies {
+        for &subdivision in subdivisions {
+            let run = |case: &Case| {
+                lists(&backend, case, subdivision, strategy, &mut storage)
+                    .map_err(|error| format!("{strategy}, K = {subdivision}: {error}"))
+            };
+            let summary = runner.run(run).unwrap();
+            println!("{strategy}, K = {subdivision}: {summary:?}");
+        }
+    }
+}
+
+#[test]
+fn flat_lists_are_the_contracts() {
+    conform(Level::Quick, &[Strategy::Flat], &[1, 2, 3]);
+}
+
+#[test]
+fn lists_of_cell_tasks_are_the_contracts() {
+    conform(Level::Quick, &[Strategy::CellTasks], &[1, 2]);
+}
+
+#[test]
+fn lists_of_child_kernels_are_the_contracts() {
+    conform(
+        Level::Quick,
+        &[Strategy::ChildPerCell, Strategy::ChildAggregated],
+        &[1],
+    );
+}
+
+#[test]
+#[ignore = "minutes"]
+fn lists_are_the_contracts_in_the_full_conformance_run() {
+    conform(Level::Full, &Strategy::ALL, &[1, 2]);
+}
+
+fn grid(points: &[[f32; 3]], radius: f32, subdivision: u32) -> Grid {
+    let bounds = Bounds::of(points.into(), &Domain::OPEN).unwrap();
+    let radius = Radius::new(radius).unwrap();
+    let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).unwrap();
+    let mut grid = Grid::new(lattice.clone());
+    grid.build(points.into(), bounds, &lattice).unwrap();
+    grid
+}
+
+fn open(backend: &GpuBackend, points: &[[f32; 3]], radius: f32, subdivision: u32) -> Scene {
+    Scene::new(
+        backend,
+        (radius, Domain::OPEN, subdivision),
+        &[points.to_vec()],
+    )
+    .unwrap()
+}
+
+#[test]
+fn the_sorted_order_is_that_of_the_cpu() {
+    let Some(backend) = backend() else { return };
+    let crowded = [
+        shapes::coincident(3000, [0.5; 3]),
+        shapes::coincident(129, [7.0; 3]),
+        Cloud::Uniform.points(5000, 3),
+    ]
+    .concat();
+    let clouds = [
+        (Cloud::Lattice.points(64_000, 1), 2.0),
+        (Cloud::Clusters.points(200_000, 2), 1.0),
+        (crowded, 1.0),
+        (Cloud::Plummer.points(20_000, 4), 0.1),
+    ];
+    let mut compared = 0;
+    for (points, radius) in clouds {
+        for subdivision in [1, 2, 4] {
+            let scene = open(&backend, &points, radius, subdivision);
+            // Bricks are numbered as they are found.
+            if scene.sets[0].is_sparse() {
+                continue;
+            }
+            compared += 1;
+            let found = scene.sets[0].order(&backend).unwrap();
+            let permutation = grid(&points, radius, subdivision).permutation().unwrap();
+            assert_eq!(found, permutation.order());
+        }
+    }
+    assert!(compared >= 6, "only {compared} tables are dense");
+}
+
+/// Sums of a kernel by the CPU backend and by the GPU backend with every strategy.
+fn compare<K: PairKernel<Output = O>, O: Copy + Default + bytemuck::Pod>(
+    kernel: &K,
+    points: &[[f32; 3]],
+    radius: f32,
+    fields: (&[Field<'_>], &[f32]),
+    sources: (&[Field<'_>], &[f32]),
+    tolerance: f32,
+) {
+    let Some(backend) = backend() else { return };
+    let cpu = CpuBackend::new(2).unwrap();
+    let grid = grid(points, radius, 1);
+    let sets = PairOfSets {
+        targets: &grid,
+        sources: &grid,
+        same_set: true,
+        radii: SetRadii::Uniform,
+        share: None,
+    };
+    let mut expected = vec![O::default(); points.len()];
+    let of_cpu = Fields {
+        targets: fields.0,
+        sources: sources.0,
+    };
+    cpu.traverse(kernel, sets, of_cpu, Output::Write(&mut expected))
+        .unwrap();
+    let expected: &[f32] = bytemuck::cast_slice(&expected);
+    let finite = expected.iter().filter(|x| x.is_finite());
+    let scale = finite.map(|x| x.abs()).fold(0.0, f32::max);
+    assert!(scale > 0.0, "nothing to compare");
+    let (program, uniforms) = PairProgram::of(kernel).unwrap();
+    let mut scratch = PairScratch::default();
+    for strategy in Strategy::ALL {
+        for subdivision in [1, 2] {
+            let scene = open(&backend, points, radius, subdivision);
+            let mut found = vec![f32::NAN; expected.len()];
+            let on_device = PairFields {
+                targets: fields.1,
+                sources: sources.1,
+            };
+            let of = scene.pair(0, 0);
+            backend
+                .evaluate(
+                    of,
+                    (&program, &uniforms),
+                    on_device,
+                    strategy,
+                    &mut found,
+                    &mut scratch,
+                )
+                .unwrap();
+            for (i, (a, b)) in expected.iter().zip(&found).enumerate() {
+                let error = (a - b).abs() / (a.abs() + 0.01 * scale);
+                assert!(
+                    a == b || error <= tolerance,
+                    "{strategy}: value {i} is {b}, not {a}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn densities_are_those_of_the_cpu() {
+    let points = Cloud::Clusters.points(20_000, 7);
+    let mass: Vec<f32> = (0..points.len()).map(|i| 1.0 + (i % 7) as f32).collect();
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(1.0),
+    };
+    let sources = [Field::from(&mass)];
+    compare(&kernel, &points, 1.0, (&[], &[]), (&sources, &mass), 2e-5);
+}
+
+#[test]
+fn forces_are_those_of_the_cpu() {
+    let points = Cloud::Lattice.points(27_000, 8);
+    let count = points.len();
+    let wave = |i: usize, k: f32| (k * i as f32).sin();
+    let velocity: Vec<[f32; 3]> = (0..count)
+        .map(|i| [wave(i, 0.7), wave(i, 1.3), wave(i, 2.1)])
+        .collect();
+    let density: Vec<f32> = (0..count).map(|i| 1.0 + 0.1 * wave(i, 0.3)).collect();
+    let pressure: Vec<f32> = (0..count).map(|i| 5.0 + wave(i, 0.9)).collect();
+    let mass = vec![1.5f32; count];
+    let kernel = SphForce {
+        kernel: WendlandC2::with_support(2.0),
+        h: 1.0,
+        alpha_c: 0.3,
+    };
+    let of_targets: Vec<f32> = (0..count)
+        .flat_map(|i| {
+            [
+                velocity[i][0],
+                velocity[i][1],
+                velocity[i][2],
+                density[i],
+                pressure[i],
+            ]
+        })
+        .collect();
+    let of_sources: Vec<f32> = of_targets
+        .chunks(5)
+        .zip(&mass)
+        .flat_map(|(shared, &mass)| [shared, &[mass]].concat())
+        .collect();
+    let targets = [
+        Field::from(&velocity),
+        Field::from(&density),
+        Field::from(&pressure),
+    ];
+    let sources = [targets[0], targets[1], targets[2], Field::from(&mass)];
+    compare(
+        &kernel,
+        &points,
+        2.0,
+        (&targets, &of_targets),
+        (&sources, &of_sources),
+        2e-4,
+    );
+}
+
+/// The distance to the nearest and the farthest neighbour, by either reduction.
+struct Extreme<const FAR: bool>;
+
+impl<const FAR: bool> PairKernel for Extreme<FAR> {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+    const REDUCE: Reduce = if FAR { Reduce::Max } else { Reduce::Min };
+
+    fn pair(&self, pair: Pair, _: (), _: ()) -> f32 {
+        pair.d2
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
+                    r[0] = p.d2; }";
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("extreme.cuh", text) })
+    }
+}
+
+#[test]
+fn smallest_and_largest_are_those_of_the_cpu_to_the_bit() {
+    let points = Cloud::PoolSpray.points(20_000, 9);
+    compare(&Extreme::<false>, &points, 2.0, (&[], &[]), (&[], &[]), 0.0);
+    compare(&Extreme::<true>, &points, 2.0, (&[], &[]), (&[], &[]), 0.0);
+}
+
+struct Broken;
+
+impl PairKernel for Broken {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    fn pair(&self, _: Pair, _: (), _: ()) -> f32 {
+        0.0
+    }
+
+    fn cuda(&self) -> Option<Cuda> {
+        let text = "void pair(const float*, const Pair& p, const float*, const float*, float* r) {\n\
+                    \n    r[0] = p.distance;\n}";
+        // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
+        Some(unsafe { Cuda::new("mine.cu", text) })
+    }
+}
+
+#[test]
+fn compile_errors_name_the_users_own_line() {
+    let Some(backend) = backend() else { return };
+    let points = shapes::lattice([3, 3, 3]);
+    let scene = open(&backend, &points, 1.5, 1);
+    let (program, uniforms) = PairProgram::of(&Broken).unwrap();
+    let mut found = vec![0.0; points.len()];
+    let error = backend
+        .evaluate(
+            scene.pair(0, 0),
+            (&program, &uniforms),
+            PairFields::default(),
+            Strategy::Flat,
+            &mut found,
+            &mut PairScratch::default(),
+        )
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("mine.cu(3)") && error.contains("distance"),
+        "{error}"
+    );
+}
+
+#[test]
+fn coordinates_that_are_not_finite_are_found() {
+    let Some(backend) = backend() else { return };
+    let mut points = Cloud::Uniform.points(5000, 1);
+    points[4000][1] = f32::NAN;
+    points[3000][2] = f32::NEG_INFINITY;
+    let mut set = backend.points();
+    let measured = backend.upload(&mut set, &points).unwrap();
+    assert_eq!(
+        measured,
+        Measured::NotFinite {
+            first: 3000,
+            count: 2
+        }
+    );
+    points.truncate(3000);
+    let measured = backend.upload(&mut set, &points).unwrap();
+    assert!(matches!(measured, Measured::Bounds(_)), "usable again");
+}
+
+#[test]
+fn a_set_sorted_again_says_when_points_have_left_its_cells() {
+    let Some(backend) = backend() else { return };
+    let stream = backend.stream().clone();
+    let points = Cloud::Uniform.points(5000, 1);
+    for subdivision in [1, 2] {
+        let bounds = Bounds::of(points.as_slice().into(), &Domain::OPEN).unwrap();
+        let radius = Radius::new(1.0).unwrap();
+        let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).unwrap();
+        let lattice = backend.lattice(&lattice, subdivision).unwrap();
+        let mut set = backend.points();
+        assert!(matches!(
+            backend.sort_again(&mut backend.points(), &lattice),
+            Ok(())
+        ));
+        backend.upload(&mut set, &points).unwrap();
+        assert!(matches!(
+            backend.sort_again(&mut set, &lattice),
+            Err(Error::Unsorted)
+        ));
+        backend.sort(&mut set, &lattice, &bounds).unwrap();
+        // A little farther than the last cell, where empty ones follow, and a lot.
+        for beyond in [0.0, 1.2, 2.3, 50.0] {
+            let mut moved = points.clone();
+            moved[7][0] = bounds.max[0] as f32 + beyond;
+            let moved = stream.clone_htod(moved.as_flattened()).unwrap();
+            backend.place(&mut set, &moved.as_view()).unwrap();
+            backend.sort_again(&mut set, &lattice).unwrap();
+            let finished = backend.finish(&mut set, &lattice, &bounds);
+            match beyond == 0.0 {
+                true => assert!(finished.is_ok(), "{finished:?}"),
+                false => assert!(
+                    matches!(finished, Err(Error::Outside { count: 1, .. })),
+                    "{beyond} beyond: {finished:?}"
+                ),
+            }
+        }
+    }
+}
+
+/// Points of two sets, of any lattice.
+fn two_sets<'a>(
+    lattice: &'a DeviceLattice,
+    targets: &'a DevicePoints,
+    sources: &'a DevicePoints,
+) -> PairOfPoints<'a> {
+    PairOfPoints {
+        lattice,
+        targets,
+        sources,
+        same_set: false,
+        share: None,
+    }
+}
+
+#[test]
+fn points_of_another_lattice_and_lists_of_other_points_are_refused() {
+    let Some(backend) = backend() else { return };
+    let points = Cloud::Uniform.points(3000, 2);
+    let bounds = Bounds::of(points.as_slice().into(), &Domain::OPEN).unwrap();
+    let [fine, coarse] = [2, 1].map(|subdivision| {
+        let radius = Radius::new(1.0).unwrap();
+        let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).unwrap();
+        backend.lattice(&lattice, subdivision).unwrap()
+    });
+    let [mut one, mut other] = [backend.points(), backend.points()];
+    for (set, lattice) in [(&mut one, &fine), (&mut other, &coarse)] {
+        backend.upload(set, &points).unwrap();
+        // Positions that were never sorted have nothing to be looked at.
+        let unsorted = backend.finish(set, lattice, &bounds);
+        assert!(matches!(unsorted, Err(Error::Unsorted)), "{unsorted:?}");
+        backend.sort(set, lattice, &bounds).unwrap();
+    }
+    let again = backend.sort_again(&mut other, &fine);
+    assert!(matches!(again, Err(Error::OtherLattice)), "{again:?}");
+    backend.sort(&mut other, &coarse, &bounds).unwrap();
+    let mut storage = DeviceLists::default();
+    for of in [two_sets(&fine, &one, &other), two_sets(&fine, &other, &one)] {
+        let found = backend.search(of, ListKind::Full, Strategy::Flat, &mut storage);
+        assert!(matches!(found, Err(Error::OtherLattice)), "{found:?}");
+    }
+
+    // Measured for the set as it was sorted before.
+    let measured = backend.measure_lists(
+        two_sets(&fine, &one, &one),
+        ListKind::Full,
+        Strategy::Flat,
+        &mut storage,
+    );
+    let mut entries = vec![0; measured.unwrap() as usize];
+    backend.sort_again(&mut one, &fine).unwrap();
+    let (mut start, mut count) = (vec![0; points.len()], vec![0; points.len()]);
+    let to = HostLists {
+        start: &mut start,
+        count: &mut count,
+        entries: &mut entries,
+    };
+    let delivered = backend.deliver_lists(
+        two_sets(&fine, &one, &one),
+        ListKind::Full,
+        Strategy::Flat,
+        &mut storage,
+        (to, |_: &mut [u64], _: &mut [u32]| {}),
+    );
+    assert!(matches!(delivered, Err(Error::OtherLists)), "{delivered:?}");
+}
+
+#[test]
+fn kernels_of_impossibly_many_channels_are_refused() {
+    for (place, what) in ["a target", "a source", "a result"].into_iter().enumerate() {
+        let mut channels = [1; 3];
+        channels[place] = 1 << 60;
+        // SAFETY: never compiled.
+        let cuda = unsafe { Cuda::new("many.cu", "") };
+        let refused = PairProgram::new(cuda, channels, Reduce::Sum).unwrap_err();
+        let message = refused.to_string();
+        assert!(message.contains(what), "{message}");
+        assert!(message.contains("1152921504606846976"), "{message}");
+    }
+}
+
+#[test]
+fn lists_delivered_in_parts_are_those_written_at_once() {
+    let Some(backend) = backend() else { return };
+    // Some 20 million pairs: several parts, the last one shorter.
+    let points = Cloud::Lattice.points(200_000, 5);
+    let scene = open(&backend, &points, 3.0, 2);
+    let of = scene.pair(0, 0);
+    for kind in [ListKind::Full, ListKind::Half] {
+        let mut storage = DeviceLists::default();
+        backend
+            .search(of, kind, Strategy::Flat, &mut storage)
+            .unwrap();
+        let arrays = |pairs: u64| {
+            let (start, count) = (vec![u64::MAX; points.len()], vec![u32::MAX; points.len()]);
+            (start, count, vec![u32::MAX; pairs as usize])
+        };
+        let (mut start, mut count, mut entries) = arrays(storage.pairs());
+        storage
+            .download(&backend, &mut start, &mut count, &mut entries)
+            .unwrap();
+        for strategy in [Strategy::Flat, Strategy::CellTasks] {
+            let mut parts = DeviceLists::default();
+            for _ in 0..2 {
+                let pairs = backend
+                    .measure_lists(of, kind, strategy, &mut parts)
+                    .unwrap();
+                assert_eq!(pairs, storage.pairs());
+                let mut found = arrays(pairs);
+                let to = HostLists {
+                    start: &mut found.0,
+                    count: &mut found.1,
+                    entries: &mut found.2,
+                };
+                let mut placed = 0;
+                let whole = |start: &mut [u64], _: &mut [u32]| placed = start.len();
+                backend
+                    .deliver_lists(of, kind, strategy, &mut parts, (to, whole))
+                    .unwrap();
+                assert_eq!(placed, start.len());
+                assert_eq!((&found.0, &found.1), (&start, &count));
+                if strategy == Strategy::Flat {
+                    assert!(found.2 == entries, "other entries");
+                }
+            }
+        }
+        assert!(kind == ListKind::Half || storage.pairs() > 16 << 20);
+    }
+}

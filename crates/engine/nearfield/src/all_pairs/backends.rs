@@ -1,0 +1,386 @@
+//! Which backend sums for which targets.
+//!
+//! With both backends the targets are cut in two: the first go to the CPU, the others to the GPU, at the
+//! same time. Where they are cut follows from what either backend took the last time, so both end
+//! together from the second sum on. Sums of a target never mix backends.
+
+use super::{AllPairsBuilder, AllPairsReport};
+use crate::{
+    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources, gpu::Faults,
+};
+use nearfield_cpu::CpuBackend;
+use nearfield_gpu::{self as gpu, AllPairsScratch, GpuBackend};
+use nearfield_grid::OfProcess;
+use std::{
+    collections::HashMap,
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+/// Pairs below which `Auto` leaves the GPU alone: the way there and back takes longer.
+const WORTH_A_GPU: u64 = 1 << 20;
+/// Pairs in all from which `Auto` starts a GPU: to start one takes about as long as a few cores take
+/// for them.
+const WORTH_STARTING: u64 = 1 << 33;
+/// What the CPU backend gets of the targets before anything was measured.
+const FIRST_SHARE: f64 = 1.0 / 64.0;
+
+/// The targets of a sum.
+#[derive(Clone)]
+pub(super) enum Targets<'a, T> {
+    Points(&'a [[T; 3]]),
+    /// Rows of a grid.
+    Rows(&'a SampleGrid, Range<usize>),
+}
+
+impl<'a, T> Targets<'a, T> {
+    /// Points there are.
+    pub(super) fn points(&self) -> usize {
+        match self {
+            Self::Points(points) => points.len(),
+            Self::Rows(grid, rows) => grid.dims[0] * rows.len(),
+        }
+    }
+
+    /// What can be given to one backend or the other: points or rows.
+    fn units(&self) -> usize {
+        match self {
+            Self::Points(points) => points.len(),
+            Self::Rows(_, rows) => rows.len(),
+        }
+    }
+
+    /// The first `units` and the others.
+    fn split(self, units: usize) -> (Self, Self) {
+        match self {
+            Self::Points(points) => {
+                let (first, others) = points.split_at(units);
+                (Self::Points(first), Self::Points(others))
+            }
+            Self::Rows(grid, Range { start, end }) => {
+                let border = start + units;
+                (
+                    Self::Rows(grid, start..border),
+                    Self::Rows(grid, border..end),
+                )
+            }
+        }
+    }
+}
+
+/// The GPU's side.
+#[derive(Debug)]
+struct Gpu {
+    number: u32,
+    /// Neither used nor dropped in a forked child.
+    scratch: OfProcess<AllPairsScratch>,
+    backend: OfProcess<GpuBackend>,
+    faults: Faults,
+}
+
+impl Gpu {
+    fn new(number: u32) -> Result<Self, gpu::Error> {
+        Ok(Self {
+            number,
+            backend: OfProcess::new(GpuBackend::new(number)?),
+            scratch: OfProcess::new(AllPairsScratch::default()),
+            faults: Faults::default(),
+        })
+    }
+
+    /// Whether the sums are there; else the reason is kept.
+    fn run<T: Real>(
+        &mut self,
+        settings: PairSumSettings<T>,
+        targets: Targets<'_, T>,
+        sources: Sources<'_, T>,
+        results: &mut [T],
+    ) -> bool {
+        let (backend, scratch) = (&self.backend, &mut self.scratch);
+        let done = match targets {
+            Targets::Points(points) => {
+                backend.sum_pairs(settings, points, sources, results, scratch)
+            }
+            Targets::Rows(grid, rows) => {
+                backend.sum_pairs_on_grid(settings, grid, rows, sources, results, scratch)
+            }
+        };
+        if let Err(error) = done {
+            // After the fault of a kernel every call fails.
+            let lost = self.backend.wait().is_err();
+            tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
+            self.faults.note(error.to_string(), lost);
+            *self.scratch = AllPairsScratch::default();
+        }
+        !self.faults.stand()
+    }
+}
+
+/// What tells one work from another whose speeds differ: sum, arithmetic, bytes of a number, and
+/// whether targets are rows.
+type Work = (PairSum, Arithmetic, usize, bool);
+
+/// Both backends.
+#[derive(Debug)]
+pub(super) struct Backends {
+    requested: Device,
+    reason: String,
+    cpu: CpuBackend,
+    gpu: Option<Gpu>,
+    /// Whether a GPU may be started, and the pairs summed until then.
+    later: Option<u64>,
+    /// The CPU backend's share of the targets, by work.
+    shares: HashMap<Work, f64>,
+    last: Last,
+}
+
+/// What the last sum was.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    on_gpu: bool,
+    pairs: u64,
+    cpu_share: f64,
+    time: Duration,
+}
+
+impl Backends {
+    pub(super) fn new(settings: &AllPairsBuilder) -> Result<Self, Error> {
+        let device = settings.device;
+        let missing = |error: gpu::Error| Error::DeviceUnavailable {
+            device,
+            missing: error.to_string(),
+        };
+        let (mut gpu, mut later) = (None, None);
+        let mut reason = "asked for".to_owned();
+        match device {
+            Device::Cpu => {}
+            Device::Gpu(number) | Device::Hybrid(number) => {
+                gpu = Some(Gpu::new(number).map_err(missing)?);
+            }
+            Device::Auto => match gpu::find_driver() {
+                Err(missing) => reason = format!("the CPU backend: {missing}"),
+                Ok(()) => {
+                    reason =
+                        "the CPU backend, until there is more to sum than starting a GPU takes"
+                            .to_owned();
+                    later = Some(0);
+                }
+            },
+            Device::Emulated(_) => {
+                return Err(Error::DeviceUnavailable {
+                    device,
+                    missing:
+                        "emulated GPUs do not sum over all pairs; use auto, cpu, gpu or hybrid"
+                            .to_owned(),
+                });
+            }
+        }
+        let cpu = CpuBackend::new(settings.threads)?;
+        let cpu = match settings.simd {
+            Some(level) => cpu.with_level(level),
+            None => cpu,
+        };
+        Ok(Self {
+            requested: device,
+            reason,
+            cpu,
+            gpu,
+            later,
+            shares: HashMap::new(),
+            last: Last::default(),
+        })
+    }
+
+    /// Sums; everything has been checked.
+    pub(super) fn run<T: Real>(
+        &mut self,
+        settings: PairSumSettings<T>,
+        targets: Targets<'_, T>,
+        sources: Sources<'_, T>,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        if self
+            .gpu
+            .as_ref()
+            .is_some_and(|gpu| gpu.backend.is_inherited())
+        {
+            return Err(Error::Gpu(gpu::Error::Forked));
+        }
+        let begin = Instant::now();
+        let pairs = targets.points() as u64 * sources.points.len() as u64;
+        self.start_gpu(pairs);
+        let worth = pairs >= WORTH_A_GPU || self.requested != Device::Auto;
+        let gpu = self.gpu.as_mut().filter(|_| worth);
+        let gpu = gpu.and_then(|gpu| gpu.faults.may_try().then_some(gpu));
+        let cpu = &self.cpu;
+        let cpu_share = match (gpu, self.requested) {
+            (None, _) => {
+                on_cpu(cpu, settings, targets, sources, results)?;
+                1.0
+            }
+            (Some(gpu), Device::Hybrid(_)) => {
+                let rows = matches!(targets, Targets::Rows(..));
+                let work = (settings.sum, settings.arithmetic, size_of::<T>(), rows);
+                let share = self.shares.entry(work).or_insert(FIRST_SHARE);
+                on_both(cpu, gpu, share, settings, targets, sources, results)?
+            }
+            (Some(gpu), _) => match gpu.run(settings, targets.clone(), sources, results) {
+                true => 0.0,
+                false => {
+                    on_cpu(cpu, settings, targets, sources, results)?;
+                    1.0
+                }
+            },
+        };
+        self.last = Last {
+            on_gpu: cpu_share < 1.0,
+            pairs,
+            cpu_share,
+            time: begin.elapsed(),
+        };
+        Ok(())
+    }
+
+    /// Starts the GPU of `Auto` once what has been summed, and is about to be, is worth it.
+    fn start_gpu(&mut self, pairs: u64) {
+        let Some(before) = self.later else { return };
+        let summed = before.saturating_add(pairs);
+        self.later = Some(summed);
+        if summed >= WORTH_STARTING {
+            self.later = None;
+            match Gpu::new(0) {
+                Ok(gpu) => {
+                    self.gpu = Some(gpu);
+                    self.reason = "a GPU sums pairs fastest".to_owned();
+                }
+                Err(error) => self.reason = format!("the CPU backend: {error}"),
+            }
+        }
+    }
+
+    pub(super) fn report(&self) -> AllPairsReport {
+        let failed = self.gpu.as_ref().and_then(|gpu| gpu.faults.reason());
+        let number = self.gpu.as_ref().map(|gpu| gpu.number);
+        let few = self.requested == Device::Auto && !self.last.on_gpu && self.last.pairs > 0;
+        let own = self.reason.clone();
+        let (device, reason) = match (number, self.requested) {
+            (None, _) => (Device::Cpu, own),
+            (Some(_), _) if failed.is_some() => (Device::Cpu, "the GPU has failed".to_owned()),
+            (Some(_), Device::Hybrid(number)) => (Device::Hybrid(number), own),
+            (Some(_), _) if few => (Device::Cpu, "too few pairs to be worth a GPU".to_owned()),
+            (Some(number), _) => (Device::Gpu(number), own),
+        };
+        AllPairsReport {
+            requested: self.requested,
+            device,
+            reason,
+            gpu: self
+                .gpu
+                .as_ref()
+                .map(|gpu| gpu.backend.device().name.clone()),
+            failed,
+            threads: self.cpu.threads(),
+            simd: self.cpu.level(),
+            pairs: self.last.pairs,
+            cpu_share: self.last.cpu_share,
+            time: self.last.time,
+        }
+    }
+}
+
+fn on_cpu<T: Real>(
+    cpu: &CpuBackend,
+    settings: PairSumSettings<T>,
+    targets: Targets<'_, T>,
+    sources: Sources<'_, T>,
+    results: &mut [T],
+) -> Result<(), Error> {
+    match targets {
+        Targets::Points(points) => cpu.sum_pairs(settings, points, sources, results)?,
+        Targets::Rows(grid, rows) => {
+            cpu.sum_pairs_on_grid(settings, grid, rows, sources, results)?
+        }
+    }
+    Ok(())
+}
+
+/// Both backends at once; returns the CPU backend's share of this sum and puts that of the next in `share`.
+fn on_both<T: Real>(
+    cpu: &CpuBackend,
+    gpu: &mut Gpu,
+    share: &mut f64,
+    settings: PairSumSettings<T>,
+    targets: Targets<'_, T>,
+    sources: Sources<'_, T>,
+    results: &mut [T],
+) -> Result<f64, Error> {
+    let units = targets.units();
+    let border = ((*share * units as f64).round() as usize).min(units);
+    let numbers = results.len() / units.max(1);
+    let (for_cpu, for_gpu) = targets.split(border);
+    let (to_cpu, to_gpu) = results.split_at_mut(border * numbers);
+    let timed = |work: &mut dyn FnMut() -> Result<bool, Error>| {
+        let begin = Instant::now();
+        work().map(|done| (done, begin.elapsed().as_secs_f64()))
+    };
+    let mut drive = || Ok(gpu.run(settings, for_gpu.clone(), sources, &mut *to_gpu));
+    let mut sum = || on_cpu(cpu, settings, for_cpu.clone(), sources, &mut *to_cpu).map(|()| true);
+    let (on_gpu, by_cpu) = cpu.beside(|| timed(&mut drive), || timed(&mut sum));
+    let ((done, gpu_seconds), (_, cpu_seconds)) = (on_gpu?, by_cpu?);
+    if !done {
+        on_cpu(cpu, settings, for_gpu, sources, to_gpu)?;
+        return Ok(1.0);
+    }
+    *share = next_share(border, units, cpu_seconds, gpu_seconds);
+    Ok(border as f64 / units.max(1) as f64)
+}
+
+/// The share of the CPU backend with which both backends, as fast as they were, end together. A backend whose
+/// part was empty keeps a small one, so that it is measured again.
+fn next_share(cpu_units: usize, units: usize, cpu_seconds: f64, gpu_seconds: f64) -> f64 {
+    let least = 1.0 / units.max(1) as f64;
+    let speed = |units: usize, seconds: f64| units.max(1) as f64 / seconds.max(1e-9);
+    let cpu = speed(cpu_units, cpu_seconds);
+    let gpu = speed(units - cpu_units, gpu_seconds);
+    let share = match cpu_units {
+        0 => least,
+        _ if cpu_units == units => 1.0 - FIRST_SHARE,
+        _ => cpu / (cpu + gpu),
+    };
+    share.clamp(least.min(0.5), (1.0 - least).max(0.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_go_where_both_backends_end_together() {
+        // Ten of a hundred took the CPU as long as thirty would have taken the GPU.
+        let share = next_share(10, 100, 1.0, 3.0);
+        assert!((share - 0.25).abs() < 1e-12, "{share}");
+        // Nothing is for ever.
+        assert_eq!(next_share(0, 100, 0.0, 1.0), 0.01);
+        assert!(next_share(100, 100, 1.0, 0.0) < 1.0);
+        assert!(next_share(1, 100, 100.0, 1e-6) >= 0.01);
+        assert!((0.0..=1.0).contains(&next_share(0, 0, 0.0, 0.0)));
+        assert_eq!(next_share(1, 1, 1.0, 1.0), 0.5);
+    }
+
+    #[test]
+    fn rows_are_split_where_points_are() {
+        let grid = SampleGrid {
+            dims: [3, 4, 5],
+            spacing: 1.0,
+            origin: [0.0; 3],
+        };
+        let rows = Targets::<f32>::Rows(&grid, 2..12);
+        assert_eq!((rows.units(), rows.points()), (10, 30));
+        let (first, others) = rows.split(4);
+        assert_eq!((first.points(), others.points()), (12, 18));
+        let Targets::Rows(_, range) = others else {
+            panic!("they are rows")
+        };
+        assert_eq!(range, 6..12);
+    }
+}

@@ -1,0 +1,145 @@
+//! The settings of an engine on the device.
+
+use super::DeviceEngine;
+use crate::{Device, Error, ListKind, Strategy};
+use nearfield_gpu::{
+    GpuBackend,
+    cudarc::driver::{CudaStream, sys::CUstream},
+};
+use nearfield_grid::{Bounds, Domain, OfProcess, Radius};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+/// Settings of an engine on the device, made by [`DeviceEngine::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "settings do nothing until on() is called"]
+pub struct DeviceEngineBuilder {
+    pub(super) radius: f32,
+    pub(super) domain: Result<Domain, nearfield_grid::Error>,
+    pub(super) subdivision: u32,
+    pub(super) strategy: Strategy,
+    pub(super) within: Bounds,
+    pub(super) lists: ListKind,
+}
+
+impl DeviceEngineBuilder {
+    pub(super) fn new(radius: f32) -> Self {
+        Self {
+            radius,
+            domain: Ok(Domain::OPEN),
+            subdivision: 0,
+            strategy: Strategy::Flat,
+            within: Bounds::EMPTY,
+            lists: ListKind::Full,
+        }
+    }
+
+    /// Box length per axis where the domain is periodic, `None` where it is open (the default).
+    pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
+        self.domain = Domain::new(lengths);
+        self
+    }
+
+    /// A box that repeats along any three vectors, `None` where the axis is open, as
+    /// [`Builder::box_vectors`](crate::Builder::box_vectors) takes them, but none that leans along an
+    /// open axis.
+    pub fn box_vectors(mut self, vectors: [Option<[f64; 3]>; 3]) -> Self {
+        self.domain = Domain::from_vectors(vectors);
+        self
+    }
+
+    /// Cells per radius along each axis, at most 8; 0, the default, chooses by the points.
+    pub fn subdivision(mut self, cells_per_radius: u32) -> Self {
+        self.subdivision = cells_per_radius.min(8);
+        self
+    }
+
+    /// How cells and targets are mapped to threads. [`Strategy::Auto`] is [`Strategy::Flat`] here:
+    /// timing would have to wait for the device.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Which pairs lists and counts hold.
+    pub fn lists(mut self, kind: ListKind) -> Self {
+        self.lists = kind;
+        self
+    }
+
+    /// A box that points are expected to stay in, such as the walls of a tank: cells cover it from
+    /// the start, so that no step has to be repeated because points have moved on in it.
+    pub fn within(mut self, low: [f32; 3], high: [f32; 3]) -> Self {
+        self.within = Bounds {
+            min: low.map(f64::from),
+            max: high.map(f64::from),
+        };
+        self
+    }
+
+    /// Starts an engine that does everything on `stream`.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] for a radius or box that cannot be used, and [`Error::Gpu`] when programs
+    /// cannot be compiled or loaded.
+    pub fn on(self, stream: &Arc<CudaStream>) -> Result<DeviceEngine, Error> {
+        self.start(|| GpuBackend::on(stream).map_err(Error::Gpu))
+    }
+
+    /// Starts an engine on a stream of its own of this GPU, counted from 0; see
+    /// [`DeviceEngine::stream`].
+    ///
+    /// # Errors
+    /// As [`on`](Self::on), and [`Error::DeviceUnavailable`].
+    pub fn on_gpu(self, number: u32) -> Result<DeviceEngine, Error> {
+        self.start(|| {
+            GpuBackend::new(number).map_err(|error| Error::DeviceUnavailable {
+                device: Device::Gpu(number),
+                missing: error.to_string(),
+            })
+        })
+    }
+
+    /// Starts an engine on a stream that another library owns, such as one made by the CUDA
+    /// runtime; null is the default stream.
+    ///
+    /// # Errors
+    /// As [`on_gpu`](Self::on_gpu).
+    ///
+    /// # Safety
+    /// `stream` is null or a stream of that GPU's primary context, and stays there for as long as
+    /// the engine.
+    pub unsafe fn on_borrowed(self, number: u32, stream: CUstream) -> Result<DeviceEngine, Error> {
+        self.start(|| {
+            // SAFETY: as the caller promises.
+            let backend = unsafe { GpuBackend::on_borrowed(number, stream) };
+            backend.map_err(|error| Error::DeviceUnavailable {
+                device: Device::Gpu(number),
+                missing: error.to_string(),
+            })
+        })
+    }
+
+    fn start(
+        self,
+        backend: impl FnOnce() -> Result<GpuBackend, Error>,
+    ) -> Result<DeviceEngine, Error> {
+        Radius::new(self.radius).map_err(Error::Setup)?;
+        let domain = self.domain.clone().map_err(Error::Setup)?;
+        if domain.is_slanted() {
+            return Err(Error::Gpu(nearfield_gpu::Error::SlantedBox));
+        }
+        Ok(DeviceEngine {
+            settings: self,
+            backend: OfProcess::new(backend()?),
+            lattice: OfProcess::new(None),
+            sets: OfProcess::new(Vec::new()),
+            lists: OfProcess::new(BTreeMap::new()),
+            scratch: OfProcess::new(Mutex::default()),
+            sorted_anew: false,
+            refused: None,
+        })
+    }
+}

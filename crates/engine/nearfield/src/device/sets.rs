@@ -1,0 +1,218 @@
+//! The sets of an engine on the device, and the cells that all of them share.
+
+use super::DeviceEngine;
+use crate::{Error, PointSetId, gpu::finer_cells};
+use nearfield_gpu::{self as gpu, DeviceLattice, DevicePoints, GpuBackend, Measured, Settled};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius};
+
+/// Room around the points of an open axis, in edges of the radius…
+const ROOM_IN_RADII: f64 = 2.0;
+/// …and as a share of their extent, whichever is more.
+const ROOM_IN_EXTENTS: f64 = 1.0 / 16.0;
+
+/// A point set.
+#[derive(Debug)]
+pub(super) struct DeviceSetId {
+    pub(super) points: DevicePoints,
+    /// What its cells cover.
+    pub(super) room: Bounds,
+}
+
+impl DeviceSetId {
+    /// A set of no points.
+    pub(super) fn new(backend: &GpuBackend) -> Self {
+        Self {
+            points: backend.points(),
+            room: Bounds::EMPTY,
+        }
+    }
+}
+
+impl DeviceEngine {
+    /// Waits for the device and looks how the sets were sorted; those that have outgrown their cells are
+    /// sorted anew, and the answer is false.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub(crate) fn settle_all(&mut self) -> Result<bool, Error> {
+        let settled = self.settle_each();
+        self.sorted_anew |= !matches!(settled, Ok(true));
+        settled
+    }
+
+    fn settle_each(&mut self) -> Result<bool, Error> {
+        let mut valid = true;
+        for set in (0..self.sets.len()).map(PointSetId) {
+            let points = &self.sets[set.0].points;
+            let well = if !points.is_sorted() {
+                // Sorting failed when it was tried before.
+                self.make_room(set)?;
+                false
+            } else {
+                !points.is_provisional() || self.settle(set)?
+            };
+            if !well {
+                self.outdate(set);
+                valid = false;
+            }
+        }
+        match self.refused.take() {
+            Some(error) => Err(error),
+            None => Ok(valid),
+        }
+    }
+
+    /// Looks how the last sort of a set went; false when what was computed from it is not valid.
+    fn settle(&mut self, set: PointSetId) -> Result<bool, Error> {
+        let Some(lattice) = &*self.lattice else {
+            return Ok(true);
+        };
+        let DeviceSetId { points, room } = &mut self.sets[set.0];
+        match self.backend.finish(points, lattice, room) {
+            Ok(Settled::AsBefore) => Ok(true),
+            Ok(Settled::Reordered | Settled::Missed) => Ok(false),
+            Err(gpu::Error::Outside { .. }) => {
+                let made = self.make_room(set);
+                made.inspect_err(|_| self.take_back(set)).map(|()| false)
+            }
+            Err(source) => {
+                self.take_back(set);
+                Err(Error::OnDevice { set, source })
+            }
+        }
+    }
+
+    /// Lists of the set are not those of its points any more.
+    pub(super) fn outdate(&mut self, set: PointSetId) {
+        for ((targets, sources), lists) in &mut *self.lists {
+            lists.current &= *targets != set.0 && *sources != set.0;
+        }
+    }
+
+    /// Gives a set the last positions that could be used, in the place of those that are refused. Where
+    /// they cannot be sorted now, the set stays unsorted: traversals of it are refused, and the next
+    /// [`finish`](Self::finish) tries again.
+    pub(super) fn take_back(&mut self, set: PointSetId) {
+        self.outdate(set);
+        self.sorted_anew = true;
+        self.sets[set.0].points.take_back();
+        if let Err(error) = self.make_room(set) {
+            tracing::warn!(set = set.0, %error, "the last good positions cannot be sorted");
+        }
+    }
+
+    /// Measures a set and sorts it into cells with room around it. Waits for the device.
+    pub(super) fn make_room(&mut self, set: PointSetId) -> Result<(), Error> {
+        let bounds = self.measure(set)?;
+        self.refit(&bounds, set)
+    }
+
+    /// Bounds of a set, which gets room around them.
+    fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
+        let domain = self.settings.domain.clone().map_err(Error::Setup)?;
+        let DeviceSetId { points, room } = &mut self.sets[set.0];
+        let on_device = |source| Error::OnDevice { set, source };
+        let bounds = match self.backend.measure(points).map_err(on_device)? {
+            Measured::Bounds(bounds) => bounds,
+            Measured::NotFinite { first, count } => {
+                return Err(on_device(gpu::Error::NotFinite { first, count }));
+            }
+        };
+        *room = with_room(&bounds, &domain, self.settings.radius);
+        if !points.is_empty() {
+            *room = room.union(&self.settings.within);
+        }
+        Ok(bounds)
+    }
+
+    /// Sorts a set into the room around it, and all others if the cells are others now.
+    fn refit(&mut self, bounds: &Bounds, set: PointSetId) -> Result<(), Error> {
+        let mut lattice = self.lattice_of_all(bounds, set)?;
+        let same = |old: &DeviceLattice| *old.lattice() == lattice.0;
+        let others = !self.lattice.as_ref().is_some_and(same);
+        if others {
+            if self.look_at_others(set) {
+                lattice = self.lattice_of_all(bounds, set)?;
+            }
+            let (lattice, subdivision) = lattice;
+            let made = self.backend.lattice(&lattice, subdivision);
+            *self.lattice = Some(made.map_err(Error::Gpu)?);
+            self.sets.iter_mut().for_each(|set| set.points.unsort());
+            self.lists
+                .values_mut()
+                .for_each(|lists| lists.current = false);
+        }
+        let Some(lattice) = &*self.lattice else {
+            return Ok(());
+        };
+        for (index, device) in self.sets.iter_mut().enumerate() {
+            if index == set.0 || others {
+                let id = PointSetId(index);
+                self.backend
+                    .sort(&mut device.points, lattice, &device.room)
+                    .map_err(|source| Error::OnDevice { set: id, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lattice for the rooms of all sets, and its cells to a radius; `bounds` are those of `set`.
+    fn lattice_of_all(&self, bounds: &Bounds, set: PointSetId) -> Result<(Lattice, u32), Error> {
+        let domain = self.settings.domain.clone().map_err(Error::Setup)?;
+        let all = self.sets.iter().map(|set| set.room);
+        let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
+        let radius = Radius::new(self.settings.radius).map_err(Error::Setup)?;
+        let subdivision = match (self.settings.subdivision, &*self.lattice) {
+            (0, Some(lattice)) => lattice.subdivision(),
+            (0, None) => {
+                let edges = [f64::from(radius.value()); 3];
+                finer_cells(self.sets[set.0].points.len(), bounds.extent(), edges)
+            }
+            (given, _) => given,
+        };
+        let lattice = Lattice::new(radius, domain, subdivision, &all).map_err(Error::Setup)?;
+        Ok((lattice, subdivision))
+    }
+
+    /// Measures the sets but one whose positions are provisional, before all are sorted into other
+    /// cells; those that cannot be used are refused. True when any was measured.
+    fn look_at_others(&mut self, but: PointSetId) -> bool {
+        let mut any = false;
+        for set in (0..self.sets.len()).map(PointSetId) {
+            if set == but || !self.sets[set.0].points.is_provisional() {
+                continue;
+            }
+            any = true;
+            // What was computed from them may not be valid.
+            self.sorted_anew = true;
+            if let Err(error) = self.measure(set) {
+                self.refused.get_or_insert(error);
+                self.sets[set.0].points.take_back();
+                if let Err(error) = self.measure(set) {
+                    self.refused.get_or_insert(error);
+                }
+            }
+        }
+        any
+    }
+}
+
+/// Bounds with room for points to move. Along periodic axes that is a box either way: coordinates
+/// may leave the box, and cells are a little larger the farther they do.
+fn with_room(bounds: &Bounds, domain: &Domain, radius: f32) -> Bounds {
+    let mut room = *bounds;
+    let (extent, lengths) = (bounds.extent(), domain.lengths());
+    for axis in 0..3 {
+        if bounds.min[axis] > bounds.max[axis] {
+            continue;
+        }
+        let more = match lengths[axis] {
+            Some(length) => length,
+            None => (ROOM_IN_RADII * f64::from(radius)).max(ROOM_IN_EXTENTS * extent[axis]),
+        };
+        let finite = |value: f64| f64::from((value as f32).clamp(f32::MIN, f32::MAX));
+        room.min[axis] = finite(bounds.min[axis] - more);
+        room.max[axis] = finite(bounds.max[axis] + more);
+    }
+    room
+}

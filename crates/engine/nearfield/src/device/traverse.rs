@@ -1,0 +1,107 @@
+//! A traversal on the device being put together.
+
+use super::{DeviceEngine, pair};
+use crate::{Cuda, Error, PointSetId, Reduce};
+use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::driver::CudaViewMut};
+
+/// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
+#[derive(Debug)]
+#[must_use = "a traversal does nothing until it is run"]
+pub struct DeviceTraversal<'a> {
+    engine: &'a DeviceEngine,
+    /// What is compiled, with its uniforms, or why that cannot be.
+    program: Result<(PairProgram, Vec<f32>), Error>,
+    targets: PointSetId,
+    sources: PointSetId,
+    fields: DeviceFields<'a>,
+}
+
+/// A pair kernel that is known at run time only, such as one of another language.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceKernel {
+    /// Its text and parameters.
+    pub cuda: Cuda,
+    /// Numbers it reads of a target.
+    pub target_channels: usize,
+    /// Numbers it reads of a source.
+    pub source_channels: usize,
+    /// Numbers it gives, 1 to 16.
+    pub outputs: usize,
+    /// How the contributions of a target's neighbours are combined.
+    pub reduce: Reduce,
+}
+
+impl DeviceKernel {
+    /// What is compiled, and the uniforms.
+    pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), Error> {
+        let channels = [self.target_channels, self.source_channels, self.outputs];
+        PairProgram::new(self.cuda.clone(), channels, self.reduce).map_err(Error::Gpu)
+    }
+}
+
+impl<'a> DeviceTraversal<'a> {
+    pub(super) fn new(
+        engine: &'a DeviceEngine,
+        program: Result<(PairProgram, Vec<f32>), Error>,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Self {
+        Self {
+            engine,
+            program,
+            targets,
+            sources,
+            fields: DeviceFields::default(),
+        }
+    }
+
+    /// The channels of [`PairKernel::Target`](crate::PairKernel::Target).
+    pub fn target_fields(mut self, field: DeviceField<'a>) -> Self {
+        self.fields.targets = Some(field);
+        self
+    }
+
+    /// The channels of [`PairKernel::Source`](crate::PairKernel::Source).
+    pub fn source_fields(mut self, field: DeviceField<'a>) -> Self {
+        self.fields.sources = Some(field);
+        self
+    }
+
+    /// Overwrites `results`: the channels of [`PairKernel::Output`](crate::PairKernel::Output) of
+    /// every target, one target after the other in the caller's order.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPointSet`], [`Error::Support`] when the kernel reaches farther than the search
+    /// radius, and [`Error::Gpu`] when the kernel has no CUDA text or it does
+    /// not compile, arrays do not fit or are on another GPU, or the GPU fails.
+    pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+        self.run(results, Deliver::Write)
+    }
+
+    /// Adds to `results` (or takes the minimum or maximum, as the kernel's reduction says): the way
+    /// to sum over several source sets.
+    ///
+    /// # Errors
+    /// As [`run_into`](Self::run_into).
+    pub fn add_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
+        self.run(results, Deliver::Combine)
+    }
+
+    fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
+        let engine = self.engine;
+        engine.usable()?;
+        let (program, uniforms) = self.program?;
+        let of = pair(&engine.lattice, &engine.sets, self.targets, self.sources)?;
+        engine
+            .backend
+            .evaluate_on_device(
+                of,
+                (&program, &uniforms),
+                &self.fields,
+                (results, deliver),
+                engine.settings.strategy,
+                &mut engine.scratch(),
+            )
+            .map_err(Error::Gpu)
+    }
+}

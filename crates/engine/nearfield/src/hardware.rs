@@ -1,0 +1,128 @@
+//! Which hardware an engine is asked to use.
+
+use nearfield_balance::{EmulatedSpec, ParseSpecError};
+use std::{fmt, str::FromStr};
+
+/// Hardware an engine runs on.
+///
+/// Written `auto`, `cpu`, `gpu`, `gpu:1`, `hybrid`, `hybrid:1`, `emulated` or
+/// `emulated:speed=8,bandwidth=25` on command lines.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Device {
+    /// The best there is; the report says what was chosen and why.
+    #[default]
+    Auto,
+    /// The CPU backend.
+    Cpu,
+    /// The GPU with this number.
+    Gpu(u32),
+    /// The CPU backend and the GPU with this number together.
+    Hybrid(u32),
+    /// The CPU backend together with a GPU that does not exist, for trying out how steps are divided
+    /// between the two where there is none.
+    Emulated(EmulatedSpec),
+}
+
+/// A device name that is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseDeviceError {
+    /// No such device.
+    #[error("unknown device \"{0}\": use auto, cpu, gpu[:N], hybrid[:N] or emulated[:KEY=VALUE,…]")]
+    Unknown(String),
+    /// The description of an emulated GPU is wrong.
+    #[error(transparent)]
+    Emulated(#[from] ParseSpecError),
+}
+
+impl FromStr for Device {
+    type Err = ParseDeviceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || ParseDeviceError::Unknown(text.to_owned());
+        let (name, rest) = match text.split_once(':') {
+            Some((_, "")) => return Err(unknown()),
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
+        };
+        let number = || match rest {
+            Some(number) => number.parse().map_err(|_| unknown()),
+            None => Ok(0),
+        };
+        match (name, rest) {
+            ("auto", None) => Ok(Self::Auto),
+            ("cpu", None) => Ok(Self::Cpu),
+            ("gpu", _) => Ok(Self::Gpu(number()?)),
+            ("hybrid", _) => Ok(Self::Hybrid(number()?)),
+            ("emulated", _) => Ok(Self::Emulated(rest.unwrap_or_default().parse()?)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Gpu(number) => write!(f, "gpu:{number}"),
+            Self::Hybrid(number) => write!(f, "hybrid:{number}"),
+            Self::Emulated(spec) => write!(f, "emulated:{spec}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_and_printed() {
+        for (text, device) in [
+            ("auto", Device::Auto),
+            ("cpu", Device::Cpu),
+            ("gpu:2", Device::Gpu(2)),
+            ("hybrid:0", Device::Hybrid(0)),
+        ] {
+            assert_eq!(text.parse(), Ok(device));
+            assert_eq!(device.to_string(), text);
+        }
+        assert_eq!("gpu".parse(), Ok(Device::Gpu(0)));
+        assert_eq!("hybrid".parse(), Ok(Device::Hybrid(0)));
+        for text in [
+            "",
+            "cpu:1",
+            "auto:",
+            "gpu:",
+            "gpu:x",
+            "hybrid:-1",
+            "emulated:",
+            "tpu",
+        ] {
+            let error = text.parse::<Device>().unwrap_err();
+            assert!(error.to_string().contains("use auto"), "{error}");
+        }
+    }
+
+    #[test]
+    fn emulated_gpus_are_described_by_keys_and_printed_in_full() {
+        let default = EmulatedSpec::default();
+        assert_eq!("emulated".parse(), Ok(Device::Emulated(default)));
+        let device = Device::Emulated(EmulatedSpec {
+            speed: 8.0,
+            bandwidth: 25.5,
+            ..default
+        });
+        assert_eq!("emulated:speed=8,bandwidth=25.5".parse(), Ok(device));
+        assert_eq!(device.to_string().parse(), Ok(device));
+        for (text, expected) in [
+            ("emulated:speed=0", "speed=0"),
+            ("emulated:8", "unknown key \"8\""),
+            ("emulated:speed=8,speed=9", "speed is given twice"),
+        ] {
+            let error = text.parse::<Device>().unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+}

@@ -53,35 +53,27 @@
 //! and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than round
 //! them.
 
-mod all_pairs;
-mod auto;
-mod batches;
-mod builder;
-mod chunks;
+mod backend;
 pub mod device;
 mod engine;
 mod error;
-mod geometry;
-mod gpu;
-mod hardware;
-mod hybrid;
-mod lazy;
-mod lists;
-mod radii;
-mod report;
-mod report_json;
-mod sets;
-mod traverse;
-mod verlet;
 
-pub use all_pairs::{AllPairs, AllPairsBuilder, AllPairsError, AllPairsReport};
-pub use batches::PairBatch;
-pub use builder::Builder;
-pub use chunks::{ListChunk, ListChunks};
-pub use engine::Engine;
+pub use backend::{
+    hardware::{Device, ParseDeviceError},
+    split::{BackendReport, WorkReport},
+};
+pub use engine::{
+    Engine,
+    all_pairs::{AllPairs, AllPairsBuilder, AllPairsError, AllPairsReport},
+    batches::PairBatch,
+    builder::Builder,
+    chunks::{ListChunk, ListChunks},
+    report::{GpuReport, MemoryReport, RefusedKernel, Report, SetReport, StageTimes},
+    sets::PointSetId,
+    traverse::Traversal,
+    verlet::{Refresh, VerletLists},
+};
 pub use error::Error;
-pub use hardware::{Device, ParseDeviceError};
-pub use hybrid::{BackendReport, WorkReport};
 pub use nearfield_balance::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use nearfield_cpu::{
     ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
@@ -95,10 +87,6 @@ pub use nearfield_pairs::{
     PlainLennardJones, PowerLaw, PowerLawError, Real, Reduce, SampleGrid, SampleGridError,
     Screening, Sources, SphDensity, SphForce, Sum, Truncation, WendlandC2,
 };
-pub use report::{GpuReport, MemoryReport, RefusedKernel, Report, SetReport, StageTimes};
-pub use sets::PointSetId;
-pub use traverse::Traversal;
-pub use verlet::{Refresh, VerletLists};
 
 /// What most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {

@@ -53,7 +53,7 @@ mod lists;
 mod sets;
 mod traverse;
 
-pub use crate::hybrid::{CpuShare, SharedTraversal};
+pub use crate::backend::split::{CpuShare, SharedTraversal};
 pub use builder::DeviceEngineBuilder;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
@@ -64,7 +64,8 @@ pub use nearfield_gpu::{
 pub use traverse::{DeviceKernel, DeviceTraversal};
 
 use crate::{
-    Error, GpuReport, PairKernel, PointSetId, Strategy, gpu::on_device, traverse::check_support,
+    Error, GpuReport, PairKernel, PointSetId, Strategy, backend::gpu::on_device,
+    engine::traverse::check_support,
 };
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{

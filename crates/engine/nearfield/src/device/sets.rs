@@ -1,7 +1,7 @@
 //! The sets of an engine on the device, and the cells that all of them share.
 
 use super::DeviceEngine;
-use crate::{Error, PointSetId, gpu::finer_cells};
+use crate::{Error, PointSetId, backend::gpu::finer_cells};
 use nearfield_gpu::{self as gpu, DeviceLattice, DevicePoints, GpuBackend, Measured, Settled};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 

@@ -1,6 +1,8 @@
 //! The point sets of an engine, and who searches whom.
 
-use crate::{Error, RadiusRule, SetReport, TableKind, lazy::LazyGrid, radii::PointRadii};
+use crate::{
+    Error, RadiusRule, SetReport, TableKind, engine::lazy::LazyGrid, engine::radii::PointRadii,
+};
 use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Grid, Lattice, Permutation};

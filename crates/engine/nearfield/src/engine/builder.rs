@@ -1,8 +1,8 @@
 //! The settings of an engine.
 
 use crate::{
-    Device, Engine, Error, Precision, Strategy, auto::Later, engine::Parts, gpu::GpuSide,
-    hybrid::HybridSide,
+    Device, Engine, Error, Precision, Strategy, backend::gpu::GpuSide, backend::split::HybridSide,
+    engine::Parts, engine::auto::Later,
 };
 use nearfield_balance::{Controller, Policy, SUBREGIONS};
 use nearfield_cpu::{CpuBackend, ListKind, ListOrder, RadiusRule, SimdLevel};

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Error,
-    gpu::{GpuDone, GpuPart},
+    backend::gpu::{GpuDone, GpuPart},
 };
 use nearfield_balance::{Backend, Fault, Progress, StepTimes};
 use nearfield_cpu::{CpuBackend, Spent};

@@ -1,6 +1,6 @@
 //! The geometry of pairs, on request.
 
-use crate::{Engine, Error, PairGeometry, PointSetId, lists::within};
+use crate::{Engine, Error, PairGeometry, PointSetId, engine::lists::within};
 
 impl Engine {
     /// Writes the neighbours of every point of `targets` among `sources` together with the

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Engine, Error, ListOrder, NeighborLists, PointSetId,
-    gpu::{GpuDone, GpuSide},
+    backend::gpu::{GpuDone, GpuSide},
 };
 use nearfield_balance::Backend;
 use nearfield_cpu::{JointLists, ListKind, PairOfSets};

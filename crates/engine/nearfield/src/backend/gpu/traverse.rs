@@ -1,7 +1,7 @@
 //! Pair kernels over the sets of an engine, on the GPU.
 
 use super::{GpuSide, State, landing::Landing, pieces::Pieces};
-use crate::{Engine, Error, PairKernel, Traversal, traverse::put};
+use crate::{Engine, Error, PairKernel, Traversal, engine::traverse::put};
 use nearfield_cpu::{CpuBackend, Fields, Output};
 use nearfield_gpu::{
     self as gpu, Destination, GpuBackend, HostBuffer, PairProgram, StagedField, StagedFields,

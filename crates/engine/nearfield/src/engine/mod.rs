@@ -1,13 +1,28 @@
 //! The engine: point sets on one lattice, lists and traversals over them.
 
+pub(crate) mod all_pairs;
+pub(crate) mod auto;
+pub(crate) mod batches;
+pub(crate) mod builder;
+pub(crate) mod chunks;
+mod geometry;
+pub(crate) mod lazy;
+mod lists;
+pub(crate) mod radii;
+pub(crate) mod report;
+mod report_json;
+pub(crate) mod sets;
+pub(crate) mod traverse;
+pub(crate) mod verlet;
+
 use crate::{
     Builder, Error, GpuReport, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision,
     Report, StageTimes, Traversal,
-    auto::Later,
-    gpu::GpuSide,
-    hybrid::HybridSide,
-    sets::{SearchPair, Set},
-    traverse::Over,
+    backend::gpu::GpuSide,
+    backend::split::HybridSide,
+    engine::auto::Later,
+    engine::sets::{SearchPair, Set},
+    engine::traverse::Over,
 };
 use nearfield_cpu::{CpuBackend, Fields};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};

@@ -2,9 +2,9 @@
 
 use crate::{
     Engine, Error, ListOrder, NeighborLists, PointSetId, Positions,
-    gpu::{GpuDone, GpuPart, GpuSide},
-    hybrid::Values,
-    sets::{Wide, pair_of_sets},
+    backend::gpu::{GpuDone, GpuPart, GpuSide},
+    backend::split::Values,
+    engine::sets::{Wide, pair_of_sets},
 };
 use nearfield_cpu::{CpuBackend, ListKind, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;

@@ -27,7 +27,7 @@ mod tracked;
 
 use crate::{
     Builder, Engine, Error, NeighborLists, Pair, PairKernel, Permutation, PointSetId, Positions,
-    Precision, Report, Traversal, traverse::Over,
+    Precision, Report, Traversal, engine::traverse::Over,
 };
 use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};

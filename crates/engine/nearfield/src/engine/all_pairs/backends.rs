@@ -6,7 +6,8 @@
 
 use super::{AllPairsBuilder, AllPairsReport};
 use crate::{
-    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources, gpu::Faults,
+    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources,
+    backend::gpu::Faults,
 };
 use nearfield_cpu::CpuBackend;
 use nearfield_gpu::{self as gpu, AllPairsScratch, GpuBackend};

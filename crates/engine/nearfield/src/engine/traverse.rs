@@ -2,9 +2,9 @@
 
 use crate::{
     Device, Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
-    gpu::{GpuDone, GpuPart, GpuSide},
-    hybrid::Values,
-    verlet::Stored,
+    backend::gpu::{GpuDone, GpuPart, GpuSide},
+    backend::split::Values,
+    engine::verlet::Stored,
 };
 use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_gpu::{HostBuffer, PairProgram};

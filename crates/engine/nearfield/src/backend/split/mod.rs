@@ -33,7 +33,7 @@ pub use report::{BackendReport, WorkReport};
 pub(crate) use times::Piece;
 pub(crate) use values::Values;
 
-use crate::{Builder, Device, Engine, Error, PointSetId, Strategy, gpu::GpuSide};
+use crate::{Builder, Device, Engine, Error, PointSetId, Strategy, backend::gpu::GpuSide};
 use emulated::EmulatedDevice;
 use nearfield_balance::{Controller, Policy, StepTimes, Ties, Traffic};
 use nearfield_cpu::{PairOfSets, SetRadii, Share, ShareOfLists, Spent};

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Engine, Error, PointSetId,
-    gpu::{GpuDone, GpuPart, GpuSide},
+    backend::gpu::{GpuDone, GpuPart, GpuSide},
 };
 use nearfield_balance::Backend;
 use nearfield_cpu::{CpuBackend, PairOfSets};

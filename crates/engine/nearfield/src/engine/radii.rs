@@ -2,7 +2,7 @@
 
 use crate::{
     Engine, Error, NeighborLists, PointSetId, Positions, RadiusRule,
-    sets::{Set, pair_of_sets},
+    engine::sets::{Set, pair_of_sets},
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii, SortedRadii};
 use nearfield_grid::{Grid, Radius, memory::make_room};

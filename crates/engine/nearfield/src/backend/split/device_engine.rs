@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     Engine, Error, PairKernel, PointSetId, Policy, Strategy,
+    backend::gpu::{GpuDone, KEPT_PLANS},
     device::{DeviceEngine, GpuError, Traversable},
-    gpu::{GpuDone, KEPT_PLANS},
-    traverse::check_support,
+    engine::traverse::check_support,
 };
 use nearfield_balance::{Backend, Controller, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};

@@ -2,7 +2,7 @@
 //! backend and subregion.
 
 use super::plan::Planned;
-use crate::gpu::GpuDone;
+use crate::backend::gpu::GpuDone;
 use nearfield_balance::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
 use std::{
     sync::atomic::{AtomicU64, Ordering},

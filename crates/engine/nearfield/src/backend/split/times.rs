@@ -5,7 +5,7 @@
 //! has any work.
 
 use super::{OF_CPU, plan::Planned, report::BackendReport};
-use crate::gpu::GpuDone;
+use crate::backend::gpu::GpuDone;
 use nearfield_balance::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
 use nearfield_cpu::Spent;
 

@@ -1,7 +1,7 @@
 //! The GPU's part of a work that it shares with the CPU backend.
 
 use super::{GpuSide, State, on_device};
-use crate::{Engine, Error, PairKernel, Strategy, hybrid::Piece};
+use crate::{Engine, Error, PairKernel, Strategy, backend::split::Piece};
 use nearfield_cpu::{Fields, ListKind};
 use nearfield_gpu::{
     self as gpu, Destination, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints,

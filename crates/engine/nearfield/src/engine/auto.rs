@@ -4,7 +4,9 @@
 //! that: it is begun at the second step, on a thread of its own, while the CPU backend goes on. Once it
 //! has succeeded both backends share the steps, and a GPU that does not pay gets nothing to do.
 
-use crate::{Engine, Error, PointSetId, RadiusRule, gpu::GpuSide, hybrid::HybridSide};
+use crate::{
+    Engine, Error, PointSetId, RadiusRule, backend::gpu::GpuSide, backend::split::HybridSide,
+};
 use std::{
     process,
     thread::{self, JoinHandle},

@@ -16,8 +16,8 @@ use nearfield::{
     Coefficients, Device, Engine, LennardJones, Mixing, Truncation,
     device::{DeviceEngine, Progress},
 };
+use nearfield_dam_break as dam_break;
 use nearfield_md::{Cell, DeviceSimulation, ForceField, Options, Simulation, System};
-use nearfield_sph::dam_break;
 use nearfield_trace::{Analysis, Trace};
 use serde::{Deserialize, Serialize};
 use std::{

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use nearfield_sph::dam_break::{self, Args};
+use nearfield_dam_break::{Args, execute};
 
 #[derive(Parser)]
 #[command(name = "dam_break", about)]
@@ -19,7 +19,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match dam_break::execute(&Cli::parse().args) {
+    match execute(&Cli::parse().args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Kernels(String),
     /// The dam break stopped.
     #[error(transparent)]
-    DamBreak(#[from] nearfield_sph::Error),
+    DamBreak(#[from] nearfield_dam_break::Error),
     /// A system of atoms cannot be made, or its run had to stop.
     #[error(transparent)]
     Md(#[from] nearfield_md::Error),

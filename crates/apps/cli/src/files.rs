@@ -1,8 +1,8 @@
 //! Which files a command reads and writes, checked before the first of them is opened.
 
 use crate::{Command, Task, failure::Failure};
+use nearfield_dam_break as dam_break;
 use nearfield_files::{NewFile, Plan};
-use nearfield_sph::dam_break;
 use std::{
     io::{self, BufWriter, Write},
     path::Path,

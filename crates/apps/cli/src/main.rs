@@ -27,7 +27,7 @@ mod tune;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
-use nearfield_sph::dam_break;
+use nearfield_dam_break as dam_break;
 use nearfield_trace::{Options, Recording};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -125,9 +125,10 @@ fn record(command: &Command) -> Result<Option<Recording>, Failure> {
 
 fn dam_break(args: &dam_break::Args) -> Result<(), Failure> {
     let summary = dam_break::run(args)?;
-    let text = match args.json {
-        true => dam_break::to_json(&summary)?,
-        false => summary.to_string(),
+    let text = if args.json {
+        dam_break::to_json(&summary)?
+    } else {
+        summary.to_string()
     };
     output::print_lines([text])
 }

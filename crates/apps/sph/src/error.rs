@@ -8,20 +8,6 @@ use glam::Vec3;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The energy is no longer a number or has changed by more than there was.
-    #[error(
-        "at step {step} (t = {time} s) the energy is {energy:.6e} J, after {first:.6e} J at the start: the run has blown up"
-    )]
-    BlownUp {
-        /// Steps done.
-        step: u64,
-        /// Simulated time, seconds.
-        time: f64,
-        /// Energy and losses now.
-        energy: f64,
-        /// The energy at the start.
-        first: f64,
-    },
     /// A setting is out of range.
     #[error("{name} is {value}, but must be {wanted}")]
     Setting {
@@ -83,26 +69,6 @@ pub enum Error {
     /// A frame could not be written.
     #[error(transparent)]
     Write(#[from] nearfield_io::Error),
-    /// A picture, the animation or the plot could not be made.
-    #[cfg(feature = "dam-break")]
-    #[error(transparent)]
-    Picture(#[from] crate::dam_break::picture::PictureError),
-    /// A file or directory of the output could not be written.
-    #[error("cannot write {path}: {reason}; check that the directory is writable and has space")]
-    Output {
-        /// What was to be written.
-        path: PathBuf,
-        /// What the system said.
-        reason: String,
-    },
-    /// The worker threads that draw could not be started.
-    #[error("cannot start {threads} worker threads (0 is one per core): {reason}")]
-    Threads {
-        /// Threads asked for.
-        threads: usize,
-        /// What the system said.
-        reason: String,
-    },
 }
 
 /// The particle that ended a run, as it was when it was found.

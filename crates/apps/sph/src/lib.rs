@@ -48,16 +48,13 @@
 //! * The same scene gives the same run, bit for bit, whatever the number of
 //!   threads.
 //!
-//! The default feature `dam-break` adds the module `dam_break`, a complete
-//! example with pictures and a comparison with experiments, and what it needs
-//! for that.
+//! The crate `nearfield-dam-break` is a complete program on top of this solver,
+//! with pictures and a comparison with experiments.
 
 mod advance;
 mod budget;
 mod builder;
 mod config;
-#[cfg(feature = "dam-break")]
-pub mod dam_break;
 mod device;
 mod error;
 mod front;

@@ -125,8 +125,9 @@ pub struct PendingMoment {
 }
 
 impl PendingMoment {
-    /// A moment of `particles` particles, which `wait` returns.
-    pub(crate) fn new(
+    /// A moment of `particles` fluid particles that `wait` delivers, on the thread that calls
+    /// [`wait`](Self::wait).
+    pub fn new(
         particles: usize,
         wait: impl FnOnce() -> Result<Moment, Error> + Send + 'static,
     ) -> Self {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::reference::{BAND, Comparison};
+use crate::reference::{BAND, Comparison};
 
 /// The outcome of a run; serialises to the JSON of `summary.json`.
 #[derive(Clone, Debug, Serialize)]

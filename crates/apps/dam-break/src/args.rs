@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nearfield::Device;
 
-use crate::Dimensions;
+use nearfield_sph::Dimensions;
 
 /// Directory of the output when none is named.
 const OUTPUT: &str = "dam_break";

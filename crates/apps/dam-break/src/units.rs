@@ -1,7 +1,8 @@
 //! The units of dam-break experiments: T = t·√(2g/a) and Z = x/a.
 
-use super::column::WIDTH;
-use crate::Config;
+use nearfield_sph::Config;
+
+use crate::column::WIDTH;
 
 /// Converts between seconds and metres and the experiments' units.
 #[derive(Clone, Copy, Debug, PartialEq)]

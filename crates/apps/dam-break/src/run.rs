@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use nearfield::Device;
 use nearfield_files::Plan;
+use nearfield_sph::Simulation;
 use nearfield_trace::Recording;
 
-use super::args::Args;
-use super::column::{Column, TANK};
-use super::frames::{Frames, is_frame};
-use super::journal::Journal;
-use super::picture::{Series, front_plot};
-use super::reference::{Comparison, Point, experiments};
-use super::summary::{EnergySummary, FrontSummary, Summary};
-use super::units::Units;
-use crate::{Error, Simulation};
+use crate::Error;
+use crate::args::Args;
+use crate::column::{Column, TANK};
+use crate::frames::{Frames, is_frame};
+use crate::journal::Journal;
+use crate::picture::{Series, front_plot};
+use crate::reference::{Comparison, Point, experiments};
+use crate::summary::{EnergySummary, FrontSummary, Summary};
+use crate::units::Units;
 
 /// T at which a run ends when nothing else is asked for: the water has met the
 /// far wall and shoots up.
@@ -55,13 +56,14 @@ pub fn files(args: &Args, plan: &mut Plan) {
 ///
 /// # Errors
 /// When a flag is out of range, the device is not there, a file cannot be
-/// written, or a particle is lost ([`Error::Lost`]; `lost_particle.vtp` in the
-/// output directory shows it).
+/// written, or a particle is lost ([`nearfield_sph::Error::Lost`];
+/// `lost_particle.vtp` in the output directory shows it).
 pub fn run(args: &Args) -> Result<Summary, Error> {
     let begin = Instant::now();
     let mut plan = Plan::default();
     files(args, &mut plan);
-    plan.check().map_err(|clash| refused(&args.output, clash))?;
+    plan.check()
+        .map_err(|clash| Error::output(&args.output, clash))?;
     let _trace = args.trace.as_deref().map(record).transpose()?;
     let particles = args.particle_count();
     if !(1..=MAX_PARTICLES).contains(&particles) {
@@ -81,7 +83,7 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
             wanted: "finite and positive",
         });
     }
-    std::fs::create_dir_all(&args.output).map_err(|error| refused(&args.output, error))?;
+    std::fs::create_dir_all(&args.output).map_err(|error| Error::output(&args.output, error))?;
     let mut simulation = column
         .scene()?
         .device(args.device)
@@ -119,8 +121,8 @@ fn record(path: &Path) -> Result<Recording, Error> {
     let options = nearfield_trace::Options::default();
     let program = options.program("dam_break", env!("CARGO_PKG_VERSION"));
     program.start(path).map_err(|error| match error {
-        nearfield_trace::Error::Write { source, .. } => refused(path, source),
-        other => refused(path, other),
+        nearfield_trace::Error::Write { source, .. } => Error::output(path, source),
+        other => Error::output(path, other),
     })
 }
 
@@ -171,7 +173,7 @@ impl Course {
     /// Hands the present moment in as the next frame.
     fn hand_in(&mut self, simulation: &Simulation) -> Result<(), Error> {
         let begin = Instant::now();
-        let moment = simulation.moment();
+        let moment = simulation.moment().map_err(Error::from);
         let pushed = moment.and_then(|moment| self.frames.push(moment));
         self.output += begin.elapsed();
         pushed
@@ -213,7 +215,7 @@ impl Course {
     ) -> Result<Summary, Error> {
         let write = |name: &str, text: String| {
             let path = args.output.join(name);
-            nearfield_files::write(&path, text).map_err(|error| refused(&path, error))
+            nearfield_files::write(&path, text).map_err(|error| Error::output(&path, error))
         };
         write("front.csv", self.journal.front_csv())?;
         write("energy.csv", self.journal.energy_csv())?;
@@ -262,7 +264,8 @@ impl Course {
 /// # Errors
 /// When it cannot be serialised.
 pub fn to_json(summary: &Summary) -> Result<String, Error> {
-    serde_json::to_string_pretty(summary).map_err(|error| refused(Path::new("summary.json"), error))
+    serde_json::to_string_pretty(summary)
+        .map_err(|error| Error::output(Path::new("summary.json"), error))
 }
 
 fn energy_summary(journal: &Journal) -> EnergySummary {
@@ -318,18 +321,12 @@ fn progress_bar() -> ProgressBar {
     ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn refused(path: &Path, error: impl std::fmt::Display) -> Error {
-    Error::Output {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use nearfield_sph::scene::{self, Top};
+    use nearfield_sph::{Config, Dimensions};
+
     use super::*;
-    use crate::scene::{self, Top};
-    use crate::{Config, Dimensions};
 
     #[test]
     fn a_gpu_keeps_one_thread_and_one_thread_stays_one() {

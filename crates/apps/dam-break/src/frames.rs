@@ -16,10 +16,12 @@ use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
 use rayon::ThreadPool;
 
-use super::column::{Column, HEIGHT, TANK, WIDTH};
-use super::picture::{Animation, Frame, Up, View};
-use super::units::Units;
-use crate::{Dimensions, Error, Moment, PendingMoment};
+use nearfield_sph::{Dimensions, Moment, PendingMoment};
+
+use crate::Error;
+use crate::column::{Column, HEIGHT, TANK, WIDTH};
+use crate::picture::{Animation, Frame, Up, View};
+use crate::units::Units;
 
 /// Width and height of the pictures, pixels.
 const PICTURE: (u32, u32) = (1280, 720);
@@ -105,10 +107,8 @@ impl Frames {
         self.pool.spawn(move || {
             let written = catch_unwind(AssertUnwindSafe(|| writer.write(index, moment)));
             let outcome = written.unwrap_or_else(|_| {
-                Err(Error::Output {
-                    path: writer.path(index, "*"),
-                    reason: "the thread that wrote it panicked".to_owned(),
-                })
+                let path = writer.path(index, "*");
+                Err(Error::output(&path, "the thread that wrote it panicked"))
             });
             // A run that has ended takes it no more.
             let _ = result.send(outcome);
@@ -242,32 +242,22 @@ impl Strip {
 
 /// Writes a picture as a PNG file.
 fn save(picture: &RgbImage, path: &Path) -> Result<(), Error> {
-    let refused = |reason: String| Error::Output {
-        path: path.to_owned(),
-        reason,
-    };
     let mut bytes = Cursor::new(Vec::new());
     let encoded = picture.write_to(&mut bytes, ImageFormat::Png);
-    encoded.map_err(|error| refused(error.to_string()))?;
-    nearfield_files::write(path, bytes.into_inner()).map_err(|error| refused(error.to_string()))
+    encoded.map_err(|error| Error::output(path, error))?;
+    nearfield_files::write(path, bytes.into_inner()).map_err(|error| Error::output(path, error))
 }
 
 /// Removes the frames of an earlier run, which might have had more of them,
 /// but not the one of this name.
 fn remove_frames(directory: &Path, first: &str) -> Result<(), Error> {
-    let refused = |path: &Path| {
-        let path = path.to_owned();
-        move |error: std::io::Error| Error::Output {
-            path,
-            reason: error.to_string(),
-        }
-    };
-    for entry in std::fs::read_dir(directory).map_err(refused(directory))? {
-        let path = entry.map_err(refused(directory))?.path();
+    let unlisted = |error| Error::output(directory, error);
+    for entry in std::fs::read_dir(directory).map_err(unlisted)? {
+        let path = entry.map_err(unlisted)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         let is_first = path.file_stem().is_some_and(|stem| stem == first);
         if is_frame(name.unwrap_or_default()) && !is_first {
-            std::fs::remove_file(&path).map_err(refused(&path))?;
+            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
         }
     }
     Ok(())
@@ -320,7 +310,7 @@ mod tests {
     use image::codecs::gif::GifDecoder;
 
     use super::*;
-    use crate::Simulation;
+    use nearfield_sph::Simulation;
 
     fn column() -> Column {
         Column::with_particles(Dimensions::Two, 128)

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::reference::Point;
-use super::units::Units;
-use crate::{Energy, Error, FrontRule, Simulation};
+use nearfield_sph::{Energy, FrontRule, Simulation};
+
+use crate::Error;
+use crate::reference::Point;
+use crate::units::Units;
 
 /// Notes per run.
 const NOTES: f64 = 240.0;
@@ -131,9 +133,10 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::column::Column;
+    use nearfield_sph::Dimensions;
+
     use super::*;
-    use crate::Dimensions;
+    use crate::column::Column;
 
     #[test]
     fn notes_are_taken_at_even_intervals_from_the_start() {

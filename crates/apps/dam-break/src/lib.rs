@@ -2,9 +2,9 @@
 //! experiments.
 //!
 //! The classic case of Martin & Moyce 1952: a column one wide and two high in
-//! the end of a tank four long. [`run`] simulates it and writes particles,
-//! pictures, an animation, tables and a plot into a directory; [`execute`] does
-//! the same and prints the outcome. [`Args`] are the command-line flags of
+//! the end of a tank four long. [`run`] simulates it with [`nearfield_sph`] and
+//! writes particles, pictures, an animation, tables and a plot into a directory;
+//! [`execute`] does the same and prints the outcome. [`Args`] are the command-line flags of
 //! both the example and the `nearfield dam-break` command.
 //!
 //! The front is computed, not fitted. An ideal front on a smooth floor runs
@@ -12,10 +12,11 @@
 //! water here has a small viscosity and its floor some friction, both the same
 //! at every resolution, and these two numbers alone were chosen with an eye on
 //! the experiments. Finer runs come nearer to the ideal front and so run further
-//! ahead. `summary.json` tells for every experiment how far off the front is.
+//! ahead. `summary.json` holds the largest deviation from every experiment.
 
 mod args;
 mod column;
+mod error;
 mod frames;
 mod journal;
 pub mod picture;
@@ -26,12 +27,12 @@ mod units;
 
 pub use args::Args;
 pub use column::{Column, HEIGHT, TANK, WIDTH};
+pub use error::Error;
 pub use reference::{BAND, Comparison, Experiment, FROM_T, Point, TO_Z, experiments};
 pub use run::{files, run, to_json};
 pub use summary::{EnergySummary, FrontSummary, Summary};
 
-use crate::Error;
-use std::io::Write;
+use std::{io::Write, path::Path};
 
 /// Runs the dam break and prints its summary: one JSON object with `--json`,
 /// a few lines otherwise.
@@ -40,12 +41,11 @@ use std::io::Write;
 /// As [`run`].
 pub fn execute(args: &Args) -> Result<(), Error> {
     let summary = run(args)?;
-    let text = match args.json {
-        true => to_json(&summary)?,
-        false => summary.to_string(),
+    let text = if args.json {
+        to_json(&summary)?
+    } else {
+        summary.to_string()
     };
-    writeln!(std::io::stdout(), "{text}").map_err(|error| Error::Output {
-        path: "standard output".into(),
-        reason: error.to_string(),
-    })
+    writeln!(std::io::stdout(), "{text}")
+        .map_err(|error| Error::output(Path::new("standard output"), error))
 }

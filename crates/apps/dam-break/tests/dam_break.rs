@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use nearfield_sph::dam_break::{Args, Summary, run, to_json};
-use nearfield_sph::{Dimensions, Error};
+use nearfield_dam_break::{Args, Error, Summary, run, to_json};
+use nearfield_sph::Dimensions;
 
 fn small(output: &Path) -> Args {
     Args {
@@ -194,8 +194,8 @@ fn what_cannot_be_done_is_refused_by_name() {
     assert!(error.contains("gpu:7"), "{error}");
 }
 
-/// The comparison takes minutes without optimisation (`cargo test --release -p nearfield-sph -- --ignored`). In space it has
-/// half as many particles as the program takes by itself, which says of every run how its front fared.
+/// Takes minutes without optimisation (`cargo test --release -p nearfield-dam-break -- --ignored`).
+/// In space it has half as many particles as the program has by default.
 #[test]
 #[ignore = "takes minutes without optimisation"]
 fn the_front_stays_inside_the_band_in_the_plane_and_in_space() {

@@ -9,8 +9,8 @@ use std::f64::consts::PI;
 use glam::Vec3;
 use nearfield_grid::memory::collected;
 
-use crate::scene::{self, Top};
-use crate::{Config, Dimensions, Domain, Error, Simulation, SimulationBuilder};
+use nearfield_sph::scene::{self, Top};
+use nearfield_sph::{Config, Dimensions, Domain, Error, Simulation, SimulationBuilder};
 
 /// Width a of the column, metres.
 pub const WIDTH: f64 = 1.0;

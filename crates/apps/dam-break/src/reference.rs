@@ -44,15 +44,15 @@ pub fn experiments() -> Vec<Experiment> {
     [
         (
             "Martin & Moyce 1952, a = 1.125 in",
-            include_str!("../../data/martin_moyce_1952_a1.125in.csv"),
+            include_str!("../data/martin_moyce_1952_a1.125in.csv"),
         ),
         (
             "Martin & Moyce 1952, a = 2.25 in",
-            include_str!("../../data/martin_moyce_1952_a2.25in.csv"),
+            include_str!("../data/martin_moyce_1952_a2.25in.csv"),
         ),
         (
             "Koshizuka & Oka 1996",
-            include_str!("../../data/koshizuka_oka_1996_experiment.csv"),
+            include_str!("../data/koshizuka_oka_1996_experiment.csv"),
         ),
     ]
     .map(|(name, text)| Experiment {

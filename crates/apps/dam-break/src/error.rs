@@ -1,0 +1,68 @@
+//! Reasons why a dam break could not run, with the numbers and the remedy.
+
+use std::path::{Path, PathBuf};
+
+use crate::picture::PictureError;
+
+/// Why a dam break could not start or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The solver or its engine refused, or a particle is lost.
+    #[error(transparent)]
+    Solver(#[from] nearfield_sph::Error),
+    /// The energy is no longer a number or has changed by more than there was.
+    #[error(
+        "at step {step} (t = {time} s) the energy is {energy:.6e} J, after {first:.6e} J at the \
+         start: the run has blown up"
+    )]
+    BlownUp {
+        /// Steps done.
+        step: u64,
+        /// Simulated time, seconds.
+        time: f64,
+        /// Energy and losses now, joules.
+        energy: f64,
+        /// The energy at the start, joules.
+        first: f64,
+    },
+    /// A flag is out of range.
+    #[error("{name} is {value}, but must be {wanted}")]
+    Setting {
+        /// Name of the flag.
+        name: &'static str,
+        /// The value given.
+        value: f64,
+        /// The values allowed.
+        wanted: &'static str,
+    },
+    /// A picture, the animation or the plot could not be made.
+    #[error(transparent)]
+    Picture(#[from] PictureError),
+    /// A file or directory of the output could not be written.
+    #[error("cannot write {path}: {reason}; check that the directory is writable and has space")]
+    Output {
+        /// The file or directory.
+        path: PathBuf,
+        /// The message of the operating system.
+        reason: String,
+    },
+    /// The worker threads that draw could not be started.
+    #[error("cannot start {threads} worker threads (0 is one per core): {reason}")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// The message of the operating system.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The error of an output at `path` that failed for this reason.
+    pub(crate) fn output(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::Output {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 // What all kernels share: cells, sorted points and the arithmetic of the neighbour test.
 //
 // Everything here gives the same bits as the CPU backend: cells as nearfield_grid::Lattice::cell,
-// distances as the contract has them. The structs are filled by crates/engine/gpu/src/layout.rs, which
+// distances as the contract has them. The structs are filled by crates/engine/gpu/src/launch/layout.rs, which
 // has the same fields in the same order.
 #pragma once
 

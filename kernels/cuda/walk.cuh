@@ -70,7 +70,7 @@ __device__ __forceinline__ int in_table(double cell, i64 origin) {
 
 // The cells around a target in an open domain. Gaps and chords are computed in f32 from
 // where the target is in its cell, off by less than 2^-11 cells also where cells are so far out
-// that their own numbers are rounded; `reach` covers that (crates/engine/gpu/src/layout.rs).
+// that their own numbers are rounded; `reach` covers that (crates/engine/gpu/src/launch/layout.rs).
 template <int K>
 struct OpenCells {
     int x, y, z;              // the target's cell in the table of the sources, or beside it

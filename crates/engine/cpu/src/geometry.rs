@@ -5,7 +5,7 @@
 //! together with its own lists, target by target, by walking the runs of the grid again.
 
 use crate::{
-    CpuBackend, Error, ListKind, ListOrder, MeasuredLists, NeighborLists, PairOfSets,
+    CpuBackend, Error, ListOrder, MeasuredLists, NeighborLists, PairOfSets,
     image::Image,
     simd::{Simd, Task, with_level},
 };
@@ -13,7 +13,7 @@ use nearfield_grid::{
     SharedMut,
     memory::{Shortage, make_room},
 };
-use nearfield_pairs::Pair;
+use nearfield_pairs::{ListKind, Pair};
 use std::{ops::Range, sync::OnceLock};
 
 /// Neighbour lists and, in arrays parallel to their storage, the geometry of every pair.

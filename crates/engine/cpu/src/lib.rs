@@ -78,7 +78,7 @@ pub use lists::{Checked, Inside, ListOrder, NeighborLists};
 pub use measured::{ListRows, MeasuredLists};
 pub use pool::CpuBackend;
 pub use radii::{RadiusRule, SetRadii, SortedRadii};
-pub use search::{ListKind, PairOfSets};
+pub use search::PairOfSets;
 pub use share::{Share, Spent};
 pub use simd::SimdLevel;
 pub use storage::{Lender, LentMemory};

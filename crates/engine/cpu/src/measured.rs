@@ -7,11 +7,12 @@
 //! of targets at a time, into storage that is used again for the next range.
 
 use crate::{
-    CpuBackend, Error, ListKind, ListOrder, NeighborLists, PairOfSets,
+    CpuBackend, Error, ListOrder, NeighborLists, PairOfSets,
     search::{Counted, Shown},
     simd::Tag,
 };
 use nearfield_grid::{SharedMut, memory::zeroed};
+use nearfield_pairs::ListKind;
 use std::ops::Range;
 use tracing::field::Empty;
 

@@ -6,7 +6,7 @@
 //! of its points ([`crate::half_lists`]).
 
 use crate::{
-    Coordinate, CpuBackend, Error, ListKind, SimdLevel, StoredPairs,
+    Coordinate, CpuBackend, Error, SimdLevel, StoredPairs,
     evaluate::{MAX_OUTPUTS, ReducePacked, Results},
     group::Scratch,
     half_lists::HalfLists,
@@ -15,7 +15,7 @@ use crate::{
     traverse::{Fields, Output, check_fields, room, target_value},
 };
 use nearfield_grid::SharedMut;
-use nearfield_pairs::{Channels, PairKernel};
+use nearfield_pairs::{Channels, ListKind, PairKernel};
 use std::ops::Range;
 
 impl CpuBackend {

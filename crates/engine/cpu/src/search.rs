@@ -17,7 +17,7 @@ use nearfield_grid::{
     Grid, SharedMut,
     memory::{self, Shortage},
 };
-use nearfield_pairs::Pair;
+use nearfield_pairs::{ListKind, Pair};
 use std::{ops::Range, sync::Mutex};
 use tracing::field::Empty;
 
@@ -35,17 +35,6 @@ pub struct PairOfSets<'a> {
     pub radii: SetRadii<&'a SortedRadii>,
     /// Which targets are searched for; None for all. Results of the others are left as they were.
     pub share: Option<Share<'a>>,
-}
-
-/// Which pairs a list holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ListKind {
-    /// Every neighbour of every target.
-    #[default]
-    Full,
-    /// Each pair once: j > i, or j = i in a lexicographically positive image. Between different
-    /// sets every pair is found from one side only anyway, and all are kept.
-    Half,
 }
 
 /// Targets whose neighbours are counted to size the storage of a first search.

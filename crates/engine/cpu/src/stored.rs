@@ -5,13 +5,13 @@
 //! lists of a larger radius, or of positions that have moved a little since, give exactly the pairs
 //! within the radius, as long as they hold every such source at least once.
 
-use crate::{Coordinate, CpuBackend, Error, ListKind, NeighborLists, SetRadii, simd::LANES};
+use crate::{Coordinate, CpuBackend, Error, NeighborLists, SetRadii, simd::LANES};
 use nearfield_grid::{
     Domain, Grid, Lattice, Radius, SharedMut,
     memory::{Shortage, make_room},
     parallel::PoolLoops,
 };
-use nearfield_pairs::Pair;
+use nearfield_pairs::{ListKind, Pair};
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 

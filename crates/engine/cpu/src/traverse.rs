@@ -4,7 +4,7 @@
 //! loops over the candidates.
 
 use crate::{
-    CpuBackend, Error, ListKind, PairOfSets,
+    CpuBackend, Error, PairOfSets,
     aligned::Aligned,
     double::TraverseInDouble,
     evaluate::{Batches, Evaluate, MAX_OUTPUTS, Results},
@@ -17,7 +17,7 @@ use nearfield_grid::{
     memory::{Shortage, make_room},
     parallel::PoolLoops,
 };
-use nearfield_pairs::{Channels, Field, PairKernel};
+use nearfield_pairs::{Channels, Field, ListKind, PairKernel};
 use rayon::prelude::*;
 use std::ops::Range;
 use tracing::field::Empty;

@@ -1,7 +1,8 @@
 //! The storage of neighbour lists: reused between searches, grown without losing anything.
 
-use nearfield_cpu::{CpuBackend, ListKind, NeighborLists, PairOfSets, SetRadii, SimdLevel};
+use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SetRadii, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
+use nearfield_pairs::ListKind;
 use nearfield_testkit::cloud::Cloud;
 
 fn grid(points: &[[f32; 3]], radius: f32) -> Grid {

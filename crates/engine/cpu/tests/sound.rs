@@ -2,11 +2,11 @@
 //! or written out of place.
 
 use nearfield_cpu::{
-    CpuBackend, Error, Fields, Inside, Lender, LentMemory, ListKind, NeighborLists, Output,
-    PairOfSets, SetRadii, StoredPairs,
+    CpuBackend, Error, Fields, Inside, Lender, LentMemory, NeighborLists, Output, PairOfSets,
+    SetRadii, StoredPairs,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
-use nearfield_pairs::{Field, SphDensity, WendlandC2};
+use nearfield_pairs::{Field, ListKind, SphDensity, WendlandC2};
 use std::ptr::NonNull;
 
 fn points(count: usize) -> Vec<[f32; 3]> {

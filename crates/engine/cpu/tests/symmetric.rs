@@ -1,12 +1,12 @@
 //! Pairs evaluated once for both points give what they give when evaluated from both sides.
 
 use nearfield_cpu::{
-    CpuBackend, Fields, ListKind, Output, PairOfSets, RadiusRule, SetRadii, Share, SimdLevel,
-    SortedRadii, Spent,
+    CpuBackend, Fields, Output, PairOfSets, RadiusRule, SetRadii, Share, SimdLevel, SortedRadii,
+    Spent,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
-    Channels, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
+    Channels, Field, ListKind, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
 };
 use nearfield_testkit::{
     cloud::Cloud,

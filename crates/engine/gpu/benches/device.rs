@@ -7,10 +7,10 @@
 
 use nearfield_gpu::{
     Deliver, DeviceField, DeviceFields, DeviceLattice, DeviceLists, DevicePoints, Error,
-    GpuBackend, ListKind, Measured, PairOfPoints, PairProgram, PairScratch, Strategy,
+    GpuBackend, Measured, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
-use nearfield_pairs::{SphDensity, WendlandC2};
+use nearfield_pairs::{ListKind, SphDensity, WendlandC2};
 use nearfield_testkit::cloud::{Cloud, drift};
 use std::env;
 

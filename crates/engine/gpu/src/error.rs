@@ -1,7 +1,8 @@
 //! Why the GPU backend cannot start or could not finish.
 
-use crate::{Arch, Version};
-use std::path::PathBuf;
+use crate::driver::{Arch, Version};
+use cudarc::driver::result::DriverError;
+use std::{ffi::CStr, path::PathBuf};
 
 /// Errors of the GPU backend.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ pub enum Error {
     },
     /// The cache that was named lies where other users could put code.
     #[error(transparent)]
-    UnsafeCache(#[from] crate::UnsafeFolder),
+    UnsafeCache(#[from] crate::program::UnsafeFolder),
     /// The box repeats along vectors that lean along open axes.
     #[error(
         "the GPU backend does not search boxes in which a box vector leans along an open axis: use the \
@@ -172,7 +173,7 @@ pub enum Error {
     )]
     OtherShare {
         /// The strategy asked for.
-        strategy: crate::Strategy,
+        strategy: crate::traversal::Strategy,
     },
     /// Lists are to be delivered that were measured for other points, or before these were sorted last.
     #[error(
@@ -281,6 +282,34 @@ pub enum Error {
         /// Number of targets.
         targets: usize,
     },
+}
+
+impl Error {
+    /// A failed call to the driver, which must be there to have failed.
+    pub fn driver(call: impl Into<String>, error: DriverError) -> Self {
+        let text = |text: Result<&CStr, DriverError>| match text {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => "the driver has no word for it".to_owned(),
+        };
+        Self::Driver {
+            call: call.into(),
+            code: error.0 as u32,
+            name: text(error.error_name()),
+            text: text(error.error_string()),
+        }
+    }
+}
+
+/// Refuses an array of another length than the points and the kernel need.
+pub(crate) fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::FieldLength {
+        what,
+        found,
+        expected,
+    })
 }
 
 /// Architectures, as `sm_80, sm_90`.

@@ -19,43 +19,36 @@
 
 #![deny(clippy::undocumented_unsafe_blocks)]
 
-mod auto;
 mod backend;
-mod cache;
-mod compile;
+mod catalogue;
 mod driver;
 mod error;
-mod library;
-mod modules;
-mod nvjitlink;
-mod nvrtc;
-mod probe;
+mod info;
+mod launch;
+mod memory;
 mod program;
-mod search;
-mod store;
 mod toolkit;
-mod trust;
-mod version;
+mod traversal;
 
-pub use auto::{Chooser, Class, Trial, Way};
-#[doc(hidden)]
-pub use backend::poison_new_memory;
 pub use backend::{
-    AllPairsScratch, Arrivals, Arriving, Deliver, Delivered, Destination, DeviceField,
-    DeviceFields, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend,
-    HaloScratch, HostBuffer, HostCopy, HostLists, ListKind, MAX_PARTS, Measured, PairFields,
-    PairOfPoints, PairProgram, PairScratch, ParseStrategyError, Queue, RowWay, Settled,
-    StagedField, StagedFields, StagedSides, Strategy, Transfers, copy_for_gpu,
+    AllPairsScratch, Chooser, Class, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
+    DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch, HostLists,
+    MAX_PARTS, Measured, PairFields, PairOfPoints, PairScratch, RowWay, Settled, StagedField,
+    StagedFields, StagedSides, Trial, Way,
 };
-pub use cache::{Cache, Entry};
-pub use compile::{Compiler, Linker};
+pub use catalogue::programs;
 pub use cudarc;
-pub use driver::DeviceInfo;
+pub use driver::{Arch, DeviceInfo, NotAnArch, Version, find_driver, open};
 pub use error::Error;
-pub use modules::{Module, Modules};
-pub use probe::{GpuInfo, Missing, Tool, find_driver, open};
-pub use program::{Key, Program, USER_HEADER, programs};
-pub use search::{Found, Libraries, Search};
-pub use store::{Code, CodeStore, Origin};
-pub use trust::UnsafeFolder;
-pub use version::{Arch, NotAnArch, Version};
+pub use info::{GpuInfo, Missing, Tool};
+#[doc(hidden)]
+pub use memory::poison_new_memory;
+pub use memory::{
+    Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers, copy_for_gpu,
+};
+pub use program::{
+    Cache, Code, CodeStore, Compiler, Entry, Key, Linker, Module, Modules, Origin, Program,
+    USER_HEADER, UnsafeFolder,
+};
+pub use toolkit::{Found, Libraries, Search};
+pub use traversal::{PairProgram, ParseStrategyError, Strategy};

@@ -10,11 +10,13 @@ mod common;
 use common::{Scene, backend};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    Destination, DeviceLattice, DeviceLists, DevicePoints, Error, GpuBackend, HostLists, ListKind,
-    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
+    Destination, DeviceLattice, DeviceLists, DevicePoints, Error, GpuBackend, HostLists, Measured,
+    PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
-use nearfield_pairs::{Cuda, Field, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2};
+use nearfield_pairs::{
+    Cuda, Field, ListKind, Pair, PairKernel, Reduce, SphDensity, SphForce, WendlandC2,
+};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Lists, Runner},

@@ -76,14 +76,14 @@ pub use engine::{
 pub use error::Error;
 pub use nearfield_balance::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
 pub use nearfield_cpu::{
-    ListKind, ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
+    ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
 };
 pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Trial, Way};
 pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
 pub use nearfield_pairs::{
     Arithmetic, Channels, ChargeField, ChargePotential, Coefficients, CoefficientsError, Cuda,
-    CudaParts, CutoffCoulomb, Dimensions, Field, Forces, Interactions, LennardJones, LongRange,
-    MAX_TYPES, Mixing, Pair, PairKernel, PairPotential, PairSum, PairSumSettings,
+    CudaParts, CutoffCoulomb, Dimensions, Field, Forces, Interactions, LennardJones, ListKind,
+    LongRange, MAX_TYPES, Mixing, Pair, PairKernel, PairPotential, PairSum, PairSumSettings,
     PlainLennardJones, PowerLaw, PowerLawError, Real, Reduce, SampleGrid, SampleGridError,
     Screening, Sources, SphDensity, SphForce, Sum, Truncation, WendlandC2,
 };

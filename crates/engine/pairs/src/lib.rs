@@ -18,6 +18,7 @@ mod cutoff_coulomb;
 mod field;
 mod kernel;
 mod lennard_jones;
+mod list_kind;
 mod potential;
 mod power_law;
 mod sph;
@@ -35,6 +36,7 @@ pub use lennard_jones::{
     Coefficients, CoefficientsError, LennardJones, LongRange, MAX_TYPES, Mixing, PlainLennardJones,
     Truncation,
 };
+pub use list_kind::ListKind;
 pub use potential::{Forces, Interactions, PairPotential, Sum};
 pub use power_law::{PowerLaw, PowerLawError};
 pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

@@ -7,7 +7,7 @@
 //! depend on the proxies, only how many are looked at does.
 
 use crate::{
-    ListKind, PairOfSets, SimdLevel,
+    PairOfSets, SimdLevel,
     aligned::Aligned,
     candidates::Candidates,
     group::{Group, Piece, Scratch, Walk},
@@ -17,7 +17,7 @@ use crate::{
     simd::{HALF, LANES, Mode, SHIFTED, Select, Simd, Tag, Task, has, squared_f64, with_level},
 };
 use nearfield_grid::DoublePoints;
-use nearfield_pairs::Pair;
+use nearfield_pairs::{ListKind, Pair};
 use std::ops::Range;
 
 mod traverse;

@@ -3,12 +3,13 @@
 //! What is computed, and in which order, stands with [`PairSum`]. In the exact form the bits are
 //! those of the CPU backend. Targets are worked on in parts that fit the device beside the sources.
 
-use super::{
-    GpuBackend,
-    buffer::Buffer,
+use super::gpu::GpuBackend;
+use crate::{
+    error::{Error, fits},
     launch::{ALL_PAIRS_THREADS, AllPairsKernels, Summing},
+    memory::Buffer,
+    program::Program,
 };
-use crate::{Error, Program};
 use bytemuck::cast_slice;
 use cudarc::driver::CudaEvent;
 use nearfield_grid::memory::Shortage;
@@ -158,17 +159,6 @@ fn number(points: usize) -> Result<u32, Error> {
     match u32::try_from(points) {
         Ok(number) if number < u32::MAX - (1 << 20) => Ok(number),
         _ => Err(Error::TooManyPoints(points)),
-    }
-}
-
-fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(Error::FieldLength {
-            what,
-            found,
-            expected,
-        }),
     }
 }
 

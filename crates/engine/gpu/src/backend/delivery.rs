@@ -1,18 +1,15 @@
 //! Lists on their way to the host: written in parts, and every part copied while the next is
 //! written. The device holds two parts at a time, so lists may be larger than its memory.
 
-use super::{
-    GpuBackend,
-    launch::TraversalKernels,
-    layout::Outlet,
-    lists::{DeviceLists, ListKind},
-    programs::Work,
-    queue::Queue,
-    strategy::Strategy,
-    walk::PairOfPoints,
+use super::{gpu::GpuBackend, lists::DeviceLists, walk::PairOfPoints};
+use crate::{
+    error::Error,
+    launch::{Outlet, TraversalKernels},
+    memory::Queue,
+    traversal::{Strategy, Work},
 };
-use crate::Error;
 use cudarc::driver::{CudaEvent, CudaStream, sys::CUevent_flags};
+use nearfield_pairs::ListKind;
 use std::ops::Range;
 
 /// Entries of a part, about: enough for a copy to run at full speed.

@@ -1,16 +1,12 @@
 //! Fields on their way to the device: each comes once and as the caller has it, while the backend does
 //! other things, and the device puts those of a point side by side.
 
-use super::{
-    GpuBackend,
-    arrivals::{Arrivals, Destination},
-    buffer::Buffer,
-    pairs::{PairProgram, PairScratch, fits},
-    queue::Queue,
-    strategy::Strategy,
-    walk::PairOfPoints,
+use super::{gpu::GpuBackend, pairs::PairScratch, walk::PairOfPoints};
+use crate::{
+    error::{Error, fits},
+    memory::{Arrivals, Buffer, Destination, Queue},
+    traversal::{PairProgram, Strategy},
 };
-use crate::Error;
 use cudarc::driver::{CudaEvent, sys::CUdeviceptr};
 
 /// Fields that were brought to the device one behind the other, kept between steps for the memory.

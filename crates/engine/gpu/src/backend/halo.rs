@@ -2,12 +2,15 @@
 //! the points that backend needs, their channels, and its results.
 
 use super::{
-    GpuBackend,
-    buffer::Buffer,
-    pairs::{Deliver, DeviceField, PairProgram, fits},
+    gpu::GpuBackend,
+    pairs::{Deliver, DeviceField},
     share::DeviceShare,
 };
-use crate::Error;
+use crate::{
+    error::{Error, fits},
+    memory::Buffer,
+    traversal::PairProgram,
+};
 use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice};
 use nearfield_pairs::Reduce;
 

@@ -1,28 +1,17 @@
 //! Neighbour lists on the device.
 
 use super::{
-    GpuBackend,
-    buffer::Buffer,
-    host::HostBuffer,
-    launch::SCAN_TILE,
-    layout::{Outlet, Status},
-    programs::Work,
-    queue::{HostCopy, Queue},
-    strategy::Strategy,
+    gpu::GpuBackend,
     walk::{PairOfPoints, Scratch},
 };
-use crate::Error;
+use crate::{
+    error::Error,
+    launch::{Outlet, SCAN_TILE, Status, scan_tiles},
+    memory::{Buffer, HostBuffer, HostCopy, Queue},
+    traversal::{Strategy, Work},
+};
 use cudarc::driver::CudaView;
-
-/// Which pairs a list holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum ListKind {
-    /// Every neighbour of every target.
-    #[default]
-    Full,
-    /// Each pair of a set once: j > i, or j = i in a lexicographically positive image.
-    Half,
-}
+use nearfield_pairs::ListKind;
 
 /// Lists of one pair of sets: start and count per target in the caller's order over one storage of
 /// entries, the lists of sorted targets one behind the other.
@@ -303,14 +292,14 @@ impl DeviceLists {
         self.asked = false;
         backend.count_into(of, kind, strategy, &mut self.counts, &mut self.scratch)?;
         let items = of.searching();
-        let scanned = super::launch::scan_tiles(items) * SCAN_TILE;
+        let scanned = scan_tiles(items) * SCAN_TILE;
         if of.share.is_some() {
             // A share is shorter than the set, and another one every time.
             self.counts.zero(&backend.stream, items..scanned)?;
         }
         let stream = &backend.stream;
         let (tiles, status) = (self.tiles.address(), self.status.address());
-        let tiles_in_all = super::launch::scan_tiles(items);
+        let tiles_in_all = scan_tiles(items);
         backend
             .shared
             .grid

@@ -5,267 +5,35 @@
 //! (`fields`) run on streams beside it, which they are joined with. [`DevicePoints`] is one point set,
 //! [`DeviceLattice`] the cells that all sets of an engine share.
 //!
-//! Raw pointers and launches live in `launch`; the modules above it are safe code, and keep the
-//! promise that `launch` relies on: buffers are as long as the counts handed over with them.
+//! Raw pointers and launches live in the room `launch`; this room is safe code, and keeps the promise
+//! that `launch` relies on: buffers are as long as the counts handed over with them.
 
 mod all_pairs;
-mod arrivals;
-mod buffer;
+mod auto;
 mod delivery;
 mod fields;
-mod grid;
+mod gpu;
 mod halo;
-mod host;
-mod launch;
-mod layout;
+mod lattice;
 mod lists;
+mod order;
 mod pairs;
-mod programs;
-mod queue;
+mod points;
 mod share;
-mod strategy;
+mod sort;
 mod walk;
 
 pub(crate) use all_pairs::all_pairs_programs;
 pub use all_pairs::{AllPairsScratch, RowWay};
-pub use arrivals::{Arrivals, Destination};
-#[doc(hidden)]
-pub use buffer::poison_new_memory;
+pub use auto::{Chooser, Class, Trial, Way};
 pub use delivery::{Delivered, HostLists};
 pub use fields::{StagedField, StagedFields, StagedSides};
-pub use grid::{DeviceLattice, DevicePoints, Measured, Settled};
+pub use gpu::GpuBackend;
 pub use halo::HaloScratch;
-pub use host::{HostBuffer, copy_for_gpu};
-pub use lists::{DeviceLists, ListKind};
-pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairProgram, PairScratch};
-pub(crate) use programs::traversal_programs;
-pub use queue::{Arriving, HostCopy, Queue, Transfers};
+pub use lattice::DeviceLattice;
+pub use lists::DeviceLists;
+pub use pairs::{Deliver, DeviceField, DeviceFields, PairFields, PairScratch};
+pub use points::DevicePoints;
 pub use share::{DeviceParts, DeviceShare, MAX_PARTS};
-pub use strategy::{ParseStrategyError, Strategy};
+pub use sort::{Measured, Settled};
 pub use walk::PairOfPoints;
-
-use crate::{DeviceInfo, Error, Module, Modules, Program, open, probe::describe};
-use cudarc::driver::{
-    CudaContext, CudaEvent, CudaStream,
-    sys::{CUevent_flags, CUstream},
-};
-use launch::{GridKernels, ShareKernels};
-use nearfield_grid::PerProcess;
-use programs::Traversals;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak, atomic::AtomicU64},
-};
-
-/// One GPU, ready to work.
-///
-/// Backends of one GPU share its context and the programs loaded there, as long as one of them lives;
-/// each has a stream of its own.
-#[derive(Debug)]
-pub struct GpuBackend {
-    shared: Arc<Shared>,
-    stream: Queue,
-    /// Page-locked buffers made for it so far.
-    host_buffers: AtomicU64,
-}
-
-/// What all backends of a GPU share.
-#[derive(Debug)]
-struct Shared {
-    context: Arc<CudaContext>,
-    modules: Modules,
-    grid: GridKernels,
-    /// Loaded when a backend first works beside another.
-    share: OnceLock<ShareKernels>,
-    traversals: Traversals,
-    device: DeviceInfo,
-}
-
-/// The GPUs in use, by number. Of this process: a forked child may neither use those of its parent nor
-/// wait for a lock that a thread of the parent held.
-static IN_USE: PerProcess<Mutex<HashMap<u32, Weak<Shared>>>> = PerProcess::empty();
-
-impl Shared {
-    fn share(&self) -> Result<&ShareKernels, Error> {
-        match self.share.get() {
-            Some(kernels) => Ok(kernels),
-            None => {
-                let kernels = ShareKernels::load(&self.modules)?;
-                Ok(self.share.get_or_init(|| kernels))
-            }
-        }
-    }
-
-    /// GPU `device`, opened if no backend uses it yet.
-    fn of(device: u32) -> Result<Arc<Self>, Error> {
-        let in_use = IN_USE.get_or_make(Mutex::default);
-        let mut in_use = in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = in_use.get(&device).and_then(Weak::upgrade) {
-            return Ok(shared);
-        }
-        let context = open(device)?;
-        // SAFETY: a backend's work is on its one stream, which orders it; lists and fields are copied on
-        // streams that it is joined with before either uses what the other wrote; no buffer is used by
-        // two backends, and results are read after their stream, or a mark behind their copy, was waited for.
-        unsafe { context.disable_event_tracking() };
-        let modules = Modules::new(&context)?;
-        let shared = Arc::new(Self {
-            grid: GridKernels::load(&modules)?,
-            share: OnceLock::new(),
-            context,
-            modules,
-            traversals: Traversals::default(),
-            device: describe(device)?,
-        });
-        in_use.insert(device, Arc::downgrade(&shared));
-        let DeviceInfo { name, arch, .. } = &shared.device;
-        tracing::debug!(name: "gpu.device", gpu = %name, arch = %arch, number = device);
-        Ok(shared)
-    }
-}
-
-impl GpuBackend {
-    /// Starts GPU `device`, numbered from 0, and loads what every step needs.
-    ///
-    /// # Errors
-    /// Those of [`open`], and those of compiling and loading programs.
-    pub fn new(device: u32) -> Result<Self, Error> {
-        let shared = Shared::of(device)?;
-        let stream = shared
-            .context
-            .new_stream()
-            .map_err(|error| Error::driver("cuStreamCreate", error))?;
-        Ok(Self::of(shared, stream))
-    }
-
-    /// As [`new`](Self::new), for work in the order of a stream of the caller's, on the stream's GPU.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn on(stream: &Arc<CudaStream>) -> Result<Self, Error> {
-        let device = u32::try_from(stream.context().ordinal()).unwrap_or(u32::MAX);
-        Ok(Self::of(Shared::of(device)?, stream.clone()))
-    }
-
-    /// As [`new`](Self::new), for work in the order of a stream that another library owns.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    ///
-    /// # Safety
-    /// `stream` is null, for the default stream, or a stream of the device's primary context that
-    /// stays there for as long as the backend, or anything made on it.
-    pub unsafe fn on_borrowed(device: u32, stream: CUstream) -> Result<Self, Error> {
-        let shared = Shared::of(device)?;
-        // SAFETY: a stream of this context, as the caller promises; `Shared` holds the primary one.
-        let stream = unsafe { shared.context.wrap_borrowed_stream(stream) };
-        Ok(Self::of(shared, stream))
-    }
-
-    fn of(shared: Arc<Shared>, stream: Arc<CudaStream>) -> Self {
-        Self {
-            shared,
-            stream: Queue::new(stream),
-            host_buffers: AtomicU64::new(0),
-        }
-    }
-
-    /// The stream on which the backend does everything.
-    pub fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
-    }
-
-    /// The stream with what counts and times its work.
-    pub fn queue(&self) -> &Queue {
-        &self.stream
-    }
-
-    /// The queue in `kept`, made when first asked for: it runs beside what the backend does.
-    fn beside(&self, kept: &mut Option<Queue>) -> Result<Queue, Error> {
-        if let Some(queue) = kept {
-            return Ok(queue.clone());
-        }
-        Ok(kept.insert(self.stream.beside()?).clone())
-    }
-
-    /// Why the cache of machine code is not used, if it is not: every program is then compiled by
-    /// each process.
-    pub fn cache_refused(&self) -> Option<String> {
-        let refused = self.shared.modules.store().refused();
-        refused.map(ToString::to_string)
-    }
-
-    /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
-    ///
-    /// # Errors
-    /// Those of [`Modules::load`].
-    pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
-        self.shared.modules.load(program)
-    }
-
-    /// Refuses arrays of another GPU.
-    fn holds(&self, what: &'static str, found: usize) -> Result<(), Error> {
-        let expected = self.stream.context().ordinal();
-        match found == expected {
-            true => Ok(()),
-            false => Err(Error::OtherDevice {
-                what,
-                found,
-                expected,
-            }),
-        }
-    }
-
-    /// The GPU.
-    pub fn device(&self) -> &DeviceInfo {
-        &self.shared.device
-    }
-
-    /// Waits for everything that was started.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] when any of it failed.
-    pub fn wait(&self) -> Result<(), Error> {
-        self.stream.synchronize()
-    }
-
-    /// Milliseconds that `work` takes on the device, from the start of its first kernel to the end
-    /// of its last, and what it gives.
-    ///
-    /// # Errors
-    /// Those of `work`, and [`Error::Driver`].
-    pub fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, f32), Error> {
-        let begin = self.mark()?;
-        let result = work()?;
-        let milliseconds = self.since(&begin)?;
-        Ok((result, milliseconds))
-    }
-
-    /// A mark in the backend's work, for [`since`](Self::since).
-    ///
-    /// # Errors
-    /// [`Error::Driver`].
-    pub fn mark(&self) -> Result<CudaEvent, Error> {
-        self.stream
-            .record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
-            .map_err(|error| Error::driver("cuEventRecord", error))
-    }
-
-    /// Milliseconds of the device from a mark to the end of what has been started; waits for it.
-    ///
-    /// # Errors
-    /// [`Error::Driver`].
-    pub fn since(&self, begin: &CudaEvent) -> Result<f32, Error> {
-        self.between(begin, &self.mark()?)
-    }
-
-    /// Milliseconds of the device from one mark to another; waits for it.
-    ///
-    /// # Errors
-    /// [`Error::Driver`].
-    pub fn between(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
-        begin
-            .elapsed_ms(end)
-            .map_err(|error| Error::driver("cuEventElapsedTime", error))
-    }
-}

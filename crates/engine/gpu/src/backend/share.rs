@@ -1,13 +1,11 @@
 //! The targets of this backend when it works beside another one.
 
-use super::{
-    GpuBackend,
-    buffer::Buffer,
-    grid::{DeviceLattice, DevicePoints},
-    launch::{SCAN_TILE, ShareKernels, Sharing, scan_tiles},
-    layout::{self, Parts, Status},
+use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints};
+use crate::{
+    error::Error,
+    launch::{self, Parts, SCAN_TILE, ShareKernels, Sharing, Status, scan_tiles},
+    memory::Buffer,
 };
-use crate::Error;
 use nearfield_grid::{BrickParts, Lattice};
 
 /// Parts that a share may have.
@@ -16,7 +14,7 @@ pub const MAX_PARTS: usize = 64;
 /// Whom bricks belong to, on the device.
 #[derive(Debug)]
 pub struct DeviceParts {
-    lattice: layout::Lattice,
+    lattice: launch::Lattice,
     bricks: Buffer<u8>,
     parts: Parts,
 }
@@ -44,7 +42,7 @@ pub struct DeviceShare {
     tabled: bool,
     /// Targets before every part, and behind the last.
     bounds: Vec<u64>,
-    layout: Option<layout::Points>,
+    layout: Option<launch::Points>,
 }
 
 impl Default for DeviceShare {
@@ -94,7 +92,7 @@ impl GpuBackend {
         let mut buffer = old.map_or_else(|| Buffer::new("parts of bricks"), |old| old.bricks);
         buffer.upload(&self.stream, bricks.parts())?;
         Ok(DeviceParts {
-            lattice: layout::Lattice::new(lattice, subdivision),
+            lattice: launch::Lattice::new(lattice, subdivision),
             parts: Parts {
                 parts: buffer.address(),
                 first: bricks.first(),
@@ -152,7 +150,7 @@ impl GpuBackend {
         let (counts, starts) = (sharing.counts, sharing.starts);
         grid.list_scan(stream, counts, starts, items, tiles, status)?;
         kernels.place(stream, &whole, &sharing)?;
-        let mut layout = layout::Points {
+        let mut layout = launch::Points {
             at: sharing.at,
             wraps: sharing.wraps,
             slots: sharing.slots,
@@ -213,7 +211,7 @@ impl DeviceShare {
     }
 
     /// The targets as kernels see them; None when there are none.
-    pub(super) fn layout(&self) -> Option<layout::Points> {
+    pub(super) fn layout(&self) -> Option<launch::Points> {
         self.layout
     }
 

@@ -1,20 +1,19 @@
 //! Who searches whom on the device, and running a traversal by any strategy.
 
 use super::{
-    GpuBackend,
-    arrivals::{Arrivals, Destination},
-    buffer::Buffer,
-    grid::{DeviceLattice, DevicePoints},
-    launch::{ChildArguments, Children, TraversalKernels, scan_tiles},
-    layout::{Launches, Outlet, Points, Walk},
-    lists::ListKind,
-    pairs::{PairScratch, fits},
-    programs::{Open, Traversal, Work},
+    gpu::GpuBackend, lattice::DeviceLattice, pairs::PairScratch, points::DevicePoints,
     share::DeviceShare,
-    strategy::Strategy,
 };
-use crate::Error;
+use crate::{
+    error::{Error, fits},
+    launch::{
+        ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Walk, scan_tiles,
+    },
+    memory::{Arrivals, Buffer, Destination},
+    traversal::{Open, Strategy, Traversal, Work},
+};
 use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUlimit};
+use nearfield_pairs::ListKind;
 
 /// A pair of sets on one lattice.
 #[derive(Debug, Clone, Copy)]
@@ -167,7 +166,7 @@ impl GpuBackend {
             let grid = &self.shared.grid;
             grid.counts_in_order(&self.stream, &of.targets_layout(), from, out)?;
         }
-        self.deliver_results(ordered, to)
+        to.deliver(&self.stream, ordered)
     }
 
     /// As [`count`](Self::count) into an array of the device, without waiting for it.

@@ -63,10 +63,7 @@ pub use nearfield_gpu::{
 };
 pub use traverse::{DeviceKernel, DeviceTraversal};
 
-use crate::{
-    Error, GpuReport, PairKernel, PointSetId, Strategy, backend::gpu::on_device,
-    engine::traverse::check_support,
-};
+use crate::{Error, GpuReport, PairKernel, PointSetId, Strategy, engine::traverse::check_support};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, GpuBackend, PairOfPoints, PairProgram, PairScratch,
@@ -223,7 +220,7 @@ impl DeviceEngine {
     ) -> Result<(), Error> {
         self.usable()?;
         let of = pair(&self.lattice, &self.sets, targets, sources)?;
-        let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
+        let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         self.backend
             .count_on_device(of, kind, strategy, counts, &mut self.scratch())
             .map_err(Error::Gpu)
@@ -241,7 +238,7 @@ impl DeviceEngine {
     ) -> Result<(), Error> {
         self.usable()?;
         let of = pair(&self.lattice, &self.sets, targets, sources)?;
-        let (kind, strategy) = (on_device(self.settings.lists), self.settings.strategy);
+        let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         let lists = self.lists.entry((targets.0, sources.0)).or_default();
         lists.current = false;
         lists.provisional = true;

@@ -5,8 +5,9 @@ use crate::{
     engine::Parts, engine::auto::Later,
 };
 use nearfield_balance::{Controller, Policy, SUBREGIONS};
-use nearfield_cpu::{CpuBackend, ListKind, ListOrder, RadiusRule, SimdLevel};
+use nearfield_cpu::{CpuBackend, ListOrder, RadiusRule, SimdLevel};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
+use nearfield_pairs::ListKind;
 use std::ops::RangeInclusive;
 
 /// Cells along an edge of a brick.

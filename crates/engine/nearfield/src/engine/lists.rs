@@ -6,9 +6,10 @@ use crate::{
     backend::split::Values,
     engine::sets::{Wide, pair_of_sets},
 };
-use nearfield_cpu::{CpuBackend, ListKind, PairOfSets, SortedRadii};
+use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
 use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Bounds, Grid, Lattice, memory::zeroed};
+use nearfield_pairs::ListKind;
 use std::{sync::Arc, time::Instant};
 
 /// What a memory limit is exceeded by.

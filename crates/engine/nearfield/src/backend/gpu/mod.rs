@@ -19,12 +19,13 @@ use crate::{
 pub(crate) use faults::Faults;
 use landing::Landing;
 use lent::{PageLocked, Received};
-use nearfield_cpu::{CpuBackend, Inside, ListKind, RadiusRule};
+use nearfield_cpu::{CpuBackend, Inside, RadiusRule};
 use nearfield_gpu::{
     self as gpu, Class, Destination, DeviceLattice, DeviceLists, DevicePoints, GpuBackend,
     HostBuffer, HostLists, PairOfPoints, PairScratch, Way, cudarc::driver::CudaEvent,
 };
 use nearfield_grid::{Bounds, Domain, Lattice, Positions};
+use nearfield_pairs::ListKind;
 use pieces::Pieces;
 pub(crate) use share::{GpuDone, GpuPart, KEPT_PLANS};
 use std::{
@@ -618,7 +619,7 @@ impl Engine {
 
     /// The same into lists that are not the engine's meanwhile.
     pub(crate) fn list_into(&self, at: usize, lists: &mut NeighborLists) -> Result<bool, Error> {
-        let (kind, sets) = (on_device(self.settings.lists), self.sets.len());
+        let (kind, sets) = (self.settings.lists, self.sets.len());
         let found = self.gpu.as_ref().and_then(|side| {
             side.attempt(|state| {
                 let strategy = state.sort(self)?;
@@ -695,21 +696,13 @@ impl Engine {
                     let put = |from: &[u32], to: &mut [u32]| to.copy_from_slice(from);
                     landing.hand_over((&self.backend, span), arrivals, false, put)
                 });
-                backend.count(pair, gpu::ListKind::Full, strategy, to, &mut scratch)?;
+                backend.count(pair, ListKind::Full, strategy, to, &mut scratch)?;
                 Ok(true)
             });
             (state.scratch, state.counts) = (scratch, Some(results));
             counted
         });
         counted.unwrap_or(false)
-    }
-}
-
-/// The kind of lists, in the words of the GPU backend.
-pub(crate) fn on_device(kind: ListKind) -> gpu::ListKind {
-    match kind {
-        ListKind::Full => gpu::ListKind::Full,
-        ListKind::Half => gpu::ListKind::Half,
     }
 }
 

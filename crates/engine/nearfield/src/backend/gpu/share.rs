@@ -1,14 +1,14 @@
 //! The GPU's part of a work that it shares with the CPU backend.
 
-use super::{GpuSide, State, on_device};
+use super::{GpuSide, State};
 use crate::{Engine, Error, PairKernel, Strategy, backend::split::Piece};
-use nearfield_cpu::{Fields, ListKind};
+use nearfield_cpu::Fields;
 use nearfield_gpu::{
     self as gpu, Destination, DeviceParts, DeviceShare, HostBuffer, HostLists, PairOfPoints,
     PairProgram,
 };
 use nearfield_grid::{BrickParts, Lattice};
-use nearfield_pairs::Channels;
+use nearfield_pairs::{Channels, ListKind};
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -166,7 +166,6 @@ impl GpuSide {
             let begin = state.backend.mark()?;
             let (shares, strategy) = state.gather(engine, part)?;
             let mut storage = std::mem::take(&mut state.lists);
-            let kind = on_device(kind);
             let found = (|| {
                 let mut done = GpuDone::of(&shares.share, strategy);
                 let Some(pair) = state.pair_of_share(part, &shares.share) else {
@@ -234,7 +233,7 @@ impl GpuSide {
             let counted = match state.pair_of_share(part, &shares.share) {
                 Some(pair) => {
                     let to = Destination::whole(&mut counts[..targets]);
-                    let kind = gpu::ListKind::Full;
+                    let kind = ListKind::Full;
                     state.backend.count(pair, kind, strategy, to, &mut scratch)
                 }
                 None => Ok(()),

@@ -14,8 +14,9 @@ use crate::{
     backend::gpu::{GpuDone, GpuSide},
 };
 use nearfield_balance::Backend;
-use nearfield_cpu::{JointLists, ListKind, PairOfSets};
+use nearfield_cpu::{JointLists, PairOfSets};
 use nearfield_gpu::HostLists;
+use nearfield_pairs::ListKind;
 use std::{
     sync::Mutex,
     time::{Duration, Instant},

@@ -4,7 +4,7 @@
 //! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
 //! the user's own line numbers.
 
-use crate::{Arch, Error, backend};
+use crate::{driver::Arch, error::Error};
 use nearfield_kernels::Source;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -170,19 +170,6 @@ impl From<&Source> for Program {
                 program.header(*name, *text)
             })
     }
-}
-
-/// Every program there is, for checks and for caches that are filled in advance.
-///
-/// Traversals are compiled for what they are asked to do; here are those of counting, of lists and
-/// of the named pair kernels, by every strategy. Sums over all pairs come in every precision and
-/// arithmetic.
-pub fn programs() -> Vec<Program> {
-    let whole = nearfield_kernels::ALL.iter().map(Program::from);
-    whole
-        .chain(backend::traversal_programs())
-        .chain(backend::all_pairs_programs())
-        .collect()
 }
 
 /// Tells one program's machine code from another's: a SHA-256.

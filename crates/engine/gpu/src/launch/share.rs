@@ -1,9 +1,13 @@
 //! The kernels of share.cu.
 
-use super::{super::queue::Queue, GRID_THREADS, Kernel, blocks};
+use super::{
+    kernel::{GRID_THREADS, Kernel, blocks},
+    layout::{Lattice, Parts, Points},
+};
 use crate::{
-    Error, Modules, Program,
-    backend::layout::{Lattice, Parts, Points},
+    error::Error,
+    memory::Queue,
+    program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
 

@@ -1,41 +1,12 @@
 //! What this machine offers to the GPU backend, and how to get what is missing.
 
 use crate::{
-    DeviceInfo, Error, Search, Version,
-    driver::{self, Driver},
-    library::Part,
-    nvjitlink::NvJitLink,
-    nvrtc::Nvrtc,
+    driver::{self, DeviceInfo, Driver, Version},
+    error::Error,
+    program::{NvJitLink, Nvrtc},
+    toolkit::{Part, Search},
 };
-use cudarc::driver::CudaContext;
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
-
-/// Opens GPU `device`, numbered from 0.
-///
-/// # Errors
-///
-/// [`Error::NoDriver`], [`Error::DriverTooOld`] or [`Error::NoDevice`] where it is not there, and
-/// [`Error::Driver`] where it is but cannot be used.
-pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
-    Driver::open()?.context(device)
-}
-
-/// Whether there is a driver, and so perhaps a GPU. Quick: nothing is started.
-///
-/// # Errors
-///
-/// [`Error::NoDriver`] and [`Error::DriverTooOld`].
-pub fn find_driver() -> Result<(), Error> {
-    Driver::find().map(drop)
-}
-
-/// Describes GPU `device`, numbered from 0; errors as those of [`open`].
-pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
-    Driver::open()?.device(device)
-}
+use std::path::{Path, PathBuf};
 
 /// What is there for the GPU backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! From a program's text to machine code: compiled by NVRTC, and linked with the device runtime
 //! where the program's kernels launch kernels.
 
+use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc, text::Program};
 use crate::{
-    Arch, Error, Libraries, Program, Search, Version, driver, library::Part, nvjitlink::NvJitLink,
-    nvrtc::Nvrtc, search::Found,
+    driver::{self, Arch, Version},
+    error::Error,
+    toolkit::{Found, Libraries, Part, Search},
 };
 use cudarc::driver::CudaContext;
 use std::{path::Path, sync::Arc, time::Instant};

@@ -1,8 +1,15 @@
 //! Machine code of programs: from the cache where it is, else compiled and kept there.
 
+use super::{
+    cache::{Cache, Entry},
+    compile::Compiler,
+    text::Program,
+    trust::UnsafeFolder,
+};
 use crate::{
-    Arch, Cache, Compiler, Error, Program, Search, UnsafeFolder, Version, cache::Entry,
-    driver::Driver,
+    driver::{Arch, Driver, Version},
+    error::Error,
+    toolkit::Search,
 };
 use cudarc::driver::CudaContext;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

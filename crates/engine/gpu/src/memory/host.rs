@@ -1,13 +1,12 @@
 //! Memory of the host that the GPU reads and writes directly.
 
-use super::{GpuBackend, queue::HostCopy};
-use crate::Error;
+use crate::error::Error;
 use cudarc::driver::{CudaContext, ValidAsZeroBits, result, sys};
 use std::{
     ops::{Deref, DerefMut},
     ptr::NonNull,
     slice,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 /// Page-locked memory: copies to and from the GPU run at the full speed of the bus, several times
@@ -25,30 +24,13 @@ unsafe impl<T: Send> Send for HostBuffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for HostBuffer<T> {}
 
-impl GpuBackend {
-    /// Page-locked memory for at least `len` elements: `old`, where it suffices, or else new memory with
-    /// an eighth more, so that a set that grows does not take it anew every step.
-    ///
-    /// # Errors
-    /// As [`host_buffer`](Self::host_buffer).
-    pub fn host_room<T: ValidAsZeroBits>(
-        &self,
-        old: Option<HostBuffer<T>>,
-        len: usize,
-    ) -> Result<HostBuffer<T>, Error> {
-        match old.filter(|old| old.len() >= len) {
-            Some(old) => Ok(old),
-            None => self.host_buffer(len + len / 8),
-        }
-    }
-
+impl<T: ValidAsZeroBits> HostBuffer<T> {
     /// Page-locked memory for `len` elements, all zero.
     ///
     /// # Errors
     /// [`Error::Driver`] when the system has none to give.
-    pub fn host_buffer<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
+    pub(crate) fn new(context: &Arc<CudaContext>, len: usize) -> Result<Self, Error> {
         let failed = |error| Error::driver(format!("page-locking memory for {len} values"), error);
-        let context = &self.shared.context;
         context.bind_to_thread().map_err(failed)?;
         let Some(bytes) = len.max(1).checked_mul(size_of::<T>()) else {
             return Err(Error::OutOfMemory {
@@ -59,28 +41,14 @@ impl GpuBackend {
         // SAFETY: the context is current; the memory is freed once, when the buffer is dropped.
         let place = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_PORTABLE) };
         let place = place.map_err(failed)?.cast::<T>();
-        self.host_buffers.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the driver has given as many bytes there, for which all zero is a value.
         unsafe { place.write_bytes(0, len.max(1)) };
-        Ok(HostBuffer {
+        Ok(Self {
             // The driver gives no null pointer without an error.
             place: NonNull::new(place).unwrap_or(NonNull::dangling()),
             len,
             context: context.clone(),
         })
-    }
-
-    /// Page-locked memory that `len` values are copied to again and again.
-    ///
-    /// # Errors
-    /// As [`host_buffer`](Self::host_buffer).
-    pub fn host_copy<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostCopy<T>, Error> {
-        self.host_buffer(len).map(HostCopy::new)
-    }
-
-    /// Buffers of page-locked memory made so far: a step in which one was made took longer than others.
-    pub fn host_buffers_made(&self) -> u64 {
-        self.host_buffers.load(Ordering::Relaxed)
     }
 }
 

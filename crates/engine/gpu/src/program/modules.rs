@@ -1,6 +1,13 @@
 //! Programs loaded into a context, each once.
 
-use crate::{Arch, Code, CodeStore, Error, Program, driver, program::Key, store::Origin};
+use super::{
+    store::{Code, CodeStore, Origin},
+    text::{Key, Program},
+};
+use crate::{
+    driver::{self, Arch},
+    error::Error,
+};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result::DriverError};
 use std::{
     collections::HashMap,

@@ -1,11 +1,11 @@
 //! The kernels of all_pairs.cu.
 
-use super::{super::queue::Queue, Argument, GRID_THREADS, Kernel, blocks};
-use crate::{Error, Module};
+use super::kernel::{Argument, GRID_THREADS, Kernel, blocks};
+use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 
 /// Most threads of a block in all_pairs.cu.
-pub(in crate::backend) const THREADS: u32 = 128;
+pub(crate) const THREADS: u32 = 128;
 
 /// The kernels of one precision and arithmetic.
 #[derive(Debug)]

@@ -9,13 +9,13 @@
 //! has the rule). Folders are made with the mode 0700 and files with 0600. A folder that breaks the
 //! rule is not used and [`Cache::check`] has the reason; a file that breaks it counts as absent.
 //!
-//! [`trust`]: crate::trust
+//! [`trust`]: super::trust
 
-use crate::{
-    Arch, Version,
-    program::Key,
+use super::{
+    text::Key,
     trust::{self, UnsafeFolder},
 };
+use crate::driver::{Arch, Version};
 use sha2::{Digest, Sha256};
 use std::{
     env,

@@ -3,7 +3,8 @@
 //! The bindings panic where the driver's library is missing, so all that touches them goes through
 //! a [`Driver`], which only exists where the library is there, has started, and is new enough.
 
-use crate::{Arch, Error, Version};
+use super::version::{Arch, Version};
+use crate::error::Error;
 use cudarc::{
     driver::{
         CudaContext, CudaModule,
@@ -46,6 +47,30 @@ pub struct DeviceInfo {
     pub memory: usize,
     /// Place on the PCI bus, as `0000:1b:00.0`.
     pub pci: String,
+}
+
+/// Opens GPU `device`, numbered from 0.
+///
+/// # Errors
+///
+/// [`Error::NoDriver`], [`Error::DriverTooOld`] or [`Error::NoDevice`] where it is not there, and
+/// [`Error::Driver`] where it is but cannot be used.
+pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
+    Driver::open()?.context(device)
+}
+
+/// Whether there is a driver, and so perhaps a GPU. Quick: nothing is started.
+///
+/// # Errors
+///
+/// [`Error::NoDriver`] and [`Error::DriverTooOld`].
+pub fn find_driver() -> Result<(), Error> {
+    Driver::find().map(drop)
+}
+
+/// Describes GPU `device`, numbered from 0; errors as those of [`open`].
+pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
+    Driver::open()?.device(device)
 }
 
 /// Whether the driver was started, and by which process.
@@ -179,22 +204,6 @@ fn pci(device: sys::CUdevice) -> Result<String, Error> {
     status.map_err(|error| Error::driver("cuDeviceGetPCIBusId", error))?;
     let text = CStr::from_bytes_until_nul(&text).unwrap_or_default();
     Ok(text.to_string_lossy().to_lowercase())
-}
-
-impl Error {
-    /// A failed call to the driver, which must be there to have failed.
-    pub fn driver(call: impl Into<String>, error: DriverError) -> Self {
-        let text = |text: Result<&CStr, DriverError>| match text {
-            Ok(text) => text.to_string_lossy().into_owned(),
-            Err(_) => "the driver has no word for it".to_owned(),
-        };
-        Self::Driver {
-            call: call.into(),
-            code: error.0 as u32,
-            name: text(error.error_name()),
-            text: text(error.error_string()),
-        }
-    }
 }
 
 /// Loads machine code into a context. None if it is no ELF file: the driver would take it for the

@@ -4,11 +4,8 @@
 //! side by side, even in one folder. Files are therefore gathered by what they were installed
 //! with, and the compiler's version decides about the others.
 
-use crate::{
-    Version,
-    library::{Part, version_of},
-    search::{Found, Libraries},
-};
+use super::library::{Part, version_of};
+use crate::driver::Version;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -23,6 +20,32 @@ const OLDEST: u32 = 12;
 const TARGETS: [&str; 2] = ["sbsa-linux", "aarch64-linux"];
 #[cfg(not(target_arch = "aarch64"))]
 const TARGETS: [&str; 1] = ["x86_64-linux"];
+
+/// A library that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The file.
+    pub path: PathBuf,
+    /// The version that its name tells, the minor one 0 where the name leaves it out.
+    pub version: Option<Version>,
+}
+
+/// What was found for compiling and linking, of versions that work together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Libraries {
+    /// The run-time compiler.
+    pub nvrtc: Option<Found>,
+    /// The linker. Without it the driver links.
+    pub nvjitlink: Option<Found>,
+    /// The device runtime, for kernels that launch kernels.
+    pub device_runtime: Option<PathBuf>,
+}
+
+impl Libraries {
+    pub(super) fn complete(&self) -> bool {
+        self.nvrtc.is_some() && self.nvjitlink.is_some() && self.device_runtime.is_some()
+    }
+}
 
 /// Files that were installed together.
 #[derive(Debug, Default)]

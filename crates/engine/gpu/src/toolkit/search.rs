@@ -7,10 +7,8 @@
 //! path imports from. Of each folder, the usual places of libraries inside are searched, and
 //! Python's `nvidia-*` wheels.
 
-use crate::{
-    Version,
-    toolkit::{Toolkit, choose, subfolders, toolkits_in},
-};
+use super::folders::{Libraries, Toolkit, choose, subfolders, toolkits_in};
+use crate::driver::Version;
 use std::{
     env,
     ffi::OsString,
@@ -27,32 +25,6 @@ const SYSTEM: [&str; 6] = [
     "/opt/cuda",
     "/run/opengl-driver/lib",
 ];
-
-/// A library that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// The file.
-    pub path: PathBuf,
-    /// The version that its name tells, the minor one 0 where the name leaves it out.
-    pub version: Option<Version>,
-}
-
-/// What was found for compiling and linking, of versions that work together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Libraries {
-    /// The run-time compiler.
-    pub nvrtc: Option<Found>,
-    /// The linker. Without it the driver links.
-    pub nvjitlink: Option<Found>,
-    /// The device runtime, for kernels that launch kernels.
-    pub device_runtime: Option<PathBuf>,
-}
-
-impl Libraries {
-    fn complete(&self) -> bool {
-        self.nvrtc.is_some() && self.nvjitlink.is_some() && self.device_runtime.is_some()
-    }
-}
 
 /// Where to look.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@
 //! blocking calls of the host then appear as the spans `host.wait` and `host.copy`.
 
 use super::host::HostBuffer;
-use crate::Error;
+use crate::error::{Error, fits};
 use cudarc::driver::{
     CudaEvent, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr,
     DeviceSlice, DriverError, LaunchArgs, LaunchConfig, result,
@@ -118,7 +118,7 @@ pub struct HostCopy<T> {
 
 impl<T> HostCopy<T> {
     /// Copies to this memory.
-    pub(super) fn new(buffer: HostBuffer<T>) -> Self {
+    pub(crate) fn new(buffer: HostBuffer<T>) -> Self {
         Self {
             buffer,
             under_way: None,
@@ -185,7 +185,7 @@ fn is_recording() -> bool {
 
 impl Queue {
     /// A queue on `stream`, whose counts start at 0.
-    pub(super) fn new(stream: Arc<CudaStream>) -> Self {
+    pub(crate) fn new(stream: Arc<CudaStream>) -> Self {
         Self {
             stream,
             waits: Arc::default(),
@@ -253,7 +253,7 @@ impl Queue {
         from: &CudaView<'_, T>,
         to: &mut [T],
     ) -> Result<(), Error> {
-        same_length(what, from.len(), to.len())?;
+        fits(what, to.len(), from.len())?;
         if to.is_empty() {
             return self.synchronize();
         }
@@ -281,7 +281,7 @@ impl Queue {
         from: &[T],
         to: &mut CudaViewMut<'_, T>,
     ) -> Result<(), Error> {
-        same_length(what, to.len(), from.len())?;
+        fits(what, from.len(), to.len())?;
         if from.is_empty() {
             return Ok(());
         }
@@ -322,7 +322,7 @@ impl Queue {
         from: &CudaView<'_, T>,
         to: &mut CudaViewMut<'_, T>,
     ) -> Result<(), Error> {
-        same_length(what, to.len(), from.len())?;
+        fits(what, from.len(), to.len())?;
         if from.is_empty() {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl Queue {
         from: &CudaView<'_, T>,
         to: &mut HostCopy<T>,
     ) -> Result<(), Error> {
-        same_length(what, from.len(), to.buffer.len())?;
+        fits(what, to.buffer.len(), from.len())?;
         if from.stream().cu_stream() != self.stream.cu_stream() {
             return Err(Error::OtherStream { what });
         }
@@ -623,15 +623,4 @@ impl fmt::Display for Transfers {
 
 fn nanoseconds(ms: f64) -> u64 {
     (ms.max(0.0) * 1e6) as u64
-}
-
-fn same_length(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::FieldLength {
-        what,
-        found,
-        expected,
-    })
 }

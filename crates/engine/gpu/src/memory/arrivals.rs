@@ -1,14 +1,14 @@
 //! Results on their way to the host, piece by piece: what has arrived can be put where it belongs while
 //! the rest is still coming.
 
-use super::{GpuBackend, buffer::Buffer};
-use crate::Error;
+use super::{buffer::Buffer, queue::Queue};
+use crate::error::Error;
 use cudarc::driver::{CudaEvent, CudaStream, DeviceRepr, DriverError};
 use std::{fmt, sync::Arc, vec::IntoIter};
 
 /// Where results go.
 pub struct Destination<'r, T, F> {
-    pub(super) memory: &'r mut [T],
+    pub(crate) memory: &'r mut [T],
     piece: usize,
     receive: F,
 }
@@ -96,27 +96,26 @@ impl<T> Drop for Arrivals<'_, T> {
     }
 }
 
-impl GpuBackend {
+impl<'r, T: DeviceRepr, F> Destination<'r, T, F>
+where
+    F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>,
+{
     /// Copies the first results in `from` to where they go, behind what was asked for before.
-    pub(super) fn deliver_results<'r, T: DeviceRepr>(
-        &self,
-        from: &Buffer<T>,
-        to: Destination<'r, T, impl FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>>,
-    ) -> Result<(), Error> {
-        let mark = || self.stream.record_event(None).map_err(failed);
-        let (mut pieces, size) = (Vec::new(), to.piece.max(1));
+    pub(crate) fn deliver(self, queue: &Queue, from: &Buffer<T>) -> Result<(), Error> {
+        let mark = || queue.record_event(None).map_err(failed);
+        let (mut pieces, size) = (Vec::new(), self.piece.max(1));
         let mut arrivals = Arrivals {
-            stream: Arc::clone(&self.stream),
+            stream: Arc::clone(queue),
             computed: mark()?,
             pieces: Vec::new().into_iter(),
         };
-        for (number, results) in to.memory.chunks_mut(size).enumerate() {
+        for (number, results) in self.memory.chunks_mut(size).enumerate() {
             // From here on `arrivals` waits for the copies before the memory can be used.
-            from.copy_to(&self.stream, number * size, results)?;
+            from.copy_to(queue, number * size, results)?;
             pieces.push((number * size, results, mark()?));
         }
         arrivals.pieces = pieces.into_iter();
-        (to.receive)(&mut arrivals)?;
+        (self.receive)(&mut arrivals)?;
         arrivals.wait()
     }
 }

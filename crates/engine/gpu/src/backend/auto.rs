@@ -9,7 +9,7 @@
 //! cold. A candidate that is far behind is not run again. From then on the fastest runs, and now
 //! and then one that was close behind.
 
-use crate::Strategy;
+use crate::traversal::Strategy;
 use std::{collections::BTreeMap, fmt};
 
 /// Counted times of every candidate before the fastest is settled on.

@@ -3,7 +3,12 @@
 //! Loaded by full path, which the bindings of cudarc cannot: they take what the system's loader
 //! finds, and Python's wheels are not among it.
 
-use crate::{Arch, Error, Program, Version, library};
+use super::text::Program;
+use crate::{
+    driver::{Arch, Version},
+    error::Error,
+    toolkit as library,
+};
 use std::{
     ffi::{CString, c_char, c_int, c_void},
     path::Path,

@@ -4,7 +4,7 @@
 //! capacity are what they were.
 
 use super::queue::{HostCopy, Queue};
-use crate::Error;
+use crate::error::Error;
 use cudarc::driver::{
     CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
     sys::{CUdeviceptr, CUresult},

@@ -1,6 +1,10 @@
 //! nvJitLink, NVIDIA's run-time linker, through the functions of its C interface that we call.
 
-use crate::{Arch, Error, Version, library};
+use crate::{
+    driver::{Arch, Version},
+    error::Error,
+    toolkit as library,
+};
 use std::{
     ffi::{CString, c_char, c_int, c_uint, c_void},
     path::Path,

@@ -1,0 +1,70 @@
+//! The cells that all sets of an engine share, on the device.
+
+use super::gpu::GpuBackend;
+use crate::{
+    error::Error,
+    launch::{self, Row},
+    memory::Buffer,
+};
+use nearfield_grid::Lattice;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that this process has not given before, 1 at least.
+pub(super) fn next_number() -> u64 {
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    GIVEN.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// The cells that all sets of an engine share, as kernels read them.
+#[derive(Debug)]
+pub struct DeviceLattice {
+    /// What tells it from all other lattices.
+    pub(super) number: u64,
+    pub(super) lattice: Lattice,
+    pub(super) subdivision: u32,
+    pub(super) layout: launch::Lattice,
+    pub(super) rows: Buffer<Row>,
+    pub(super) row_count: u32,
+    /// Cells ahead of a cell.
+    pub(super) ahead: usize,
+}
+
+impl GpuBackend {
+    /// A lattice for the device. `subdivision` is what the lattice was made with.
+    ///
+    /// # Errors
+    /// [`Error::SlantedBox`], [`Error::OutOfMemory`] and [`Error::Driver`].
+    pub fn lattice(&self, lattice: &Lattice, subdivision: u32) -> Result<DeviceLattice, Error> {
+        if lattice.domain().is_slanted() {
+            return Err(Error::SlantedBox);
+        }
+        let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
+        let mut buffer = Buffer::new("neighbour rows");
+        buffer.upload(&self.stream, &rows)?;
+        Ok(DeviceLattice {
+            number: next_number(),
+            lattice: lattice.clone(),
+            subdivision,
+            layout: launch::Lattice::new(lattice, subdivision),
+            rows: buffer,
+            row_count: rows.len() as u32,
+            ahead: rows.iter().map(Row::cells_ahead).sum(),
+        })
+    }
+}
+
+impl DeviceLattice {
+    /// The lattice.
+    pub fn lattice(&self) -> &Lattice {
+        &self.lattice
+    }
+
+    /// Cells to a radius.
+    pub fn subdivision(&self) -> u32 {
+        self.subdivision
+    }
+
+    pub(super) fn is_periodic(&self) -> bool {
+        self.lattice.domain().is_periodic()
+    }
+}

@@ -1,0 +1,76 @@
+//! Values brought from the caller's order into that of the cells.
+
+use super::{gpu::GpuBackend, points::DevicePoints};
+use crate::error::Error;
+use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
+
+impl GpuBackend {
+    /// Brings values, `channels` of them a point, from the caller's order into that of the cells.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`], [`Error::OtherDevice`] and [`Error::Driver`].
+    pub fn reorder<T: DeviceRepr>(
+        &self,
+        points: &DevicePoints,
+        channels: usize,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        points.check_sorted()?;
+        let words = channels.saturating_mul(size_of::<T>()) / 4;
+        for (what, found, place) in [
+            (
+                "values to sort",
+                from.len(),
+                from.stream().context().ordinal(),
+            ),
+            ("sorted values", to.len(), to.stream().context().ordinal()),
+        ] {
+            self.holds(what, place)?;
+            let expected = points.len().saturating_mul(channels);
+            let countable = size_of::<T>().is_multiple_of(4) && u32::try_from(words).is_ok();
+            if found != expected || !countable {
+                return Err(Error::FieldLength {
+                    what,
+                    found,
+                    expected,
+                });
+            }
+        }
+        if points.is_empty() {
+            return Ok(());
+        }
+        let (from, _from) = from.device_ptr(&self.stream);
+        let (to, _to) = to.device_ptr_mut(&self.stream);
+        let layout = points.layout();
+        self.shared
+            .grid
+            .values_in_order(&self.stream, &layout, from, words as u32, to)
+    }
+
+    /// The caller's index of every sorted point.
+    ///
+    /// # Errors
+    /// As [`reorder`](Self::reorder).
+    pub fn order_into(
+        &self,
+        points: &DevicePoints,
+        to: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Error> {
+        points.check_sorted()?;
+        self.holds("the order", to.stream().context().ordinal())?;
+        if to.len() != points.len() {
+            return Err(Error::FieldLength {
+                what: "the order",
+                found: to.len(),
+                expected: points.len(),
+            });
+        }
+        if points.is_empty() {
+            return Ok(());
+        }
+        let (to, _to) = to.device_ptr_mut(&self.stream);
+        let layout = points.layout();
+        self.shared.grid.order_of_points(&self.stream, &layout, to)
+    }
+}

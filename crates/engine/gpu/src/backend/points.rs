@@ -1,0 +1,321 @@
+//! One point set on the device: its buffers, and the table of cells that suits its points.
+
+use super::{gpu::GpuBackend, lattice::DeviceLattice};
+use crate::{
+    error::Error,
+    launch::{self, SCAN_TILE, Sorting, Status, scan_tiles},
+    memory::{Buffer, HostCopy},
+};
+use nearfield_grid::Bounds;
+
+/// A dense table may have this many cells per point…
+const CELLS_PER_POINT: u64 = 32;
+/// …and always this many, so that small sets need no thought.
+const SMALL_TABLE: u64 = 1 << 20;
+/// Elements of `Points::flags` of contract.cuh.
+const FLAGS: usize = 2;
+/// Cells of a brick of a sparse table, `BRICK` of contract.cuh.
+const BRICK: usize = 8;
+/// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
+const MAX_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
+
+/// One point set, sorted by (cell, the caller's index).
+#[derive(Debug)]
+pub struct DevicePoints {
+    pub(super) positions: Buffer<f32>,
+    /// Those before the ones that were [placed](GpuBackend::place) and are provisional, else only room.
+    pub(super) before: Buffer<f32>,
+    pub(super) count_before: u32,
+    /// The positions were placed, and the host has not seen yet whether they can be used.
+    pub(super) provisional: bool,
+    /// The points are in the cells of the lattice that they were sorted with last.
+    pub(super) sorted: bool,
+    /// The number of the lattice that the table was made for.
+    pub(super) lattice: u64,
+    /// The number of the last sort.
+    pub(super) sort: u64,
+    /// The status is that of a sort that the host has not looked at.
+    pub(super) unlooked: bool,
+    pub(super) at: Buffer<[f32; 4]>,
+    pub(super) wraps: Buffer<[i32; 4]>,
+    /// What the last sort met, as `Points::flags` of contract.cuh.
+    pub(super) flags: Buffer<u32>,
+    pub(super) starts: Buffer<u32>,
+    pub(super) counts: Buffer<u32>,
+    pub(super) keys: Buffer<[u32; 2]>,
+    pub(super) placed: Buffer<[u32; 2]>,
+    pub(super) tiles: Buffer<u64>,
+    pub(super) status: Buffer<Status>,
+    pub(super) answer: Option<HostCopy<Status>>,
+    /// The answer is that of the last sort, or on its way.
+    pub(super) asked: bool,
+    pub(super) slots: Buffer<u32>,
+    pub(super) ids: Buffer<u32>,
+    pub(super) bricks: Buffer<[i64; 3]>,
+    pub(super) count: u32,
+    pub(super) origin: [i64; 3],
+    pub(super) dims: [u32; 3],
+    /// Empty cells on either side of the box.
+    pub(super) pad: [u32; 3],
+    /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
+    pub(super) mask: Option<u32>,
+    pub(super) cells: u32,
+    /// Whether the last step found cells with so many points that they are sorted apart.
+    pub(super) crowded: bool,
+}
+
+impl DevicePoints {
+    /// A set of no points.
+    pub(super) fn new() -> Self {
+        Self {
+            positions: Buffer::new("positions"),
+            before: Buffer::new("positions"),
+            count_before: 0,
+            provisional: false,
+            sorted: true,
+            lattice: 0,
+            sort: 0,
+            unlooked: false,
+            at: Buffer::new("sorted points"),
+            wraps: Buffer::new("image counts"),
+            flags: Buffer::new("flags of a sort"),
+            starts: Buffer::new("the cell table"),
+            counts: Buffer::new("counts of cells"),
+            keys: Buffer::new("cells of points"),
+            placed: Buffer::new("points of cells"),
+            tiles: Buffer::new("tiles of a scan"),
+            status: Buffer::new("the status"),
+            answer: None,
+            asked: false,
+            slots: Buffer::new("a hash table"),
+            ids: Buffer::new("a hash table"),
+            bricks: Buffer::new("bricks of cells"),
+            count: 0,
+            origin: [0; 3],
+            dims: [0; 3],
+            pad: [0; 3],
+            mask: None,
+            cells: 0,
+            crowded: false,
+        }
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether the points are in their cells, so that they can be traversed.
+    pub fn is_sorted(&self) -> bool {
+        self.sorted
+    }
+
+    /// Whether the positions were [placed](GpuBackend::place) and have not been found usable yet.
+    pub fn is_provisional(&self) -> bool {
+        self.provisional
+    }
+
+    /// Returns to the positions before those that are provisional, if any are. The set must be
+    /// [sorted](GpuBackend::sort) then.
+    pub fn take_back(&mut self) {
+        if std::mem::take(&mut self.provisional) {
+            std::mem::swap(&mut self.positions, &mut self.before);
+            self.count = self.count_before;
+        }
+        self.unsort();
+    }
+
+    /// The cells are not those of the lattice any more: the set must be [sorted](GpuBackend::sort) before
+    /// it is traversed.
+    pub fn unsort(&mut self) {
+        (self.cells, self.sorted) = (0, self.count == 0);
+    }
+
+    pub(super) fn check_sorted(&self) -> Result<(), Error> {
+        if self.sorted {
+            Ok(())
+        } else {
+            Err(Error::Unsorted)
+        }
+    }
+
+    /// Whether the points are in cells of this lattice; no points are in those of any.
+    pub(super) fn check_lattice(&self, lattice: &DeviceLattice) -> Result<(), Error> {
+        if self.is_empty() || self.lattice == lattice.number {
+            Ok(())
+        } else {
+            Err(Error::OtherLattice)
+        }
+    }
+
+    /// The number of the last sort.
+    pub(super) fn last_sort(&self) -> u64 {
+        self.sort
+    }
+
+    /// Whether the set has cells to be sorted into.
+    pub fn has_table(&self) -> bool {
+        self.cells > 0
+    }
+
+    /// Cells of the table.
+    pub fn cells(&self) -> usize {
+        self.cells as usize
+    }
+
+    /// Whether the table holds only cells around points, because they lie far apart.
+    pub fn is_sparse(&self) -> bool {
+        self.mask.is_some()
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        self.positions.bytes()
+            + self.before.bytes()
+            + self.at.bytes()
+            + self.wraps.bytes()
+            + self.starts.bytes()
+            + self.counts.bytes()
+            + self.keys.bytes()
+            + self.placed.bytes()
+            + self.tiles.bytes()
+            + self.slots.bytes()
+            + self.ids.bytes()
+            + self.bricks.bytes()
+    }
+
+    /// The caller's index of every sorted point.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn order(&self, backend: &GpuBackend) -> Result<Vec<u32>, Error> {
+        self.check_sorted()?;
+        let mut at = vec![[0.0f32; 4]; self.len()];
+        self.at.download(&backend.stream, 0, &mut at)?;
+        Ok(at.iter().map(|point| point[3].to_bits()).collect())
+    }
+
+    pub(super) fn layout(&self) -> launch::Points {
+        launch::Points {
+            at: self.at.address(),
+            wraps: self.wraps.address(),
+            starts: self.starts.address(),
+            flags: self.flags.address(),
+            ids: self.ids.address(),
+            bricks: self.bricks.address(),
+            origin: self.origin,
+            dims: self.dims,
+            mask: self.mask.unwrap_or(0),
+            sparse: u32::from(self.mask.is_some()),
+            cells: self.cells,
+            count: self.count,
+            pad: self.pad,
+            slots: 0,
+        }
+    }
+
+    /// Chooses the table: the box of cells around the points, or, where that has many more cells
+    /// than there are points, bricks around them.
+    pub(super) fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
+        self.cells = 0;
+        self.lattice = lattice.number;
+        let (low, high, _) = lattice.lattice.cells_within(bounds);
+        // Open axes are padded, so that the rows around a point need no bounds check.
+        self.pad = (lattice.lattice.effective_domain().lengths()).map(|length| match length {
+            None => lattice.subdivision,
+            Some(_) => 0,
+        });
+        let mut cells = 1u64;
+        for axis in 0..3 {
+            self.origin[axis] = low[axis] - i64::from(self.pad[axis]);
+            let dim = (high[axis] - low[axis]) as u64 + 1 + 2 * u64::from(self.pad[axis]);
+            self.dims[axis] = u32::try_from(dim).unwrap_or(u32::MAX);
+            cells = cells.saturating_mul(dim);
+        }
+        let most = (CELLS_PER_POINT * u64::from(self.count)).clamp(SMALL_TABLE, MAX_CELLS);
+        if cells <= most {
+            self.cells = cells as u32;
+            self.mask = None;
+            return Ok(());
+        }
+        // Every point may have a brick of its own; half of the slots stay empty.
+        let bricks = u64::from(self.count) * BRICK as u64;
+        let too_many = |_| Error::TooManyPoints(self.count as usize);
+        self.cells = u32::try_from(bricks).map_err(too_many)?;
+        self.mask = Some((2 * u64::from(self.count)).next_power_of_two() as u32 - 1);
+        Ok(())
+    }
+
+    pub(super) fn reserve(
+        &mut self,
+        backend: &GpuBackend,
+        lattice: &DeviceLattice,
+    ) -> Result<(), Error> {
+        let (stream, count) = (&backend.stream, self.count as usize);
+        // Loops over candidates read up to two points behind the last.
+        self.at.reserve(stream, count + 2)?;
+        self.keys.reserve(stream, count)?;
+        self.placed.reserve(stream, count)?;
+        if lattice.is_periodic() {
+            self.wraps.reserve(stream, count)?;
+        }
+        self.flags.reserve(stream, FLAGS)?;
+        if let Some(mask) = self.mask {
+            self.slots.reserve(stream, mask as usize + 1)?;
+            self.ids.reserve(stream, mask as usize + 1)?;
+            self.bricks.reserve(stream, count)?;
+        }
+        let tiles = scan_tiles(self.cells());
+        self.tiles.reserve(stream, tiles)?;
+        self.starts.reserve(stream, tiles * SCAN_TILE + 1)?;
+        // Every step leaves them zero.
+        self.counts.reserve_zeroed(stream, tiles * SCAN_TILE)
+    }
+
+    pub(super) fn sorting(&self) -> Sorting {
+        Sorting {
+            positions: self.positions.address(),
+            count: self.count,
+            counts: self.counts.address(),
+            keys: self.keys.address(),
+            placed: self.placed.address(),
+            tiles: self.tiles.address(),
+            status: self.status.address(),
+            cells: self.cells(),
+        }
+    }
+
+    /// Starts to bring the status of the last sort to the host, where it is read by
+    /// [`GpuBackend::finish`]: one wait then serves several sets.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn ask(&mut self, backend: &GpuBackend) -> Result<(), Error> {
+        if self.status.capacity() == 0 {
+            return Ok(());
+        }
+        let answer = match &mut self.answer {
+            Some(answer) => answer,
+            none => none.insert(backend.host_copy(1)?),
+        };
+        self.status.start_host_copy(&backend.stream, 0, answer, 1)?;
+        self.asked = true;
+        Ok(())
+    }
+
+    pub(super) fn read_status(&mut self, backend: &GpuBackend) -> Result<Status, Error> {
+        if !std::mem::take(&mut self.asked) {
+            self.ask(backend)?;
+            self.asked = false;
+        }
+        match &mut self.answer {
+            Some(answer) => Ok(answer.read()?[0]),
+            None => Ok(Status::BEFORE),
+        }
+    }
+}

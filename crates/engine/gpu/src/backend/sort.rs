@@ -1,0 +1,357 @@
+//! Points sorted by cell on the device.
+
+use super::{
+    gpu::GpuBackend,
+    lattice::{DeviceLattice, next_number},
+    points::DevicePoints,
+};
+use crate::{
+    error::Error,
+    launch::{Sorting, Status, scan_tiles},
+};
+use cudarc::driver::{CudaView, DeviceSlice};
+use nearfield_grid::Bounds;
+
+/// What was found out about positions on the device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measured {
+    /// All are finite, and within these bounds.
+    Bounds(Bounds),
+    /// Some are not; the first of them has this index.
+    NotFinite {
+        /// Index in the caller's order.
+        first: u32,
+        /// How many there are.
+        count: u32,
+    },
+}
+
+/// How a sort went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// What was computed since it stands.
+    AsBefore,
+    /// Points of crowded cells have only now been brought into their order: sums over them that
+    /// were computed before may differ in their last bits from those computed now.
+    Reordered,
+    /// The points are sorted well, but those of an earlier sort that was not looked at were not: what
+    /// was computed from that one does not stand.
+    Missed,
+}
+
+/// Whether one box holds another.
+fn contains(outer: &Bounds, inner: &Bounds) -> bool {
+    (0..3).all(|axis| outer.min[axis] <= inner.min[axis] && inner.max[axis] <= outer.max[axis])
+}
+
+impl GpuBackend {
+    /// A set of no points.
+    pub fn points(&self) -> DevicePoints {
+        DevicePoints::new()
+    }
+
+    /// Copies positions to the device, and checks and measures them there.
+    ///
+    /// The set must be [sorted](Self::sort) before anything else is done with it.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPoints`], [`Error::OutOfMemory`] and [`Error::Driver`].
+    pub fn upload(
+        &self,
+        points: &mut DevicePoints,
+        positions: &[[f32; 3]],
+    ) -> Result<Measured, Error> {
+        self.expect(points, positions.len())?;
+        self.receive(points, 0, positions.as_flattened())?;
+        self.measure(points)
+    }
+
+    /// Makes room for the positions of so many points, which are then [received](Self::receive).
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    pub fn expect(&self, points: &mut DevicePoints, count: usize) -> Result<(), Error> {
+        let count = countable(count)?;
+        points.positions.reserve(&self.stream, 3 * count as usize)?;
+        points.status.reserve(&self.stream, 1)?;
+        points.tiles.reserve(&self.stream, 1)?;
+        points.count = count;
+        points.cells = 0;
+        (points.sorted, points.provisional, points.unlooked) = (count == 0, false, false);
+        Ok(())
+    }
+
+    /// Copies some of the positions that were [expected](Self::expect) to the device, x, y and z of one
+    /// point after the other, from number `first` on, without looking at them. Where they are in
+    /// [page-locked memory](crate::HostBuffer) this does not wait for the copy: leave them as they
+    /// are until the backend has been [waited for](Self::wait).
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when there are more than were expected, and [`Error::Driver`].
+    pub fn receive(
+        &self,
+        points: &mut DevicePoints,
+        first: usize,
+        numbers: &[f32],
+    ) -> Result<(), Error> {
+        let expected = 3 * points.count as usize;
+        if first
+            .checked_add(numbers.len())
+            .is_none_or(|end| end > expected)
+        {
+            return Err(Error::FieldLength {
+                what: "positions",
+                found: first.saturating_add(numbers.len()),
+                expected,
+            });
+        }
+        points.positions.upload_at(&self.stream, first, numbers)
+    }
+
+    /// Takes over positions that are on the device already: x, y and z of one point after the other.
+    /// They are copied, without waiting for it, and are provisional until [`finish`](Self::finish) has
+    /// found that they can be used; [`DevicePoints::take_back`] returns to the ones before. The set must
+    /// be [sorted](Self::sort), or [sorted again](Self::sort_again), before it is traversed.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`] when there are no three numbers for every point,
+    /// [`Error::OtherDevice`], [`Error::TooManyPoints`], [`Error::OutOfMemory`] and
+    /// [`Error::Driver`]; the set is then as it was.
+    pub fn place(
+        &self,
+        points: &mut DevicePoints,
+        positions: &CudaView<'_, f32>,
+    ) -> Result<(), Error> {
+        self.holds("positions", positions.stream().context().ordinal())?;
+        if !positions.len().is_multiple_of(3) {
+            return Err(Error::FieldLength {
+                what: "positions",
+                found: positions.len(),
+                expected: positions.len().next_multiple_of(3),
+            });
+        }
+        let count = countable(positions.len() / 3)?;
+        points.status.reserve(&self.stream, 1)?;
+        points.tiles.reserve(&self.stream, 1)?;
+        if points.provisional {
+            // Nothing is known to be good about those there are.
+            points.positions.copy_from(&self.stream, positions)?;
+        } else {
+            points.before.copy_from(&self.stream, positions)?;
+            std::mem::swap(&mut points.positions, &mut points.before);
+            (points.count_before, points.provisional) = (points.count, true);
+        }
+        if count != points.count && points.is_sparse() {
+            // The table of the bricks is as large as the points are many.
+            points.cells = 0;
+        }
+        (points.count, points.sorted) = (count, false);
+        Ok(())
+    }
+
+    /// Checks and measures the positions of a set, and waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn measure(&self, points: &mut DevicePoints) -> Result<Measured, Error> {
+        if points.count == 0 {
+            points.unlooked = false;
+            return Ok(Measured::Bounds(Bounds::EMPTY));
+        }
+        let sorting = points.sorting();
+        self.shared
+            .grid
+            .reset(&self.stream, sorting.status, sorting.tiles, 1, false)?;
+        (points.unlooked, points.asked) = (false, false);
+        self.shared.grid.bounds(&self.stream, &sorting)?;
+        let status = points.read_status(self)?;
+        Ok(match status.bad {
+            0 => Measured::Bounds(status.bounds()),
+            _ => Measured::NotFinite {
+                first: status.first_bad,
+                count: status.bad,
+            },
+        })
+    }
+
+    /// Sorts a set whose positions were [uploaded](Self::upload) and lie within `bounds`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] and [`Error::Driver`].
+    pub fn sort(
+        &self,
+        points: &mut DevicePoints,
+        lattice: &DeviceLattice,
+        bounds: &Bounds,
+    ) -> Result<(), Error> {
+        self.begin_sort(points, lattice, bounds)?;
+        self.finish(points, lattice, bounds).map(drop)
+    }
+
+    /// As [`sort`](Self::sort), without waiting for the device: [`finish`](Self::finish) has to follow
+    /// before anything else is done with the set.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_sort(
+        &self,
+        points: &mut DevicePoints,
+        lattice: &DeviceLattice,
+        bounds: &Bounds,
+    ) -> Result<(), Error> {
+        // Nothing of the table there is fits a new one.
+        points.sorted = false;
+        if points.count == 0 {
+            points.cells = 0;
+            points.sorted = true;
+            return Ok(());
+        }
+        points.fit(lattice, bounds)?;
+        self.sort_again(points, lattice)
+    }
+
+    /// Sorts a set anew whose positions on the device have changed since it was sorted, into the
+    /// same box of cells and without waiting for the device. What it gives is provisional until
+    /// [`finish`](Self::finish) has looked whether the points still fit.
+    ///
+    /// # Errors
+    /// [`Error::Unsorted`] when it has not been, [`Error::OtherLattice`] when that was into the cells of
+    /// another lattice, [`Error::OutOfMemory`] and [`Error::Driver`].
+    pub fn sort_again(
+        &self,
+        points: &mut DevicePoints,
+        lattice: &DeviceLattice,
+    ) -> Result<(), Error> {
+        points.sorted = false;
+        if points.count == 0 {
+            points.sorted = true;
+            return Ok(());
+        }
+        if !points.has_table() {
+            return Err(Error::Unsorted);
+        }
+        points.check_lattice(lattice)?;
+        points.reserve(self, lattice)?;
+        let (grid, stream) = (&self.shared.grid, &self.stream);
+        let (layout, sorting) = (points.layout(), points.sorting());
+        let periodic = lattice.is_periodic();
+        points.asked = false;
+        grid.reset(
+            stream,
+            sorting.status,
+            sorting.tiles,
+            scan_tiles(sorting.cells),
+            points.unlooked,
+        )?;
+        points.unlooked = true;
+        if periodic {
+            // The cells of a periodic domain are as large as they are because of how far the
+            // coordinates reach; `finish` looks whether they still do.
+            grid.bounds(stream, &sorting)?;
+        }
+        match points.mask {
+            None => grid.keys(stream, &sorting, &lattice.layout, &layout, periodic)?,
+            Some(_) => {
+                points.slots.fill_ones(&self.stream)?;
+                points.ids.fill_ones(&self.stream)?;
+                let slots = points.slots.address();
+                grid.keys_sparse(stream, &sorting, &lattice.layout, &layout, slots)?;
+            }
+        }
+        grid.scan(stream, &sorting, layout.starts)?;
+        grid.place(stream, &sorting, layout.starts)?;
+        self.settle(points, lattice, &sorting)?;
+        (points.sorted, points.sort) = (true, next_number());
+        Ok(())
+    }
+
+    /// Waits for the device and looks how the sorts went since it last did. Positions that were
+    /// [placed](Self::place) and are sorted well are no longer provisional.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] and [`Error::Outside`] when points do not fit any more: the set must be
+    /// sorted into new bounds then; [`Error::Unsorted`] when positions have been replaced since the
+    /// last sort, [`Error::OtherLattice`] when that was into the cells of another lattice, and
+    /// [`Error::Driver`].
+    pub fn finish(
+        &self,
+        points: &mut DevicePoints,
+        lattice: &DeviceLattice,
+        bounds: &Bounds,
+    ) -> Result<Settled, Error> {
+        // What is settled below is as long as the points of the last sort were many.
+        points.check_sorted()?;
+        points.check_lattice(lattice)?;
+        let unlooked = std::mem::take(&mut points.unlooked);
+        let status = if unlooked || points.count > 0 {
+            points.read_status(self)?
+        } else {
+            Status::BEFORE
+        };
+        if points.count == 0 {
+            points.provisional = false;
+            let failed = unlooked && (status.failed + status.bad + status.outside > 0);
+            return Ok(if failed {
+                Settled::Missed
+            } else {
+                Settled::AsBefore
+            });
+        }
+        if status.bad > 0 {
+            return Err(Error::NotFinite {
+                first: status.first_bad,
+                count: status.bad,
+            });
+        }
+        let strayed = lattice.is_periodic() && !contains(bounds, &status.bounds());
+        if status.outside > 0 || strayed {
+            return Err(Error::Outside {
+                count: status.outside.max(1),
+                bounds: *bounds,
+            });
+        }
+        let crowded = status.crowded > 0;
+        let settled_late = crowded && !points.crowded;
+        if settled_late {
+            // The first step that meets crowded cells settles them afterwards.
+            points.crowded = true;
+            let sorting = points.sorting();
+            self.settle(points, lattice, &sorting)?;
+        }
+        points.crowded = crowded;
+        points.provisional = false;
+        Ok(if status.failed > 0 {
+            Settled::Missed
+        } else if settled_late {
+            Settled::Reordered
+        } else {
+            Settled::AsBefore
+        })
+    }
+
+    fn settle(
+        &self,
+        points: &DevicePoints,
+        lattice: &DeviceLattice,
+        sorting: &Sorting,
+    ) -> Result<(), Error> {
+        let layout = points.layout();
+        if points.crowded {
+            self.shared
+                .grid
+                .settle_crowded(&self.stream, sorting, layout.starts)?;
+        }
+        let periodic = lattice.is_periodic();
+        self.shared
+            .grid
+            .settle(&self.stream, sorting, &lattice.layout, &layout, periodic)
+    }
+}
+
+/// Number of points, if they can be numbered.
+fn countable(points: usize) -> Result<u32, Error> {
+    u32::try_from(points)
+        .ok()
+        .filter(|&count| count < u32::MAX)
+        .ok_or(Error::TooManyPoints(points))
+}

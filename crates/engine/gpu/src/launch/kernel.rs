@@ -1,0 +1,77 @@
+//! A kernel, and the one place where launches are started.
+//!
+//! **What the typed functions of this room rely on:** every address handed over is of a live buffer with
+//! as many elements as the counts beside it say (the buffers' owners see to it), and every kernel is on
+//! the backend's one stream, so it finds what the one before it wrote.
+
+use crate::{error::Error, memory::Queue, program::Module};
+use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg};
+
+/// Threads of a block in grid.cu.
+pub(super) const GRID_THREADS: u32 = 256;
+/// Items that a block of a scan takes.
+pub(crate) const SCAN_TILE: usize = 4096;
+/// Threads of a block of `flat`.
+pub(super) const FLAT_THREADS: u32 = 256;
+/// Threads of a block of `flat_lists`, and in tasks.cu and half.cu.
+pub(super) const TRAVERSAL_THREADS: u32 = 128;
+/// Threads of a parent block in children.cu.
+pub(super) const PARENT_THREADS: u32 = 256;
+/// Cells that one parent kernel goes through.
+pub(super) const CHILD_BATCH: usize = 1 << 18;
+/// Cells that share a block where tasks are listed.
+pub(super) const TASK_THREADS: u32 = 256;
+
+/// Tiles of a scan of `items`.
+pub(crate) fn scan_tiles(items: usize) -> usize {
+    items.div_ceil(SCAN_TILE).max(1)
+}
+
+/// Blocks of `threads` for `items`, one each at least.
+pub(super) fn blocks(items: usize, threads: u32) -> u32 {
+    u32::try_from(items.div_ceil(threads as usize).max(1)).unwrap_or(u32::MAX)
+}
+
+/// A kernel with its name for messages and traces.
+#[derive(Debug, Clone)]
+pub(super) struct Kernel {
+    name: String,
+    function: CudaFunction,
+}
+
+impl Kernel {
+    pub(super) fn of(module: &Module, name: &str) -> Result<Self, Error> {
+        let function = module.function(name)?;
+        let name = format!("{name} of {}", module.program());
+        Ok(Self { name, function })
+    }
+
+    /// Starts `blocks` × `threads`; `arguments` push what the kernel declares.
+    ///
+    /// # Safety
+    /// The arguments are those the kernel declares, and the module's promise holds for them.
+    pub(super) unsafe fn start(
+        &self,
+        queue: &Queue,
+        shape: (u32, u32),
+        arguments: &[&dyn Argument],
+    ) -> Result<(), Error> {
+        let mut launch = queue.launch_builder(&self.function);
+        for argument in arguments {
+            argument.push(&mut launch);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { queue.launch(&self.name, &mut launch, shape) }
+    }
+}
+
+/// Something that a kernel takes.
+pub(super) trait Argument {
+    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>);
+}
+
+impl<T: DeviceRepr> Argument for T {
+    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>) {
+        launch.arg(self);
+    }
+}

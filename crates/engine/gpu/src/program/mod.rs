@@ -1,0 +1,19 @@
+//! From CUDA text to a loaded kernel: compiling, linking, the cache of machine code, and modules.
+
+mod cache;
+mod compile;
+mod modules;
+mod nvjitlink;
+mod nvrtc;
+mod store;
+mod text;
+mod trust;
+
+pub use cache::{Cache, Entry};
+pub use compile::{Compiler, Linker};
+pub use modules::{Module, Modules};
+pub(crate) use nvjitlink::NvJitLink;
+pub(crate) use nvrtc::Nvrtc;
+pub use store::{Code, CodeStore, Origin};
+pub use text::{Key, Program, USER_HEADER};
+pub use trust::UnsafeFolder;

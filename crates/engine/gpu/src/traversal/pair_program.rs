@@ -1,0 +1,148 @@
+//! What a pair kernel is compiled from.
+
+use crate::{error::Error, launch::MAX_UNIFORMS};
+use nearfield_pairs::{Channels, Cuda, PairKernel, Reduce};
+use std::{
+    borrow::Cow,
+    hash::{Hash, Hasher},
+};
+
+/// What a pair kernel is compiled from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairProgram {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) text: Cow<'static, str>,
+    pub(crate) function: Cow<'static, str>,
+    pub(crate) targets: usize,
+    pub(crate) sources: usize,
+    pub(crate) outputs: usize,
+    pub(crate) reduce: Reduce,
+    pub(crate) symmetric: Symmetric,
+}
+
+/// What the source of a pair gets, given what its target gets; the numbers of the first two are those of
+/// `NF_SYMMETRIC` in half.cu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Symmetric {
+    /// What the kernel gives for the reversed pair.
+    Reversed,
+    /// The same, channels with these bits set with the other sign.
+    Turned(u32),
+    /// The kernel does not say that pairs can be evaluated once for both.
+    No,
+}
+
+/// Channels of a result, and of a target, that strategy half-tiles keeps in shared memory at most.
+const MAX_STAGED: usize = 16;
+
+/// Channels of a point or a result that programs are made for: what is multiplied by the number of points
+/// then fits into 64 bits. No kernel comes near.
+const MAX_CHANNELS: usize = 1 << 16;
+
+impl Hash for PairProgram {
+    /// Of the text the length alone: programs are looked up at every step, and few have the same
+    /// names.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, &self.function, self.text.len()).hash(state);
+    }
+}
+
+impl PairProgram {
+    /// The CUDA text of a kernel, with the number of its channels.
+    ///
+    /// # Errors
+    /// [`Error::NoCuda`] when it has none, [`Error::TooManyUniforms`] and [`Error::TooManyChannels`].
+    pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
+        let name = std::any::type_name::<K>();
+        let cuda = kernel.cuda().ok_or_else(|| Error::NoCuda {
+            kernel: name.to_owned(),
+        })?;
+        let channels = [K::Target::COUNT, K::Source::COUNT, K::Output::COUNT];
+        let (mut program, uniforms) = Self::with_channels(name, cuda, channels, K::REDUCE)?;
+        if program.symmetric == Symmetric::No && K::SYMMETRIC {
+            program.symmetric = Symmetric::Reversed;
+        }
+        Ok((program, uniforms))
+    }
+
+    /// A text that reads so many channels of a target and of a source and gives so many, for
+    /// kernels that are known at run time only. Errors call it by the name of the text.
+    ///
+    /// # Errors
+    /// [`Error::TooManyUniforms`] and [`Error::TooManyChannels`].
+    pub fn new(
+        cuda: Cuda,
+        channels: [usize; 3],
+        reduce: Reduce,
+    ) -> Result<(Self, Vec<f32>), Error> {
+        let name = cuda.parts().name.clone();
+        Self::with_channels(&name, cuda, channels, reduce)
+    }
+
+    fn with_channels(
+        kernel: &str,
+        cuda: Cuda,
+        [targets, sources, outputs]: [usize; 3],
+        reduce: Reduce,
+    ) -> Result<(Self, Vec<f32>), Error> {
+        let cuda = cuda.into_parts();
+        if cuda.uniforms.len() > MAX_UNIFORMS {
+            return Err(Error::TooManyUniforms {
+                kernel: kernel.to_owned(),
+                found: cuda.uniforms.len(),
+                most: MAX_UNIFORMS,
+            });
+        }
+        let channels = [
+            ("a target", targets),
+            ("a source", sources),
+            ("a result", outputs),
+        ];
+        if let Some(&(what, found)) = channels.iter().find(|channels| channels.1 > MAX_CHANNELS) {
+            return Err(Error::TooManyChannels {
+                kernel: kernel.to_owned(),
+                what,
+                found,
+                most: MAX_CHANNELS,
+            });
+        }
+        let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
+        let symmetric = match &cuda.turned {
+            Some(turned) => Symmetric::Turned(turned.iter().map(bit).fold(0, |all, one| all | one)),
+            None => Symmetric::No,
+        };
+        let program = Self {
+            name: cuda.name,
+            text: cuda.text,
+            function: cuda.function,
+            targets,
+            sources,
+            outputs,
+            reduce,
+            symmetric,
+        };
+        Ok((program, cuda.uniforms))
+    }
+
+    /// Whether strategy half-tiles can evaluate pairs once for both points.
+    pub(crate) fn halves(&self) -> bool {
+        let staged = 1..=MAX_STAGED;
+        self.symmetric != Symmetric::No
+            && self.reduce == Reduce::Sum
+            && staged.contains(&self.outputs)
+            && self.targets <= MAX_STAGED
+    }
+
+    /// The text with a function `pair` in it.
+    pub(crate) fn user_text(&self) -> Cow<'_, str> {
+        if self.function == "pair" {
+            return Cow::Borrowed(&self.text);
+        }
+        // Behind the kernel's own lines, so that messages keep their numbers.
+        Cow::Owned(format!(
+            "{}\n__device__ __forceinline__ void pair(const float* u, const Pair& p, const float* t, \
+             const float* s, float* r) {{ {}(u, p, t, s, r); }}\n",
+            self.text, self.function
+        ))
+    }
+}

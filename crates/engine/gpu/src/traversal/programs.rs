@@ -1,0 +1,155 @@
+//! The traversal programs: which text and which macros make one, and which are loaded already.
+
+use super::{
+    pair_program::{PairProgram, Symmetric},
+    strategy::Strategy,
+};
+use crate::{
+    error::Error,
+    launch::{Children, Flat, Halves, Tasks, TraversalKernels},
+    program::{Modules, Program},
+};
+use nearfield_kernels::Source;
+use nearfield_pairs::{ListKind, Reduce};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// What a traversal does with pairs; the numbers are those of `NF_WORK` in work.cuh.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Work {
+    Count,
+    Lists(ListKind),
+    Pairs(PairProgram),
+}
+
+/// Whether the domain is open and tables are dense, so that candidates are found in a simpler way;
+/// the numbers are those of `NF_OPEN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Open {
+    No,
+    OneSet,
+    TwoSets,
+}
+
+/// What tells one traversal program from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Traversal {
+    pub(crate) strategy: Strategy,
+    pub(crate) work: Work,
+    pub(crate) open: Open,
+    /// Cells to a radius.
+    pub(crate) subdivision: u32,
+    /// Half lists, also when they are only counted.
+    pub(crate) half: bool,
+}
+
+impl Traversal {
+    /// Its text.
+    pub(crate) fn program(&self) -> Program {
+        let unrolled = self.strategy == Strategy::Flat && self.open != Open::No;
+        let program = Program::from(self.source())
+            .define("NF_OPEN", self.open as u32)
+            .define("NF_K", if unrolled { self.subdivision } else { 1 })
+            .define("NF_HALF", self.half);
+        let work = match &self.work {
+            Work::Count => 0,
+            Work::Lists(_) => 1,
+            Work::Pairs(_) => 2,
+        };
+        let program = program.define("NF_WORK", work);
+        let Work::Pairs(pairs) = &self.work else {
+            return program;
+        };
+        let reduce = match pairs.reduce {
+            Reduce::Sum => 0,
+            Reduce::Min => 1,
+            Reduce::Max => 2,
+        };
+        let program = program
+            .define("NF_TARGETS", pairs.targets)
+            .define("NF_SOURCES", pairs.sources)
+            .define("NF_OUTPUTS", pairs.outputs)
+            .define("NF_REDUCE", reduce)
+            .user_text(pairs.name.as_ref(), pairs.user_text());
+        match (self.strategy, pairs.symmetric) {
+            (Strategy::HalfTiles, Symmetric::Turned(channels)) => program
+                .define("NF_SYMMETRIC", 2)
+                .define("NF_ANTISYMMETRIC", format!("{channels}u")),
+            (Strategy::HalfTiles, _) => program.define("NF_SYMMETRIC", 1),
+            _ => program,
+        }
+    }
+
+    fn source(&self) -> &'static Source {
+        match self.strategy {
+            Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
+            Strategy::CellTasks => &nearfield_kernels::TASKS,
+            Strategy::HalfTiles => &nearfield_kernels::HALF,
+            Strategy::ChildPerCell | Strategy::ChildAggregated => &nearfield_kernels::CHILDREN,
+        }
+    }
+
+    /// Channels of a result.
+    fn outputs(&self) -> usize {
+        match &self.work {
+            Work::Pairs(pairs) => pairs.outputs,
+            Work::Count | Work::Lists(_) => 0,
+        }
+    }
+
+    fn load(&self, modules: &Modules) -> Result<TraversalKernels, Error> {
+        let module = modules.load(&self.program())?;
+        let pairs = matches!(self.work, Work::Pairs(_));
+        Ok(match self.strategy {
+            Strategy::Flat | Strategy::Auto => {
+                let lists = matches!(self.work, Work::Lists(_));
+                TraversalKernels::Flat(Flat::load(&module, lists, pairs)?)
+            }
+            Strategy::CellTasks => TraversalKernels::Tasks(Tasks::load(&module, pairs)?),
+            Strategy::HalfTiles => TraversalKernels::Halves(Halves::load(&module, self.outputs())?),
+            Strategy::ChildPerCell | Strategy::ChildAggregated => {
+                let aggregated = self.strategy == Strategy::ChildAggregated;
+                TraversalKernels::Children(Children::load(&module, aggregated, pairs)?)
+            }
+        })
+    }
+}
+
+impl PairProgram {
+    /// The whole program that one thread per target of one set in an open domain runs, for checks
+    /// that need no GPU.
+    pub fn program(&self) -> Program {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: Work::Pairs(self.clone()),
+            open: Open::OneSet,
+            subdivision: 1,
+            half: false,
+        };
+        traversal.program()
+    }
+}
+
+/// The traversal programs of a context that were loaded, so that a step hashes no program text.
+#[derive(Debug, Default)]
+pub(crate) struct Traversals {
+    loaded: Mutex<HashMap<Traversal, Arc<TraversalKernels>>>,
+}
+
+impl Traversals {
+    pub(crate) fn get(
+        &self,
+        modules: &Modules,
+        traversal: &Traversal,
+    ) -> Result<Arc<TraversalKernels>, Error> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernels) = loaded.get(traversal) {
+            return Ok(kernels.clone());
+        }
+        let kernels = Arc::new(traversal.load(modules)?);
+        loaded.insert(traversal.clone(), kernels.clone());
+        Ok(kernels)
+    }
+}

@@ -13,7 +13,7 @@ use nearfield::{
     Coefficients, Device, Engine, Forces, LennardJones, ListKind, Mixing, Pair, PairKernel,
     PlainLennardJones, Strategy, Truncation, VerletLists, device::DeviceEngine,
 };
-use nearfield_md::{Cell, DeviceSimulation, Error, ForceField, Options, Simulation, System};
+use nearfield_md::{Cell, Error, ForceField, Options, Simulation, System};
 use std::{process::ExitCode, time::Instant};
 
 const DENSITY: f64 = 0.8442;
@@ -125,7 +125,7 @@ fn on_cpu(settings: &Settings) -> Result<(), Error> {
             run.step(STEP)?;
         }
         let spent = begin.elapsed().as_secs_f64() * 1e3 / steps as f64;
-        system = run.system().clone();
+        system = run.system()?.clone();
         println!(
             "lj/{}/step/skin={skin}        {spent:9.2} ms, {} searches in {steps} steps",
             system.len(),
@@ -245,10 +245,11 @@ fn on_gpu(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let (system, field) = fluid(settings.atoms)?;
     let atoms = system.len();
     let options = Options {
+        device: Device::Gpu(0),
         skin: SKIN,
         ..Options::default()
     };
-    let mut run = DeviceSimulation::new(system, field, &options, 0)?;
+    let mut run = Simulation::new(system, field, options)?;
     let start = run.observe()?;
     for _ in 0..settings.steps.max(500) {
         run.step(STEP)?;
@@ -272,7 +273,7 @@ fn on_gpu(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         "lj/{atoms}/step/skin={SKIN}        {spent:9.4} ms, {} searches in {steps} steps",
         run.builds() - builds
     );
-    found_on_gpu(&run.system()?)
+    found_on_gpu(run.system()?)
 }
 
 fn main() -> ExitCode {

@@ -17,7 +17,7 @@ use nearfield::{
     device::{DeviceEngine, Progress},
 };
 use nearfield_dam_break as dam_break;
-use nearfield_md::{Cell, DeviceSimulation, ForceField, Options, Simulation, System};
+use nearfield_md::{Cell, ForceField, Options, Simulation, System};
 use nearfield_trace::{Analysis, Trace};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -140,28 +140,15 @@ impl Settings {
             device: self.device(),
             ..Options::default()
         };
-        let mut stepping = 0.0;
-        let mut go = |step: &mut dyn FnMut(u64) -> Result<(), nearfield_md::Error>| {
-            let begin = Instant::now();
-            for number in 1..=steps {
-                step(number)?;
+        let mut run = Simulation::new(system, field, options)?;
+        let stepping = Instant::now();
+        for number in 1..=steps {
+            run.step(STEP)?;
+            if number.is_multiple_of(100) {
+                run.observe()?;
             }
-            stepping = begin.elapsed().as_secs_f64();
-            Ok::<_, nearfield_md::Error>(())
-        };
-        if self.gpu {
-            let mut run = DeviceSimulation::new(system, field, &options, 0)?;
-            go(&mut |number| {
-                run.step(STEP)?;
-                if number.is_multiple_of(100) {
-                    run.observe()?;
-                }
-                Ok(())
-            })?;
-        } else {
-            let mut run = Simulation::new(system, field, options)?;
-            go(&mut |_| run.step(STEP).map(drop))?;
         }
+        let stepping = stepping.elapsed().as_secs_f64();
         let whole = begin.elapsed().as_secs_f64();
         Ok(Outcome {
             points,

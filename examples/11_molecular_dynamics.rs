@@ -37,14 +37,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // farther than the cut-off (`skin: 0.3`) are kept until atoms have moved too far.
     let options = Options::default();
     let mut run = Simulation::new(system, ForceField::from(table), options)?;
-    println!(
-        "{} atoms, {} pairs within 2.5",
-        run.system().len(),
-        run.pairs()?
-    );
+    println!("{} atoms, {} pairs within 2.5", run.atoms(), run.pairs()?);
     println!("  step  potential    kinetic      total  temperature");
     for _ in 0..10 {
-        let now = run.observe();
+        let now = run.observe()?;
         println!(
             "{:6} {:10.3} {:10.3} {:10.3} {:12.4}",
             now.step,
@@ -58,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    let (now, drift) = (run.observe(), run.energy_drift());
+    let (now, drift) = (run.observe()?, run.energy_drift());
     println!(
         "the energy drifted by {:.1e} per unit of time",
         drift.slope()

@@ -17,11 +17,11 @@
 //! let pairs = LennardJones::new(&[argon], Mixing::default(), &[], 2.5, Truncation::ForceShift)?;
 //! let options = Options { skin: 0.3, ..Options::default() };
 //! let mut simulation = Simulation::new(system, ForceField::from(pairs), options)?;
-//! let start = simulation.observe().total();
+//! let start = simulation.observe()?.total();
 //! for _ in 0..20 {
 //!     simulation.step(0.002)?;
 //! }
-//! let now = simulation.observe();
+//! let now = simulation.observe()?;
 //! assert!((now.total() - start).abs() < 1e-4 * now.kinetic);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -46,19 +46,21 @@ mod error;
 mod evaluate;
 mod file;
 mod force_field;
+mod host;
 mod observe;
+mod options;
 mod simulation;
 mod system;
 mod trajectory;
 
 pub use cell::Cell;
 pub use checkpoint::Checkpoint;
-pub use device::DeviceSimulation;
 pub use error::Error;
 pub use evaluate::{Evaluation, Evaluator};
 pub use file::{FieldFile, read_nist};
 pub use force_field::ForceField;
 pub use observe::{Drift, EnergyGuard, Observation};
-pub use simulation::{Options, Simulation};
+pub use options::Options;
+pub use simulation::Simulation;
 pub use system::System;
 pub use trajectory::Trajectory;

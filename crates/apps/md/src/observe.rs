@@ -1,6 +1,6 @@
 //! What a system is like at a moment, and how its energy changes that should not.
 
-use crate::Error;
+use crate::{Error, Evaluation};
 
 /// A system at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -19,6 +19,16 @@ pub struct Observation {
     pub temperature: f64,
     /// Σ m·v.
     pub momentum: [f64; 3],
+}
+
+/// Sums over the atoms as they are now, wherever they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    pub(crate) pairs: Evaluation,
+    /// Σ m·v²/2.
+    pub(crate) kinetic: f64,
+    /// Σ m·v.
+    pub(crate) momentum: [f64; 3],
 }
 
 impl Observation {
@@ -111,9 +121,10 @@ impl Drift {
     /// Energy per time by least squares; 0 before two moments were seen.
     pub fn slope(&self) -> f64 {
         let spread = self.count * self.time_time - self.time * self.time;
-        match spread > 0.0 {
-            true => (self.count * self.time_energy - self.time * self.energy) / spread,
-            false => 0.0,
+        if spread > 0.0 {
+            (self.count * self.time_energy - self.time * self.energy) / spread
+        } else {
+            0.0
         }
     }
 

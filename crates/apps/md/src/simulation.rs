@@ -1,107 +1,61 @@
-//! A run: velocity Verlet over the forces of an evaluator.
+//! A run: velocity Verlet at constant energy, with the atoms on the host or on a GPU.
+//!
+//! One type serves both. [`HostBody`] keeps the atoms in the host's memory and asks the engine for
+//! forces. [`DeviceBody`] keeps them on a GPU, where every stage of a step runs; what the host asks
+//! for is copied then. The methods are the same, so they can fail on either.
 
 use crate::{
-    Cell, Checkpoint, Drift, Error, Evaluation, Evaluator, ForceField, Observation, System,
+    Checkpoint, Drift, Error, Evaluator, ForceField, Observation, Options, System,
+    device::DeviceBody, host::HostBody,
 };
-use nearfield::{Builder, Device, Engine, Policy, Precision, Strategy};
-use nearfield_grid::{
-    PerProcess,
-    memory::{collected, make_room},
-    parallel::{self, PoolLoops},
-};
-use rayon::{ThreadPool, prelude::*};
-
-/// What threads that move atoms are called.
-const THREAD: &str = "nearfield-md";
-
-/// Atoms that one thread moves at a time.
-const MIN_LEN: usize = 1 << 12;
-
-/// Steps after which atoms are brought into an order that makes memory local.
-const REORDER: u64 = 1000;
-
-/// How a run is computed; what it computes does not depend on it, but for rounding.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Where pairs are found and evaluated; [`Device::Auto`] by default.
-    pub device: Device,
-    /// Worker threads; 0, the default, for one per core.
-    pub threads: usize,
-    /// How a GPU maps cells to threads.
-    pub strategy: Strategy,
-    /// What divides the work of hybrid devices.
-    pub policy: Policy,
-    /// Whether sums are to be the same bits on devices that choose by timings; false by default.
-    pub deterministic: bool,
-    /// How much farther than the cut-off lists reach, so that they need not be found every step; 0,
-    /// the default, for no lists, which was twice as fast in a Lennard-Jones liquid on a CPU: there pairs
-    /// are found faster than they are read. A run that [stays on a GPU](crate::DeviceSimulation) needs them.
-    pub skin: f32,
-    /// What positions are rounded to before pairs are found, and what pairs are summed in;
-    /// [`Precision::Single`] by default. Double sums are the host's.
-    pub precision: Precision,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            device: Device::Auto,
-            threads: 0,
-            strategy: Strategy::Flat,
-            policy: Policy::Model,
-            deterministic: false,
-            skin: 0.0,
-            precision: Precision::Single,
-        }
-    }
-}
-
-impl Options {
-    /// An engine's settings.
-    pub(crate) fn builder(&self, cell: &Cell, cutoff: f64) -> Builder {
-        let builder = match self.precision {
-            Precision::Single => Engine::builder(cutoff as f32),
-            Precision::Double => Engine::builder_f64(cutoff),
-        };
-        cell.set(builder)
-            .device(self.device)
-            .threads(self.threads)
-            .strategy(self.strategy)
-            .policy(self.policy)
-            .deterministic(self.deterministic)
-    }
-}
+use nearfield::{Device, LongRange, device::Transfers};
+use std::fmt;
 
 /// Atoms that move by Newton's equations at constant energy.
-#[derive(Debug)]
 pub struct Simulation {
-    system: System,
     field: ForceField,
     options: Options,
-    evaluator: Evaluator,
-    /// Threads that move atoms; made anew in a forked child, which has none of its parent's.
-    pool: PerProcess<Option<ThreadPool>>,
-    forces: Vec<[f64; 3]>,
-    now: Evaluation,
+    body: Body,
     step: u64,
     time: f64,
     drift: Drift,
-    /// Builds of evaluators before this one.
-    builds: u64,
+}
+
+/// Where the atoms are; boxed, because either is large.
+enum Body {
+    Host(Box<HostBody>),
+    Device(Box<DeviceBody>),
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Simulation");
+        shown.field("atoms", &self.atoms());
+        shown.field("device", &self.device());
+        shown.field("step", &self.step);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Simulation {
     /// A run that starts from a system, whose forces are evaluated.
     ///
+    /// With [`Device::Gpu`], single precision and a skin, in a box more than twice as wide as lists
+    /// reach and without vectors that lean along an open axis, the atoms stay on the GPU from step to
+    /// step. In all other cases they are on the host, and [`Options::device`] evaluates the forces.
+    ///
     /// # Errors
     /// Those of [`Evaluator::new`] and [`Evaluator::evaluate`], and [`Error::Setting`] for a skin that
     /// is negative or not finite, or threads that cannot be started.
     pub fn new(system: System, field: ForceField, options: Options) -> Result<Self, Error> {
-        let mut made = Self::prepare(system, field, options)?;
-        made.sort()?;
-        made.evaluate()?;
-        made.observe_drift();
-        Ok(made)
+        check_skin(&options)?;
+        let body = match options.device {
+            Device::Gpu(number) if DeviceBody::takes(&system, &field, &options) => {
+                Body::Device(Box::new(DeviceBody::new(system, &field, &options, number)?))
+            }
+            _ => Body::Host(Box::new(HostBody::new(system, &field, &options)?)),
+        };
+        Self::start(field, options, body, 0, 0.0)
     }
 
     /// A run that goes on where a checkpoint was written. On the CPU, and with the same force field, skin
@@ -114,55 +68,38 @@ impl Simulation {
         field: ForceField,
         options: Options,
     ) -> Result<Self, Error> {
+        check_skin(&options)?;
         let Checkpoint {
-            system,
-            forces,
-            now,
-            step,
-            time,
-        } = checkpoint;
-        let mut made = Self::prepare(system, field, options)?;
-        (made.now, made.step, made.time) = (now, step, time);
-        match made.options.precision {
-            Precision::Single => {
-                let forces = forces.iter().map(|force| force.map(f64::from));
-                made.forces = collected(forces, "forces")?;
+            system, step, time, ..
+        } = &checkpoint;
+        let (step, time) = (*step, *time);
+        let body = match options.device {
+            Device::Gpu(number) if DeviceBody::takes(system, &field, &options) => {
+                let system = checkpoint.system;
+                Body::Device(Box::new(DeviceBody::new(system, &field, &options, number)?))
             }
-            // A checkpoint has them rounded; the same positions give the same forces.
-            Precision::Double => made.evaluate()?,
-        }
-        made.observe_drift();
-        Ok(made)
+            _ => Body::Host(Box::new(HostBody::resume(checkpoint, &field, &options)?)),
+        };
+        Self::start(field, options, body, step, time)
     }
 
-    fn prepare(system: System, field: ForceField, options: Options) -> Result<Self, Error> {
-        if !(options.skin.is_finite() && options.skin >= 0.0) {
-            return Err(Error::Setting {
-                name: "the skin",
-                value: f64::from(options.skin),
-                wanted: "a distance, or 0 for none",
-            });
-        }
-        let pool = parallel::start(options.threads, THREAD);
-        let pool = pool.map_err(|_| Error::Setting {
-            name: "the number of threads",
-            value: options.threads as f64,
-            wanted: "one that the system can start",
-        })?;
-        let evaluator = Evaluator::new(&system, &field, &options)?;
-        Ok(Self {
-            system,
+    fn start(
+        field: ForceField,
+        options: Options,
+        body: Body,
+        step: u64,
+        time: f64,
+    ) -> Result<Self, Error> {
+        let mut made = Self {
             field,
             options,
-            evaluator,
-            pool: PerProcess::new(pool),
-            forces: Vec::new(),
-            now: Evaluation::default(),
-            step: 0,
-            time: 0.0,
+            body,
+            step,
+            time,
             drift: Drift::default(),
-            builds: 0,
-        })
+        };
+        made.observe()?;
+        Ok(made)
     }
 
     /// A step of length `dt`: half a kick, a drift, forces, half a kick (velocity Verlet: Swope et al.
@@ -179,25 +116,52 @@ impl Simulation {
                 wanted: "a positive number",
             });
         }
-        let points = self.system.len();
-        let _span = tracing::debug_span!("md.step", step = self.step + 1, points).entered();
-        if self.step > 0 && self.step.is_multiple_of(REORDER) {
-            self.sort()?;
+        let (step, points) = (self.step + 1, self.atoms());
+        let _span = tracing::debug_span!("md.step", step, points).entered();
+        match &mut self.body {
+            Body::Host(body) => body.advance(&self.field, &self.options, step, dt)?,
+            Body::Device(body) => body.advance(dt)?,
         }
-        self.kick(0.5 * dt);
-        self.drift(dt);
-        self.step += 1;
-        self.time += dt;
-        self.evaluate()?;
-        self.kick(0.5 * dt);
+        (self.step, self.time) = (step, self.time + dt);
         Ok(())
     }
 
-    /// What the system is like now; counts for the [drift](Self::energy_drift).
-    pub fn observe(&mut self) -> Observation {
-        let seen = self.look();
+    /// Observes the system; counts for the [drift](Self::energy_drift). Waits for a GPU.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] when the total energy is not finite, and what a GPU says.
+    pub fn observe(&mut self) -> Result<Observation, Error> {
+        let seen = self.look()?;
+        if !seen.total().is_finite() {
+            return Err(Error::Diverged {
+                step: self.step,
+                energy: seen.total(),
+                first: self.drift.first(),
+            });
+        }
         self.drift.take(&seen);
-        seen
+        Ok(seen)
+    }
+
+    /// Observes the system without counting for the drift. Waits for a GPU.
+    ///
+    /// # Errors
+    /// What a GPU says.
+    pub fn look(&mut self) -> Result<Observation, Error> {
+        let seen = match &mut self.body {
+            Body::Host(body) => body.measure(),
+            Body::Device(body) => body.measure()?,
+        };
+        let freedom = 3 * self.atoms().saturating_sub(1);
+        Ok(Observation {
+            step: self.step,
+            time: self.time,
+            potential: seen.pairs.energy,
+            kinetic: seen.kinetic,
+            virial: seen.pairs.virial,
+            temperature: 2.0 * seen.kinetic / freedom.max(1) as f64,
+            momentum: seen.momentum,
+        })
     }
 
     /// How the total energy went from observation to observation.
@@ -205,37 +169,56 @@ impl Simulation {
         self.drift
     }
 
-    /// Energy of all pairs now.
-    pub fn potential(&self) -> f64 {
-        self.now.energy
-    }
-
-    /// What the system is like now.
-    pub fn look(&self) -> Observation {
-        Observation {
-            step: self.step,
-            time: self.time,
-            potential: self.now.energy,
-            kinetic: self.system.kinetic(),
-            virial: self.now.virial,
-            temperature: self.system.temperature(),
-            momentum: self.system.momentum(),
+    /// Energy of all pairs now; `None` with the atoms on a GPU, which would have to be asked.
+    pub fn potential(&self) -> Option<f64> {
+        match &self.body {
+            Body::Host(body) => Some(body.potential()),
+            Body::Device(_) => None,
         }
     }
 
-    /// The atoms.
-    pub fn system(&self) -> &System {
-        &self.system
+    /// The atoms as they are now. Waits for a GPU.
+    ///
+    /// # Errors
+    /// What a GPU says.
+    pub fn system(&mut self) -> Result<&System, Error> {
+        match &mut self.body {
+            Body::Host(body) => Ok(&body.system),
+            Body::Device(body) => body.system(),
+        }
     }
 
-    /// Forces on the atoms, in the order of the [system](Self::system).
-    pub fn forces(&self) -> &[[f64; 3]] {
-        &self.forces
+    /// Forces on the atoms, in the order of the [system](Self::system). Waits for a GPU.
+    ///
+    /// # Errors
+    /// What a GPU says.
+    pub fn forces(&mut self) -> Result<&[[f64; 3]], Error> {
+        match &mut self.body {
+            Body::Host(body) => Ok(&body.forces),
+            Body::Device(body) => body.forces(),
+        }
+    }
+
+    /// Number of atoms.
+    pub fn atoms(&self) -> usize {
+        match &self.body {
+            Body::Host(body) => body.system.len(),
+            Body::Device(body) => body.atoms(),
+        }
     }
 
     /// How atoms act on each other.
     pub fn field(&self) -> &ForceField {
         &self.field
+    }
+
+    /// Energy and virial of the pairs beyond the cut-off, by [`ForceField::long_range`].
+    ///
+    /// # Errors
+    /// What a GPU says.
+    pub fn long_range(&mut self) -> Result<LongRange, Error> {
+        let field = self.field.clone();
+        Ok(field.long_range(self.system()?))
     }
 
     /// Steps since the start.
@@ -245,122 +228,84 @@ impl Simulation {
 
     /// How often neighbours were looked for in this run.
     pub fn builds(&self) -> u64 {
-        self.builds + self.evaluator.builds()
+        match &self.body {
+            Body::Host(body) => body.builds(),
+            Body::Device(body) => body.builds(),
+        }
     }
 
-    /// What the forces are evaluated on.
+    /// The device that the forces are evaluated on.
     pub fn device(&self) -> String {
-        self.evaluator.device()
+        match &self.body {
+            Body::Host(body) => body.device(),
+            Body::Device(body) => body.device(),
+        }
     }
 
-    /// Number of pairs within the cut-off, each counted once.
+    /// Bytes copied between host and GPU so far; `None` with the atoms on the host. A step copies the
+    /// same few bytes however many atoms there are.
+    pub fn transfers(&self) -> Option<Transfers> {
+        match &self.body {
+            Body::Host(_) => None,
+            Body::Device(body) => Some(body.transfers()),
+        }
+    }
+
+    /// Number of pairs within the cut-off, each counted once. With the atoms on a GPU the host counts
+    /// them, because the lists there reach farther.
     ///
     /// # Errors
     /// What the engine says.
     pub fn pairs(&mut self) -> Result<u64, Error> {
-        self.evaluator.pairs()
+        match &mut self.body {
+            Body::Host(body) => body.pairs(),
+            Body::Device(body) => {
+                Evaluator::new(body.system()?, &self.field, &Options::default())?.pairs()
+            }
+        }
     }
 
-    /// The run as it is, to be written. Pairs are looked for anew at the next step, as they are where
-    /// a run goes on from it.
+    /// Computes the forces `times` over and waits for them, for measurements.
     ///
     /// # Errors
-    /// Those of [`Evaluator::new`].
+    /// Those of [`Evaluator::evaluate`].
+    pub fn time_forces(&mut self, times: usize) -> Result<(), Error> {
+        match &mut self.body {
+            Body::Host(body) => (0..times).try_for_each(|_| body.evaluate(&self.field, self.step)),
+            Body::Device(body) => body.time_forces(times),
+        }
+    }
+
+    /// The run as it is, to be written. On the host pairs are looked for anew at the next step, as they
+    /// are where a run goes on from it.
+    ///
+    /// # Errors
+    /// Those of [`Evaluator::new`] and of [`look`](Self::look).
     pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
-        self.search_anew()?;
-        let forces = self.forces.iter().map(|force| force.map(|x| x as f32));
+        let (now, (system, forces)) = match &mut self.body {
+            Body::Host(body) => {
+                let saved = body.save(&self.field, &self.options)?;
+                (body.measure().pairs, saved)
+            }
+            Body::Device(body) => (body.measure()?.pairs, body.save()?),
+        };
         Ok(Checkpoint {
-            system: self.system.copied()?,
-            forces: collected(forces, "forces of a checkpoint")?,
-            now: self.now,
+            system,
+            forces,
+            now,
             step: self.step,
             time: self.time,
         })
     }
-
-    fn search_anew(&mut self) -> Result<(), Error> {
-        self.builds += self.evaluator.builds();
-        self.evaluator = Evaluator::new(&self.system, &self.field, &self.options)?;
-        Ok(())
-    }
-
-    /// Brings the atoms into the order in which they are found.
-    fn sort(&mut self) -> Result<(), Error> {
-        let order = self.evaluator.order()?;
-        self.system.reorder(&order)?;
-        if !self.forces.is_empty() {
-            let mut forces = Vec::new();
-            make_room(&mut forces, order.len(), "forces")?;
-            forces.extend(order.iter().map(|&k| self.forces[k as usize]));
-            self.forces = forces;
-        }
-        self.search_anew()
-    }
-
-    fn evaluate(&mut self) -> Result<(), Error> {
-        let begun = tracing::debug_span!("md.forces", step = self.step).entered();
-        let step = self.step;
-        self.now =
-            self.evaluator
-                .evaluate(&self.system, &self.field)
-                .map_err(|error| match error {
-                    Error::Overlap { atom, force, .. } => Error::Overlap { step, atom, force },
-                    other => other,
-                })?;
-        self.forces.clear();
-        let forces = self.evaluator.forces();
-        make_room(&mut self.forces, self.system.len(), "forces")?;
-        self.forces.extend(forces);
-        drop(begun);
-        Ok(())
-    }
-
-    fn observe_drift(&mut self) {
-        let seen = self.look();
-        self.drift.take(&seen);
-    }
-
-    fn kick(&mut self, dt: f64) {
-        let System {
-            velocities,
-            types,
-            masses,
-            ..
-        } = &mut self.system;
-        let forces = &self.forces;
-        parallel::within(pool(&self.pool, &self.options), || {
-            let atoms = velocities.par_iter_mut().with_min_len(MIN_LEN).enumerate();
-            atoms.run(|(atom, velocity)| {
-                let over_mass = dt / masses[types[atom] as usize];
-                for (v, force) in velocity.iter_mut().zip(forces[atom]) {
-                    *v += over_mass * force;
-                }
-            });
-        });
-    }
-
-    fn drift(&mut self, dt: f64) {
-        let System {
-            positions,
-            velocities,
-            ..
-        } = &mut self.system;
-        parallel::within(pool(&self.pool, &self.options), || {
-            let atoms = positions.par_iter_mut().with_min_len(MIN_LEN);
-            atoms
-                .zip(velocities.par_iter())
-                .run(|(position, velocity)| {
-                    for (x, v) in position.iter_mut().zip(velocity) {
-                        *x += dt * v;
-                    }
-                });
-        });
-    }
 }
 
-/// The threads that move atoms; none in a forked child that cannot start any, where the calling
-/// thread does.
-fn pool<'a>(pool: &'a PerProcess<Option<ThreadPool>>, options: &Options) -> Option<&'a ThreadPool> {
-    let start = || parallel::start(options.threads, THREAD).unwrap_or_default();
-    pool.get_or_make(start).as_ref()
+fn check_skin(options: &Options) -> Result<(), Error> {
+    if options.skin.is_finite() && options.skin >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name: "the skin",
+        value: f64::from(options.skin),
+        wanted: "a distance, or 0 for none",
+    })
 }

@@ -205,10 +205,10 @@ impl System {
 
     fn fits(&self, what: &'static str, found: usize) -> Result<(), Error> {
         let atoms = self.len();
-        match found == atoms {
-            true => Ok(()),
-            false => Err(Error::Count { what, found, atoms }),
+        if found == atoms {
+            return Ok(());
         }
+        Err(Error::Count { what, found, atoms })
     }
 
     /// A copy, for which memory may be refused.

@@ -5,9 +5,7 @@ mod common;
 
 use common::{REDUCED, salt, salt_in, with_skin};
 use nearfield::{Device, LennardJones, Mixing, Truncation};
-use nearfield_md::{
-    Cell, DeviceSimulation, Error, Evaluator, ForceField, Options, Simulation, System,
-};
+use nearfield_md::{Cell, Error, Evaluator, ForceField, Options, Simulation, System};
 
 /// The host's side of every comparison.
 fn host(skin: f32) -> Options {
@@ -17,11 +15,22 @@ fn host(skin: f32) -> Options {
     }
 }
 
+/// The GPU's side.
+fn gpu(skin: f32) -> Options {
+    Options {
+        device: Device::Gpu(0),
+        ..with_skin(skin)
+    }
+}
+
 /// Starts on the first GPU; None where a test is to be skipped.
-fn on_gpu(system: &System, field: &ForceField, skin: f32) -> Option<DeviceSimulation> {
+fn on_gpu(system: &System, field: &ForceField, skin: f32) -> Option<Simulation> {
     let required = std::env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    match DeviceSimulation::new(system.clone(), field.clone(), &with_skin(skin), 0) {
-        Ok(simulation) => Some(simulation),
+    match Simulation::new(system.clone(), field.clone(), gpu(skin)) {
+        Ok(simulation) => {
+            assert!(simulation.transfers().is_some(), "the atoms are on the GPU");
+            Some(simulation)
+        }
         Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
         Err(error @ Error::Engine(nearfield::Error::DeviceUnavailable { .. })) => {
             eprintln!("skipped: {error}");
@@ -89,20 +98,20 @@ fn forces_energies_and_virials_are_those_of_the_host() {
         };
         let seen = run.observe().unwrap();
         // In the order of the GPU.
-        let system = run.system().unwrap();
+        let system = run.system().unwrap().clone();
         let mut evaluator = Evaluator::new(&system, &field, &host(0.0)).unwrap();
         let expected = evaluator.evaluate(&system, &field).unwrap();
         assert!((seen.potential - expected.energy).abs() < 1e-5 * expected.energy.abs());
         assert!((seen.virial - expected.virial).abs() < 1e-4 * expected.energy.abs());
         assert!((seen.temperature - 0.9).abs() < 1e-9);
-        let found = run.forces_now().unwrap();
+        let found = run.forces().unwrap();
         let largest = found
             .as_flattened()
             .iter()
-            .fold(0.0f32, |most, f| most.max(f.abs()));
+            .fold(0.0f64, |most, f| most.max(f.abs()));
         for (atom, (force, other)) in found.iter().zip(evaluator.forces()).enumerate() {
             for axis in 0..3 {
-                let apart = (force[axis] - other[axis] as f32).abs();
+                let apart = (force[axis] - other[axis]).abs();
                 assert!(
                     apart < 1e-5 * largest,
                     "field {number}, atom {atom}: {force:?} {other:?}"
@@ -136,7 +145,7 @@ fn goes_where_the_host_goes(cell: Cell) {
         }
         positions
     };
-    let (a, b) = (by_id(&run.system().unwrap()), by_id(other.system()));
+    let (a, b) = (by_id(run.system().unwrap()), by_id(other.system().unwrap()));
     let apart = |(a, b): (&f64, &f64)| (a - b).abs();
     let farthest = a
         .as_flattened()
@@ -168,10 +177,9 @@ fn a_run_goes_on_from_a_checkpoint_on_either_side() {
     }
     let saved = run.checkpoint().unwrap();
     let total = run.observe().unwrap().total();
-    let again = DeviceSimulation::resume(saved.clone(), field.clone(), &with_skin(0.3), 0);
-    let mut again = again.unwrap();
+    let mut again = Simulation::resume(saved.clone(), field.clone(), gpu(0.3)).unwrap();
     assert_eq!(again.steps(), 30);
     assert!((again.observe().unwrap().total() - total).abs() < 1e-6 * total.abs());
-    let there = Simulation::resume(saved, field, host(0.3)).unwrap();
-    assert!((there.look().total() - total).abs() < 1e-6 * total.abs());
+    let mut there = Simulation::resume(saved, field, host(0.3)).unwrap();
+    assert!((there.look().unwrap().total() - total).abs() < 1e-6 * total.abs());
 }

@@ -10,7 +10,7 @@ use nearfield::{
     device::{DeviceEngine, Progress, Transfers},
 };
 use nearfield_gpu::{Compiler, Search};
-use nearfield_md::{Cell, DeviceSimulation, ForceField, Options, System};
+use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};
 use nearfield_null_gpu::Counts;
 use nearfield_sph::{
     Config, Dimensions, FrontRule, Simulation,
@@ -170,18 +170,19 @@ fn atoms() {
             Truncation::EnergyShift,
         );
         let options = Options {
+            device: Device::Gpu(0),
             skin: 0.3,
             ..Options::default()
         };
         let field = ForceField::from(potential.unwrap());
-        let mut run = DeviceSimulation::new(system, field, &options, 0).unwrap();
+        let mut run = Molecules::new(system, field, options).unwrap();
         let mut round = || {
-            let before = run.transfers();
+            let before = run.transfers().unwrap();
             for _ in 0..10 {
                 run.step(0.005).unwrap();
             }
             run.observe().unwrap();
-            let after = run.transfers();
+            let after = run.transfers().unwrap();
             (
                 after.to_host - before.to_host,
                 after.to_device - before.to_device,
@@ -189,7 +190,7 @@ fn atoms() {
         };
         round();
         let moved = round();
-        assert_all_is_counted(run.transfers(), &start);
+        assert_all_is_counted(run.transfers().unwrap(), &start);
         moved
     });
     assert_eq!(moved[0], moved[1], "bytes down and up");

@@ -1,19 +1,18 @@
 //! Positions and forces of one configuration as a file.
 
-use super::backend::Run;
 use crate::failure::Failure;
-use nearfield_md::Trajectory;
+use nearfield_md::{Simulation, Trajectory};
 use std::{io::Write, path::Path};
 
 /// Writes the atoms and the forces on them, in the order of the input: extended XYZ with the column
 /// `forces`, or a table with the columns id, species, x, y, z, fx, fy and fz.
-pub(super) fn write(path: &Path, run: &mut Run, names: Vec<String>) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, run: &mut Simulation, names: Vec<String>) -> Result<(), Failure> {
     let extension = path.extension().and_then(|one| one.to_str());
     match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
         "extxyz" | "xyz" => {
-            let forces = run.forces()?;
+            let forces = run.forces()?.to_vec();
             let mut file = Trajectory::open(path, names, false)?;
-            Ok(file.frame_with_forces(&*run.system()?, 0.0, &forces)?)
+            Ok(file.frame_with_forces(run.system()?, 0.0, &forces)?)
         }
         "csv" => write_table(path, run, &names),
         _ => Err(Failure::Wrong(format!(
@@ -24,8 +23,8 @@ pub(super) fn write(path: &Path, run: &mut Run, names: Vec<String>) -> Result<()
     }
 }
 
-fn write_table(path: &Path, run: &mut Run, names: &[String]) -> Result<(), Failure> {
-    let forces = run.forces()?;
+fn write_table(path: &Path, run: &mut Simulation, names: &[String]) -> Result<(), Failure> {
+    let forces = run.forces()?.to_vec();
     let system = run.system()?;
     let mut order: Vec<usize> = (0..system.len()).collect();
     order.sort_unstable_by_key(|&atom| system.ids()[atom]);

@@ -1,6 +1,5 @@
 //! `nearfield lj`: energy, virial and forces of Lennard-Jones atoms with cut-off charges, and short runs.
 
-mod backend;
 mod forces;
 mod input;
 mod run;
@@ -13,11 +12,10 @@ use crate::{
     output,
     precision::{self, Length},
 };
-use backend::Run;
 use indicatif::HumanCount;
 use nearfield::{Mixing, Screening, Truncation};
 use nearfield_files::Plan;
-use nearfield_md::{Checkpoint, Options, System};
+use nearfield_md::{Checkpoint, Options, Simulation, System};
 use serde::Serialize;
 use std::{path::PathBuf, time::Instant};
 
@@ -152,14 +150,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let checkpoint = Checkpoint::read(path)?;
             let precision = args.precision_for(checkpoint.system());
             let (field, options) = (input::field(args, &coefficients)?, args.options(precision));
-            (precision, Run::resume(checkpoint, field, options)?)
+            (precision, Simulation::resume(checkpoint, field, options)?)
         }
         None => {
             let (system, field) = input::read(args, &coefficients)?;
             let precision = args.precision_for(&system);
             let options = args.options(precision);
-            let run = Run::new(system, field, options, args.run.moves())?;
-            (precision, run)
+            (precision, Simulation::new(system, field, options)?)
         }
     };
     let begin = Instant::now();
@@ -168,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let seen = run.look()?;
     let beyond = run.long_range()?;
     let summary = Summary {
-        atoms: run.atoms()?,
+        atoms: run.atoms(),
         cutoff: args.cutoff,
         shift: args.shift,
         precision,
@@ -181,9 +178,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         run: done,
         milliseconds: milliseconds(begin),
     };
-    match args.json {
-        true => output::print_json(&summary),
-        false => output::print_lines(summary.lines()),
+    if args.json {
+        output::print_json(&summary)
+    } else {
+        output::print_lines(summary.lines())
     }
 }
 

@@ -1,10 +1,10 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
-use super::{backend::Run, forces};
+use super::forces;
 use crate::{failure::Failure, files::GrowingTable, progress::progress_bar};
 use nearfield::Device;
 use nearfield_files::Plan;
-use nearfield_md::{EnergyGuard, Observation, Trajectory};
+use nearfield_md::{EnergyGuard, Observation, Simulation, Trajectory};
 use serde::Serialize;
 use std::{
     fs,
@@ -117,7 +117,7 @@ impl Args {
     /// Runs the steps that are asked for; `None` where there are none.
     pub(super) fn run(
         &self,
-        simulation: &mut Run,
+        simulation: &mut Simulation,
         names: Vec<String>,
         depth: f64,
     ) -> Result<Option<Summary>, Failure> {
@@ -128,7 +128,7 @@ impl Args {
             return Ok(None);
         };
         // Blown-up moments are not written: what is there stays good.
-        let guard = EnergyGuard::new(&simulation.look()?, simulation.atoms()?, depth);
+        let guard = EnergyGuard::new(&simulation.look()?, simulation.atoms(), depth);
         let follow = self.restart.is_some();
         let mut files = match &self.output {
             Some(folder) => Some(Files::open(folder, names, follow)?),
@@ -193,13 +193,12 @@ impl Files {
         })
     }
 
-    fn observe(&mut self, simulation: &mut Run, guard: &EnergyGuard) -> Result<(), Failure> {
+    fn observe(&mut self, simulation: &mut Simulation, guard: &EnergyGuard) -> Result<(), Failure> {
         let seen = simulation.observe()?;
         guard.check(&seen)?;
-        let forces = simulation.forces()?;
-        let system = simulation.system()?;
+        let forces = simulation.forces()?.to_vec();
         self.trajectory
-            .frame_with_forces(&system, seen.time, &forces)?;
+            .frame_with_forces(simulation.system()?, seen.time, &forces)?;
         let Observation {
             step,
             time,

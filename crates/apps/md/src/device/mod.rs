@@ -1,16 +1,17 @@
-//! A run whose atoms live on a GPU from step to step.
+//! Atoms that live on a GPU from step to step.
 //!
 //! Every stage of a step runs there: kicks and drifts in double precision, forces over the engine's
-//! neighbour lists with a skin. The host starts the kernels and learns how far atoms have moved since
-//! the lists were built while the forces are being computed; when that was too far, lists are built
-//! anew and the forces computed again, before anybody has used them.
+//! neighbour lists with a skin. The host starts the kernels. While the forces are being computed it
+//! reads how far atoms have moved since the lists were built. If that is more than
+//! [`VerletLists::allowed_displacement`], lists are built anew and the forces computed again, before
+//! a kick has used them.
 
 mod kernels;
 
-use crate::{Checkpoint, Drift, Error, Evaluation, ForceField, Observation, Options, System};
+use crate::{Error, Evaluation, ForceField, Options, System, observe::Measured};
 use kernels::{Entering, Kernels, MOTION_SLOTS, Moving, PAIR_SLOTS, Pairs};
 use nearfield::{
-    PointSetId, Precision,
+    PointSetId, Precision, VerletLists,
     device::{
         DeviceEngine, GpuError, Progress, Queue, Transfers,
         cudarc::driver::{
@@ -18,7 +19,10 @@ use nearfield::{
         },
     },
 };
-use nearfield_grid::{OfProcess, memory::filled};
+use nearfield_grid::{
+    OfProcess,
+    memory::{collected, filled},
+};
 use std::{mem, sync::Arc};
 
 /// What copies of the run are called in messages and traces.
@@ -27,19 +31,18 @@ const ATOMS: &str = "atoms";
 const MOMENTS: usize = 64;
 /// Builds of lists after which atoms are brought into the order of the cells.
 const REORDER: u64 = 16;
-/// Share of box and list radius that rounding may take: see `nearfield::VerletLists`.
-const MARGIN: f64 = 1.0 / (1u64 << 19) as f64;
 
-/// Atoms on a GPU that move by Newton's equations at constant energy.
-pub struct DeviceSimulation {
+/// Atoms on a GPU, and the engine that finds their pairs.
+pub(crate) struct DeviceBody {
     engine: DeviceEngine,
     set: PointSetId,
     /// As what the engine holds: neither used nor dropped in a forked child.
     kernels: OfProcess<Kernels>,
     arrays: OfProcess<Arrays>,
-    field: ForceField,
-    /// Everything but what changes.
-    frame: System,
+    /// The system as it was last downloaded: its box, masses and number of atoms never change.
+    seen: System,
+    /// The forces as they were last downloaded.
+    seen_forces: Vec<[f64; 3]>,
     /// For reading while forces are computed.
     side: OfProcess<Queue>,
     /// How far atoms may move, squared.
@@ -51,9 +54,6 @@ pub struct DeviceSimulation {
     /// Kick that the last step owes.
     owed: f64,
     builds: u64,
-    step: u64,
-    time: f64,
-    drift: Drift,
 }
 
 /// Arrays of the device; numbers per atom in brackets.
@@ -83,10 +83,11 @@ struct Arrays {
     totals: CudaSlice<f64>,
 }
 
-impl DeviceSimulation {
-    /// Whether a run like this can stay on a GPU: in single precision, with a skin, in a box more than
-    /// twice as wide as lists reach and of which no vector leans along an open axis. [`Simulation`](crate::Simulation) takes all others.
-    pub fn takes(system: &System, field: &ForceField, options: &Options) -> bool {
+impl DeviceBody {
+    /// Returns true if the atoms of a run like this can stay on a GPU: in single precision, with a
+    /// skin, in a box more than twice as wide as lists reach and without vectors that lean along an
+    /// open axis.
+    pub(crate) fn takes(system: &System, field: &ForceField, options: &Options) -> bool {
         let reach = 2.001 * (field.cutoff() + f64::from(options.skin));
         let widths = system.cell().widths();
         widths.iter().all(|&width| width >= reach)
@@ -98,113 +99,63 @@ impl DeviceSimulation {
 
     /// Brings a system, for which [`takes`](Self::takes) is true, to GPU `number` and evaluates its
     /// forces.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] when it is not, [`Error::Type`] and [`Error::Count`] when the force field does
-    /// not fit, and what the engine and the GPU say.
-    pub fn new(
+    pub(crate) fn new(
         system: System,
-        field: ForceField,
+        field: &ForceField,
         options: &Options,
         number: u32,
     ) -> Result<Self, Error> {
         field.check(&system)?;
-        if !Self::takes(&system, &field, options) {
-            return Err(Error::Setting {
-                name: "the skin of a run that stays on a GPU",
-                value: f64::from(options.skin),
-                wanted: "positive, in f32, in a box twice as wide as lists reach",
-            });
-        }
         let reach = (field.cutoff() + f64::from(options.skin)) as f32;
         let vectors = system.cell().vectors();
         let builder = DeviceEngine::builder(reach).box_vectors(vectors);
         let mut engine = builder.on_gpu(number)?;
         let mut arrays = Arrays::of(&engine, &system)?;
-        let kernels = Kernels::load(&engine, &field, &system)?;
+        let kernels = Kernels::load(&engine, field, &system)?;
         kernels.enter(arrays.entering())?;
         let set = engine.add_point_set(&arrays.placed.as_view())?;
-        // No coordinate in the box is larger.
+        // Positions are brought into the box, so that twice its extent covers now and then.
         let along = |axis: usize| vectors.iter().flatten().map(|v| v[axis].abs()).sum::<f64>();
-        let widest = (0..3).map(along).fold(0.0, f64::max);
-        let room = f64::from(reach) - field.cutoff() - MARGIN * (2.0 * widest + f64::from(reach));
+        let extent = 2.0 * (0..3).map(along).fold(0.0, f64::max);
+        let (cutoff, reach) = (field.cutoff(), f64::from(reach));
+        let together = VerletLists::allowed_displacement(cutoff, reach, extent, Precision::Single);
         let mut made = Self {
             side: OfProcess::new(engine.queue().beside().map_err(failed)?),
             engine,
             set,
             kernels: OfProcess::new(kernels),
             arrays: OfProcess::new(arrays),
-            field,
-            frame: system,
-            allowed: (0.5 * room.max(0.0)).powi(2) as f32,
+            seen: system,
+            seen_forces: Vec::new(),
+            allowed: (0.5 * together.max(0.0)).powi(2) as f32,
             moment: 0,
             measured: OfProcess::new(None),
             owed: 0.0,
             builds: 0,
-            step: 0,
-            time: 0.0,
-            drift: Drift::default(),
         };
         made.build()?;
-        made.forces()?;
-        made.observe()?;
+        made.evaluate()?;
         Ok(made)
     }
 
-    /// A run that goes on from a checkpoint.
-    ///
-    /// # Errors
-    /// Those of [`new`](Self::new).
-    pub fn resume(
-        checkpoint: Checkpoint,
-        field: ForceField,
-        options: &Options,
-        number: u32,
-    ) -> Result<Self, Error> {
-        let Checkpoint {
-            system, step, time, ..
-        } = checkpoint;
-        let mut made = Self::new(system, field, options, number)?;
-        (made.step, made.time, made.drift) = (step, time, Drift::default());
-        made.observe()?;
-        Ok(made)
-    }
-
-    /// A step of length `dt`, as [`Simulation::step`](crate::Simulation::step).
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for a step that is no positive number, and what the engine and the GPU say;
-    /// the run is then over.
-    pub fn step(&mut self, dt: f64) -> Result<(), Error> {
+    /// A step of length `dt`. Its second half kick is owed: the next step or whoever looks at the
+    /// atoms makes it.
+    pub(crate) fn advance(&mut self, dt: f64) -> Result<(), Error> {
         self.engine.usable()?;
-        if !(dt.is_finite() && dt > 0.0) {
-            return Err(Error::Setting {
-                name: "the time step",
-                value: dt,
-                wanted: "a positive number",
-            });
-        }
-        let points = self.frame.len();
-        let _span = tracing::debug_span!("md.step", step = self.step + 1, points).entered();
-        let moment = self.advance(self.owed + 0.5 * dt, dt)?;
-        (self.owed, self.time) = (0.5 * dt, self.time + dt);
-        self.step += 1;
-        self.forces()?;
+        let moment = self.move_atoms(self.owed + 0.5 * dt, dt)?;
+        self.owed = 0.5 * dt;
+        self.evaluate()?;
         if !self.still_near(moment)? {
             self.build()?;
-            self.forces()?;
+            self.evaluate()?;
         }
         Ok(())
     }
 
-    /// What the system is like now; waits for the GPU.
-    ///
-    /// # Errors
-    /// What the GPU says, and [`Error::Diverged`] when the energy is not finite.
-    pub fn observe(&mut self) -> Result<Observation, Error> {
-        self.engine.usable()?;
+    /// Energies, virial and momentum now; waits for the GPU.
+    pub(crate) fn measure(&mut self) -> Result<Measured, Error> {
         self.settle()?;
-        let (lists, atoms) = (self.engine.neighbors(self.set, self.set)?, self.frame.len());
+        let (lists, atoms) = (self.engine.neighbors(self.set, self.set)?, self.atoms());
         let Arrays {
             at,
             charges,
@@ -228,111 +179,69 @@ impl DeviceSimulation {
         self.kernels
             .motion((velocity, types, atoms), partials, &mut slots)?;
         let found = self.download(&self.arrays.totals)?;
-        let freedom = 3 * self.frame.len().saturating_sub(1);
-        let seen = Observation {
-            step: self.step,
-            time: self.time,
-            potential: found[0],
-            virial: found[1],
-            kinetic: found[2],
-            temperature: 2.0 * found[2] / freedom.max(1) as f64,
-            momentum: [found[3], found[4], found[5]],
-        };
-        if !seen.total().is_finite() {
-            return Err(Error::Diverged {
-                step: self.step,
-                energy: seen.total(),
-                first: self.drift.first(),
-            });
-        }
-        self.drift.take(&seen);
-        Ok(seen)
-    }
-
-    /// The atoms as they are now; waits for the GPU.
-    ///
-    /// # Errors
-    /// What the GPU says.
-    pub fn system(&mut self) -> Result<System, Error> {
-        self.settle()?;
-        let arrays = &self.arrays;
-        let mut system = self.frame.clone();
-        system.positions = vectors(&self.download(&arrays.position)?);
-        system.velocities = vectors(&self.download(&arrays.velocity)?);
-        system.types = self.download(&arrays.types)?;
-        system.ids = self.download(&arrays.ids)?;
-        if !system.charges.is_empty() {
-            system.charges = self.download(&arrays.charges)?;
-        }
-        Ok(system)
-    }
-
-    /// Forces on the atoms, in the order of the [system](Self::system).
-    ///
-    /// # Errors
-    /// What the GPU says.
-    pub fn forces_now(&self) -> Result<Vec<[f32; 3]>, Error> {
-        Ok(vectors(&self.download(&self.arrays.force)?))
-    }
-
-    /// The run as it is, to be written.
-    ///
-    /// # Errors
-    /// Those of [`observe`](Self::observe).
-    pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
-        let seen = self.observe()?;
-        Ok(Checkpoint {
-            system: self.system()?,
-            forces: self.forces_now()?,
-            now: Evaluation {
-                energy: seen.potential,
-                virial: seen.virial,
+        Ok(Measured {
+            pairs: Evaluation {
+                energy: found[0],
+                virial: found[1],
             },
-            step: self.step,
-            time: self.time,
+            kinetic: found[2],
+            momentum: [found[3], found[4], found[5]],
         })
     }
 
-    /// Computes the forces `times` over and waits for them, for measurements.
-    ///
-    /// # Errors
-    /// What the GPU says.
-    pub fn time_forces(&mut self, times: usize) -> Result<(), Error> {
-        self.engine.usable()?;
-        for _ in 0..times {
-            self.forces()?;
+    /// The atoms as they are now; waits for the GPU.
+    pub(crate) fn system(&mut self) -> Result<&System, Error> {
+        self.settle()?;
+        let positions = self.download(&self.arrays.position)?;
+        let velocities = self.download(&self.arrays.velocity)?;
+        let types = self.download(&self.arrays.types)?;
+        let ids = self.download(&self.arrays.ids)?;
+        if !self.seen.charges.is_empty() {
+            self.seen.charges = self.download(&self.arrays.charges)?;
         }
+        let seen = &mut self.seen;
+        (seen.positions, seen.velocities) = (vectors(&positions), vectors(&velocities));
+        (seen.types, seen.ids) = (types, ids);
+        Ok(seen)
+    }
+
+    /// Forces on the atoms, in the order of the [system](Self::system); waits for the GPU.
+    pub(crate) fn forces(&mut self) -> Result<&[[f64; 3]], Error> {
+        let forces = vectors::<f32>(&self.download(&self.arrays.force)?);
+        let forces = forces.into_iter().map(|force| force.map(f64::from));
+        self.seen_forces = collected(forces, "forces")?;
+        Ok(&self.seen_forces)
+    }
+
+    /// Atoms and forces for a checkpoint.
+    pub(crate) fn save(&mut self) -> Result<(System, Vec<[f32; 3]>), Error> {
+        let system = self.system()?.copied()?;
+        Ok((system, vectors(&self.download(&self.arrays.force)?)))
+    }
+
+    /// Computes the forces `times` over and waits for them.
+    pub(crate) fn time_forces(&mut self, times: usize) -> Result<(), Error> {
+        (0..times).try_for_each(|_| self.evaluate())?;
         self.engine.queue().synchronize().map_err(failed)
     }
 
-    /// How the total energy went from observation to observation.
-    pub fn energy_drift(&self) -> Drift {
-        self.drift
-    }
-
-    /// How atoms act on each other.
-    pub fn field(&self) -> &ForceField {
-        &self.field
-    }
-
-    /// Steps since the start.
-    pub fn steps(&self) -> u64 {
-        self.step
+    /// Number of atoms.
+    pub(crate) fn atoms(&self) -> usize {
+        self.seen.len()
     }
 
     /// How often lists were built.
-    pub fn builds(&self) -> u64 {
+    pub(crate) fn builds(&self) -> u64 {
         self.builds
     }
 
-    /// Bytes copied between host and GPU so far. A step copies the same few however many atoms
-    /// there are.
-    pub fn transfers(&self) -> Transfers {
+    /// Bytes copied between host and GPU so far.
+    pub(crate) fn transfers(&self) -> Transfers {
         self.engine.transfers()
     }
 
     /// The GPU, as the command line names it.
-    pub fn device(&self) -> String {
+    pub(crate) fn device(&self) -> String {
         format!("gpu:{}", self.engine.device().index)
     }
 
@@ -340,14 +249,14 @@ impl DeviceSimulation {
     fn settle(&mut self) -> Result<(), Error> {
         self.engine.usable()?;
         if self.owed > 0.0 {
-            self.advance(self.owed, 0.0)?;
+            self.move_atoms(self.owed, 0.0)?;
             self.owed = 0.0;
         }
         Ok(())
     }
 
     /// Kicks and drifts; returns where the displacement will be.
-    fn advance(&mut self, kick: f64, drift: f64) -> Result<usize, Error> {
+    fn move_atoms(&mut self, kick: f64, drift: f64) -> Result<usize, Error> {
         if self.moment == MOMENTS {
             self.forget_displacements()?;
         }
@@ -372,7 +281,7 @@ impl DeviceSimulation {
             boxes,
             built,
             at,
-            atoms: self.frame.len(),
+            atoms: self.seen.len(),
         };
         let mut moved = moved.slice_mut(moment..moment + 1);
         self.kernels.advance(moving, (kick, drift), &mut moved)?;
@@ -385,7 +294,8 @@ impl DeviceSimulation {
         Ok(moment)
     }
 
-    fn forces(&mut self) -> Result<(), Error> {
+    /// Computes the forces over the lists.
+    fn evaluate(&mut self) -> Result<(), Error> {
         self.engine.usable()?;
         let lists = self.engine.neighbors(self.set, self.set)?;
         let arrays = &mut *self.arrays;
@@ -394,7 +304,7 @@ impl DeviceSimulation {
             charges: &arrays.charges,
             lists,
             force: &mut arrays.force,
-            atoms: self.frame.len(),
+            atoms: self.seen.len(),
         })
     }
 
@@ -479,8 +389,8 @@ impl DeviceSimulation {
             &mut arrays.placed.as_view_mut(),
         )?;
         mem::swap(&mut arrays.force, &mut arrays.placed);
-        if !self.frame.charges.is_empty() {
-            let mut sorted = arrays.placed.slice_mut(0..self.frame.len());
+        if !self.seen.charges.is_empty() {
+            let mut sorted = arrays.placed.slice_mut(0..self.seen.len());
             engine.reorder(*set, 1, &arrays.charges.as_view(), &mut sorted)?;
             let mut charges = arrays.charges.as_view_mut();
             engine

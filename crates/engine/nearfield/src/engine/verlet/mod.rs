@@ -74,8 +74,6 @@ pub struct VerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
     engine: Engine,
     radius: Radius,
-    /// R − r as the two were rounded.
-    gap: f64,
     sets: Sets,
     builds: u64,
 }
@@ -114,7 +112,6 @@ impl VerletLists {
         };
         let engine = wide.build()?;
         Ok(Self {
-            gap: engine.radius_f64() - radius.value_f64(),
             sets: Sets::new(engine.precision()),
             engine,
             radius,
@@ -198,6 +195,21 @@ impl VerletLists {
         let sets = self.sets.len();
         (self.engine.pairs.iter().enumerate())
             .any(|(at, pair)| pair.active && !(pair.current && self.holds(at / sets, at % sets)))
+    }
+
+    /// How far two points may have moved together since lists of `list_radius` were built, in the unit
+    /// of the coordinates, before a pair within `radius` can be missing; negative if the skin is
+    /// smaller than the rounding. `extent` is the largest extent of all coordinates along a periodic
+    /// axis, then and now; the module's comment proves the margin. For programs that keep lists of
+    /// their own, such as those on a GPU.
+    #[must_use]
+    pub fn allowed_displacement(
+        radius: f64,
+        list_radius: f64,
+        extent: f64,
+        precision: Precision,
+    ) -> f64 {
+        list_radius - radius - margin(precision) * (extent + list_radius)
     }
 
     /// How often the lists were built, the first time included.
@@ -394,7 +406,12 @@ impl VerletLists {
         let lengths = domain.lengths();
         let periodic = (0..3).filter(|&axis| domain.is_slanted() || lengths[axis].is_some());
         let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
-        self.gap - margin(self.engine.precision()) * (widest + self.engine.radius_f64())
+        Self::allowed_displacement(
+            self.radius.value_f64(),
+            self.engine.radius_f64(),
+            widest,
+            self.engine.precision(),
+        )
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::picture::PictureError;
-
 /// Why a dam break could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,9 +34,9 @@ pub enum Error {
         /// The values allowed.
         wanted: &'static str,
     },
-    /// A picture, the animation or the plot could not be made.
+    /// The plot of the front could not be drawn or saved.
     #[error(transparent)]
-    Picture(#[from] PictureError),
+    Plot(#[from] nearfield_plot::PlotError),
     /// A file or directory of the output could not be written.
     #[error("cannot write {path}: {reason}; check that the directory is writable and has space")]
     Output {

@@ -16,7 +16,7 @@ pub struct Experiment {
     /// Who measured it, for legends and the summary.
     pub name: &'static str,
     /// (T, Z) = (t·√(2g/a), z/a), by growing T.
-    pub points: Vec<(f64, f64)>,
+    pub points: Vec<Point>,
 }
 
 /// A point of a simulated front: (T, Z).
@@ -63,7 +63,7 @@ pub fn experiments() -> Vec<Experiment> {
 }
 
 /// The rows of a table of T,Z; comments and the header do not parse and are left out.
-fn parse(text: &str) -> Vec<(f64, f64)> {
+fn parse(text: &str) -> Vec<Point> {
     let row = |line: &str| {
         let (t, z) = line.split_once(',')?;
         Some((t.trim().parse().ok()?, z.trim().parse().ok()?))
@@ -76,11 +76,11 @@ impl Experiment {
     /// [`FROM_T`] on and up to [`TO_Z`]; `None` when it reaches none of them.
     #[must_use]
     pub fn compare(&self, front: &[Point]) -> Option<Comparison> {
-        let deviations: Vec<(f64, f64)> = self
+        let deviations: Vec<Point> = self
             .points
             .iter()
             .filter(|(t, z)| *t >= FROM_T && *z <= TO_Z)
-            .filter_map(|&(t, z)| Some((t, interpolate(front, t)? / z - 1.0)))
+            .filter_map(|&(t, z)| Some((t, value_at(front, t)? / z - 1.0)))
             .collect();
         let worst = deviations
             .iter()
@@ -95,14 +95,15 @@ impl Experiment {
     }
 }
 
-/// Z of `front` at `t`, linear between its points; `None` outside.
-fn interpolate(front: &[Point], t: f64) -> Option<f64> {
-    let after = front.iter().position(|point| point.0 >= t)?;
-    let (right, left) = (front[after], front[after.checked_sub(1).unwrap_or(after)]);
-    if right.0 == left.0 {
-        return (right.0 == t).then_some(right.1);
+/// Z of a front (by growing T) at `t`, linear between its points; `None` outside.
+pub(crate) fn value_at(front: &[Point], t: f64) -> Option<f64> {
+    let next = front.partition_point(|point| point.0 < t);
+    let (high, top) = *front.get(next)?;
+    if high == t {
+        return Some(top);
     }
-    Some(left.1 + (right.1 - left.1) * (t - left.0) / (right.0 - left.0))
+    let (low, bottom) = *front.get(next.checked_sub(1)?)?;
+    Some(bottom + (top - bottom) * (t - low) / (high - low))
 }
 
 #[cfg(test)]
@@ -151,10 +152,10 @@ mod tests {
     #[test]
     fn between_samples_the_front_is_linear_and_outside_unknown() {
         let front = [(1.0, 2.0), (2.0, 4.0)];
-        assert_eq!(interpolate(&front, 1.25), Some(2.5));
-        assert_eq!(interpolate(&front, 1.0), Some(2.0));
-        assert_eq!(interpolate(&front, 0.5), None);
-        assert_eq!(interpolate(&front, 2.5), None);
+        assert_eq!(value_at(&front, 1.25), Some(2.5));
+        assert_eq!(value_at(&front, 1.0), Some(2.0));
+        assert_eq!(value_at(&front, 0.5), None);
+        assert_eq!(value_at(&front, 2.5), None);
         assert_eq!(experiments()[0].compare(&front[..1]), None);
     }
 }

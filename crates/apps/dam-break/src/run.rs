@@ -15,7 +15,7 @@ use crate::args::Args;
 use crate::column::{Column, TANK};
 use crate::frames::{Frames, is_frame};
 use crate::journal::Journal;
-use crate::picture::{Series, front_plot};
+use crate::picture::front_plot;
 use crate::reference::{Comparison, Point, experiments};
 use crate::summary::{EnergySummary, FrontSummary, Summary};
 use crate::units::Units;
@@ -289,30 +289,12 @@ fn plot_front(path: &Path, simulation: &Simulation, front: &[Point]) -> Result<(
     let config = simulation.config();
     let units = Units::of(config);
     let wall = units.scaled_length(TANK[0] - 2.0 * f64::from(config.spacing));
-    let free = front
-        .iter()
-        .copied()
-        .take_while(|point| point.1 < wall)
-        .collect();
+    let met = front.iter().position(|point| point.1 >= wall);
+    let free = met.unwrap_or(front.len());
     let count = HumanCount(simulation.len() as u64);
     let dimensions = config.dimensions.count();
-    let ours = Series {
-        name: format!("Nearfield, {count} particles in {dimensions}D"),
-        points: free,
-    };
-    let measured: Vec<Series> = experiments()
-        .into_iter()
-        .map(|one| Series {
-            name: one.name.to_owned(),
-            points: one.points,
-        })
-        .collect();
-    Ok(front_plot(
-        path,
-        "Dam break: position of the front",
-        &[ours],
-        &measured,
-    )?)
+    let name = format!("Nearfield, {count} particles in {dimensions}D");
+    front_plot(path, &name, &front[..free], &experiments())
 }
 
 /// A progress bar in thousandths; silent unless standard error is a terminal.

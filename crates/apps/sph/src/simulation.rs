@@ -301,27 +301,6 @@ impl Simulation {
         &self.fluid().id
     }
 
-    /// Densities of the fluid particles, kg/m³.
-    #[must_use]
-    pub fn densities(&self) -> Vec<f32> {
-        self.fluid()
-            .compression
-            .iter()
-            .map(|s| self.config.density * (1.0 + s))
-            .collect()
-    }
-
-    /// Pressures of the fluid particles, Pa.
-    #[must_use]
-    pub fn pressures(&self) -> Vec<f32> {
-        let water = self.config.water_state();
-        self.fluid()
-            .compression
-            .iter()
-            .map(|&s| water.pressure(s))
-            .collect()
-    }
-
     /// Positions of the wall particles, metres.
     #[must_use]
     pub fn wall_positions(&self) -> &[Vec3] {

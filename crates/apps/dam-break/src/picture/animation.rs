@@ -14,8 +14,8 @@ use image::{Rgb, RgbImage};
 use nearfield_files::NewFile;
 use rayon::prelude::*;
 
-use super::error::PictureError;
 use super::palette::{Mix, Palette};
+use crate::Error;
 
 /// Palette entries used for colours; the one left over means "unchanged".
 const COLORS: usize = 255;
@@ -53,13 +53,10 @@ impl Animation {
     /// 10 ms and at least 20 ms.
     ///
     /// # Errors
-    /// [`PictureError::Write`] if the file cannot be created.
-    pub fn create(
-        path: impl AsRef<Path>,
-        milliseconds_per_frame: u32,
-    ) -> Result<Self, PictureError> {
+    /// [`Error::Output`] if the file cannot be created.
+    pub fn create(path: impl AsRef<Path>, milliseconds_per_frame: u32) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
-        let file = NewFile::create(&path).map_err(|source| PictureError::write(&path, source))?;
+        let file = NewFile::create(&path).map_err(|source| Error::output(&path, source))?;
         let hundredths = milliseconds_per_frame.saturating_add(5) / 10;
         let delay = hundredths.clamp(2, u32::from(u16::MAX)) as u16;
         Ok(Self {
@@ -75,16 +72,19 @@ impl Animation {
     /// memory, at most 4 bytes per pixel, until the animation is finished.
     ///
     /// # Errors
-    /// [`PictureError::Size`] if the size differs from the first frame's or
+    /// [`Error::Output`] if the size differs from the first frame's or
     /// cannot be stored; the frames before it are kept.
-    pub fn push(&mut self, image: &RgbImage) -> Result<(), PictureError> {
-        let dimensions = self
-            .stored
-            .as_ref()
-            .map_or(image.dimensions(), RgbImage::dimensions);
+    pub fn push(&mut self, image: &RgbImage) -> Result<(), Error> {
+        let (width, height) =
+            (self.stored.as_ref()).map_or(image.dimensions(), |one| one.dimensions());
         let storable = |length: u32| (1..=u32::from(u16::MAX)).contains(&length);
-        if image.dimensions() != dimensions || !storable(dimensions.0) || !storable(dimensions.1) {
-            return Err(self.wrong_size(image, dimensions));
+        if image.dimensions() != (width, height) || !storable(width) || !storable(height) {
+            let (frame, (columns, rows)) = (self.patches.len(), image.dimensions());
+            let reason = format!(
+                "frame {frame} is {columns}×{rows} pixels, but the animation takes {width}×{height}, \
+                 from 1 to 65535 a side"
+            );
+            return Err(Error::output(&self.path, reason));
         }
         let patch = match &mut self.stored {
             Some(stored) => Patch::between(stored, image),
@@ -98,34 +98,17 @@ impl Animation {
     /// Writes the file and returns the number of frames.
     ///
     /// # Errors
-    /// [`PictureError::NoFrames`] if nothing was pushed, else
-    /// [`PictureError::Encode`].
-    pub fn finish(mut self) -> Result<usize, PictureError> {
+    /// [`Error::Output`] if nothing was pushed or the file cannot be written.
+    pub fn finish(mut self) -> Result<usize, Error> {
+        let refused = |reason: String| Error::output(&self.path, reason);
         let Some(Patch { region: whole, .. }) = self.patches.first() else {
-            return Err(PictureError::NoFrames { path: self.path });
+            return Err(refused("the animation has no frames".to_owned()));
         };
-        let written = write(&mut self.file, whole.size, &self.patches, self.delay);
-        written.map_err(|(frame, source)| PictureError::Encode {
-            path: self.path.clone(),
-            frame,
-            source,
-        })?;
+        write(&mut self.file, whole.size, &self.patches, self.delay)
+            .map_err(|(frame, source)| refused(format!("frame {frame}: {source}")))?;
         let placed = self.file.finish();
-        placed.map_err(|source| PictureError::write(&self.path, source))?;
+        placed.map_err(|source| refused(source.to_string()))?;
         Ok(self.patches.len())
-    }
-
-    fn wrong_size(&self, image: &RgbImage, (width, height): (u32, u32)) -> PictureError {
-        let (actual_width, actual_height) = image.dimensions();
-        let (path, frame) = (self.path.clone(), self.patches.len());
-        PictureError::Size {
-            path,
-            frame,
-            actual_width,
-            actual_height,
-            width,
-            height,
-        }
     }
 }
 
@@ -377,10 +360,8 @@ mod tests {
         animation.push(&scene(1)).expect("the animation goes on");
         let mut empty =
             Animation::create(folder.path().join("b.gif"), 40).expect("it can be created");
-        assert!(matches!(
-            empty.push(&RgbImage::new(0, 2)),
-            Err(PictureError::Size { .. })
-        ));
+        let message = empty.push(&RgbImage::new(0, 2)).expect_err("it is empty");
+        assert!(message.to_string().contains("0×2"), "{message}");
     }
 
     #[test]

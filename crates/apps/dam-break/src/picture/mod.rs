@@ -1,10 +1,14 @@
 //! Pictures of the dam break: frames, the animation and the plot of the front.
 //!
-//! A [`Frame`] is drawn on the CPU without any graphics library: every
-//! particle becomes an exactly intersected sphere in a depth buffer, which is
-//! then lit, darkened in its crevices and labelled. [`Animation`] strings
-//! frames together into a looping file, [`front_plot`] compares the front with
-//! experiments. Fonts are embedded, so a picture looks the same everywhere.
+//! A [`Frame`] is drawn on the CPU: every particle becomes an exactly
+//! intersected sphere in a depth buffer, which is then lit, darkened in its
+//! crevices and labelled. The rasteriser is our own, because no CPU library
+//! draws spheres with a depth buffer: `tiny-skia` and `plotters` have none, and
+//! `euc` draws triangles. [`Animation`] strings frames together into a looping
+//! GIF; its palette and ordered dithering are our own too, because the
+//! quantiser of the `gif` crate (NeuQuant) loses colours that few pixels have.
+//! [`front_plot`] compares the front with experiments. Fonts are embedded, so a
+//! picture looks the same everywhere.
 //!
 //! Nothing here knows the solver, and the same input gives the same picture
 //! whatever the number of threads: each pixel depends only on the frame.
@@ -12,9 +16,7 @@
 mod animation;
 mod camera;
 mod colors;
-mod error;
 mod frame;
-mod interpolation;
 mod occlusion;
 mod overlay;
 mod palette;
@@ -26,6 +28,5 @@ mod tank;
 mod text;
 
 pub use animation::Animation;
-pub use error::PictureError;
 pub use frame::{Frame, Up, View};
-pub use plot::{Series, front_plot};
+pub use plot::front_plot;

@@ -6,98 +6,90 @@ use nearfield_plot::{Area, Backend, COOL, DETAIL, Drawn, FAINT, INK, WARM, save_
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::error::PictureError;
-use super::interpolation::{ascending, mean_curve, up_to};
+use crate::Error;
+use crate::reference::{BAND, Experiment, Point, value_at};
 
 /// Width and height of the plot, in pixels.
 const SIZE: (u32, u32) = (1200, 800);
-/// Half the width of the band around the experiments, as a share of Z.
-const BAND: f64 = 0.15;
-
 const BAND_COLOR: RGBColor = RGBColor(0x8a, 0x9b, 0xb0);
-/// Colours of our curves, in turn.
-const OURS: [RGBColor; 4] = COOL;
+/// Colour of our curve.
+const OURS: RGBColor = COOL[0];
 /// Colours of the experiments, in turn.
 const THEIRS: [RGBColor; 4] = WARM;
 
-/// A named curve or set of measurements.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    /// Name in the legend.
-    pub name: String,
-    /// Time T = t·sqrt(2g/a) and front position Z = x/a, a being the column's
-    /// width; points that are not finite are left out.
-    pub points: Vec<(f64, f64)>,
-}
-
 type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Draws the front's position against time to a PNG file of 1200×800 pixels:
-/// `ours` as lines, `references` as markers with a band of ±15 % around the
-/// mean of their interpolations. The time axis reaches a little beyond `ours`,
-/// or to the last measurement if there is no curve of ours.
+/// Draws the front's position Z against T to a PNG file of 1200×800 pixels:
+/// `ours`, named `name`, as a line, the experiments as markers with a band of
+/// ±[`BAND`] around the mean of their interpolations. The time axis reaches a
+/// little beyond `ours`, or to the last measurement if there is no curve of ours.
 ///
 /// # Errors
-/// [`PictureError::Plot`] if the plot cannot be drawn or saved.
+/// [`Error::Plot`] if the plot cannot be drawn or saved.
 pub fn front_plot(
     path: impl AsRef<Path>,
-    title: &str,
-    ours: &[Series],
-    references: &[Series],
-) -> Result<(), PictureError> {
-    let plan = Plan::new(ours, references);
-    Ok(save_png(path.as_ref(), SIZE, |area| {
-        draw(area, title, &plan)
-    })?)
+    name: &str,
+    ours: &[Point],
+    experiments: &[Experiment],
+) -> Result<(), Error> {
+    let plan = Plan::new(name, ours, experiments);
+    Ok(save_png(path.as_ref(), SIZE, |area| draw(area, &plan))?)
 }
 
 /// The curves cut to the part that is shown.
 struct Plan<'a> {
     /// Ends of the axes of T and Z.
     ends: (f64, f64),
-    ours: Vec<(&'a str, Vec<(f64, f64)>)>,
-    references: Vec<(&'a str, Vec<(f64, f64)>)>,
+    name: &'a str,
+    ours: Vec<Point>,
+    experiments: Vec<(&'static str, Vec<Point>)>,
     /// Mean of the experiments' interpolations.
-    mean: Vec<(f64, f64)>,
+    mean: Vec<Point>,
 }
 
 impl<'a> Plan<'a> {
-    fn new(ours: &'a [Series], references: &'a [Series]) -> Self {
-        let named = |series: &'a Series| (series.name.as_str(), ascending(&series.points));
-        let ours: Vec<_> = ours.iter().map(named).collect();
-        let mut references: Vec<_> = references.iter().map(named).collect();
-        let end = last_time(&ours)
-            .map(|time| 1.12 * time)
-            .or(last_time(&references))
-            .filter(|&time| time > 0.0);
-        let end = end.unwrap_or(1.0);
-        let curves: Vec<&[(f64, f64)]> = references
+    fn new(name: &'a str, ours: &[Point], experiments: &[Experiment]) -> Self {
+        let finite = |point: &&Point| point.0.is_finite() && point.1.is_finite();
+        let ours: Vec<Point> = ours.iter().filter(finite).copied().collect();
+        let end = match ours.last() {
+            Some(last) => 1.12 * last.0,
+            None => experiments
+                .iter()
+                .flat_map(|one| &one.points)
+                .map(|point| point.0)
+                .fold(0.0, f64::max),
+        };
+        let end = if end > 0.0 { end } else { 1.0 };
+        let mean = mean_curve(experiments, end);
+        let shown = |one: &Experiment| {
+            one.points
+                .iter()
+                .copied()
+                .filter(|point| point.0 <= end)
+                .collect()
+        };
+        let experiments: Vec<(_, Vec<Point>)> = experiments
             .iter()
-            .map(|(_, points)| points.as_slice())
+            .map(|one| (one.name, shown(one)))
             .collect();
-        let mean = up_to(&mean_curve(&curves), end);
-        references
-            .iter_mut()
-            .for_each(|(_, points)| points.retain(|point| point.0 <= end));
-        let shown = ours
-            .iter()
-            .chain(&references)
-            .flat_map(|(_, points)| points)
+        let heights = (experiments.iter().flat_map(|(_, points)| points))
+            .chain(&ours)
             .map(|point| point.1);
-        let top = shown
+        let top = heights
             .chain(mean.iter().map(|point| point.1 * (1.0 + BAND)))
             .fold(1.0, f64::max);
         Self {
             ends: (end, 1.05 * top),
+            name,
             ours,
-            references,
+            experiments,
             mean,
         }
     }
 
     /// The outline of the band, there and back.
-    fn band(&self) -> Vec<(f64, f64)> {
-        let scaled = |factor: f64| move |&(time, position): &(f64, f64)| (time, position * factor);
+    fn band(&self) -> Vec<Point> {
+        let scaled = |factor: f64| move |&(time, position): &Point| (time, position * factor);
         let upper = self.mean.iter().map(scaled(1.0 + BAND));
         upper
             .chain(self.mean.iter().rev().map(scaled(1.0 - BAND)))
@@ -105,19 +97,31 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Latest time of any of the curves.
-fn last_time(curves: &[(&str, Vec<(f64, f64)>)]) -> Option<f64> {
-    curves
+/// The mean of the experiments at every T up to `end` at which one of them has a point, and at `end`.
+/// A place counts each experiment that reaches over it.
+fn mean_curve(experiments: &[Experiment], end: f64) -> Vec<Point> {
+    let places = experiments
         .iter()
-        .filter_map(|(_, points)| points.last())
-        .map(|point| point.0)
-        .reduce(f64::max)
+        .flat_map(|one| &one.points)
+        .map(|point| point.0);
+    let mut places: Vec<f64> = places.filter(|&place| place < end).chain([end]).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let mean = |place: f64| {
+        let values = experiments
+            .iter()
+            .filter_map(|one| value_at(&one.points, place));
+        let values: Vec<f64> = values.collect();
+        let sum: f64 = values.iter().sum();
+        (!values.is_empty()).then(|| (place, sum / values.len() as f64))
+    };
+    places.into_iter().filter_map(mean).collect()
 }
 
 /// Draws everything.
-fn draw<'b>(area: &Area<'b>, title: &str, plan: &Plan<'_>) -> Drawn<'b> {
+fn draw<'b>(area: &Area<'b>, plan: &Plan<'_>) -> Drawn<'b> {
     let mut chart = ChartBuilder::on(area)
-        .caption(title, text(36))
+        .caption("Dam break: position of the front", text(36))
         .margin(26 * DETAIL)
         .margin_right(48 * DETAIL)
         .x_label_area_size(78 * DETAIL)
@@ -125,7 +129,7 @@ fn draw<'b>(area: &Area<'b>, title: &str, plan: &Plan<'_>) -> Drawn<'b> {
         .build_cartesian_2d(0.0..plan.ends.0, 0.0..plan.ends.1)?;
     draw_band(&mut chart, plan)?;
     draw_axes(&mut chart)?;
-    draw_references(&mut chart, plan)?;
+    draw_experiments(&mut chart, plan)?;
     draw_ours(&mut chart, plan)?;
     chart
         .configure_series_labels()
@@ -169,8 +173,8 @@ fn draw_band<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
     Ok(())
 }
 
-fn draw_references<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
-    for (index, (name, points)) in plan.references.iter().enumerate() {
+fn draw_experiments<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
+    for (index, (name, points)) in plan.experiments.iter().enumerate() {
         let style = THEIRS[index % THEIRS.len()].filled();
         let outline = marker_outline(index);
         let marker =
@@ -190,13 +194,11 @@ fn draw_references<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> 
 }
 
 fn draw_ours<'b>(chart: &mut Chart<'_, 'b>, plan: &Plan<'_>) -> Drawn<'b> {
-    for (index, (name, points)) in plan.ours.iter().enumerate() {
-        let style = OURS[index % OURS.len()].stroke_width(4 * DETAIL);
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(*name)
-            .legend(move |(x, y)| PathElement::new([(x, y - 6), (x + 80, y - 6)], style));
-    }
+    let style = OURS.stroke_width(4 * DETAIL);
+    chart
+        .draw_series(LineSeries::new(plan.ours.iter().copied(), style))?
+        .label(plan.name)
+        .legend(move |(x, y)| PathElement::new([(x, y - 6), (x + 80, y - 6)], style));
     Ok(())
 }
 
@@ -221,26 +223,24 @@ fn marker_outline(index: usize) -> Vec<(i32, i32)> {
 mod tests {
     use super::*;
 
-    fn series(name: &str, points: &[(f64, f64)]) -> Series {
-        Series {
-            name: name.to_owned(),
-            points: points.to_vec(),
-        }
+    fn experiment(name: &'static str, points: &[Point]) -> Experiment {
+        let points = points.to_vec();
+        Experiment { name, points }
     }
 
     #[test]
     fn a_plot_is_a_picture_of_the_promised_size_with_ink_of_every_series() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("front.png");
-        let ours = [series("ours", &[(0.0, 1.0), (1.0, 1.5), (2.0, 2.9)])];
+        let ours = [(0.0, 1.0), (1.0, 1.5), (2.0, 2.9)];
         let theirs = [
-            series("one", &[(0.5, 1.1), (1.5, 2.0)]),
-            series("two", &[(0.7, 1.2), (1.8, 2.2)]),
+            experiment("one", &[(0.5, 1.1), (1.5, 2.0)]),
+            experiment("two", &[(0.7, 1.2), (1.8, 2.2)]),
         ];
-        front_plot(&path, "Front", &ours, &theirs).expect("it can be drawn");
+        front_plot(&path, "ours", &ours, &theirs).expect("it can be drawn");
         let image = image::open(&path).expect("it can be read").into_rgb8();
         assert_eq!(image.dimensions(), SIZE);
-        for color in [OURS[0], THEIRS[0], THEIRS[1]] {
+        for color in [OURS, THEIRS[0], THEIRS[1]] {
             let ink = image
                 .pixels()
                 .filter(|pixel| pixel.0 == [color.0, color.1, color.2])
@@ -254,18 +254,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("front.png");
         front_plot(&path, "", &[], &[]).expect("nothing can be drawn");
-        let senseless = [
-            series("odd", &[(f64::NAN, 1.0), (0.0, f64::INFINITY)]),
-            series("none", &[]),
-        ];
-        front_plot(&path, "", &senseless, &senseless).expect("nothing can be drawn");
+        let senseless = [(f64::NAN, 1.0), (0.0, f64::INFINITY)];
+        front_plot(&path, "", &senseless, &[experiment("none", &[])])
+            .expect("nothing can be drawn");
     }
 
     #[test]
     fn the_axes_reach_beyond_our_curve_and_the_band_stays_inside() {
-        let ours = [series("ours", &[(0.0, 1.0), (2.0, 3.0)])];
-        let theirs = [series("one", &[(0.0, 1.0), (10.0, 15.0)])];
-        let plan = Plan::new(&ours, &theirs);
+        let theirs = [experiment("one", &[(0.0, 1.0), (10.0, 15.0)])];
+        let plan = Plan::new("ours", &[(0.0, 1.0), (2.0, 3.0)], &theirs);
         assert!(plan.ends.0 > 2.0 && plan.ends.0 < 3.0);
         assert!(
             plan.band()
@@ -273,6 +270,21 @@ mod tests {
                 .all(|&(time, position)| time <= plan.ends.0 && position < plan.ends.1)
         );
         assert_eq!(plan.mean.last().map(|point| point.0), Some(plan.ends.0));
+    }
+
+    #[test]
+    fn the_mean_counts_the_experiments_that_reach_a_place() {
+        let both = [
+            experiment("long", &[(0.0, 0.0), (2.0, 4.0), (4.0, 8.0)]),
+            experiment("short", &[(1.0, 4.0), (3.0, 8.0)]),
+        ];
+        let mean = mean_curve(&both, 9.0);
+        assert_eq!(
+            mean,
+            [(0.0, 0.0), (1.0, 3.0), (2.0, 5.0), (3.0, 7.0), (4.0, 8.0)]
+        );
+        assert_eq!(mean_curve(&both, 1.5).last(), Some(&(1.5, 4.0)));
+        assert!(mean_curve(&[], 1.0).is_empty());
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Column {
         let fluid = self.cell_box(1, 2);
         let layers = (2.0 * config.smoothing).ceil() as i32;
         let inside = self.cell_box(TANK[0] as i32, TANK[1] as i32);
-        let walls = scene::tank(dimensions, inside, Top::Closed, (layers, config.spacing))?;
+        let walls = scene::tank(dimensions, inside, Top::Closed, layers, config.spacing)?;
         let up = dimensions.up();
         let part = |of_floor| {
             let walls = walls.iter().copied();

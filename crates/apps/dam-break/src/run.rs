@@ -339,7 +339,7 @@ mod tests {
         let cells = column.cells;
         let inside = [4 * cells, 3 * cells, 0];
         let fluid = scene::block(plane, [0; 3], [cells, 2 * cells, 0], config.spacing).unwrap();
-        let walls = scene::tank(plane, inside, Top::Closed, (4, config.spacing)).unwrap();
+        let walls = scene::tank(plane, inside, Top::Closed, 4, config.spacing).unwrap();
         let scene = Simulation::builder(config).fluid(&fluid).walls(&walls);
         let mut simulation = scene.threads(1).build().unwrap();
         let course = Course {

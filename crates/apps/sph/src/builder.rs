@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use glam::Vec3;
 use nearfield::prelude::Device;
 
-use crate::{Config, Dimensions, Error, Simulation, particles::Particles, walls::Walls};
+use crate::{
+    Config, Dimensions, Error, Simulation, matter::Matter, particles::Particles, search::Request,
+    walls::Walls,
+};
 
 /// A simulation in the making; see [`Simulation::builder`].
 #[must_use]
@@ -148,8 +151,15 @@ impl SimulationBuilder {
         make_room(&mut compression, count, "densities of particles")?;
         compression.extend(self.fluid.iter().map(compress));
         let fluid = Particles::new(self.fluid, velocity, compression)?;
-        let request = (self.device, self.threads);
-        Simulation::start(self.config, request, (fluid, self.walls), self.evidence)
+        let request = Request {
+            device: self.device,
+            threads: self.threads,
+        };
+        let matter = Matter {
+            fluid,
+            walls: self.walls,
+        };
+        Simulation::start(self.config, request, matter, self.evidence)
     }
 
     fn check_vectors(

@@ -1,25 +1,22 @@
 //! A fluid in the host's memory, whose traversals the engine does wherever it runs.
 
 use glam::Vec3;
-use nearfield::prelude::Device;
 use nearfield_grid::memory::filled;
 
 use crate::{
     Config, Error,
     advance::{Advance, Compression, Kick},
     guard::Watch,
-    particles::Particles,
+    matter::Matter,
     passes::{Passes, Rates},
-    search::Search,
+    search::{Request, Search},
     simulation::MAX_STRETCHED,
-    walls::Walls,
 };
 
 /// Fluid and walls in the host's memory.
 pub(crate) struct HostBody {
     search: Search,
-    pub(crate) fluid: Particles,
-    pub(crate) walls: Walls,
+    pub(crate) matter: Matter,
     results: Results,
 }
 
@@ -48,20 +45,14 @@ impl Results {
 
 impl HostBody {
     /// Sorts the walls and evaluates the first forces.
-    pub(crate) fn new(
-        config: &Config,
-        (device, threads): (Device, usize),
-        (fluid, walls): (Particles, Walls),
-    ) -> Result<Self, Error> {
-        let request = (config.kernel().support(), device, threads);
+    pub(crate) fn new(config: &Config, request: Request, matter: Matter) -> Result<Self, Error> {
         let mut body = Self {
-            search: Search::new(request, &fluid.position, &walls.position)?,
-            results: Results::new(fluid.len(), walls.len())?,
-            fluid,
-            walls,
+            search: Search::new(config.kernel().support(), request, &matter)?,
+            results: Results::new(matter.fluid.len(), matter.walls.len())?,
+            matter,
         };
-        body.walls.reorder(&body.search.wall_order()?)?;
-        body.search.update_walls(&body.walls.position)?;
+        body.matter.walls.reorder(&body.search.wall_order()?)?;
+        body.search.update_walls(&body.matter.walls.position)?;
         body.evaluate_forces(config)?;
         Ok(body)
     }
@@ -75,12 +66,12 @@ impl HostBody {
     ) -> Result<Advance, Error> {
         let first = self.kick(config, 0.5 * dt);
         self.drift(dt);
-        watch.refuse_losses(&self.fluid)?;
-        self.search.update(&self.fluid.position)?;
+        watch.refuse_losses(&self.matter.fluid)?;
+        self.search.update(&self.matter.fluid.position)?;
         let compression = self.compress(config, dt)?;
         self.evaluate_forces(config)?;
         let second = self.kick(config, 0.5 * dt);
-        watch.refuse_losses(&self.fluid)?;
+        watch.refuse_losses(&self.matter.fluid)?;
         Ok(Advance {
             first,
             compression,
@@ -100,7 +91,7 @@ impl HostBody {
         let forces = self.results.forces.iter().zip(&self.results.wall_forces);
         let (mut speed, mut acceleration) = (0.0f32, 0.0f32);
         let mut sums = Kick::default();
-        for (velocity, (fluid, wall)) in self.fluid.velocity.iter_mut().zip(forces) {
+        for (velocity, (fluid, wall)) in self.matter.fluid.velocity.iter_mut().zip(forces) {
             let rate = gravity + fluid.0 + wall.0;
             let change = step * rate;
             sums.viscous += f64::from(fluid.1);
@@ -120,7 +111,13 @@ impl HostBody {
     fn drift(&mut self, dt: f64) {
         let _span = tracing::debug_span!("sph.drift").entered();
         let step = dt as f32;
-        for (position, &velocity) in self.fluid.position.iter_mut().zip(&self.fluid.velocity) {
+        for (position, &velocity) in self
+            .matter
+            .fluid
+            .position
+            .iter_mut()
+            .zip(&self.matter.fluid.velocity)
+        {
             *position += step * velocity;
         }
     }
@@ -129,11 +126,11 @@ impl HostBody {
     fn compress(&mut self, config: &Config, dt: f64) -> Result<Compression, Error> {
         let _span = tracing::debug_span!("sph.compress").entered();
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
-        let (results, sets) = (&mut self.results, (&self.fluid, &self.walls));
+        let (results, matter) = (&mut self.results, &self.matter);
         self.search
-            .continuity(&fluid, &self.fluid, &mut results.rates)?;
+            .continuity(&fluid, &matter.fluid, &mut results.rates)?;
         self.search
-            .wall_continuity(&walls, sets, &mut results.wall_rates)?;
+            .wall_continuity(&walls, matter, &mut results.wall_rates)?;
         Ok(self.apply_rates(config, dt))
     }
 
@@ -142,7 +139,9 @@ impl HostBody {
         let (water, step) = (config.water_state(), dt as f32);
         let rates = self.results.rates.iter().zip(&self.results.wall_rates);
         let mut sums = Compression::default();
-        for (s, (&(divergence, diffusion), &wall)) in self.fluid.compression.iter_mut().zip(rates) {
+        for (s, (&(divergence, diffusion), &wall)) in
+            self.matter.fluid.compression.iter_mut().zip(rates)
+        {
             let change = step * ((1.0 + *s) * (divergence + wall) + diffusion);
             let middle = *s + 0.5 * change;
             let pressure = water.specific_pressure(middle) / (1.0 + middle);
@@ -160,10 +159,16 @@ impl HostBody {
         let results = &mut self.results;
         self.search.extrapolation(
             &passes.extrapolation(),
-            &self.fluid,
+            &self.matter.fluid,
             &mut results.extrapolated,
         )?;
-        for (s, &(weight, sum)) in self.walls.compression.iter_mut().zip(&results.extrapolated) {
+        for (s, &(weight, sum)) in self
+            .matter
+            .walls
+            .compression
+            .iter_mut()
+            .zip(&results.extrapolated)
+        {
             *s = if weight > 0.0 {
                 water.compression(sum / weight)
             } else {
@@ -171,10 +176,10 @@ impl HostBody {
             };
         }
         self.search
-            .forces(&passes.forces(), &self.fluid, &mut results.forces)?;
+            .forces(&passes.forces(), &self.matter.fluid, &mut results.forces)?;
         self.search.wall_forces(
             &passes.wall_forces(),
-            (&self.fluid, &self.walls),
+            &self.matter,
             &mut results.wall_forces,
         )
     }
@@ -183,13 +188,13 @@ impl HostBody {
     pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
         let _span = tracing::debug_span!("sph.sort").entered();
         let order = self.search.fluid_order()?;
-        self.fluid.reorder(&order)?;
+        self.matter.fluid.reorder(&order)?;
         let refused = nearfield::Error::Permutation;
         order.apply(&mut self.results.forces).map_err(refused)?;
         order
             .apply(&mut self.results.wall_forces)
             .map_err(refused)?;
-        self.search.update(&self.fluid.position)
+        self.search.update(&self.matter.fluid.position)
     }
 
     /// Number of fluid neighbours of every fluid particle.

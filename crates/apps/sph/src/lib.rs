@@ -14,7 +14,7 @@
 //! let (plane, spacing) = (Dimensions::Two, 0.05);
 //! let mut simulation = Simulation::builder(Config::water(plane, spacing, 1.0))
 //!     .fluid(&scene::block(plane, [0, 0, 0], [10, 20, 0], spacing)?)
-//!     .walls(&scene::tank(plane, [40, 40, 0], Top::Open, (3, spacing))?)
+//!     .walls(&scene::tank(plane, [40, 40, 0], Top::Open, 3, spacing)?)
 //!     .build()?;
 //! let start = simulation.energy()?.total();
 //! while simulation.time() < 0.1 {
@@ -61,6 +61,7 @@ mod front;
 mod guard;
 mod host;
 mod kernel;
+mod matter;
 mod moment;
 mod particles;
 mod passes;

@@ -24,7 +24,7 @@ pub struct Moment {
 
 impl Moment {
     /// The fluid after `step` steps, at `time`.
-    pub(crate) fn new(config: Config, fluid: Particles, (step, time): (u64, f64)) -> Self {
+    pub(crate) fn new(config: Config, fluid: Particles, step: u64, time: f64) -> Self {
         Self {
             config,
             fluid,

@@ -56,7 +56,7 @@ pub enum Top {
 }
 
 /// The walls of a tank whose inside is the cells `0 ≤ cell < inside`, `layers`
-/// particles thick.
+/// particles thick, `spacing` metres apart.
 ///
 /// Two smoothing lengths over the spacing, rounded up, is thick enough that a
 /// particle at the wall sees no end of it.
@@ -67,7 +67,8 @@ pub fn tank(
     dimensions: Dimensions,
     inside: [i32; 3],
     top: Top,
-    (layers, spacing): (i32, f32),
+    layers: i32,
+    spacing: f32,
 ) -> Result<Vec<Vec3>, Error> {
     let inside = IVec3::from(inside);
     let missing = match top {
@@ -105,17 +106,17 @@ mod tests {
 
     #[test]
     fn a_tank_has_walls_everywhere_but_above() {
-        let plane = tank(Dimensions::Two, [8, 5, 0], Top::Open, (2, 1.0)).unwrap();
+        let plane = tank(Dimensions::Two, [8, 5, 0], Top::Open, 2, 1.0).unwrap();
         assert_eq!(plane.len(), (8 + 4) * (5 + 2) - 8 * 5);
         assert!(plane.iter().all(|p| p.y < 5.0 && p.z == 0.0));
-        let space = tank(Dimensions::Three, [8, 5, 4], Top::Open, (2, 1.0)).unwrap();
+        let space = tank(Dimensions::Three, [8, 5, 4], Top::Open, 2, 1.0).unwrap();
         assert_eq!(space.len(), 12 * 9 * 6 - 8 * 5 * 4);
         assert!(space.iter().all(|p| p.z < 4.0));
     }
 
     #[test]
     fn a_lid_closes_the_tank() {
-        let closed = tank(Dimensions::Three, [8, 5, 4], Top::Closed, (2, 1.0)).unwrap();
+        let closed = tank(Dimensions::Three, [8, 5, 4], Top::Closed, 2, 1.0).unwrap();
         assert_eq!(closed.len(), 12 * 9 * 8 - 8 * 5 * 4);
         assert!(closed.iter().any(|p| p.z > 4.0));
     }
@@ -124,7 +125,7 @@ mod tests {
     fn no_wall_particle_is_inside() {
         let inside =
             |p: &Vec3| p.cmpgt(Vec3::ZERO).all() && p.cmplt(Vec3::new(8.0, 5.0, 4.0)).all();
-        let walls = tank(Dimensions::Three, [8, 5, 4], Top::Closed, (3, 1.0)).unwrap();
+        let walls = tank(Dimensions::Three, [8, 5, 4], Top::Closed, 3, 1.0).unwrap();
         assert!(!walls.iter().any(inside));
     }
 }

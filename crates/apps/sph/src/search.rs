@@ -9,7 +9,15 @@ use glam::Vec3;
 use nearfield::prelude::{Device, Engine, Field, Permutation, PointSetId};
 
 use crate::passes::{Continuity, Extrapolation, Forces, WallContinuity, WallForces};
-use crate::{Error, particles::Particles, walls::Walls};
+use crate::{Error, matter::Matter, particles::Particles};
+
+/// What runs the engine.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) device: Device,
+    /// 0 for one per core.
+    pub(crate) threads: usize,
+}
 
 /// The engine with the two point sets of a simulation.
 pub(crate) struct Search {
@@ -20,17 +28,13 @@ pub(crate) struct Search {
 
 impl Search {
     /// An engine of the given radius over the two sets.
-    pub(crate) fn new(
-        (radius, device, threads): (f32, Device, usize),
-        fluid: &[Vec3],
-        walls: &[Vec3],
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(radius: f32, request: Request, matter: &Matter) -> Result<Self, Error> {
         let mut engine = Engine::builder(radius)
-            .device(device)
-            .threads(threads)
+            .device(request.device)
+            .threads(request.threads)
             .build()?;
-        let fluid = engine.add_point_set(fluid)?;
-        let wall = engine.add_point_set(walls)?;
+        let fluid = engine.add_point_set(&matter.fluid.position)?;
+        let wall = engine.add_point_set(&matter.walls.position)?;
         Ok(Self {
             engine,
             fluid,
@@ -77,12 +81,12 @@ impl Search {
     pub(crate) fn wall_continuity(
         &self,
         kernel: &WallContinuity,
-        (fluid, walls): (&Particles, &Walls),
+        matter: &Matter,
         out: &mut [f32],
     ) -> Result<(), Error> {
         let (target, source) = (
-            [Field::from(&fluid.velocity)],
-            [Field::from(&walls.compression)],
+            [Field::from(&matter.fluid.velocity)],
+            [Field::from(&matter.walls.compression)],
         );
         let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
         Ok(traversal
@@ -122,10 +126,10 @@ impl Search {
     pub(crate) fn wall_forces(
         &self,
         kernel: &WallForces,
-        (fluid, walls): (&Particles, &Walls),
+        matter: &Matter,
         out: &mut [(Vec3, f32)],
     ) -> Result<(), Error> {
-        let (target, source) = (fluid.moving(), walls.still());
+        let (target, source) = (matter.fluid.moving(), matter.walls.still());
         let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
         Ok(traversal
             .target_fields(&target)

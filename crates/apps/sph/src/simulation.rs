@@ -19,8 +19,10 @@ use crate::budget::{Energy, Ledger, Momentum, Sums};
 use crate::device::DeviceBody;
 use crate::guard::Watch;
 use crate::host::HostBody;
+use crate::matter::Matter;
 use crate::moment::{Moment, PendingMoment};
 use crate::particles::Particles;
+use crate::search::Request;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
 use crate::{Config, Error, FrontRule, SimulationBuilder};
@@ -53,7 +55,7 @@ pub struct StepReport {
 /// let config = Config::water(Dimensions::Two, 0.1, 0.5);
 /// let mut simulation = Simulation::builder(config)
 ///     .fluid(&scene::block(Dimensions::Two, [0, 0, 0], [10, 5, 0], 0.1)?)
-///     .walls(&scene::tank(Dimensions::Two, [10, 8, 0], Top::Open, (3, 0.1))?)
+///     .walls(&scene::tank(Dimensions::Two, [10, 8, 0], Top::Open, 3, 0.1)?)
 ///     .hydrostatic([0.0, 0.5, 0.0].into())
 ///     .build()?;
 /// while simulation.time() < 0.05 {
@@ -99,18 +101,18 @@ impl Simulation {
 
     pub(crate) fn start(
         config: Config,
-        (device, threads): (Device, usize),
-        (fluid, walls): (Particles, Walls),
+        request: Request,
+        matter: Matter,
         evidence: Option<PathBuf>,
     ) -> Result<Self, Error> {
-        let ledger = Ledger::open(&config, &fluid);
-        let body = match device {
+        let ledger = Ledger::open(&config, &matter.fluid);
+        let body = match request.device {
             Device::Gpu(number) => {
-                let body = DeviceBody::new(&config, number, (fluid, walls))?;
+                let body = DeviceBody::new(&config, number, matter)?;
                 Body::Device(Box::new(body))
             }
             _ => {
-                let body = HostBody::new(&config, (device, threads), (fluid, walls))?;
+                let body = HostBody::new(&config, request, matter)?;
                 Body::Host(Box::new(body))
             }
         };
@@ -212,7 +214,7 @@ impl Simulation {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.body {
-            Body::Host(body) => body.fluid.len(),
+            Body::Host(body) => body.matter.fluid.len(),
             Body::Device(body) => body.len(),
         }
     }
@@ -221,7 +223,7 @@ impl Simulation {
     #[must_use]
     pub fn walls_len(&self) -> usize {
         match &self.body {
-            Body::Host(body) => body.walls.len(),
+            Body::Host(body) => body.matter.walls.len(),
             Body::Device(body) => body.walls_len(),
         }
     }
@@ -234,14 +236,14 @@ impl Simulation {
 
     fn fluid(&self) -> &Particles {
         match &self.body {
-            Body::Host(body) => &body.fluid,
+            Body::Host(body) => &body.matter.fluid,
             Body::Device(body) => body.particles(),
         }
     }
 
     fn walls(&self) -> &Walls {
         match &self.body {
-            Body::Host(body) => &body.walls,
+            Body::Host(body) => &body.matter.walls,
             Body::Device(body) => body.walls(),
         }
     }
@@ -337,7 +339,7 @@ impl Simulation {
 
     fn sums(&self) -> Result<Sums, Error> {
         match &self.body {
-            Body::Host(body) => Ok(Sums::of(&self.config, &body.fluid)),
+            Body::Host(body) => Ok(Sums::of(&self.config, &body.matter.fluid)),
             Body::Device(body) => body.sums(),
         }
     }
@@ -348,7 +350,9 @@ impl Simulation {
     /// When the neighbour engine refuses.
     pub fn front(&self, rule: &FrontRule) -> Result<Option<f32>, Error> {
         match &self.body {
-            Body::Host(body) => Ok(rule.front(&body.fluid.position, &body.neighbor_counts()?)),
+            Body::Host(body) => {
+                Ok(rule.front(&body.matter.fluid.position, &body.neighbor_counts()?))
+            }
             Body::Device(body) => body.front(rule),
         }
     }
@@ -396,7 +400,7 @@ impl Simulation {
         let found = self.fluid().id.iter().position(|&other| other == id);
         let index = found.ok_or(Error::NoSuchParticle { id, last })?;
         match &mut self.body {
-            Body::Host(body) => body.fluid.velocity[index] = velocity,
+            Body::Host(body) => body.matter.fluid.velocity[index] = velocity,
             Body::Device(body) => body.set_velocity(index, velocity)?,
         }
         self.observe()
@@ -409,15 +413,15 @@ impl Simulation {
     /// # Errors
     /// When there is no memory for the copy, or the GPU fails.
     pub fn moment(&self) -> Result<PendingMoment, Error> {
-        let (config, now) = (self.config, (self.step, self.time));
+        let (config, step, time) = (self.config, self.step, self.time);
         match &self.body {
             Body::Host(body) => {
-                let fluid = body.fluid.try_clone()?;
-                Ok(PendingMoment::ready(Moment::new(config, fluid, now)))
+                let fluid = body.matter.fluid.try_clone()?;
+                Ok(PendingMoment::ready(Moment::new(config, fluid, step, time)))
             }
             Body::Device(body) => {
                 let arrive = body.depart()?;
-                let wait = move || Ok(Moment::new(config, arrive()?, now));
+                let wait = move || Ok(Moment::new(config, arrive()?, step, time));
                 Ok(PendingMoment::new(self.len(), wait))
             }
         }

@@ -30,7 +30,7 @@ fn column(edge: u32) -> SimulationBuilder {
     Simulation::builder(Config::water(space, spacing, 2.0))
         .fluid(&scene::block(space, [0, 0, 0], [edge, edge, 2 * edge], spacing).unwrap())
         .rough_walls(
-            &scene::tank(space, [3 * edge, edge, 3 * edge], Top::Closed, (3, spacing)).unwrap(),
+            &scene::tank(space, [3 * edge, edge, 3 * edge], Top::Closed, 3, spacing).unwrap(),
         )
 }
 

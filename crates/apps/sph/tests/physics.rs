@@ -18,7 +18,7 @@ fn still_water(dimensions: Dimensions, cells: i32) -> Simulation {
     inside[if dimensions == PLANE { 1 } else { 2 }] += 3;
     Simulation::builder(Config::water(dimensions, spacing, 1.0))
         .fluid(&scene::block(dimensions, [0; 3], size, spacing).unwrap())
-        .walls(&scene::tank(dimensions, inside, Top::Open, (3, spacing)).unwrap())
+        .walls(&scene::tank(dimensions, inside, Top::Open, 3, spacing).unwrap())
         .hydrostatic(dimensions.up())
         .build()
         .unwrap()
@@ -26,7 +26,7 @@ fn still_water(dimensions: Dimensions, cells: i32) -> Simulation {
 
 /// A column that collapses in a closed tank with a rough floor.
 fn collapse(config: Config, threads: usize) -> Simulation {
-    let walls = scene::tank(PLANE, [40, 30, 0], Top::Closed, (3, config.spacing)).unwrap();
+    let walls = scene::tank(PLANE, [40, 30, 0], Top::Closed, 3, config.spacing).unwrap();
     let (floor, sides): (Vec<Vec3>, Vec<Vec3>) = walls.iter().partition(|wall| wall.y < 0.0);
     Simulation::builder(config)
         .fluid(&scene::block(PLANE, [0; 3], [10, 20, 0], config.spacing).unwrap())

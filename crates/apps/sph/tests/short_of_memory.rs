@@ -27,7 +27,7 @@ fn assert_short(error: &Error) {
 fn scenes_that_memory_is_too_short_for_are_errors() {
     let space = Dimensions::Three;
     let block = || scene::block(space, [0; 3], [12; 3], 0.1);
-    let tank = || scene::tank(space, [12, 12, 20], Top::Open, (3, 0.1));
+    let tank = || scene::tank(space, [12, 12, 20], Top::Open, 3, 0.1);
     for scene in [&block as &dyn Fn() -> Result<_, Error>, &tank] {
         assert_short(&MEMORY.while_short(GROWS, 0, scene).unwrap_err());
         assert!(scene().unwrap().len() * 12 >= GROWS);

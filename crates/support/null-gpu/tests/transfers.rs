@@ -89,7 +89,7 @@ fn column(edge: i32) -> Simulation {
     // Sorting, every third step here, moves all particles, but on the device.
     config.sort_every = 3;
     let water = scene::block(space, [0; 3], [edge, edge, 2 * edge], spacing);
-    let walls = scene::tank(space, inside, Top::Closed, (3, spacing));
+    let walls = scene::tank(space, inside, Top::Closed, 3, spacing);
     Simulation::builder(config)
         .fluid(&water.unwrap())
         .walls(&walls.unwrap())

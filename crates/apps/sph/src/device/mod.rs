@@ -32,6 +32,7 @@ use crate::{
     budget::Sums,
     front::FrontRule,
     guard::Watch,
+    matter::Matter,
     particles::Particles,
     passes::{Passes, Rates},
     walls::Walls,
@@ -55,9 +56,9 @@ pub(crate) struct DeviceBody {
     count: usize,
     walls: usize,
     /// The particles as somebody looked at them since the last step.
-    seen: OnceLock<Seen>,
+    seen: OnceLock<Matter>,
     /// As they were when somebody last looked.
-    last: Seen,
+    last: Matter,
     /// Why they could not be looked at.
     fault: Mutex<Option<Error>>,
     /// How copies for frames leave, made with the first of them.
@@ -71,13 +72,6 @@ struct Notes {
     neighbors: CudaSlice<u32>,
     partials: CudaSlice<f64>,
     totals: CudaSlice<f64>,
-}
-
-/// A copy on the host.
-#[derive(Clone, Default)]
-struct Seen {
-    fluid: Particles,
-    walls: Walls,
 }
 
 /// Arrays of the device; numbers per particle in brackets.
@@ -108,11 +102,7 @@ struct Arrays {
 
 impl DeviceBody {
     /// Brings fluid and walls to GPU `number` and evaluates the first forces.
-    pub(crate) fn new(
-        config: &Config,
-        number: u32,
-        (fluid, walls): (Particles, Walls),
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, number: u32, matter: Matter) -> Result<Self, Error> {
         let builder = DeviceEngine::builder(config.kernel().support());
         let builder = match (config.domain.low, config.domain.high) {
             (low, high) if low.is_finite() && high.is_finite() => {
@@ -121,7 +111,8 @@ impl DeviceBody {
             _ => builder,
         };
         let mut engine = builder.on_gpu(number)?;
-        let arrays = Arrays::of(&engine, &fluid, &walls)?;
+        let Matter { fluid, walls } = &matter;
+        let arrays = Arrays::of(&engine, fluid, walls)?;
         let fluid_set = engine.add_point_set(&arrays.position.as_view())?;
         let wall_set = engine.add_point_set(&arrays.wall_position.slice(0..3 * walls.len()))?;
         let mut body = Self {
@@ -133,7 +124,7 @@ impl DeviceBody {
             count: fluid.len(),
             walls: walls.len(),
             seen: OnceLock::new(),
-            last: Seen { fluid, walls },
+            last: matter,
             fault: Mutex::default(),
             flights: OfProcess::new(OnceLock::new()),
             notes: OfProcess::new(Mutex::default()),
@@ -471,7 +462,7 @@ impl DeviceBody {
         &self.seen().walls
     }
 
-    fn seen(&self) -> &Seen {
+    fn seen(&self) -> &Matter {
         self.seen.get_or_init(|| match self.look() {
             Ok(seen) => seen,
             Err(error) => {
@@ -482,12 +473,12 @@ impl DeviceBody {
         })
     }
 
-    fn look(&self) -> Result<Seen, Error> {
+    fn look(&self) -> Result<Matter, Error> {
         let arrays = &self.arrays;
         let moving = self.copy(PARTICLES, &arrays.moving.as_view())?;
         let still = self.copy(PARTICLES, &arrays.still.slice(0..2 * self.walls))?;
         let [moving, still] = [moving.chunks_exact(4), still.chunks_exact(2)];
-        Ok(Seen {
+        Ok(Matter {
             fluid: Particles {
                 position: vectors(&self.copy(PARTICLES, &arrays.position.as_view())?),
                 velocity: moving

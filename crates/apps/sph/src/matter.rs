@@ -1,0 +1,10 @@
+//! Fluid and walls together, as they are handed from the builder to wherever they will live.
+
+use crate::{particles::Particles, walls::Walls};
+
+/// All particles of a simulation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Matter {
+    pub(crate) fluid: Particles,
+    pub(crate) walls: Walls,
+}

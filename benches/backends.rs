@@ -97,9 +97,10 @@ struct Scene {
 }
 
 fn scenes(options: &Options) -> Vec<Scene> {
-    let radii: &[f32] = match options.quick {
-        true => &[2.0, 4.0],
-        false => &[2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    let radii: &[f32] = if options.quick {
+        &[2.0, 4.0]
+    } else {
+        &[2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
     };
     let mut scenes: Vec<Scene> = radii
         .iter()
@@ -179,9 +180,10 @@ fn ways(gpu: bool, named: &str) -> Vec<Way> {
         color,
     };
     let alone = |name, strategy, color| way(name, Device::Gpu(0), strategy, Policy::Model, color);
-    let both = match gpu {
-        true => Device::Hybrid(0),
-        false => Device::Emulated(nearfield::EmulatedSpec::default()),
+    let both = if gpu {
+        Device::Hybrid(0)
+    } else {
+        Device::Emulated(nearfield::EmulatedSpec::default())
     };
     let band = Policy::Band {
         alpha: 0.75,

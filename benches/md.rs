@@ -289,9 +289,10 @@ fn main() -> ExitCode {
             threads => threads,
         }
     );
-    let done = match settings.gpu {
-        true => on_gpu(&settings),
-        false => on_cpu(&settings).map_err(Into::into),
+    let done = if settings.gpu {
+        on_gpu(&settings)
+    } else {
+        on_cpu(&settings).map_err(Into::into)
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -57,9 +57,10 @@ fn main() -> ExitCode {
             engine.find_neighbors().expect("enough memory");
         }
         let took = begin.elapsed().as_secs_f64() * 1e6;
-        match recorded {
-            true => on.push(took),
-            false => off.push(took),
+        if recorded {
+            on.push(took)
+        } else {
+            off.push(took)
         }
     }
     recording.finish().expect("room for the trace");
@@ -78,9 +79,10 @@ fn main() -> ExitCode {
         100.0 * cost / without,
         bytes / STEPS as u64
     );
-    match cost <= most {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if cost <= most {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

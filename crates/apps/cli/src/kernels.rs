@@ -104,12 +104,11 @@ fn compiler() -> Result<Arc<Compiler>, Error> {
 }
 
 fn build(args: &BuildArgs) -> Result<(), Failure> {
-    let archs = sorted(match args.arch.is_empty() {
-        true => {
-            let devices = GpuInfo::probe().devices;
-            devices.iter().map(|device| device.arch).collect()
-        }
-        false => args.arch.clone(),
+    let archs = sorted(if args.arch.is_empty() {
+        let devices = GpuInfo::probe().devices;
+        devices.iter().map(|device| device.arch).collect()
+    } else {
+        args.arch.clone()
     });
     if archs.is_empty() {
         let text = "there is no GPU here; name architectures, such as --arch 80,90";
@@ -209,9 +208,10 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     let programs = named(&args.programs)?;
     let compiler = compiler()?;
     let known = compiler.archs();
-    let asked = match args.arch.is_empty() {
-        true => Arch::CHECKED.to_vec(),
-        false => sorted(args.arch.clone()),
+    let asked = if args.arch.is_empty() {
+        Arch::CHECKED.to_vec()
+    } else {
+        sorted(args.arch.clone())
     };
     let (archs, unknown): (Vec<_>, Vec<_>) =
         asked.into_iter().partition(|arch| known.contains(arch));
@@ -230,9 +230,10 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         unknown,
         programs: outcomes,
     };
-    match args.json {
-        true => output::print_json(&checked)?,
-        false => output::print_lines(report(&checked))?,
+    if args.json {
+        output::print_json(&checked)?
+    } else {
+        output::print_lines(report(&checked))?
     }
     let failed = checked
         .programs

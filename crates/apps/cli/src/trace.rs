@@ -120,9 +120,10 @@ pub(crate) fn run(task: &Task) -> Result<(), Failure> {
 fn summarize(file: &Path, json: bool) -> Result<(), Failure> {
     let trace = Trace::open(file)?;
     let summary = Analysis::of(&trace)?.summary;
-    match json {
-        true => output::print_json(&summary),
-        false => output::print_lines(summary.to_string().lines().map(str::to_owned)),
+    if json {
+        output::print_json(&summary)
+    } else {
+        output::print_lines(summary.to_string().lines().map(str::to_owned))
     }
 }
 
@@ -163,9 +164,10 @@ fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Fail
 fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
     let (before, after) = (open(before)?, open(after)?);
     let comparison = Comparison::of(&Analysis::of(&before)?, &Analysis::of(&after)?);
-    match json {
-        true => output::print_json(&comparison),
-        false => output::print_lines(comparison.to_string().lines().map(str::to_owned)),
+    if json {
+        output::print_json(&comparison)
+    } else {
+        output::print_lines(comparison.to_string().lines().map(str::to_owned))
     }
 }
 

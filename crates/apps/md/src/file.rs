@@ -156,9 +156,10 @@ impl FieldFile {
                 }
             }
         }
-        match found.names.is_empty() {
-            true => Err(lines.refuse(1, "there are no coefficients")),
-            false => Ok(found),
+        if found.names.is_empty() {
+            Err(lines.refuse(1, "there are no coefficients"))
+        } else {
+            Ok(found)
         }
     }
 

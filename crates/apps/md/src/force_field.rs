@@ -45,13 +45,14 @@ impl ForceField {
     /// count.
     pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
         check_types(&system.types, self.lennard_jones.types())?;
-        match self.coulomb.is_some() && system.charges.is_empty() {
-            true => Err(Error::Count {
+        if self.coulomb.is_some() && system.charges.is_empty() {
+            Err(Error::Count {
                 what: "charges",
                 found: 0,
                 atoms: system.len(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }

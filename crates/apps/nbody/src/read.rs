@@ -27,9 +27,10 @@ pub fn read_bodies(path: impl AsRef<Path>) -> Result<Bodies<f64>, Error> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let vtk = extension
         .is_some_and(|one| ["vtk", "vtp", "vtu"].contains(&one.to_ascii_lowercase().as_str()));
-    let bodies = match vtk {
-        true => of_points(path)?,
-        false => of_table(path, &read_table(path)?)?,
+    let bodies = if vtk {
+        of_points(path)?
+    } else {
+        of_table(path, &read_table(path)?)?
     };
     bodies.check()?;
     Ok(bodies)

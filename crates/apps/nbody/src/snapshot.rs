@@ -29,9 +29,10 @@ pub fn write_snapshot<T: Real>(
     }
     writer.write(path.with_extension("vtp"))?;
     let path = path.with_extension("npy");
-    match size_of::<T>() == size_of::<f64>() {
-        true => write_rows(&path, &double),
-        false => write_rows(&path, &single),
+    if size_of::<T>() == size_of::<f64>() {
+        write_rows(&path, &double)
+    } else {
+        write_rows(&path, &single)
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Record {
     Step(Step),
     /// What one backend did for one subregion in one pass of a step.
     Subregion(Subregion),
-    /// A decision of the scheduler.
+    /// A decision of the policy.
     Retune(Retune),
     /// How many cells or bricks hold how many points.
     Occupancy(Occupancy),
@@ -127,12 +127,12 @@ impl TryFrom<[u64; 2]> for Interval {
     type Error = String;
 
     fn try_from([begin, end]: [u64; 2]) -> Result<Self, String> {
-        match begin <= end {
-            true => Ok(Self { begin, end }),
-            false => Err(format!(
-                "a stretch ends at {end}, before it begins at {begin}"
-            )),
+        if begin <= end {
+            return Ok(Self { begin, end });
         }
+        Err(format!(
+            "a stretch ends at {end}, before it begins at {begin}"
+        ))
     }
 }
 
@@ -181,9 +181,10 @@ impl Value {
 
 impl From<f64> for Value {
     fn from(value: f64) -> Self {
-        match value.is_finite() {
-            true => Self::Number(value),
-            false => Self::Text(value.to_string().into()),
+        if value.is_finite() {
+            Self::Number(value)
+        } else {
+            Self::Text(value.to_string().into())
         }
     }
 }
@@ -312,9 +313,10 @@ impl TryFrom<Value> for Theta {
 
 impl fmt::Display for Theta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.is_finite() {
-            true => self.0.fmt(f),
-            false => f.write_str("∞"),
+        if self.0.is_finite() {
+            self.0.fmt(f)
+        } else {
+            f.write_str("∞")
         }
     }
 }
@@ -417,7 +419,7 @@ impl Subregion {
     }
 }
 
-/// A decision of the scheduler, to change something or to leave it.
+/// A decision of the policy, to change something or to leave it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Retune {
     /// The step after which it was made.
@@ -441,9 +443,10 @@ pub struct Retune {
     /// Its share from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// Whether it is for one step only, to learn something.
+    /// True before an exploration step: θ differs from the settled value for one step, to sample another
+    /// split.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub aside: bool,
+    pub exploration: bool,
     /// Why, in words.
     pub reason: Text,
 }

@@ -80,7 +80,7 @@ pub struct Trace {
     pub steps: Vec<Step>,
     /// What backends did for subregions.
     pub subregions: Vec<Subregion>,
-    /// Decisions of the scheduler.
+    /// Decisions of the policy.
     pub retunes: Vec<Retune>,
     /// Occupancies.
     pub occupancies: Vec<Occupancy>,

@@ -100,9 +100,10 @@ fn system(row: &StringRecord) -> PublishedSystem {
         periodic: [0, 1, 2].map(|axis| lengths[axis].filter(|_| wraps[axis])),
         vectors: None,
         radius: number(&row[4]),
-        count: match row[6].starts_with("half") {
-            true => PublishedCount::HalfTotal(count),
-            false => PublishedCount::FullPerPoint(count),
+        count: if row[6].starts_with("half") {
+            PublishedCount::HalfTotal(count)
+        } else {
+            PublishedCount::FullPerPoint(count)
         },
     }
 }

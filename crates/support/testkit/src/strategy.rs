@@ -195,9 +195,10 @@ pub fn case(most: usize) -> impl Strategy<Value = Case> {
     let choice = (any::<Index>(), any::<Index>(), any::<bool>());
     (domain, choice).prop_map(|((radius, periodic, sets), (target, source, half))| {
         let [target, source] = [target, source].map(|set| set.index(sets.len()));
-        let list = match half && target == source {
-            true => ListKind::Half,
-            false => ListKind::Full,
+        let list = if half && target == source {
+            ListKind::Half
+        } else {
+            ListKind::Full
         };
         Case {
             sets,

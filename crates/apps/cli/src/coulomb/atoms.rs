@@ -18,9 +18,10 @@ pub(super) fn read(path: &Path, charges: &str) -> Result<Atoms, Failure> {
         .and_then(|one| one.to_str())
         .unwrap_or_default();
     let particles = ["xyz", "extxyz", "vtk", "vtp", "vtu"];
-    match particles.contains(&extension.to_ascii_lowercase().as_str()) {
-        true => of_points(path, charges),
-        false => of_table(path, &read_table(path)?, charges),
+    if particles.contains(&extension.to_ascii_lowercase().as_str()) {
+        of_points(path, charges)
+    } else {
+        of_table(path, &read_table(path)?, charges)
     }
 }
 

@@ -49,9 +49,10 @@ pub(super) fn read(args: &Args, coefficients: &FieldFile) -> Result<(System, For
     let text = path
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
-    let mut system = match text {
-        true => of_nist(args, path)?,
-        false => of_cloud(args, path, coefficients)?,
+    let mut system = if text {
+        of_nist(args, path)?
+    } else {
+        of_cloud(args, path, coefficients)?
     };
     if args.charges && system.charges().is_empty() {
         let charge = |kind: &u32| coefficients.charges[*kind as usize];

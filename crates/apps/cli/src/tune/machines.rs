@@ -104,9 +104,10 @@ pub(super) fn run(
         within: verdict(&machines),
         machines,
     };
-    match json {
-        true => output::print_json(&summary)?,
-        false => output::print_lines(lines(&summary))?,
+    if json {
+        output::print_json(&summary)?
+    } else {
+        output::print_lines(lines(&summary))?
     }
     match summary.within {
         Some(false) => Err(Failure::Tune(format!(

@@ -275,9 +275,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         combinations: combinations.iter().map(Brief::from).collect(),
     };
     save(&args.output, &summary, &combinations)?;
-    match args.json {
-        true => output::print_json(&summary),
-        false => output::print_lines(report::lines(&summary, &args.output)),
+    if args.json {
+        output::print_json(&summary)
+    } else {
+        output::print_lines(report::lines(&summary, &args.output))
     }
 }
 

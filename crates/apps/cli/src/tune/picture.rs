@@ -76,9 +76,10 @@ impl<'a> Picture<'a> {
         let ends = || shown.sweep.iter().map(|row| row.total_ms);
         let high = ends().fold(0.0, f64::max);
         let low = shown.best.total_ms;
-        let (times, floor) = match high > WIDE * low && low > 0.0 {
-            true => (Axis::logarithmic([0.3 * low, high].into_iter()), 0.25 * low),
-            false => (Axis::from_zero(ends()), 0.0),
+        let (times, floor) = if high > WIDE * low && low > 0.0 {
+            (Axis::logarithmic([0.3 * low, high].into_iter()), 0.25 * low)
+        } else {
+            (Axis::from_zero(ends()), 0.0)
         };
         let from = first_theta(shown);
         let beyond = 0.03 * (shown.highest - from).max(f64::MIN_POSITIVE);
@@ -198,9 +199,10 @@ impl Picture<'_> {
     ) -> Result<(), Fault<B>> {
         // The left panel has the numbers of both.
         let by_theta = name.starts_with("threshold");
-        let (numbers, mark): (u32, fn(&f64) -> String) = match by_theta {
-            true => (NUMBERS, axis::duration),
-            false => (NO_NUMBERS, |_| String::new()),
+        let (numbers, mark): (u32, fn(&f64) -> String) = if by_theta {
+            (NUMBERS, axis::duration)
+        } else {
+            (NO_NUMBERS, |_| String::new())
         };
         let mut chart = ChartBuilder::on(area)
             .x_label_area_size(BELOW * DETAIL)
@@ -239,9 +241,10 @@ impl Picture<'_> {
         let best = &self.shown.best;
         let mut marks = Vec::new();
         for (number, (policy, outcome)) in self.shown.policies.iter().enumerate() {
-            let across = match by_theta {
-                true => outcome.settled.theta,
-                false => 100.0 * outcome.settled.share,
+            let across = if by_theta {
+                outcome.settled.theta
+            } else {
+                100.0 * outcome.settled.share
             };
             if !by_theta || has_theta(policy) && across >= self.from {
                 marks.push((
@@ -329,9 +332,10 @@ impl Picture<'_> {
                 Some(steps) => format!("{steps} steps"),
                 None => "not settled".to_owned(),
             };
-            let theta = match has_theta(name) {
-                true => format!("θ = {}, ", rounded(settled.theta, 4)),
-                false => String::new(),
+            let theta = if has_theta(name) {
+                format!("θ = {}, ", rounded(settled.theta, 4))
+            } else {
+                String::new()
             };
             let lines = [
                 format!("{name}: {}", report::milliseconds(settled.total_ms)),

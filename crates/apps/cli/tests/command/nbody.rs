@@ -146,14 +146,14 @@ fn coulomb_gives_the_potentials_of_atoms_as_arrays_and_images() {
         let bytes = std::fs::read(&array).unwrap();
         let npy = npyz::NpyFile::new(&bytes[..]).unwrap();
         assert_eq!(npy.shape(), [1, 2, 3]);
-        let values: Vec<f64> = match more.contains(&"f64") {
-            true => npy.into_vec().unwrap(),
-            false => npy
-                .into_vec::<f32>()
+        let values: Vec<f64> = if more.contains(&"f64") {
+            npy.into_vec().unwrap()
+        } else {
+            npy.into_vec::<f32>()
                 .unwrap()
                 .into_iter()
                 .map(f64::from)
-                .collect(),
+                .collect()
         };
         for (n, value) in values.iter().enumerate() {
             let expected = potential((n % 3) as f64, (n / 3) as f64, cutoff);

@@ -122,9 +122,10 @@ fn imbalance<'a>(run: &Run, groups: impl IntoIterator<Item = &'a ByBackend>) -> 
         let times = || group.values().map(|extent| extent.length());
         let slowest = times().max().unwrap_or(0);
         // A backend that had nothing to do was ready at once.
-        let fastest = match group.len() < backends {
-            true => 0,
-            false => times().min().unwrap_or(0),
+        let fastest = if group.len() < backends {
+            0
+        } else {
+            times().min().unwrap_or(0)
         };
         increase(&mut slow, slowest);
         increase(&mut apart, slowest - fastest);

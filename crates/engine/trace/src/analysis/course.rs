@@ -1,4 +1,4 @@
-//! How a number that the scheduler sets moved from step to step.
+//! How a number that the policy sets moved from step to step.
 
 use super::statistics::median;
 use crate::model::Value;
@@ -48,9 +48,12 @@ pub(crate) fn course(values: &[f64], tolerance: impl Fn(f64) -> f64) -> Option<C
     )?;
     let tolerance = tolerance(settled_at);
     // Nothing but infinity is near infinity.
-    let near = |value: f64| match settled_at.is_finite() {
-        true => (value - settled_at).abs() <= tolerance,
-        false => value == settled_at,
+    let near = |value: f64| {
+        if settled_at.is_finite() {
+            (value - settled_at).abs() <= tolerance
+        } else {
+            value == settled_at
+        }
     };
     let stray = values.iter().rposition(|value| !near(*value));
     let steps = stray.map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! What a trace says: how busy backends were, what waited for what, what the scheduler did.
+//! What a trace says: how busy backends were, what waited for what, what the policy decided.
 //!
 //! `docs/trace-format.md` defines every number.
 
@@ -95,7 +95,7 @@ pub struct Summary {
     pub settle_steps: Option<usize>,
     /// The device that the engine ran on and why, where the trace says.
     pub device: Option<String>,
-    /// Decisions of the scheduler.
+    /// Decisions of the policy.
     pub retunes: usize,
     /// Steps that were much slower than most, slowest first.
     pub slowest: Vec<SlowStep>,
@@ -185,11 +185,11 @@ pub struct StepRow {
     pub overlap: Option<f64>,
     /// Length of the critical path.
     pub critical_path_ms: f64,
-    /// Whether the scheduler changed something after it.
+    /// Whether the policy changed something after it.
     pub retuned: bool,
-    /// Whether the scheduler went aside for this one step, to learn something; such steps do not
-    /// count where the course of θ and share is judged.
-    pub aside: bool,
+    /// True for an exploration step: θ differs from the settled value for one step, to sample another
+    /// split. Such steps do not count where the course of θ and share is judged.
+    pub exploration: bool,
     /// Busy, waiting and idle milliseconds of every backend, in the order of [`Analysis::backends`].
     pub backends: Vec<[f64; 3]>,
 }
@@ -237,8 +237,8 @@ impl<'a> Analysis<'a> {
         let mut sums = Sums {
             backends: vec![BackendTimes::default(); run.backends.len()],
             retuned: retuned.map(|one| one.step).collect(),
-            leave: (trace.retunes.iter())
-                .filter(|one| one.aside)
+            before_exploration: (trace.retunes.iter())
+                .filter(|one| one.exploration)
                 .map(|one| one.step)
                 .collect(),
             ..Sums::default()
@@ -280,10 +280,10 @@ struct Sums {
     path: BTreeMap<String, u64>,
     total: u64,
     no_backend: u64,
-    /// Numbers of the steps after which the scheduler changed something.
+    /// Numbers of the steps after which the policy changed something.
     retuned: HashSet<u64>,
-    /// Numbers of the steps after which it stepped aside once.
-    leave: HashSet<u64>,
+    /// Numbers of the steps before exploration steps.
+    before_exploration: HashSet<u64>,
     /// The step before.
     last: Option<u64>,
 }
@@ -322,9 +322,10 @@ impl Sums {
         let sum = |sum, count| stages::add(sum, Some(count));
         let pairs = subregions().filter_map(|one| one.pairs);
         let pairs = pairs.chain(of_stages("pairs")).fold(None, sum);
-        let tested = match step.subregions.is_empty() {
-            true => of_stages("work").fold(None, sum),
-            false => Some(total(subregions().map(|one| one.work))),
+        let tested = if step.subregions.is_empty() {
+            of_stages("work").fold(None, sum)
+        } else {
+            Some(total(subregions().map(|one| one.work)))
         };
         let theta = mean_theta(subregions().filter_map(|one| Some((one.theta?, one.work))));
         let work = |cpu: bool| -> u64 {
@@ -345,7 +346,7 @@ impl Sums {
             overlap: overlap(&backends),
             critical_path_ms: ms(path_length),
             retuned: self.retuned.contains(&step.step.step),
-            aside: last.is_some_and(|last| self.leave.contains(&last)),
+            exploration: last.is_some_and(|last| self.before_exploration.contains(&last)),
             backends: backends
                 .iter()
                 .map(|backend| [ms(backend.busy), ms(backend.waiting), ms(backend.idle)])
@@ -360,7 +361,7 @@ impl Sums {
         rows: &[StepRow],
         stages: &[StageTimes],
     ) -> Summary {
-        let on_course = || rows.iter().filter(|row| !row.aside);
+        let on_course = || rows.iter().filter(|row| !row.exploration);
         let known = |pick: fn(&StepRow) -> Option<f64>| on_course().filter_map(pick);
         let shares: Vec<f64> = known(|row| row.share).collect();
         let thetas: Vec<f64> = known(|row| Some(row.theta?.0)).collect();
@@ -536,14 +537,16 @@ fn mean_theta(subregions: impl Iterator<Item = (Theta, u64)>) -> Option<Theta> {
     for (Theta(theta), work) in subregions {
         // What has no work counts where nothing has any.
         let weight = work as f64 + f64::MIN_POSITIVE;
-        match theta.is_finite() {
-            true => (sum, finite) = (sum + theta * weight, finite + weight),
-            false => infinite += weight,
+        if theta.is_finite() {
+            (sum, finite) = (sum + theta * weight, finite + weight)
+        } else {
+            infinite += weight
         }
     }
-    match infinite > finite {
-        true => Some(Theta(f64::INFINITY)),
-        false => (finite > 0.0).then(|| Theta(sum / finite)),
+    if infinite > finite {
+        Some(Theta(f64::INFINITY))
+    } else {
+        (finite > 0.0).then(|| Theta(sum / finite))
     }
 }
 

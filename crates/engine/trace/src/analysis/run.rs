@@ -412,9 +412,10 @@ fn phases_of(one: &Subregion, pass: u64, backends: &[Text]) -> impl Iterator<Ite
 
 /// The steps that the program marked, or those that its calls of the engine make.
 fn steps(trace: &Trace) -> Vec<Step> {
-    match trace.steps.is_empty() {
-        false => trace.steps.clone(),
-        true => implied_steps(&trace.spans),
+    if trace.steps.is_empty() {
+        implied_steps(&trace.spans)
+    } else {
+        trace.steps.clone()
     }
 }
 

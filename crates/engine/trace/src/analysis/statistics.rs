@@ -44,9 +44,10 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
         sorted[place.floor() as usize],
         sorted[place.ceil() as usize],
     );
-    match below == above {
-        true => below,
-        false => below + (above - below) * place.fract(),
+    if below == above {
+        below
+    } else {
+        below + (above - below) * place.fract()
     }
 }
 

@@ -158,9 +158,12 @@ fn write_course(
     unit: &str,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    let number = |value: f64| match value.is_finite() {
-        true => format!("{:.1}{unit}", scale * value),
-        false => "∞".to_owned(),
+    let number = |value: f64| {
+        if value.is_finite() {
+            format!("{:.1}{unit}", scale * value)
+        } else {
+            "∞".to_owned()
+        }
     };
     write!(
         f,
@@ -172,9 +175,10 @@ fn write_course(
         Some(steps) => write!(f, ", settled after {steps} steps")?,
         None => write!(f, ", not settled")?,
     }
-    match course.oscillates {
-        true => writeln!(f, ", oscillates by {}", number(course.amplitude)),
-        false => writeln!(f),
+    if course.oscillates {
+        writeln!(f, ", oscillates by {}", number(course.amplitude))
+    } else {
+        writeln!(f)
     }
 }
 

@@ -31,7 +31,7 @@ fn on_any_clock(summary: &Summary) -> String {
     if summary.shared_steps > 0 && 2 * summary.shared_steps >= summary.steps {
         return shared(summary, (busiest, most));
     }
-    // Where backends divide no work, the GPU is the one to keep busy; a scheduler that leaves the
+    // Where backends divide no work, the GPU is the one to keep busy; a policy that leaves the
     // work to the CPU has found the GPU slower.
     let decided = summary.shared_steps > 0 || summary.share.is_some();
     let (name, backend) = match backends().find(|(name, _)| *name != "cpu") {

@@ -94,9 +94,10 @@ fn cause(
         .iter()
         .map(|(name, time)| {
             let (took, usual) = (time.own as f64 / 1e6, habits.stages[name.as_str()]);
-            let what = match Some(name.as_str()) == step_name {
-                true => format!("{took:.2} ms outside of all stages"),
-                false => format!("{name} took {took:.2} ms"),
+            let what = if Some(name.as_str()) == step_name {
+                format!("{took:.2} ms outside of all stages")
+            } else {
+                format!("{name} took {took:.2} ms")
             };
             (took - usual, format!("{what}, usually {usual:.2} ms"))
         })
@@ -123,7 +124,7 @@ fn cause(
     let before = at.checked_sub(1).map(|before| run.steps[before].step.step);
     if let Some(retune) = trace.retunes.iter().find(|one| Some(one.step) == before) {
         cause.push_str(&format!(
-            "; it follows a decision of the scheduler: {}",
+            "; it follows a decision of the policy: {}",
             retune.reason
         ));
     }
@@ -186,7 +187,7 @@ fn balance(summary: &Summary, advice: &mut Vec<String>) {
     let Some(imbalance) = summary.imbalance.filter(|imbalance| *imbalance > 0.1) else {
         return;
     };
-    // A scheduler that leaves most steps to one backend has found that the other does not pay.
+    // A policy that leaves most steps to one backend has found that the other does not pay.
     if 2 * summary.shared_steps < summary.steps {
         return;
     }

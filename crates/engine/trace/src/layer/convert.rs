@@ -1,7 +1,7 @@
 //! Events that the format has records for, by their names; all others become notes.
 //!
-//! An event is named by `name:` in the macro, or by its message. Times of `sched.subregion` are
-//! nanoseconds since the start of the step, so that a scheduler that counts from there, or whose
+//! An event is named by `name:` in the macro, or by its message. Times of `balance.subregion` are
+//! nanoseconds since the start of the step, so that an event that counts from there, or whose
 //! clock is a virtual one, need not know the trace's. Those of `gpu.kernel` and `gpu.copy` are
 //! nanoseconds before the event, because a device reports after the fact.
 
@@ -30,9 +30,9 @@ pub(super) fn event(metadata: &Metadata<'static>, mut fields: Fields, place: Pla
     let named = (!metadata.name().starts_with("event ")).then(|| metadata.name());
     let name = named.or(message.as_deref()).unwrap_or_default();
     let made = match name {
-        "sched.subregion" => subregion(&fields, place).map(Record::Subregion),
-        "sched.retune" => retune(&fields, place).map(Record::Retune),
-        "grid.occupancy" | "sched.occupancy" => occupancy(&fields, place).map(Record::Occupancy),
+        "balance.subregion" => subregion(&fields, place).map(Record::Subregion),
+        "balance.retune" => retune(&fields, place).map(Record::Retune),
+        "grid.occupancy" | "balance.occupancy" => occupancy(&fields, place).map(Record::Occupancy),
         "gpu.kernel" | "gpu.copy" => on_device(name, &mut fields, place).map(Record::Span),
         _ => None,
     };
@@ -135,7 +135,7 @@ fn retune(fields: &Fields, place: Place<'_>) -> Option<Retune> {
         theta: theta(fields, "theta"),
         share_before: number(fields, "share_before"),
         share: number(fields, "share"),
-        aside: fields.get("aside") == Some(&Value::Bool(true)),
+        exploration: fields.get("exploration") == Some(&Value::Bool(true)),
         reason: text(fields, "reason")?,
     })
 }

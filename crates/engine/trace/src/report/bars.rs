@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Most bars of a page; of longer traces most steps are shown by one bar per stretch and track.
 const MAX_BARS: usize = 100_000;
 /// Steps that keep all their bars in that case: so many of the first, the last, the slowest and
-/// those after which the scheduler changed something.
+/// those after which the policy changed something.
 const KEPT: usize = 20;
 
 /// A row of the timeline.
@@ -72,23 +72,22 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
         (0..steps).collect()
     };
     for (at, step) in shown.iter().enumerate() {
-        match kept.contains(&at) {
-            true => {
-                for activity in &step.activities {
-                    let name = activity_name(analysis.trace, run, activity);
-                    let subregion = match activity.source {
-                        Source::Subregion { number, .. } => number as f64,
-                        Source::Stage { .. } | Source::Device { .. } => -1.0,
-                    };
-                    bars.put(
-                        places[&key(activity)],
-                        &name,
-                        (at, subregion),
-                        activity.time,
-                    );
-                }
+        if kept.contains(&at) {
+            for activity in &step.activities {
+                let name = activity_name(analysis.trace, run, activity);
+                let subregion = match activity.source {
+                    Source::Subregion { number, .. } => number as f64,
+                    Source::Stage { .. } | Source::Device { .. } => -1.0,
+                };
+                bars.put(
+                    places[&key(activity)],
+                    &name,
+                    (at, subregion),
+                    activity.time,
+                );
             }
-            false => bars.put_merged(&step.activities, &places, at),
+        } else {
+            bars.put_merged(&step.activities, &places, at)
         }
     }
     bars

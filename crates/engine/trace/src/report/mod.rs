@@ -133,8 +133,9 @@ fn described(note: &Note) -> String {
         .iter()
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
-    match fields.is_empty() {
-        true => note.message.to_string(),
-        false => format!("{} ({})", note.message, fields.join(", ")),
+    if fields.is_empty() {
+        note.message.to_string()
+    } else {
+        format!("{} ({})", note.message, fields.join(", "))
     }
 }

@@ -45,9 +45,10 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
             span.time,
         )
     });
-    let all: Vec<RatePoint> = match trace.subregions.is_empty() {
-        true => of_stages.collect(),
-        false => of_subregions.collect(),
+    let all: Vec<RatePoint> = if trace.subregions.is_empty() {
+        of_stages.collect()
+    } else {
+        of_subregions.collect()
     };
     evenly(all, MAX_POINTS)
 }

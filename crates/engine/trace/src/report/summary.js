@@ -33,7 +33,7 @@ function summarizeSteps(first, last) {
     };
   });
   const all = Object.values(backends);
-  const imbalances = rows.filter((row) => !row.aside && row.imbalance !== null).map((row) => row.imbalance);
+  const imbalances = rows.filter((row) => !row.exploration && row.imbalance !== null).map((row) => row.imbalance);
   const hidden = sum(data.backends.map((_, at) => moved(at, 1)));
   const path = new Map();
   for (const step of details) strides(step.path, 2, (label, us) => path.set(label, (path.get(label) || 0) + us / 1e3));

@@ -61,7 +61,7 @@ fn a_shared_step_gives_its_known_numbers() {
         (2, 60.0, Some(3_000_000))
     );
     close(stage.ms_per_million_pairs.unwrap(), 20.0);
-    let run = &summary.stages["sched.run"];
+    let run = &summary.stages["balance.run"];
     assert_eq!((run.count, run.total_ms, &run.backend), (1, 80.0, &None));
     assert_eq!(run.self_ms, 0.0);
     close(summary.stages["sph.step"].self_ms, 10.0);
@@ -277,7 +277,7 @@ fn slow_steps_are_named_with_their_cause() {
     assert_eq!(
         slow.cause,
         "grid.sort took 12.00 ms, usually 3.00 ms; warn: the disk is slow; it follows a decision \
-         of the scheduler: the GPU backend was late"
+         of the policy: the GPU backend was late"
     );
 }
 
@@ -516,7 +516,7 @@ fn the_machine_has_the_gpus_that_were_started_and_the_device_is_the_last_one() {
 }
 
 #[test]
-fn a_step_aside_is_no_part_of_the_course() {
+fn an_exploration_step_is_no_part_of_the_course() {
     let shares = [0.9, 0.4, 0.3, 1.0, 0.3, 0.3, 0.3, 0.3];
     let records = (0..).zip(shares).flat_map(|(number, share)| {
         let of_step = Record::Step(Step {
@@ -527,7 +527,7 @@ fn a_step_aside_is_no_part_of_the_course() {
         });
         let decision = Record::Retune(Retune {
             step: number,
-            aside: number == 2,
+            exploration: number == 2,
             reason: "made".into(),
             ..Retune::default()
         });
@@ -537,9 +537,9 @@ fn a_step_aside_is_no_part_of_the_course() {
     let analysis = Analysis::of(&trace).unwrap();
     let course = analysis.summary.share.as_ref().unwrap();
     assert_eq!((course.settle_steps, course.greatest), (Some(2), 0.9));
-    let aside: Vec<bool> = analysis.rows.iter().map(|row| row.aside).collect();
+    let explorations: Vec<bool> = analysis.rows.iter().map(|row| row.exploration).collect();
     assert_eq!(
-        aside,
+        explorations,
         [false, false, false, true, false, false, false, false]
     );
 }

@@ -127,7 +127,7 @@ pub(crate) fn hybrid_step(number: u64, start: u64) -> Vec<Record> {
             ..subregion(number, 1, "gpu", 8000)
         }),
         // A stage around the subregions, which tell it better.
-        Record::Span(stage("sched.run", 3, 10, 90)),
+        Record::Span(stage("balance.run", 3, 10, 90)),
         Record::Span(whole),
         step(
             number,
@@ -136,7 +136,7 @@ pub(crate) fn hybrid_step(number: u64, start: u64) -> Vec<Record> {
     ]
 }
 
-/// A hybrid run of so many steps that the scheduler settles after three of.
+/// A hybrid run of so many steps whose policy settles after three.
 pub(crate) fn hybrid_run(steps: u64) -> Vec<Record> {
     let mut records = Vec::new();
     for number in 0..steps {

@@ -94,9 +94,9 @@ fn a_step_within_a_step_is_a_stage() {
 fn times_of_subregions_count_from_the_step() {
     let trace = recorded(options(), || {
         let _step = tracing::debug_span!(target: TARGET, "sph.step", step = 5).entered();
-        let _stage = tracing::debug_span!(target: TARGET, "sched.run").entered();
+        let _stage = tracing::debug_span!(target: TARGET, "balance.run").entered();
         tracing::debug!(
-            name: "sched.subregion", target: TARGET,
+            name: "balance.subregion", target: TARGET,
             subregion = 2, backend = "gpu", pass = 1, points = 10, cells = 4, work = 400u64, pairs = 60,
             bytes_up = 120, bytes_down = 40, theta = 12, theta_ties = 3, clock_error = 900,
             upload_start = 1000, upload_end = 2000, compute_start = 2000, compute_end = 5000,
@@ -104,11 +104,11 @@ fn times_of_subregions_count_from_the_step() {
         );
         // By message instead of by name, and without device times.
         tracing::debug!(target: TARGET, subregion = 3, backend = "cpu", points = 1, cells = 1, work = 9,
-            compute_start = 10, compute_end = 20, theta = f64::INFINITY, "sched.subregion");
+            compute_start = 10, compute_end = 20, theta = f64::INFINITY, "balance.subregion");
         tracing::debug!(
-            name: "sched.retune", target: TARGET,
+            name: "balance.retune", target: TARGET,
             subregion = 2, policy = "model", theta_before = 12, theta = 14.5, share_before = 0.25,
-            share = 0.5, aside = true, reason = "the CPU backend was ready 3 ms early",
+            share = 0.5, exploration = true, reason = "the CPU backend was ready 3 ms early",
         );
         tracing::debug!(name: "grid.occupancy", target: TARGET, of = "bricks", one_in = 4, counts = "0:7 1:2 16:1");
     });
@@ -144,7 +144,7 @@ fn times_of_subregions_count_from_the_step() {
         (Some(Theta(12.0)), Some(Theta(14.5)))
     );
     assert_eq!((retune.share_before, retune.share), (Some(0.25), Some(0.5)));
-    assert!(retune.aside);
+    assert!(retune.exploration);
     assert_eq!(retune.reason, "the CPU backend was ready 3 ms early");
     let occupancy = &trace.occupancies[0];
     assert_eq!((&*occupancy.of, occupancy.one_in), ("bricks", 4));
@@ -159,7 +159,7 @@ fn other_events_become_notes_and_other_targets_nothing() {
         tracing::warn!(target: "another_crate", "not ours");
         tracing::trace!(target: TARGET, "too fine");
         // What lacks a backend is no subregion, but it is not lost either.
-        tracing::debug!(name: "sched.subregion", target: TARGET, subregion = 2);
+        tracing::debug!(name: "balance.subregion", target: TARGET, subregion = 2);
         let _span = tracing::info_span!(target: "another_crate", "busy", step = 3).entered();
     });
     let messages: Vec<&str> = trace.notes.iter().map(|note| &*note.message).collect();
@@ -168,7 +168,7 @@ fn other_events_become_notes_and_other_targets_nothing() {
         [
             "the CPU backend takes over from the GPU",
             "frame written",
-            "sched.subregion"
+            "balance.subregion"
         ]
     );
     assert_eq!(trace.notes[0].level, "warn");

@@ -68,7 +68,7 @@ fn full() -> Vec<Record> {
             theta,
             share_before: Some(0.0),
             share: Some(1.0),
-            aside: true,
+            exploration: true,
             reason: "the GPU is lost".into(),
         }),
         Record::Occupancy(Occupancy {

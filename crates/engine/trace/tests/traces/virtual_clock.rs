@@ -118,7 +118,7 @@ fn events_on_a_virtual_clock_keep_their_job_and_origin() {
     let trace = recorded(options(), || {
         let _step = tracing::debug_span!(target: TARGET, "sph.step", step = 5).entered();
         tracing::debug!(
-            name: "sched.subregion", target: TARGET,
+            name: "balance.subregion", target: TARGET,
             subregion = 0, backend = "gpu", points = 10, cells = 4, work = 400u64,
             compute_start = 1000, compute_end = 5000, origin_ago = 10u64,
             clock = Some("virtual"), job = 3u64,

@@ -293,10 +293,7 @@ impl Model {
             sets: self.sets.clone(),
             target: targets,
             source: sources,
-            list: match half {
-                true => oracle::ListKind::Half,
-                false => oracle::ListKind::Full,
-            },
+            list: if half { oracle::ListKind::Half } else { oracle::ListKind::Full },
             ..Case::new("session", self.radius, Vec::new()).periodic(self.periodic)
         }
     }

@@ -60,10 +60,7 @@ impl Replay {
     pub(super) fn begin(setup: &Setup) -> Option<Self> {
         let radius = places::radius(setup.radius);
         let is_good = is_good_radius(radius);
-        let periodic = match is_good {
-            true => setup.axes.map(|axis| places::length(axis, radius)),
-            false => [None; 3],
-        };
+        let periodic = if is_good { setup.axes.map(|axis| places::length(axis, radius)) } else { [None; 3] };
         let levels = SimdLevel::available();
         let threads = 1 + usize::from(setup.threads % 3);
         let kind = match setup.lists {

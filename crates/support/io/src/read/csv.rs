@@ -149,9 +149,10 @@ impl Table {
             return Err(Fault::malformed(Place::Line(line), message));
         };
         Number::parse(field).ok_or_else(|| {
-            let remedy = match field.contains(&b',') {
-                true => "; write decimals with a point",
-                false => "",
+            let remedy = if field.contains(&b',') {
+                "; write decimals with a point"
+            } else {
+                ""
             };
             let message = format!("{} is not a number{remedy}", quoted(field));
             Fault::malformed(

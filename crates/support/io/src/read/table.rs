@@ -136,12 +136,11 @@ fn read(bytes: &[u8]) -> Parsed<Table> {
             names: Vec::new(),
             columns: vec![Column::Numbers(Vec::new()); fields.len()],
         };
-        match fields.iter().all(|field| Number::parse(field).is_some()) {
-            true => table.push(&fields, line)?,
-            false => {
-                let name = |field: &&[u8]| String::from_utf8_lossy(field).into_owned();
-                table.names = fields.iter().map(name).collect();
-            }
+        if fields.iter().all(|field| Number::parse(field).is_some()) {
+            table.push(&fields, line)?
+        } else {
+            let name = |field: &&[u8]| String::from_utf8_lossy(field).into_owned();
+            table.names = fields.iter().map(name).collect();
         }
         found = Some((separator, table));
     }

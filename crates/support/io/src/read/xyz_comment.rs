@@ -72,9 +72,10 @@ impl Column {
             components,
         };
         let position = column("pos", Contents::Position, 3);
-        match bare {
-            true => vec![position],
-            false => vec![column("species", Contents::Species, 1), position],
+        if bare {
+            vec![position]
+        } else {
+            vec![column("species", Contents::Species, 1), position]
         }
     }
 

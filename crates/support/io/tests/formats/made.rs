@@ -21,9 +21,10 @@ pub(crate) fn check_directory(directory: &Path) -> usize {
         .collect();
     for path in &files {
         let name = path.file_name().unwrap().to_str().unwrap();
-        match name.contains("_lzma_") {
-            true => refuses_lzma(path),
-            false => agrees(path, name),
+        if name.contains("_lzma_") {
+            refuses_lzma(path)
+        } else {
+            agrees(path, name)
         }
     }
     files.len()

@@ -141,9 +141,10 @@ impl<T: Real> Case<T> {
 
     /// The same search for the oracle.
     pub fn problem(&self) -> Problem<'_, T> {
-        let pairing = match self.target == self.source {
-            true => Pairing::Within(self.list),
-            false => Pairing::With(self.sources()),
+        let pairing = if self.target == self.source {
+            Pairing::Within(self.list)
+        } else {
+            Pairing::With(self.sources())
         };
         Problem {
             radius: self.radius,

@@ -62,9 +62,10 @@ pub struct PairDifference {
 
 impl fmt::Display for PairDifference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.found < self.expected {
-            true => "missing",
-            false => "extra",
+        let what = if self.found < self.expected {
+            "missing"
+        } else {
+            "extra"
         };
         let (target, at) = &self.target;
         write!(formatter, "{what} ({target}, {})", self.source.0)?;
@@ -156,13 +157,16 @@ fn nearest_distance<T: Real>(case: &Case<T>, from: [T; 3], to: [T; 3]) -> f64 {
 }
 
 fn check_known<T>(case: &Case<T>, lists: &Lists) -> Result<(), Mismatch> {
-    let differing = |who: String, expected, found| match expected == found {
-        true => Ok(()),
-        false => Err(Mismatch::Published {
-            who,
-            expected,
-            found,
-        }),
+    let differing = |who: String, expected, found| {
+        if expected == found {
+            Ok(())
+        } else {
+            Err(Mismatch::Published {
+                who,
+                expected,
+                found,
+            })
+        }
     };
     match &case.known {
         None => Ok(()),

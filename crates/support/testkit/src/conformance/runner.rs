@@ -175,12 +175,13 @@ impl<T: Real> Runner<T> {
                 Err(failure) => failed.push((prepared.case.name.clone(), failure)),
             }
         }
-        match failed.is_empty() {
-            true => Ok(summary),
-            false => Err(Failure::Cases {
+        if failed.is_empty() {
+            Ok(summary)
+        } else {
+            Err(Failure::Cases {
                 cases: summary.cases,
                 failed,
-            }),
+            })
         }
     }
 }

@@ -139,10 +139,13 @@ impl<'a, T: Real> Problem<'a, T> {
             RadiusRule::Uniform => self.radius,
             RadiusRule::Gather => targets[target],
             RadiusRule::Scatter => sources[source],
-            RadiusRule::Symmetric => match targets[target] > sources[source] {
-                true => targets[target],
-                false => sources[source],
-            },
+            RadiusRule::Symmetric => {
+                if targets[target] > sources[source] {
+                    targets[target]
+                } else {
+                    sources[source]
+                }
+            }
         }
     }
 

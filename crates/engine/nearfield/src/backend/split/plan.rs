@@ -320,7 +320,7 @@ impl WorkState {
         subdivision: u32,
     ) -> Result<(), Error> {
         let begin = Instant::now();
-        let _span = tracing::debug_span!("sched.plan").entered();
+        let _span = tracing::debug_span!("balance.plan").entered();
         let points = [of.targets.points().len(), of.sources.points().len()];
         let lattice = of.targets.lattice();
         let (layout, edge) = layout(of, settings, traffic).map_err(Error::Schedule)?;

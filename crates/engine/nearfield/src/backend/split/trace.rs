@@ -79,7 +79,7 @@ impl Line<'_> {
         };
         let (upload, compute, download) = (at(spans.upload), at(spans.compute), at(spans.download));
         tracing::debug!(
-            name: "sched.subregion",
+            name: "balance.subregion",
             subregion = subregion as u64,
             pass,
             backend,
@@ -211,13 +211,13 @@ pub(super) fn retune(policy: Policy, before: (f64, f64), planned: &Planned, deci
         return;
     }
     tracing::debug!(
-        name: "sched.retune",
+        name: "balance.retune",
         policy = %policy,
         theta_before = before.0,
         theta = planned.theta(),
         share_before = before.1,
         share = planned.plan().share(),
-        aside = decision.action == Action::Explore,
+        exploration = decision.action == Action::Explore,
         reason = %decision.reason,
     );
 }
@@ -237,5 +237,5 @@ pub(super) fn occupancy(planned: &Planned) {
         .filter(|(_, count)| **count > 0)
         .map(|(class, count)| format!("{}:{count}", 1u64 << class))
         .collect();
-    tracing::debug!(name: "sched.occupancy", of = "bricks", one_in = 1u64, counts = counts.join(" "));
+    tracing::debug!(name: "balance.occupancy", of = "bricks", one_in = 1u64, counts = counts.join(" "));
 }

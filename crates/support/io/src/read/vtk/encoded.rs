@@ -41,13 +41,13 @@ impl<'a> Encoded<'a> {
     /// Base64 text, in which blanks count for nothing.
     pub(super) fn base64(text: &'a [u8]) -> Self {
         let text = text.trim_ascii();
-        let text = match text.iter().any(u8::is_ascii_whitespace) {
-            true => text
-                .iter()
+        let text = if text.iter().any(u8::is_ascii_whitespace) {
+            text.iter()
                 .copied()
                 .filter(|byte| !byte.is_ascii_whitespace())
-                .collect(),
-            false => Cow::Borrowed(text),
+                .collect()
+        } else {
+            Cow::Borrowed(text)
         };
         Self::Base64 {
             text,

@@ -79,9 +79,10 @@ impl<'a> Source<'a> {
     /// a lookup table.
     pub(super) fn scalars(&mut self) -> Parsed<(Element, usize)> {
         let element = self.element()?;
-        let components = match self.cursor.is_at_line_end() {
-            true => 1,
-            false => self.cursor.expect_count("the number of components")?,
+        let components = if self.cursor.is_at_line_end() {
+            1
+        } else {
+            self.cursor.expect_count("the number of components")?
         };
         if self
             .cursor

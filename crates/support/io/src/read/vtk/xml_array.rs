@@ -177,9 +177,10 @@ impl<'d, 'a> Decoder<'d, 'a> {
             Fault::malformed(array.place, message)
         })?;
         let place = Place::Byte(self.file.len() - data.len());
-        match is_base64 {
-            true => Ok((Encoded::base64_beginning(data), place)),
-            false => Ok((Encoded::Raw(data), place)),
+        if is_base64 {
+            Ok((Encoded::base64_beginning(data), place))
+        } else {
+            Ok((Encoded::Raw(data), place))
         }
     }
 }

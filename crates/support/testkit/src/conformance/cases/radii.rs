@@ -75,10 +75,9 @@ fn spread(points: usize, seed: u64) -> [Case; 2] {
     let low = [-0.4 * side; 3];
     let cloud = shapes::uniform_box(points, [low, low.map(|at| at + side)], seed);
     let radii = log_uniform(points, 2.5, seed);
-    let mostly_small = radii.iter().map(|&radius| match radius > 2.4 {
-        true => radius,
-        false => 0.4 * radius,
-    });
+    let mostly_small = radii
+        .iter()
+        .map(|&radius| if radius > 2.4 { radius } else { 0.4 * radius });
     let mostly_small = mostly_small.collect();
     let name = |what: &str| format!("{points} points with {what}, seed {seed}");
     [

@@ -1,36 +1,10 @@
-//! Which files a command reads and writes, checked before the first of them is opened.
+//! Files that commands read and write: clouds by name, frames, and tables that grow during a run.
 
-use crate::{Command, Task, failure::Failure};
-use nearfield_dam_break as dam_break;
 use nearfield_files::{NewFile, Plan};
 use std::{
     io::{self, BufWriter, Write},
     path::Path,
 };
-
-/// Refuses outputs that are inputs, and files that are named for two outputs.
-pub(crate) fn check(command: &Command) -> Result<(), Failure> {
-    let mut plan = Plan::default();
-    match &command.task {
-        Task::Info(_) => {}
-        Task::Neighbors(args) => args.files(&mut plan),
-        Task::Lj(args) => args.files(&mut plan),
-        Task::Bench(args) => args.files(&mut plan),
-        Task::Kernels(task) => task.files(&mut plan),
-        Task::Scaling(args) => args.files(&mut plan),
-        Task::Tune(args) => args.files(&mut plan),
-        Task::DamBreak(args) => dam_break::files(args, &mut plan),
-        Task::Gravity(args) => args.files(&mut plan),
-        Task::Coulomb(args) => args.files(&mut plan),
-        Task::Trace(task) => task.files(&mut plan),
-    }
-    match (&command.task, &command.trace) {
-        // It has the flag itself.
-        (Task::DamBreak(_), _) | (_, None) => {}
-        (_, Some(trace)) => plan.write("--trace", trace),
-    }
-    Ok(plan.check()?)
-}
 
 /// Adds a cloud that is the name of a file.
 pub(crate) fn read_cloud(plan: &mut Plan, cloud: &str) {

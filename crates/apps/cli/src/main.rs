@@ -1,8 +1,8 @@
 //! The `nearfield` command: neighbour lists of particle files, benchmarks, and the dam break.
 //!
 //! Results go to standard output (one JSON object with `--json`), everything else to standard
-//! error. Exit code 0, 1 for a failed run, 2 for wrong usage. No output may be an input; see
-//! [`files`].
+//! error. Exit code 0, 1 for a failed run, 2 for wrong usage. No output may be an input: that is
+//! checked before the first file is opened.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ mod tune;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use nearfield_dam_break as dam_break;
+use nearfield_files::Plan;
 use nearfield_trace::{Options, Recording};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -83,7 +84,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<(), Failure> {
-    files::check(command)?;
+    check_files(command)?;
     let recording = record(command)?;
     let done = perform(&command.task);
     match (&done, recording) {
@@ -92,6 +93,30 @@ fn run(command: &Command) -> Result<(), Failure> {
         (_, recording) => drop(recording),
     }
     done
+}
+
+/// Refuses outputs that are inputs, and files that are named for two outputs.
+fn check_files(command: &Command) -> Result<(), Failure> {
+    let mut plan = Plan::default();
+    match &command.task {
+        Task::Info(_) => {}
+        Task::Neighbors(args) => args.files(&mut plan),
+        Task::Lj(args) => args.files(&mut plan),
+        Task::Bench(args) => args.files(&mut plan),
+        Task::Kernels(task) => task.files(&mut plan),
+        Task::Scaling(args) => args.files(&mut plan),
+        Task::Tune(args) => args.files(&mut plan),
+        Task::DamBreak(args) => dam_break::files(args, &mut plan),
+        Task::Gravity(args) => args.files(&mut plan),
+        Task::Coulomb(args) => args.files(&mut plan),
+        Task::Trace(task) => task.files(&mut plan),
+    }
+    match (&command.task, &command.trace) {
+        // The dam break has the flag itself.
+        (Task::DamBreak(_), _) | (_, None) => {}
+        (_, Some(trace)) => plan.write("--trace", trace),
+    }
+    Ok(plan.check()?)
 }
 
 fn perform(task: &Task) -> Result<(), Failure> {

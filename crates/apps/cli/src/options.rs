@@ -30,6 +30,11 @@ pub(crate) fn positive_count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Reads a count of steps.
+pub(crate) fn steps(text: &str) -> Result<u64, String> {
+    positive_count(text).map(|count| count as u64)
+}
+
 /// Where to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EngineOptions {

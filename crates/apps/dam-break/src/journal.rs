@@ -35,7 +35,7 @@ impl Journal {
     pub(crate) fn new(simulation: &Simulation, seconds: f64) -> Self {
         Self {
             units: Units::of(simulation.config()),
-            rule: FrontRule::new(simulation),
+            rule: FrontRule::new(simulation.config()),
             interval: seconds / NOTES,
             notes: Vec::new(),
         }

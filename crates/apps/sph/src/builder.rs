@@ -26,8 +26,15 @@ pub struct SimulationBuilder {
     shortage: Option<Shortage>,
 }
 
+impl Simulation {
+    /// Starts the description of a simulation.
+    pub fn builder(config: Config) -> SimulationBuilder {
+        SimulationBuilder::new(config)
+    }
+}
+
 impl SimulationBuilder {
-    pub(crate) fn new(config: Config) -> Self {
+    fn new(config: Config) -> Self {
         Self {
             config,
             fluid: Vec::new(),

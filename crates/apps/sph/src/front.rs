@@ -6,9 +6,9 @@
 
 use glam::Vec3;
 
-use crate::{Dimensions, Simulation};
+use crate::{Config, Dimensions};
 
-/// Which particles the front of a fluid is sought among; see [`Simulation::front`].
+/// Which particles the front of a fluid is sought among; see [`Simulation::front`](crate::Simulation::front).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrontRule {
     /// The direction the floor faces.
@@ -20,10 +20,9 @@ pub struct FrontRule {
 }
 
 impl FrontRule {
-    /// The rule for the particles of `simulation`, whose floor is at zero.
+    /// The rule for fluid of these numerics, whose floor is at zero.
     #[must_use]
-    pub fn new(simulation: &Simulation) -> Self {
-        let config = simulation.config();
+    pub fn new(config: &Config) -> Self {
         let inside = lattice_neighbors(config.dimensions, 2.0 * config.smoothing);
         Self {
             up: config.dimensions.up(),

@@ -10,7 +10,7 @@ use crate::{
     matter::Matter,
     passes::{Passes, Rates},
     search::{Request, Search},
-    simulation::MAX_STRETCHED,
+    state::MAX_STRETCHED,
 };
 
 /// Fluid and walls in the host's memory.

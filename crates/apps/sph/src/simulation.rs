@@ -25,12 +25,7 @@ use crate::particles::Particles;
 use crate::search::Request;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
-use crate::{Config, Error, FrontRule, SimulationBuilder};
-
-/// The least compression a particle may have. Stretched water has no pressure;
-/// letting spray get ever thinner would only make it blind to the walls and
-/// the water it falls on, whose first touch must already push it back.
-pub(crate) const MAX_STRETCHED: f32 = -0.05;
+use crate::{Config, Error, FrontRule};
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,11 +89,6 @@ pub struct Running {
 }
 
 impl Simulation {
-    /// Starts the description of a simulation.
-    pub fn builder(config: Config) -> SimulationBuilder {
-        SimulationBuilder::new(config)
-    }
-
     pub(crate) fn start(
         config: Config,
         request: Request,

@@ -6,6 +6,11 @@
 //! below zero are cut off, because free water does not pull; the internal
 //! energy is the integral of exactly that pressure, so the budget closes.
 
+/// The least compression a particle may have. Stretched water has no pressure;
+/// letting spray get ever thinner would only make it blind to the walls and
+/// the water it falls on, whose first touch must already push it back.
+pub(crate) const MAX_STRETCHED: f32 = -0.05;
+
 /// Exponent of Tait's equation for water.
 const GAMMA: f32 = 7.0;
 

@@ -142,7 +142,7 @@ fn sums_and_front_are_those_of_the_particles() {
         gpu.step().unwrap();
     }
     let (energy, momentum) = (gpu.energy().unwrap(), gpu.momentum().unwrap());
-    let rule = FrontRule::new(&gpu);
+    let rule = FrontRule::new(gpu.config());
     let front = gpu.front(&rule).unwrap();
     let counts = gpu.neighbor_counts().unwrap();
     assert_eq!(front, rule.front(gpu.positions(), &counts));

@@ -108,7 +108,7 @@ fn a_fluid_steps_without_moving_its_particles() {
 fn fluid() {
     let moved = [6, 12].map(|edge| {
         let mut water = column(edge);
-        let rule = FrontRule::new(&water);
+        let rule = FrontRule::new(water.config());
         let mut round = || {
             let before = counts();
             for _ in 0..6 {

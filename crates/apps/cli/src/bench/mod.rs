@@ -7,10 +7,12 @@
 mod backends;
 mod steps;
 mod subject;
+mod times;
 mod ways;
 
-pub(crate) use steps::{Order, Steps, Times, medians};
+pub(crate) use steps::{Order, Steps};
 pub(crate) use subject::{Subject, Work};
+pub(crate) use times::{Repetitions, Times, medians};
 
 use crate::{
     compare,
@@ -138,7 +140,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut subject = Subject::new(args.work, points, radius);
     let threads = steps.engine().report().threads;
     let mut comparison = args.compare.then(|| comparing(threads)).transpose()?;
-    let times = steps.time(&mut subject, (args.warmup, args.repetitions), |positions| {
+    let repetitions = Repetitions {
+        uncounted: args.warmup,
+        timed: args.repetitions,
+    };
+    let times = steps.time(&mut subject, repetitions, |positions| {
         comparison
             .as_mut()
             .map_or(Ok(()), |kiddo| kiddo.run(positions))

@@ -1,6 +1,9 @@
 //! Points that move a little from step to step, and what a step costs.
 
-use super::subject::Subject;
+use super::{
+    subject::Subject,
+    times::{Repetitions, Times, medians},
+};
 use crate::failure::Failure;
 use clap::ValueEnum;
 use nearfield::{Builder, Engine, PointSetId, Positions, Precision};
@@ -25,14 +28,6 @@ impl Order {
             Self::Sorted => "sorted",
         }
     }
-}
-
-/// Medians.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct Times {
-    pub(crate) build: f64,
-    pub(crate) search: f64,
-    pub(crate) total: f64,
 }
 
 /// Points in an engine of their own.
@@ -70,20 +65,20 @@ impl Steps {
         })
     }
 
-    /// Does the work `warmup` times uncounted and then `repetitions` times, after which medians are
-    /// known; between repetitions every coordinate moves by up to 0.015 r. `beside` is handed the points
-    /// of every repetition, the uncounted one first.
+    /// Does the job for all repetitions and returns medians of the timed ones; between repetitions every
+    /// coordinate moves by up to 0.015 r. `beside` is handed the points of every repetition, the uncounted
+    /// ones first.
     pub(crate) fn time(
         &mut self,
         subject: &mut Subject,
-        (warmup, repetitions): (u32, u32),
+        repetitions: Repetitions,
         mut beside: impl FnMut(&[[f32; 3]]) -> Result<(), Failure>,
     ) -> Result<Times, Failure> {
         let mut samples = Vec::new();
-        for repetition in 0..warmup + repetitions {
+        for repetition in 0..repetitions.uncounted + repetitions.timed {
             let times = self.next(subject)?;
             beside(&self.positions)?;
-            if repetition >= warmup {
+            if repetition >= repetitions.uncounted {
                 samples.push(times);
             }
         }
@@ -131,19 +126,5 @@ impl Steps {
     /// Where the points are now.
     pub(crate) fn positions(&self) -> &[[f32; 3]] {
         &self.positions
-    }
-}
-
-/// Medians of the timed repetitions, stage by stage.
-pub(crate) fn medians(samples: &[Times]) -> Times {
-    let median = |pick: fn(&Times) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(pick).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(0.0)
-    };
-    Times {
-        build: median(|times| times.build),
-        search: median(|times| times.search),
-        total: median(|times| times.total),
     }
 }

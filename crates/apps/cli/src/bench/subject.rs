@@ -1,6 +1,6 @@
 //! The work that is timed.
 
-use super::steps::Times;
+use super::times::Times;
 use crate::{failure::Failure, neighbors::milliseconds};
 use clap::ValueEnum;
 use nearfield::{Engine, PointSetId, SphDensity, SphForce, WendlandC2, prelude::*};

@@ -1,14 +1,26 @@
 //! Potentials of the atoms within a cut-off, by the fixed-radius engine: the grid's points are its
 //! targets, a slab at a time.
 
-use super::Run;
+use super::atoms::Atoms;
 use crate::{failure::Failure, options::Radius};
-use nearfield::{ChargeField, ChargePotential, Engine, Field, PointSetId, Positions, Real};
+use nearfield::{
+    ChargeField, ChargePotential, Device, Engine, Field, PointSetId, Positions, Real, SampleGrid,
+};
 use nearfield_grid::memory::{Shortage, collected};
 use std::ops::Range;
 
+/// How potentials within a cut-off are computed.
+pub(super) struct Settings {
+    pub(super) radius: Radius,
+    pub(super) device: Device,
+    /// 0 for one per core.
+    pub(super) threads: usize,
+    pub(super) softening: f64,
+}
+
 /// The engine with the atoms, and grid points to come.
 pub(super) struct Within {
+    radius: Radius,
     engine: Engine,
     grid: PointSetId,
     atoms: PointSetId,
@@ -17,53 +29,54 @@ pub(super) struct Within {
 }
 
 impl Within {
-    pub(super) fn new(run: &Run<'_>, radius: Radius) -> Result<Self, Failure> {
-        let builder = match radius {
+    pub(super) fn new(atoms: &Atoms, settings: &Settings) -> Result<Self, Failure> {
+        let builder = match settings.radius {
             Radius::Single(radius) => Engine::builder(radius),
             Radius::Double(radius) => Engine::builder_f64(radius),
         };
         let short = |shortage: Shortage| nearfield::Error::from(shortage);
         let mut engine = builder
-            .device(run.args.device)
-            .threads(run.args.threads)
+            .device(settings.device)
+            .threads(settings.threads)
             .build()?;
-        let atoms = &run.atoms.positions;
-        let atoms = match radius {
+        let positions = &atoms.positions;
+        let set = match settings.radius {
             Radius::Single(_) => {
-                let single = atoms.iter().map(|x| x.map(|x| x as f32));
+                let single = positions.iter().map(|x| x.map(|x| x as f32));
                 engine.add_point_set(&collected(single, "positions of atoms").map_err(short)?)
             }
-            Radius::Double(_) => engine.add_point_set(Positions::from(atoms)),
+            Radius::Double(_) => engine.add_point_set(Positions::from(positions)),
         }?;
-        let charges = run.atoms.charges.iter().map(|&charge| charge as f32);
+        let charges = atoms.charges.iter().map(|&charge| charge as f32);
         let grid = engine.add_point_set(&[] as &[[f32; 3]])?;
         Ok(Self {
+            radius: settings.radius,
             engine,
             grid,
-            atoms,
+            atoms: set,
             charges: collected(charges, "charges of atoms").map_err(short)?,
-            softening: run.args.softening as f32,
+            softening: settings.softening as f32,
         })
     }
 
     /// Potentials, and the field if it is wanted, at the points of some rows.
     pub(super) fn rows<T: Real>(
         &mut self,
-        run: &Run<'_>,
+        grid: &SampleGrid,
         rows: Range<usize>,
         potentials: &mut [T],
         field: &mut [[T; 3]],
     ) -> Result<(), Failure> {
-        let points = rows.len().saturating_mul(run.grid.dims[0]);
+        let points = rows.len().saturating_mul(grid.dims[0]);
         let short =
             |_| nearfield::Error::from(Shortage::of::<[f64; 3]>(points, "points of a grid"));
-        match run.cutoff_radius() {
-            Some(Radius::Double(_)) => {
-                let points = run.grid.points::<f64>(rows);
+        match self.radius {
+            Radius::Double(_) => {
+                let points = grid.points::<f64>(rows);
                 self.engine.update(self.grid, &points.map_err(short)?)?;
             }
-            _ => {
-                let points = run.grid.points::<f32>(rows);
+            Radius::Single(_) => {
+                let points = grid.points::<f32>(rows);
                 self.engine.update(self.grid, &points.map_err(short)?)?;
             }
         }

@@ -251,41 +251,12 @@ impl Run<'_> {
             field.resize(self.grid.len(), [T::default(); 3]);
         }
         let begin = Instant::now();
-        let bar = progress_bar(self.grid.rows() as u64);
-        let (row, rows) = (self.grid.dims[0], self.grid.rows());
-        let step = rows
-            .div_ceil(100)
-            .max(PAIRS_AT_A_TIME / (row * charges.len().max(1)))
-            .min(rows);
-        for first in (0..rows).step_by(step) {
-            let part = first..(first + step).min(rows);
-            let points = part.start * row..part.end * row;
-            let to_field = if args.field {
-                &mut field[points.clone()]
-            } else {
-                &mut []
-            };
-            let to = &mut potentials[points];
-            match &mut way {
-                Way::Within(within) => within.rows(self, part.clone(), to, to_field)?,
-                Way::All(sums) => {
-                    let (atoms, softening) =
-                        ((&positions[..], &charges[..]), T::of(args.softening));
-                    sums.coulomb_rows(&self.grid, part.clone(), atoms, softening, to)?;
-                    if args.field {
-                        sums.coulomb_field_rows(
-                            &self.grid,
-                            part.clone(),
-                            atoms,
-                            softening,
-                            to_field,
-                        )?;
-                    }
-                }
-            }
-            bar.set_position(part.end as u64);
-        }
-        bar.finish_and_clear();
+        self.sum(
+            &mut way,
+            (&positions, &charges),
+            &mut potentials,
+            &mut field,
+        )?;
         let sum = milliseconds(begin);
         let begin = Instant::now();
         let written = self.write(&potentials, &field)?;
@@ -326,10 +297,56 @@ impl Run<'_> {
         })
     }
 
+    /// Sums over the rows of the grid, some at a time.
+    fn sum<T: Real>(
+        &self,
+        way: &mut Way,
+        atoms: (&[[T; 3]], &[T]),
+        potentials: &mut [T],
+        field: &mut [[T; 3]],
+    ) -> Result<(), Failure> {
+        let (row, rows) = (self.grid.dims[0], self.grid.rows());
+        let bar = progress_bar(rows as u64);
+        let softening = T::of(self.args.softening);
+        let step = rows
+            .div_ceil(100)
+            .max(PAIRS_AT_A_TIME / (row * atoms.1.len().max(1)))
+            .min(rows);
+        for first in (0..rows).step_by(step) {
+            let part = first..(first + step).min(rows);
+            let points = part.start * row..part.end * row;
+            let to_field = if field.is_empty() {
+                &mut []
+            } else {
+                &mut field[points.clone()]
+            };
+            let to = &mut potentials[points];
+            match way {
+                Way::Within(within) => within.rows(&self.grid, part.clone(), to, to_field)?,
+                Way::All(sums) => {
+                    sums.coulomb_rows(&self.grid, part.clone(), atoms, softening, to)?;
+                    if !to_field.is_empty() {
+                        let rows = part.clone();
+                        sums.coulomb_field_rows(&self.grid, rows, atoms, softening, to_field)?;
+                    }
+                }
+            }
+            bar.set_position(part.end as u64);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
     fn way(&self) -> Result<Way, Failure> {
         let args = self.args;
         if let Some(radius) = self.cutoff_radius() {
-            return Ok(Way::Within(Box::new(Within::new(self, radius)?)));
+            let settings = cutoff::Settings {
+                radius,
+                device: args.device,
+                threads: args.threads,
+                softening: args.softening,
+            };
+            return Ok(Way::Within(Box::new(Within::new(&self.atoms, &settings)?)));
         }
         let arithmetic = if args.exact {
             Arithmetic::Exact

@@ -1,6 +1,6 @@
 //! What `nearfield lj` is given: atoms, and how they act on each other.
 
-use super::Args;
+use super::args::Args;
 use crate::{domain::Boundaries, failure::Failure};
 use nearfield::{Coefficients, CutoffCoulomb, LennardJones};
 use nearfield_io::{Dimensions, PointCloud};

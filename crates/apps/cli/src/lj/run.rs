@@ -1,7 +1,7 @@
 //! A run of `nearfield lj --steps`: what it writes, and what it sums up to.
 
 use super::forces;
-use crate::{failure::Failure, files::GrowingTable, progress::progress_bar};
+use crate::{failure::Failure, files::GrowingTable, options, progress::progress_bar};
 use nearfield::Device;
 use nearfield_files::Plan;
 use nearfield_md::{EnergyGuard, Observation, Simulation, Trajectory};
@@ -17,7 +17,7 @@ use std::{
 #[group(skip)]
 pub(crate) struct Args {
     /// Move the atoms at constant energy for so many steps
-    #[arg(long, value_name = "N", value_parser = super::steps)]
+    #[arg(long, value_name = "N", value_parser = options::steps)]
     steps: Option<u64>,
     /// Length of a step
     #[arg(long, value_name = "H", default_value_t = 0.002, requires = "steps")]
@@ -34,10 +34,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "temperature")]
     pub(super) seed: u64,
     /// Steps between observations, and between frames of the trajectory
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::steps, requires = "steps")]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = options::steps, requires = "steps")]
     every: u64,
     /// Steps between checkpoints, which go to run.checkpoint in the folder of the output
-    #[arg(long, value_name = "N", value_parser = super::steps, requires_all = ["output", "steps"])]
+    #[arg(long, value_name = "N", value_parser = options::steps, requires_all = ["output", "steps"])]
     checkpoint: Option<u64>,
     /// Go on from a checkpoint, with the other flags as they were; frames are appended
     #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "temperature"])]

@@ -5,10 +5,11 @@
 
 mod picture;
 mod room;
+mod sample;
 mod sizes;
 
 use crate::{
-    bench::{Order, Steps, Subject, Times, Work},
+    bench::{Order, Repetitions, Steps, Subject, Work},
     failure::Failure,
     options::{self, EngineOptions, Radius},
     output,
@@ -18,6 +19,7 @@ use nearfield_files::Plan;
 use nearfield_plot::rounded;
 use nearfield_testkit::cloud::Cloud;
 use room::Room;
+use sample::{Sample, Skipped};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -85,31 +87,6 @@ struct Summary {
     repetitions: u32,
     points: Vec<Sample>,
     skipped: Vec<Skipped>,
-}
-
-/// One work at one number of points.
-#[derive(Debug, Serialize)]
-struct Sample {
-    points: usize,
-    work: Work,
-    radius: f32,
-    /// What it ran on in the end.
-    device: String,
-    milliseconds: Times,
-    /// Of the total.
-    nanoseconds_per_point: f64,
-    /// What the engine holds, the entries of lists left out.
-    bytes_per_point: f64,
-    pairs: u64,
-}
-
-/// Work that was left out because it would not have fit in memory.
-#[derive(Debug, Serialize)]
-struct Skipped {
-    points: usize,
-    work: Work,
-    bytes_needed: u64,
-    bytes_allowed: u64,
 }
 
 /// What became of one work at one number of points.
@@ -216,7 +193,11 @@ fn time(
         }
     }
     let mut subject = Subject::new(work, points, radius);
-    let milliseconds = steps.time(&mut subject, (1, args.repetitions), |_| Ok(()))?;
+    let repetitions = Repetitions {
+        uncounted: 1,
+        timed: args.repetitions,
+    };
+    let milliseconds = steps.time(&mut subject, repetitions, |_| Ok(()))?;
     let report = steps.engine().report();
     let bytes_per_point = report.bytes_per_point();
     let (pairs, _) = subject.result(steps.engine(), steps.set())?;

@@ -4,7 +4,7 @@
 //! of points is a straight line of slope 1, like the dashed one below the curves. Beside it are the
 //! same times per point, and the memory.
 
-use super::Sample;
+use super::sample::Sample;
 use crate::bench::Work;
 use nearfield_plot::{
     Area, Backend, COOL, DETAIL, Drawn, Fault, INK, PlotError, WARM,

@@ -1,6 +1,6 @@
 //! How much memory may be used, and what needs how much.
 
-use super::Skipped;
+use super::sample::Skipped;
 use crate::bench::Work;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 

@@ -1,6 +1,6 @@
 //! The sweep on an emulated machine: real cells and bricks, times by a virtual clock.
 
-use super::{Combination, Outcome, Task, key};
+use super::task::{Combination, Division, Outcome, Task, key};
 use crate::{bench::Work, failure::Failure};
 use nearfield::EmulatedSpec;
 use nearfield_balance::{
@@ -13,9 +13,9 @@ use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 pub(super) fn run(task: &Task, spec: EmulatedSpec) -> Result<Vec<Combination>, Failure> {
     let (cells, near) = cells(task)?;
     task.combinations()
-        .map(|(edge, subregions)| {
-            let layout = layout(task, &cells, &near, (edge, subregions), Ties::Even)?;
-            combination(task, spec, &layout, (edge, subregions))
+        .map(|division| {
+            let layout = layout(task, &cells, &near, division, Ties::Even)?;
+            combination(task, spec, &layout, division)
         })
         .collect()
 }
@@ -59,12 +59,17 @@ pub(super) fn layout(
     task: &Task,
     cells: &[CellLoad],
     near: &Neighbourhood,
-    (edge, subregions): (u32, usize),
+    division: Division,
     ties: Ties,
 ) -> Result<Layout, Failure> {
-    let bricks = Bricks::new(cells.iter().copied(), near, edge)?;
+    let bricks = Bricks::new(cells.iter().copied(), near, division.edge)?;
     let traffic = traffic(task.work);
-    Ok(Layout::with_ties(bricks, subregions, traffic, ties)?)
+    Ok(Layout::with_ties(
+        bricks,
+        division.subregions,
+        traffic,
+        ties,
+    )?)
 }
 
 /// What crosses for this work, in bytes.
@@ -90,7 +95,7 @@ fn combination(
     task: &Task,
     spec: EmulatedSpec,
     layout: &Layout,
-    (edge, subregions): (u32, usize),
+    division: Division,
 ) -> Result<Combination, Failure> {
     let sweep = sweep(layout, &Machine::new(spec), task.rows)?;
     let best = best(&sweep)?;
@@ -101,8 +106,8 @@ fn combination(
         policies.push((key(policy, &task.policies), Outcome { settled, to_best }));
     }
     Ok(Combination {
-        bricks: edge,
-        subregions,
+        bricks: division.edge,
+        subregions: division.subregions,
         occupied_bricks: layout.bricks().as_slice().len(),
         highest: layout.highest(),
         sweep,

@@ -5,9 +5,8 @@
 //! are shown beside it.
 
 use super::{
-    Task,
     emulated::{best, cells, layout},
-    key,
+    task::{Division, Task, as_map, key},
 };
 use crate::{failure::Failure, output};
 use indicatif::HumanCount;
@@ -36,7 +35,7 @@ struct Summary<'a> {
     steps: usize,
     machines: Vec<Trial>,
     /// The largest `to_best` and the most steps of every policy.
-    #[serde(serialize_with = "super::as_map")]
+    #[serde(serialize_with = "as_map")]
     worst: Vec<(String, Found)>,
     /// Whether policy model was within 3 % of the best in 8 steps everywhere; null where it did not run.
     within: Option<bool>,
@@ -51,7 +50,7 @@ struct Trial {
     launch_us: f64,
     device: String,
     best: Row,
-    #[serde(serialize_with = "super::as_map")]
+    #[serde(serialize_with = "as_map")]
     policies: Vec<(String, Found)>,
 }
 
@@ -60,7 +59,7 @@ struct Trial {
 struct Found {
     /// Milliseconds of its last step divided by the best row's.
     to_best: f64,
-    /// Steps until it was within 3 % of the best row for good, steps aside left out; null if never.
+    /// Steps until it was within 3 % of the best row for good, exploration steps left out; null if never.
     steps: Option<usize>,
 }
 
@@ -85,9 +84,9 @@ pub(super) fn run(
     count: u32,
     json: bool,
 ) -> Result<(), Failure> {
-    let (bricks, subregions) = only(task)?;
+    let division = only(task)?;
     let (cells, near) = cells(task)?;
-    let layout = layout(task, &cells, &near, (bricks, subregions), Ties::Even)?;
+    let layout = layout(task, &cells, &near, division, Ties::Even)?;
     let machines = (0..u64::from(count))
         .map(|number| try_machine(task, &layout, seed.wrapping_add(number)))
         .collect::<Result<Vec<_>, _>>()?;
@@ -96,8 +95,8 @@ pub(super) fn run(
         points: task.positions.len(),
         radius: task.radius,
         work: task.work.name(),
-        bricks,
-        subregions,
+        bricks: division.edge,
+        subregions: division.subregions,
         rows: task.rows,
         steps: task.steps,
         worst: worst(&machines),
@@ -119,9 +118,9 @@ pub(super) fn run(
 }
 
 /// The one combination that is tried.
-fn only(task: &Task) -> Result<(u32, usize), Failure> {
+fn only(task: &Task) -> Result<Division, Failure> {
     match (task.edges.as_slice(), task.subregions.as_slice()) {
-        (&[edge], &[subregions]) => Ok((edge, subregions)),
+        (&[edge], &[subregions]) => Ok(Division { edge, subregions }),
         (edges, subregions) => Err(Failure::Tune(format!(
             "random machines are tried on one layout: give one --bricks instead of {} and one \
              --subregions instead of {}",
@@ -178,7 +177,7 @@ fn follow(
     for step in 1..=steps {
         let plan = Plan::new(layout, &decision.cuts)?;
         let times = machine.step(layout, &plan);
-        // A step aside, taken to learn something, is no step away.
+        // An exploration step is no step away.
         if decision.action != Action::Explore {
             last = machine.quiet(layout, &plan).total_ms() / best;
             if last > 1.0 + ABOVE {

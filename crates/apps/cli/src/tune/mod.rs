@@ -9,21 +9,21 @@ mod machines;
 mod picture;
 mod real;
 mod report;
+mod task;
 
 use crate::{
     bench::{self, Work},
-    domain::{Boundaries, DomainOptions},
+    domain::DomainOptions,
     failure::Failure,
     files, options, output,
 };
 use nearfield::{Device, Policy, Strategy};
-use nearfield_balance::tune::{Row, Settled};
 use nearfield_files::Plan;
-use serde::{Serialize, Serializer};
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+use task::{Brief, Combination, Summary, Task};
 
 /// Flags of `nearfield tune`.
 #[derive(Debug, clap::Args)]
@@ -149,104 +149,6 @@ fn two_backends(text: &str) -> Result<Device, String> {
     }
 }
 
-/// What is to be divided, and how.
-struct Task {
-    positions: Vec<[f32; 3]>,
-    radius: f32,
-    boundaries: Option<Boundaries>,
-    work: Work,
-    policies: Vec<Policy>,
-    /// Cells along an edge of a brick.
-    edges: Vec<u32>,
-    subregions: Vec<usize>,
-    rows: usize,
-    steps: usize,
-    strategy: Strategy,
-    /// Of the CPU backend; 0 for one per core.
-    threads: usize,
-}
-
-impl Task {
-    /// Every brick edge with every number of subregions.
-    fn combinations(&self) -> impl Iterator<Item = (u32, usize)> {
-        let with = |&edge| self.subregions.iter().map(move |&count| (edge, count));
-        self.edges.iter().flat_map(with)
-    }
-}
-
-/// A sweep and the policies beside it, for one size of bricks and number of subregions.
-#[derive(Debug, Clone, Serialize)]
-struct Combination {
-    /// Cells along an edge of a brick.
-    bricks: u32,
-    /// As asked for.
-    subregions: usize,
-    /// Bricks that hold points.
-    occupied_bricks: usize,
-    /// Points of the fullest brick.
-    highest: f64,
-    /// From GPU only to CPU only.
-    sweep: Vec<Row>,
-    /// The row of least time.
-    best: Row,
-    /// By name, in the order asked for.
-    #[serde(serialize_with = "as_map")]
-    policies: Vec<(String, Outcome)>,
-}
-
-/// Where a policy settled.
-#[derive(Debug, Clone, Serialize)]
-struct Outcome {
-    #[serde(flatten)]
-    settled: Settled,
-    /// Its time divided by the best one of the sweep.
-    to_best: f64,
-}
-
-/// The result of a command, as tune.json has it.
-#[derive(Debug, Serialize)]
-struct Summary<'a> {
-    cloud: &'a str,
-    points: usize,
-    radius: f32,
-    device: String,
-    work: Work,
-    steps: usize,
-    #[serde(flatten)]
-    shown: &'a Combination,
-    /// All of them; the one of least time is shown.
-    combinations: Vec<Brief<'a>>,
-}
-
-/// A combination without its sweep.
-#[derive(Debug, Serialize)]
-struct Brief<'a> {
-    bricks: u32,
-    subregions: usize,
-    best: Row,
-    #[serde(serialize_with = "as_map")]
-    policies: &'a [(String, Outcome)],
-}
-
-impl<'a> From<&'a Combination> for Brief<'a> {
-    fn from(all: &'a Combination) -> Self {
-        Self {
-            bricks: all.bricks,
-            subregions: all.subregions,
-            best: all.best,
-            policies: &all.policies,
-        }
-    }
-}
-
-fn as_map<T: Serialize, S: Serializer>(
-    pairs: impl AsRef<[(String, T)]>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let pairs = pairs.as_ref().iter();
-    serializer.collect_map(pairs.map(|(name, value)| (name, value)))
-}
-
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let cloud = args.place.as_ref().or(args.cloud.as_ref());
     let cloud = cloud.map_or("lattice", String::as_str);
@@ -320,17 +222,6 @@ fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
         }
     }
     once
-}
-
-/// A policy's key in results: its name, and with its numbers where another one has that name too or
-/// where it is nothing without them.
-fn key(policy: Policy, all: &[Policy]) -> String {
-    let alone = all.iter().filter(|p| p.name() == policy.name()).count() == 1;
-    match policy {
-        Policy::Fixed { .. } => policy.to_string(),
-        _ if alone => policy.name().to_owned(),
-        _ => policy.to_string(),
-    }
 }
 
 /// Writes the three files.

@@ -3,7 +3,10 @@
 //! Both panels show the same rows: θ is what is set, while the share spreads the rows evenly also
 //! where thousands of bricks hold as many points each. What is marked is told beside the panels.
 
-use super::{Combination, Outcome, report};
+use super::{
+    report,
+    task::{Combination, Outcome},
+};
 use nearfield_balance::tune::Row;
 use nearfield_plot::{
     COOL, DETAIL, Fault, INK, Plot, PlotError, WARM,
@@ -257,7 +260,7 @@ impl Picture<'_> {
         let (columns, rows) = chart.plotting_area().get_pixel_range();
         let plot = chart.plotting_area().strip_coord_spec();
         for (mark, (x, y)) in marks {
-            self.mark(&plot, mark, (x - columns.start, y - rows.start))?;
+            self.mark(&plot, mark, x - columns.start, y - rows.start)?;
         }
         Ok(())
     }
@@ -267,7 +270,8 @@ impl Picture<'_> {
         &self,
         area: &Part<B>,
         mark: Mark,
-        (x, y): (i32, i32),
+        x: i32,
+        y: i32,
     ) -> Result<(), Fault<B>> {
         let number = match mark {
             Mark::Best => {
@@ -354,7 +358,8 @@ impl Picture<'_> {
         mark: Mark,
         lines: [String; 3],
     ) -> Result<(), Fault<B>> {
-        self.mark(area, mark, at(56, *down + 9))?;
+        let (x, y) = at(56, *down + 9);
+        self.mark(area, mark, x, y)?;
         for (line, size) in lines.iter().zip([25, 22, 22]) {
             if !line.is_empty() {
                 area.draw_text(line, &text(size), at(88, *down))?;

@@ -1,12 +1,11 @@
 //! The sweep on real backends: every threshold and every policy for some steps of a cloud that moves.
 
 use super::{
-    Combination, Outcome, Task,
     emulated::{best, cells, layout},
-    key,
+    task::{Combination, Division, Outcome, Task, key},
 };
 use crate::{
-    bench::{Order, Steps, Subject},
+    bench::{Order, Repetitions, Steps, Subject},
     failure::Failure,
 };
 use nearfield::{Device, Engine, Policy, Strategy, WorkReport};
@@ -16,9 +15,15 @@ use nearfield_balance::{
 };
 
 /// Steps at a threshold before those that are timed, and those.
-const STEPS_PER_ROW: (usize, usize) = (2, 5);
+const STEPS_PER_ROW: Repetitions = Repetitions {
+    uncounted: 2,
+    timed: 5,
+};
 /// The best threshold is timed again beside every policy, for so many steps.
-const STEPS_BESIDE: usize = 21;
+const STEPS_BESIDE: Repetitions = Repetitions {
+    timed: 21,
+    ..STEPS_PER_ROW
+};
 /// A policy has settled when its shares take no longer than this part more than the last ones.
 const CLOSE: f64 = 0.03;
 /// Rows whose shares are no further from one tell what it takes.
@@ -29,14 +34,14 @@ const AROUND: f64 = 0.1;
 pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure> {
     let (cells, near) = cells(task)?;
     let mut combinations = Vec::new();
-    for (edge, subregions) in task.combinations() {
+    for division in task.combinations() {
         // As engines break ties with this strategy.
         let ties = match task.strategy.of_share() {
             Strategy::Flat => Ties::Compact,
             _ => Ties::Octaves,
         };
-        let layout = layout(task, &cells, &near, (edge, subregions), ties)?;
-        let mut backends = Backends::new(task, number, (edge, subregions))?;
+        let layout = layout(task, &cells, &near, division, ties)?;
+        let mut backends = Backends::new(task, number, division)?;
         let mut sweep = Vec::new();
         for theta in layout.thetas(task.rows)? {
             sweep.push(backends.row(theta, STEPS_PER_ROW)?);
@@ -45,13 +50,13 @@ pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure>
         let mut policies = Vec::new();
         for &policy in &task.policies {
             let settled = backends.settle(policy, task.steps, &sweep)?;
-            let beside = backends.row(best.theta, (STEPS_PER_ROW.0, STEPS_BESIDE))?;
+            let beside = backends.row(best.theta, STEPS_BESIDE)?;
             let to_best = settled.total_ms / beside.total_ms;
             policies.push((key(policy, &task.policies), Outcome { settled, to_best }));
         }
         combinations.push(Combination {
-            bricks: edge,
-            subregions,
+            bricks: division.edge,
+            subregions: division.subregions,
             occupied_bricks: layout.bricks().as_slice().len(),
             highest: layout.highest(),
             sweep,
@@ -71,13 +76,13 @@ struct Backends {
 }
 
 impl Backends {
-    fn new(task: &Task, number: u32, (edge, subregions): (u32, usize)) -> Result<Self, Failure> {
+    fn new(task: &Task, number: u32, division: Division) -> Result<Self, Failure> {
         let builder = Engine::builder(task.radius)
             .device(Device::Hybrid(number))
             .threads(task.threads)
             .strategy(task.strategy)
-            .brick_edge(edge)
-            .subregions(subregions);
+            .brick_edge(division.edge)
+            .subregions(division.subregions);
         let builder = match task.boundaries {
             Some(boundaries) => boundaries.set(builder),
             None => builder,
@@ -111,14 +116,14 @@ impl Backends {
     }
 
     /// Medians at a threshold.
-    fn row(&mut self, theta: f64, (before, timed): (usize, usize)) -> Result<Row, Failure> {
+    fn row(&mut self, theta: f64, repetitions: Repetitions) -> Result<Row, Failure> {
         self.steps
             .engine_mut()
             .set_policy(Policy::Fixed { theta })?;
-        for _ in 0..before {
+        for _ in 0..repetitions.uncounted {
             self.step()?;
         }
-        let works = (0..timed)
+        let works = (0..repetitions.timed)
             .map(|_| self.step())
             .collect::<Result<Vec<_>, _>>()?;
         let share = works.last().map_or(0.0, |work| work.share);
@@ -156,10 +161,10 @@ impl Backends {
     }
 }
 
-/// The step after which no share is far from the last ones; steps aside are left out, as they are taken back
-/// at once.
+/// The step after which no share is far from the last ones; exploration steps are left out, as they are
+/// taken back at once.
 fn steps_to_rest(shares: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) -> bool) -> usize {
-    let far = shares.map(|(share, aside)| !aside && far(share));
+    let far = shares.map(|(share, exploration)| !exploration && far(share));
     let last = far.enumerate().filter(|(_, far)| *far).last();
     last.map_or(0, |(step, _)| step + 1)
 }
@@ -201,10 +206,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_aside_do_not_count_until_it_rests() {
-        let run = |aside: usize| {
+    fn exploration_steps_do_not_count_until_it_rests() {
+        let run = |exploration: usize| {
             let shares = [0.9, 0.5, 0.1, 0.9, 0.1].into_iter().enumerate();
-            let shares = shares.map(|(step, share)| (share, step == aside));
+            let shares = shares.map(|(step, share)| (share, step == exploration));
             steps_to_rest(shares, |share| share > 0.2)
         };
         assert_eq!(run(3), 2);

@@ -1,6 +1,6 @@
 //! What `nearfield tune` prints for people.
 
-use super::{Outcome, Summary};
+use super::task::{Outcome, Summary};
 use indicatif::HumanCount;
 use nearfield_balance::tune::Row;
 use nearfield_plot::rounded;

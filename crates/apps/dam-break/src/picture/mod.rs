@@ -22,6 +22,7 @@ mod overlay;
 mod palette;
 mod plot;
 mod raster;
+mod render;
 mod shading;
 mod stage;
 mod tank;

@@ -4,13 +4,10 @@ use glam::{Vec2, Vec3};
 use image::RgbImage;
 
 use super::colors::{SpeedColors, from_hex};
-use super::frame::{Frame, SAMPLES, View};
+use super::frame::{Frame, MARGIN, View, label_unit};
 use super::shading::Canvas;
 use super::stage::Stage;
 use super::text::{self, Anchor, Style};
-
-/// Space between labels and the picture's edge, in design units.
-const MARGIN: f32 = 34.0;
 
 /// A line's width in samples and its opacity.
 #[derive(Clone, Copy)]
@@ -110,18 +107,6 @@ impl Line {
 /// Depth at a share of a line's picture: its inverse is linear there.
 fn depth_between([from, to]: [Vec3; 2], share: f32) -> f32 {
     1.0 / (1.0 / from.z + (1.0 / to.z - 1.0 / from.z) * share)
-}
-
-/// Size of the labels' design unit for a picture of `size` pixels; small
-/// pictures get relatively larger letters.
-fn label_unit(size: Vec2) -> f32 {
-    (size.y.min(0.75 * size.x) / 720.0).max(0.01).powf(0.7)
-}
-
-/// Height that the labels of a canvas of `size` samples take up, in samples.
-pub(super) fn label_height(size: Vec2) -> f32 {
-    let pixels = size / SAMPLES as f32;
-    (MARGIN + 72.0) * label_unit(pixels) * SAMPLES as f32
 }
 
 /// Draws time, caption and colour bar onto the finished picture.

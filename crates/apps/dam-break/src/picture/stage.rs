@@ -7,8 +7,7 @@ use glam::{Vec2, Vec3};
 
 use super::camera::{Camera, Window};
 use super::colors::SpeedColors;
-use super::frame::{Frame, View};
-use super::overlay;
+use super::frame::{Frame, View, label_height};
 use super::raster::{Hits, NEAR, nearest_spheres};
 use super::tank::Tank;
 
@@ -152,7 +151,7 @@ impl Light {
 /// The camera of the picture, with room for the labels at the top.
 fn main_camera(view: View, tank: &Tank, width: usize, height: usize) -> Camera {
     let size = Vec2::new(width as f32, height as f32);
-    let low = Vec2::new(0.05 * size.x, overlay::label_height(size));
+    let low = Vec2::new(0.05 * size.x, label_height(size));
     let window = Window {
         low,
         high: size * Vec2::new(0.95, 0.94),

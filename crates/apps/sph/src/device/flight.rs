@@ -10,7 +10,7 @@ use glam::Vec3;
 use nearfield::device::{Arriving, DeviceEngine, GpuError, HostBuffer, Queue};
 use nearfield_grid::{OfProcess, memory::make_room};
 
-use super::{Arrays, PARTICLES, failed, unallocated};
+use super::arrays::{Arrays, PARTICLES, failed, unallocated};
 use crate::{Error, particles::Particles};
 
 /// The stream of the copies, and page-locked memory that no copy uses.

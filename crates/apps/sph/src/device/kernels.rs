@@ -9,7 +9,7 @@ use nearfield::device::{
     cudarc::driver::{CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg},
 };
 
-use crate::{Config, Error, FrontRule, simulation::MAX_STRETCHED};
+use crate::{Config, Error, FrontRule, state::MAX_STRETCHED};
 
 /// Threads of a block.
 const THREADS: u32 = 256;

@@ -4,6 +4,7 @@
 //! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
 //! the length of the next step.
 
+mod arrays;
 mod flight;
 mod kernels;
 
@@ -15,16 +16,13 @@ use std::{
 use glam::{DVec3, Vec3};
 use nearfield::{
     device::{
-        DeviceEngine, DeviceField, GpuError, HostCopy, Progress, Transfers,
-        cudarc::driver::{CudaSlice, CudaView, DeviceRepr, DriverError, ValidAsZeroBits},
+        DeviceEngine, DeviceField, Progress, Transfers,
+        cudarc::driver::{CudaView, DeviceRepr},
     },
     prelude::PointSetId,
 };
 
-use nearfield_grid::{
-    OfProcess,
-    memory::{filled, make_room},
-};
+use nearfield_grid::{OfProcess, memory::filled};
 
 use crate::{
     Config, Error,
@@ -37,13 +35,9 @@ use crate::{
     passes::{Passes, Rates},
     walls::Walls,
 };
+use arrays::{Arrays, KEPT, Notes, PARTICLES, STEP, failed, unallocated};
 use flight::Flights;
-use kernels::{KICK_SLOTS, Kernels, Kicked, MAX_BLOCKS, MEASURE_SLOTS, SECOND_KICK, TOTALS};
-
-/// What copies are called in messages and traces.
-const KEPT: &str = "velocities before a step";
-const PARTICLES: &str = "particles";
-const STEP: &str = "totals of a step";
+use kernels::{KICK_SLOTS, Kernels, Kicked, SECOND_KICK, TOTALS};
 
 /// Fluid and walls on a GPU.
 pub(crate) struct DeviceBody {
@@ -55,49 +49,16 @@ pub(crate) struct DeviceBody {
     arrays: OfProcess<Arrays>,
     count: usize,
     walls: usize,
-    /// The particles as somebody looked at them since the last step.
+    /// The particles as they were downloaded since the last step.
     seen: OnceLock<Matter>,
-    /// As they were when somebody last looked.
+    /// As they were downloaded before.
     last: Matter,
-    /// Why they could not be looked at.
+    /// Why a download failed; the next step reports it.
     fault: Mutex<Option<Error>>,
     /// How copies for frames leave, made with the first of them.
     flights: OfProcess<OnceLock<Flights>>,
     /// Arrays for sums beside those of a step, made at the first such sum.
     notes: OfProcess<Mutex<Option<Notes>>>,
-}
-
-/// Arrays of the device for sums beside those of a step.
-struct Notes {
-    neighbors: CudaSlice<u32>,
-    partials: CudaSlice<f64>,
-    totals: CudaSlice<f64>,
-}
-
-/// Arrays of the device; numbers per particle in brackets.
-struct Arrays {
-    /// [3]
-    position: CudaSlice<f32>,
-    /// Velocity and compression [4].
-    moving: CudaSlice<f32>,
-    id: CudaSlice<u32>,
-    /// [2] and [1]
-    rates: CudaSlice<f32>,
-    wall_rates: CudaSlice<f32>,
-    /// Acceleration and heating [4].
-    forces: CudaSlice<f32>,
-    wall_forces: CudaSlice<f32>,
-    /// Of wall particles: [3], compression and roughness [2], [2].
-    wall_position: CudaSlice<f32>,
-    still: CudaSlice<f32>,
-    extrapolated: CudaSlice<f32>,
-    /// `moving` before the compression, should that have to be repeated; and room for sorting.
-    kept: CudaSlice<f32>,
-    spare_id: CudaSlice<u32>,
-    partials: CudaSlice<f64>,
-    totals: CudaSlice<f64>,
-    /// The totals on the host.
-    found: HostCopy<f64>,
 }
 
 impl DeviceBody {
@@ -524,57 +485,6 @@ impl DeviceBody {
     }
 }
 
-impl Arrays {
-    fn of(engine: &DeviceEngine, fluid: &Particles, walls: &Walls) -> Result<Self, Error> {
-        let mut moving = Vec::new();
-        make_room(&mut moving, 4 * fluid.len(), PARTICLES)?;
-        let particles = fluid.velocity.iter().zip(&fluid.compression);
-        moving.extend(particles.flat_map(|(v, &s)| [v.x, v.y, v.z, s]));
-        let mut still = Vec::new();
-        make_room(&mut still, 2 * walls.len(), PARTICLES)?;
-        let particles = walls.compression.iter().zip(&walls.roughness);
-        still.extend(particles.flat_map(|(&s, &roughness)| [s, roughness]));
-        let (count, wall_count) = (fluid.len(), walls.len());
-        let uploaded = |values: &[f32]| engine.queue().array(PARTICLES, values).map_err(failed);
-        let floats = |len| zeros::<f32>(engine, len);
-        Ok(Self {
-            position: uploaded(bytemuck::cast_slice(&fluid.position))?,
-            moving: uploaded(&moving)?,
-            id: (engine.queue().array(PARTICLES, &fluid.id)).map_err(failed)?,
-            rates: floats(2 * count)?,
-            wall_rates: floats(count)?,
-            forces: floats(4 * count)?,
-            wall_forces: floats(4 * count)?,
-            wall_position: uploaded(bytemuck::cast_slice(&walls.position))?,
-            still: uploaded(&still)?,
-            extrapolated: floats(2 * wall_count)?,
-            kept: floats(4 * count)?,
-            spare_id: zeros(engine, count)?,
-            partials: zeros(engine, MAX_BLOCKS * TOTALS)?,
-            totals: zeros(engine, TOTALS)?,
-            found: engine.host_copy(TOTALS)?,
-        })
-    }
-}
-
-impl Notes {
-    fn of(engine: &DeviceEngine, count: usize) -> Result<Self, Error> {
-        Ok(Self {
-            neighbors: zeros(engine, count)?,
-            partials: zeros(engine, MAX_BLOCKS * MEASURE_SLOTS)?,
-            totals: zeros(engine, MEASURE_SLOTS)?,
-        })
-    }
-}
-
-/// An array of `len` zeros, or of one: there may be no walls, but arrays cannot be empty.
-fn zeros<T: DeviceRepr + ValidAsZeroBits>(
-    engine: &DeviceEngine,
-    len: usize,
-) -> Result<CudaSlice<T>, Error> {
-    engine.stream().alloc_zeros(len.max(1)).map_err(unallocated)
-}
-
 fn kick_of(totals: &[f64]) -> Kick {
     Kick {
         viscous: totals[0],
@@ -588,12 +498,4 @@ fn kick_of(totals: &[f64]) -> Kick {
 
 fn vectors(values: &[f32]) -> Vec<Vec3> {
     values.chunks_exact(3).map(Vec3::from_slice).collect()
-}
-
-fn failed(error: GpuError) -> Error {
-    Error::Engine(nearfield::Error::Gpu(error))
-}
-
-fn unallocated(error: DriverError) -> Error {
-    failed(GpuError::driver("allocating arrays of particles", error))
 }

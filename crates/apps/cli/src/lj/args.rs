@@ -1,0 +1,163 @@
+//! Flags of `nearfield lj`, and the settings that they stand for.
+
+use super::run;
+use crate::{
+    domain::DomainOptions,
+    options::{EngineOptions, Precision},
+    precision::{self, Length},
+};
+use nearfield::{Mixing, Screening, Truncation};
+use nearfield_files::Plan;
+use nearfield_md::{Options, System};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Flags of `nearfield lj`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Atoms: .txt (NIST: the box, the count, then index x y z), .xyz, .extxyz, .npy, .csv, .vtk, .vtp,
+    /// .vtu or .ply
+    #[arg(required_unless_present = "restart")]
+    pub(super) file: Option<PathBuf>,
+    /// Cut-off, in the unit of the coordinates; atoms exactly at it count
+    #[arg(long)]
+    pub(super) cutoff: f64,
+    /// What is done about the jump at the cut-off
+    #[arg(long, value_enum, default_value_t = Shift::None)]
+    pub(super) shift: Shift,
+    /// Depth of the well, for atoms of one kind
+    #[arg(long, default_value_t = 1.0, conflicts_with = "coefficients")]
+    pub(super) epsilon: f64,
+    /// Where the energy is 0, for atoms of one kind
+    #[arg(long, default_value_t = 1.0, conflicts_with = "coefficients")]
+    pub(super) sigma: f64,
+    /// Coefficients of several kinds: lines NAME EPSILON SIGMA [CHARGE [MASS]], or NAME NAME EPSILON
+    /// SIGMA for two kinds that are not to be mixed; .xyz files name the kind of every atom
+    #[arg(long, value_name = "FILE")]
+    pub(super) coefficients: Option<PathBuf>,
+    /// How coefficients of unlike atoms follow from those of like ones
+    #[arg(long, value_enum, default_value_t = Rule::LorentzBerthelot)]
+    pub(super) mixing: Rule,
+    /// Let charges act within the cut-off: those of the file's column charge, charges or q, or else of
+    /// the coefficients
+    #[arg(long)]
+    pub(super) charges: bool,
+    /// What is done about the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
+    /// medium of that permittivity beyond the cut-off
+    #[arg(long, value_name = "SHIFT", default_value = "none", value_parser = screening)]
+    pub(super) coulomb: Screening,
+    /// Energy of two unit charges at distance 1
+    #[arg(long, value_name = "K", default_value_t = 1.0)]
+    pub(super) coulomb_constant: f64,
+    /// What positions are rounded to and pairs are summed in; f64 sums on the CPU [default: f64 where
+    /// f32 would move an atom by more than a thousandth of the cut-off, else f32]
+    #[arg(long, value_enum)]
+    pub(super) precision: Option<Precision>,
+    #[command(flatten)]
+    pub(super) domain: DomainOptions,
+    #[command(flatten)]
+    pub(super) engine: EngineOptions,
+    #[command(flatten)]
+    pub(super) run: run::Args,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Shift {
+    None,
+    Energy,
+    Force,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Rule {
+    LorentzBerthelot,
+    Geometric,
+}
+
+impl From<Shift> for Truncation {
+    fn from(shift: Shift) -> Self {
+        match shift {
+            Shift::None => Self::Plain,
+            Shift::Energy => Self::EnergyShift,
+            Shift::Force => Self::ForceShift,
+        }
+    }
+}
+
+impl From<Rule> for Mixing {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::LorentzBerthelot => Self::LorentzBerthelot,
+            Rule::Geometric => Self::Geometric,
+        }
+    }
+}
+
+fn screening(text: &str) -> Result<Screening, String> {
+    match text {
+        "none" => Ok(Screening::Plain),
+        "energy" => Ok(Screening::EnergyShift),
+        "force" => Ok(Screening::ForceShift),
+        _ => {
+            let number = text
+                .strip_prefix("rf:")
+                .and_then(|number| number.parse().ok());
+            match number {
+                Some(permittivity) if permittivity >= 1.0 => {
+                    Ok(Screening::ReactionField(permittivity))
+                }
+                _ => Err(
+                    "it is none of none, energy, force and rf:EPSILON, EPSILON from 1 to inf"
+                        .into(),
+                ),
+            }
+        }
+    }
+}
+
+impl Args {
+    /// Adds the files that are read and written.
+    pub(crate) fn files(&self, plan: &mut Plan) {
+        for path in self.file.iter().chain(&self.coefficients) {
+            plan.read(path);
+        }
+        self.run.files(plan);
+    }
+
+    /// The precision for these atoms, as they are in the box.
+    pub(super) fn precision_for(&self, system: &System) -> Precision {
+        let cell = system.cell();
+        let inside: Vec<_> = system.positions().iter().map(|&at| cell.wrap(at)).collect();
+        let cutoff = Length {
+            name: "cut-off",
+            value: self.cutoff,
+        };
+        precision::choose(self.precision, Some(&inside), cutoff)
+    }
+
+    pub(super) fn options(&self, precision: Precision) -> Options {
+        let EngineOptions {
+            device,
+            threads,
+            strategy,
+            policy,
+            deterministic,
+        } = self.engine;
+        Options {
+            device,
+            threads,
+            strategy,
+            policy,
+            deterministic,
+            skin: self.run.skin(self.cutoff, device),
+            precision: match precision {
+                Precision::F32 => nearfield::Precision::Single,
+                Precision::F64 => nearfield::Precision::Double,
+            },
+        }
+    }
+}

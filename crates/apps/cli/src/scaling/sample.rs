@@ -1,0 +1,29 @@
+//! Results of a series: what was timed at a number of points, and what was left out.
+
+use crate::bench::{Times, Work};
+use serde::Serialize;
+
+/// One work at one number of points.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    pub(super) points: usize,
+    pub(super) work: Work,
+    pub(super) radius: f32,
+    /// What it ran on in the end.
+    pub(super) device: String,
+    pub(super) milliseconds: Times,
+    /// Of the total.
+    pub(super) nanoseconds_per_point: f64,
+    /// What the engine holds, the entries of lists left out.
+    pub(super) bytes_per_point: f64,
+    pub(super) pairs: u64,
+}
+
+/// Work that was left out because it would not have fit in memory.
+#[derive(Debug, Serialize)]
+pub(super) struct Skipped {
+    pub(super) points: usize,
+    pub(super) work: Work,
+    pub(super) bytes_needed: u64,
+    pub(super) bytes_allowed: u64,
+}

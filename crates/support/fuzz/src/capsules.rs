@@ -117,7 +117,7 @@ pub fn check(given: &Given) {
     let found = unsafe { Described::of(&tensor, true) };
     let found = match found {
         Ok(found) => found,
-        Err(text) => return crate::check_line(&text),
+        Err(text) => return crate::message::check_line(&text),
     };
     assert_eq!(found.shape, lengths[..axes as usize]);
     let expected = given.address.checked_add(given.byte_offset);
@@ -152,7 +152,7 @@ fn packed(lengths: &[i64]) -> Vec<i64> {
 /// What is accepted as points lies where it can be, and as it must. `size` is in the unit of strides.
 fn accept(layout: Result<Layout, Refused>, given: &[i64], strides: Option<&[i64]>, size: i64) {
     let refused = |refused: Refused| match refused {
-        Refused::Type(text) | Refused::Value(text) => crate::check_line(&text),
+        Refused::Type(text) | Refused::Value(text) => crate::message::check_line(&text),
     };
     let layout = match layout {
         Ok(layout) => layout,

@@ -1,7 +1,7 @@
 //! Checkpoints of molecular dynamics and of bodies. Both readers are given the same bytes, that of
 //! bodies also with a checksum that fits, which no amount of guessing would find.
 
-use crate::{check_line, files::with_file, tables::check_system};
+use crate::{files::with_file, message::check_line, tables::check_system};
 use nearfield::{Device, Real};
 use nearfield_md::Checkpoint;
 use nearfield_nbody::{Options, Simulation};

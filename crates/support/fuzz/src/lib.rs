@@ -9,6 +9,7 @@ pub mod capsules;
 pub mod checkpoints;
 pub mod engine;
 mod files;
+mod message;
 pub mod readers;
 pub mod tables;
 pub mod texts;
@@ -64,11 +65,4 @@ pub fn describe(name: &str, bytes: &[u8]) -> String {
         "engine" => format!("{:#?}", engine::Session::arbitrary_take_rest(rest())),
         _ => bytes.escape_ascii().to_string(),
     }
-}
-
-/// An error is one line that can be shown to a person.
-fn check_line(text: &str) {
-    assert!(!text.is_empty());
-    assert!(!text.contains(char::is_control), "{text:?}");
-    assert!(text.len() < 2000, "{} bytes: {text:?}", text.len());
 }

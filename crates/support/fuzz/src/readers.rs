@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::check_line;
+use crate::message::check_line;
 use nearfield_io::{Format, PointCloud, Species, parse_points};
 
 /// Reads `bytes` as a file of `format` and checks what comes out.

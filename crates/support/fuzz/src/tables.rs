@@ -1,7 +1,7 @@
 //! Tables of numbers as text: tables as such, bodies, the configurations and coefficients of
 //! molecular dynamics. All of them read the same bytes.
 
-use crate::{check_line, files::with_file};
+use crate::{files::with_file, message::check_line};
 use nearfield_io::{Column, Table, parse_table};
 use nearfield_md::{FieldFile, System, read_nist};
 use nearfield_nbody::{Bodies, read_bodies};

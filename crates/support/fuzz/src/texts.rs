@@ -112,11 +112,11 @@ fn boxes(text: &str) {
                     "{domain:?}"
                 );
             }
-            Err(error) => crate::check_line(&error.to_string()),
+            Err(error) => crate::message::check_line(&error.to_string()),
         }
     }
     match Cell::new(vectors) {
         Ok(cell) => assert!(cell.volume().is_none_or(|volume| volume > 0.0), "{cell:?}"),
-        Err(error) => crate::check_line(&error.to_string()),
+        Err(error) => crate::message::check_line(&error.to_string()),
     }
 }

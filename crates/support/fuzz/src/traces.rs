@@ -1,6 +1,6 @@
 //! Traces: whatever the bytes, the reader returns, and so does everything that is made of a trace.
 
-use crate::check_line;
+use crate::message::check_line;
 use nearfield_trace::{
     Analysis, Comparison, Trace, write_activities_csv, write_chrome, write_report, write_steps_csv,
 };

@@ -5,8 +5,8 @@
 
 use crate::{
     error::{Fault, Parsed, Place, quoted},
-    number::Scalar,
     point_data::Values,
+    raw::Scalar,
 };
 
 /// Where reading has come to.

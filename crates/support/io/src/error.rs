@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Format;
+use crate::format::Format;
 
 /// Why a file could not be read or written.
 ///

@@ -43,9 +43,11 @@
 mod cloud;
 mod cursor;
 mod error;
+mod extension;
 mod format;
 mod number;
 mod point_data;
+mod raw;
 mod read;
 mod write;
 

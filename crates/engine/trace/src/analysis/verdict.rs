@@ -1,6 +1,9 @@
 //! The one sentence that a trace comes to: which backend waits, for what, and what to try.
 
-use super::{Backend, Reason, Summary};
+use super::{
+    gaps::Reason,
+    summary::{Backend, Clock, Summary, TimedBy},
+};
 
 /// A backend computes nearly all the time from this share on.
 const BUSY: f64 = 0.9;
@@ -14,8 +17,8 @@ const LARGER_KERNELS: &str = "fewer and larger kernels, which the host queues fa
 /// The verdict of a summary that has everything else.
 pub(crate) fn verdict(summary: &Summary) -> String {
     let clock = match summary.clock {
-        super::Clock::Virtual => "on the emulated device's virtual clock, ",
-        super::Clock::Host => "",
+        Clock::Virtual => "on the emulated device's virtual clock, ",
+        Clock::Host => "",
     };
     format!("{clock}{}", on_any_clock(summary))
 }
@@ -96,7 +99,7 @@ fn shared(summary: &Summary, (busiest, most): (&str, &Backend)) -> String {
 /// One backend does the work.
 fn alone(summary: &Summary, name: &str, backend: &Backend) -> String {
     let by_host = match (name, backend.timed_by) {
-        ("gpu", super::TimedBy::Host) if summary.clock == super::Clock::Host => {
+        ("gpu", TimedBy::Host) if summary.clock == Clock::Host => {
             " (by the host's stages, waiting included: the trace has no times of kernels)"
         }
         _ => "",

@@ -1,22 +1,14 @@
 //! The slowest steps and why, and advice, in words.
 
 use super::{
-    StepRow, Summary, TimedBy, run::Run, stages::StageTimes, statistics::median, verdict::percent,
+    run::Run,
+    stages::StageTimes,
+    statistics::median,
+    summary::{Backend, SlowStep, StepRow, Summary, TimedBy},
+    verdict::percent,
 };
 use crate::Trace;
-use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// A step that was much slower than most.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SlowStep {
-    /// Its number, as the program counts.
-    pub step: u64,
-    /// How long it took.
-    pub ms: f64,
-    /// What took longer than usual.
-    pub cause: String,
-}
 
 /// Most steps that are named.
 const MOST: usize = 5;
@@ -191,7 +183,7 @@ fn balance(summary: &Summary, advice: &mut Vec<String>) {
     if 2 * summary.shared_steps < summary.steps {
         return;
     }
-    let by_use = |a: &(&String, &super::Backend), b: &(&String, &super::Backend)| {
+    let by_use = |a: &(&String, &Backend), b: &(&String, &Backend)| {
         a.1.utilisation.total_cmp(&b.1.utilisation)
     };
     let backends = || summary.backends.iter();

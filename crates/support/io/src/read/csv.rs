@@ -5,13 +5,16 @@
 //! message must name the exact line even after blank lines and comments. **Invariant others rely
 //! on:** every line yields one point, is blank, is a comment beginning with `#`, or is refused.
 
-use super::MAX_COLUMNS;
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::Cursor,
     error::{ErrorKind, Fault, Parsed, Place, quoted},
     number::Number,
 };
+
+/// Maximum number of columns of a table and of properties of a point: what is kept for each column would
+/// otherwise be many times a line of separators.
+pub(super) const MAX_COLUMNS: usize = 1 << 16;
 
 /// Reads a table with a header naming x, y and perhaps z, or with two or three unnamed columns.
 pub(crate) fn read(bytes: &[u8]) -> Parsed<PointCloud> {

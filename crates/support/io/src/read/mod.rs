@@ -17,10 +17,6 @@ pub use table::{Column, Table, parse_table, read_table};
 
 use std::{fs, path::Path};
 
-/// Most columns of a table, and most properties of a point: what is kept for each column would
-/// otherwise be many times a line of separators.
-const MAX_COLUMNS: usize = 1 << 16;
-
 use crate::{
     Format, PointCloud,
     error::{Error, ErrorKind, Fault, Parsed, Place},

@@ -7,7 +7,8 @@ use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::{Cursor, parse},
     error::{Fault, Parsed, Place, quoted},
-    number::{Endian, Number, Numbers, RawArray, Scalar},
+    number::{Number, Numbers},
+    raw::{Endian, RawArray, Scalar},
 };
 
 const MAGIC: &[u8] = b"\x93NUMPY";

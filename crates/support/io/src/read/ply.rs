@@ -8,7 +8,8 @@ use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::{Cursor, not_a_number, parse},
     error::{ErrorKind, Fault, Parsed, Place, quoted},
-    number::{Endian, Number, Numbers, RawArray, Scalar},
+    number::{Number, Numbers},
+    raw::{Endian, RawArray, Scalar},
 };
 
 use super::ply_header::{Element, Encoding, Header, Kind};

@@ -5,7 +5,7 @@
 use crate::{
     cursor::{Cursor, parse},
     error::{Fault, Parsed, Place, quoted},
-    number::{Endian, Scalar},
+    raw::{Endian, Scalar},
 };
 
 /// What the header announces.

@@ -4,7 +4,7 @@
 //! **Invariant others rely on:** when columns are named, exactly one of them holds positions, with
 //! two or three components.
 
-use super::MAX_COLUMNS;
+use super::csv::MAX_COLUMNS;
 use crate::{
     cursor::parse,
     error::{Fault, Parsed, Place, quoted},

@@ -1,6 +1,5 @@
 //! One search to run: what goes into the engine and what must come out.
 
-use super::report::{Mismatch, compare};
 use crate::oracle::{ListKind, Pairing, Problem, Radii, RadiusRule, Real, Vectors};
 
 /// Per target, the indices of its neighbours, one entry per image.
@@ -164,23 +163,6 @@ impl<T: Real> Case<T> {
     pub fn expected(&self) -> Lists {
         self.problem().index_lists()
     }
-
-    /// Compares lists in any order with the oracle.
-    ///
-    /// # Errors
-    /// [`Mismatch`] when a list is missing, or a pair is missing, doubled or
-    /// extra.
-    pub fn check(&self, found: Lists) -> Result<(), Mismatch> {
-        self.check_against(&self.expected(), found)
-    }
-
-    /// Compares lists in any order with what [`Case::expected`] has returned before.
-    ///
-    /// # Errors
-    /// As [`Case::check`].
-    pub fn check_against(&self, expected: &Lists, found: Lists) -> Result<(), Mismatch> {
-        compare(self, expected, found)
-    }
 }
 
 impl Case {
@@ -202,4 +184,9 @@ impl Case {
             known: self.known,
         }
     }
+}
+
+/// The case with full and with half lists.
+pub(super) fn full_and_half<T: Real>(case: Case<T>) -> [Case<T>; 2] {
+    [case.clone(), case.half()]
 }

@@ -20,11 +20,13 @@
 
 mod case;
 mod cases;
+mod level;
 mod report;
 mod runner;
 
 pub use case::{Case, Known, Lists};
+pub use level::Level;
 pub use report::{Mismatch, PairDifference};
-pub use runner::{CaseFailure, Failure, Level, Runner, Summary};
+pub use runner::{CaseFailure, Failure, Runner, Summary};
 
 pub use crate::oracle::{ListKind, RadiusRule};

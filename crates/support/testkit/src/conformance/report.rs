@@ -11,6 +11,25 @@ use crate::oracle::Real;
 /// How many differing pairs a report shows at most.
 pub(super) const SHOWN: usize = 20;
 
+impl<T: Real> Case<T> {
+    /// Compares lists in any order with the oracle.
+    ///
+    /// # Errors
+    /// [`Mismatch`] when a list is missing, or a pair is missing, doubled or
+    /// extra.
+    pub fn check(&self, found: Lists) -> Result<(), Mismatch> {
+        self.check_against(&self.expected(), found)
+    }
+
+    /// Compares lists in any order with what [`Case::expected`] has returned before.
+    ///
+    /// # Errors
+    /// As [`Case::check`].
+    pub fn check_against(&self, expected: &Lists, found: Lists) -> Result<(), Mismatch> {
+        compare(self, expected, found)
+    }
+}
+
 /// How an engine's lists differ from what they must be.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Mismatch {

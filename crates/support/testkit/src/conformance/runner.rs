@@ -7,17 +7,9 @@ use thiserror::Error;
 
 use super::case::{Case, Lists};
 use super::cases;
+use super::level::Level;
 use super::report::{Mismatch, SHOWN, compare};
 use crate::oracle::{Neighbor, Real};
-
-/// How thorough a [`Runner`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// Every shape and domain, few sizes: seconds in a debug build.
-    Quick,
-    /// More sizes, radii and seeds.
-    Full,
-}
 
 /// The cases of one level with the oracle's answers, which are computed when
 /// first needed and kept; those of [`Level::Quick`] for all runners of a

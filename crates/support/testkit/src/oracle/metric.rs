@@ -9,17 +9,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::real::Real;
+use super::real::{Real, whole};
 use super::tilted::{Cell, Vectors};
-
-/// Images farther away than this are not considered: differences that overflowed have no image
-/// within the radius, but their rounding errors alone would name more images than can be looked at.
-const FARTHEST: f64 = (1_u64 << 32) as f64;
-
-/// A number of boxes.
-pub(super) fn whole(boxes: f64) -> i64 {
-    boxes.clamp(-FARTHEST, FARTHEST) as i64
-}
 
 /// One axis of the domain.
 #[derive(Debug, Clone, Copy)]

@@ -16,6 +16,7 @@
 //! and is usable for a million points. Both return each list sorted.
 
 mod metric;
+mod neighbor;
 mod real;
 mod sweep;
 mod tilted;
@@ -23,19 +24,9 @@ mod tilted;
 use rayon::prelude::*;
 
 use metric::Metric;
+pub use neighbor::Neighbor;
 pub use real::Real;
 pub use tilted::Vectors;
-
-/// A source within the radius of a target, seen through one periodic image.
-/// Ordered by index, then by image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Neighbor {
-    /// Which source, in the caller's numbering.
-    pub index: u32,
-    /// By how many box lengths the source is moved along each axis, or by how
-    /// many of each box vector; zero on open axes.
-    pub image: [i64; 3],
-}
 
 /// Which pairs of one set a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -83,3 +83,12 @@ impl Real for f64 {
         Self::total_cmp(self, other)
     }
 }
+
+/// Images farther away than this are not considered: differences that overflowed have no image
+/// within the radius, but their rounding errors alone would name more images than can be looked at.
+const FARTHEST: f64 = (1_u64 << 32) as f64;
+
+/// A number of boxes.
+pub(super) fn whole(boxes: f64) -> i64 {
+    boxes.clamp(-FARTHEST, FARTHEST) as i64
+}

@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use super::Neighbor;
 use super::metric::Metric;
+use super::neighbor::Neighbor;
 use super::real::Real;
 
 /// A sweep is refused on an axis along which the points span more boxes than

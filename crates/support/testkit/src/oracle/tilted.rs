@@ -9,7 +9,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{metric::whole, real::Real};
+use super::real::{Real, whole};
 
 /// The vectors of the box, one for each periodic axis.
 pub type Vectors = [Option<[f64; 3]>; 3];

@@ -14,7 +14,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::{
     error::{Fault, Parsed, Place},
-    number::Endian,
+    raw::Endian,
 };
 
 /// Largest block that is unpacked only to see whether it can be, bytes.

@@ -8,8 +8,9 @@ use crate::{
     cloud::{Dimensions, PointCloud, Positions},
     cursor::Word,
     error::{Fault, Parsed, Place, quoted},
-    number::{Numbers, Scalar},
+    number::Numbers,
     point_data::PointData,
+    raw::Scalar,
 };
 
 use super::{

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::{
     cursor::{Cursor, parse},
     error::{Fault, Parsed, Place, quoted},
-    number::{Endian, Scalar},
+    raw::{Endian, Scalar},
 };
 
 use super::Array;

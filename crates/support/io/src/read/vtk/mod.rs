@@ -13,8 +13,9 @@ mod xml_document;
 use std::borrow::Cow;
 
 use crate::{
-    number::{Endian, Number, Numbers, RawArray, Scalar},
+    number::{Number, Numbers},
     point_data::Values,
+    raw::{Endian, RawArray, Scalar},
 };
 
 /// An array of a file: bytes still to be decoded, or numbers read from text.

@@ -8,7 +8,7 @@
 use crate::{
     cursor::Cursor,
     error::{Fault, Parsed, Place, quoted},
-    number::Scalar,
+    raw::Scalar,
 };
 
 use super::{

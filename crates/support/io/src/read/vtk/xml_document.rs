@@ -12,7 +12,7 @@ use quick_xml::{
 use crate::{
     cursor::parse,
     error::{Fault, Parsed, Place, quoted},
-    number::{Endian, Scalar},
+    raw::{Endian, Scalar},
 };
 
 use super::{

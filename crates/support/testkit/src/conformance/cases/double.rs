@@ -1,9 +1,8 @@
 //! Double precision: pairs that hang on the last bit of an f64, clouds that
 //! f32 cannot resolve where they are, and numbers beyond the range of f32.
 
-use super::full_and_half;
-use crate::conformance::case::Case;
-use crate::conformance::runner::Level;
+use crate::conformance::case::{Case, full_and_half};
+use crate::conformance::level::Level;
 use crate::oracle::{ListKind, Vectors};
 use crate::random::Random;
 

@@ -10,8 +10,8 @@ mod shapes;
 mod tilted;
 
 use super::case::Case;
-use super::runner::Level;
-use crate::oracle::{RadiusRule, Real};
+use super::level::Level;
+use crate::oracle::RadiusRule;
 
 /// Every case of a level; names are unique.
 pub(super) fn all(level: Level) -> Vec<Case> {
@@ -35,11 +35,6 @@ pub(super) fn all_in_double(level: Level) -> Vec<Case<f64>> {
         .collect();
     cases.extend(double::cases(level));
     cases
-}
-
-/// The case with full and with half lists.
-fn full_and_half<T: Real>(case: Case<T>) -> [Case<T>; 2] {
-    [case.clone(), case.half()]
 }
 
 #[cfg(test)]

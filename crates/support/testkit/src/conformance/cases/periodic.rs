@@ -1,9 +1,8 @@
 //! Periodic domains: every combination of axes, boxes smaller and larger than
 //! the radius, unwrapped coordinates.
 
-use super::full_and_half;
-use crate::conformance::case::Case;
-use crate::conformance::runner::Level;
+use crate::conformance::case::{Case, full_and_half};
+use crate::conformance::level::Level;
 use crate::shapes;
 
 /// Each domain with full and half lists.

@@ -2,7 +2,7 @@
 //! ASE, matscipy and vesin test with.
 
 use crate::conformance::case::{Case, Known};
-use crate::conformance::runner::Level;
+use crate::conformance::level::Level;
 use crate::published::{Ball, BallCount, PublishedCount, PublishedSystem, ball_counts, systems};
 use crate::shapes;
 

@@ -2,7 +2,7 @@
 //! equal to distances, in open, periodic and tilted domains, for several sets.
 
 use crate::conformance::case::Case;
-use crate::conformance::runner::Level;
+use crate::conformance::level::Level;
 use crate::oracle::{ListKind, Pairing, Problem, RadiusRule};
 use crate::random::Random;
 use crate::shapes;

@@ -1,10 +1,9 @@
 //! Open domains: independent points of many sizes and densities, and the
 //! named clouds.
 
-use super::full_and_half;
 use crate::cloud::Cloud;
-use crate::conformance::case::Case;
-use crate::conformance::runner::Level;
+use crate::conformance::case::{Case, full_and_half};
+use crate::conformance::level::Level;
 use crate::shapes;
 
 /// Each cloud with full lists, and with half lists where it is small.

@@ -1,7 +1,6 @@
 //! Open domains: the special shapes, each at radii that matter to it.
 
-use super::full_and_half;
-use crate::conformance::case::Case;
+use crate::conformance::case::{Case, full_and_half};
 use crate::shapes;
 
 /// Each shape with full and half lists.

@@ -1,9 +1,8 @@
 //! Tilted boxes: leaning by less and more than a box length, flat, smaller
 //! than the radius, rotated, partly open, with unwrapped coordinates.
 
-use super::full_and_half;
-use crate::conformance::case::Case;
-use crate::conformance::runner::Level;
+use crate::conformance::case::{Case, full_and_half};
+use crate::conformance::level::Level;
 use crate::oracle::{ListKind, Vectors};
 use crate::shapes;
 

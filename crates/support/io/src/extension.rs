@@ -1,0 +1,60 @@
+//! Chooses a format by the extension of a file.
+
+use std::{ffi::OsStr, path::Path};
+
+use crate::{
+    error::{Error, ErrorKind, Fault, Place},
+    format::{EXTENSIONS, Format},
+};
+
+impl Format {
+    /// The format that `path`'s extension stands for; upper and lower case are the same.
+    ///
+    /// # Errors
+    /// When the extension is missing or unknown; the message lists the known ones.
+    pub fn from_path(path: &Path) -> Result<Self, Error> {
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        EXTENSIONS
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(extension))
+            .map(|&(_, format)| format)
+            .ok_or_else(|| unknown(path, extension))
+    }
+}
+
+fn unknown(path: &Path, extension: &str) -> Error {
+    let known: Vec<String> = Format::extensions()
+        .map(|known| format!(".{known}"))
+        .collect();
+    let found = match extension {
+        "" => "the file name has no extension".to_owned(),
+        other => format!("the extension '.{other}' is not known"),
+    };
+    let message = format!("{found}; known are {}", known.join(", "));
+    Fault::new(ErrorKind::UnknownFormat, Place::Whole, message).in_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_decides_in_either_case() {
+        assert_eq!(Format::from_path(Path::new("a/b.VTU")), Ok(Format::XmlVtk));
+        assert_eq!(Format::from_path(Path::new("b.tar.csv")), Ok(Format::Csv));
+    }
+
+    #[test]
+    fn an_unknown_extension_is_refused_with_the_known_ones() {
+        for name in ["cloud.stl", "cloud", ".npy"] {
+            let error = Format::from_path(Path::new(name)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+            let text = error.to_string();
+            assert!(text.starts_with(name), "{text}");
+            assert!(
+                text.ends_with("known are .npy, .csv, .xyz, .extxyz, .vtk, .vtp, .vtu, .ply"),
+                "{text}"
+            );
+        }
+    }
+}

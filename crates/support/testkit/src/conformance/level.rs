@@ -1,0 +1,10 @@
+//! How many cases a runner goes through.
+
+/// How thorough a [`Runner`](super::Runner) is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// Every shape and domain, few sizes: seconds in a debug build.
+    Quick,
+    /// More sizes, radii and seeds.
+    Full,
+}

@@ -1,6 +1,6 @@
 //! Why the CPU backend refused or could not finish a request.
 
-use crate::RadiusRule;
+use crate::sets::rule::RadiusRule;
 use nearfield_grid::memory::Shortage;
 
 /// Errors of the CPU backend.

@@ -2,8 +2,8 @@
 //! or written out of place.
 
 use nearfield_cpu::{
-    CpuBackend, Error, Fields, Inside, Lender, LentMemory, NeighborLists, Output, PairOfSets,
-    SetRadii, StoredPairs,
+    BorrowedBuffer, BufferProvider, CpuBackend, Error, Fields, Inside, NeighborLists, Output,
+    PairOfSets, SetRadii, StoredPairs,
 };
 use nearfield_grid::{Bounds, BrickParts, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{Field, ListKind, SphDensity, WendlandC2};
@@ -170,9 +170,9 @@ fn stored_lists_of_one_set_need_sets_of_one_size() {
 struct Memory<T>(Vec<T>);
 
 // SAFETY: the Vec is never changed.
-unsafe impl<T: Send + Sync + std::fmt::Debug> LentMemory<T> for Memory<T> {
-    fn place(&mut self) -> (NonNull<T>, usize) {
-        (NonNull::from(self.0.as_mut_slice()).cast(), self.0.len())
+unsafe impl<T: Send + Sync + std::fmt::Debug> BorrowedBuffer<T> for Memory<T> {
+    fn elements(&mut self) -> NonNull<[T]> {
+        NonNull::from(self.0.as_mut_slice())
     }
 }
 
@@ -181,17 +181,17 @@ struct Lends {
     short: bool,
 }
 
-impl Lender for Lends {
+impl BufferProvider for Lends {
     type Error = Error;
 
-    fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Error> {
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Error> {
         Ok(Box::new(Memory(vec![
             0;
             if self.short { len / 2 } else { len }
         ])))
     }
 
-    fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Error> {
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Error> {
         Ok(Box::new(Memory(vec![
             0;
             if self.short { len / 2 } else { len }

@@ -1,11 +1,10 @@
 //! Candidates of cell after cell: neighbour rows are looked up once per row, not once per cell.
 
 use crate::{
-    BrickParts, Cell, Grid, Run,
+    Cell, Grid, Run,
     memory::{Shortage, make_room, make_room_for_one},
     table::{CellTable, RowCells},
 };
-use std::ops::RangeInclusive;
 
 /// What the rows and runs of a cell are called where there is no memory for them.
 const WHAT: &str = "the candidates of a cell";
@@ -220,9 +219,10 @@ impl Sweep<'_> {
         Ok(&self.runs)
     }
 
-    /// What [`runs_ahead`](Self::runs_ahead) gives for a cell of some `parts` of a share in an open domain,
-    /// and behind it what is not of these parts and lies before the cell: of two points in reach of each
-    /// other, one of them of these parts, exactly one of these finds the other here.
+    /// What [`runs_ahead`](Self::runs_ahead) gives for a cell of a share in an open domain, and behind
+    /// it the runs before the cell that are not of the share; `has` tells the cells of the share. Of
+    /// two points in reach of each other, at least one of them of the share, exactly one point of the
+    /// share finds the other here.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
@@ -231,21 +231,17 @@ impl Sweep<'_> {
         cell: Cell,
         more: i64,
         from: usize,
-        (bricks, parts): (&BrickParts, &RangeInclusive<u8>),
+        has: impl Fn(Cell) -> bool,
     ) -> Result<&[Run], Shortage> {
         self.runs_ahead(cell, more, from)?;
         let [x, _, _] = cell;
-        let foreign = |cell: Cell| !parts.contains(&bricks.part(cell));
         for row in self.rows.iter().filter(|row| !row.ahead || row.own) {
-            let last = match row.own {
-                true => x - 1,
-                false => x + more + row.reach,
-            };
+            let last = if row.own { x - 1 } else { x + more + row.reach };
             let [y, z] = row.at;
             let mut next = x - row.reach;
             while next <= last {
                 let first = next;
-                while next <= last && foreign([next, y, z]) {
+                while next <= last && !has([next, y, z]) {
                     next += 1;
                 }
                 if first < next {

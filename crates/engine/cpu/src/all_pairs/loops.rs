@@ -3,11 +3,15 @@
 //! A lane of a vector is a target; sources are the same for all lanes. So every target's sum runs
 //! over the sources in order whatever the width, and no vector is ever added up across its lanes.
 //!
-//! Whether a source lies on a target is not asked for every pair: it makes the sum of a tile NaN or
-//! infinite, and such a tile is done again with the question.
+//! The inner loop has no self-test. If the sum of a tile is not finite, a source may coincide with a
+//! target, and the tile is recomputed with the test.
+//!
+//! The sources of a tile are added one by one, and the tile's sum to the total with Kahan's
+//! compensation, which bounds the error of long sums and costs a percent. At the points of a row of a
+//! grid the parts of d² along y and z are the same, so a tile then holds them in the place of y.
 
-use super::{MAX_LANES, Wide, sums::Sum};
-use crate::simd::{Simd, Task};
+use super::sums::Sum;
+use crate::simd::{LANES, Simd, Task, vector::Vector};
 use nearfield_pairs::{Real, Sources, TILE};
 use std::marker::PhantomData;
 
@@ -27,26 +31,26 @@ struct Tile<T> {
 #[repr(align(64))]
 struct Numbers<T>([T; CHUNK]);
 
-/// Which vectors a precision has at a level.
+/// The vectors of a precision, by level.
 pub(super) trait Levels: Real {
     /// Smallest positive number, subnormal.
     const LEAST: Self;
     /// Smallest positive normal number.
     const MIN_NORMAL: Self;
     /// The vector.
-    type Wide<S: Simd>: Wide<Real = Self>;
+    type Vector<S: Simd>: Vector<Real = Self>;
 }
 
 impl Levels for f32 {
     const LEAST: Self = f32::from_bits(1);
     const MIN_NORMAL: Self = f32::MIN_POSITIVE;
-    type Wide<S: Simd> = S::Single;
+    type Vector<S: Simd> = S::Single;
 }
 
 impl Levels for f64 {
     const LEAST: Self = f64::from_bits(1);
     const MIN_NORMAL: Self = f64::MIN_POSITIVE;
-    type Wide<S: Simd> = S::Double;
+    type Vector<S: Simd> = S::Double;
 }
 
 /// The targets of a task.
@@ -57,8 +61,8 @@ pub(super) enum Targets<'a, T> {
     Row(&'a [T], [T; 2]),
 }
 
-/// At most [`CHUNK`] targets and all sources. `ROW` says that the targets are a row, so that what is
-/// never asked for is not compiled.
+/// At most [`CHUNK`] targets and all sources. `ROW` says that the targets are a row; it is a constant,
+/// so that combinations that never occur are not compiled.
 pub(super) struct ChunkTask<'a, T, O, const C: usize, const EXACT: bool, const ROW: bool> {
     pub(super) targets: Targets<'a, T>,
     pub(super) sources: Sources<'a, T>,
@@ -74,8 +78,8 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool> T
 {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        // SAFETY: the caller's promise.
-        unsafe { self.on::<T::Wide<S>>() }
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.on::<T::Vector<S>>() }
     }
 }
 
@@ -85,7 +89,7 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
     /// # Safety
     /// The processor has the level of the vectors.
     #[inline(always)]
-    unsafe fn on<V: Wide<Real = T>>(self) {
+    unsafe fn on<V: Vector<Real = T>>(self) {
         let zero = || Numbers([T::default(); CHUNK]);
         let mut at = [zero(), zero(), zero()];
         let mut totals: [Numbers<T>; C] = std::array::from_fn(|_| zero());
@@ -104,9 +108,10 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
                 (xs.len(), row)
             }
         };
-        let scale = match EXACT {
-            true => T::of(1.0),
-            false => T::of(V::UNIT.powi(O::POWER)),
+        let scale = if EXACT {
+            T::of(1.0)
+        } else {
+            T::of(V::UNIT.powi(O::POWER))
         };
         let mut tile = Tile {
             at: [[T::default(); TILE]; 3],
@@ -115,7 +120,7 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
         };
         let all = self.sources;
         for (points, weights) in all.points.chunks(TILE).zip(all.weights.chunks(TILE)) {
-            // SAFETY: the caller's promise; arrays of a tile and of a chunk are as long as their
+            // SAFETY: the caller guarantees the level; arrays of a tile and of a chunk are as long as their
             // types say, which is a whole number of vectors.
             unsafe {
                 stage::<V>(&mut tile, points, weights, scale);
@@ -167,9 +172,12 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
     }
 }
 
-/// Brings sources into a tile. Behind the last there are sources without weight.
+/// Copies sources to a tile and scales their weights.
+///
+/// # Safety
+/// The processor has the vector's level.
 #[inline(always)]
-unsafe fn stage<V: Wide>(
+unsafe fn stage<V: Vector>(
     tile: &mut Tile<V::Real>,
     points: &[[V::Real; 3]],
     weights: &[V::Real],
@@ -184,17 +192,24 @@ unsafe fn stage<V: Wide>(
     tile.len = points.len();
     for first in (0..TILE).step_by(V::LANES) {
         let weights = tile.weight[first..].as_mut_ptr();
-        // SAFETY: a tile is a whole number of vectors, and the caller's promise.
+        // SAFETY: a tile is a whole number of vectors, and the caller guarantees the level.
         unsafe { V::load(weights).mul(V::splat(scale)).store(weights) };
     }
 }
 
 /// Replaces the sources' y by the parts of d² that all points of a row share.
+///
+/// # Safety
+/// The processor has the vector's level.
 #[inline(always)]
-unsafe fn share_row<V: Wide>(tile: &mut Tile<V::Real>, [y, z]: [V::Real; 2], softening2: V::Real) {
+unsafe fn share_row<V: Vector>(
+    tile: &mut Tile<V::Real>,
+    [y, z]: [V::Real; 2],
+    softening2: V::Real,
+) {
     for first in (0..TILE).step_by(V::LANES) {
         let from = |axis: usize| tile.at[axis][first..].as_ptr();
-        // SAFETY: a tile is a whole number of vectors, and the caller's promise.
+        // SAFETY: a tile is a whole number of vectors, and the caller guarantees the level.
         unsafe {
             let dy = V::load(from(1)).sub(V::splat(y));
             let dz = V::load(from(2)).sub(V::splat(z));
@@ -205,9 +220,12 @@ unsafe fn share_row<V: Wide>(tile: &mut Tile<V::Real>, [y, z]: [V::Real; 2], sof
 }
 
 /// Adds a tile to the sums of `G` vectors of targets; returns `G`.
+///
+/// # Safety
+/// The processor has the vector's level, and `first` is a multiple of its lanes below [`CHUNK`].
 #[inline(always)]
 unsafe fn meet<
-    V: Wide,
+    V: Vector,
     O: Sum<C>,
     const C: usize,
     const EXACT: bool,
@@ -224,8 +242,8 @@ unsafe fn meet<
 where
     V::Real: Levels,
 {
-    const { assert!(CHUNK.is_multiple_of(4 * MAX_LANES) && TILE.is_multiple_of(MAX_LANES)) };
-    // SAFETY: the caller's promise; there are `G` vectors from `first` on, because a chunk is a
+    const { assert!(CHUNK.is_multiple_of(4 * LANES) && TILE.is_multiple_of(LANES)) };
+    // SAFETY: the caller guarantees the level; there are `G` vectors from `first` on, because a chunk is a
     // whole number of the largest groups.
     unsafe {
         let targets: [[V; 3]; G] = std::array::from_fn(|g| {
@@ -254,10 +272,14 @@ where
     G
 }
 
-/// Sums of a tile for `G` vectors of targets.
+/// Sums of a tile for `G` vectors of targets; with `SKIP`, sources that coincide with a target are left
+/// out.
+///
+/// # Safety
+/// The processor has the vector's level.
 #[inline(always)]
 unsafe fn tile_sums<
-    V: Wide,
+    V: Vector,
     O: Sum<C>,
     const C: usize,
     const EXACT: bool,
@@ -272,11 +294,12 @@ unsafe fn tile_sums<
 where
     V::Real: Levels,
 {
-    // SAFETY: the caller's promise, and a tile has `len` sources at most `TILE`.
+    // SAFETY: the caller guarantees the level, and a tile has `len` sources at most `TILE`.
     unsafe {
-        let least = V::splat(match EXACT {
-            true => V::Real::LEAST,
-            false => V::Real::MIN_NORMAL,
+        let least = V::splat(if EXACT {
+            V::Real::LEAST
+        } else {
+            V::Real::MIN_NORMAL
         });
         let mut sums = [[V::splat(V::Real::default()); C]; G];
         for j in 0..tile.len.min(TILE) {

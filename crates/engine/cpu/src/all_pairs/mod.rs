@@ -1,24 +1,19 @@
 //! Sums over all pairs of targets and sources, without a radius.
 //!
-//! What is computed, and in which order, stands with [`PairSum`]; here it is done by vectors of
-//! targets. **What others rely on:** results depend on the input and the [`Arithmetic`] alone in the
-//! exact form; in the fast form also on the level and the processor, whose estimates differ, but
+//! [`PairSum`] defines the sums and their order; here they are computed by vectors of targets. An
+//! infinite radius is one cell: every target meets every source, tile by tile, and no list or mask is
+//! needed.
+//!
+//! **Invariant:** in the exact form results depend on the input and the [`Arithmetic`] alone. In the
+//! fast form they also depend on the level and the processor, whose estimates of 1/√x differ, but
 //! never on the number of threads.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod loops;
-#[cfg(target_arch = "aarch64")]
-mod neon;
-mod scalar;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod wide;
 
-use crate::{CpuBackend, Error, simd::with_level};
+use crate::{error::Error, pool::CpuBackend, simd::with_level};
 use bytemuck::cast_slice;
 use loops::{CHUNK, ChunkTask, Levels, Targets};
 use nearfield_grid::{memory::Shortage, parallel::PoolLoops};
@@ -26,17 +21,13 @@ use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, So
 use rayon::prelude::*;
 use std::{marker::PhantomData, ops::Range};
 use sums::{Potential, Pull, Sum};
-pub(crate) use wide::Wide;
 
-/// Backends of the widest vector.
-pub(crate) const MAX_LANES: usize = 16;
-
-/// Targets that are worth a task: a few of the widest vectors.
+/// Minimum number of targets of a task: a few of the widest vectors.
 const MIN_CHUNK: usize = 64;
-/// Tasks a thread at least, where there are targets enough.
+/// Minimum number of tasks per thread, where there are targets enough.
 const SHARES: usize = 4;
 
-/// Points whose sums are taken, of a grid of the field, at a time: what they take beside the result.
+/// Points of a grid whose pull is summed at a time; it bounds the memory for their positions.
 const FIELD_POINTS: usize = 1 << 16;
 
 impl CpuBackend {
@@ -61,7 +52,7 @@ impl CpuBackend {
             sources = sources.points.len()
         )
         .entered();
-        // There are two such types, which differ in size; each is told to be what it is.
+        // `Real` is f32 or f64, which differ in size; each is cast to itself.
         match size_of::<T>() {
             4 => {
                 let e = settings.softening.double() as f32;
@@ -98,7 +89,7 @@ impl CpuBackend {
             return Ok(());
         }
         if settings.sum == PairSum::Pull {
-            // Of a field there is nothing that a row shares: its points are targets like others.
+            // The points of a row share no part of a pull, so they are targets like others.
             let step = (FIELD_POINTS / grid.dims[0]).max(1);
             let parts = results.chunks_mut(components * step * grid.dims[0]);
             for (first, results) in rows.clone().step_by(step).zip(parts) {
@@ -132,7 +123,7 @@ impl CpuBackend {
     }
 }
 
-/// Sources as the type that they are.
+/// Casts sources of type `T` to the same type, named `U`.
 fn same<T: Real, U: Real>(sources: Sources<'_, T>) -> Sources<'_, U> {
     Sources {
         points: cast_slice(sources.points),
@@ -141,22 +132,23 @@ fn same<T: Real, U: Real>(sources: Sources<'_, T>) -> Sources<'_, U> {
 }
 
 fn check_sources<T>(sources: &Sources<'_, T>) -> Result<(), Error> {
-    match sources.points.len() == sources.weights.len() {
-        true => Ok(()),
-        false => Err(Error::FieldLength {
+    let (found, expected) = (sources.weights.len(), sources.points.len());
+    if found != expected {
+        return Err(Error::FieldLength {
             role: "source",
             field: 0,
-            found: sources.weights.len(),
-            expected: sources.points.len(),
-        }),
+            found,
+            expected,
+        });
     }
+    Ok(())
 }
 
 fn check_results(found: usize, expected: usize) -> Result<(), Error> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(Error::OutputLength { found, expected }),
+    if found != expected {
+        return Err(Error::OutputLength { found, expected });
     }
+    Ok(())
 }
 
 /// A sum of one precision.

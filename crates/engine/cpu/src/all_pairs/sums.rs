@@ -1,10 +1,10 @@
-//! What a source adds to a vector of targets.
+//! The contribution of a source to a vector of targets.
 
-use super::Wide;
+use crate::simd::vector::Vector;
 
 /// A sum over sources, of `C` components.
 pub(super) trait Sum<const C: usize>: Sync {
-    /// Power of [`Wide::UNIT`] that weights are multiplied with beforehand.
+    /// Power of [`Vector::UNIT`] that weights are multiplied with beforehand.
     const POWER: i32;
 
     /// Adds a source of weight `w`, at `d` from the targets, to their sums. With `SKIP`, targets
@@ -12,7 +12,7 @@ pub(super) trait Sum<const C: usize>: Sync {
     ///
     /// # Safety
     /// The processor has the level of the vectors.
-    unsafe fn add<V: Wide, const EXACT: bool, const SKIP: bool>(
+    unsafe fn add<V: Vector, const EXACT: bool, const SKIP: bool>(
         sums: &mut [V; C],
         d: [V; 3],
         d2: V,
@@ -31,25 +31,25 @@ impl Sum<1> for Potential {
     const POWER: i32 = 1;
 
     #[inline(always)]
-    unsafe fn add<V: Wide, const EXACT: bool, const SKIP: bool>(
+    unsafe fn add<V: Vector, const EXACT: bool, const SKIP: bool>(
         [sum]: &mut [V; 1],
         _: [V; 3],
         d2: V,
         w: V,
         least: V,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            let with = match EXACT {
-                true => sum.add(w.div(d2.sqrt())),
-                false => {
-                    let (y, step) = d2.inverse_root();
-                    w.mul(y).mul_add(step, *sum)
-                }
+            let with = if EXACT {
+                sum.add(w.div(d2.sqrt()))
+            } else {
+                let (y, step) = d2.inverse_root();
+                w.mul(y).mul_add(step, *sum)
             };
-            *sum = match SKIP {
-                true => with.where_at_least(*sum, d2, least),
-                false => with,
+            *sum = if SKIP {
+                with.where_at_least(*sum, d2, least)
+            } else {
+                with
             };
         }
     }
@@ -59,26 +59,26 @@ impl Sum<3> for Pull {
     const POWER: i32 = 3;
 
     #[inline(always)]
-    unsafe fn add<V: Wide, const EXACT: bool, const SKIP: bool>(
+    unsafe fn add<V: Vector, const EXACT: bool, const SKIP: bool>(
         sums: &mut [V; 3],
         d: [V; 3],
         d2: V,
         w: V,
         least: V,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            let factor = match EXACT {
-                true => w.div(d2.mul(d2.sqrt())),
-                false => {
-                    let (y, step) = d2.inverse_root();
-                    let inverse = y.mul(step);
-                    w.mul(inverse).mul(inverse.mul(inverse))
-                }
+            let factor = if EXACT {
+                w.div(d2.mul(d2.sqrt()))
+            } else {
+                let (y, step) = d2.inverse_root();
+                let inverse = y.mul(step);
+                w.mul(inverse).mul(inverse.mul(inverse))
             };
-            let factor = match SKIP {
-                true => factor.where_at_least(d2.sub(d2), d2, least),
-                false => factor,
+            let factor = if SKIP {
+                factor.where_at_least(d2.sub(d2), d2, least)
+            } else {
+                factor
             };
             for axis in 0..3 {
                 sums[axis] = d[axis].mul_add(factor, sums[axis]);

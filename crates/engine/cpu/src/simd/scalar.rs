@@ -1,118 +1,51 @@
-//! One lane: plain Rust, for processors without a level of their own.
+//! One lane: plain Rust, for processors without a level of their own and as the reference that the
+//! other levels are tested against.
 
-// Unsafe only because the trait is; pointers are the callers' promise.
-#![allow(unsafe_op_in_unsafe_fn)]
+use super::vector::{Compress, Vector, divided_root, operations};
 
-use super::{Mode, Scalar, Task, Vector};
-use crate::group::{Group, Groups, Scratch};
+macro_rules! one_lane {
+    ($real:ty) => {
+        impl Vector for $real {
+            type Real = $real;
+            const LANES: usize = 1;
+            const UNIT: f64 = 1.0;
 
-impl Vector for f32 {
-    const LANES: usize = 1;
+            operations! {
+                fn splat(value: $real) -> Self = value;
+                fn load(from: *const $real) -> Self = from.read();
+                fn store(self, to: *mut $real) = to.write(self);
+                fn add(self, other: Self) -> Self = self + other;
+                fn sub(self, other: Self) -> Self = self - other;
+                fn mul(self, other: Self) -> Self = self * other;
+                fn div(self, other: Self) -> Self = self / other;
+                fn sqrt(self) -> Self = <$real>::sqrt(self);
+                fn mul_add(self, a: Self, b: Self) -> Self = <$real>::mul_add(self, a, b);
+                fn inverse_root(self) -> (Self, Self) = divided_root(self, 1.0);
+                fn where_at_least(self, other: Self, of: Self, least: Self) -> Self =
+                    if of >= least { self } else { other };
+                fn is_finite(self) -> bool = <$real>::is_finite(self);
+            }
+        }
+    };
+}
+one_lane!(f32);
+one_lane!(f64);
+
+impl Compress for f32 {
     type Ints = u32;
-    /// Storing one lane needs no order: what is not kept is overwritten by the next.
+    /// Storing one lane needs no order: a lane that is not kept is overwritten by the next.
     type Order = ();
 
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> Self {
-        value
+    operations! {
+        fn min(self, other: Self) -> Self = f32::min(self, other);
+        fn max(self, other: Self) -> Self = f32::max(self, other);
+        fn le(self, other: Self) -> u32 = u32::from(self <= other);
+        fn load_u32(from: *const u32) -> u32 = from.read();
+        fn count_from(first: u32) -> u32 = first;
+        fn unequal(lanes: u32, value: u32) -> u32 = u32::from(lanes != value);
+        fn above(lanes: u32, value: u32) -> u32 = u32::from(lanes > value);
+        fn order(_: u32) -> () = ();
+        fn compress(self, _: (), to: *mut f32) = to.write(self);
+        fn compress_u32(lanes: u32, _: (), to: *mut u32) = to.write(lanes);
     }
-
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        from.read()
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
-        to.write(self)
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        self + other
-    }
-
-    #[inline(always)]
-    unsafe fn sub(self, other: Self) -> Self {
-        self - other
-    }
-
-    #[inline(always)]
-    unsafe fn mul(self, other: Self) -> Self {
-        self * other
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add(self, a: Self, b: Self) -> Self {
-        f32::mul_add(self, a, b)
-    }
-
-    #[inline(always)]
-    unsafe fn min(self, other: Self) -> Self {
-        f32::min(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn max(self, other: Self) -> Self {
-        f32::max(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn le(self, other: Self) -> u32 {
-        u32::from(self <= other)
-    }
-
-    #[inline(always)]
-    unsafe fn load_u32(from: *const u32) -> u32 {
-        from.read()
-    }
-
-    #[inline(always)]
-    unsafe fn count_from(first: u32) -> u32 {
-        first
-    }
-
-    #[inline(always)]
-    unsafe fn unequal(lanes: u32, value: u32) -> u32 {
-        u32::from(lanes != value)
-    }
-
-    #[inline(always)]
-    unsafe fn above(lanes: u32, value: u32) -> u32 {
-        u32::from(lanes > value)
-    }
-
-    #[inline(always)]
-    unsafe fn order(_: u32) {}
-
-    #[inline(always)]
-    unsafe fn compress(self, _: (), to: *mut f32) {
-        to.write(self)
-    }
-
-    #[inline(always)]
-    unsafe fn compress_u32(lanes: u32, _: (), to: *mut u32) {
-        to.write(lanes)
-    }
-}
-
-/// Compiles `task` for this level.
-///
-/// # Safety
-/// Every processor has it.
-#[inline(never)]
-pub(super) unsafe fn call<T: Task>(task: T) {
-    task.run::<Scalar>()
-}
-
-/// The next group, found for this level.
-///
-/// # Safety
-/// Every processor has it.
-#[inline(never)]
-pub(super) unsafe fn next_group(
-    groups: &mut Groups<'_>,
-    scratch: &mut Scratch,
-) -> Option<(Group, Mode)> {
-    groups.next_at::<Scalar>(scratch)
 }

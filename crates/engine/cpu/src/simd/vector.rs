@@ -1,31 +1,66 @@
-//! What the inner loops ask of a vector of `f32`.
+//! What the loops ask of a vector.
+//!
+//! [`Vector`] is the arithmetic, over `f32` and `f64` alike: sums over all pairs run in either
+//! precision. [`Compress`] adds what searches need, in `f32` only: comparisons that give a mask of
+//! bits, lanes of `u32` beside those of `f32`, and compression, which stores the lanes of a mask
+//! next to each other. One file per instruction set implements both, one line per operation.
+//!
+//! **Invariant:** `add`, `sub`, `mul`, `div`, `sqrt` and `mul_add` round every lane once, to
+//! nearest, at every level. So a loop over vectors gives the same bits whatever the width, and the
+//! contract's d² can be computed by any of them. Only the estimate in
+//! [`Vector::inverse_root`] differs between levels.
 
-/// A vector of [`LANES`](Self::LANES) `f32`, and one of as many `u32`.
-///
-/// Masks are one bit per lane, the first lane's lowest. Loads and stores need no alignment.
+use nearfield_pairs::Real;
+
+/// A vector of [`LANES`](Self::LANES) numbers. Loads and stores need no alignment.
 ///
 /// # Safety of every function
-/// The processor has the instruction set of the implementation; pointers go on for a vector.
-#[allow(clippy::missing_safety_doc)] // the same for all, see above
+/// The processor has the instruction set of the implementation, and pointers are good for a whole
+/// vector. The loops get the first from [`Simd::call`](super::Simd::call), the second from arrays
+/// that are padded by [`super::LANES`].
 pub(crate) trait Vector: Copy {
+    /// The precision.
+    type Real: Real;
     /// Lanes of a vector, at most [`super::LANES`] and a divisor of it.
     const LANES: usize;
-    /// As many `u32`.
-    type Ints: Copy;
-    /// How a mask is turned into a compression.
-    type Order: Copy;
+    /// The product of both parts of [`inverse_root`](Self::inverse_root) is the inverse root divided
+    /// by this power of two, which callers multiply into the weights beforehand.
+    const UNIT: f64;
 
-    unsafe fn splat(value: f32) -> Self;
-    unsafe fn load(from: *const f32) -> Self;
-    unsafe fn store(self, to: *mut f32);
+    unsafe fn splat(value: Self::Real) -> Self;
+    unsafe fn load(from: *const Self::Real) -> Self;
+    unsafe fn store(self, to: *mut Self::Real);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn div(self, other: Self) -> Self;
+    unsafe fn sqrt(self) -> Self;
     /// `self · a + b`, rounded once.
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Two factors of 1/√self, refined from the hardware's estimate; not finite for 0. Multiplying a
+    /// weight by one after the other saves the multiplication that would join them.
+    unsafe fn inverse_root(self) -> (Self, Self);
+    /// `self` in lanes where `of` ≥ `least`, `other` elsewhere.
+    unsafe fn where_at_least(self, other: Self, of: Self, least: Self) -> Self;
+    /// Returns true if no lane is NaN or infinite.
+    unsafe fn is_finite(self) -> bool;
+}
+
+/// A vector of `f32` whose lanes can be compared and compressed, beside one of as many `u32`.
+///
+/// Masks are one bit per lane, the first lane's lowest.
+///
+/// # Safety of every function
+/// As for [`Vector`].
+pub(crate) trait Compress: Vector<Real = f32> {
+    /// As many `u32`.
+    type Ints: Copy;
+    /// A mask, prepared for compression.
+    type Order: Copy;
+
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
-    /// Lanes where `self` ≤ `other`; NaN is not.
+    /// Lanes where `self` ≤ `other`; a comparison with NaN is false.
     unsafe fn le(self, other: Self) -> u32;
 
     unsafe fn load_u32(from: *const u32) -> Self::Ints;
@@ -38,9 +73,34 @@ pub(crate) trait Vector: Copy {
 
     /// Prepares to compress by `mask`.
     unsafe fn order(mask: u32) -> Self::Order;
-    /// Stores the lanes of the mask next to each other; what lies behind them, up to a whole
-    /// vector, is overwritten with anything.
+    /// Stores the lanes of the mask next to each other; the rest of the vector behind them is
+    /// overwritten with unspecified values.
     unsafe fn compress(self, order: Self::Order, to: *mut f32);
     /// As [`compress`](Self::compress).
     unsafe fn compress_u32(lanes: Self::Ints, order: Self::Order, to: *mut u32);
+}
+
+/// The functions of a vector trait, each by the expression after `=`.
+macro_rules! operations {
+    ($($(#[$doc:meta])* fn $name:ident($($arguments:tt)*) $(-> $result:ty)? = $value:expr;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        #[allow(unused_unsafe, reason = "plain Rust is safe, and so is NEON on 64-bit ARM")]
+        unsafe fn $name($($arguments)*) $(-> $result)? {
+            // SAFETY: the caller of a vector's function guarantees that the processor has its
+            // instruction set and that pointers are good for a whole vector.
+            unsafe { $value }
+        }
+    )*};
+}
+pub(super) use operations;
+
+/// The correctly rounded root and division, where no estimate is worth refining.
+///
+/// # Safety
+/// The processor has the vector's instruction set.
+#[inline(always)]
+pub(super) unsafe fn divided_root<V: Vector>(value: V, one: V) -> (V, V) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { (one.div(value.sqrt()), one) }
 }

@@ -1,21 +1,21 @@
 //! Memory of the host that the GPU writes lists into.
 
-use nearfield_cpu::{Lender, LentMemory};
+use nearfield_cpu::{BorrowedBuffer, BufferProvider};
 use nearfield_gpu::{self as gpu, GpuBackend, HostBuffer};
 use std::{fmt, ptr::NonNull};
 
 /// Lends memory that the GPU can write into.
 pub(crate) struct PageLocked<'a>(pub(super) &'a GpuBackend);
 
-impl Lender for PageLocked<'_> {
+impl BufferProvider for PageLocked<'_> {
     type Error = Received;
 
-    fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Received> {
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Received> {
         let buffer = self.0.host_buffer(len).map_err(Received::Gpu)?;
         Ok(Box::new(Lent(buffer)))
     }
 
-    fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Received> {
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Received> {
         let buffer = self.0.host_buffer(len).map_err(Received::Gpu)?;
         Ok(Box::new(Lent(buffer)))
     }
@@ -24,10 +24,10 @@ impl Lender for PageLocked<'_> {
 #[derive(Debug)]
 struct Lent<T>(HostBuffer<T>);
 
-// SAFETY: the buffer's memory does not move, and is reached through `place` alone.
-unsafe impl<T: Send + Sync + fmt::Debug> LentMemory<T> for Lent<T> {
-    fn place(&mut self) -> (NonNull<T>, usize) {
-        (self.0.place(), self.0.len())
+// SAFETY: the buffer's memory does not move, and is reached through `elements` alone.
+unsafe impl<T: Send + Sync + fmt::Debug> BorrowedBuffer<T> for Lent<T> {
+    fn elements(&mut self) -> NonNull<[T]> {
+        NonNull::slice_from_raw_parts(self.0.place(), self.0.len())
     }
 }
 

@@ -7,7 +7,7 @@
 use super::{BUFFERS, plan::Planned};
 use crate::{Error, PointSetId};
 use nearfield_balance::{Crew, EmulatedSpec, Fault, Machine, Stages, StepTimes};
-use nearfield_cpu::{CpuBackend, Lender, LentMemory, PairOfSets, SetRadii, Spent};
+use nearfield_cpu::{BorrowedBuffer, BufferProvider, CpuBackend, PairOfSets, SetRadii, Spent};
 use nearfield_grid::{
     Bounds, Grid, Lattice, Positions,
     memory::{Shortage, copied, make_room, zeroed},
@@ -195,23 +195,23 @@ where
 struct OwnMemory<T>(Vec<T>);
 
 // SAFETY: the Vec is never changed, so its elements stay where they are.
-unsafe impl<T: Send + Sync + std::fmt::Debug> LentMemory<T> for OwnMemory<T> {
-    fn place(&mut self) -> (NonNull<T>, usize) {
-        (NonNull::from(self.0.as_mut_slice()).cast(), self.0.len())
+unsafe impl<T: Send + Sync + std::fmt::Debug> BorrowedBuffer<T> for OwnMemory<T> {
+    fn elements(&mut self) -> NonNull<[T]> {
+        NonNull::from(self.0.as_mut_slice())
     }
 }
 
 /// Lends memory as a GPU does.
 pub(super) struct OwnLender;
 
-impl Lender for OwnLender {
+impl BufferProvider for OwnLender {
     type Error = nearfield_cpu::Error;
 
-    fn starts(&self, len: usize) -> Result<Box<dyn LentMemory<u64>>, Self::Error> {
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Self::Error> {
         Ok(Box::new(OwnMemory(zeroed(len, "list starts")?)))
     }
 
-    fn words(&self, len: usize) -> Result<Box<dyn LentMemory<u32>>, Self::Error> {
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Self::Error> {
         Ok(Box::new(OwnMemory(zeroed(len, "neighbour lists")?)))
     }
 }

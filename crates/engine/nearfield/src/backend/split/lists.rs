@@ -129,13 +129,13 @@ impl Engine {
         let joint = match (&hybrid.emulated, gpu) {
             (None, Some(gpu)) => {
                 let joint =
-                    gpu.lend(|lender| lists.begin_joint(targets, (theirs, expected), lender));
+                    gpu.lend(|lender| lists.begin_joint(targets, theirs, expected, lender));
                 match joint {
                     None => return Ok(false),
                     Some(joint) => joint.map_err(Error::Cpu)?,
                 }
             }
-            _ => lists.begin_joint(targets, (theirs, expected), &OwnLender)?,
+            _ => lists.begin_joint(targets, theirs, expected, &OwnLender)?,
         };
         let JointLists {
             start,
@@ -161,11 +161,11 @@ impl Engine {
             };
             self.backend.search_share(of, kind, room, ours)?;
             let ready = Instant::now();
-            let places = places.recv();
+            let bookkeeping = places.recv();
             waited = ready.elapsed();
             // Nobody hands them over where the device has failed, or keeps them to the end.
-            if let Ok(places) = places {
-                ours.put(places, taken, theirs);
+            if let Ok((start, count)) = bookkeeping {
+                ours.put(start, count, taken, theirs);
             }
             Ok(())
         };
@@ -208,7 +208,7 @@ impl Engine {
         } else {
             lists.work_on(&self.backend);
             let is_put = ours.is_put();
-            let mut join = || lists.join(ours, taken, (theirs, done.pairs));
+            let mut join = || lists.join(ours, taken, theirs, done.pairs);
             match is_put {
                 // Little is left to do, and waking a worker takes longer.
                 true => join()?,

@@ -1,0 +1,232 @@
+//! The arrays that candidates are gathered into: small, contiguous, reused for every group.
+//!
+//! **Invariant:** every array is at least [`LANES`] longer than there are candidates, and
+//! [`Candidates::seal`] fills that tail with positions that are no neighbours. So vector loops need
+//! no remainder, and a lane behind the last candidate never passes a test.
+
+use super::{
+    aligned::Aligned,
+    mode::{Mode, RADII, has},
+};
+use crate::simd::LANES;
+use nearfield_grid::memory::Shortage;
+use std::ops::Range;
+
+/// Candidates of one group of targets, as structure of arrays.
+///
+/// The arrays lie one behind the other in one allocation, [`SKEW`] apart from a power of two. If
+/// their beginnings were a multiple of the page size apart, elements of the same candidate would
+/// compete for the same few lines of the first-level cache.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    len: usize,
+    shifted: bool,
+    /// Values per array.
+    stride: usize,
+    data: Aligned<u32>,
+}
+
+/// Numbers of the arrays.
+const POSITION: usize = 0;
+const TAG: usize = 3;
+/// Image vector per candidate; meaningful when shifted.
+const SHIFT: usize = 4;
+/// Tag plus one where the image is lexicographically positive; meaningful when shifted.
+const RANK: usize = 7;
+/// Squared radius of the candidate's own; meaningful when sources have radii.
+const R2: usize = 8;
+const ARRAYS: usize = 9;
+
+/// Values added to a power of two to make the stride: five cache lines.
+const SKEW: usize = 5 * LANES;
+
+/// Raw view of all arrays for vector code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrays {
+    pub(crate) position: [*mut f32; 3],
+    pub(crate) shift: [*mut f32; 3],
+    pub(crate) tag: *mut u32,
+    pub(crate) r2: *mut f32,
+    rank: *mut u32,
+}
+
+impl Arrays {
+    /// Ranks candidates: their tag, plus one in positive images.
+    ///
+    /// # Safety
+    /// The candidates have been written.
+    pub(crate) unsafe fn rank(&self, candidates: Range<usize>, positive_image: bool) {
+        let more = u32::from(positive_image);
+        for k in candidates {
+            // SAFETY: the caller has written the tags, and the ranks have as much room.
+            unsafe { self.rank.add(k).write(*self.tag.add(k) + more) };
+        }
+    }
+}
+
+impl Candidates {
+    /// Forgets all candidates and makes room for `max` new ones and a vector behind them;
+    /// `shifted` says whether they carry image vectors.
+    ///
+    /// # Errors
+    /// [`Shortage`] where there is no memory for them.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, shifted: bool, max: usize) -> Result<(), Shortage> {
+        self.len = 0;
+        self.shifted = shifted;
+        if max + 2 * LANES > self.stride {
+            self.grow(max + 2 * LANES)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, needed: usize) -> Result<(), Shortage> {
+        let stride = needed.next_power_of_two().max(1 << 10) + SKEW;
+        // Nothing is kept, so old and new need not be held at once.
+        (self.stride, self.data) = (0, Aligned::default());
+        self.data.grow(ARRAYS * stride)?;
+        self.stride = stride;
+        Ok(())
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.bytes()
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Sets the number of candidates after vector code has written them.
+    ///
+    /// # Safety
+    /// All candidates below `len` have been written and `len + LANES` elements are there.
+    #[inline(always)]
+    pub(crate) unsafe fn set_len(&mut self, len: usize) {
+        debug_assert!(len + LANES <= self.stride);
+        self.len = len;
+    }
+
+    /// The arrays, for writing behind the candidates.
+    #[inline(always)]
+    pub(crate) fn arrays_mut(&mut self) -> Arrays {
+        let data = self.data.as_mut_ptr();
+        let at = |array: usize| data.wrapping_add(array * self.stride);
+        let axes = |first: usize| [at(first).cast(), at(first + 1).cast(), at(first + 2).cast()];
+        Arrays {
+            position: axes(POSITION),
+            shift: axes(SHIFT),
+            tag: at(TAG),
+            r2: at(R2).cast(),
+            rank: at(RANK),
+        }
+    }
+
+    /// Fills the vector behind the last candidate with points infinitely far away, for the modes
+    /// of `mode`.
+    #[inline(always)]
+    pub(crate) fn seal(&mut self, mode: Mode) {
+        let tail = self.len..self.len + LANES;
+        for axis in 0..3 {
+            self.floats_mut(POSITION + axis)[tail.clone()].fill(f32::INFINITY);
+        }
+        if self.shifted {
+            for axis in 0..3 {
+                self.floats_mut(SHIFT + axis)[tail.clone()].fill(0.0);
+            }
+        }
+        if has(mode, RADII) {
+            // What is left there from before may be infinite, and reach infinitely far.
+            self.floats_mut(R2)[tail].fill(0.0);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn axes(&self) -> [&[f32]; 3] {
+        [
+            self.floats(POSITION),
+            self.floats(POSITION + 1),
+            self.floats(POSITION + 2),
+        ]
+    }
+
+    #[inline(always)]
+    pub(crate) fn shifts(&self) -> [&[f32]; 3] {
+        [
+            self.floats(SHIFT),
+            self.floats(SHIFT + 1),
+            self.floats(SHIFT + 2),
+        ]
+    }
+
+    #[inline(always)]
+    pub(crate) fn tags(&self) -> &[u32] {
+        self.array(TAG)
+    }
+
+    /// Squared radii of the candidates' own.
+    #[inline(always)]
+    pub(crate) fn r2s(&self) -> &[f32] {
+        self.floats(R2)
+    }
+
+    /// What half lists compare with the target's index.
+    #[inline(always)]
+    pub(crate) fn ranks(&self) -> &[u32] {
+        self.array(if self.shifted { RANK } else { TAG })
+    }
+
+    #[inline(always)]
+    fn array(&self, array: usize) -> &[u32] {
+        &self.data[array * self.stride..][..self.stride]
+    }
+
+    #[inline(always)]
+    fn array_mut(&mut self, array: usize) -> &mut [u32] {
+        &mut self.data[array * self.stride..][..self.stride]
+    }
+
+    #[inline(always)]
+    fn floats(&self, array: usize) -> &[f32] {
+        bytemuck::cast_slice(self.array(array))
+    }
+
+    #[inline(always)]
+    fn floats_mut(&mut self, array: usize) -> &mut [f32] {
+        bytemuck::cast_slice_mut(self.array_mut(array))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_the_last_candidate_is_no_neighbour_whatever_was_there() {
+        let mut candidates = Candidates::default();
+        candidates.clear(true, 40).unwrap();
+        for array in [POSITION, SHIFT, R2] {
+            candidates.floats_mut(array).fill(f32::INFINITY);
+        }
+        // SAFETY: all arrays were written just now, or are zero, and are long enough.
+        unsafe { candidates.set_len(3) };
+        candidates.seal(RADII);
+        for k in 3..3 + LANES {
+            let d: [f32; 3] = [0, 1, 2].map(|axis| {
+                let moved = candidates.axes()[axis][k] - 1.0;
+                moved + candidates.shifts()[axis][k]
+            });
+            assert!(d.iter().all(|&d| d == f32::INFINITY), "{d:?}");
+            assert_eq!(candidates.r2s()[k], 0.0);
+        }
+        assert_eq!(
+            candidates.r2s()[2],
+            f32::INFINITY,
+            "a candidate's own stays"
+        );
+    }
+}

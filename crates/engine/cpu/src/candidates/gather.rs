@@ -1,0 +1,121 @@
+//! Copies the candidates of a run that can be within the radius of any target in a box.
+//!
+//! The distance to the box along an axis is x − clamp(x, low, high). With an image vector S the
+//! contract rounds x − x_i before it adds S, so the loop computes the contract's difference to both
+//! faces of the box and takes the larger of fl(x − high) + S, −(fl(x − low) + S) and 0. Either way
+//! each operation is the pair test's own, and monotone: see [`crate::candidates`].
+//!
+//! Vectors may reach beyond the end of a run; a mask of the lanes inside is combined with the test.
+
+use super::{
+    arrays::Arrays,
+    mode::{Mode, RADII, SHIFTED, Tag, has},
+};
+use crate::simd::vector::{Compress, Vector};
+use nearfield_grid::SortedPoints;
+use std::ops::Range;
+
+/// One run of candidates and the box of the targets they are for.
+pub(crate) struct Gather<'a> {
+    pub(crate) points: &'a SortedPoints,
+    /// Squared radius of every sorted point, for [`RADII`]; as long as the points' padded arrays.
+    pub(crate) source_r2: &'a [f32],
+    pub(crate) tag: Tag,
+    /// Image vector added to every difference; stored per candidate for [`SHIFTED`].
+    pub(crate) shift: [f32; 3],
+    /// Lower corner of the box of the targets.
+    pub(crate) low: [f32; 3],
+    /// Upper corner.
+    pub(crate) high: [f32; 3],
+    /// Largest squared radius of any target in the box.
+    pub(crate) r2: f32,
+}
+
+/// d² by the contract: one rounding per operation, fused multiply-add.
+///
+/// # Safety
+/// The processor has the vector's level.
+#[inline(always)]
+pub(super) unsafe fn squared<V: Vector>(d: [V; 3]) -> V {
+    // SAFETY: guaranteed by the caller.
+    unsafe { d[2].mul_add(d[2], d[1].mul_add(d[1], d[0].mul(d[0]))) }
+}
+
+/// The same value in all lanes, per axis.
+///
+/// # Safety
+/// The processor has the vector's level.
+#[inline(always)]
+pub(super) unsafe fn splat<V: Compress>(x: [f32; 3]) -> [V; 3] {
+    // SAFETY: guaranteed by the caller.
+    unsafe { [V::splat(x[0]), V::splat(x[1]), V::splat(x[2])] }
+}
+
+/// Copies the candidates among the sorted points `slots` to the arrays `to`, behind the `len` that
+/// are there; returns how many there are then.
+///
+/// # Safety
+/// The processor has the vector's level, `slots` are sorted points of `args`, the arrays have room
+/// for the run and [`LANES`](crate::simd::LANES) more, and `MODE` says what candidates carry.
+#[inline(always)]
+pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
+    args: &Gather<'_>,
+    slots: Range<usize>,
+    to: &Arrays,
+    mut len: usize,
+) -> usize {
+    let source = args.points.axes();
+    let source = [source[0].as_ptr(), source[1].as_ptr(), source[2].as_ptr()];
+    let index = args.points.index().as_ptr();
+    let source_r2 = args.source_r2.as_ptr();
+    let mut slot = slots.start;
+    // SAFETY: the caller guarantees the level. Sorted points and their radii are padded by LANES,
+    // so a vector from any slot can be loaded, and the caller made room for the run and LANES more.
+    unsafe {
+        let (low, high) = (splat::<V>(args.low), splat::<V>(args.high));
+        let shift = splat::<V>(args.shift);
+        let zero = V::splat(0.0);
+        let target_r2 = V::splat(args.r2);
+        while slot < slots.end {
+            let mut position = [zero; 3];
+            let mut d = [zero; 3];
+            for axis in 0..3 {
+                let x = V::load(source[axis].add(slot));
+                position[axis] = x;
+                d[axis] = if has(MODE, SHIFTED) {
+                    let below = x.sub(high[axis]).add(shift[axis]);
+                    let above = x.sub(low[axis]).add(shift[axis]);
+                    below.max(zero.sub(above)).max(zero)
+                } else {
+                    x.sub(x.min(high[axis]).max(low[axis]))
+                };
+            }
+            let mut r2 = target_r2;
+            let mut own_r2 = zero;
+            if has(MODE, RADII) {
+                own_r2 = V::load(source_r2.add(slot));
+                r2 = r2.max(own_r2);
+            }
+            let inside = u32::MAX >> (32 - (slots.end - slot).min(V::LANES));
+            let near = squared(d).le(r2) & inside;
+            let tags = match args.tag {
+                Tag::Index => V::load_u32(index.add(slot)),
+                Tag::Slot => V::count_from(slot as u32),
+            };
+            let order = V::order(near);
+            for axis in 0..3 {
+                position[axis].compress(order, to.position[axis].add(len));
+                if has(MODE, SHIFTED) {
+                    shift[axis].store(to.shift[axis].add(len));
+                }
+            }
+            if has(MODE, RADII) {
+                own_r2.compress(order, to.r2.add(len));
+            }
+            V::compress_u32(tags, order, to.tag.add(len));
+            len += near.count_ones() as usize;
+            slot += V::LANES;
+        }
+    }
+    len
+}

@@ -1,0 +1,439 @@
+//! Group after group of a range of sorted targets, each with its candidates gathered.
+//!
+//! [`Groups::next`] is not an iterator, and nothing here takes a closure: code is compiled for a SIMD
+//! level only where it is inlined into a function of the level, which closures cannot be relied on
+//! to be. It is compiled once in this crate, and not again with every kernel of a program.
+
+use super::{
+    gather::{Gather, gather},
+    mode::{Mode, RADII, SHIFTED, has, with_mode},
+    pieces::Collecting,
+    scan::STREAMS,
+    scratch::Scratch,
+    walk::Walk,
+};
+use crate::{
+    sets::share::Tally,
+    simd::{Simd, Task, level::SimdLevel, with_level},
+};
+use nearfield_grid::{Cell, Cells, Run, Sweep, memory::Shortage};
+use std::ops::Range;
+
+/// Targets that are searched together.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    /// Sorted targets.
+    pub(crate) slots: Range<usize>,
+    /// Number of the first target among the candidates; the others follow it. `None` when the
+    /// targets are no candidates.
+    pub(crate) itself: Option<usize>,
+    pub(crate) batch: Batch,
+    /// What the candidates carry.
+    pub(crate) mode: Mode,
+}
+
+/// Which of the candidates of a group were gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// All of them.
+    Whole,
+    /// Some of them, because there are too many to be held at once. Such a group has one target, and
+    /// the next group is the same with the next batch, up to the `last`.
+    Part { first: bool, last: bool },
+}
+
+impl Group {
+    /// Returns true if all candidates were gathered.
+    #[inline(always)]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.batch == Batch::Whole
+    }
+
+    /// Returns true if there are no more candidates.
+    #[inline(always)]
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self.batch, Batch::Whole | Batch::Part { last: true, .. })
+    }
+
+    /// Number of target `k` of the group among the candidates, or `usize::MAX`.
+    #[inline(always)]
+    pub(crate) fn candidate_of(&self, k: usize) -> usize {
+        self.itself.map_or(usize::MAX, |first| first + k)
+    }
+}
+
+/// Cells with fewer targets than this are searched together with the next ones along x. The fixed
+/// cost of a group is then shared, while its candidates still fill few vectors.
+const SMALL_TARGETS: usize = STREAMS;
+
+/// Maximum number of cells that a group spans.
+const MAX_CELLS: i64 = 8;
+
+/// Groups of a range of sorted targets; made by [`Walk::groups`].
+pub(crate) struct Groups<'a> {
+    walk: &'a Walk<'a>,
+    cells: Cells<'a>,
+    sweep: Sweep<'a>,
+    /// A cell taken from `cells` whose targets, or the last of them, are yet to come.
+    rest: Option<CellTargets>,
+    /// The targets taken of a share.
+    tally: Option<Tally<'a>>,
+    /// A target with batches yet to come.
+    long: Option<Collecting>,
+}
+
+/// A cell, or several of a row, with targets.
+struct CellTargets {
+    cell: Cell,
+    /// Cells after `cell` along x whose targets are included.
+    more: i64,
+    slots: Range<usize>,
+}
+
+/// Targets whose pieces were collected.
+struct Collected {
+    targets: Range<usize>,
+    batch: Batch,
+    /// Some piece is not of the central image.
+    shifted: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// The groups of the sorted targets `slots`.
+    pub(crate) fn groups(&'a self, slots: Range<usize>) -> Groups<'a> {
+        Groups {
+            walk: self,
+            cells: self.targets.cells(slots),
+            sweep: self.sources.sweep(),
+            rest: None,
+            tally: self.share.map(Tally::new),
+            long: None,
+        }
+    }
+}
+
+/// The search for the next group, compiled per level.
+struct NextGroup<'a, 'b, 'c> {
+    groups: &'a mut Groups<'b>,
+    scratch: &'a mut Scratch,
+    next: &'c mut Option<Group>,
+}
+
+impl Task for NextGroup<'_, '_, '_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: the processor has the level `S`, as the caller guarantees.
+        let next = unsafe {
+            if (self.groups.walk.sources.lattice().effective_domain()).is_periodic() {
+                self.groups.next_periodic::<S>(self.scratch)
+            } else {
+                self.groups.next_open::<S>(self.scratch)
+            }
+        };
+        match next {
+            Ok(next) => *self.next = next,
+            Err(shortage) => self.scratch.failed = Some(shortage),
+        }
+    }
+}
+
+impl<'a> Groups<'a> {
+    /// The walk that the groups belong to.
+    pub(crate) fn walk(&self) -> &'a Walk<'a> {
+        self.walk
+    }
+
+    /// Begins anew with the batches of a group that is not [whole](Group::is_whole).
+    pub(crate) fn rewind(&mut self, group: &Group) {
+        let slot = group.slots.start;
+        let cell = self.walk.targets.cells(slot..slot + 1).next();
+        self.long = cell.map(|(cell, _)| Collecting::new(cell, slot));
+    }
+
+    /// Gathers the candidates of the next group into `scratch`. None when there are no more groups,
+    /// or when memory was refused, which `scratch` then says.
+    ///
+    /// Not generic and not inlined, so that it is compiled here and not with every kernel.
+    #[inline(never)]
+    pub(crate) fn next(&mut self, level: SimdLevel, scratch: &mut Scratch) -> Option<Group> {
+        let mut next = None;
+        let task = NextGroup {
+            groups: self,
+            scratch,
+            next: &mut next,
+        };
+        with_level(level, task);
+        next
+    }
+
+    /// [`next`](Self::next) in an open domain.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
+    #[inline(always)]
+    unsafe fn next_open<S: Simd>(
+        &mut self,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Group>, Shortage> {
+        let walk = self.walk;
+        let Some(CellTargets { cell, more, slots }) = self.next_cells() else {
+            return Ok(None);
+        };
+        let (runs, itself) = match (walk.ahead, &self.tally) {
+            (false, _) => (self.sweep.runs(cell, more)?, None),
+            // The targets come first, and all of them survive the box test.
+            (true, None) => (self.sweep.runs_ahead(cell, more, slots.start)?, Some(0)),
+            (true, Some(tally)) => {
+                let share = tally.share();
+                let covers = |cell: Cell| share.has(cell);
+                let runs = (self.sweep).runs_of_share(cell, more, slots.start, covers)?;
+                (runs, Some(0))
+            }
+        };
+        // SAFETY: the caller guarantees the level.
+        unsafe {
+            if walk.radii.sources.is_some() {
+                walk.gather_open::<S, RADII>(runs, &slots, scratch)?;
+            } else {
+                walk.gather_open::<S, 0>(runs, &slots, scratch)?;
+            }
+        }
+        Ok(Some(Group {
+            slots,
+            itself,
+            batch: Batch::Whole,
+            mode: walk.common_mode(),
+        }))
+    }
+
+    /// The next cell, together with those that follow it along x as long as all of them hold few
+    /// targets.
+    #[inline(always)]
+    fn next_cells(&mut self) -> Option<CellTargets> {
+        let mut found = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.next_cell()?,
+        };
+        while found.slots.len() < SMALL_TARGETS {
+            let Some(next) = self.next_cell() else {
+                break;
+            };
+            let apart = next.cell[0] - found.cell[0];
+            // Of a share, cells between may have been left out.
+            let same_row = next.cell[1..] == found.cell[1..]
+                && apart < MAX_CELLS
+                && next.slots.start == found.slots.end;
+            if !same_row || found.slots.len() + next.slots.len() > 2 * SMALL_TARGETS {
+                self.rest = Some(next);
+                break;
+            }
+            found.slots.end = next.slots.end;
+            found.more = apart;
+        }
+        Some(found)
+    }
+
+    /// The next cell with targets to be searched for.
+    #[inline(always)]
+    fn next_cell(&mut self) -> Option<CellTargets> {
+        let index = self.walk.targets.points().index();
+        loop {
+            let (cell, slots) = self.cells.next()?;
+            let taken = match &mut self.tally {
+                Some(tally) => tally.takes(cell, &index[slots.clone()]),
+                None => true,
+            };
+            if taken {
+                let more = 0;
+                return Some(CellTargets { cell, more, slots });
+            }
+        }
+    }
+
+    /// [`next`](Self::next) where the domain is periodic.
+    ///
+    /// # Safety
+    /// The processor has the level `S`.
+    #[inline(always)]
+    unsafe fn next_periodic<S: Simd>(
+        &mut self,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Group>, Shortage> {
+        let walk = self.walk;
+        let Some(collected) = self.collect_next(scratch)? else {
+            return Ok(None);
+        };
+        let mode = walk.common_mode() | if collected.shifted { SHIFTED } else { 0 };
+        // SAFETY: the caller guarantees the level.
+        let group = with_mode!(mode, MODE => unsafe {
+            walk.gather_pieces::<S, MODE>(collected, scratch)?
+        });
+        Ok(Some(group))
+    }
+
+    /// Collects the pieces of the next targets, all of the same wrap; or some of the pieces of one
+    /// target, where there are too many to be held at once.
+    #[inline(always)]
+    fn collect_next(&mut self, scratch: &mut Scratch) -> Result<Option<Collected>, Shortage> {
+        let walk = self.walk;
+        if let Some(long) = self.long.take() {
+            return self.collect_batch(long, scratch).map(Some);
+        }
+        let next = match self.rest.take() {
+            Some(rest) => Some(rest),
+            None => self.next_cell(),
+        };
+        let Some(CellTargets { cell, slots, .. }) = next else {
+            return Ok(None);
+        };
+        let mut collecting = Collecting::new(cell, slots.start);
+        let shifted = walk.collect_pieces(&mut collecting, &mut self.sweep, &mut scratch.pieces)?;
+        let whole = collecting.walked.is_all();
+        let (targets, batch) = if whole {
+            (slots.start..walk.same_wrap_until(&slots), Batch::Whole)
+        } else {
+            self.long = Some(collecting);
+            let (first, last) = (true, false);
+            (collecting.targets(), Batch::Part { first, last })
+        };
+        if targets.end < slots.end {
+            self.rest = Some(CellTargets {
+                cell,
+                more: 0,
+                slots: targets.end..slots.end,
+            });
+        }
+        Ok(Some(Collected {
+            targets,
+            batch,
+            shifted,
+        }))
+    }
+
+    /// Collects the next pieces of one target.
+    #[cold]
+    #[inline(never)]
+    fn collect_batch(
+        &mut self,
+        mut long: Collecting,
+        scratch: &mut Scratch,
+    ) -> Result<Collected, Shortage> {
+        let first = !long.walked.is_begun();
+        let shifted =
+            (self.walk).collect_pieces(&mut long, &mut self.sweep, &mut scratch.pieces)?;
+        let last = long.walked.is_all();
+        self.long = (!last).then_some(long);
+        Ok(Collected {
+            targets: long.targets(),
+            batch: Batch::Part { first, last },
+            shifted,
+        })
+    }
+}
+
+impl Walk<'_> {
+    /// What gathering for the targets `slots` starts from.
+    #[inline(always)]
+    fn gather_args(&self, slots: &Range<usize>) -> Gather<'_> {
+        let (low, high) = self.bounds(slots);
+        Gather {
+            points: self.sources.points(),
+            source_r2: self.radii.sources.unwrap_or_default(),
+            tag: self.tag,
+            shift: [0.0; 3],
+            low,
+            high,
+            r2: self.max_r2(slots),
+        }
+    }
+
+    /// Bounding box of the targets: its lower and its upper corner.
+    #[inline(always)]
+    fn bounds(&self, slots: &Range<usize>) -> ([f32; 3], [f32; 3]) {
+        let axes = self.targets.points().axes();
+        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+        for axis in 0..3 {
+            for &x in &axes[axis][slots.clone()] {
+                low[axis] = if x < low[axis] { x } else { low[axis] };
+                high[axis] = if x > high[axis] { x } else { high[axis] };
+            }
+        }
+        (low, high)
+    }
+
+    /// Gathers the candidates of the targets `slots` from `runs`, in an open domain.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says whether sources have radii.
+    #[inline(always)]
+    unsafe fn gather_open<S: Simd, const MODE: Mode>(
+        &self,
+        runs: &[Run],
+        slots: &Range<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Shortage> {
+        let args = self.gather_args(slots);
+        let candidates = &mut scratch.candidates;
+        candidates.clear(false, runs.iter().map(|run| run.slots.len()).sum())?;
+        let to = candidates.arrays_mut();
+        let mut len = 0;
+        for run in runs {
+            // SAFETY: the caller guarantees the level; `clear` made room for all runs.
+            len = unsafe { gather::<S::Single, MODE>(&args, run.slots.clone(), &to, len) };
+        }
+        // SAFETY: `gather` has written `len` candidates.
+        unsafe { candidates.set_len(len) };
+        candidates.seal(MODE);
+        Ok(())
+    }
+
+    /// Gathers the candidates of targets that are all of the same wrap, from the pieces collected
+    /// for them.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what the candidates carry.
+    #[inline(always)]
+    unsafe fn gather_pieces<S: Simd, const MODE: Mode>(
+        &self,
+        collected: Collected,
+        scratch: &mut Scratch,
+    ) -> Result<Group, Shortage> {
+        let slots = collected.targets;
+        let mut args = self.gather_args(&slots);
+        let candidates = &mut scratch.candidates;
+        let max = scratch.pieces.iter().map(|piece| piece.slots.len()).sum();
+        candidates.clear(has(MODE, SHIFTED), max)?;
+        let to = candidates.arrays_mut();
+        let (mut len, mut itself) = (0, None);
+        for piece in &mut scratch.pieces {
+            let begin = len;
+            args.shift = piece.shift;
+            let mut rest = piece.slots.clone();
+            let central = piece.image == [0; 3];
+            // SAFETY: the caller guarantees the level; `clear` made room for all pieces, and the
+            // candidates that are ranked were written just before.
+            unsafe {
+                if self.same_set && central && rest.contains(&slots.start) {
+                    // All targets survive the box test, so they stay next to each other.
+                    len = gather::<S::Single, MODE>(&args, rest.start..slots.start, &to, len);
+                    itself = Some(len);
+                    rest.start = slots.start;
+                }
+                len = gather::<S::Single, MODE>(&args, rest, &to, len);
+                if self.ranked && has(MODE, SHIFTED) {
+                    to.rank(begin..len, piece.image > [0; 3]);
+                }
+            }
+            piece.end = len;
+        }
+        // SAFETY: `gather` has written `len` candidates.
+        unsafe { candidates.set_len(len) };
+        candidates.seal(MODE);
+        Ok(Group {
+            slots,
+            itself,
+            batch: collected.batch,
+            mode: MODE,
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What candidates carry besides their position, as a constant parameter of the loops.
+//!
+//! A search of one radius in an open domain loads three coordinates and a tag per candidate. Image
+//! vectors, ranks and radii of single points are further arrays and further operations. Each is a
+//! bit of [`Mode`], and the loops take the mode as a `const` parameter, so a search pays only for
+//! the bits that it sets. The price is code: a kernel's loops are compiled once per combination.
+
+/// A set of [`SHIFTED`], [`HALF`] and [`RADII`].
+pub(crate) type Mode = u8;
+/// Candidates carry image vectors.
+pub(crate) const SHIFTED: Mode = 1;
+/// Only candidates whose rank is above the target's tag are neighbours.
+pub(crate) const HALF: Mode = 2;
+/// Candidates carry squared radii of their own.
+pub(crate) const RADII: Mode = 4;
+
+/// Returns true if `mode` has the bit `bit`.
+#[inline(always)]
+pub(crate) const fn has(mode: Mode, bit: Mode) -> bool {
+    mode & bit != 0
+}
+
+/// What a gathered candidate is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// The caller's index of the point, for lists.
+    Index,
+    /// The slot of the sorted point, for traversals and double precision.
+    Slot,
+}
+
+/// Evaluates `$body` with the constant `$constant` equal to the bits [`SHIFTED`] and [`RADII`] of
+/// the value `$mode`. `$body` is compiled for each of the four, for every kernel and level.
+macro_rules! with_mode {
+    ($mode:expr, $constant:ident => $body:expr) => {{
+        use $crate::candidates::mode::{RADII, SHIFTED, has};
+        match (has($mode, SHIFTED), has($mode, RADII)) {
+            (false, false) => with_mode!(@ 0, $constant, $body),
+            (true, false) => with_mode!(@ SHIFTED, $constant, $body),
+            (false, true) => with_mode!(@ RADII, $constant, $body),
+            (true, true) => with_mode!(@ SHIFTED | RADII, $constant, $body),
+        }
+    }};
+    (@ $value:expr, $constant:ident, $body:expr) => {{
+        const $constant: $crate::candidates::mode::Mode = $value;
+        $body
+    }};
+}
+pub(crate) use with_mode;

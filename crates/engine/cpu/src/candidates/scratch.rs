@@ -1,0 +1,58 @@
+//! Buffers of one worker.
+//!
+//! Scratch is kept between searches, so the steady state allocates nothing. A task takes what it
+//! needs out of the scratch and puts it back, because it borrows the candidates at the same time.
+
+use super::{aligned::Aligned, arrays::Candidates};
+use crate::{contract::Image, kernels::window::PageTable, stored::listed::Listed};
+use nearfield_grid::memory::Shortage;
+use std::ops::Range;
+
+/// Buffers of one worker, reused for every group.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) candidates: Candidates,
+    /// Source channels of the candidates, for traversals.
+    pub(crate) gathered: Aligned<f32>,
+    /// Geometry and source channels of the neighbours of one target, for traversals.
+    pub(crate) packed: Aligned<f32>,
+    /// For traversals that evaluate pairs once.
+    pub(crate) pages: PageTable,
+    /// Numbers of the candidates that are to be decided in double precision.
+    pub(crate) passed: Aligned<u32>,
+    /// Room for lists that are counted only.
+    pub(crate) scribble: Aligned<u32>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Pairs of one target, for traversals over lists.
+    pub(crate) listed: Listed,
+    /// Memory that was refused. The task then ended early and its results are of no use; the pool
+    /// looks here after every task and fails the call.
+    pub(crate) failed: Option<Shortage>,
+}
+
+impl Scratch {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.candidates.bytes()
+            + self.gathered.bytes()
+            + self.packed.bytes()
+            + self.passed.bytes()
+            + self.scribble.bytes()
+            + self.pages.bytes()
+            + size_of::<Piece>() * self.pieces.capacity()
+            + self.listed.bytes()
+    }
+}
+
+/// Part of a run whose points all take part in the same image.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) slots: Range<usize>,
+    pub(crate) image: Image,
+    /// Image vector of `image`.
+    pub(crate) image_vector: [f64; 3],
+    /// The same for the sorted coordinates.
+    pub(crate) shift: [f32; 3],
+    /// Number of candidates up to here, once they are gathered.
+    pub(crate) end: usize,
+}

@@ -1,0 +1,170 @@
+//! What a search starts from: two sorted sets, and which of their pairs are asked for.
+//!
+//! **Invariant:** a [`Walk`] is made by [`Walk::new`] only, which checks what the loops take for
+//! granted: both grids are in the same precision, and every sorted point has a radius where radii
+//! count.
+
+use super::mode::{Mode, RADII, Tag};
+use crate::{
+    error::Error,
+    sets::{
+        PairOfSets,
+        radii::SortedRadii,
+        rule::{RadiusRule, SetRadii},
+        share::Share,
+    },
+};
+use nearfield_grid::{DoublePoints, Grid, MAX_POINTS, MAX_RUNS};
+use nearfield_pairs::ListKind;
+use std::ops::Range;
+
+/// What the groups of a search have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    pub(crate) targets: &'a Grid,
+    pub(crate) sources: &'a Grid,
+    /// Targets and sources are one set, so that a point must not find itself.
+    pub(crate) same_set: bool,
+    pub(crate) tag: Tag,
+    /// Candidates need ranks, for half lists.
+    pub(crate) ranked: bool,
+    pub(crate) radii: Radii<'a>,
+    /// Only the targets themselves and the points after them are candidates, around the box where
+    /// the domain is periodic, so that every pair of a set is met once. The targets then come first.
+    /// Of a share, in an open domain, points before a target are candidates too where no target of
+    /// the share meets them from the other side.
+    pub(crate) ahead: bool,
+    /// Which targets are searched for, if not all.
+    pub(crate) share: Option<Share<'a>>,
+}
+
+/// Squared radii per sorted point, where they are not all the lattice's.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Radii<'a> {
+    /// Of the targets.
+    pub(crate) targets: Option<&'a [f32]>,
+    /// Of the sources, padded as the coordinates are.
+    pub(crate) sources: Option<&'a [f32]>,
+}
+
+impl<'a> From<SetRadii<&'a SortedRadii>> for Radii<'a> {
+    fn from(radii: SetRadii<&'a SortedRadii>) -> Self {
+        Self {
+            targets: radii.targets().map(|radii| radii.squared()),
+            sources: radii.sources().map(|radii| radii.squared()),
+        }
+    }
+}
+
+impl Radii<'_> {
+    /// Squared radius of sorted target `slot`, `uniform` where points have none of their own. The
+    /// larger of this and the source's own counts.
+    #[inline(always)]
+    pub(crate) fn of_target(&self, slot: usize, uniform: f32) -> f32 {
+        match (self.targets, self.sources) {
+            (None, None) => uniform,
+            (Some(r2), _) => r2[slot],
+            // Only the sources' radii count: below any square.
+            (None, Some(_)) => -1.0,
+        }
+    }
+
+    /// Returns true if j is a neighbour of i whenever i is one of j.
+    pub(crate) fn are_symmetric(&self) -> bool {
+        self.targets.is_some() == self.sources.is_some()
+    }
+}
+
+/// Images of a point within the radius where no box is smaller than that, the point itself included.
+const NEIGHBOUR_BOXES: usize = 27;
+
+impl<'a> Walk<'a> {
+    /// What a search of the sets starts from, candidates called by `tag`.
+    ///
+    /// # Errors
+    /// [`Error::Sets`], [`Error::RadiiLength`], [`Error::OutputLength`] for a share whose marks are
+    /// too few, [`Error::HalfRule`] and [`Error::RadiiInDouble`].
+    pub(crate) fn new(sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Result<Self, Error> {
+        sets.check()?;
+        sets.radii.check(
+            sets.targets.points().len(),
+            sets.sources.points().len(),
+            |radii| radii.len(),
+        )?;
+        let given = sets.targets.given();
+        if let Some(share) = sets.share.filter(|share| share.taken.len() < given) {
+            return Err(Error::OutputLength {
+                found: share.taken.len(),
+                expected: given,
+            });
+        }
+        let rule = sets.radii.rule();
+        if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
+            return Err(Error::HalfRule { rule });
+        }
+        let walk = Self {
+            targets: sets.targets,
+            sources: sets.sources,
+            same_set: sets.same_set,
+            tag,
+            ranked: kind == ListKind::Half && sets.same_set,
+            radii: sets.radii.into(),
+            ahead: false,
+            share: sets.share,
+        };
+        match walk.double() {
+            None => Ok(walk),
+            Some(_) if rule != RadiusRule::Uniform => Err(Error::RadiiInDouble),
+            Some(_) => Ok(walk.filtering()),
+        }
+    }
+
+    /// The walk over the candidates that are to be decided in double precision.
+    fn filtering(mut self) -> Self {
+        self.tag = Tag::Slot;
+        self.ranked = false;
+        self.radii.targets = self.targets.points().double().map(DoublePoints::filter_r2);
+        self
+    }
+
+    /// Positions in double precision of targets and sources, where the search is in double precision.
+    #[inline(always)]
+    pub(crate) fn double(&self) -> Option<[&'a DoublePoints; 2]> {
+        let (targets, sources) = (self.targets.points(), self.sources.points());
+        Some([targets.double()?, sources.double()?])
+    }
+
+    /// Returns true if groups may have more candidates than are held at once, because points have a
+    /// great many images within the radius.
+    pub(crate) fn may_be_long(&self) -> bool {
+        let images = self.sources.lattice().max_images();
+        let points = self.sources.points().len();
+        images > NEIGHBOUR_BOXES
+            && (images > MAX_RUNS || images.saturating_mul(points) > MAX_POINTS)
+    }
+
+    /// Squared radius of sorted target `slot`; the larger of this and the candidate's own counts.
+    #[inline(always)]
+    pub(crate) fn r2(&self, slot: usize) -> f32 {
+        let uniform = self.sources.lattice().radius().squared();
+        self.radii.of_target(slot, uniform)
+    }
+
+    /// Largest squared radius of the targets `slots`.
+    #[inline(always)]
+    pub(crate) fn max_r2(&self, slots: &Range<usize>) -> f32 {
+        match self.radii.targets {
+            None => self.r2(slots.start),
+            Some(r2) => r2[slots.clone()].iter().fold(0.0, |max, &r2| max.max(r2)),
+        }
+    }
+
+    /// What the candidates of all groups carry.
+    pub(crate) fn common_mode(&self) -> Mode {
+        if self.radii.sources.is_some() {
+            RADII
+        } else {
+            0
+        }
+    }
+}

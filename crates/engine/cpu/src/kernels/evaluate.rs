@@ -1,0 +1,205 @@
+//! A pair kernel evaluated for the targets of a group.
+//!
+//! Either for all candidates, those that are no neighbours masked out, or, when the kernel asks for
+//! it ([`PairKernel::PACKED`]), for the neighbours alone, which are packed together first. On a
+//! lattice with r = 2 spacings 33 of 81 candidates are neighbours, so masking wins where evaluating a
+//! pair costs less than packing it.
+
+use super::{
+    fields::{gather_channels, room, target_value},
+    reduce::{Batches, MAX_OUTPUTS, Masked, Neighbors, Results, reduce, reduce_packed},
+};
+use crate::{
+    candidates::{
+        arrays::Candidates,
+        groups::Group,
+        mode::{Mode, RADII, SHIFTED, has, with_mode},
+        scan::{Channels as Arrays, Packed, Select, scan},
+        scratch::Scratch,
+        walk::Walk,
+    },
+    contract::squared,
+    simd::{LANES, Simd, Task},
+};
+use nearfield_pairs::{Channels, Field, Pair, PairKernel};
+use std::ops::Range;
+
+/// The state that all tasks of a traversal share.
+pub(super) struct Traversal<'a, K: PairKernel> {
+    pub(super) kernel: &'a K,
+    pub(super) walk: Walk<'a>,
+    /// Target fields.
+    pub(super) fields: &'a [Field<'a>],
+    /// Source channels in the order of the sorted points.
+    pub(super) channels: &'a [Vec<f32>],
+    pub(super) results: Results<'a, K::Output>,
+}
+
+/// A range of targets.
+pub(super) struct TraverseTask<'a, K: PairKernel> {
+    pub(super) traversal: &'a Traversal<'a, K>,
+    pub(super) slots: Range<usize>,
+    pub(super) scratch: &'a mut Scratch,
+}
+
+impl<K: PairKernel> Task for TraverseTask<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let shared = self.traversal;
+        let mut gathered = std::mem::take(&mut self.scratch.gathered);
+        let mut packed = std::mem::take(&mut self.scratch.packed);
+        let mut batches = Batches::default();
+        let mut groups = shared.walk.groups(self.slots);
+        while let Some(group) = groups.next(S::LEVEL, self.scratch) {
+            let candidates = &self.scratch.candidates;
+            let stride = (candidates.len() + LANES).next_multiple_of(LANES);
+            let own = if K::PACKED { 4 + K::Source::COUNT } else { 0 };
+            let made = room(&mut gathered, K::Source::COUNT, stride)
+                .and_then(|gathered| Ok((gathered, room(&mut packed, own, stride)?)));
+            let (gathered, packed) = match made {
+                Ok(made) => made,
+                Err(shortage) => {
+                    self.scratch.failed = Some(shortage);
+                    break;
+                }
+            };
+            let evaluate = Evaluate {
+                shared,
+                group: &group,
+                candidates,
+                gathered,
+                packed,
+                batches: &mut batches,
+            };
+            // SAFETY: the caller guarantees the level.
+            unsafe { S::call(evaluate) };
+        }
+        self.scratch.gathered = gathered;
+        self.scratch.packed = packed;
+    }
+}
+
+/// A group to be evaluated, with room for the channels of its candidates.
+struct Evaluate<'a, K: PairKernel> {
+    shared: &'a Traversal<'a, K>,
+    group: &'a Group,
+    candidates: &'a Candidates,
+    /// Source channels of the candidates.
+    gathered: Arrays,
+    /// Displacement, its square and source channels of the neighbours of one target.
+    packed: Arrays,
+    batches: &'a mut Batches,
+}
+
+impl<K: PairKernel> Task for Evaluate<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: tags are sorted points of the source set; there is room for all candidates.
+        unsafe { gather_channels(self.shared.channels, self.candidates, self.gathered) };
+        let walk = &self.shared.walk;
+        let points = walk.targets.points();
+        for (k, slot) in self.group.slots.clone().enumerate() {
+            let index = points.index()[slot] as usize;
+            let value = target_value::<K::Target>(self.shared.fields, index);
+            let target = Select {
+                target: points.position(slot),
+                r2: walk.r2(slot),
+                own_tag: if walk.same_set { slot as u32 } else { u32::MAX },
+                own_candidate: self.group.candidate_of(k),
+            };
+            // SAFETY: the caller guarantees the level; the mode matches the candidates.
+            let sums = unsafe {
+                if K::PACKED {
+                    with_mode!(self.group.mode, MODE => self.packed::<S, MODE>(&target, value))
+                } else {
+                    with_mode!(self.group.mode, MODE => self.masked::<S, MODE>(&target, value))
+                }
+            };
+            let Some(sums) = self.batches.add::<K>(self.group, sums) else {
+                continue;
+            };
+            let value = K::Output::read(|channel| sums[channel]);
+            // SAFETY: every target lies in one task, and is visited once there.
+            unsafe { self.shared.results.put::<K>(index, value) };
+        }
+    }
+}
+
+impl<K: PairKernel> Evaluate<'_, K> {
+    /// Evaluates the kernel for the neighbours of a target, packed together.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn packed<S: Simd, const MODE: Mode>(
+        &self,
+        target: &Select,
+        value: K::Target,
+    ) -> [f32; MAX_OUTPUTS] {
+        let to = Packed {
+            gathered: self.gathered,
+            packed: self.packed,
+            count: 0,
+        };
+        // SAFETY: the caller guarantees the level and the mode; there is room for all candidates and
+        // LANES more.
+        unsafe {
+            let [packed] = scan::<S::Single, _, MODE, 1>(&[*target], self.candidates, [to]);
+            let neighbors = Neighbors::of(self.packed);
+            reduce_packed::<K, S>(self.shared.kernel, packed.count, &neighbors, value)
+        }
+    }
+
+    /// Evaluates the kernel for all candidates and drops those that are no neighbours.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn masked<S: Simd, const MODE: Mode>(
+        &self,
+        target: &Select,
+        value: K::Target,
+    ) -> [f32; MAX_OUTPUTS] {
+        let [x, y, z] = self.candidates.axes();
+        let [sx, sy, sz] = self.candidates.shifts();
+        let tags = self.candidates.tags();
+        let source_r2 = self.candidates.r2s();
+        let itself = target.own_candidate as u32;
+        let contribution = |k: usize| {
+            // SAFETY: `k` is below the number of candidates rounded up to whole vectors, and all
+            // arrays of the candidates, and the gathered channels, are padded by a vector.
+            let (d, source) = unsafe {
+                let mut d = [
+                    *x.get_unchecked(k) - target.target[0],
+                    *y.get_unchecked(k) - target.target[1],
+                    *z.get_unchecked(k) - target.target[2],
+                ];
+                if has(MODE, SHIFTED) {
+                    d[0] += *sx.get_unchecked(k);
+                    d[1] += *sy.get_unchecked(k);
+                    d[2] += *sz.get_unchecked(k);
+                }
+                (d, K::Source::read(|channel| *self.gathered.at(channel, k)))
+            };
+            let d2 = squared(d);
+            let other = if has(MODE, SHIFTED) {
+                k as u32 != itself
+            } else {
+                // SAFETY: as above.
+                unsafe { *tags.get_unchecked(k) != target.own_tag }
+            };
+            let r2 = if has(MODE, RADII) {
+                // SAFETY: as above.
+                target.r2.max(unsafe { *source_r2.get_unchecked(k) })
+            } else {
+                target.r2
+            };
+            Masked {
+                near: (d2 <= r2) & other,
+                value: self.shared.kernel.pair(Pair { d, d2 }, value, source),
+            }
+        };
+        // SAFETY: the caller guarantees the level.
+        unsafe { reduce::<K, S>(self.candidates.len(), contribution) }
+    }
+}

@@ -1,0 +1,271 @@
+//! Contributions of pairs, combined into the sums of a target.
+//!
+//! Contributions are kept in [`LANES`] partial results that are combined in a fixed order at the end,
+//! whatever the width of the vectors. So a sum does not depend on the SIMD level or the number of
+//! threads.
+//!
+//! The loops are written for the compiler's vectoriser: contributions go to a local block (which
+//! overlaps with none of the inputs), trip counts are visibly multiples of the vector length, and
+//! nothing in them can panic.
+
+use crate::{
+    candidates::{
+        groups::{Batch, Group},
+        scan::Channels as Arrays,
+    },
+    simd::{
+        LANES, Simd, Task,
+        vector::{Compress, Vector},
+    },
+};
+use nearfield_grid::SharedMut;
+use nearfield_pairs::{Channels, Pair, PairKernel, Reduce};
+use std::mem::MaybeUninit;
+
+/// Maximum number of output channels of a kernel.
+pub(crate) const MAX_OUTPUTS: usize = 16;
+
+/// The array for the results of all targets.
+pub(crate) struct Results<'a, T> {
+    pub(crate) values: &'a SharedMut<'a, T>,
+    /// Combine with the values in the array instead of overwriting them.
+    pub(crate) combine: bool,
+}
+
+impl<T: Channels> Results<'_, T> {
+    /// Takes the value of target `index`.
+    ///
+    /// # Safety
+    /// There is such a target, and no other thread puts its value meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn put<K: PairKernel<Output = T>>(&self, index: usize, value: T) {
+        let mut sums = [0.0; MAX_OUTPUTS];
+        value.write(|channel, value| sums[channel] = value);
+        if self.combine {
+            // SAFETY: guaranteed by the caller.
+            let old = unsafe { self.values.slice_mut(index, index + 1) }[0];
+            old.write(|channel, value| {
+                sums[channel] = K::REDUCE.combine(value, sums[channel]);
+            });
+        }
+        let value = T::read(|channel| sums[channel]);
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.values.write(index, value) };
+    }
+}
+
+/// Neighbours of one target, as arrays. Those that are infinitely far away do not count.
+pub(crate) struct Neighbors {
+    pub(crate) d: [*const f32; 3],
+    pub(crate) d2: *mut f32,
+    /// Of the sources.
+    pub(crate) channels: Arrays,
+}
+
+impl Neighbors {
+    /// Displacement and square in channels 0 to 3, then the source channels.
+    #[inline(always)]
+    pub(crate) fn of(packed: Arrays) -> Self {
+        let at = |channel: usize| packed.data.wrapping_add(channel * packed.stride);
+        Self {
+            d: [at(0), at(1), at(2)].map(<*mut f32>::cast_const),
+            d2: at(3),
+            channels: Arrays {
+                data: at(4),
+                stride: packed.stride,
+                count: packed.count - 4,
+            },
+        }
+    }
+}
+
+/// [`reduce_packed`] as a function of its own, for callers that call it once per target anyway.
+pub(crate) struct ReducePacked<'a, K: PairKernel> {
+    pub(crate) kernel: &'a K,
+    pub(crate) count: usize,
+    pub(crate) neighbors: &'a Neighbors,
+    pub(crate) value: K::Target,
+    pub(crate) sums: &'a mut [f32; MAX_OUTPUTS],
+}
+
+impl<K: PairKernel> Task for ReducePacked<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (kernel, count, neighbors) = (self.kernel, self.count, self.neighbors);
+        // SAFETY: the processor has the level; the maker of the task made room for LANES neighbours
+        // more than there are.
+        *self.sums = unsafe { reduce_packed::<K, S>(kernel, count, neighbors, self.value) };
+    }
+}
+
+/// The sums of a target whose candidates come in batches, up to the current batch.
+#[derive(Debug, Default)]
+pub(crate) struct Batches([f32; MAX_OUTPUTS]);
+
+impl Batches {
+    /// Adds the sums of a batch of candidates; returns the sums of all batches after the last.
+    #[inline(always)]
+    pub(crate) fn add<K: PairKernel>(
+        &mut self,
+        group: &Group,
+        sums: [f32; MAX_OUTPUTS],
+    ) -> Option<[f32; MAX_OUTPUTS]> {
+        match group.batch {
+            Batch::Whole => Some(sums),
+            Batch::Part { first, last } => self.add_part::<K>(first, last, sums),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_part<K: PairKernel>(
+        &mut self,
+        first: bool,
+        last: bool,
+        sums: [f32; MAX_OUTPUTS],
+    ) -> Option<[f32; MAX_OUTPUTS]> {
+        if first {
+            self.0 = sums;
+        } else {
+            for (all, part) in self.0.iter_mut().zip(sums) {
+                *all = K::REDUCE.combine(*all, part);
+            }
+        }
+        last.then_some(self.0)
+    }
+}
+
+/// Evaluates the kernel for `count` neighbours of a target.
+///
+/// # Safety
+/// The processor has the level `S`, and there is room for LANES more neighbours.
+#[inline(always)]
+pub(crate) unsafe fn reduce_packed<K: PairKernel, S: Simd>(
+    kernel: &K,
+    count: usize,
+    neighbors: &Neighbors,
+    value: K::Target,
+) -> [f32; MAX_OUTPUTS] {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        for part in 0..LANES / S::Single::LANES {
+            let tail = count + part * S::Single::LANES;
+            S::Single::splat(f32::INFINITY).store(neighbors.d2.add(tail));
+        }
+    }
+    let contribution = |k: usize| {
+        // SAFETY: `k` is below the count rounded up to whole vectors, which there is room for;
+        // what lies behind the count is infinitely far away.
+        let (pair, source) = unsafe {
+            let [x, y, z] = neighbors.d;
+            let d = [*x.add(k), *y.add(k), *z.add(k)];
+            let d2 = *neighbors.d2.add(k);
+            let source = K::Source::read(|channel| *neighbors.channels.at(channel, k));
+            (Pair { d, d2 }, source)
+        };
+        Masked {
+            near: pair.d2 < f32::INFINITY,
+            value: kernel.pair(pair, value, source),
+        }
+    };
+    // SAFETY: guaranteed by the caller.
+    unsafe { reduce::<K, S>(count, contribution) }
+}
+
+/// Combines `contribution(k)` for all k below `count` rounded up to whole vectors.
+///
+/// The contributions of a block of candidates go to a local array, which the compiler keeps in
+/// vector registers, and from there to partial results that are vectors themselves: left to
+/// the compiler, adding sixteen numbers to sixteen others came out in pairs.
+///
+/// # Safety
+/// The processor has the level `S`.
+#[inline(always)]
+pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
+    count: usize,
+    contribution: impl Fn(usize) -> Masked<K>,
+) -> [f32; MAX_OUTPUTS] {
+    let width = S::Single::LANES;
+    let mut sums = [0.0; MAX_OUTPUTS];
+    // SAFETY: the caller guarantees the level; a kernel has at most MAX_OUTPUTS channels, so every value
+    // has an element of the block, all LANES of its channels are written before they are read,
+    // and a block holds a whole number of vectors.
+    unsafe {
+        let mut partial = [[S::Single::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
+        for first in 0..count.div_ceil(LANES) {
+            let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+            for lane in 0..LANES {
+                contribution(first * LANES + lane).write(|channel, value| {
+                    block.get_unchecked_mut(channel)[lane].write(value);
+                });
+            }
+            for channel in 0..K::Output::COUNT {
+                for part in 0..LANES / width {
+                    let values = block[channel].as_ptr().add(part * width);
+                    let values = S::Single::load(values.cast());
+                    let sum = &mut partial[channel][part];
+                    *sum = combine_lanes::<K, _>(*sum, values);
+                }
+            }
+        }
+        for channel in 0..K::Output::COUNT {
+            let mut lanes = [0.0; LANES];
+            for part in 0..LANES / width {
+                partial[channel][part].store(lanes.as_mut_ptr().add(part * width));
+            }
+            sums[channel] = fold_lanes::<K>(lanes);
+        }
+    }
+    sums
+}
+
+/// A contribution that counts only when its candidate is a neighbour.
+pub(super) struct Masked<K: PairKernel> {
+    pub(super) near: bool,
+    pub(super) value: K::Output,
+}
+
+impl<K: PairKernel> Masked<K> {
+    #[inline(always)]
+    fn write(self, mut channel: impl FnMut(usize, f32)) {
+        self.value.write(|k, value| {
+            channel(
+                k,
+                if self.near {
+                    value
+                } else {
+                    K::REDUCE.identity()
+                },
+            );
+        });
+    }
+}
+
+/// Combines sums with values, lane by lane, as [`Reduce::combine`] does.
+///
+/// # Safety
+/// The processor has the vector's level.
+#[inline(always)]
+pub(crate) unsafe fn combine_lanes<K: PairKernel, V: Compress>(sums: V, values: V) -> V {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        match K::REDUCE {
+            Reduce::Sum => sums.add(values),
+            Reduce::Min => values.min(sums),
+            Reduce::Max => values.max(sums),
+        }
+    }
+}
+
+/// Combines the partial results of one channel, always in the same order.
+#[inline(always)]
+pub(crate) fn fold_lanes<K: PairKernel>(mut lanes: [f32; LANES]) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = K::REDUCE.combine(lanes[lane], lanes[lane + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}

@@ -1,0 +1,380 @@
+//! Pairs of one set evaluated once for both points (Newton's third law).
+//!
+//! Every group meets only its own targets and the points after them (around the box where the domain
+//! is periodic: [`Sweep::runs_ahead`](nearfield_grid::Sweep::runs_ahead)), so half the candidates are
+//! tested and half the contributions computed. The contribution of a pair to its target is summed in
+//! registers, the one to its source in an array beside the candidates, which is added to the task's
+//! [`Window`] when the group is done. Storing all sums of a group at once costs less than storing
+//! each contribution to its point, and needs neither atomics nor a colouring of the cells.
+//!
+//! Of a share of the targets, pairs of two of them are evaluated once, and pairs with others for the
+//! target alone. The contributions to others are summed too, and dropped at the end; so a share is
+//! done this way only where most neighbours of its targets are its own ([`MIN_OWN`]).
+//!
+//! Tasks are cut by the points alone, and windows are added up in the order of the tasks, so sums do
+//! not depend on the number of threads.
+
+use super::{
+    fields::{gather_channels, room},
+    reduce::{MAX_OUTPUTS, Results, combine_lanes, fold_lanes},
+    together::{self, in_pages, put_together},
+    window::{Window, WindowSums},
+};
+use crate::{
+    candidates::{
+        arrays::Candidates,
+        groups::Group,
+        mode::{Mode, RADII, SHIFTED, has},
+        scan::Channels as Arrays,
+        scratch::Scratch,
+        walk::Walk,
+    },
+    contract::squared,
+    error::Error,
+    pool::CpuBackend,
+    sets::share::Share,
+    simd::{LANES, Simd, Task, vector::Vector, with_level},
+};
+use nearfield_grid::memory::make_room;
+use nearfield_pairs::{Channels, Pair, PairKernel};
+use std::{mem::MaybeUninit, ops::Range};
+
+/// Targets whose candidates are looked at before tasks are made.
+const SAMPLE: usize = 64;
+/// Minimum number of tasks for more than [`MANY`] points. Fewer do not keep all workers busy, while
+/// pairs evaluated from either side, in many tasks, might.
+const MIN_TASKS: usize = 64;
+/// See [`MIN_TASKS`].
+const MANY: usize = 1 << 18;
+
+/// A traversal of one set that evaluates every pair once.
+pub(crate) struct Symmetric<'a, K: PairKernel> {
+    pub(crate) kernel: &'a K,
+    /// With [`ahead`](Walk::ahead) set and candidates tagged by slot.
+    pub(crate) walk: Walk<'a>,
+    /// Source channels, then target channels, in the order of the sorted points.
+    pub(crate) channels: &'a [Vec<f32>],
+    pub(crate) results: Results<'a, K::Output>,
+}
+
+/// Returns the targets of a task, or `None` when pairs are better evaluated from either side.
+pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
+    if (walk.share.as_ref()).is_some_and(|share| !is_worth_it(walk, share)) {
+        return Ok(None);
+    }
+    let points = walk.sources.points();
+    let (lattice, mut sweep) = (walk.sources.lattice(), walk.sources.sweep());
+    let mut sample = Vec::new();
+    for slot in (0..points.len()).step_by(points.len().div_ceil(SAMPLE).max(1)) {
+        let runs = sweep.runs_ahead(lattice.cell(points.position(slot)), 0, slot)?;
+        let mut reached = Vec::new();
+        make_room(&mut reached, runs.len(), "a sample of candidates")?;
+        reached.extend(runs.iter().map(|run| run.slots.clone()));
+        sample.push(reached);
+    }
+    // A task of `size` targets reaches `size` points further than its first target.
+    let held = |size: usize| {
+        let all = sample.iter().map(|runs: &Vec<Range<usize>>| {
+            let runs = runs.iter();
+            in_pages(runs.map(|run| run.start..(run.end + size).min(points.len())))
+        });
+        all.sum::<usize>() / sample.len().max(1)
+    };
+    let size = together::task_size(points.len(), held);
+    Ok((points.len() <= MANY || points.len().div_ceil(size) >= MIN_TASKS).then_some(size))
+}
+
+/// Minimum share of the candidates of a share's targets that are its own, for pairs to be evaluated
+/// once. A contribution to a point outside of the share is lost, and evaluating for both points costs
+/// more than for one.
+const MIN_OWN: f64 = 0.6;
+/// Every so many points one is sampled for that.
+const STEP: usize = 1 << 11;
+
+/// Returns true if enough neighbours of a share's targets are targets too, by a sample of them.
+fn is_worth_it(walk: &Walk<'_>, share: &Share<'_>) -> bool {
+    let points = walk.sources.points();
+    let lattice = walk.sources.lattice();
+    let (mut cells, mut own) = (0u64, 0u64);
+    for slot in (0..points.len()).step_by(STEP) {
+        let cell = lattice.cell(points.position(slot));
+        if !share.has(cell) {
+            continue;
+        }
+        for row in lattice.rows() {
+            for x in -row.reach..=row.reach {
+                cells += 1;
+                own += u64::from(share.has([cell[0] + x, cell[1] + row.y, cell[2] + row.z]));
+            }
+        }
+    }
+    own as f64 >= MIN_OWN * cells as f64
+}
+
+impl<K: PairKernel> Symmetric<'_, K> {
+    /// Runs the traversal; `task` comes from [`task_size`].
+    pub(crate) fn run(&self, backend: &CpuBackend, task: usize) -> Result<(), Error> {
+        let len = self.walk.targets.points().len();
+        let windows = backend.map_tasks(len, task, &|slots, scratch| {
+            self.window(backend, slots, scratch)
+        })?;
+        put_together::<K>(backend, len, windows, &|slots, sums| {
+            self.put(slots, sums);
+        })
+    }
+
+    /// Contributions of the targets `slots` to themselves and to the points around them.
+    fn window(
+        &self,
+        backend: &CpuBackend,
+        slots: Range<usize>,
+        scratch: &mut Scratch,
+    ) -> WindowSums {
+        let mut pages = std::mem::take(&mut scratch.pages);
+        let points = self.walk.sources.points().len();
+        let mut window = match Window::new::<K>(points, &mut pages, backend.take_window()) {
+            Ok(window) => window,
+            Err(shortage) => {
+                scratch.failed = Some(shortage);
+                return WindowSums::default();
+            }
+        };
+        let task = SymmetricTask {
+            symmetric: self,
+            slots,
+            scratch: &mut *scratch,
+            window: &mut window,
+        };
+        with_level(backend.level(), task);
+        let closed = window.close();
+        scratch.pages = pages;
+        closed.unwrap_or_else(|shortage| {
+            scratch.failed = Some(shortage);
+            WindowSums::default()
+        })
+    }
+
+    /// Hands the sums of those of the points `slots` that were searched for to the caller's array.
+    fn put(&self, slots: Range<usize>, sums: &[f32]) {
+        let (grid, first) = (self.walk.targets, slots.start);
+        let Some(share) = self.walk.share else {
+            return self.put_all(slots, first, sums);
+        };
+        for (cell, slots) in grid.cells(slots) {
+            if share.has(cell) {
+                self.put_all(slots, first, sums);
+            }
+        }
+    }
+
+    /// Hands the sums of the targets `slots` on; `sums` begins with those of `first`.
+    fn put_all(&self, slots: Range<usize>, first: usize, sums: &[f32]) {
+        let index = self.walk.targets.points().index();
+        for slot in slots {
+            let first = (slot - first) * K::Output::COUNT;
+            let value = K::Output::read(|channel| sums[first + channel]);
+            // SAFETY: every target lies in one task.
+            unsafe { self.results.put::<K>(index[slot] as usize, value) };
+        }
+    }
+}
+
+/// A range of targets.
+struct SymmetricTask<'a, 'b, K: PairKernel> {
+    symmetric: &'a Symmetric<'a, K>,
+    slots: Range<usize>,
+    scratch: &'a mut Scratch,
+    window: &'a mut Window<'b>,
+}
+
+impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let mut gathered = std::mem::take(&mut self.scratch.gathered);
+        let mut sums = std::mem::take(&mut self.scratch.packed);
+        let mut groups = self.symmetric.walk.groups(self.slots);
+        while let Some(group) = groups.next(S::LEVEL, self.scratch) {
+            let candidates = &self.scratch.candidates;
+            let stride = (candidates.len() + LANES).next_multiple_of(LANES);
+            let made = room(&mut gathered, K::Source::COUNT + K::Target::COUNT, stride)
+                .and_then(|gathered| Ok((gathered, room(&mut sums, K::Output::COUNT, stride)?)));
+            let (gathered, sums) = match made {
+                Ok(made) => made,
+                Err(shortage) => {
+                    self.scratch.failed = Some(shortage);
+                    break;
+                }
+            };
+            let evaluate = EvaluateSymmetric {
+                symmetric: self.symmetric,
+                group: &group,
+                candidates,
+                gathered,
+                sums,
+                window: self.window,
+            };
+            // SAFETY: the caller guarantees the level.
+            unsafe { S::call(evaluate) };
+        }
+        self.scratch.gathered = gathered;
+        self.scratch.packed = sums;
+    }
+}
+
+/// A group to be evaluated.
+struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
+    symmetric: &'a Symmetric<'a, K>,
+    group: &'a Group,
+    candidates: &'a Candidates,
+    /// Source and target channels of the candidates.
+    gathered: Arrays,
+    /// Sums of the candidates.
+    sums: Arrays,
+    window: &'a mut Window<'b>,
+}
+
+impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        // SAFETY: the caller guarantees the level; the mode is what the candidates carry; there is room for
+        // the channels of all candidates, the targets first among them, and LANES more.
+        unsafe {
+            gather_channels(self.symmetric.channels, self.candidates, self.gathered);
+            self.clear_sums::<S>();
+            for k in 0..self.group.slots.len() {
+                // Points have radii of their own in open domains only.
+                match (has(self.group.mode, RADII), has(self.group.mode, SHIFTED)) {
+                    (false, false) => self.target::<S, 0>(k),
+                    (false, true) => self.target::<S, SHIFTED>(k),
+                    (true, _) => self.target::<S, RADII>(k),
+                }
+            }
+        }
+        self.add_sums();
+    }
+}
+
+impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
+    /// # Safety
+    /// The processor has the level `S`.
+    #[inline(always)]
+    unsafe fn clear_sums<S: Simd>(&self) {
+        for channel in 0..K::Output::COUNT {
+            let mut k = 0;
+            while k < self.candidates.len() {
+                // SAFETY: there is room for all candidates and LANES more.
+                unsafe {
+                    S::Single::splat(K::REDUCE.identity()).store(self.sums.at(channel, k));
+                }
+                k += S::Single::LANES;
+            }
+        }
+    }
+
+    /// Evaluates the pairs of the target that is candidate `own` with the candidates after it.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn target<S: Simd, const MODE: Mode>(&self, own: usize) {
+        let width = S::Single::LANES;
+        let slot = self.group.slots.start + own;
+        let position = self.symmetric.walk.targets.points().position(slot);
+        let r2 = self.symmetric.walk.r2(slot);
+        let [x, y, z] = self.candidates.axes();
+        let [sx, sy, sz] = self.candidates.shifts();
+        let source_r2 = self.candidates.r2s();
+        let kernel = self.symmetric.kernel;
+        // SAFETY: targets are candidates.
+        let own_values = unsafe { self.values(own) };
+        // SAFETY: `k` is below the number of candidates rounded up to whole blocks, and all arrays
+        // of the candidates are padded by LANES. A kernel has at most MAX_OUTPUTS channels, all
+        // LANES of its channels are written before they are read, and a block holds a whole number
+        // of vectors.
+        unsafe {
+            let mut partial = [[S::Single::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
+            for block in own / LANES..self.candidates.len().div_ceil(LANES) {
+                let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                for lane in 0..LANES {
+                    let k = block * LANES + lane;
+                    let mut d = [
+                        *x.get_unchecked(k) - position[0],
+                        *y.get_unchecked(k) - position[1],
+                        *z.get_unchecked(k) - position[2],
+                    ];
+                    if has(MODE, SHIFTED) {
+                        d[0] += *sx.get_unchecked(k);
+                        d[1] += *sy.get_unchecked(k);
+                        d[2] += *sz.get_unchecked(k);
+                    }
+                    let d2 = squared(d);
+                    let r2 = if has(MODE, RADII) {
+                        r2.max(*source_r2.get_unchecked(k))
+                    } else {
+                        r2
+                    };
+                    let near = (d2 <= r2) & (k as u32 > own as u32);
+                    let pair = Pair { d, d2 };
+                    let (on_target, on_source) = kernel.symmetric(pair, own_values, self.values(k));
+                    on_target.write(|channel, value| {
+                        let value = if near { value } else { K::REDUCE.identity() };
+                        to_target.get_unchecked_mut(channel)[lane].write(value);
+                    });
+                    on_source.write(|channel, value| {
+                        let value = if near { value } else { K::REDUCE.identity() };
+                        to_source.get_unchecked_mut(channel)[lane].write(value);
+                    });
+                }
+                for channel in 0..K::Output::COUNT {
+                    for part in 0..LANES / width {
+                        let values = to_target[channel].as_ptr().add(part * width);
+                        let sum = &mut partial[channel][part];
+                        *sum = combine_lanes::<K, _>(*sum, S::Single::load(values.cast()));
+                        let values = to_source[channel].as_ptr().add(part * width);
+                        let sum = self.sums.at(channel, block * LANES + part * width);
+                        combine_lanes::<K, _>(S::Single::load(sum), S::Single::load(values.cast()))
+                            .store(sum);
+                    }
+                }
+            }
+            for channel in 0..K::Output::COUNT {
+                let mut lanes = [0.0; LANES];
+                for part in 0..LANES / width {
+                    partial[channel][part].store(lanes.as_mut_ptr().add(part * width));
+                }
+                let sum = self.sums.at(channel, own);
+                *sum = K::REDUCE.combine(*sum, fold_lanes::<K>(lanes));
+            }
+        }
+    }
+
+    /// Target and source values of candidate `k`.
+    ///
+    /// # Safety
+    /// `k` is below the number of candidates rounded up to whole blocks.
+    #[inline(always)]
+    unsafe fn values(&self, k: usize) -> (K::Target, K::Source) {
+        // SAFETY: the channels are padded by LANES.
+        unsafe {
+            let target =
+                K::Target::read(|channel| *self.gathered.at(K::Source::COUNT + channel, k));
+            let source = K::Source::read(|channel| *self.gathered.at(channel, k));
+            (target, source)
+        }
+    }
+
+    /// Adds the sums of the candidates to the window.
+    #[inline(always)]
+    fn add_sums(self) {
+        let tags = &self.candidates.tags()[..self.candidates.len()];
+        for (k, &slot) in tags.iter().enumerate() {
+            let sums = self.window.sums::<K>(slot as usize);
+            for channel in 0..K::Output::COUNT {
+                // SAFETY: there is a sum per candidate and channel.
+                let value = unsafe { *self.sums.at(channel, k) };
+                sums[channel] = K::REDUCE.combine(sums[channel], value);
+            }
+        }
+    }
+}

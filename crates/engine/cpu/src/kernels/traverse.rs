@@ -1,0 +1,131 @@
+//! Fused traversal: a pair kernel evaluated for all neighbours, no list stored.
+//!
+//! Checks the caller's arrays and chooses between three ways: pairs evaluated once for both points
+//! ([`symmetric`]), pairs evaluated per target ([`evaluate`](super::evaluate)), and pairs decided in
+//! double precision ([`double`](super::double)).
+
+use super::{
+    double::TraverseInDouble,
+    evaluate::{Traversal, TraverseTask},
+    fields::{Fields, Output, sorted_channels},
+    reduce::{MAX_OUTPUTS, Results},
+    symmetric::{self, Symmetric},
+};
+use crate::{
+    candidates::{mode::Tag, walk::Walk},
+    error::Error,
+    pool::CpuBackend,
+    sets::PairOfSets,
+    simd::with_level,
+};
+use nearfield_grid::SharedMut;
+use nearfield_pairs::{Channels, ListKind, PairKernel};
+use tracing::field::Empty;
+
+impl CpuBackend {
+    /// Evaluates `kernel` for every target over its neighbours.
+    ///
+    /// # Errors
+    /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
+    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel, and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`]; some
+    /// results are then those of before.
+    pub fn traverse<K: PairKernel>(
+        &self,
+        kernel: &K,
+        sets: PairOfSets<'_>,
+        fields: Fields<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        const {
+            assert!(
+                K::Output::COUNT <= MAX_OUTPUTS,
+                "a kernel has at most 16 outputs"
+            )
+        };
+        let targets = sets.targets.points();
+        // Arrays go with all points, of which a part may have been sorted.
+        let given = sets.targets.given();
+        fields.check::<K>(given, sets.sources.given())?;
+        let (values, combine) = match output {
+            Output::Write(values) => (values, false),
+            Output::Combine(values) => (values, true),
+        };
+        if values.len() != given {
+            return Err(Error::OutputLength {
+                found: values.len(),
+                expected: given,
+            });
+        }
+        let span = tracing::debug_span!(
+            "cpu.traverse",
+            targets = targets.len(),
+            kernel = std::any::type_name::<K>(),
+            work = Empty,
+        )
+        .entered();
+        let mut walk = Walk::new(sets, Tag::Slot, ListKind::Full)?;
+        walk.record_work(&span);
+        let mut channels = Vec::new();
+        sorted_channels(self, sets.sources, fields.sources, &mut channels)?;
+        let values = SharedMut::new(values);
+        let results = Results {
+            values: &values,
+            combine,
+        };
+        if let Some(task) = symmetric_task::<K>(&walk)? {
+            walk.ahead = true;
+            sorted_channels(self, sets.targets, fields.targets, &mut channels)?;
+            let symmetric = Symmetric {
+                kernel,
+                walk,
+                channels: &channels,
+                results,
+            };
+            symmetric.run(self, task)?;
+            self.keep_channels(channels);
+            return Ok(());
+        }
+        let traversal = Traversal {
+            kernel,
+            walk,
+            fields: fields.targets,
+            channels: &channels,
+            results,
+        };
+        let (level, traversal) = (self.level(), &traversal);
+        match traversal.walk.double() {
+            None => self.for_each_task(targets.len(), &|slots, scratch| {
+                let task = TraverseTask {
+                    traversal,
+                    slots,
+                    scratch,
+                };
+                with_level(level, task);
+            })?,
+            Some(_) => self.for_each_task(targets.len(), &|slots, scratch| {
+                let task = TraverseInDouble {
+                    traversal,
+                    slots,
+                    scratch,
+                };
+                with_level(level, task);
+            })?,
+        }
+        self.keep_channels(channels);
+        Ok(())
+    }
+}
+
+/// Returns the targets of a task if the kernel and the sets let pairs be evaluated once. All candidates
+/// of a group are then held at once, so it is not done where they are too many.
+fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
+    let open = !walk.sources.lattice().effective_domain().is_periodic();
+    let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();
+    let single = walk.double().is_none() && (open || walk.share.is_none());
+    let symmetric = K::SYMMETRIC && (uniform || open && walk.radii.are_symmetric());
+    if symmetric && walk.same_set && single && !walk.may_be_long() {
+        return symmetric::task_size(walk);
+    }
+    Ok(None)
+}

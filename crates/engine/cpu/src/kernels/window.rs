@@ -1,0 +1,154 @@
+//! Sums for the points that one task reaches.
+//!
+//! Where pairs are evaluated once for both points, a task adds to points of other tasks. It does so in
+//! a [`Window`] of its own, which holds pages of 128 consecutive points, opened when the first of
+//! their points is reached. The points within the radius of a few thousand targets are a handful of
+//! stretches far apart in memory, parts of this layer of cells and of the next, and most points
+//! between them are never touched. So a window is small however wide a layer is, and tasks can be
+//! small too, which lets many workers share the work evenly.
+//!
+//! [`together`](super::together) adds the windows up when all tasks are done.
+
+use crate::simd::LANES;
+use nearfield_grid::memory::{Shortage, make_room, make_room_for_one};
+use nearfield_pairs::{Channels, PairKernel};
+
+/// The name of the memory in messages.
+pub(super) const WHAT: &str = "sums of pairs that are evaluated once";
+
+/// Points of a page.
+pub(super) const PAGE: usize = 1 << 7;
+/// Marks a page that is not open.
+const NONE: u32 = u32::MAX;
+
+/// The sums of one task while it works; the channels of a point lie next to each other.
+pub(crate) struct Window<'a> {
+    table: &'a mut PageTable,
+    identity: f32,
+    held: WindowSums,
+    /// Memory that was refused; the sums are then of no use.
+    failed: Option<Shortage>,
+}
+
+/// Which page of a window holds a page of the points; kept between tasks for the memory.
+#[derive(Debug, Default)]
+pub(crate) struct PageTable {
+    /// [`NONE`] everywhere when no window is open.
+    pages: Vec<u32>,
+}
+
+impl PageTable {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<u32>() * self.pages.capacity()
+    }
+}
+
+/// The sums of a task.
+#[derive(Debug, Default)]
+pub(crate) struct WindowSums {
+    /// Pages in the order in which they were opened.
+    pub(super) pages: Vec<u32>,
+    /// Their sums.
+    pub(super) sums: Vec<f32>,
+}
+
+impl WindowSums {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<u32>() * self.pages.capacity() + size_of::<f32>() * self.sums.capacity()
+    }
+}
+
+impl<'a> Window<'a> {
+    /// A window on `points` points, in the memory of `held`.
+    pub(crate) fn new<K: PairKernel>(
+        points: usize,
+        table: &'a mut PageTable,
+        mut held: WindowSums,
+    ) -> Result<Self, Shortage> {
+        let pages = points.div_ceil(PAGE).max(table.pages.len());
+        make_room(&mut table.pages, pages, WHAT)?;
+        table.pages.resize(pages, NONE);
+        held.pages.clear();
+        held.sums.clear();
+        // The first page always has room: it takes the sums that have none.
+        make_room(&mut held.pages, 1, WHAT)?;
+        make_room(&mut held.sums, PAGE * K::Output::COUNT, WHAT)?;
+        Ok(Self {
+            table,
+            identity: K::REDUCE.identity(),
+            held,
+            failed: None,
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open(&mut self, page: usize, channels: usize) -> u32 {
+        let opened = self.held.pages.len() as u32;
+        let room = self.held.sums.len() + PAGE * channels;
+        let more = room - self.held.sums.len();
+        let grown = make_room_for_one(&mut self.held.pages, WHAT).and_then(|()| {
+            (self.held.sums.try_reserve(more)).map_err(|_| Shortage::of::<f32>(room, WHAT))
+        });
+        if let Err(shortage) = grown {
+            // The first page has room, see `new`. Its sums are of no use from now on.
+            debug_assert!(opened > 0);
+            self.failed = Some(shortage);
+            return 0;
+        }
+        self.held.pages.push(page as u32);
+        self.held.sums.resize(room, self.identity);
+        self.table.pages[page] = opened;
+        opened
+    }
+
+    /// The page of a point, opened if it was not.
+    #[inline(always)]
+    fn page(&mut self, point: usize, channels: usize) -> usize {
+        let page = self.table.pages[point / PAGE];
+        let page = match page {
+            NONE => self.open(point / PAGE, channels),
+            page => page,
+        };
+        page as usize
+    }
+
+    /// The sums of a point.
+    #[inline(always)]
+    pub(crate) fn sums<K: PairKernel>(&mut self, point: usize) -> &mut [f32] {
+        let page = self.page(point, K::Output::COUNT);
+        let at = (page * PAGE + point % PAGE) * K::Output::COUNT;
+        &mut self.held.sums[at..][..K::Output::COUNT]
+    }
+
+    /// Pointers to the sums of up to [`LANES`] points, which may be the same point several times.
+    #[inline(always)]
+    pub(crate) fn pointers<K: PairKernel>(&mut self, points: &[u32]) -> [*mut f32; LANES] {
+        let mut pages = [0; LANES];
+        for (page, &point) in pages.iter_mut().zip(points) {
+            *page = self.page(point as usize, K::Output::COUNT);
+        }
+        // Only now, as sums move when a page is opened.
+        let sums = self.held.sums.as_mut_ptr();
+        let mut pointers = [std::ptr::null_mut(); LANES];
+        for ((pointer, page), &point) in pointers.iter_mut().zip(pages).zip(points) {
+            let at = page * PAGE + point as usize % PAGE;
+            // SAFETY: the page is open, so there are sums for all of its points.
+            *pointer = unsafe { sums.add(at * K::Output::COUNT) };
+        }
+        pointers
+    }
+
+    /// Closes all pages and returns the sums.
+    ///
+    /// # Errors
+    /// The memory that was refused meanwhile.
+    pub(crate) fn close(self) -> Result<WindowSums, Shortage> {
+        for &page in &self.held.pages {
+            self.table.pages[page as usize] = NONE;
+        }
+        self.failed.map_or(Ok(self.held), Err)
+    }
+}

@@ -1,0 +1,281 @@
+//! Neighbour lists with the geometry of every pair.
+//!
+//! Lists alone do not say through which image a neighbour was found, and where a box is smaller
+//! than twice the radius the same source stands in a list once per image. So geometry is written
+//! together with its own lists, target by target, by walking the runs of the grid again in scalar
+//! code that knows the image of every candidate. Index and geometry go to parallel arrays at once, so
+//! their orders agree by construction.
+
+use super::{
+    measured::MeasuredLists,
+    neighbor_lists::{ListOrder, NeighborLists},
+};
+use crate::{
+    contract::Image,
+    error::Error,
+    sets::PairOfSets,
+    simd::{Simd, Task, with_level},
+};
+use nearfield_grid::{
+    SharedMut,
+    memory::{Shortage, make_room},
+};
+use nearfield_pairs::{ListKind, Pair};
+use std::{ops::Range, sync::OnceLock};
+
+/// Neighbour lists and, in arrays parallel to their storage, the geometry of every pair.
+///
+/// The lists' `starts` and `counts` apply to all arrays: value `starts[i] + k` of each belongs to
+/// neighbour `k` of target `i`.
+#[derive(Debug, Default)]
+pub struct PairGeometry {
+    lists: NeighborLists,
+    displacement: Vec<[f32; 3]>,
+    distance_squared: Vec<f32>,
+    image: Vec<[i32; 3]>,
+}
+
+/// A neighbour and the image that it was found through.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NeighborPair {
+    /// Index of the source.
+    pub index: u32,
+    /// By how many box lengths the source is moved along each axis; zero on open axes.
+    pub image: [i32; 3],
+    /// Displacement from the target to that image of the source, and its square.
+    pub pair: Pair,
+}
+
+impl NeighborPair {
+    /// Distance between target and source, in the unit of the coordinates.
+    pub fn distance(&self) -> f32 {
+        self.pair.d2.sqrt()
+    }
+}
+
+impl PairGeometry {
+    /// The lists that the geometry belongs to.
+    pub fn lists(&self) -> &NeighborLists {
+        &self.lists
+    }
+
+    /// Displacement from target to source, fl(fl(x_j − x_i) + S) per axis (in double precision
+    /// rounded to `f32`), in the unit of the coordinates; parallel to the lists' storage.
+    pub fn displacements(&self) -> &[[f32; 3]] {
+        &self.displacement
+    }
+
+    /// Squared distance, at most fl(r·r) (in double precision both rounded to `f32`); parallel to
+    /// the lists' storage.
+    pub fn distances_squared(&self) -> &[f32] {
+        &self.distance_squared
+    }
+
+    /// Image of the source: by how many box lengths it is moved along each axis, zero on open axes;
+    /// parallel to the lists' storage.
+    pub fn images(&self) -> &[[i32; 3]] {
+        &self.image
+    }
+
+    /// Neighbours of target `i` with their geometry.
+    ///
+    /// # Panics
+    /// When there is no target `i`, as indexing a slice does.
+    pub fn of(&self, i: usize) -> impl ExactSizeIterator<Item = NeighborPair> {
+        let begin = self.lists.starts()[i] as usize;
+        (begin..begin + self.lists.count(i)).map(|at| NeighborPair {
+            index: self.lists.storage()[at],
+            image: self.image[at],
+            pair: Pair {
+                d: self.displacement[at],
+                d2: self.distance_squared[at],
+            },
+        })
+    }
+
+    /// Bytes held, room kept for the next time included.
+    pub fn bytes(&self) -> usize {
+        self.lists.bytes()
+            + size_of::<[f32; 3]>() * self.displacement.capacity()
+            + size_of::<f32>() * self.distance_squared.capacity()
+            + size_of::<[i32; 3]>() * self.image.capacity()
+    }
+
+    /// Bytes held after geometry of `pairs` neighbours of `targets` points was written: the larger of
+    /// the bytes needed and the bytes held already.
+    pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
+        let max = |held: usize| pairs.max(held as u64);
+        self.lists.bytes_after(targets, pairs)
+            + size_of::<[f32; 3]>() as u64 * max(self.displacement.capacity())
+            + size_of::<f32>() as u64 * max(self.distance_squared.capacity())
+            + size_of::<[i32; 3]>() as u64 * max(self.image.capacity())
+    }
+
+    /// Makes every array as long as the lists' storage.
+    fn resize(&mut self) -> Result<(), Error> {
+        let len = self.lists.storage().len();
+        resize(&mut self.displacement, len)?;
+        resize(&mut self.distance_squared, len)?;
+        resize(&mut self.image, len)
+    }
+}
+
+/// The name of the memory in messages.
+const WHAT: &str = "the geometry of pairs";
+
+fn resize<T: Clone + Default>(array: &mut Vec<T>, len: usize) -> Result<(), Error> {
+    make_room(array, len, WHAT)?;
+    array.resize(len, T::default());
+    Ok(())
+}
+
+impl MeasuredLists<'_> {
+    /// Writes all lists and the geometry of their pairs, reusing the memory of `geometry` where it
+    /// is large enough. In [`ListOrder::Ascending`], images of one source ascend too.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], and [`Error::FarImage`] when neighbours are more than 2³¹ boxes apart;
+    /// the geometry is then unspecified.
+    pub fn write_geometry(
+        &self,
+        order: ListOrder,
+        geometry: &mut PairGeometry,
+    ) -> Result<(), Error> {
+        self.lay_out(&mut geometry.lists)?;
+        geometry.resize()?;
+        let (starts, counts, indices) = geometry.lists.laid_out();
+        let shared = Shared {
+            sets: self.sets(),
+            half: self.kind() == ListKind::Half && self.sets().same_set,
+            order,
+            starts,
+            counts,
+            indices: SharedMut::new(indices),
+            displacement: SharedMut::new(&mut geometry.displacement),
+            distance_squared: SharedMut::new(&mut geometry.distance_squared),
+            image: SharedMut::new(&mut geometry.image),
+            far: OnceLock::new(),
+        };
+        let backend = self.backend();
+        backend.for_each_task(self.lengths().len(), &|slots, scratch| {
+            let task = GeometryTask {
+                shared: &shared,
+                slots,
+                failed: &mut scratch.failed,
+            };
+            with_level(backend.level(), task);
+        })?;
+        match shared.far.into_inner() {
+            Some(far) => Err(far),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The state that all tasks share.
+struct Shared<'a> {
+    sets: PairOfSets<'a>,
+    /// Each pair of the set stands once.
+    half: bool,
+    order: ListOrder,
+    starts: &'a [u64],
+    counts: &'a [u32],
+    indices: SharedMut<'a, u32>,
+    displacement: SharedMut<'a, [f32; 3]>,
+    distance_squared: SharedMut<'a, f32>,
+    image: SharedMut<'a, [i32; 3]>,
+    /// A pair whose image has no 32-bit counts.
+    far: OnceLock<Error>,
+}
+
+/// A range of sorted targets; a [`Task`] so that fused multiply-adds are instructions, not calls.
+struct GeometryTask<'a> {
+    shared: &'a Shared<'a>,
+    slots: Range<usize>,
+    failed: &'a mut Option<Shortage>,
+}
+
+impl Task for GeometryTask<'_> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let shared = self.shared;
+        let index = shared.sets.targets.points().index();
+        let mut found: Vec<NeighborPair> = Vec::new();
+        for slot in self.slots {
+            let target = index[slot];
+            let list = shared.list(target as usize);
+            let counts = |index, image| !shared.half || (index, image) > (target, [0; 3]);
+            if shared.order == ListOrder::Unspecified {
+                let mut entries = list;
+                shared.sets.for_each_neighbor(slot, |index, image, pair| {
+                    if counts(index, image)
+                        && let Some(at) = entries.next()
+                    {
+                        let image = shared.narrowed(image, target, index);
+                        // SAFETY: an entry of this target's list, and every sorted target is visited
+                        // once.
+                        unsafe { shared.put(at, &NeighborPair { index, image, pair }) };
+                    }
+                });
+                debug_assert!(entries.is_empty(), "both passes find the same neighbours");
+                continue;
+            }
+            found.clear();
+            if let Err(shortage) = make_room(&mut found, list.len(), WHAT) {
+                *self.failed = Some(shortage);
+                return;
+            }
+            shared.sets.for_each_neighbor(slot, |index, image, pair| {
+                if counts(index, image) && found.len() < list.len() {
+                    let image = shared.narrowed(image, target, index);
+                    found.push(NeighborPair { index, image, pair });
+                }
+            });
+            debug_assert_eq!(list.len(), found.len(), "both passes find the same");
+            found.sort_unstable_by_key(|neighbor| (neighbor.index, neighbor.image));
+            for (at, neighbor) in list.zip(&found) {
+                // SAFETY: as above.
+                unsafe { shared.put(at, neighbor) };
+            }
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// The image in 32-bit counts; a pair that has none is remembered as the error of the call.
+    #[inline(always)]
+    fn narrowed(&self, image: Image, target: u32, source: u32) -> [i32; 3] {
+        image.map(|boxes| {
+            i32::try_from(boxes).unwrap_or_else(|_| {
+                self.far.get_or_init(|| Error::FarImage {
+                    target,
+                    source_point: source,
+                    boxes,
+                });
+                0
+            })
+        })
+    }
+
+    /// The entries of a target's list in all arrays.
+    fn list(&self, target: usize) -> Range<usize> {
+        let begin = self.starts[target] as usize;
+        begin..begin + self.counts[target] as usize
+    }
+
+    /// Writes a pair to its entry.
+    ///
+    /// # Safety
+    /// `at` lies in the list of a target that no other worker visits. Lists were laid out one behind
+    /// the other within the storage, which all arrays are as long as.
+    #[inline(always)]
+    unsafe fn put(&self, at: usize, neighbor: &NeighborPair) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            self.indices.write(at, neighbor.index);
+            self.displacement.write(at, neighbor.pair.d);
+            self.distance_squared.write(at, neighbor.pair.d2);
+            self.image.write(at, neighbor.image);
+        }
+    }
+}

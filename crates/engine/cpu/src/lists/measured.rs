@@ -1,0 +1,294 @@
+//! Lists whose lengths are counted before anything is allocated.
+//!
+//! [`CpuBackend::search`] finds all lists in one pass and leaves gaps between the chunks that its
+//! workers claim. Where memory is limited, two passes are taken instead. The first counts, so that the
+//! bytes needed are known exactly before any are allocated for entries. The second writes every list to
+//! the entries that the counts assign to it. The second pass may also be done for a range of targets at
+//! a time, into storage that is used again for the next range; targets come in sorted order, so those
+//! of a range are near each other.
+//!
+//! **Invariant:** the sets stay borrowed between the passes, so both find the same neighbours.
+
+use super::{
+    neighbor_lists::{ListOrder, NeighborLists},
+    sink::{Counted, Shown},
+};
+use crate::{
+    candidates::{mode::Tag, walk::Walk},
+    error::Error,
+    pool::CpuBackend,
+    sets::PairOfSets,
+};
+use nearfield_grid::{SharedMut, memory::zeroed};
+use nearfield_pairs::ListKind;
+use std::ops::Range;
+use tracing::field::Empty;
+
+/// Lists of a pair of sets whose lengths are known, made by [`CpuBackend::measure`].
+#[derive(Debug)]
+pub struct MeasuredLists<'a> {
+    backend: &'a CpuBackend,
+    sets: PairOfSets<'a>,
+    kind: ListKind,
+    /// Length of the list of each sorted target.
+    lengths: Vec<u32>,
+    pairs: u64,
+}
+
+/// Lists of a range of sorted targets, one after the other; written by
+/// [`MeasuredLists::write_range`] and reused for the next range.
+#[derive(Debug, Default)]
+pub struct ListRows {
+    /// One offset per target and one behind the last.
+    offsets: Vec<u64>,
+    indices: Vec<u32>,
+}
+
+impl ListRows {
+    /// First entry of every list and one offset behind the last.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The lists, one after the other; there may be room for longer ones behind the last offset.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of::<u64>() * self.offsets.capacity() + size_of::<u32>() * self.indices.capacity()
+    }
+
+    /// Bytes that lists of `targets` with `pairs` neighbours together take.
+    pub fn bytes_for(targets: usize, pairs: u64) -> u64 {
+        size_of::<u64>() as u64 * (targets as u64 + 1) + size_of::<u32>() as u64 * pairs
+    }
+
+    /// Makes room for ranges of up to `targets` with up to `pairs` neighbours together, so that
+    /// [`MeasuredLists::write_range`] allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn reserve(&mut self, targets: usize, pairs: u64) -> Result<(), Error> {
+        let room = usize::try_from(pairs).unwrap_or(usize::MAX);
+        let refuse = |_| Error::OutOfMemory {
+            bytes: Self::bytes_for(targets, pairs) as usize,
+            what: "a chunk of neighbour lists",
+        };
+        // Nothing is kept, so old and new need not be held at once.
+        if self.offsets.capacity() <= targets {
+            self.offsets = Vec::new();
+            self.offsets
+                .try_reserve_exact(targets + 1)
+                .map_err(refuse)?;
+        }
+        if self.indices.capacity() < room {
+            self.indices = Vec::new();
+            self.indices.try_reserve_exact(room).map_err(refuse)?;
+        }
+        Ok(())
+    }
+}
+
+impl CpuBackend {
+    /// Counts the neighbours of every target, so that the bytes of the lists are known before
+    /// any are written. Holds four bytes per target.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; [`Error::RadiiLength`] when radii are not those of the sets;
+    /// [`Error::HalfRule`] for half lists of one set by a rule that is not symmetric; and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision.
+    pub fn measure<'a>(
+        &'a self,
+        sets: PairOfSets<'a>,
+        kind: ListKind,
+    ) -> Result<MeasuredLists<'a>, Error> {
+        sets.check_whole()?;
+        let targets = sets.targets.points().len();
+        let span = tracing::debug_span!("cpu.measure", targets, pairs = Empty).entered();
+        let mut lengths = zeroed(targets, "the lengths of neighbour lists")?;
+        let shared = SharedMut::new(&mut lengths);
+        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let index = sets.targets.points().index();
+        self.for_each_task(targets, &|slots, scratch| {
+            let mut next = Next::new(index, slots.clone());
+            let mut sink = Counted::new(|target: usize, count: u32| {
+                if let Some(slot) = next.slot(target) {
+                    // SAFETY: every sorted target is visited once.
+                    unsafe { shared.write(slot, count) };
+                }
+            });
+            walk.lists(self.level(), slots, scratch, kind, &mut sink);
+        })?;
+        let pairs = lengths.iter().map(|&length| u64::from(length)).sum();
+        span.record("pairs", pairs);
+        Ok(MeasuredLists {
+            backend: self,
+            sets,
+            kind,
+            lengths,
+            pairs,
+        })
+    }
+
+    /// Finds the list of every sorted target in `slots` once and calls `put` with both.
+    fn for_each_list(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        slots: Range<usize>,
+        put: impl Fn(usize, &[u32]) + Sync + Send,
+    ) -> Result<(), Error> {
+        let walk = Walk::new(sets, Tag::Index, kind)?;
+        let index = sets.targets.points().index();
+        self.for_each_task(slots.len(), &|task, scratch| {
+            let task = slots.start + task.start..slots.start + task.end;
+            let mut next = Next::new(index, task.clone());
+            let mut sink = Shown::new(|target: usize, list: &[u32]| {
+                if let Some(slot) = next.slot(target) {
+                    put(slot, list);
+                }
+            });
+            walk.lists(self.level(), task, scratch, kind, &mut sink);
+        })
+    }
+}
+
+/// Finds the sorted targets of a task by the caller's indices.
+struct Next<'a> {
+    index: &'a [u32],
+    task: Range<usize>,
+    /// The one that is expected.
+    next: usize,
+}
+
+impl<'a> Next<'a> {
+    fn new(index: &'a [u32], task: Range<usize>) -> Self {
+        let next = task.start;
+        Self { index, task, next }
+    }
+
+    /// The sorted target that has the index `target`. Targets come in sorted order, which makes this
+    /// fast, but it is right in any order.
+    #[inline(always)]
+    fn slot(&mut self, target: usize) -> Option<usize> {
+        let is_here = |&slot: &usize| self.index[slot] as usize == target;
+        let slots = (self.next..self.task.end).chain(self.task.start..self.next);
+        let slot = slots.into_iter().find(is_here)?;
+        self.next = slot + 1;
+        Some(slot)
+    }
+}
+
+impl<'a> MeasuredLists<'a> {
+    /// The backend that measured.
+    pub(super) fn backend(&self) -> &'a CpuBackend {
+        self.backend
+    }
+
+    /// The sets that were measured.
+    pub fn sets(&self) -> PairOfSets<'a> {
+        self.sets
+    }
+
+    /// Which pairs the lists hold.
+    pub fn kind(&self) -> ListKind {
+        self.kind
+    }
+
+    /// Length of the list of each target, in sorted order.
+    pub fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// All lengths together.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// The caller's index of each target, in sorted order.
+    pub fn targets(&self) -> &'a [u32] {
+        let points = self.sets.targets.points();
+        &points.index()[..points.len()]
+    }
+
+    /// Writes all lists without gaps, reusing the memory of `lists` where it is large enough.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the contents of the lists are then unspecified.
+    pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
+        let _span = tracing::debug_span!("cpu.write", targets = self.lengths.len()).entered();
+        lists.work_on(self.backend);
+        self.lay_out(lists)?;
+        let index = self.targets();
+        let (starts, _, storage) = lists.laid_out();
+        let storage = SharedMut::new(storage);
+        let slots = 0..self.lengths.len();
+        self.backend
+            .for_each_list(self.sets, self.kind, slots, |slot, list| {
+                let begin = starts[index[slot] as usize] as usize;
+                // SAFETY: `lay_out` put the lists one behind the other, as long as they were measured,
+                // and every sorted target is visited once.
+                let row = unsafe { storage.slice_mut(begin, begin + self.lengths[slot] as usize) };
+                fill(row, list, order);
+            })
+    }
+
+    /// Gives every target room for exactly its list.
+    pub(super) fn lay_out(&self, lists: &mut NeighborLists) -> Result<(), Error> {
+        let lengths = self.lengths.iter().copied();
+        lists.lay_out(self.targets().iter().copied().zip(lengths), self.pairs)
+    }
+
+    /// Writes the lists of the sorted targets `slots`, cut to those there are, into `rows`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the contents of `rows` are then unspecified.
+    pub fn write_range(
+        &self,
+        slots: Range<usize>,
+        order: ListOrder,
+        rows: &mut ListRows,
+    ) -> Result<(), Error> {
+        let end = slots.end.min(self.lengths.len());
+        let slots = slots.start.min(end)..end;
+        let _span = tracing::debug_span!("cpu.write", targets = slots.len()).entered();
+        let lengths = &self.lengths[slots.clone()];
+        let pairs: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+        rows.reserve(slots.len(), pairs)?;
+        rows.offsets.clear();
+        rows.offsets.push(0);
+        rows.offsets
+            .extend(lengths.iter().scan(0u64, |next, &length| {
+                *next += u64::from(length);
+                Some(*next)
+            }));
+        let room = rows.indices.len().max(pairs as usize);
+        rows.indices.resize(room, 0);
+        let offsets = &rows.offsets;
+        let storage = SharedMut::new(&mut rows.indices);
+        self.backend
+            .for_each_list(self.sets, self.kind, slots.clone(), |slot, list| {
+                let row = slot - slots.start;
+                let (begin, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+                // SAFETY: offsets are monotone and end within the storage, and every sorted
+                // target is visited once.
+                fill(unsafe { storage.slice_mut(begin, end) }, list, order);
+            })
+    }
+}
+
+/// Copies a list to `row`, which is as long as the list was when it was measured.
+fn fill(row: &mut [u32], list: &[u32], order: ListOrder) {
+    debug_assert_eq!(
+        row.len(),
+        list.len(),
+        "the sets are borrowed, so nothing changed"
+    );
+    let len = row.len().min(list.len());
+    row[..len].copy_from_slice(&list[..len]);
+    if order == ListOrder::Ascending {
+        row[..len].sort_unstable();
+    }
+}

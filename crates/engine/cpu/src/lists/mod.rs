@@ -1,0 +1,35 @@
+//! Neighbour lists: found, stored, and handed out.
+//!
+//! # Storage
+//!
+//! A list is a start and a count per target over one storage of indices ([`neighbor_lists`]). Workers
+//! claim chunks of the storage with an atomic counter and write every list once, where it stays
+//! ([`writer`]); nothing is counted first and nothing is copied afterwards. The price is gaps: the
+//! end of every chunk stays empty, a sixteenth of the storage at most. A storage that proves too
+//! small is found out during the search. Lists then go to overflow blocks, which are moved behind
+//! the storage after it has grown. In the steady state of a simulation that does not happen.
+//!
+//! The first search of a set estimates the number of pairs from 512 targets, so that the storage is
+//! about right at once.
+//!
+//! Under a memory limit lists are found in two passes instead ([`measured`]): the first counts, so
+//! that the bytes are known before any are allocated, and the second writes without gaps. The
+//! geometry of pairs is written by the same two passes ([`geometry`]).
+//!
+//! # Sinks
+//!
+//! The search itself does not know where lists go: it asks a [`sink`](sink::ListSink) for room for
+//! all candidates of a group, lets the vectors write there, and tells the sink the length. One search
+//! thus serves lists, counts, measured lists and lists of a share ([`joint`]).
+
+pub(crate) mod geometry;
+pub(crate) mod joint;
+mod long_list;
+pub(crate) mod measured;
+pub(crate) mod neighbor_lists;
+pub(crate) mod received;
+mod search;
+mod select;
+mod sink;
+pub(crate) mod storage;
+mod writer;

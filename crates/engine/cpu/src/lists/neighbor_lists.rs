@@ -1,0 +1,326 @@
+//! The lists themselves: start and count per target over one storage of indices.
+//!
+//! **Invariant:** the list of target i is `storage[start[i] .. start[i] + count[i]]`. Lists of this
+//! crate do not overlap. Lists that another backend wrote lie inside the storage, which is checked
+//! when they are received, but they may overlap; [`NeighborLists::sort`] therefore checks that first.
+
+use super::{
+    storage::Storage,
+    writer::{Block, Bookkeeping, ListWriter, Moved, entries, out_of_memory, written},
+};
+use crate::{error::Error, pool::CpuBackend, pool::workers::Workers};
+use nearfield_grid::{
+    Csr, SharedMut,
+    memory::{make_room, zeroed},
+    parallel::PoolLoops,
+};
+use rayon::prelude::*;
+use std::sync::Weak;
+
+/// Neighbours of every target, in the caller's order and numbering.
+#[derive(Debug, Default)]
+pub struct NeighborLists {
+    pub(super) start: Storage<u64>,
+    pub(super) count: Storage<u32>,
+    pub(super) indices: Storage<u32>,
+    pub(super) pairs: u64,
+    /// Another backend wrote them, so that they may overlap.
+    pub(super) foreign: bool,
+    /// The workers of the backend that they belong to, if any.
+    workers: Weak<Workers>,
+}
+
+/// Order of the neighbours inside a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ListOrder {
+    /// As they were found: the same for every number of threads and every SIMD level, but not for
+    /// another cell size or backend.
+    #[default]
+    Unspecified,
+    /// By the caller's index: every list is the same, byte for byte, however it was found.
+    Ascending,
+}
+
+impl NeighborLists {
+    /// Number of targets.
+    pub fn len(&self) -> usize {
+        self.count.len()
+    }
+
+    /// Returns true if there are no targets.
+    pub fn is_empty(&self) -> bool {
+        self.count.is_empty()
+    }
+
+    /// Neighbours of target `i`: indices of sources, one per periodic image within the radius.
+    ///
+    /// # Panics
+    /// When there is no target `i`, as indexing a slice does.
+    #[inline]
+    pub fn of(&self, i: usize) -> &[u32] {
+        let start = self.start[i] as usize;
+        &self.indices[start..start + self.count[i] as usize]
+    }
+
+    /// Number of neighbours of target `i`.
+    ///
+    /// # Panics
+    /// When there is no target `i`, as indexing a slice does.
+    #[inline]
+    pub fn count(&self, i: usize) -> usize {
+        self.count[i] as usize
+    }
+
+    /// All lists in the caller's order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        (0..self.len()).map(|i| self.of(i))
+    }
+
+    /// Number of neighbours together.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// First entry of each list in [`storage`](Self::storage), one value per target.
+    pub fn starts(&self) -> &[u64] {
+        &self.start
+    }
+
+    /// Length of each list, one value per target.
+    pub fn counts(&self) -> &[u32] {
+        &self.count
+    }
+
+    /// The storage the lists lie in; entries that belong to no list are unspecified.
+    pub fn storage(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Bytes held, room kept for the next search included.
+    pub fn bytes(&self) -> usize {
+        self.bookkeeping_bytes() + self.entry_bytes()
+    }
+
+    /// Bytes of the starts and counts.
+    pub fn bookkeeping_bytes(&self) -> usize {
+        size_of::<u64>() * self.start.capacity() + size_of::<u32>() * self.count.capacity()
+    }
+
+    /// Bytes of the storage the lists lie in, room kept for the next search included.
+    pub fn entry_bytes(&self) -> usize {
+        size_of::<u32>() * self.indices.capacity()
+    }
+
+    /// Gives [`sort`](Self::sort) and [`to_csr`](Self::to_csr) to the workers of `backend`, as long as
+    /// it lives; without a backend the calling thread does them. [`CpuBackend::search`] calls this.
+    pub fn work_on(&mut self, backend: &CpuBackend) {
+        self.workers = backend.workers();
+    }
+
+    /// Does `work` on the workers of the backend, or on the calling thread without one.
+    fn on_workers<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match self.workers.upgrade() {
+            Some(workers) => workers.install(work),
+            None => work(),
+        }
+    }
+
+    /// The lists one after the other, with monotone offsets.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn to_csr(&self) -> Result<Csr, Error> {
+        const WHAT: &str = "neighbour lists one after the other";
+        let mut offsets = Vec::new();
+        make_room(&mut offsets, self.len() + 1, WHAT)?;
+        let mut next = 0u64;
+        offsets.push(next);
+        for &count in self.count.iter() {
+            next += u64::from(count);
+            offsets.push(next);
+        }
+        let mut indices = zeroed(next as usize, WHAT)?;
+        let rows = SharedMut::new(&mut indices);
+        self.on_workers(|| {
+            (0..self.len())
+                .into_par_iter()
+                .with_min_len(1 << 10)
+                .run(|i| {
+                    let (begin, end) = (offsets[i] as usize, offsets[i + 1] as usize);
+                    // SAFETY: offsets are monotone, so rows do not overlap.
+                    let row = unsafe { rows.slice_mut(begin, end) };
+                    row.copy_from_slice(self.of(i));
+                });
+        });
+        Ok(Csr { offsets, indices })
+    }
+
+    /// Brings every list into [`ListOrder::Ascending`]. The contents of lists of another backend that
+    /// overlap are unspecified afterwards.
+    pub fn sort(&mut self) {
+        if self.foreign && !self.on_workers(|| self.are_apart()) {
+            return self.sort_one_by_one();
+        }
+        let workers = self.workers.upgrade();
+        let storage = SharedMut::new(&mut self.indices);
+        let lists = (&*self.start, &*self.count).into_par_iter();
+        let sort = || {
+            lists.with_min_len(1 << 10).run(|(&start, &count)| {
+                let begin = start as usize;
+                // SAFETY: lists lie in the storage and do not overlap: lists of this crate by
+                // construction, lists of another backend because `are_apart` has just checked it.
+                unsafe { storage.slice_mut(begin, begin + count as usize) }.sort_unstable();
+            });
+        };
+        match workers {
+            Some(workers) => workers.install(sort),
+            None => sort(),
+        }
+    }
+
+    /// Bytes held after a search that finds `pairs` neighbours of `targets` points and writes them
+    /// without gaps: the larger of the bytes needed and the bytes held already.
+    pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
+        let max = |held: usize, needed: u64| needed.max(held as u64);
+        size_of::<u64>() as u64 * max(self.start.capacity(), targets as u64)
+            + size_of::<u32>() as u64 * max(self.count.capacity(), targets as u64)
+            + size_of::<u32>() as u64 * max(self.indices.capacity(), pairs)
+    }
+
+    /// Gives back the room behind the last list.
+    pub fn shrink(&mut self) {
+        let ends = self.start.iter().zip(self.count.iter());
+        let end = ends.map(|(&start, &count)| start + u64::from(count)).max();
+        self.indices.shrink_to(end.unwrap_or(0) as usize);
+        self.start.shrink_to(self.start.len());
+        self.count.shrink_to(self.count.len());
+    }
+
+    /// Gives back all memory; no lists are left.
+    pub fn release(&mut self) {
+        let workers = std::mem::take(&mut self.workers);
+        *self = Self {
+            workers,
+            ..Self::default()
+        };
+    }
+
+    /// Gives every target room for exactly its list, one list after the other. `targets` are pairs of
+    /// a target's index and its number of neighbours, of which there are `pairs` together.
+    pub(super) fn lay_out(
+        &mut self,
+        targets: impl ExactSizeIterator<Item = (u32, u32)>,
+        pairs: u64,
+    ) -> Result<(), Error> {
+        self.pairs = 0;
+        self.foreign = false;
+        self.prepare(targets.len(), pairs)?;
+        let mut next = 0;
+        for (target, count) in targets {
+            self.start[target as usize] = next;
+            self.count[target as usize] = count;
+            next += u64::from(count);
+        }
+        self.pairs = pairs;
+        Ok(())
+    }
+
+    /// Starts, counts and the storage, for writing lists that were laid out.
+    pub(super) fn laid_out(&mut self) -> (&[u64], &[u32], &mut [u32]) {
+        (&self.start, &self.count, &mut self.indices)
+    }
+
+    /// Room for lists of `targets` points with about `expected` neighbours together.
+    pub(super) fn prepare(&mut self, targets: usize, expected: u64) -> Result<(), Error> {
+        self.start.resize(targets, "list starts")?;
+        self.count.resize(targets, "list counts")?;
+        if (self.indices.len() as u64) < expected {
+            self.grow(expected, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Gives every one of `targets` points a list without entries.
+    pub(super) fn find_none(&mut self, targets: usize) -> Result<(), Error> {
+        (self.pairs, self.foreign) = (0, false);
+        self.prepare(targets, 0)?;
+        self.start.fill(0);
+        self.count.fill(0);
+        Ok(())
+    }
+
+    /// Fills the lists with `write`, which is handed the shared writer of `streams` streams. After an
+    /// error there are no lists.
+    pub(super) fn fill(
+        &mut self,
+        streams: usize,
+        write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.foreign = false;
+        let bookkeeping = Bookkeeping {
+            start: &mut self.start,
+            count: &mut self.count,
+        };
+        let written = match written(bookkeeping, &mut self.indices, streams, write) {
+            Ok(written) => written,
+            Err(error) => {
+                self.forget();
+                return Err(error);
+            }
+        };
+        if let Some(entries) = written.failed {
+            self.forget();
+            return Err(out_of_memory(entries));
+        }
+        if !written.overflow.is_empty() {
+            let base = self.take_in(written.used, written.overflow)?;
+            let starts = self.start.iter_mut();
+            starts.for_each(|start| *start = base.resolve(*start));
+        }
+        let counts = || self.count.par_iter().map(|&count| u64::from(count));
+        self.pairs =
+            self.on_workers(|| counts().with_min_len(1 << 14).combined(|| 0, |a, b| a + b));
+        Ok(())
+    }
+
+    /// Moves overflow blocks behind the first `used` entries of a grown storage; returns where they
+    /// are now.
+    pub(super) fn take_in(&mut self, used: u64, overflow: Vec<Block>) -> Result<Moved, Error> {
+        let more: u64 = overflow
+            .iter()
+            .map(|block| block.entries.len() as u64)
+            .sum();
+        if let Err(error) = self.grow(used + more + (used + more) / 8, used) {
+            self.forget();
+            return Err(error);
+        }
+        let blocks = overflow.iter().map(|block| block.id as usize + 1);
+        let mut base = zeroed(blocks.max().unwrap_or(0), "blocks of neighbour lists")?;
+        let mut next = used as usize;
+        for Block { id, entries } in &overflow {
+            base[*id as usize] = next as u64;
+            self.indices[next..next + entries.len()].copy_from_slice(entries);
+            next += entries.len();
+        }
+        Ok(Moved(base))
+    }
+
+    /// Makes the storage `room` entries long, keeping the first `keep`.
+    fn grow(&mut self, room: u64, keep: u64) -> Result<(), Error> {
+        if keep == 0 {
+            // Nothing is kept, so old and new need not be held at once.
+            self.indices = Storage::default();
+        }
+        let fresh = Storage::from(entries(room)?);
+        let old = std::mem::replace(&mut self.indices, fresh);
+        self.indices[..keep as usize].copy_from_slice(&old[..keep as usize]);
+        Ok(())
+    }
+
+    /// Leaves no lists rather than half-written ones.
+    pub(super) fn forget(&mut self) {
+        self.start.clear();
+        self.count.clear();
+        self.pairs = 0;
+    }
+}

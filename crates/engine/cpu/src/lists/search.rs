@@ -1,0 +1,162 @@
+//! Searches on the pool: lists, lists of a share, and counts.
+
+use super::{
+    joint::ShareOfLists,
+    neighbor_lists::NeighborLists,
+    sink::{Counted, Stored},
+    writer::{Chunk, ListWriter},
+};
+use crate::{
+    candidates::{mode::Tag, scan::STREAMS, scratch::Scratch, walk::Walk},
+    error::Error,
+    pool::CpuBackend,
+    sets::PairOfSets,
+    simd::LANES,
+};
+use nearfield_grid::SharedMut;
+use nearfield_pairs::ListKind;
+use std::sync::Mutex;
+use tracing::field::Empty;
+
+/// Targets whose neighbours are counted to size the storage of a first search.
+const SAMPLE: usize = 512;
+
+/// Entries that a stream may leave empty at the end of its last chunk, roughly.
+const STREAM_SLACK: usize = 4096;
+
+impl CpuBackend {
+    /// Writes the neighbours of every target into `lists`, reusing its memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], after which the lists are empty; [`Error::Sets`],
+    /// [`Error::RadiiLength`], [`Error::HalfRule`] and [`Error::RadiiInDouble`] for sets that cannot
+    /// be searched so.
+    pub fn search(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        lists: &mut NeighborLists,
+    ) -> Result<(), Error> {
+        let targets = sets.targets.points().len();
+        let span = tracing::debug_span!("cpu.search", targets, work = Empty, pairs = Empty);
+        let span = span.entered();
+        sets.check_whole()?;
+        let walk = Walk::new(sets, Tag::Index, kind)?;
+        walk.record_work(&span);
+        if targets == 0 || sets.sources.points().is_empty() {
+            // Most pairs of many sets that hold nothing: waking workers would take all of the time.
+            return lists.find_none(targets);
+        }
+        let expected = if lists.storage().is_empty() {
+            self.expected_pairs(&walk, targets, kind)?
+        } else {
+            0
+        };
+        lists.work_on(self);
+        lists.prepare(targets, expected)?;
+        lists.fill(STREAMS * self.threads(), |writer| {
+            self.write(&walk, kind, writer)
+        })?;
+        span.record("pairs", lists.pairs());
+        Ok(())
+    }
+
+    /// Writes the lists of all targets of a walk. Chunks are handed on from task to task, so that no
+    /// more than one per worker and stream is left part empty.
+    fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) -> Result<(), Error> {
+        let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
+        let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
+        let done = self.for_each_task(walk.targets.points().len(), &|slots, scratch| {
+            let chunks = stack().pop().unwrap_or_default();
+            let mut sink = Stored { writer, chunks };
+            walk.lists(self.level(), slots, scratch, kind, &mut sink);
+            stack().push(sink.chunks);
+        });
+        for chunk in stack().iter_mut().flatten() {
+            writer.retire(chunk);
+        }
+        done
+    }
+
+    /// Writes the lists of a [share](PairOfSets::share) into `room`, while another backend writes those
+    /// of the other targets; [`NeighborLists::join`] puts both together.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_share(
+        &self,
+        sets: PairOfSets<'_>,
+        kind: ListKind,
+        room: &mut [u32],
+        found: &mut ShareOfLists,
+    ) -> Result<(), Error> {
+        let targets = sets.targets.given();
+        let span = tracing::debug_span!("cpu.search", targets, work = Empty).entered();
+        let walk = Walk::new(sets, Tag::Index, kind)?;
+        walk.record_work(&span);
+        found.fill(targets, room, STREAMS * self.threads(), |writer| {
+            self.write(&walk, kind, writer)
+        })
+    }
+
+    /// Maximum number of entries that a share of lists leaves empty in the storage it writes to,
+    /// besides a sixteenth of it: every worker claims room for the longest list it may meet.
+    pub fn slack(&self) -> usize {
+        self.threads() * STREAMS * STREAM_SLACK
+    }
+
+    /// Writes the number of neighbours of every target to `counts`, in the caller's order, without
+    /// storing lists.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] when `counts` does not have one value per target,
+    /// [`Error::RadiiLength`] when radii are not those of the sets, and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`]; some
+    /// counts are then those of before.
+    pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
+        let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
+        if counts.len() != targets {
+            return Err(Error::OutputLength {
+                found: counts.len(),
+                expected: targets,
+            });
+        }
+        let span = tracing::debug_span!("cpu.count", targets, work = Empty).entered();
+        let walk = Walk::new(sets, Tag::Index, ListKind::Full)?;
+        walk.record_work(&span);
+        let counts = SharedMut::new(counts);
+        self.for_each_task(sorted, &|slots, scratch| {
+            let mut sink = Counted::new(|target, count: u32| {
+                // SAFETY: every target lies in one task, and is visited once there.
+                unsafe { counts.write(target, count) };
+            });
+            walk.lists(self.level(), slots, scratch, ListKind::Full, &mut sink);
+        })
+    }
+
+    /// Estimates the number of pairs from a sample of the targets, with some room to spare.
+    fn expected_pairs(
+        &self,
+        walk: &Walk<'_>,
+        targets: usize,
+        kind: ListKind,
+    ) -> Result<u64, Error> {
+        let mut scratch = Scratch::default();
+        let (mut pairs, mut sampled) = (0u64, 0u64);
+        let mut sink = Counted::new(|_, count: u32| {
+            pairs += u64::from(count);
+            sampled += 1;
+        });
+        for target in (0..targets).step_by((targets / SAMPLE).max(1)) {
+            let slots = target..target + 1;
+            walk.lists(self.level(), slots, &mut scratch, kind, &mut sink);
+            if let Some(shortage) = scratch.failed {
+                return Err(shortage.into());
+            }
+        }
+        let max_candidates = sink.room_len();
+        let mean = pairs as f64 / sampled.max(1) as f64;
+        let slack = (self.threads() * STREAMS * 24 * (max_candidates + LANES)) as u64;
+        Ok((mean * targets as f64 * 1.1) as u64 + slack + (1 << 12))
+    }
+}

@@ -1,0 +1,220 @@
+//! Finds the list of every target of a range and hands it to a sink.
+
+use super::{long_list::long_list, sink::ListSink};
+use crate::{
+    candidates::{
+        groups::Group,
+        mode::{HALF, Mode, SHIFTED, has, with_mode},
+        scan::{STREAMS, Select, select},
+        scratch::Scratch,
+        walk::Walk,
+    },
+    double::decide::Decide,
+    simd::{LANES, Simd, Task, level::SimdLevel, with_level},
+};
+use nearfield_pairs::ListKind;
+use std::ops::Range;
+
+impl Walk<'_> {
+    /// Hands the list of every sorted target in `slots` to `sink`. Memory that was refused is noted
+    /// in `scratch`.
+    pub(super) fn lists(
+        &self,
+        level: SimdLevel,
+        slots: Range<usize>,
+        scratch: &mut Scratch,
+        kind: ListKind,
+        sink: &mut impl ListSink,
+    ) {
+        let task = ListTask {
+            walk: self,
+            slots,
+            scratch,
+            half: kind == ListKind::Half && self.same_set,
+            sink,
+        };
+        with_level(level, task);
+        if let Some(shortage) = sink.refused() {
+            scratch.failed = Some(shortage);
+        }
+    }
+}
+
+/// Lists of a range of targets.
+struct ListTask<'a, L> {
+    walk: &'a Walk<'a>,
+    slots: Range<usize>,
+    scratch: &'a mut Scratch,
+    half: bool,
+    sink: &'a mut L,
+}
+
+impl<L: ListSink> Task for ListTask<'_, L> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (walk, sink, scratch, half) = (self.walk, self.sink, self.scratch, self.half);
+        let mut groups = walk.groups(self.slots);
+        while let Some(group) = groups.next(S::LEVEL, scratch) {
+            // SAFETY: the caller guarantees the level; the modes are what the candidates carry.
+            unsafe {
+                if !group.is_whole() {
+                    long_list::<S>(&mut groups, group, half, scratch, sink);
+                } else if walk.double().is_some() {
+                    S::call(DecideTask {
+                        walk,
+                        group: &group,
+                        scratch,
+                        half,
+                        sink,
+                    });
+                    if scratch.failed.is_some() {
+                        break;
+                    }
+                } else if half {
+                    with_mode!(group.mode, MODE =>
+                        walk.put::<S, { MODE | HALF }>(&group, scratch, sink));
+                } else {
+                    with_mode!(group.mode, MODE => walk.put::<S, MODE>(&group, scratch, sink));
+                }
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Selects the neighbours of every target of a group, [`STREAMS`] targets at a time.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    #[inline(always)]
+    unsafe fn put<S: Simd, const MODE: Mode>(
+        &self,
+        group: &Group,
+        scratch: &Scratch,
+        sink: &mut impl ListSink,
+    ) {
+        for &target in &self.targets.points().index()[group.slots.clone()] {
+            sink.expect(target as usize);
+        }
+        let mut k = 0;
+        // SAFETY: the caller guarantees the level and the mode.
+        unsafe {
+            while k + STREAMS <= group.slots.len() {
+                self.put_some::<S, MODE, STREAMS>(group, k, scratch, sink);
+                k += STREAMS;
+            }
+            while k < group.slots.len() {
+                self.put_some::<S, MODE, 1>(group, k, scratch, sink);
+                k += 1;
+            }
+        }
+    }
+
+    /// Selects the neighbours of `TARGETS` targets of a group from number `first` on.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put); the group has as many.
+    #[inline(always)]
+    unsafe fn put_some<S: Simd, const MODE: Mode, const TARGETS: usize>(
+        &self,
+        group: &Group,
+        first: usize,
+        scratch: &Scratch,
+        sink: &mut impl ListSink,
+    ) {
+        let candidates = &scratch.candidates;
+        let mut args = [self.select_args(group, first); TARGETS];
+        let mut lists = [std::ptr::null_mut(); TARGETS];
+        for t in 0..TARGETS {
+            args[t] = self.select_args(group, first + t);
+            lists[t] = sink.room(t, candidates.len());
+            if lists[t].is_null() {
+                return;
+            }
+        }
+        // SAFETY: the caller guarantees the level and the mode; sinks make room for all candidates
+        // and a vector; every target lies in one task and is visited once there.
+        unsafe {
+            let counts = select::<S::Single, MODE, TARGETS>(&args, candidates, lists);
+            for t in 0..TARGETS {
+                let slot = group.slots.start + first + t;
+                sink.put(t, self.targets.points().index()[slot] as usize, counts[t]);
+            }
+        }
+    }
+
+    /// What selecting for target number `k` of a group starts from.
+    #[inline(always)]
+    pub(super) fn select_args(&self, group: &Group, k: usize) -> Select {
+        let points = self.targets.points();
+        let slot = group.slots.start + k;
+        Select {
+            target: points.position(slot),
+            r2: self.r2(slot),
+            own_tag: if self.same_set {
+                points.index()[slot]
+            } else {
+                u32::MAX
+            },
+            own_candidate: group.candidate_of(k),
+        }
+    }
+}
+
+/// Lists of a group in double precision.
+struct DecideTask<'a, L> {
+    walk: &'a Walk<'a>,
+    group: &'a Group,
+    scratch: &'a mut Scratch,
+    half: bool,
+    sink: &'a mut L,
+}
+
+impl<L: ListSink> Task for DecideTask<'_, L> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let shifted = has(self.group.mode, SHIFTED);
+        // SAFETY: the caller guarantees the level; the mode is what the candidates carry.
+        unsafe {
+            match (shifted, self.half) {
+                (false, false) => self.lists::<S, 0>(),
+                (true, false) => self.lists::<S, SHIFTED>(),
+                (false, true) => self.lists::<S, HALF>(),
+                (true, true) => self.lists::<S, { SHIFTED | HALF }>(),
+            }
+        }
+    }
+}
+
+impl<L: ListSink> DecideTask<'_, L> {
+    /// Hands the list of every target of the group to the sink.
+    ///
+    /// # Safety
+    /// The processor has the level `S`, and `MODE` says what candidates carry, with [`HALF`] for half
+    /// lists.
+    #[inline(always)]
+    unsafe fn lists<S: Simd, const MODE: Mode>(self) {
+        let mut passed = std::mem::take(&mut self.scratch.passed);
+        if let Err(shortage) = passed.grow(self.scratch.candidates.len() + LANES) {
+            self.scratch.failed = Some(shortage);
+            return;
+        }
+        if let Some(decide) = Decide::new(self.walk, self.group, self.scratch) {
+            let index = self.walk.targets.points().index();
+            for slot in self.group.slots.clone() {
+                let to = self.sink.room(0, decide.max_len());
+                if to.is_null() {
+                    break;
+                }
+                // SAFETY: the caller guarantees the level and the mode; the sink made room for all
+                // candidates and a vector, `passed` has it too; every target lies in one task and is
+                // visited once there.
+                unsafe {
+                    let count = decide.list::<S, MODE>(slot, &mut passed, to);
+                    self.sink.put(0, index[slot] as usize, count);
+                }
+            }
+        }
+        self.scratch.passed = passed;
+    }
+}

@@ -1,0 +1,280 @@
+//! Writes lists from many threads into one storage, each list once.
+//!
+//! A worker holds a [`Chunk`] of the storage per stream. A list is written behind the last one of its
+//! stream, in room for all candidates of the group; when its length is known the chunk moves on by that
+//! much. A chunk that is used up is followed by another, claimed by one atomic addition. When the
+//! storage is used up, chunks are allocated as overflow blocks, and starts of lists in them carry the
+//! block's number until [`Moved::resolve`] replaces it.
+//!
+//! Storing to memory that is not in a cache waits for it, so the writer prefetches the storage 256
+//! entries ahead, and starts and counts when a group begins.
+//!
+//! **Invariant:** claimed chunks are disjoint, so no entry has two writers; every target is put once,
+//! so neither has a start or a count.
+
+use crate::error::Error;
+use nearfield_grid::{
+    SharedMut,
+    memory::{make_room_for_one, zeroed},
+    prefetch_for_writing,
+};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Maximum number of entries that a worker claims at a time for one of its streams.
+const CHUNK: u64 = 1 << 15;
+/// The minimum number.
+const SMALL_CHUNK: u64 = 1 << 8;
+/// Between both, chunks are so small that the last chunks of all streams leave at most one part in
+/// this many of the storage empty.
+const CHUNKS_PER_STREAM: u64 = 16;
+
+/// Entries of a list for which no more room than it needs is asked for.
+const LONG: u64 = 1 << 18;
+
+/// Marks a start that counts from the beginning of an overflow block: bit 63, then the block's
+/// number, then 40 bits of offset.
+const OVERFLOW: u64 = 1 << 63;
+const OFFSET_BITS: u32 = 40;
+
+/// An overflow block.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Its number.
+    pub(super) id: u64,
+    pub(super) entries: Vec<u32>,
+}
+
+/// First entry of every overflow block in the storage that they were moved to.
+#[derive(Debug, Default)]
+pub(super) struct Moved(pub(super) Vec<u64>);
+
+impl Moved {
+    /// Returns true if a list was in an overflow block.
+    pub(super) fn is_block(&self, start: u64) -> bool {
+        start & OVERFLOW != 0
+    }
+
+    /// The start of a list that may have been in an overflow block.
+    pub(super) fn resolve(&self, start: u64) -> u64 {
+        if !self.is_block(start) {
+            return start;
+        }
+        let id = (start & !OVERFLOW) >> OFFSET_BITS;
+        self.0[id as usize] + (start & ((1 << OFFSET_BITS) - 1))
+    }
+}
+
+/// The outcome of [`written`].
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Entries of the storage that were claimed.
+    pub(super) used: u64,
+    /// The blocks of lists that did not fit.
+    pub(super) overflow: Vec<Block>,
+    /// Entries that there was no memory for.
+    pub(super) failed: Option<u64>,
+}
+
+/// Starts and counts of lists, in the caller's order.
+pub(super) struct Bookkeeping<'a> {
+    pub(super) start: &'a mut [u64],
+    pub(super) count: &'a mut [u32],
+}
+
+/// Lets `write` fill starts, counts and a storage in `streams` streams.
+pub(super) fn written(
+    lists: Bookkeeping<'_>,
+    storage: &mut [u32],
+    streams: usize,
+    write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
+) -> Result<Written, Error> {
+    let capacity = storage.len() as u64;
+    let share = capacity / (CHUNKS_PER_STREAM * streams.max(1) as u64);
+    let writer = ListWriter {
+        start: SharedMut::new(lists.start),
+        count: SharedMut::new(lists.count),
+        storage: SharedMut::new(storage),
+        capacity,
+        chunk: share.clamp(SMALL_CHUNK, CHUNK),
+        next: AtomicU64::new(0),
+        overflow: Mutex::default(),
+        failed: AtomicU64::new(0),
+    };
+    write(&writer)?;
+    let failed = writer.failed.load(Ordering::Relaxed);
+    Ok(Written {
+        used: writer.next.load(Ordering::Relaxed).min(capacity),
+        overflow: (writer.overflow.into_inner()).unwrap_or_else(PoisonError::into_inner),
+        failed: (failed > 0).then_some(failed),
+    })
+}
+
+/// `room` zeros, straight from the system so that untouched pages cost nothing.
+pub(super) fn entries(room: u64) -> Result<Vec<u32>, Error> {
+    Ok(zeroed(room as usize, "neighbour lists")?)
+}
+
+pub(super) fn out_of_memory(entries: u64) -> Error {
+    Error::OutOfMemory {
+        bytes: (entries as usize).saturating_mul(size_of::<u32>()),
+        what: "neighbour lists",
+    }
+}
+
+/// Entries ahead of the last list that are fetched before they are written: far enough for memory
+/// to answer, near enough to stay in the first-level cache.
+const AHEAD: usize = 256;
+
+/// Entries per cache line.
+const LINE: usize = 16;
+
+/// The state that all workers share while lists are written.
+pub(super) struct ListWriter<'a> {
+    start: SharedMut<'a, u64>,
+    count: SharedMut<'a, u32>,
+    storage: SharedMut<'a, u32>,
+    capacity: u64,
+    /// Entries to claim at a time.
+    chunk: u64,
+    next: AtomicU64,
+    overflow: Mutex<Vec<Block>>,
+    /// Entries of an overflow block that could not be allocated.
+    failed: AtomicU64,
+}
+
+/// A worker's current chunk of the storage, or an overflow block.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// Where the next list goes; `left` entries from there on are the worker's.
+    to: *mut u32,
+    left: usize,
+    /// The start of the next list.
+    start: u64,
+    /// The overflow block that `to` points into, and its number.
+    block: Option<Block>,
+}
+
+// SAFETY: `to` points into a part of the storage, or of `block`, that this chunk alone uses.
+unsafe impl Send for Chunk {}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        Self {
+            to: std::ptr::null_mut(),
+            left: 0,
+            start: 0,
+            block: None,
+        }
+    }
+}
+
+impl ListWriter<'_> {
+    /// Gives `chunk` room for one list of `max` entries; false when memory is short.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, chunk: &mut Chunk, max: usize) -> bool {
+        self.retire(chunk);
+        let max = max as u64;
+        if self.claim(chunk, self.chunk.max(2 * max)) {
+            return true;
+        }
+        let size = if max > LONG {
+            // Most of the storage, perhaps: no more than that is asked for.
+            if self.claim(chunk, max) {
+                return true;
+            }
+            max
+        } else {
+            CHUNK.max(4 * max)
+        };
+        let Ok(mut block) = entries(size) else {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        };
+        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = overflow.len() as u64;
+        if make_room_for_one(&mut overflow, "blocks of neighbour lists").is_err() {
+            self.failed.fetch_max(size, Ordering::Relaxed);
+            return false;
+        }
+        overflow.push(Block {
+            id,
+            entries: Vec::new(),
+        });
+        (chunk.to, chunk.left) = (block.as_mut_ptr(), block.len());
+        chunk.start = OVERFLOW | id << OFFSET_BITS;
+        chunk.block = Some(Block { id, entries: block });
+        true
+    }
+
+    /// Gives `chunk` the next `size` entries of the storage; false when they are not there.
+    fn claim(&self, chunk: &mut Chunk, size: u64) -> bool {
+        let begin = self.next.fetch_add(size, Ordering::Relaxed);
+        if begin.saturating_add(size) <= self.capacity {
+            // SAFETY: claimed chunks are disjoint and inside the storage.
+            let room = unsafe {
+                self.storage
+                    .slice_mut(begin as usize, (begin + size) as usize)
+            };
+            (chunk.to, chunk.left, chunk.start) = (room.as_mut_ptr(), room.len(), begin);
+            return true;
+        }
+        // The claim is put back if no other came after it, so that smaller ones may still fit.
+        let _ =
+            self.next
+                .compare_exchange(begin + size, begin, Ordering::Relaxed, Ordering::Relaxed);
+        false
+    }
+
+    /// Hands a full overflow block over.
+    pub(super) fn retire(&self, chunk: &mut Chunk) {
+        if let Some(Block { id, mut entries }) = chunk.block.take() {
+            entries.truncate(entries.len() - chunk.left);
+            let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+            overflow[id as usize] = Block { id, entries };
+        }
+        *chunk = Chunk::default();
+    }
+
+    /// Prefetches the start and count of `target`, which lie far from those of the last target when the
+    /// caller's points are in random order.
+    #[inline(always)]
+    pub(super) fn expect(&self, target: usize) {
+        self.start.expect(target);
+        self.count.expect(target);
+    }
+
+    /// Room for one list and the vector behind it, `max` entries together; null when memory is short.
+    #[inline(always)]
+    pub(super) fn room(&self, chunk: &mut Chunk, max: usize) -> *mut u32 {
+        if chunk.left < max && !self.refill(chunk, max) {
+            return std::ptr::null_mut();
+        }
+        chunk.to
+    }
+
+    /// Takes the list of `target`, the `count` entries at [`room`](Self::room).
+    ///
+    /// # Safety
+    /// The room was asked for with at least `count`, there is such a target, and each target is
+    /// put once, by one worker.
+    #[inline(always)]
+    pub(super) unsafe fn put(&self, chunk: &mut Chunk, target: usize, count: usize) {
+        // SAFETY: the caller guarantees that there is such a target and that it is put once.
+        unsafe {
+            self.start.write(target, chunk.start);
+            self.count.write(target, count as u32);
+        }
+        chunk.to = chunk.to.wrapping_add(count);
+        chunk.left -= count;
+        chunk.start += count as u64;
+        let mut line = 0;
+        while line < count {
+            prefetch_for_writing(chunk.to.wrapping_add(AHEAD + line));
+            line += LINE;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Deals a job out to the workers as tasks: consecutive ranges of targets.
+//!
+//! Tasks are taken one by one, because some hold much more work than others, and of a share most hold
+//! none. Their bounds depend on the number of targets alone, so sums do not depend on the number of
+//! threads. A task that is refused memory notes it in its scratch; the tasks that follow are then
+//! skipped, and the call fails with the bytes.
+
+use super::CpuBackend;
+use crate::{candidates::scratch::Scratch, error::Error};
+use nearfield_grid::{
+    memory::{Shortage, make_room},
+    parallel::PoolLoops,
+};
+use rayon::prelude::*;
+use std::{ops::Range, sync::OnceLock};
+
+/// Sorted targets of a task: few enough to balance, and so many that the cells cut at the ends of a
+/// task do not matter.
+const TASK: usize = 1024;
+
+impl CpuBackend {
+    /// Calls `task` for consecutive ranges of `0..len` on all workers. A trait object, so that this
+    /// function is not compiled again for every kernel.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] where a task [says so](Scratch::failed); some tasks are then not done.
+    pub(crate) fn for_each_task(
+        &self,
+        len: usize,
+        task: &(dyn Fn(Range<usize>, &mut Scratch) + Sync),
+    ) -> Result<(), Error> {
+        let refused = Refused::default();
+        self.install(|| {
+            let tasks = (0..len.div_ceil(TASK)).into_par_iter().with_max_len(1);
+            tasks.run(|number| {
+                let begin = number * TASK;
+                let slots = begin..(begin + TASK).min(len);
+                self.with_scratch(&refused, |scratch| task(slots, scratch));
+            });
+        });
+        refused.into_result()
+    }
+
+    /// Returns the results of `task` for consecutive ranges of `size` of `len` targets, in order.
+    ///
+    /// # Errors
+    /// As [`for_each_task`](Self::for_each_task).
+    pub(crate) fn map_tasks<R: Send + Default>(
+        &self,
+        len: usize,
+        size: usize,
+        task: &(dyn Fn(Range<usize>, &mut Scratch) -> R + Sync),
+    ) -> Result<Vec<R>, Error> {
+        let (refused, tasks) = (Refused::default(), len.div_ceil(size));
+        let mut results = Vec::new();
+        make_room(&mut results, tasks, "the results of tasks")?;
+        self.install(|| {
+            (0..tasks)
+                .into_par_iter()
+                .with_max_len(1)
+                .map(|number| {
+                    let begin = number * size;
+                    let slots = begin..(begin + size).min(len);
+                    self.with_scratch(&refused, |scratch| task(slots, scratch))
+                        .unwrap_or_default()
+                })
+                .put_into(&mut results);
+        });
+        refused.into_result().map(|()| results)
+    }
+
+    /// Does a task, unless memory was refused to another one. None where it was.
+    fn with_scratch<R>(
+        &self,
+        refused: &Refused,
+        task: impl FnOnce(&mut Scratch) -> R,
+    ) -> Option<R> {
+        if refused.is_known() {
+            return None;
+        }
+        let mut scratch = self.crew().scratch().pop().unwrap_or_default();
+        let result = task(&mut scratch);
+        if let Some(shortage) = scratch.failed.take() {
+            // The memory of this scratch is given back rather than kept: others may need it.
+            refused.set(shortage);
+            return None;
+        }
+        self.crew().scratch().push(scratch);
+        Some(result)
+    }
+}
+
+/// The first memory that was refused to a task.
+#[derive(Default)]
+struct Refused(OnceLock<Shortage>);
+
+impl Refused {
+    fn is_known(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    fn set(&self, shortage: Shortage) {
+        // Later shortages are dropped.
+        let _ = self.0.set(shortage);
+    }
+
+    fn into_result(self) -> Result<(), Error> {
+        self.0
+            .into_inner()
+            .map_or(Ok(()), |short| Err(short.into()))
+    }
+}

@@ -1,0 +1,66 @@
+//! The pair of sets that a request is about: which targets search which sources, by whose radius, and
+//! which share of the targets.
+//!
+//! Both sets are grids, sorted on the same lattice. [`PairOfSets::check`] refuses pairs for which
+//! the loops would be unsound; everything else in this crate relies on it.
+
+pub(crate) mod radii;
+pub(crate) mod rule;
+pub(crate) mod share;
+pub(crate) mod visit;
+
+use crate::error::Error;
+use nearfield_grid::Grid;
+use radii::SortedRadii;
+use rule::SetRadii;
+use share::Share;
+
+/// The set that searches and the set that is searched; both are sorted on the same lattice.
+#[derive(Debug, Clone, Copy)]
+pub struct PairOfSets<'a> {
+    /// Points that search.
+    pub targets: &'a Grid,
+    /// Points that are found.
+    pub sources: &'a Grid,
+    /// True if both are the same set, so that a point is not its own neighbour. Both are then the
+    /// same grid; anything else is refused.
+    pub same_set: bool,
+    /// Radii of single points, none above the grids'; [`SetRadii::Uniform`] for the grids' radius.
+    pub radii: SetRadii<&'a SortedRadii>,
+    /// Which targets are searched for; None for all. Results of the others are left as they were.
+    pub share: Option<Share<'a>>,
+}
+
+impl PairOfSets<'_> {
+    /// Refuses two grids that are said to be one set, and grids of different precisions.
+    ///
+    /// # Errors
+    /// [`Error::Sets`].
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refuse = |reason| Err(Error::Sets { reason });
+        if self.same_set && !std::ptr::eq(self.targets, self.sources) {
+            return refuse("they are said to be the same, but two grids are given");
+        }
+        let double = |grid: &Grid| !grid.points().is_empty() && grid.points().double().is_some();
+        let single = |grid: &Grid| !grid.points().is_empty() && grid.points().double().is_none();
+        let mixed = double(self.targets) && single(self.sources)
+            || single(self.targets) && double(self.sources);
+        if mixed {
+            return refuse("one of them was sorted in f64 and the other in f32");
+        }
+        Ok(())
+    }
+
+    /// Refuses targets of which only a part was sorted, where there is to be a list for each.
+    ///
+    /// # Errors
+    /// [`Error::Sets`].
+    pub(crate) fn check_whole(&self) -> Result<(), Error> {
+        if self.targets.given() != self.targets.points().len() {
+            return Err(Error::Sets {
+                reason: "only a part of the targets was sorted, but lists are for all of them",
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Visits the neighbours of one target in plain scalar code, with the geometry of every pair.
+//!
+//! The grid is walked again, cell row by cell row, and the contract decides every candidate. Nothing
+//! is stored, so it serves queries, the geometry of pairs, and callers that have one target at a
+//! time. The order of visits is that of the lists.
+
+use super::PairOfSets;
+use crate::{
+    candidates::{
+        mode::{Mode, RADII, has},
+        walk::Radii,
+    },
+    contract::{Image, difference_f64, image_of, rounded, squared, squared_f64},
+};
+use nearfield_grid::DoublePoints;
+use nearfield_pairs::Pair;
+
+impl PairOfSets<'_> {
+    /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
+    /// geometry of the pair, on the calling thread. In double precision the geometry is rounded to
+    /// `f32` once the pair is decided, and radii of single points do not count.
+    ///
+    /// # Panics
+    /// When there is no such target, and when radii are not those of the sets, as indexing a slice
+    /// does.
+    #[inline(always)]
+    pub fn for_each_neighbor(&self, slot: usize, visit: impl FnMut(u32, Image, Pair)) {
+        if let (Some(targets), Some(sources)) = (
+            self.targets.points().double(),
+            self.sources.points().double(),
+        ) {
+            self.visit_double(slot, targets, sources, visit);
+        } else if self.radii.rule().needs_sources() {
+            self.visit_single::<RADII>(slot, visit);
+        } else {
+            self.visit_single::<0>(slot, visit);
+        }
+    }
+
+    /// Visits in single precision; `MODE` says whether sources have radii.
+    #[inline(always)]
+    fn visit_single<const MODE: Mode>(&self, slot: usize, mut visit: impl FnMut(u32, Image, Pair)) {
+        let (targets, sources) = (self.targets.points(), self.sources.points());
+        let lattice = self.sources.lattice();
+        let radii = Radii::from(self.radii);
+        let source_r2 = radii.sources.unwrap_or_default();
+        let target_r2 = radii.of_target(slot, lattice.radius().squared());
+        let position = targets.position(slot);
+        let wraps = targets.wraps(slot);
+        self.sources.for_each_run(lattice.cell(position), |run| {
+            for source in run.slots.clone() {
+                let other = sources.wraps(source);
+                let image = image_of(run.image, wraps, other);
+                let shift = lattice.domain().image_vector(image);
+                let found = sources.position(source);
+                let d = std::array::from_fn(|axis| (found[axis] - position[axis]) + shift[axis]);
+                let d2 = squared(d);
+                let r2 = if has(MODE, RADII) {
+                    target_r2.max(source_r2[source])
+                } else {
+                    target_r2
+                };
+                let itself = self.same_set && source == slot && image == [0; 3];
+                if d2 <= r2 && !itself {
+                    visit(sources.index()[source], image, Pair { d, d2 });
+                }
+            }
+        });
+    }
+
+    /// Visits in double precision.
+    #[inline(always)]
+    fn visit_double(
+        &self,
+        slot: usize,
+        targets: &DoublePoints,
+        sources: &DoublePoints,
+        mut visit: impl FnMut(u32, Image, Pair),
+    ) {
+        let lattice = self.sources.lattice();
+        let r2 = lattice.radius().squared_f64();
+        let position = targets.position(slot);
+        let wraps = self.targets.points().wraps(slot);
+        let points = self.sources.points();
+        (self.sources).for_each_run(lattice.cell_f64(position), |run| {
+            for source in run.slots.clone() {
+                let other = points.wraps(source);
+                let image = image_of(run.image, wraps, other);
+                let image_vector = lattice.domain().image_vector_f64(image);
+                let d = difference_f64(position, sources.position(source), image_vector);
+                let d2 = squared_f64(d);
+                let itself = self.same_set && source == slot && image == [0; 3];
+                if d2 <= r2 && !itself {
+                    visit(points.index()[source], image, rounded(d, d2));
+                }
+            }
+        });
+    }
+}

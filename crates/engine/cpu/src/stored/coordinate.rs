@@ -1,0 +1,140 @@
+//! The arithmetic of stored pairs in `f32` and `f64`.
+//!
+//! Stored pairs are evaluated from positions in the caller's order, in the precision in which they
+//! were given. The contract is the same in either precision; this trait is what differs.
+
+use crate::contract::{Image, squared, squared_f64};
+use nearfield_grid::{Domain, Positions, Radius, SortedPoints};
+use std::{
+    fmt::Debug,
+    ops::{Add, Mul, Sub},
+};
+
+/// A coordinate of either precision, with the operations of the contract in that precision.
+pub trait PairArithmetic:
+    Copy
+    + Debug
+    + Default
+    + PartialOrd
+    + From<f32>
+    + Into<f64>
+    + Add<Output = Self>
+    + Mul<Output = Self>
+    + Sub<Output = Self>
+    + Send
+    + Sync
+    + 'static
+{
+    /// A relative margin: far above the rounding of a difference and of an image vector, and above the
+    /// error of the inverse of a slender box, at most 2⁻²⁷. Images are only left out where neither
+    /// could bring them within the radius.
+    #[doc(hidden)]
+    const SLACK: f64;
+
+    /// Position of a point; rounded if this is `f32` and it was given in `f64`.
+    #[doc(hidden)]
+    fn given(positions: &Positions<'_>, index: usize) -> Option<[Self; 3]>;
+
+    /// Position of a sorted point, as it was given for a search in this precision.
+    #[doc(hidden)]
+    fn sorted(points: &SortedPoints, slot: usize) -> [Self; 3];
+
+    /// The image vector S.
+    #[doc(hidden)]
+    fn image_vector(domain: &Domain, image: Image) -> [Self; 3];
+
+    /// Rounded once where this is `f32`.
+    #[doc(hidden)]
+    fn of(value: f64) -> Self;
+
+    /// r2 = fl(r·r).
+    #[doc(hidden)]
+    fn squared_radius(radius: Radius) -> Self;
+
+    /// d².
+    #[doc(hidden)]
+    fn squared(d: [Self; 3]) -> Self;
+
+    /// The value that a kernel is given.
+    #[doc(hidden)]
+    fn rounded(self) -> f32;
+}
+
+impl PairArithmetic for f32 {
+    /// Differences and image vectors are rounded by at most 2⁻²² together.
+    const SLACK: f64 = 1.0 / (1u64 << 20) as f64;
+
+    #[inline(always)]
+    fn given(positions: &Positions<'_>, index: usize) -> Option<[f32; 3]> {
+        positions.get(index)
+    }
+
+    #[inline(always)]
+    fn sorted(points: &SortedPoints, slot: usize) -> [f32; 3] {
+        points.position(slot)
+    }
+
+    #[inline(always)]
+    fn image_vector(domain: &Domain, image: Image) -> [f32; 3] {
+        domain.image_vector(image)
+    }
+
+    #[inline(always)]
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+
+    #[inline(always)]
+    fn squared_radius(radius: Radius) -> f32 {
+        radius.squared()
+    }
+
+    #[inline(always)]
+    fn squared(d: [f32; 3]) -> f32 {
+        squared(d)
+    }
+
+    #[inline(always)]
+    fn rounded(self) -> f32 {
+        self
+    }
+}
+
+impl PairArithmetic for f64 {
+    const SLACK: f64 = 1.0 / (1u64 << 26) as f64;
+
+    #[inline(always)]
+    fn given(positions: &Positions<'_>, index: usize) -> Option<[f64; 3]> {
+        positions.get_f64(index)
+    }
+
+    #[inline(always)]
+    fn sorted(points: &SortedPoints, slot: usize) -> [f64; 3] {
+        points.position_f64(slot)
+    }
+
+    #[inline(always)]
+    fn image_vector(domain: &Domain, image: Image) -> [f64; 3] {
+        domain.image_vector_f64(image)
+    }
+
+    #[inline(always)]
+    fn of(value: f64) -> f64 {
+        value
+    }
+
+    #[inline(always)]
+    fn squared_radius(radius: Radius) -> f64 {
+        radius.squared_f64()
+    }
+
+    #[inline(always)]
+    fn squared(d: [f64; 3]) -> f64 {
+        squared_f64(d)
+    }
+
+    #[inline(always)]
+    fn rounded(self) -> f32 {
+        self as f32
+    }
+}

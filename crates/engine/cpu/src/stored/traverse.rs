@@ -1,0 +1,158 @@
+//! A pair kernel evaluated over stored lists.
+//!
+//! The pairs of a list are laid out and evaluated [`LANES`] at a time. As in fused traversals,
+//! contributions are kept in that many partial results and folded in a fixed order, so a sum depends
+//! on the lists alone, not on threads or the SIMD level. Half lists of one set give every pair to both
+//! of its points ([`half`](super::half)).
+
+use super::{
+    half::HalfLists,
+    layout::{Coordinate, Lists},
+    pairs::StoredPairs,
+};
+use crate::{
+    candidates::scratch::Scratch,
+    error::Error,
+    kernels::{
+        fields::{Fields, Output, gather_fields, room, target_value},
+        reduce::{MAX_OUTPUTS, Neighbors, ReducePacked, Results},
+    },
+    pool::CpuBackend,
+    simd::{LANES, Simd, Task, level::SimdLevel, with_level},
+};
+use nearfield_grid::SharedMut;
+use nearfield_pairs::{Channels, ListKind, PairKernel};
+use std::ops::Range;
+
+impl CpuBackend {
+    /// Evaluates `kernel` for every target over the neighbours that its stored list names; over half
+    /// lists of one set, for both points of every pair.
+    ///
+    /// # Errors
+    /// [`Error::ListsLength`], [`Error::RadiiLength`], [`Error::FieldLength`],
+    /// [`Error::FieldChannels`] or [`Error::OutputLength`] when the arrays do not fit the sets and
+    /// the kernel.
+    pub fn traverse_lists<K: PairKernel, T: Coordinate>(
+        &self,
+        kernel: &K,
+        pairs: &StoredPairs<'_, T>,
+        fields: Fields<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        const {
+            assert!(
+                K::Output::COUNT <= MAX_OUTPUTS,
+                "a kernel has at most 16 outputs"
+            )
+        };
+        let (targets, sources) = (pairs.targets.len(), pairs.sources.len());
+        pairs.radii.check(targets, sources, |radii| radii.len())?;
+        fields.check::<K>(targets, sources)?;
+        let (values, combine) = match output {
+            Output::Write(values) => (values, false),
+            Output::Combine(values) => (values, true),
+        };
+        if pairs.same_set && targets != sources {
+            return Err(Error::Sets {
+                reason: "they are said to be the same, but differ in their number of points",
+            });
+        }
+        let (expected, found) = (targets, pairs.lists.len());
+        if found != expected {
+            return Err(Error::ListsLength { found, expected });
+        }
+        let found = values.len();
+        if found != expected {
+            return Err(Error::OutputLength { found, expected });
+        }
+        let name = std::any::type_name::<K>();
+        let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel = name).entered();
+        let values = SharedMut::new(values);
+        let results = Results {
+            values: &values,
+            combine,
+        };
+        if pairs.kind == ListKind::Half && pairs.same_set {
+            let half = HalfLists {
+                kernel,
+                lists: pairs.lists,
+                pairs: &pairs.walk(),
+                fields,
+                results,
+            };
+            return half.run(self);
+        }
+        let shared = Shared {
+            kernel,
+            lists: &pairs.walk(),
+            level: self.level(),
+            fields,
+            results,
+        };
+        self.for_each_task(targets, &|targets, scratch| {
+            let task = ListsTask {
+                shared: &shared,
+                targets,
+                scratch,
+            };
+            with_level(shared.level, task);
+        })
+    }
+}
+
+/// The state that all tasks share.
+struct Shared<'a, K: PairKernel> {
+    kernel: &'a K,
+    lists: &'a dyn Lists,
+    level: SimdLevel,
+    fields: Fields<'a>,
+    results: Results<'a, K::Output>,
+}
+
+/// A range of targets.
+struct ListsTask<'a, K: PairKernel> {
+    shared: &'a Shared<'a, K>,
+    targets: Range<usize>,
+    scratch: &'a mut Scratch,
+}
+
+impl<K: PairKernel> Task for ListsTask<'_, K> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let (shared, scratch) = (self.shared, self.scratch);
+        let (listed, gathered) = (&mut scratch.listed, &mut scratch.gathered);
+        for target in self.targets {
+            shared.lists.lay_out(shared.level, target, listed);
+            scratch.failed = listed.take_failed();
+            let count = listed.sources().len();
+            let stride = (count + LANES).next_multiple_of(LANES);
+            let channels = match room(gathered, K::Source::COUNT, stride) {
+                Ok(channels) => channels,
+                Err(shortage) => {
+                    scratch.failed = Some(shortage);
+                    break;
+                }
+            };
+            if scratch.failed.is_some() {
+                break;
+            }
+            let mut sums = [0.0; MAX_OUTPUTS];
+            // SAFETY: there is room for all of the list and LANES more; the caller guarantees the level.
+            unsafe {
+                gather_fields(shared.fields.sources, listed.sources(), channels);
+                let (d, d2) = listed.pointers();
+                let reduce = ReducePacked {
+                    kernel: shared.kernel,
+                    count,
+                    neighbors: &Neighbors { d, d2, channels },
+                    value: target_value::<K::Target>(shared.fields.targets, target),
+                    sums: &mut sums,
+                };
+                S::call(reduce);
+            }
+            let value = K::Output::read(|channel| sums[channel]);
+            // SAFETY: every target lies in one task, and is visited once there.
+            unsafe { shared.results.put::<K>(target, value) };
+        }
+    }
+}

@@ -128,8 +128,7 @@ impl Engine {
         };
         let joint = match (&hybrid.emulated, gpu) {
             (None, Some(gpu)) => {
-                let joint =
-                    gpu.lend(|lender| lists.begin_joint(targets, theirs, expected, lender));
+                let joint = gpu.lend(|lender| lists.begin_joint(targets, theirs, expected, lender));
                 match joint {
                     None => return Ok(false),
                     Some(joint) => joint.map_err(Error::Cpu)?,

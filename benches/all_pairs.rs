@@ -1,9 +1,9 @@
 //! Sums over all pairs: gravity and direct Coulomb summation on a grid, on the CPU and the GPU.
 //!
-//! `cargo bench -p nearfield --bench all_pairs -- [--quick] [--cpu] [--gpu]`. The GPU's rates are those
-//! of the kernels, by CUDA events; `with transfers` is a whole call. Medians. Beside every rate stands
-//! the largest error of some results against the same sum in `f64`, relative to the sum of the terms'
-//! absolute values.
+//! `cargo bench -p nearfield --bench all_pairs -- [--quick] [--cpu] [--gpu]`. The GPU's rates are
+//! those of the kernels, by CUDA events; `with transfers` is a whole call. Medians. Beside every
+//! rate stands the largest error of some results against the same sum in `f64`, relative to the sum
+//! of the terms' absolute values.
 
 use nearfield::{
     AllPairs, Arithmetic, Device, Engine, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel,
@@ -237,9 +237,9 @@ impl IssueLimit {
         f64::from(ROUNDS * CHAINS) * self.threads as f64 / begin.elapsed().as_secs_f64()
     }
 
-    /// Prints how close sums come, in turn with the measurement: others may use the same cores. A vector
-    /// of pairs takes 17 instructions of floating point for gravity and 8 for a row of a grid, as
-    /// compiled, of which the root counts as two: so often can one be issued.
+    /// Prints how close sums come, in turn with the measurement: others may use the same cores. A
+    /// vector of pairs takes 17 instructions of floating point for gravity and 8 for a row of a
+    /// grid, as compiled, of which the root counts as two: so often can one be issued.
     fn compare(&self, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
         let (at, masses) = bodies::<f32>(sizes.cpu_bodies, true);
         let mut pull = vec![[0.0; 3]; at.len()];

@@ -2,17 +2,18 @@
 //! alone and by both together, from sparse to dense.
 //!
 //! `cargo bench -p nearfield --bench backends -- [--quick] [--output DIR] [--points N]`. Clouds are
-//! jittered lattices of 8 to 512 points in a cell of the radius' edge, a pool with spray, clusters, a
-//! Plummer sphere and a frame of a dam break. Positions come from the host and sums go back to it; a
-//! step is update and traversal together, its points move by up to 0.015 r, and medians are shown.
-//! Backends together are given steps to settle first. Without a GPU the hybrid ways run on an emulated
-//! device, whose own clock says what they take, and the GPU's ways are left out.
+//! jittered lattices of 8 to 512 points in a cell of the radius' edge, a pool with spray, clusters,
+//! a Plummer sphere and a frame of a dam break. Positions come from the host and sums go back to
+//! it; a step is update and traversal together, its points move by up to 0.015 r, and medians are
+//! shown. Backends together are given steps to settle first. Without a GPU the hybrid ways run on
+//! an emulated device, whose own clock says what they take, and the GPU's ways are left out.
 //!
-//! It prints a table, and leaves backends.json and backends.png in DIR (./backends). `--from backends.json` draws
-//! such results again. `--by-turns` times either backend alone and both together instead, step by step in
-//! turns (a second engine on the GPU alone shows how far the same thing differs from itself) and
-//! `--device-engine` points and sums that stay on the GPU, by the GPU alone and with the CPU backend's help.
-//! `--cloud` and `--way` name what is timed, `--steps` tells of every step of both backends.
+//! It prints a table, and leaves backends.json and backends.png in DIR (./backends). `--from
+//! backends.json` draws such results again. `--by-turns` times either backend alone and both
+//! together instead, step by step in turns (a second engine on the GPU alone shows how far the same
+//! thing differs from itself) and `--device-engine` points and sums that stay on the GPU, by the
+//! GPU alone and with the CPU backend's help. `--cloud` and `--way` name what is timed, `--steps`
+//! tells of every step of both backends.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield::{
@@ -415,8 +416,8 @@ fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found,
     })
 }
 
-/// Either backend alone and both together, by turns in one process, so that what the machine does otherwise
-/// meets all of them.
+/// Either backend alone and both together, by turns in one process, so that what the machine does
+/// otherwise meets all of them.
 fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
     let way = |name, device, strategy| Way {
         name,
@@ -433,8 +434,8 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             (Work::Density, Strategy::ChildPerCell),
             (Work::Force, Strategy::ChildPerCell),
         ] {
-            // Crowded cells take long, and are timed only where they are asked for. Their lists do not
-            // fit everywhere.
+            // Crowded cells take long, and are timed only where they are asked for. Their lists do
+            // not fit everywhere.
             let crowded = scene.occupancy.is_some_and(|points| points > 30.0);
             let skipped = crowded && (options.cloud.is_empty() || work == Work::Lists);
             if skipped || !strategy.to_string().contains(&options.way) {
@@ -464,8 +465,8 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             // A backend alone needs a few steps to have its memory; both need many to settle.
             let alone_from = before - 6;
             for number in 0..before + timed {
-                // Forwards and backwards, so that each comes after either of the others: what was done before
-                // decides what is in the caches and which cores are awake.
+                // Forwards and backwards, so that each comes after either of the others: what was
+                // done before decides what is in the caches and which cores are awake.
                 let count = ways.len();
                 for turn in 0..count {
                     let turn = match number % 2 {

@@ -1,11 +1,11 @@
-//! Settings that should cost no more than the plain case beside them: vast boxes, tiny radii, radii at the
-//! limits, a point far away, empty sets.
+//! Settings that should cost no more than the plain case beside them: vast boxes, tiny radii, radii
+//! at the limits, a point far away, empty sets.
 //!
 //! `cargo bench -p nearfield --bench cliffs` times every pair of cases in turn and prints the least
-//! times and their ratio; `-- vast` runs those whose name has "vast" in it, and `--points 1e5` takes
-//! fewer points. It fails where a ratio exceeds 1.25: what is compared runs side by side, so a busy
-//! machine changes both. Counting instructions is steadier: `-- NAME --only plain|odd --repeat 5` runs
-//! one side alone, for `perf stat`.
+//! times and their ratio; `-- vast` runs those whose name has "vast" in it, and `--points 1e5`
+//! takes fewer points. It fails where a ratio exceeds 1.25: what is compared runs side by side, so
+//! a busy machine changes both. Counting instructions is steadier: `-- NAME --only plain|odd
+//! --repeat 5` runs one side alone, for `perf stat`.
 
 use nearfield::{Builder, Engine, prelude::*};
 use nearfield_testkit::cloud::Cloud;

@@ -4,9 +4,10 @@
 //! cargo bench -p nearfield-md --bench md -- [--atoms 1e6] [--device cpu|gpu] [--threads N]
 //! ```
 //!
-//! The fluid of the target: density 0.8442, cut-off 2.5, lists with a skin of 0.3, melted from a lattice
-//! at temperature 0.72 by steps of 0.002. On a GPU forces without lists are timed too, atoms being sorted:
-//! by one thread per atom, and with pairs computed once for both, with 1 to 3 cells to the cut-off.
+//! The fluid of the target: density 0.8442, cut-off 2.5, lists with a skin of 0.3, melted from a
+//! lattice at temperature 0.72 by steps of 0.002. On a GPU forces without lists are timed too,
+//! atoms being sorted: by one thread per atom, and with pairs computed once for both, with 1 to 3
+//! cells to the cut-off.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield::{
@@ -110,7 +111,8 @@ fn timed<T>(times: usize, mut work: impl FnMut() -> Result<T, Error>) -> Result<
 
 fn on_cpu(settings: &Settings) -> Result<(), Error> {
     let (mut system, field) = fluid(settings.atoms)?;
-    // Lists are worth their while where the search is the dear part, which is for the machine to say.
+    // Lists are worth their while where the search is the dear part, which is for the machine to
+    // say.
     for skin in [SKIN, 0.0] {
         let options = Options {
             device: Device::Cpu,

@@ -1,10 +1,11 @@
-//! What recording costs: the same steps with a subscriber that wants nothing, and with a trace being
-//! written.
+//! What recording costs: the same steps with a subscriber that wants nothing, and with a trace
+//! being written.
 //!
-//! `cargo bench --bench trace [-- --device cpu|gpu|hybrid|emulated]`. A subscriber is there in either, because the threads of the engine's
-//! pool know only the one of the whole process; a switch turns it off. Steps with and without are taken in turn in one process, so that both
-//! see the same machine; what is printed is the median of each and of the differences of
-//! neighbours, and the run fails when recording costs more than 2 % of a step or 50 µs, whichever is more.
+//! `cargo bench --bench trace [-- --device cpu|gpu|hybrid|emulated]`. A subscriber is there in
+//! either, because the threads of the engine's pool know only the one of the whole process; a
+//! switch turns it off. Steps with and without are taken in turn in one process, so that both see
+//! the same machine; what is printed is the median of each and of the differences of neighbours,
+//! and the run fails when recording costs more than 2 % of a step or 50 µs, whichever is more.
 
 use nearfield::prelude::*;
 use nearfield_testkit::cloud::{self, Cloud};

@@ -1,9 +1,9 @@
-//! How long threads of the CPU backend take to copy numbers, waking included: where each wakes another, and
-//! where the caller wakes all and copies too (`CpuBackend::at_once`), as positions, fields and results of a
-//! GPU are copied.
+//! How long threads of the CPU backend take to copy numbers, waking included: where each wakes
+//! another, and where the caller wakes all and copies too (`CpuBackend::at_once`), as positions,
+//! fields and results of a GPU are copied.
 //!
-//! `cargo bench -p nearfield --bench waking`. Both in turn, after the threads had nothing to do for a while;
-//! it prints medians in microseconds.
+//! `cargo bench -p nearfield --bench waking`. Both in turn, after the threads had nothing to do for
+//! a while; it prints medians in microseconds.
 
 use nearfield_cpu::CpuBackend;
 use rayon::prelude::*;

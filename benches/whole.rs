@@ -7,10 +7,10 @@
 //!
 //! Three programs: the dam break with its pictures and tables, molecular dynamics with an
 //! observation every hundred steps, and one that moves its points and asks for new lists in every
-//! step. Each runs twice, as a process of its own: as users run it, which gives the times, and with a
-//! trace, which tells what the device did. A step's share is the time in which the device computes
-//! over the wall time of the steps; the run's share counts everything from the program's start to
-//! its end, and so what it takes to load programs and to write files.
+//! step. Each runs twice, as a process of its own: as users run it, which gives the times, and with
+//! a trace, which tells what the device did. A step's share is the time in which the device
+//! computes over the wall time of the steps; the run's share counts everything from the program's
+//! start to its end, and so what it takes to load programs and to write files.
 
 use nearfield::{
     Coefficients, Device, Engine, LennardJones, Mixing, Truncation,

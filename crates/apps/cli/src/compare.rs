@@ -1,7 +1,7 @@
 //! The kd-tree crate kiddo on the same points, in the same run.
 //!
-//! The crate is a dependency only with the feature `kiddo`, which is off by default: what is shipped
-//! does without it.
+//! The crate is a dependency only with the feature `kiddo`, which is off by default: what is
+//! shipped does without it.
 
 use crate::{
     bench::{Times, medians},

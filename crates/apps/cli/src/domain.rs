@@ -9,8 +9,8 @@ use std::str::FromStr;
 /// Flags that make axes periodic.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DomainOptions {
-    /// Box lengths and perhaps tilts; axes not named by --periodic stay open. Two lengths do where z
-    /// is open: for points in the plane, or with --periodic xy
+    /// Box lengths and perhaps tilts; axes not named by --periodic stay open. Two lengths do where
+    /// z is open: for points in the plane, or with --periodic xy
     #[arg(long = "box", value_name = "LX,LY[,LZ[,XY,XZ,YZ]]")]
     cell: Option<Lengths>,
     /// Periodic axes, any of x, y and z [default: all axes of --box, or what the file says]

@@ -25,8 +25,8 @@ pub(crate) fn is_frame(name: &str, extensions: &[&str]) -> bool {
     })
 }
 
-/// A table that grows by lines while a run goes on. It replaces the one that is there when its first
-/// line behind the header is written.
+/// A table that grows by lines while a run goes on. It replaces the one that is there when its
+/// first line behind the header is written.
 #[derive(Debug)]
 pub(crate) struct GrowingTable(BufWriter<NewFile>);
 

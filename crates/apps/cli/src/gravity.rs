@@ -24,8 +24,8 @@ const CHECKPOINT: &str = "gravity.checkpoint";
 /// Flags of `nearfield gravity`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Bodies: a table (.csv, .txt, ...) with mass, x, y, z, vx, vy, vz, or a .vtk, .vtp or .vtu file
-    /// with mass and velocity
+    /// Bodies: a table (.csv, .txt, ...) with mass, x, y, z, vx, vy, vz, or a .vtk, .vtp or .vtu
+    /// file with mass and velocity
     #[arg(required_unless_present = "restart", conflicts_with = "restart")]
     file: Option<PathBuf>,
     /// Softening length of the attraction; 0, the default, for none
@@ -285,8 +285,8 @@ impl<'a, T: Real> Course<'a, T> {
         !kinetic.is_finite() || kinetic > 10.0 * usual
     }
 
-    /// Steps to the end; returns the number of snapshots. Snapshots and checkpoints come at steps that a
-    /// restart does not move.
+    /// Steps to the end; returns the number of snapshots. Snapshots and checkpoints come at steps
+    /// that a restart does not move.
     fn steps(&mut self) -> Result<usize, Failure> {
         let last = self.args.steps as u64;
         let bar = progress_bar(last);

@@ -27,8 +27,8 @@ pub(crate) struct Args {
     #[arg(long, allow_negative_numbers = true)]
     radius: RadiusText,
     /// What coordinates are read in and pairs are decided in; f64 keeps all digits of files of
-    /// doubles, as clouds far from the origin need [default: f64 where f32 would move a point by more
-    /// than a thousandth of the radius, else f32]
+    /// doubles, as clouds far from the origin need [default: f64 where f32 would move a point by
+    /// more than a thousandth of the radius, else f32]
     #[arg(long, value_enum)]
     precision: Option<Precision>,
     #[command(flatten)]

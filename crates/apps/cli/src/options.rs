@@ -48,8 +48,8 @@ pub(crate) struct EngineOptions {
     /// cell-tasks or half-tiles
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
-    /// What divides the work between both backends (hybrid, emulated): model, band[:ALPHA:BETA], fraction or
-    /// fixed:THETA
+    /// What divides the work between both backends (hybrid, emulated): model, band[:ALPHA:BETA],
+    /// fraction or fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,
     /// Let nothing depend on what steps took: the same sums, to the last bit, from the same input

@@ -47,8 +47,8 @@ impl Moved {
     }
 }
 
-/// The precision to work in: what is asked for, or else f32 where points survive it and f64 where they
-/// do not. Standard error says so; `None` for positions that are f32 in the file.
+/// The precision to work in: what is asked for, or else f32 where points survive it and f64 where
+/// they do not. Standard error says so; `None` for positions that are f32 in the file.
 pub(crate) fn choose(
     asked: Option<Precision>,
     positions: Option<&[[f64; 3]]>,

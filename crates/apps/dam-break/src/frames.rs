@@ -1,8 +1,8 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 //!
-//! The solver hands each moment in and goes on; a pool of threads writes and draws several frames at
-//! a time, and each frame with as many threads as are free. What is unfinished is bounded, by the
-//! memory that it takes, and so is how far the solver runs ahead.
+//! The solver hands each moment in and goes on; a pool of threads writes and draws several frames
+//! at a time, and each frame with as many threads as are free. What is unfinished is bounded, by
+//! the memory that it takes, and so is how far the solver runs ahead.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -43,7 +43,8 @@ const RADIUS: f32 = 0.6;
 /// [`MIN_UNFINISHED`] of them.
 const MAX_UNFINISHED_BYTES: usize = 256 << 20;
 
-/// Unfinished frames that there may be however large they are: one that is written and one that waits.
+/// Unfinished frames that there may be however large they are: one that is written and one that
+/// waits.
 const MIN_UNFINISHED: usize = 2;
 
 /// Unfinished frames that there may be however small they are.
@@ -134,7 +135,8 @@ impl Frames {
         all
     }
 
-    /// Waits for all frames, completes the animation of those that are there and returns their number.
+    /// Waits for all frames, completes the animation of those that are there and returns their
+    /// number.
     ///
     /// # Errors
     /// That of a frame or of the animation.

@@ -74,8 +74,8 @@ impl Journal {
         Some((self.notes.first()?.energy, self.notes.last()?.energy))
     }
 
-    /// Refuses to go on when the energy, losses included, is not a number or has changed by more than
-    /// there was at the start.
+    /// Refuses to go on when the energy, losses included, is not a number or has changed by more
+    /// than there was at the start.
     pub(crate) fn refuse_blow_up(&self, step: u64) -> Result<(), Error> {
         let Some((first, last)) = self.energies() else {
             return Ok(());

@@ -103,8 +103,9 @@ pub fn run(args: &Args) -> Result<Summary, Error> {
     course.run(&mut simulation, args, begin)
 }
 
-/// Number of threads that write frames beside the solver. A thread that drives a GPU must not wait for
-/// a core, so one is left to it. Threads that solve on the host have serial stages, which writers fill.
+/// Number of threads that write frames beside the solver. A thread that drives a GPU must not wait
+/// for a core, so one is left to it. Threads that solve on the host have serial stages, which
+/// writers fill.
 fn writers(threads: usize, device: Device) -> usize {
     let all = match threads {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -194,8 +195,8 @@ impl Course {
         Ok(())
     }
 
-    /// Writes what a run that failed has noted until then. What went wrong with the run is told; that
-    /// this fails too would hide it.
+    /// Writes what a run that failed has noted until then. What went wrong with the run is told;
+    /// that this fails too would hide it.
     fn keep(self, args: &Args) {
         for (name, table) in [
             ("front.csv", self.journal.front_csv()),

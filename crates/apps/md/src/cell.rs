@@ -40,8 +40,8 @@ impl Cell {
         Self::new([vector(0), vector(1), vector(2)])
     }
 
-    /// A box of any shape; `None` where an axis is open. The one or two vectors that there are then may
-    /// point anywhere.
+    /// A box of any shape; `None` where an axis is open. The one or two vectors that there are then
+    /// may point anywhere.
     ///
     /// # Errors
     /// [`Error::Flat`] when the vectors, with those of length 1 across them for open axes, span no
@@ -77,8 +77,8 @@ impl Cell {
         std::array::from_fn(|axis| self.periodic[axis].then_some(self.inverse[axis]))
     }
 
-    /// Distance of the faces that a periodic axis leads through, which is less than the length of its
-    /// vector in a tilted box; infinite along open axes.
+    /// Distance of the faces that a periodic axis leads through, which is less than the length of
+    /// its vector in a tilted box; infinite along open axes.
     pub(crate) fn widths(&self) -> [f64; 3] {
         let width =
             |row: Option<[f64; 3]>| row.map_or(f64::INFINITY, |row| 1.0 / dot(row, row).sqrt());
@@ -141,8 +141,8 @@ fn is_slanted(vectors: [Option<[f64; 3]>; 3]) -> bool {
     (0..3).any(|axis| vectors[axis].is_none() && leans(axis))
 }
 
-/// One vector or two and, for the open axes, unit vectors across them and each other, so that shares
-/// along the vectors are those of the nearest place on the line or plane that they span.
+/// One vector or two and, for the open axes, unit vectors across them and each other, so that
+/// shares along the vectors are those of the nearest place on the line or plane that they span.
 fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> [[f64; 3]; 3] {
     let of_length_one = |v: [f64; 3]| v.map(|x| x / dot(v, v).sqrt());
     let mut given = vectors.iter().flatten().map(|&v| of_length_one(v));

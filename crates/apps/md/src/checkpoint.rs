@@ -1,10 +1,10 @@
 //! Runs on disk, to go on from.
 //!
 //! A file holds the line `nearfield-md checkpoint 1`, then numbers, little endian: atoms and kinds
-//! (u64), steps (u64), time, energy and virial (f64), the axes that are periodic (3 × u8) and the box
-//! vectors (9 × f64), whether there are charges (u8), the mass of every kind (f64); then for all
-//! atoms positions (3 × f64), velocities (3 × f64), forces (3 × f32), kinds (u32), numbers in the input
-//! (u32), and charges (f32) where there are any. Nothing follows.
+//! (u64), steps (u64), time, energy and virial (f64), the axes that are periodic (3 × u8) and the
+//! box vectors (9 × f64), whether there are charges (u8), the mass of every kind (f64); then for
+//! all atoms positions (3 × f64), velocities (3 × f64), forces (3 × f32), kinds (u32), numbers in
+//! the input (u32), and charges (f32) where there are any. Nothing follows.
 
 use crate::{Cell, Error, Evaluation, System, system::check_types};
 use nearfield_files::NewFile;
@@ -53,8 +53,8 @@ impl Checkpoint {
     /// Reads what [`write`](Self::write) wrote.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::File`] for a file that is another one, cut short, or whose numbers
-    /// make no system.
+    /// [`Error::Io`], and [`Error::File`] for a file that is another one, cut short, or whose
+    /// numbers make no system.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(Error::io(path))?;

@@ -74,8 +74,8 @@ impl Evaluator {
         })
     }
 
-    /// Evaluates the pairs of a system, which must be the one that the evaluator was made for, atoms
-    /// having moved.
+    /// Evaluates the pairs of a system, which must be the one that the evaluator was made for,
+    /// atoms having moved.
     ///
     /// # Errors
     /// What the engine says about the positions, and [`Error::Overlap`] naming the first atom whose
@@ -138,8 +138,8 @@ impl Evaluator {
         single.chain(sums.iter().map(|of| of.force))
     }
 
-    /// Number of pairs within the cut-off, each counted once; of atoms as they were last evaluated, or
-    /// as they were given if they have not been yet.
+    /// Number of pairs within the cut-off, each counted once; of atoms as they were last evaluated,
+    /// or as they were given if they have not been yet.
     ///
     /// # Errors
     /// What the engine says.

@@ -31,8 +31,8 @@ impl ForceField {
         self.lennard_jones.cutoff()
     }
 
-    /// What the Lennard-Jones terms of a system leave out beyond the cut-off; nothing where the box is
-    /// not periodic along all axes, or energies are shifted.
+    /// What the Lennard-Jones terms of a system leave out beyond the cut-off; nothing where the box
+    /// is not periodic along all axes, or energies are shifted.
     pub fn long_range(&self, system: &System) -> LongRange {
         let of_volume = |volume| self.lennard_jones.long_range(&system.type_counts(), volume);
         system
@@ -41,8 +41,8 @@ impl ForceField {
             .map_or(LongRange::default(), of_volume)
     }
 
-    /// Refuses a system with kinds of atoms that have no coefficients, or without charges where they
-    /// count.
+    /// Refuses a system with kinds of atoms that have no coefficients, or without charges where
+    /// they count.
     pub(crate) fn check(&self, system: &System) -> Result<(), Error> {
         check_types(&system.types, self.lennard_jones.types())?;
         if self.coulomb.is_some() && system.charges.is_empty() {

@@ -1,5 +1,6 @@
-//! Molecular dynamics that embeds the Nearfield engine as a user would: Lennard-Jones atoms of up to
-//! eight kinds with cut-off charges, forces by Newton's third law, lists with a skin, velocity Verlet.
+//! Molecular dynamics that embeds the Nearfield engine as a user would: Lennard-Jones atoms of up
+//! to eight kinds with cut-off charges, forces by Newton's third law, lists with a skin, velocity
+//! Verlet.
 //!
 //! ```
 //! use nearfield::{Coefficients, LennardJones, Mixing, Truncation};
@@ -28,10 +29,10 @@
 //!
 //! # Units and precision
 //!
-//! Whatever units the numbers are in, they must belong together: with σ, ε and the mass of an atom as
-//! units, times are in σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`; pairs are
-//! found and evaluated in `f32` from positions brought into the box, or found and summed in `f64`
-//! ([`Options::precision`]) on the host, and energies of atoms are added up in `f64`.
+//! Whatever units the numbers are in, they must belong together: with σ, ε and the mass of an atom
+//! as units, times are in σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`;
+//! pairs are found and evaluated in `f32` from positions brought into the box, or found and summed
+//! in `f64` ([`Options::precision`]) on the host, and energies of atoms are added up in `f64`.
 //!
 //! # Deterministic
 //!

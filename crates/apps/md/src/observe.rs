@@ -66,8 +66,8 @@ impl EnergyGuard {
         self.unless(near, seen.step, seen.total())
     }
 
-    /// The same by the potential energy alone, which costs nothing to know: it can be no larger than
-    /// the total.
+    /// The same by the potential energy alone, which costs nothing to know: it can be no larger
+    /// than the total.
     ///
     /// # Errors
     /// [`Error::Diverged`].

@@ -18,8 +18,8 @@ pub struct Options {
     /// Whether sums are to be the same bits on devices that choose by timings; false by default.
     pub deterministic: bool,
     /// Distance by which lists reach beyond the cut-off, so that they need not be found every step.
-    /// 0, the default, stores no lists: in a Lennard-Jones liquid a CPU finds pairs in half the time
-    /// that it takes to read them. Atoms stay on a GPU only if this is positive.
+    /// 0, the default, stores no lists: in a Lennard-Jones liquid a CPU finds pairs in half the
+    /// time that it takes to read them. Atoms stay on a GPU only if this is positive.
     pub skin: f32,
     /// What positions are rounded to before pairs are found, and what pairs are summed in;
     /// [`Precision::Single`] by default. Double sums are the host's.

@@ -41,12 +41,13 @@ impl Simulation {
     /// A run that starts from a system, whose forces are evaluated.
     ///
     /// With [`Device::Gpu`], single precision and a skin, in a box more than twice as wide as lists
-    /// reach and without vectors that lean along an open axis, the atoms stay on the GPU from step to
-    /// step. In all other cases they are on the host, and [`Options::device`] evaluates the forces.
+    /// reach and without vectors that lean along an open axis, the atoms stay on the GPU from step
+    /// to step. In all other cases they are on the host, and [`Options::device`] evaluates the
+    /// forces.
     ///
     /// # Errors
-    /// Those of [`Evaluator::new`] and [`Evaluator::evaluate`], and [`Error::Setting`] for a skin that
-    /// is negative or not finite, or threads that cannot be started.
+    /// Those of [`Evaluator::new`] and [`Evaluator::evaluate`], and [`Error::Setting`] for a skin
+    /// that is negative or not finite, or threads that cannot be started.
     pub fn new(system: System, field: ForceField, options: Options) -> Result<Self, Error> {
         check_skin(&options)?;
         let body = match options.device {
@@ -58,8 +59,8 @@ impl Simulation {
         Self::start(field, options, body, 0, 0.0)
     }
 
-    /// A run that goes on where a checkpoint was written. On the CPU, and with the same force field, skin
-    /// and precision, it gives the same bits as the run that wrote it.
+    /// A run that goes on where a checkpoint was written. On the CPU, and with the same force
+    /// field, skin and precision, it gives the same bits as the run that wrote it.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -102,8 +103,8 @@ impl Simulation {
         Ok(made)
     }
 
-    /// A step of length `dt`: half a kick, a drift, forces, half a kick (velocity Verlet: Swope et al.
-    /// 1982, DOI 10.1063/1.442716).
+    /// A step of length `dt`: half a kick, a drift, forces, half a kick (velocity Verlet: Swope et
+    /// al. 1982, DOI 10.1063/1.442716).
     ///
     /// # Errors
     /// [`Error::Setting`] for a step that is no positive number, and those of
@@ -242,8 +243,8 @@ impl Simulation {
         }
     }
 
-    /// Bytes copied between host and GPU so far; `None` with the atoms on the host. A step copies the
-    /// same few bytes however many atoms there are.
+    /// Bytes copied between host and GPU so far; `None` with the atoms on the host. A step copies
+    /// the same few bytes however many atoms there are.
     pub fn transfers(&self) -> Option<Transfers> {
         match &self.body {
             Body::Host(_) => None,
@@ -251,8 +252,8 @@ impl Simulation {
         }
     }
 
-    /// Number of pairs within the cut-off, each counted once. With the atoms on a GPU the host counts
-    /// them, because the lists there reach farther.
+    /// Number of pairs within the cut-off, each counted once. With the atoms on a GPU the host
+    /// counts them, because the lists there reach farther.
     ///
     /// # Errors
     /// What the engine says.
@@ -276,8 +277,8 @@ impl Simulation {
         }
     }
 
-    /// The run as it is, to be written. On the host pairs are looked for anew at the next step, as they
-    /// are where a run goes on from it.
+    /// The run as it is, to be written. On the host pairs are looked for anew at the next step, as
+    /// they are where a run goes on from it.
     ///
     /// # Errors
     /// Those of [`Evaluator::new`] and of [`look`](Self::look).

@@ -150,8 +150,8 @@ impl System {
         self.masses[self.types[atom] as usize]
     }
 
-    /// Gives the atoms velocities by Maxwell and Boltzmann that belong to `seed`, without a momentum of
-    /// the whole, scaled so that the temperature, with k = 1, is exactly this.
+    /// Gives the atoms velocities by Maxwell and Boltzmann that belong to `seed`, without a
+    /// momentum of the whole, scaled so that the temperature, with k = 1, is exactly this.
     pub fn heat(&mut self, temperature: f64, seed: u64) {
         let mut random = Normal(Xoshiro256PlusPlus::seed_from_u64(seed));
         for atom in 0..self.len() {

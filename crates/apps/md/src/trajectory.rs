@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A file that frames are appended to: positions as they move on, velocities, and the number of every
-/// atom, in the order of those numbers.
+/// A file that frames are appended to: positions as they move on, velocities, and the number of
+/// every atom, in the order of those numbers.
 #[derive(Debug)]
 pub struct Trajectory {
     path: PathBuf,

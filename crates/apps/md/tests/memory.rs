@@ -16,12 +16,14 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on it.
+// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on
+// it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(now, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's allocator.
+        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's
+        // allocator.
         unsafe { System.alloc(layout) }
     }
 

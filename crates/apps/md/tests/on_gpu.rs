@@ -1,5 +1,5 @@
-//! A run whose atoms live on a GPU against the same on the host. Without a GPU the tests do nothing, or
-//! fail if `NEARFIELD_REQUIRE_GPU=1`.
+//! A run whose atoms live on a GPU against the same on the host. Without a GPU the tests do
+//! nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 
 mod common;
 

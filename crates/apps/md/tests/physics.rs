@@ -1,5 +1,5 @@
-//! Published energies, and what must hold whatever the numbers: momentum, energy, forces as slopes of
-//! the energy, boxes of any shape, lists that lose nothing, runs that go on as if never stopped.
+//! Published energies, and what must hold whatever the numbers: momentum, energy, forces as slopes
+//! of the energy, boxes of any shape, lists that lose nothing, runs that go on as if never stopped.
 
 mod common;
 
@@ -104,8 +104,9 @@ fn energies_and_virials_are_those_of_the_nist_reference_calculations() {
 
 #[test]
 fn rock_salt_has_its_madelung_constant() {
-    // A cube of ions around one of them; those on its faces, edges and corners belong to it by a half, a
-    // quarter and an eighth (Evjen 1932, DOI 10.1103/PhysRev.39.675), which makes it neutral.
+    // A cube of ions around one of them; those on its faces, edges and corners belong to it by a
+    // half, a quarter and an eighth (Evjen 1932, DOI 10.1103/PhysRev.39.675), which makes it
+    // neutral.
     const HALF: i32 = 20;
     let along = -HALF..=HALF;
     let mut ions = Vec::new();

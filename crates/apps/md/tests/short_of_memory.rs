@@ -17,7 +17,8 @@ const SIDE: u32 = 20;
 /// Requests from here on grow with the number of atoms.
 const GROWS: usize = (SIDE * SIDE * SIDE) as usize * 4;
 
-/// Grants one request more every time until `work` succeeds; before that it must say what it lacked.
+/// Grants one request more every time until `work` succeeds; before that it must say what it
+/// lacked.
 fn squeeze<T>(mut work: impl FnMut() -> Result<T, Error>) -> (T, usize) {
     for granted in 0.. {
         match MEMORY.while_short(GROWS, granted, &mut work) {

@@ -1,9 +1,9 @@
 //! Checkpoints: all of a run that is needed to go on with the same bits.
 //!
 //! A file begins with the eight bytes of [`MAGIC`], a version and the bytes of a number (4 or 8) as
-//! `u32`; steps done and bodies as `u64`; time step and softening as `f64`; the integrator as `u64`;
-//! then masses, positions and velocities, and a checksum (FNV-1a, 64 bits) of everything before it.
-//! All is little-endian.
+//! `u32`; steps done and bodies as `u64`; time step and softening as `f64`; the integrator as
+//! `u64`; then masses, positions and velocities, and a checksum (FNV-1a, 64 bits) of everything
+//! before it. All is little-endian.
 
 use crate::{Bodies, Error, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};

@@ -16,7 +16,8 @@ const COUNT: usize = 40_000;
 /// Requests from here on grow with the number of bodies; those of a compressor or a picture do not.
 const GROWS: usize = COUNT * 12;
 
-/// Grants one request more every time until `work` succeeds; before that it must say what it lacked.
+/// Grants one request more every time until `work` succeeds; before that it must say what it
+/// lacked.
 fn squeeze<T>(mut work: impl FnMut() -> Result<T, Error>) -> (T, usize) {
     for granted in 0.. {
         match MEMORY.while_short(GROWS, granted, &mut work) {

@@ -8,7 +8,8 @@ use glam::Vec3;
 
 use crate::{Config, Dimensions};
 
-/// Which particles the front of a fluid is sought among; see [`Simulation::front`](crate::Simulation::front).
+/// Which particles the front of a fluid is sought among; see
+/// [`Simulation::front`](crate::Simulation::front).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrontRule {
     /// The direction the floor faces.

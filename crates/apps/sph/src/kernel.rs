@@ -39,7 +39,8 @@ impl Wendland {
         }
     }
 
-    /// The factors of its formulas, for the GPU's text: 1/(2h), that of the value, that of the gradient.
+    /// The factors of its formulas, for the GPU's text: 1/(2h), that of the value, that of the
+    /// gradient.
     pub(crate) fn parameters(&self) -> [f32; 3] {
         [self.half_inverse_length, self.normalization, self.gradient]
     }

@@ -1,8 +1,8 @@
 //! The fluid at one time, apart from the simulation that goes on.
 //!
-//! A [`Moment`] owns its arrays, so that another thread can write or draw it while the solver steps.
-//! A simulation hands out a [`PendingMoment`], whose copy may still be under way. The thread that
-//! reads the numbers waits for them; the solver does not.
+//! A [`Moment`] owns its arrays, so that another thread can write or draw it while the solver
+//! steps. A simulation hands out a [`PendingMoment`], whose copy may still be under way. The thread
+//! that reads the numbers waits for them; the solver does not.
 
 use std::path::Path;
 
@@ -116,8 +116,8 @@ impl Moment {
     }
 }
 
-/// A [`Moment`] that may still be on its way into the host's memory. It may be sent to another thread
-/// and outlive the simulation.
+/// A [`Moment`] that may still be on its way into the host's memory. It may be sent to another
+/// thread and outlive the simulation.
 #[must_use]
 pub struct PendingMoment {
     particles: usize,

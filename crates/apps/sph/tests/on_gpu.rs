@@ -211,7 +211,8 @@ fn a_moment_is_the_fluid_when_it_was_asked_for() {
     assert_eq!(kept.wait().unwrap().positions(), positions);
 }
 
-/// The same is checked without a GPU, with a driver that computes nothing (crates/support/null-gpu).
+/// The same is checked without a GPU, with a driver that computes nothing
+/// (crates/support/null-gpu).
 #[test]
 fn a_step_copies_the_same_bytes_however_many_particles_there_are() {
     let per_step = |edge: u32| {

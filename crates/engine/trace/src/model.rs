@@ -286,8 +286,8 @@ impl Phase {
     }
 }
 
-/// An occupancy threshold: what holds more points goes to the GPU backend. It may be infinite, which
-/// is written `"inf"`.
+/// An occupancy threshold: what holds more points goes to the GPU backend. It may be infinite,
+/// which is written `"inf"`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Theta(pub f64);
@@ -443,8 +443,8 @@ pub struct Retune {
     /// Its share from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// True before an exploration step: θ differs from the settled value for one step, to sample another
-    /// split.
+    /// True before an exploration step: θ differs from the settled value for one step, to sample
+    /// another split.
     #[serde(default, skip_serializing_if = "is_false")]
     pub exploration: bool,
     /// Why, in words.

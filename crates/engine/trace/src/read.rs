@@ -94,8 +94,8 @@ impl Trace {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Read`]; [`Error::Truncated`], [`Error::Foreign`] and [`Error::Newer`] for files that
-    /// do not begin as a trace of a version up to [`VERSION`].
+    /// [`Error::Read`]; [`Error::Truncated`], [`Error::Foreign`] and [`Error::Newer`] for files
+    /// that do not begin as a trace of a version up to [`VERSION`].
     pub fn open(path: &Path) -> Result<Self, Error> {
         let refuse = |source| Error::Read {
             path: path.to_owned(),

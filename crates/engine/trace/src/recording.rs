@@ -210,8 +210,8 @@ impl Recording {
     /// Ends the recording, and says whether everything is in the file.
     ///
     /// # Errors
-    /// [`Error::Write`] when it could not be written to the end, and in a forked child, which records
-    /// nothing.
+    /// [`Error::Write`] when it could not be written to the end, and in a forked child, which
+    /// records nothing.
     pub fn finish(mut self) -> Result<(), Error> {
         let inherited = self.sink.is_inherited();
         self.end();

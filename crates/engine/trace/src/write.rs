@@ -79,7 +79,8 @@ impl<W: Write> Writer<W> {
         self.to.flush()
     }
 
-    /// Writes the last line, which tells readers that nothing is missing, and gives the output back.
+    /// Writes the last line, which tells readers that nothing is missing, and gives the output
+    /// back.
     ///
     /// # Errors
     /// What the output says.

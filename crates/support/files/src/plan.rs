@@ -80,8 +80,8 @@ impl Plan {
         });
     }
 
-    /// Refuses outputs that are inputs and outputs that are named twice. Existing files are compared
-    /// by device and inode, so links and other spellings count; devices and pipes do not.
+    /// Refuses outputs that are inputs and outputs that are named twice. Existing files are
+    /// compared by device and inode, so links and other spellings count; devices and pipes do not.
     ///
     /// # Errors
     /// The first clash, with both names.

@@ -149,7 +149,8 @@ fn packed(lengths: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// What is accepted as points lies where it can be, and as it must. `size` is in the unit of strides.
+/// What is accepted as points lies where it can be, and as it must. `size` is in the unit of
+/// strides.
 fn accept(layout: Result<Layout, Refused>, given: &[i64], strides: Option<&[i64]>, size: i64) {
     let refused = |refused: Refused| match refused {
         Refused::Type(text) | Refused::Value(text) => crate::message::check_line(&text),

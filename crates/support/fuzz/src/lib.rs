@@ -1,8 +1,8 @@
 //! What the fuzz targets run; each target is three lines in `fuzz_targets/`.
 //!
-//! `scripts/fuzz` runs them and `docs/testing.md` tells how; the seeds are in `seeds/`, the words of
-//! the formats in `dictionaries/`. `tests/replay.rs` gives every target its seeds, what was found
-//! before, and changed copies of both, without libFuzzer.
+//! `scripts/fuzz` runs them and `docs/testing.md` tells how; the seeds are in `seeds/`, the words
+//! of the formats in `dictionaries/`. `tests/replay.rs` gives every target its seeds, what was
+//! found before, and changed copies of both, without libFuzzer.
 
 pub mod capi;
 pub mod capsules;

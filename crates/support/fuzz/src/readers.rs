@@ -1,7 +1,7 @@
 //! The readers: whatever the bytes, they return, and what they return is consistent.
 //!
-//! Memory and time are watched by libFuzzer itself (`-malloc_limit_mb`, `-rss_limit_mb`, `-timeout`;
-//! `scripts/fuzz` sets them).
+//! Memory and time are watched by libFuzzer itself (`-malloc_limit_mb`, `-rss_limit_mb`,
+//! `-timeout`; `scripts/fuzz` sets them).
 
 use std::collections::HashSet;
 

@@ -1,9 +1,9 @@
 //! Every target on inputs that are known: its seeds, what fuzzing found (`found/`), what it has
-//! learnt here (`corpus/`, where there is one), and changed copies of these. Without libFuzzer, so it
-//! runs wherever the crates build, under a sanitizer too.
+//! learnt here (`corpus/`, where there is one), and changed copies of these. Without libFuzzer, so
+//! it runs wherever the crates build, under a sanitizer too.
 //!
-//! `NEARFIELD_FUZZ_CHANGED` is the number of changed copies for each target, 400 unless set. They are
-//! the same in every run. An input on which a target fails is kept in `artifacts/`.
+//! `NEARFIELD_FUZZ_CHANGED` is the number of changed copies for each target, 400 unless set. They
+//! are the same in every run. An input on which a target fails is kept in `artifacts/`.
 
 use nearfield_fuzz::{TARGETS, describe, target};
 use std::{
@@ -59,8 +59,8 @@ fn known(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     inputs
 }
 
-/// A copy of one of `inputs` with some bytes changed, removed, repeated or taken from another; or, for
-/// targets that make calls of bytes, bytes at random.
+/// A copy of one of `inputs` with some bytes changed, removed, repeated or taken from another; or,
+/// for targets that make calls of bytes, bytes at random.
 fn changed(inputs: &[Vec<u8>], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = inputs
         .get(numbers.below(inputs.len() + 1))

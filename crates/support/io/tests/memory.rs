@@ -1,5 +1,5 @@
-//! Readers take at most four times the memory of what they hand over, and 64 MB: a small file cannot
-//! take a machine's memory, whatever it announces.
+//! Readers take at most four times the memory of what they hand over, and 64 MB: a small file
+//! cannot take a machine's memory, whatever it announces.
 
 use flate2::{Compression, write::ZlibEncoder};
 use nearfield_io::{Column, Format, PointCloud, Values, parse_points, parse_table};
@@ -32,11 +32,13 @@ fn taken(bytes: usize) {
     PEAK.fetch_max(now, Relaxed);
 }
 
-// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on it.
+// SAFETY: everything is handed on to the system's allocator; what is counted has no influence on
+// it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         taken(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's allocator.
+        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's
+        // allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -85,7 +87,8 @@ fn check(name: &str, bytes: &[u8], format: Format) -> Result<usize, String> {
     found.map(|_| given).map_err(|error| error.to_string())
 }
 
-/// A `.vtp` of these arrays (type, name, components, offset, in positions or data), with this behind it.
+/// A `.vtp` of these arrays (type, name, components, offset, in positions or data), with this
+/// behind it.
 struct Vtp {
     points: usize,
     compressor: &'static str,

@@ -63,7 +63,8 @@ impl Axis {
         Self::linear(0.0..high)
     }
 
-    /// A linear axis of exactly this range, which is not empty; about five round numbers are marked.
+    /// A linear axis of exactly this range, which is not empty; about five round numbers are
+    /// marked.
     pub fn linear(range: Range<f64>) -> Self {
         let length = range.end - range.start;
         let decade = 10f64.powf(length.log10().floor());

@@ -1,9 +1,9 @@
 //! What the plots of Nearfield share: one embedded font, one set of colours on white, smooth edges.
 //!
 //! [`save_png`] hands out an area of the drawing library `plotters`, larger than the picture by
-//! [`DETAIL`] along both axes, and averages it down. Lengths given to `plotters` are therefore to be
-//! multiplied by [`DETAIL`]; [`text`] does so itself. No system font is needed, so a plot looks the
-//! same everywhere.
+//! [`DETAIL`] along both axes, and averages it down. Lengths given to `plotters` are therefore to
+//! be multiplied by [`DETAIL`]; [`text`] does so itself. No system font is needed, so a plot looks
+//! the same everywhere.
 
 #![forbid(unsafe_code)]
 
@@ -82,8 +82,9 @@ pub struct PlotError {
     pub reason: String,
 }
 
-/// Draws a plot of `size` (width and height in pixels) on white and saves it as a PNG file, whatever
-/// the path's extension. The area handed to `draw` is [`DETAIL`] times as large along both axes.
+/// Draws a plot of `size` (width and height in pixels) on white and saves it as a PNG file,
+/// whatever the path's extension. The area handed to `draw` is [`DETAIL`] times as large along both
+/// axes.
 ///
 /// # Errors
 /// [`PlotError`] with the path when drawing or saving fails.
@@ -104,8 +105,9 @@ pub fn save_png(
     nearfield_files::write(path, bytes.into_inner()).map_err(|error| failed(error.to_string()))
 }
 
-/// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file, whatever
-/// the path's extension. Text stays text, in the font that is embedded elsewhere or the viewer's own.
+/// Draws a plot of `size` (width and height in pixels) on white and saves it as an SVG file,
+/// whatever the path's extension. Text stays text, in the font that is embedded elsewhere or the
+/// viewer's own.
 ///
 /// # Errors
 /// [`PlotError`] with the path when drawing or saving fails.

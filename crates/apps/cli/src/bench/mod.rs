@@ -1,8 +1,8 @@
 //! `nearfield bench`: what a search or a traversal costs in the steady state of a simulation.
 //!
 //! Between repetitions every coordinate moves by up to 0.015 r, as particles do between two steps,
-//! so nothing is timed on an answer that is already known; the first repetitions, which pay for fresh
-//! memory, are not counted.
+//! so nothing is timed on an answer that is already known; the first repetitions, which pay for
+//! fresh memory, are not counted.
 
 mod backends;
 mod steps;
@@ -189,7 +189,8 @@ pub(crate) fn load(cloud: &str, points: usize) -> Result<PointCloud, Failure> {
     }
 }
 
-/// Warns where the points of a file lose digits that matter: all that is timed is so with f32 numbers.
+/// Warns where the points of a file lose digits that matter: all that is timed is so with f32
+/// numbers.
 pub(crate) fn warn_rounded(cloud: &PointCloud, radius: f32) {
     let length = Length {
         name: "radius",

@@ -65,9 +65,9 @@ impl Steps {
         })
     }
 
-    /// Does the job for all repetitions and returns medians of the timed ones; between repetitions every
-    /// coordinate moves by up to 0.015 r. `beside` is handed the points of every repetition, the uncounted
-    /// ones first.
+    /// Does the job for all repetitions and returns medians of the timed ones; between repetitions
+    /// every coordinate moves by up to 0.015 r. `beside` is handed the points of every repetition,
+    /// the uncounted ones first.
     pub(crate) fn time(
         &mut self,
         subject: &mut Subject,
@@ -102,8 +102,8 @@ impl Steps {
         step.in_scope(|| subject.run(&mut self.engine, self.set, positions))
     }
 
-    /// Brings the points back to where they once were: steps are a random walk, and a long one makes
-    /// another cloud.
+    /// Brings the points back to where they once were: steps are a random walk, and a long one
+    /// makes another cloud.
     pub(crate) fn go_back(&mut self, positions: &[[f32; 3]]) {
         self.positions.copy_from_slice(positions);
     }

@@ -55,8 +55,8 @@ pub(crate) struct Args {
     /// Correctly rounded roots: the same bits on every device
     #[arg(long)]
     exact: bool,
-    /// What positions are held and potentials computed in [default: f64 where f32 would move an atom
-    /// by more than a thousandth of the grid's spacing, else f32]
+    /// What positions are held and potentials computed in [default: f64 where f32 would move an
+    /// atom by more than a thousandth of the grid's spacing, else f32]
     #[arg(long, value_enum)]
     precision: Option<Precision>,
     /// Where to run: auto, cpu, gpu[:N] or hybrid[:N]

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 /// Flags of `nearfield lj`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Atoms: .txt (NIST: the box, the count, then index x y z), .xyz, .extxyz, .npy, .csv, .vtk, .vtp,
-    /// .vtu or .ply
+    /// Atoms: .txt (NIST: the box, the count, then index x y z), .xyz, .extxyz, .npy, .csv, .vtk,
+    /// .vtp, .vtu or .ply
     #[arg(required_unless_present = "restart")]
     pub(super) file: Option<PathBuf>,
     /// Cut-off, in the unit of the coordinates; atoms exactly at it count
@@ -31,15 +31,15 @@ pub(crate) struct Args {
     /// Where the energy is 0, for atoms of one kind
     #[arg(long, default_value_t = 1.0, conflicts_with = "coefficients")]
     pub(super) sigma: f64,
-    /// Coefficients of several kinds: lines NAME EPSILON SIGMA [CHARGE [MASS]], or NAME NAME EPSILON
-    /// SIGMA for two kinds that are not to be mixed; .xyz files name the kind of every atom
+    /// Coefficients of several kinds: lines NAME EPSILON SIGMA [CHARGE [MASS]], or NAME NAME
+    /// EPSILON SIGMA for two kinds that are not to be mixed; .xyz files name the kind of every atom
     #[arg(long, value_name = "FILE")]
     pub(super) coefficients: Option<PathBuf>,
     /// How coefficients of unlike atoms follow from those of like ones
     #[arg(long, value_enum, default_value_t = Rule::LorentzBerthelot)]
     pub(super) mixing: Rule,
-    /// Let charges act within the cut-off: those of the file's column charge, charges or q, or else of
-    /// the coefficients
+    /// Let charges act within the cut-off: those of the file's column charge, charges or q, or else
+    /// of the coefficients
     #[arg(long)]
     pub(super) charges: bool,
     /// What is done about the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
@@ -49,8 +49,8 @@ pub(crate) struct Args {
     /// Energy of two unit charges at distance 1
     #[arg(long, value_name = "K", default_value_t = 1.0)]
     pub(super) coulomb_constant: f64,
-    /// What positions are rounded to and pairs are summed in; f64 sums on the CPU [default: f64 where
-    /// f32 would move an atom by more than a thousandth of the cut-off, else f32]
+    /// What positions are rounded to and pairs are summed in; f64 sums on the CPU [default: f64
+    /// where f32 would move an atom by more than a thousandth of the cut-off, else f32]
     #[arg(long, value_enum)]
     pub(super) precision: Option<Precision>,
     #[command(flatten)]

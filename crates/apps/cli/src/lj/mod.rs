@@ -1,4 +1,5 @@
-//! `nearfield lj`: energy, virial and forces of Lennard-Jones atoms with cut-off charges, and short runs.
+//! `nearfield lj`: energy, virial and forces of Lennard-Jones atoms with cut-off charges, and short
+//! runs.
 
 mod args;
 mod forces;

@@ -22,9 +22,9 @@ pub(crate) struct Args {
     /// Length of a step
     #[arg(long, value_name = "H", default_value_t = 0.002, requires = "steps")]
     dt: f64,
-    /// How much farther than the cut-off neighbour lists reach, so that they need not be found every
-    /// step; 0 for no lists [default: 0.12 of the cut-off on a GPU, elsewhere 0: a CPU finds pairs
-    /// faster than it reads them]
+    /// How much farther than the cut-off neighbour lists reach, so that they need not be found
+    /// every step; 0 for no lists [default: 0.12 of the cut-off on a GPU, elsewhere 0: a CPU finds
+    /// pairs faster than it reads them]
     #[arg(long, value_name = "S", requires = "steps")]
     skin: Option<f32>,
     /// Start with velocities of this temperature (k = 1) instead of those of the file
@@ -42,8 +42,9 @@ pub(crate) struct Args {
     /// Go on from a checkpoint, with the other flags as they were; frames are appended
     #[arg(long, value_name = "FILE", requires = "steps", conflicts_with_all = ["file", "temperature"])]
     pub(super) restart: Option<PathBuf>,
-    /// With --steps: folder for trajectory.extxyz (positions, velocities, forces), observations.csv and
-    /// run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or .csv
+    /// With --steps: folder for trajectory.extxyz (positions, velocities, forces), observations.csv
+    /// and run.checkpoint, made when missing. Without: file for positions and forces, .extxyz or
+    /// .csv
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
 }

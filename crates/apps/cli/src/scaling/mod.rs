@@ -1,7 +1,7 @@
 //! `nearfield scaling`: how the cost grows with the number of points.
 //!
-//! Every work is timed on the same named cloud at several sizes, as `nearfield bench` times it, each
-//! time in an engine of its own. What would not fit in memory is left out and said so.
+//! Every work is timed on the same named cloud at several sizes, as `nearfield bench` times it,
+//! each time in an engine of its own. What would not fit in memory is left out and said so.
 
 mod picture;
 mod room;

@@ -37,7 +37,8 @@ struct Summary<'a> {
     /// The largest `to_best` and the most steps of every policy.
     #[serde(serialize_with = "as_map")]
     worst: Vec<(String, Found)>,
-    /// Whether policy model was within 3 % of the best in 8 steps everywhere; null where it did not run.
+    /// Whether policy model was within 3 % of the best in 8 steps everywhere; null where it did not
+    /// run.
     within: Option<bool>,
 }
 
@@ -59,7 +60,8 @@ struct Trial {
 struct Found {
     /// Milliseconds of its last step divided by the best row's.
     to_best: f64,
-    /// Steps until it was within 3 % of the best row for good, exploration steps left out; null if never.
+    /// Steps until it was within 3 % of the best row for good, exploration steps left out; null if
+    /// never.
     steps: Option<usize>,
 }
 

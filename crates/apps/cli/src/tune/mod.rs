@@ -1,4 +1,5 @@
-//! `nearfield tune`: what dividing a step between two backends brings, and where the policies settle.
+//! `nearfield tune`: what dividing a step between two backends brings, and where the policies
+//! settle.
 //!
 //! Thresholds θ are swept from GPU only to CPU only, and every policy runs beside the sweep. On an
 //! emulated machine all times are those of a virtual clock: the same command gives the same numbers
@@ -97,8 +98,8 @@ pub(crate) struct Args {
     threads: usize,
     #[command(flatten)]
     domain: DomainOptions,
-    /// Instead of one machine, check policy model on N random emulated ones (GPUs of 0.05 to 50 times
-    /// the CPU backend's speed behind 1 to 60 GB/s)
+    /// Instead of one machine, check policy model on N random emulated ones (GPUs of 0.05 to 50
+    /// times the CPU backend's speed behind 1 to 60 GB/s)
     #[arg(
         long,
         value_name = "N",

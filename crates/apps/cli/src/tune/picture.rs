@@ -1,4 +1,5 @@
-//! The picture of a sweep: time against the threshold, and against the CPU backend's share of the work.
+//! The picture of a sweep: time against the threshold, and against the CPU backend's share of the
+//! work.
 //!
 //! Both panels show the same rows: θ is what is set, while the share spreads the rows evenly also
 //! where thousands of bricks hold as many points each. What is marked is told beside the panels.

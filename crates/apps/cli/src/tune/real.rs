@@ -1,4 +1,5 @@
-//! The sweep on real backends: every threshold and every policy for some steps of a cloud that moves.
+//! The sweep on real backends: every threshold and every policy for some steps of a cloud that
+//! moves.
 
 use super::{
     emulated::{best, cells, layout},
@@ -29,8 +30,8 @@ const CLOSE: f64 = 0.03;
 /// Rows whose shares are no further from one tell what it takes.
 const AROUND: f64 = 0.1;
 
-/// Sweeps thresholds and runs the policies on the CPU backend and the GPU with this number together:
-/// one [`Combination`] per pair of [`Task::combinations`].
+/// Sweeps thresholds and runs the policies on the CPU backend and the GPU with this number
+/// together: one [`Combination`] per pair of [`Task::combinations`].
 pub(super) fn run(task: &Task, number: u32) -> Result<Vec<Combination>, Failure> {
     let (cells, near) = cells(task)?;
     let mut combinations = Vec::new();
@@ -161,8 +162,8 @@ impl Backends {
     }
 }
 
-/// The step after which no share is far from the last ones; exploration steps are left out, as they are
-/// taken back at once.
+/// The step after which no share is far from the last ones; exploration steps are left out, as they
+/// are taken back at once.
 fn steps_to_rest(shares: impl Iterator<Item = (f64, bool)>, far: impl Fn(f64) -> bool) -> usize {
     let far = shares.map(|(share, exploration)| !exploration && far(share));
     let last = far.enumerate().filter(|(_, far)| *far).last();
@@ -175,9 +176,10 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a step takes when the CPU backend has a share of the work. Every row of a sweep was measured and scatters,
-/// but what either backend takes lies near a line while both work: the one through the rows around the share.
-/// Not by the threshold, which means another share when points have moved and a plan was made anew.
+/// What a step takes when the CPU backend has a share of the work. Every row of a sweep was
+/// measured and scatters, but what either backend takes lies near a line while both work: the one
+/// through the rows around the share. Not by the threshold, which means another share when points
+/// have moved and a plan was made anew.
 fn on_sweep(sweep: &[Row], share: f64) -> f64 {
     let shared = |share: f64| share > 0.0 && share < 1.0;
     let near: Vec<_> = (sweep.iter())

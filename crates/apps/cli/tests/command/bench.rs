@@ -156,7 +156,8 @@ fn scaling_leaves_out_what_does_not_fit_and_says_so() {
     let summary = place.json(&[&series[..], &["--json"]].concat());
     let (_, timed) = points_and_works(&summary, "points");
     let (skipped, left_out) = points_and_works(&summary, "skipped");
-    // Lists of 1,400 and 4,200 points need some 0.6 and 1.9 MiB, 12,000 points 1.2 MiB without lists.
+    // Lists of 1,400 and 4,200 points need some 0.6 and 1.9 MiB, 12,000 points 1.2 MiB without
+    // lists.
     assert_eq!(
         timed,
         [

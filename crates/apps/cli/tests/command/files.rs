@@ -13,8 +13,8 @@ const ATOMS: &str = concat!(
 const BODIES: &str = "mass,x,y,z,vx,vy,vz\n1,-0.5,0,0,0,-0.7,0\n1,0.5,0,0,0,0.7,0\n";
 
 impl Workplace {
-    /// The command must refuse its flags with exit code 2 and name all of these, and every file must
-    /// be as it was.
+    /// The command must refuse its flags with exit code 2 and name all of these, and every file
+    /// must be as it was.
     fn refuses_files(&self, names: &[&str], args: &[&str]) {
         let before = contents(self.0.path());
         let output = self.run(args);

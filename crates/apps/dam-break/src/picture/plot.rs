@@ -97,8 +97,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The mean of the experiments at every T up to `end` at which one of them has a point, and at `end`.
-/// A place counts each experiment that reaches over it.
+/// The mean of the experiments at every T up to `end` at which one of them has a point, and at
+/// `end`. A place counts each experiment that reaches over it.
 fn mean_curve(experiments: &[Experiment], end: f64) -> Vec<Point> {
     let places = experiments
         .iter()

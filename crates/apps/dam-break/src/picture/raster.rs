@@ -1,10 +1,10 @@
 //! The depth buffer: which sphere each pixel sees first.
 //!
-//! Spheres are intersected exactly along each pixel's ray, so that overlapping particles meet in clean
-//! seams. Threads draw spheres in any order into one buffer: a pixel is one word, the depth above the
-//! sphere's index, and takes the minimum of what it is offered. The minimum is the same in any order,
-//! so the result does not depend on the number of threads. Spheres are drawn roughly from front to
-//! back, so that most pixels see early what hides the rest.
+//! Spheres are intersected exactly along each pixel's ray, so that overlapping particles meet in
+//! clean seams. Threads draw spheres in any order into one buffer: a pixel is one word, the depth
+//! above the sphere's index, and takes the minimum of what it is offered. The minimum is the same
+//! in any order, so the result does not depend on the number of threads. Spheres are drawn roughly
+//! from front to back, so that most pixels see early what hides the rest.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -95,8 +95,8 @@ fn spread(marked: &[AtomicBool], columns: usize) -> Vec<bool> {
     (0..marked.len()).map(around).collect()
 }
 
-/// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center` returns.
-/// Spheres that reach behind the eye are left out.
+/// Finds for every pixel the nearest of `count` spheres of `radius`, whose view points `center`
+/// returns. Spheres that reach behind the eye are left out.
 pub(super) fn nearest_spheres(
     camera: &Camera,
     (count, center): (usize, impl Fn(usize) -> Vec3 + Sync),

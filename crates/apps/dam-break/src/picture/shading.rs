@@ -146,8 +146,8 @@ fn in_side_view(stage: &Stage<'_>, point: Vec3) -> f32 {
     }
 }
 
-/// Light of the floor where a scene ray meets it; none away from the tank, where it has faded into the
-/// backdrop.
+/// Light of the floor where a scene ray meets it; none away from the tank, where it has faded into
+/// the backdrop.
 fn floor(
     stage: &Stage<'_>,
     palette: &Palette,

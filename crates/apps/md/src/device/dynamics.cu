@@ -1,9 +1,10 @@
-// Molecular dynamics on the device: forces over neighbour lists with a skin, kicks and drifts, and what
-// is observed. The potential's text is nearfield/user.cuh, and NF_POTENTIAL its function, which reads
-// NF_CHANNELS numbers of a point.
+// Molecular dynamics on the device: forces over neighbour lists with a skin, kicks and drifts, and
+// what is observed. The potential's text is nearfield/user.cuh, and NF_POTENTIAL its function,
+// which reads NF_CHANNELS numbers of a point.
 //
-// State is in double precision; forces are computed in single precision from positions brought into the
-// box when the lists were built. Sums are taken in an order that depends on the number of atoms alone.
+// State is in double precision; forces are computed in single precision from positions brought into
+// the box when the lists were built. Sums are taken in an order that depends on the number of atoms
+// alone.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -27,8 +28,8 @@ __device__ __forceinline__ float fast_rsqrt(float x) {
 
 #include "nearfield/user.cuh"
 
-// The vectors along which the box repeats, and the rows of their inverse; 0 along open axes. Only tilted
-// boxes (NF_TILTED) have numbers beside the diagonal.
+// The vectors along which the box repeats, and the rows of their inverse; 0 along open axes. Only
+// tilted boxes (NF_TILTED) have numbers beside the diagonal.
 struct Box {
     double vectors[3][3];
     double inverse[3][3];
@@ -61,14 +62,15 @@ __device__ double block_sum(double value) {
     return value;
 }
 
-// The difference by the nearest image, as the contract has it: one rounding for the difference, one for
-// the image vector, which is exact here, and one for their sum.
+// The difference by the nearest image, as the contract has it: one rounding for the difference, one
+// for the image vector, which is exact here, and one for their sum.
 __device__ __forceinline__ float nearest(float difference, float length, float inverse) {
     return __fadd_rn(difference, __fmul_rn(-rintf(difference * inverse), length));
 }
 
-// From one atom to the nearest image of another. In a tilted box the nearest image, if it is nearer than
-// half of the box's width, is the one whose coordinates along the box's vectors are at most a half.
+// From one atom to the nearest image of another. In a tilted box the nearest image, if it is nearer
+// than half of the box's width, is the one whose coordinates along the box's vectors are at most a
+// half.
 __device__ __forceinline__ float3 separation(const Box& box, const float4& from, const float4& to) {
     float3 d = make_float3(__fsub_rn(to.x, from.x), __fsub_rn(to.y, from.y), __fsub_rn(to.z, from.z));
 #if NF_TILTED
@@ -136,7 +138,8 @@ __device__ __forceinline__ void add_pair(const Uniforms& uniforms, const Box& bo
     sum.virial = __fmaf_rn(over, near ? d2 : 0.0f, sum.virial);
 }
 
-// What the lists of the atoms of a block add up to; every thread of the LANES of an atom gets the sum.
+// What the lists of the atoms of a block add up to; every thread of the LANES of an atom gets the
+// sum.
 __device__ __forceinline__ Sum over_list(const Uniforms& uniforms, const Box& box, u32 atom, bool real,
                                          const float4* __restrict__ at, const float* __restrict__ charges,
                                          const u64* __restrict__ start, const u32* __restrict__ count,
@@ -225,8 +228,8 @@ total(const double* __restrict__ partials, u32 blocks, double* __restrict__ tota
     if (threadIdx.x == 0) totals[blockIdx.x] = sum;
 }
 
-// Kicks by the forces over `kick`, drifts over `drift`, and gives the largest squared displacement since
-// the lists were built; infinity where a position is no number.
+// Kicks by the forces over `kick`, drifts over `drift`, and gives the largest squared displacement
+// since the lists were built; infinity where a position is no number.
 extern "C" __global__ void __launch_bounds__(THREADS)
 advance(double* __restrict__ position, double* __restrict__ velocity, const float* __restrict__ force,
         const u32* __restrict__ types, const int* __restrict__ boxes, const float4* __restrict__ built,

@@ -1,8 +1,8 @@
 //! The kernels of dynamics.cu, one typed function each, and the only unsafe code of this crate.
 //!
-//! **What the functions rely on:** arrays are as long as the number of atoms handed over with them asks
-//! for (their owner, [`super::Arrays`], makes them once and never changes them), lists are those
-//! of the engine for the same atoms, and all work is on the engine's stream.
+//! **What the functions rely on:** arrays are as long as the number of atoms handed over with them
+//! asks for (their owner, [`super::Arrays`], makes them once and never changes them), lists are
+//! those of the engine for the same atoms, and all work is on the engine's stream.
 
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{
@@ -229,8 +229,8 @@ impl Kernels {
         self.total(partials, (blocks, MOTION_SLOTS), totals)
     }
 
-    /// Kicks, drifts, and gives the largest squared displacement since lists were built as the bits of
-    /// an `f32`.
+    /// Kicks, drifts, and gives the largest squared displacement since lists were built as the bits
+    /// of an `f32`.
     pub(super) fn advance(
         &self,
         moving: Moving<'_>,

@@ -3,8 +3,8 @@
 //! Every stage of a step runs there: kicks and drifts in double precision, forces over the engine's
 //! neighbour lists with a skin. The host starts the kernels. While the forces are being computed it
 //! reads how far atoms have moved since the lists were built. If that is more than
-//! [`VerletLists::allowed_displacement`], lists are built anew and the forces computed again, before
-//! a kick has used them.
+//! [`VerletLists::allowed_displacement`], lists are built anew and the forces computed again,
+//! before a kick has used them.
 
 mod kernels;
 
@@ -312,8 +312,8 @@ impl DeviceBody {
     fn still_near(&self, moment: usize) -> Result<bool, Error> {
         let mut bits = [0];
         let place = self.arrays.moved.slice(moment..moment + 1);
-        // Waits for what wrote it and for nothing that was started since; nothing writes there before
-        // the copy is done.
+        // Waits for what wrote it and for nothing that was started since; nothing writes there
+        // before the copy is done.
         if let Some(measured) = &*self.measured {
             self.side.wait(measured).map_err(moving)?;
         }

@@ -16,8 +16,8 @@ pub(crate) fn salt() -> (System, ForceField) {
     salt_in(Cell::cube(EDGE).unwrap())
 }
 
-/// The same atoms in another box: one that is as long along every axis, and perhaps tilted by an even
-/// number of places of the lattice.
+/// The same atoms in another box: one that is as long along every axis, and perhaps tilted by an
+/// even number of places of the lattice.
 pub(crate) fn salt_in(cell: Cell) -> (System, ForceField) {
     let place = |k: usize| {
         let at = [k % SIDE, k / SIDE % SIDE, k / SIDE / SIDE];

@@ -1,8 +1,8 @@
 //! Copies of the particles on their way to the host, beside the steps that follow.
 //!
 //! The particles are first copied on the device, in the order of the solver's stream and in
-//! microseconds. From there they go to page-locked memory on a stream of their own, while the solver
-//! goes on to change the originals.
+//! microseconds. From there they go to page-locked memory on a stream of their own, while the
+//! solver goes on to change the originals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -91,8 +91,8 @@ __device__ bool lost(const float* position, const Moving& moving, const Settings
     return !(isfinite(moving.x) && isfinite(moving.y) && isfinite(moving.z) && isfinite(moving.w));
 }
 
-// A kick over `step` and then a drift over `drift`, which may be 0. Velocities after the kick also go
-// to `kept`, unless that is null.
+// A kick over `step` and then a drift over `drift`, which may be 0. Velocities after the kick also
+// go to `kept`, unless that is null.
 extern "C" __global__ void __launch_bounds__(THREADS)
 kick(float* position, Moving* moving, Moving* kept, const float4* forces, const float4* wall_forces, u32 count,
      float step, float drift, Settings settings, double* partials) {

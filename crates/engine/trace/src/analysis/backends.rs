@@ -7,7 +7,8 @@ use super::{
 use crate::model::{Interval, Phase};
 use std::collections::BTreeMap;
 
-/// A backend's time in a step or in all steps, nanoseconds; busy, waiting and idle make up the whole.
+/// A backend's time in a step or in all steps, nanoseconds; busy, waiting and idle make up the
+/// whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BackendTimes {
     /// Computing.
@@ -73,8 +74,9 @@ pub(crate) fn without_backends(step: &RunStep) -> u64 {
     whole.length() - Merged::of(of_backends.map(|one| clip(one.time, whole))).length()
 }
 
-/// Imbalance (t_slow − t_fast) / t_slow of a step between the backends that share subregions, over all
-/// its passes; none when there are not two. t is from a backend's first upload to its last result.
+/// Imbalance (t_slow − t_fast) / t_slow of a step between the backends that share subregions, over
+/// all its passes; none when there are not two. t is from a backend's first upload to its last
+/// result.
 pub(crate) fn step_imbalance(run: &Run, step: &RunStep) -> Option<f64> {
     let passes = extents(step, |_, pass| pass);
     imbalance(run, passes.values())

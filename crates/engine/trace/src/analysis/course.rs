@@ -38,7 +38,8 @@ fn or_infinity<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Er
 /// Fewest values that a course is judged by.
 const FEWEST: usize = 4;
 
-/// The course of values that count as the same within a tolerance, which is given where they settle.
+/// The course of values that count as the same within a tolerance, which is given where they
+/// settle.
 pub(crate) fn course(values: &[f64], tolerance: impl Fn(f64) -> f64) -> Option<Course> {
     let first = *values.first()?;
     let settled_at = median(

@@ -372,8 +372,9 @@ fn part(one: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| one as f64 / all as f64)
 }
 
-/// The threshold of a step from those of its subregions, each with its work: where subregions go over one
-/// after the other most have either end, so their mean it is. Infinite where most of the work is.
+/// The threshold of a step from those of its subregions, each with its work: where subregions go
+/// over one after the other most have either end, so their mean it is. Infinite where most of the
+/// work is.
 fn mean_theta(subregions: impl Iterator<Item = (Theta, u64)>) -> Option<Theta> {
     let (mut sum, mut finite, mut infinite) = (0.0, 0.0, 0.0);
     for (Theta(theta), work) in subregions {

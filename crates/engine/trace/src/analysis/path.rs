@@ -9,8 +9,8 @@
 //! * everything for the stages that had ended before it began, and a stage for everything, because
 //!   the caller's thread waits for stages.
 //!
-//! An activity waits only for what had ended when it began, so a trace with odd times makes a shorter
-//! path and never a wrong one.
+//! An activity waits only for what had ended when it began, so a trace with odd times makes a
+//! shorter path and never a wrong one.
 
 use super::run::{Activity, Source};
 use crate::model::Phase;

@@ -156,10 +156,11 @@ pub struct StepRow {
     pub critical_path_ms: f64,
     /// Whether the policy changed something after it.
     pub retuned: bool,
-    /// True for an exploration step: θ differs from the settled value for one step, to sample another
-    /// split. Such steps do not count where the course of θ and share is judged.
+    /// True for an exploration step: θ differs from the settled value for one step, to sample
+    /// another split. Such steps do not count where the course of θ and share is judged.
     pub exploration: bool,
-    /// Busy, waiting and idle milliseconds of every backend, in the order of [`Analysis::backends`](super::Analysis::backends).
+    /// Busy, waiting and idle milliseconds of every backend, in the order of
+    /// [`Analysis::backends`](super::Analysis::backends).
     pub backends: Vec<[f64; 3]>,
 }
 

@@ -151,7 +151,8 @@ fn step_of(open: &Open, time: Interval) -> Step {
     }
 }
 
-/// The backend that a stage keeps busy, and with what, by the stage's name: `cpu.search`, `gpu.upload`.
+/// The backend that a stage keeps busy, and with what, by the stage's name: `cpu.search`,
+/// `gpu.upload`.
 fn backend_of(name: &str) -> (Option<&'static str>, Phase) {
     let (of, what) = name.split_once('.').unwrap_or((name, ""));
     let phase = match what {

@@ -1,8 +1,8 @@
 //! The queue and the thread behind it that writes.
 //!
 //! States: open (records are taken) → failed (an error was reported once; records are thrown away
-//! where they are made) or closed (the guard is gone). The thread ends when it is told to close, and
-//! has then written all that was put before.
+//! where they are made) or closed (the guard is gone). The thread ends when it is told to close,
+//! and has then written all that was put before.
 
 use crate::{
     Error,

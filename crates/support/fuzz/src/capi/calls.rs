@@ -327,8 +327,8 @@ impl Caller {
         }
     }
 
-    /// Lists got earlier are read if they are current and refused if not, also those of engines that
-    /// were changed or freed.
+    /// Lists got earlier are read if they are current and refused if not, also those of engines
+    /// that were changed or freed.
     fn read_kept(&self, handle: Handle, lists: u8, point: u8) {
         let Some((owner, lists)) = self.kept.get(usize::from(lists) % self.kept.len().max(1))
         else {

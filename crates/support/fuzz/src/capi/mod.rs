@@ -1,8 +1,8 @@
 //! The C interface: any sequence of calls returns a status, writes nothing but what it was given,
 //! and refuses whatever cannot be.
 //!
-//! Arrays are always as long as the caller says, as the interface demands; handles, numbers, lengths
-//! and orders of calls may be anything.
+//! Arrays are always as long as the caller says, as the interface demands; handles, numbers,
+//! lengths and orders of calls may be anything.
 
 mod calls;
 mod input;

@@ -2,8 +2,8 @@
 //! changes anything.
 //!
 //! [`input`] makes a [`Session`] of libFuzzer's bytes, [`places`] turns its shares of the radius
-//! into coordinates, [`model`] says what must come out, and [`run`] makes the calls on an engine and
-//! on the model side by side.
+//! into coordinates, [`model`] says what must come out, and [`run`] makes the calls on an engine
+//! and on the model side by side.
 
 pub mod input;
 mod labels;

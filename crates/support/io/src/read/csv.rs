@@ -12,8 +12,8 @@ use crate::{
     number::Number,
 };
 
-/// Maximum number of columns of a table and of properties of a point: what is kept for each column would
-/// otherwise be many times a line of separators.
+/// Maximum number of columns of a table and of properties of a point: what is kept for each column
+/// would otherwise be many times a line of separators.
 pub(super) const MAX_COLUMNS: usize = 1 << 16;
 
 /// Reads a table with a header naming x, y and perhaps z, or with two or three unnamed columns.

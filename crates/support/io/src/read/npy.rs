@@ -1,7 +1,8 @@
 //! NumPy `.npy` files (format versions 1 to 3; NEP 1).
 //!
 //! The header is read here rather than with the npyz crate, which (0.9) multiplies the shape
-//! unchecked and allocates the header's declared length. **Invariant others rely on:** the data are exactly as long as the shape says.
+//! unchecked and allocates the header's declared length. **Invariant others rely on:** the data are
+//! exactly as long as the shape says.
 
 use crate::{
     cloud::{Dimensions, PointCloud, Positions},

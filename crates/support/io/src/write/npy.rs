@@ -32,8 +32,8 @@ pub fn write_npy(path: impl AsRef<Path>, positions: &[[f32; 3]]) -> Result<(), E
 /// Writes an array of any shape, the last axis fastest.
 ///
 /// # Errors
-/// When the shape does not hold as many values, or the file cannot be written; what was there before
-/// is then unchanged.
+/// When the shape does not hold as many values, or the file cannot be written; what was there
+/// before is then unchanged.
 pub fn write_array(
     path: impl AsRef<Path>,
     shape: &[usize],

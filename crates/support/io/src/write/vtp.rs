@@ -1,8 +1,8 @@
 //! VTK PolyData files (`.vtp`) that ParaView opens as points.
 //!
-//! Arrays are appended in raw encoding and compressed with zlib in blocks, by all threads of the rayon
-//! pool where the caller is in one. **Invariant others rely on:** every array has one tuple per point,
-//! and names are unique within point data and within field data.
+//! Arrays are appended in raw encoding and compressed with zlib in blocks, by all threads of the
+//! rayon pool where the caller is in one. **Invariant others rely on:** every array has one tuple
+//! per point, and names are unique within point data and within field data.
 
 use std::{
     io::{self, Write},

@@ -158,9 +158,9 @@ impl Layout {
         Ok(Cow::Owned(bytes))
     }
 
-    /// Reads an array as [`read`](Self::read) does, but keeps nothing of it: what is wrong with it is
-    /// known before memory is taken. Blocks that cannot be unpacked piece by piece and are larger than
-    /// [`LARGEST_CHECKED`] are passed over.
+    /// Reads an array as [`read`](Self::read) does, but keeps nothing of it: what is wrong with it
+    /// is known before memory is taken. Blocks that cannot be unpacked piece by piece and are
+    /// larger than [`LARGEST_CHECKED`] are passed over.
     pub(super) fn check(
         &self,
         source: &mut Encoded<'_>,

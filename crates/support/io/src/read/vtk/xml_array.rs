@@ -2,8 +2,8 @@
 //!
 //! **Invariants others rely on:** an array has as many numbers as its tag and its piece announce.
 //! All arrays together are no larger than the file could hold when compressed to the utmost, and
-//! together they are decoded from at most [`SHARED`] times its bytes, so a small file cannot ask for
-//! unbounded memory by pointing at the same data many times.
+//! together they are decoded from at most [`SHARED`] times its bytes, so a small file cannot ask
+//! for unbounded memory by pointing at the same data many times.
 
 use crate::{
     cursor::Cursor,

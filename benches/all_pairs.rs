@@ -19,7 +19,7 @@ const SAMPLES: usize = 24;
 struct Sizes {
     /// Bodies on the GPU, and fewer where the arithmetic is slow.
     bodies: usize,
-    few_bodies: usize,
+    slow_bodies: usize,
     /// Bodies on the CPU.
     cpu_bodies: usize,
     /// Points along x and y of a slice, and atoms, on the GPU.
@@ -33,7 +33,7 @@ struct Sizes {
 
 const FULL: Sizes = Sizes {
     bodies: 262_144,
-    few_bodies: 65_536,
+    slow_bodies: 65_536,
     cpu_bodies: 16_384,
     slice: [4096, 4096],
     atoms: 8192,
@@ -44,7 +44,7 @@ const FULL: Sizes = Sizes {
 
 const QUICK: Sizes = Sizes {
     bodies: 8192,
-    few_bodies: 2048,
+    slow_bodies: 2048,
     cpu_bodies: 2048,
     slice: [512, 64],
     atoms: 1024,
@@ -218,7 +218,7 @@ impl IssueLimit {
     /// Numbers of a vector.
     const LANES: f64 = 16.0;
 
-    /// `None` where nobody wrote the instructions down.
+    /// `None` for levels whose instructions are not counted here.
     fn of(simd: SimdLevel, threads: usize) -> Option<Self> {
         (simd == SimdLevel::Avx512).then_some(Self { threads })
     }
@@ -239,7 +239,7 @@ impl IssueLimit {
 
     /// Prints how close sums come, in turn with the measurement: others may use the same cores. A
     /// vector of pairs takes 17 instructions of floating point for gravity and 8 for a row of a
-    /// grid, as compiled, of which the root counts as two: so often can one be issued.
+    /// grid, as compiled. The root counts as two, because it is issued half as often.
     fn compare(&self, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
         let (at, masses) = bodies::<f32>(sizes.cpu_bodies, true);
         let mut pull = vec![[0.0; 3]; at.len()];
@@ -382,7 +382,7 @@ fn coulomb_on_cpu<T: Real>(sizes: &Sizes, arithmetic: Arithmetic) -> Result<(), 
 
 fn on_gpu(backend: &GpuBackend, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
     println!("{}, kernels alone", backend.device().name);
-    let (many, few) = (sizes.bodies, sizes.few_bodies);
+    let (many, few) = (sizes.bodies, sizes.slow_bodies);
     gravity_on_gpu::<f32>(backend, sizes, many, true, Arithmetic::Fast)?;
     gravity_on_gpu::<f32>(backend, sizes, many, false, Arithmetic::Fast)?;
     gravity_on_gpu::<f32>(backend, sizes, few, true, Arithmetic::Exact)?;

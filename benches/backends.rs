@@ -64,7 +64,7 @@ fn options() -> Result<Options, String> {
     while let Some(flag) = given.next() {
         let mut value = || given.next().ok_or(format!("{flag} needs a value"));
         match flag.as_str() {
-            // What cargo adds.
+            // Added by cargo.
             "--bench" => {}
             "--quick" => (found.quick, found.points) = (true, 20_000),
             "--device-engine" => found.device_engine = true,
@@ -243,7 +243,7 @@ impl Work {
     }
 }
 
-/// What was found.
+/// A result.
 #[derive(Serialize, Deserialize)]
 struct Found {
     cloud: String,
@@ -305,7 +305,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// What the step `number` of both backends took, and why it was theirs.
+    /// Prints the time of step `number` of both backends, and the reason of its split.
     fn tell(&self, number: usize, took: f64) {
         for work in &self.engine.report().works {
             let share = 100.0 * work.share;
@@ -395,7 +395,7 @@ fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found,
         if number >= before {
             times.push(took);
         }
-        // What still takes long after so many steps does not scatter much.
+        // Steps that are still slow by now do not scatter much.
         if number >= before + 5 && median(times.clone()) > SLOW_MS {
             break;
         }
@@ -434,10 +434,10 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             (Work::Density, Strategy::ChildPerCell),
             (Work::Force, Strategy::ChildPerCell),
         ] {
-            // Crowded cells take long, and are timed only where they are asked for. Their lists do
+            // Dense cells take long, and are timed only where they are asked for. Their lists do
             // not fit everywhere.
-            let crowded = scene.occupancy.is_some_and(|points| points > 30.0);
-            let skipped = crowded && (options.cloud.is_empty() || work == Work::Lists);
+            let dense = scene.occupancy.is_some_and(|points| points > 30.0);
+            let skipped = dense && (options.cloud.is_empty() || work == Work::Lists);
             if skipped || !strategy.to_string().contains(&options.way) {
                 continue;
             }
@@ -456,8 +456,8 @@ fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
             // Short steps scatter more.
             let (before, timed) = match (options.quick, work) {
                 (true, _) => (12, 5),
-                (false, _) if crowded && strategy == Strategy::Flat => (45, 51),
-                (false, _) if crowded => (25, 15),
+                (false, _) if dense && strategy == Strategy::Flat => (45, 51),
+                (false, _) if dense => (25, 15),
                 (false, Work::Lists) => (45, 51),
                 (false, _) if strategy == Strategy::Flat => (45, 101),
                 (false, _) => (45, 25),
@@ -543,7 +543,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
             false
         }
     };
-    // What cannot be written is known before anything is timed.
+    // A folder that cannot be made is refused before anything is timed.
     std::fs::create_dir_all(&options.output)?;
     let (ways, mut all) = (ways(gpu, &options.way), Vec::new());
     for scene in scenes(&options) {
@@ -640,9 +640,9 @@ fn time_device_engine(
 
 /// Time against points in a cell, one curve per way, density left and force right.
 fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<dyn StdError>> {
-    let crowded = || all.iter().filter(|found| found.occupancy.is_some());
-    let across = Axis::logarithmic(crowded().filter_map(|found| found.occupancy));
-    let up = Axis::logarithmic(crowded().map(|found| found.milliseconds));
+    let dense = || all.iter().filter(|found| found.occupancy.is_some());
+    let across = Axis::logarithmic(dense().filter_map(|found| found.occupancy));
+    let up = Axis::logarithmic(dense().map(|found| found.milliseconds));
     save_png(path, (1500, 760), |area| {
         let area = area.margin(14 * DETAIL, 8 * DETAIL, 14 * DETAIL, 26 * DETAIL);
         let (body, legend) = area.split_horizontally(1170 * DETAIL);
@@ -669,7 +669,7 @@ fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<d
                 .draw()?;
             for way in ways {
                 let line = way.color.stroke_width(4 * DETAIL);
-                let places: Vec<_> = crowded()
+                let places: Vec<_> = dense()
                     .filter(|found| found.work == work && found.way == way.name)
                     .filter_map(|found| Some((found.occupancy?, found.milliseconds)))
                     .collect();

@@ -76,7 +76,7 @@ def main():
     print(
         f"temperature {2 * kinetic / (3 * atoms - 3):.3f}, potential energy of an atom {potential / atoms:.4f}"
     )
-    # What reading the positions costs is in both times, so it goes with their difference.
+    # Both times include reading the positions, so their difference does not.
     for name, dt in (("at rest, forces and no new lists", 1e-9), ("in motion", STEP)):
         short, long = (
             milliseconds(context, integrator, dt, steps, 5) for steps in (20, 420)

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a case may cost, in times of the plain one.
+/// Allowed cost of a case, in times of the plain one.
 const MOST: f64 = 1.25;
 
 /// Engine and points of one side.
@@ -219,7 +219,7 @@ fn cases(points: usize) -> Vec<Case> {
     ]
 }
 
-/// What the command line asks for.
+/// Flags of the command line.
 struct Asked {
     filter: Vec<String>,
     points: usize,

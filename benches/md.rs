@@ -54,7 +54,7 @@ fn settings() -> Option<Settings> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            // What cargo bench adds.
+            // Added by cargo bench.
             "--bench" => {}
             "--atoms" => found.atoms = words.next()?.parse::<f64>().ok()? as usize,
             "--device" => found.gpu = words.next()?.starts_with("gpu"),

@@ -25,7 +25,7 @@ fn main() {
     divan::main();
 }
 
-/// What is timed.
+/// A case that is timed.
 const SPECS: [&str; 9] = [
     "lattice/1e6/r=2/lists/cpu",
     "lattice/1e6/r=2/lists/kiddo",

@@ -18,7 +18,7 @@ use std::{
 const STRETCH: usize = 3 << 13;
 const REPETITIONS: usize = 301;
 
-/// Stretches of an array, to be copied by whoever comes.
+/// Stretches of an array, each copied by the thread that takes it.
 struct Copying<'a> {
     stretches: Vec<Mutex<(&'a mut [f32], &'a [f32])>>,
     next: AtomicUsize,
@@ -38,7 +38,7 @@ impl<'a> Copying<'a> {
             .stretches
             .get(self.next.fetch_add(1, Ordering::Relaxed))
         {
-            let (to, from) = &mut *stretch.lock().expect("nobody panics");
+            let (to, from) = &mut *stretch.lock().expect("no thread panics");
             nearfield_gpu::copy_for_gpu(to, from);
         }
     }

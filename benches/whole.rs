@@ -29,7 +29,7 @@ use std::{
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What a run says of itself.
+/// Figures of a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Outcome {
     points: usize,
@@ -61,7 +61,7 @@ fn settings() -> Option<Settings> {
     let mut words = env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            // What cargo bench adds.
+            // Added by cargo bench.
             "--bench" => {}
             "--device" => found.gpu = words.next()?.starts_with("gpu"),
             "--size" => {

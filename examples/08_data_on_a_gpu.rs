@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let positions: Vec<f32> = (0..side.pow(3))
         .flat_map(|i| [0, 1, 2].map(|axis| coordinate(i, axis)))
         .collect();
-    // What goes through the engine's queue is counted, and shows in traces.
+    // Copies through the engine's queue are counted, and show in traces.
     let (queue, stream) = (engine.queue().clone(), engine.stream().clone());
     let mut positions = queue.array("positions", &positions)?;
     let mass = queue.array("masses", &vec![1.0f32; side.pow(3)])?;

@@ -11,7 +11,7 @@ use crate::{
 use serde::Serialize;
 use std::time::Instant;
 
-/// What the comparison found.
+/// Result of the comparison.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
     name: &'static str,

@@ -157,7 +157,7 @@ impl DomainOptions {
     }
 }
 
-/// What belongs to the axes that are chosen.
+/// The values of the axes that are chosen.
 fn only<T: Copy>(axes: [bool; 3], all: [T; 3]) -> [Option<T>; 3] {
     std::array::from_fn(|axis| axes[axis].then_some(all[axis]))
 }

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// leapfrog, the default, or symplectic-euler
     #[arg(long, value_name = "NAME")]
     integrator: Option<Integrator>,
-    /// What bodies are held and attractions computed in
+    /// Precision of bodies and attractions
     #[arg(long, value_enum, default_value_t = Precision::F64)]
     precision: Precision,
     /// Correctly rounded roots: the same bits on every device

@@ -24,7 +24,7 @@ struct Info {
     reason: String,
 }
 
-/// What there is for the GPU backend.
+/// State of the GPU backend.
 #[derive(Debug, Serialize)]
 struct Gpu {
     driver: Option<String>,

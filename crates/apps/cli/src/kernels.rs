@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-/// What to do with the kernels.
+/// Subcommands of `nearfield kernels`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Task {
     /// Compiles all kernels into a cache, also for GPUs that are not here
@@ -265,7 +265,7 @@ fn attempt(compiler: &Compiler, program: &Program, arch: Arch) -> Outcome {
     }
 }
 
-/// What was checked, for people.
+/// Lists the checks, for people.
 fn report(checked: &Checked) -> Vec<String> {
     let mut report = vec![format!("NVRTC {}", checked.nvrtc)];
     report.extend(lines(&checked.programs));

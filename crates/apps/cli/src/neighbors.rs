@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Search radius in the unit of the coordinates; a point exactly at it is a neighbour
     #[arg(long, allow_negative_numbers = true)]
     radius: RadiusText,
-    /// What coordinates are read in and pairs are decided in; f64 keeps all digits of files of
+    /// Precision of coordinates and of the pair test; f64 keeps all digits of files of
     /// doubles, as clouds far from the origin need [default: f64 where f32 would move a point by
     /// more than a thousandth of the radius, else f32]
     #[arg(long, value_enum)]
@@ -69,7 +69,7 @@ struct Summary {
     digest: String,
 }
 
-/// What a backend did, as the engine measured it.
+/// Times of a backend, as the engine measured them.
 #[derive(Debug, Serialize)]
 struct Backend {
     name: &'static str,
@@ -111,7 +111,7 @@ struct Times {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
-    // What is wrong with the radius or the device is said before a large file is read.
+    // A bad radius or device is refused before a large file is read.
     let asked = args.precision.unwrap_or(Precision::F32);
     args.engine.engine(args.radius.to(asked)).build()?;
     let cloud = nearfield_io::read_points(&args.file)?;

@@ -48,8 +48,8 @@ pub(crate) struct EngineOptions {
     /// cell-tasks or half-tiles
     #[arg(long, default_value_t = Strategy::Flat)]
     pub(crate) strategy: Strategy,
-    /// What divides the work between both backends (hybrid, emulated): model, band[:ALPHA:BETA],
-    /// fraction or fixed:THETA
+    /// Policy that divides the work between both backends (hybrid, emulated): model,
+    /// band[:ALPHA:BETA], fraction or fixed:THETA
     #[arg(long, default_value_t = Policy::Model)]
     pub(crate) policy: Policy,
     /// Let nothing depend on what steps took: the same sums, to the last bit, from the same input
@@ -99,7 +99,7 @@ pub(crate) enum Radius {
     Double(f64),
 }
 
-/// A radius of which the precision is yet to be told: rounded once to either.
+/// A radius before its precision is chosen: it is rounded once, to either.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RadiusText {
     single: f32,

@@ -5,7 +5,7 @@ use crate::options::Precision;
 /// Part of a length of interest (a radius, a spacing) by which rounding may move a point.
 const ALLOWED: f64 = 1e-3;
 
-/// What rounding is compared with.
+/// A length that rounding is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Length {
     /// As messages call it.
@@ -25,7 +25,8 @@ impl Moved {
     fn too_far(positions: &[[f64; 3]], length: Length) -> Option<Self> {
         let by = |position: &[f64; 3]| {
             let off = position.map(|x| x - f64::from(x as f32));
-            // What is not finite is refused elsewhere; what overflows is moved as far as it gets.
+            // Coordinates that are not finite are refused elsewhere. Those that overflow move
+            // infinitely far.
             let square: f64 = off.iter().map(|off| off * off).sum();
             square.sqrt()
         };

@@ -69,7 +69,7 @@ pub(crate) enum Format {
     ActivitiesCsv,
 }
 
-/// What was written where.
+/// The files written, by kind.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     output: &'a Path,

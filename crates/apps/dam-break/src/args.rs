@@ -67,7 +67,7 @@ fn dimensions(text: &str) -> Result<Dimensions, String> {
 }
 
 impl Default for Args {
-    /// What no flag at all asks for.
+    /// The settings without any flag.
     fn default() -> Self {
         Self {
             particles: None,

@@ -1,7 +1,7 @@
 //! Writes the moments of a run: particles, pictures, and the animation.
 //!
 //! The solver hands each moment in and goes on; a pool of threads writes and draws several frames
-//! at a time, and each frame with as many threads as are free. What is unfinished is bounded, by
+//! at a time, and each frame with as many threads as are free. Unfinished frames are bounded, by
 //! the memory that it takes, and so is how far the solver runs ahead.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub(crate) struct Frames {
     pool: ThreadPool,
     /// Frames handed in.
     count: usize,
-    /// Frames handed in of which `results` has not told yet.
+    /// Frames handed in whose outcome has not been taken from `results`.
     unfinished: usize,
     results: (Sender<Outcome>, Receiver<Outcome>),
 }
@@ -161,7 +161,7 @@ fn max_unfinished(bytes: usize) -> usize {
     (MAX_UNFINISHED_BYTES / bytes.max(1)).clamp(MIN_UNFINISHED, MAX_UNFINISHED)
 }
 
-/// What the writing threads share.
+/// State that the writing threads share.
 struct Writer {
     directory: PathBuf,
     column: Column,

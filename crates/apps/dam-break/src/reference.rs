@@ -13,7 +13,7 @@ pub const TO_Z: f64 = 3.6;
 /// A measured front.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// Who measured it, for legends and the summary.
+    /// Its authors and year, for legends and the summary.
     pub name: &'static str,
     /// (T, Z) = (t·√(2g/a), z/a), by growing T.
     pub points: Vec<Point>,
@@ -25,7 +25,7 @@ pub type Point = (f64, f64);
 /// How a simulated front compares with a measured one.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// Who measured it.
+    /// Authors and year of the experiment.
     pub series: &'static str,
     /// The deviation of largest size, (ours − theirs)/theirs.
     pub max_deviation: f64,

@@ -182,7 +182,7 @@ impl Course {
 
     /// Steps until the time is `until`, seconds.
     fn advance(&mut self, simulation: &mut Simulation, until: f64) -> Result<(), Error> {
-        // What is left after rounding is no step.
+        // A rest of the size of rounding is no step.
         while until - simulation.time() > 1e-9 * self.end {
             let begin = Instant::now();
             simulation.step_at_most(until - simulation.time())?;
@@ -195,8 +195,8 @@ impl Course {
         Ok(())
     }
 
-    /// Writes what a run that failed has noted until then. What went wrong with the run is told;
-    /// that this fails too would hide it.
+    /// Writes the tables of a run that failed. A further failure here is not reported: it would
+    /// hide the first.
     fn keep(self, args: &Args) {
         for (name, table) in [
             ("front.csv", self.journal.front_csv()),

@@ -80,7 +80,7 @@ pub struct EnergySummary {
     pub diffusion_loss_j: f64,
     /// Given by the pressure of the walls.
     pub wall_work_j: f64,
-    /// What is not accounted for, as a share of the initial energy.
+    /// Energy that is not accounted for, as a share of the initial energy.
     pub drift: f64,
 }
 

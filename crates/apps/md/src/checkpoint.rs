@@ -133,7 +133,7 @@ fn take<T: bytemuck::Pod>(rest: &mut &[u8], count: usize) -> Result<Vec<T>, Refu
     Ok(values)
 }
 
-/// What the numbers of a file make.
+/// The checkpoint that the numbers of a file make.
 fn parse(mut rest: &[u8]) -> Result<Result<Checkpoint, Error>, Refused> {
     let rest = &mut rest;
     let counts = take::<u64>(rest, 3)?;

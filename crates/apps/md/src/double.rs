@@ -12,7 +12,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// What the pairs of an atom add up to: half their energy, half their virial, and the force.
+/// Sums over the pairs of an atom: half their energy, half their virial, and the force.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct AtomSum {
     pub(crate) energy: f64,
@@ -38,7 +38,7 @@ impl AtomSum {
     }
 }
 
-/// What sums are made of.
+/// Input of the sums.
 pub(crate) struct Terms<'a> {
     /// In the box, as the engine has them.
     pub(crate) positions: &'a [[f64; 3]],

@@ -11,9 +11,9 @@ pub enum Error {
     Setting {
         /// Name of the setting.
         name: &'static str,
-        /// What was given.
+        /// The value given.
         value: f64,
-        /// What is allowed.
+        /// The values allowed.
         wanted: &'static str,
     },
     /// Arrays that belong together differ in length.
@@ -33,7 +33,7 @@ pub enum Error {
         what: &'static str,
         /// Index of the atom.
         atom: usize,
-        /// What was given.
+        /// The value given.
         value: Vec<f64>,
     },
     /// An atom of a kind that has no coefficients.
@@ -58,7 +58,7 @@ pub enum Error {
         step: u64,
         /// Number of the atom in the input.
         atom: u32,
-        /// What was computed.
+        /// The value computed.
         force: [f64; 3],
     },
     /// The energy is no longer a number or has left all bounds: a step was too long, or atoms
@@ -69,7 +69,7 @@ pub enum Error {
     Diverged {
         /// The step.
         step: u64,
-        /// What was added up.
+        /// The quantity added up.
         energy: f64,
         /// The same at the start.
         first: f64,
@@ -95,7 +95,7 @@ pub enum Error {
         path: PathBuf,
         /// Line or part of it.
         place: String,
-        /// What is wrong.
+        /// The mistake.
         message: String,
     },
 }

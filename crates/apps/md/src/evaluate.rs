@@ -10,7 +10,7 @@ use nearfield::{
 };
 use nearfield_grid::memory::{copied, make_room};
 
-/// What the pairs of a system add up to.
+/// Sums over the pairs of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Evaluation {
     /// Energy of all pairs, each counted once.
@@ -163,7 +163,7 @@ impl Evaluator {
         self.builds
     }
 
-    /// What the evaluation ran on.
+    /// The device that the evaluation ran on.
     pub fn device(&self) -> String {
         // Sums in double precision are the host's.
         if self.precision == Precision::Double {

@@ -209,7 +209,7 @@ impl FieldFile {
 mod tests {
     use super::*;
 
-    /// What becomes of a file with this text.
+    /// Reads a file with this text.
     fn with_file<T>(text: &str, read: impl Fn(&Path) -> Result<T, Error>) -> Result<T, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.txt");

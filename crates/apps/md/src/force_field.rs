@@ -31,7 +31,7 @@ impl ForceField {
         self.lennard_jones.cutoff()
     }
 
-    /// What the Lennard-Jones terms of a system leave out beyond the cut-off; nothing where the box
+    /// Energy and virial of the Lennard-Jones terms beyond the cut-off; zero where the box
     /// is not periodic along all axes, or energies are shifted.
     pub fn long_range(&self, system: &System) -> LongRange {
         let of_volume = |volume| self.lennard_jones.long_range(&system.type_counts(), volume);

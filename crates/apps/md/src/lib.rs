@@ -29,7 +29,7 @@
 //!
 //! # Units and precision
 //!
-//! Whatever units the numbers are in, they must belong together: with σ, ε and the mass of an atom
+//! The numbers may be in any units that belong together: with σ, ε and the mass of an atom
 //! as units, times are in σ√(m/ε) and temperatures in ε/k. Positions and velocities are `f64`;
 //! pairs are found and evaluated in `f32` from positions brought into the box, or found and summed
 //! in `f64` ([`Options::precision`]) on the host, and energies of atoms are added up in `f64`.

@@ -13,7 +13,7 @@ pub struct Options {
     pub threads: usize,
     /// How a GPU maps cells to threads.
     pub strategy: Strategy,
-    /// What divides the work of hybrid devices.
+    /// Policy that divides the work of hybrid devices.
     pub policy: Policy,
     /// Whether sums are to be the same bits on devices that choose by timings; false by default.
     pub deterministic: bool,
@@ -21,7 +21,7 @@ pub struct Options {
     /// 0, the default, stores no lists: in a Lennard-Jones liquid a CPU finds pairs in half the
     /// time that it takes to read them. Atoms stay on a GPU only if this is positive.
     pub skin: f32,
-    /// What positions are rounded to before pairs are found, and what pairs are summed in;
+    /// Precision of positions when pairs are found, and of the sums over pairs;
     /// [`Precision::Single`] by default. Double sums are the host's.
     pub precision: Precision,
 }

@@ -82,7 +82,7 @@ fn refused(path: &Path, reason: impl Into<String>) -> Error {
     }
 }
 
-/// What a checkpoint holds.
+/// Content of a checkpoint.
 struct Found<T> {
     bodies: Bodies<T>,
     steps: u64,

@@ -17,7 +17,7 @@ pub enum Error {
     Missing {
         /// The file.
         path: PathBuf,
-        /// What is missing, and what would do.
+        /// The missing part, and the remedy.
         message: String,
     },
     /// Arrays of bodies are not equally long.

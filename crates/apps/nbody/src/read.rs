@@ -17,7 +17,7 @@ const VECTORS: [&str; 6] = ["x", "y", "z", "vx", "vy", "vz"];
 /// `.vtk`, `.vtp` and `.vtu` files have the quantities `mass` and `velocity` beside the points.
 /// Everything else is read as a table of numbers ([`read_table`]): with names it has the columns
 /// mass (or m), x, y, z, vx, vy and vz, in any order; without, it has those seven in this order, or
-/// eight of which the first, an identifier, is left out (the files of nbabel.org).
+/// eight, whose first, an identifier, is left out (the files of nbabel.org).
 ///
 /// # Errors
 /// [`Error::File`] and [`Error::Missing`], which name the file and what is wrong, and those of
@@ -60,7 +60,7 @@ fn of_points(path: &Path) -> Result<Bodies<f64>, Error> {
     Ok(Bodies {
         masses: wanted("mass", 1)?,
         velocities: triples(&velocities)?,
-        // What a snapshot of a run in f64 has beside its points.
+        // Columns of a snapshot of a run in f64 beside its points.
         positions: match (wanted("position", 3), cloud.positions_f64) {
             (Ok(positions), _) => triples(&positions)?,
             (Err(_), Some(positions)) => positions,

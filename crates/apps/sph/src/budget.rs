@@ -32,13 +32,13 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// What the fluid has: kinetic, potential and internal energy.
+    /// Energy of the fluid: kinetic, potential and internal.
     #[must_use]
     pub fn mechanical(&self) -> f64 {
         self.kinetic + self.potential + self.internal
     }
 
-    /// What is conserved but for the error of the time step: the mechanical
+    /// The sum that is conserved but for the error of the time step: the mechanical
     /// energy with the losses added and the work of the walls taken off.
     #[must_use]
     pub fn total(&self) -> f64 {
@@ -62,7 +62,7 @@ pub struct Momentum {
 }
 
 impl Momentum {
-    /// What is not accounted for: zero but for rounding, because forces
+    /// Momentum that is not accounted for: zero but for rounding, because forces
     /// between fluid particles cancel.
     #[must_use]
     pub fn residual(&self) -> DVec3 {

@@ -13,9 +13,9 @@ pub enum Error {
     Setting {
         /// Name of the setting.
         name: &'static str,
-        /// What was given.
+        /// The value given.
         value: f64,
-        /// What is allowed.
+        /// The values allowed.
         wanted: &'static str,
     },
     /// The scene holds no fluid.
@@ -38,13 +38,13 @@ pub enum Error {
         set: &'static str,
         /// Index in the array given.
         index: usize,
-        /// What was given.
+        /// The value given.
         value: Vec3,
     },
     /// A two-dimensional scene has something off the plane z = 0.
     #[error("{what} {index} has z = {z}, but a two-dimensional scene lies in the plane z = 0")]
     OffPlane {
-        /// What is off the plane.
+        /// The vector that is off the plane.
         what: &'static str,
         /// Its index in the array given.
         index: usize,
@@ -81,7 +81,7 @@ pub enum Error {
 pub struct LostParticle {
     /// Id of the particle: its index in the fluid positions given at first.
     pub id: u32,
-    /// What happened to it.
+    /// Kind of the loss.
     pub reason: Loss,
     /// Where it is, metres.
     pub position: Vec3,
@@ -98,7 +98,7 @@ pub struct LostParticle {
     pub evidence: Option<Result<PathBuf, String>>,
 }
 
-/// What happened to a lost particle.
+/// Kind of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Its position, velocity or compression is NaN or infinite.

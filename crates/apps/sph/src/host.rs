@@ -79,7 +79,7 @@ impl HostBody {
         })
     }
 
-    /// What the fluid is like now.
+    /// Sums and maxima of the fluid now.
     pub(crate) fn observe(&mut self, config: &Config) -> Kick {
         self.kick(config, 0.0)
     }
@@ -202,7 +202,7 @@ impl HostBody {
         self.search.neighbor_counts()
     }
 
-    /// What the engine runs on.
+    /// The engine's report.
     pub(crate) fn report(&self) -> nearfield::Report {
         self.search.report()
     }

@@ -11,7 +11,7 @@ use nearfield::prelude::{Device, Engine, Field, Permutation, PointSetId};
 use crate::passes::{Continuity, Extrapolation, Forces, WallContinuity, WallForces};
 use crate::{Error, matter::Matter, particles::Particles};
 
-/// What runs the engine.
+/// Device and threads of the engine.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) device: Device,
@@ -142,7 +142,7 @@ impl Search {
         Ok(self.engine.count_neighbors(self.fluid, self.fluid)?)
     }
 
-    /// What the engine runs on.
+    /// The engine's report.
     pub(crate) fn report(&self) -> nearfield::Report {
         self.engine.report()
     }

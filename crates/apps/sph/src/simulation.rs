@@ -27,7 +27,7 @@ use crate::time_step::stable_step;
 use crate::walls::Walls;
 use crate::{Config, Error, FrontRule};
 
-/// What a step did.
+/// Figures of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
     /// Steps done so far, this one included.

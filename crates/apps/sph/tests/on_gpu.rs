@@ -132,7 +132,7 @@ fn after_a_thousand_steps_front_and_energy_are_those_of_the_cpu() {
     );
 }
 
-/// What notes are made of is summed on the GPU: it must be what the particles there say.
+/// The GPU sums up the figures of notes: they must be those of its particles.
 #[test]
 fn sums_and_front_are_those_of_the_particles() {
     let Some(mut gpu) = on_gpu(column(10)) else {

@@ -50,7 +50,7 @@ fn scenes_that_memory_is_too_short_for_are_errors() {
         ("wall particles", &|builder| builder.rough_walls(&walls)),
     ];
     for (what, add) in adds {
-        // What is asked for afterwards does not hide it.
+        // Later requests do not hide it.
         let builder = MEMORY.while_short(GROWS, 0, || add(builder()));
         let error = builder.fluid(&fluid).walls(&walls).build().err().unwrap();
         assert_short(&error);

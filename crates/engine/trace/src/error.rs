@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         source: io::Error,
     },
     /// The file cannot be made or written to.
@@ -19,7 +19,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         source: io::Error,
     },
     /// The file is something else.
@@ -27,7 +27,7 @@ pub enum Error {
     Foreign {
         /// The file.
         name: String,
-        /// What is wrong with its first line.
+        /// The mistake in its first line.
         reason: String,
     },
     /// The file ends within its first line.

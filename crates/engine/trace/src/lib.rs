@@ -13,7 +13,7 @@
 //! marks its steps, with a span that has a field `step`, has them told apart in the analysis;
 //! otherwise a step begins at the first update of positions after a search or a traversal.
 //!
-//! What is recorded are the engine's `tracing` spans and events, stages of a step and not more, so
+//! The recording holds the engine's `tracing` spans and events: stages of a step and not more, so
 //! a step costs some microseconds when it is recorded and nothing that could be measured when not.
 
 #![forbid(unsafe_code)]

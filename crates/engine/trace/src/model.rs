@@ -32,7 +32,7 @@ pub enum Record {
     Span(Span),
     /// A step that has ended.
     Step(Step),
-    /// What one backend did for one subregion in one pass of a step.
+    /// Figures of one backend for one subregion in one pass of a step.
     Subregion(Subregion),
     /// A decision of the policy.
     Retune(Retune),
@@ -72,7 +72,7 @@ pub struct Program {
     /// Its version; empty when it does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// What it was started with; empty when it does not say.
+    /// Its arguments; empty when it does not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
 }
@@ -212,7 +212,7 @@ pub struct Span {
     /// The backend that it kept busy; none for what the caller's thread did itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<Text>,
-    /// What the backend did.
+    /// Phase of the backend.
     pub phase: Phase,
     /// Its number, from 1, unique in the trace.
     pub id: u64,
@@ -223,7 +223,7 @@ pub struct Span {
     pub thread: Text,
     /// When it was.
     pub time: Interval,
-    /// What it carries.
+    /// Its fields.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub fields: Fields,
 }
@@ -249,7 +249,7 @@ impl Span {
     }
 }
 
-/// What a backend does during a stretch of time.
+/// Activity of a backend during a stretch of time.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
@@ -342,7 +342,7 @@ pub struct Step {
     pub share: Option<f64>,
 }
 
-/// What one backend did for one subregion in one pass of a step.
+/// Figures of one backend for one subregion in one pass of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Subregion {
     /// The step's number.
@@ -456,7 +456,7 @@ pub struct Retune {
 pub struct Occupancy {
     /// When it was counted.
     pub at: u64,
-    /// What was counted: `cells` or `bricks`.
+    /// The unit that was counted: `cells` or `bricks`.
     pub of: Text,
     /// One in so many was counted.
     pub one_in: u64,
@@ -472,9 +472,9 @@ pub struct Note {
     pub at: u64,
     /// `error`, `warn`, `info`, `debug` or `trace`.
     pub level: Text,
-    /// What, in words or by name.
+    /// Its text or name.
     pub message: Text,
-    /// What it carries.
+    /// Its fields.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub fields: Fields,
 }

@@ -19,7 +19,7 @@ use std::{
 /// read may be sixteen times as long.
 const LONGEST: u64 = 1 << 20;
 
-/// What is wrong with a trace that could be read all the same.
+/// Damage of a trace that could be read all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
     /// The file was not closed: the program crashed, was killed, or runs still.
@@ -78,7 +78,7 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// Steps, if the program marked any.
     pub steps: Vec<Step>,
-    /// What backends did for subregions.
+    /// Figures of backends for subregions.
     pub subregions: Vec<Subregion>,
     /// Decisions of the policy.
     pub retunes: Vec<Retune>,
@@ -86,7 +86,7 @@ pub struct Trace {
     pub occupancies: Vec<Occupancy>,
     /// Warnings and other events.
     pub notes: Vec<Note>,
-    /// What is missing.
+    /// The missing parts.
     pub damage: Damage,
 }
 
@@ -172,7 +172,7 @@ impl Damage {
     }
 }
 
-/// The next line with its end, of which at most [`LONGEST`] bytes are kept; its length.
+/// Reads the next line with its end, keeps at most [`LONGEST`] bytes of it, and returns its length.
 fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
     line.clear();
     let mut length = from.by_ref().take(LONGEST).read_until(b'\n', line)?;
@@ -200,7 +200,7 @@ fn record(line: &[u8]) -> Result<Option<Record>, String> {
     }
 }
 
-/// What tells a trace from other files; nothing else of the line is kept.
+/// The fields that tell a trace from other files; nothing else of the line is kept.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Beginning<'a> {

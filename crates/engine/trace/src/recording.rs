@@ -31,7 +31,7 @@ pub type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 /// Told once what ended a recording.
 type Tell = Box<dyn FnOnce(&Error) + Send>;
 
-/// What is recorded, and how.
+/// Settings of a recording.
 #[must_use = "nothing is recorded until it is started"]
 pub struct Options {
     program: Program,
@@ -196,8 +196,8 @@ where
     Options::default().record(path)
 }
 
-/// A recording under way; it ends when this is dropped, and everything is in the file then. What
-/// was recorded before a panic is written too.
+/// A recording under way; it ends when this is dropped, and everything is in the file then.
+/// Records from before a panic are written too.
 #[derive(Debug)]
 #[must_use = "the recording ends when this is dropped"]
 pub struct Recording {
@@ -228,7 +228,7 @@ impl Recording {
         }
     }
 
-    /// Ends the recording of a run that failed. What was recorded is kept; if there is nothing, an
+    /// Ends the recording of a run that failed. Its records are kept; if there are none, an
     /// old file of the same name stays as it was.
     pub fn abandon(mut self) {
         self.end_by(Sink::abandon);

@@ -66,7 +66,7 @@ impl<W: Write> Writer<W> {
         self.content
     }
 
-    /// What is written to.
+    /// The file or buffer that is written to.
     pub(crate) fn output(&mut self) -> &mut W {
         &mut self.to
     }

@@ -76,8 +76,8 @@ impl NewFile {
         })
     }
 
-    /// As [`create`](Self::create), for formats that are not written from front to back. What is to
-    /// go to a device or pipe is collected in a temporary file first.
+    /// As [`create`](Self::create), for formats that are not written from front to back.
+    /// Output for a device or pipe is collected in a temporary file first.
     ///
     /// # Errors
     /// As [`create`](Self::create).

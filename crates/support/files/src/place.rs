@@ -39,7 +39,7 @@ pub(crate) enum Identity {
     New(Node, PathBuf),
 }
 
-/// What the system knows a file or folder by.
+/// The system's identifier of a file or folder.
 #[cfg(unix)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -47,7 +47,7 @@ pub(crate) struct Node {
     number: u64,
 }
 
-/// What the system knows a file or folder by.
+/// The system's identifier of a file or folder.
 #[cfg(not(unix))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node(PathBuf);

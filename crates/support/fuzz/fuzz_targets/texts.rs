@@ -1,4 +1,4 @@
-//! Any text as the name of a device, a policy, a box and the like.
+//! Any text as the name of a device, a policy or a box.
 
 #![no_main]
 

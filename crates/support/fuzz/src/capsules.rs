@@ -82,7 +82,7 @@ pub fn check(given: &Given) {
     };
     interface(given, &lengths, strides.as_deref());
 
-    // A tensor has as many strides as axes: that is the promise of whoever made it.
+    // A tensor has as many strides as axes: its maker guarantees that.
     if let Some(strides) = &mut strides {
         strides.resize(lengths.len(), 1);
     }
@@ -149,7 +149,7 @@ fn packed(lengths: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// What is accepted as points lies where it can be, and as it must. `size` is in the unit of
+/// Checks that accepted points lie where they can, and as they must. `size` is in the unit of
 /// strides.
 fn accept(layout: Result<Layout, Refused>, given: &[i64], strides: Option<&[i64]>, size: i64) {
     let refused = |refused: Refused| match refused {

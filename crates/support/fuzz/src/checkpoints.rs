@@ -20,7 +20,7 @@ pub fn read(bytes: &[u8]) {
         match Checkpoint::read(path) {
             Ok(checkpoint) => {
                 check_system(checkpoint.system());
-                // What was read can be written, and is then read the same.
+                // A checkpoint that was read can be written, and is then read the same.
                 let again = path.with_extension("again");
                 checkpoint
                     .write(&again)

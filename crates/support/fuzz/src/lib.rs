@@ -56,7 +56,8 @@ fn with<T: for<'a> Arbitrary<'a>>(bytes: &[u8], work: &dyn Fn(&T)) {
     }
 }
 
-/// What a target makes of `bytes`, for people: the calls of a session, or the bytes as text.
+/// Describes the input that a target makes of `bytes`: the calls of a session, or the bytes as
+/// text.
 pub fn describe(name: &str, bytes: &[u8]) -> String {
     let rest = || Unstructured::new(bytes);
     match name {

@@ -46,7 +46,7 @@ fn check_table(table: &Table) {
     assert!(lengths.len() < 2, "columns of {lengths:?} numbers");
 }
 
-/// What is returned is finite, one of everything for each body.
+/// Checks that everything returned is finite, one of each for each body.
 fn check_bodies(bodies: &Bodies<f64>) {
     assert_eq!(bodies.positions.len(), bodies.masses.len());
     assert_eq!(bodies.velocities.len(), bodies.masses.len());

@@ -1,8 +1,8 @@
 //! Texts of command lines and settings: names of devices, policies, strategies, architectures and
 //! integrators, descriptions of emulated GPUs, and boxes.
 //!
-//! What a parser takes must print as something that it takes as the same again. A device that is
-//! taken and needs no hardware must run.
+//! A value that a parser takes must print as a text that it takes as the same value. A device that
+//! is taken and needs no hardware must run.
 
 use nearfield::{Device, EmulatedSpec, Engine, Policy, Strategy};
 use nearfield_gpu::Arch;

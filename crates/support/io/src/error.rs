@@ -23,7 +23,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// What sort of failure this is.
+    /// Kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.fault.kind
     }
@@ -58,7 +58,7 @@ pub enum ErrorKind {
     Malformed,
     /// The contents are valid but of a kind that is not read here.
     Unsupported,
-    /// What was to be written is not consistent.
+    /// The data to be written are not consistent.
     InvalidArgument,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Fault {
     message: String,
 }
 
-/// What the format modules return.
+/// Result of the format modules.
 pub(crate) type Parsed<T> = Result<T, Fault>;
 
 impl Fault {

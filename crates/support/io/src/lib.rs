@@ -1,7 +1,7 @@
 //! Readers and writers of particle files.
 //!
 //! [`read_points`] reads a cloud of points in the format that the file's extension stands for;
-//! [`write_points`] and its siblings write one. What a file says beyond positions (a simulation
+//! [`write_points`] and its siblings write one. A file's other data (a simulation
 //! box, the time, velocities, identifiers, element symbols) comes along where the format has it.
 //!
 //! ```
@@ -32,7 +32,7 @@
 //! # What callers can rely on
 //! - Positions are the file's values rounded once to `f32`; where that loses something,
 //!   [`PointCloud::positions_f64`] has them in double precision. NaN and infinite values are passed
-//!   on: whoever uses the points refuses them by index.
+//!   on: the engine that takes the points refuses them by index.
 //! - Readers neither panic nor take memory that a file merely announces: a header with 10¹² points
 //!   before ten bytes of data is refused. A truncated file is refused wherever its format can tell.
 //! - An [`Error`] is one line that names the file, the place and the offending text.

@@ -261,7 +261,7 @@ fn announcements_are_not_believed() {
     check("npy header", &npy, Format::Npy).unwrap_err();
 }
 
-/// What would be kept of a line or a header is more than its bytes.
+/// Lines and headers that would take more memory than their bytes.
 #[test]
 fn long_lines_and_headers_stay_within_the_bound() {
     let _turn = turn();
@@ -293,7 +293,7 @@ fn long_lines_and_headers_stay_within_the_bound() {
     }
 }
 
-/// What is in order stays within the bound too, in every format.
+/// Files in order stay within the bound too, in every format.
 #[test]
 fn large_files_in_order_stay_within_the_bound() {
     let _turn = turn();

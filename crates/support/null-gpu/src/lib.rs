@@ -32,7 +32,7 @@ const INVALID_VALUE: Status = 1;
 const OUT_OF_MEMORY: Status = 2;
 const NOT_FOUND: Status = 500;
 
-/// What the caller asked for so far.
+/// Calls so far.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Counts {
@@ -51,7 +51,7 @@ static TO_DEVICE: AtomicU64 = AtomicU64::new(0);
 static KERNELS: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
 
-/// What was asked for so far.
+/// Calls so far.
 ///
 /// # Safety
 /// `counts` has room for one value.
@@ -107,7 +107,7 @@ fn holds(address: Address, bytes: usize) -> bool {
     })
 }
 
-/// Copies bytes, one end of which lies in a block.
+/// Copies bytes from or to a block.
 ///
 /// # Safety
 /// The other end has as many bytes.

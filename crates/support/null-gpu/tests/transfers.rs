@@ -1,8 +1,9 @@
 //! Programs whose data live on a GPU move the same few bytes in every step, however many particles
 //! they have; and all that they move is counted by the engine's queue.
 //!
-//! The tests run in children of this process that find the null GPU in the driver's place. They need
-//! NVRTC, as a real GPU does; without it they do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
+//! The tests run in children of this process that find the null GPU in the driver's place. They
+//! need NVRTC, as a real GPU does; without it they do nothing, or fail if
+//! `NEARFIELD_REQUIRE_NVRTC=1`.
 #![cfg(target_os = "linux")]
 
 use nearfield::{
@@ -59,7 +60,7 @@ fn library() -> PathBuf {
     named
 }
 
-/// What the driver was asked for.
+/// Calls of the driver so far.
 fn counts() -> Counts {
     // SAFETY: the library's initialisers need nothing, and the function is that of the crate.
     unsafe {

@@ -51,13 +51,13 @@ const FONT: &str = "nearfield";
 /// Fonts of SVG files, as an attribute: the embedded one where it is installed, or one as wide.
 const SVG_FONTS: &str = "\"Ubuntu, 'DejaVu Sans', Verdana, sans-serif\"";
 
-/// What is drawn on.
+/// The backend that draws.
 pub type Backend<'b> = BitMapBackend<'b>;
 
 /// The area of a plot or of a part of it.
 pub type Area<'b> = DrawingArea<Backend<'b>, Shift>;
 
-/// What drawing gives.
+/// Result of drawing.
 pub type Drawn<'b> = Result<(), DrawingAreaErrorKind<<Backend<'b> as DrawingBackend>::ErrorType>>;
 
 /// Why drawing on this backend fails.
@@ -78,7 +78,7 @@ pub trait Plot {
 pub struct PlotError {
     /// The file that was being written.
     pub path: PathBuf,
-    /// What the drawing library or the operating system said.
+    /// Message of the drawing library or the operating system.
     pub reason: String,
 }
 

@@ -2,8 +2,8 @@
 //! point clouds, a brute-force oracle, digests of neighbour lists, and a
 //! conformance runner.
 //!
-//! Nothing here depends on an engine: an engine comes in as a closure. What
-//! others rely on: the same name, number of points and seed give the same
+//! Nothing here depends on an engine: an engine comes in as a closure.
+//! Invariant that others rely on: the same name, number of points and seed give the same
 //! bits on every platform ([`cloud`]), and the oracle returns exactly the
 //! set that the contract of a neighbour defines ([`oracle`]).
 //!

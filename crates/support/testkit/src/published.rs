@@ -35,7 +35,7 @@ pub struct BallCount {
     pub points: u64,
 }
 
-/// What is asserted about a [`PublishedSystem`].
+/// A statement about a [`PublishedSystem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishedCount {
     /// Every point has this many neighbours in its full list.

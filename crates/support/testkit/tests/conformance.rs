@@ -163,7 +163,7 @@ fn a_report_shows_twenty_pairs_and_counts_the_others() {
     assert!(text.contains("3540 pairs missing"), "{text}");
 }
 
-/// What an engine may compute instead of the contract's d, then d² ≤ r².
+/// Displacements that an engine may compute instead of the contract's d, then d² ≤ r².
 struct Arithmetic {
     difference: fn(f32, f32, f32) -> f32,
     within: fn([f32; 3], f32) -> bool,

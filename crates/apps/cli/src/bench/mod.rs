@@ -46,10 +46,10 @@ pub(crate) struct Args {
     /// Order of the points in memory
     #[arg(long, value_enum, default_value_t = Order::Shuffled)]
     order: Order,
-    /// What is computed
+    /// Quantity to compute
     #[arg(long, value_enum, default_value_t = Work::Lists)]
     work: Work,
-    /// What pairs are decided in; the points, f32 numbers all of them, are handed over in it
+    /// Precision of the pair test; the points, which are f32 numbers, are handed over in it
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     precision: Precision,
     /// Timed repetitions; medians are reported
@@ -108,7 +108,7 @@ struct Summary {
     compare: Option<compare::Comparison>,
 }
 
-/// What the engine holds, the caller's arrays not included.
+/// Memory that the engine holds, without the caller's arrays.
 #[derive(Debug, Serialize)]
 struct Memory {
     bytes: usize,
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .radius
         .unwrap_or_else(|| usual_radius(&args.cloud, args.points));
     let comparing = |threads| compare::Kiddo::new(radius, threads);
-    // What this build cannot do is refused before anything takes time.
+    // A comparison that this build lacks is refused before anything takes time.
     args.compare.then(|| comparing(1)).transpose()?;
     let cloud = load(&args.cloud, args.points)?;
     let mut builder = args.engine.engine(match args.precision {

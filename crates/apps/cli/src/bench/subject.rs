@@ -8,7 +8,7 @@ use nearfield_testkit::digest;
 use serde::Serialize;
 use std::time::Instant;
 
-/// What is computed.
+/// Quantity to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Work {
@@ -59,7 +59,7 @@ pub(crate) struct Subject {
 impl Subject {
     pub(crate) fn new(work: Work, points: usize, radius: f32) -> Self {
         let wave = |i: usize, period: usize| (i % period) as f32 / period as f32;
-        // What the work does not need takes no memory: clouds may fill most of it.
+        // Arrays that the job does not need take no memory: clouds may fill most of it.
         let needed_for = |works: &[Work]| if works.contains(&work) { points } else { 0 };
         let force = needed_for(&[Work::Force]);
         Self {

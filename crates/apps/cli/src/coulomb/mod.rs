@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Correctly rounded roots: the same bits on every device
     #[arg(long)]
     exact: bool,
-    /// What positions are held and potentials computed in [default: f64 where f32 would move an
+    /// Precision of positions and potentials [default: f64 where f32 would move an
     /// atom by more than a thousandth of the grid's spacing, else f32]
     #[arg(long, value_enum)]
     precision: Option<Precision>,
@@ -122,7 +122,7 @@ struct Times {
     write: f64,
 }
 
-/// What a run is of.
+/// Input of a run.
 struct Run<'a> {
     args: &'a Args,
     atoms: Atoms,
@@ -130,7 +130,7 @@ struct Run<'a> {
     precision: Precision,
 }
 
-/// What finds potentials.
+/// The engine that finds potentials.
 enum Way {
     All(Box<AllPairs>),
     Within(Box<Within>),

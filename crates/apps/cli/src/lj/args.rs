@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Cut-off, in the unit of the coordinates; atoms exactly at it count
     #[arg(long)]
     pub(super) cutoff: f64,
-    /// What is done about the jump at the cut-off
+    /// Treatment of the jump at the cut-off
     #[arg(long, value_enum, default_value_t = Shift::None)]
     pub(super) shift: Shift,
     /// Depth of the well, for atoms of one kind
@@ -42,14 +42,14 @@ pub(crate) struct Args {
     /// of the coefficients
     #[arg(long)]
     pub(super) charges: bool,
-    /// What is done about the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
+    /// Treatment of the jump of the charges' energy: none, energy, force, or rf:EPSILON for a
     /// medium of that permittivity beyond the cut-off
     #[arg(long, value_name = "SHIFT", default_value = "none", value_parser = screening)]
     pub(super) coulomb: Screening,
     /// Energy of two unit charges at distance 1
     #[arg(long, value_name = "K", default_value_t = 1.0)]
     pub(super) coulomb_constant: f64,
-    /// What positions are rounded to and pairs are summed in; f64 sums on the CPU [default: f64
+    /// Precision of positions and of the sums over pairs; f64 sums on the CPU [default: f64
     /// where f32 would move an atom by more than a thousandth of the cut-off, else f32]
     #[arg(long, value_enum)]
     pub(super) precision: Option<Precision>,

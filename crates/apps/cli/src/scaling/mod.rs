@@ -1,7 +1,7 @@
 //! `nearfield scaling`: how the cost grows with the number of points.
 //!
 //! Every work is timed on the same named cloud at several sizes, as `nearfield bench` times it,
-//! each time in an engine of its own. What would not fit in memory is left out and said so.
+//! each time in an engine of its own. Cases that do not fit in memory are left out and reported.
 
 mod picture;
 mod room;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Search radius [default: the one `bench` takes]
     #[arg(long)]
     radius: Option<f32>,
-    /// What is computed: any of lists, density, count and force
+    /// Quantities to compute: any of lists, density, count and force
     #[arg(
         long,
         value_enum,
@@ -89,7 +89,7 @@ struct Summary {
     skipped: Vec<Skipped>,
 }
 
-/// What became of one work at one number of points.
+/// Outcome of one job at one number of points.
 enum Outcome {
     Timed(Sample),
     Skipped(Skipped),
@@ -265,7 +265,7 @@ fn note(skipped: &Skipped) -> String {
     )
 }
 
-/// What was timed, and on what machine: the lines above the picture and the table.
+/// The lines above the picture and the table: the subject and the machine.
 fn headings(summary: &Summary) -> [String; 2] {
     let radius = summary.radius.map_or_else(
         || "usual radius".into(),

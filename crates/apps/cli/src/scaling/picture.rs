@@ -35,7 +35,7 @@ type Chart<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Axis, Axis>>;
 /// Where a curve goes.
 type Way = Vec<(f64, f64)>;
 
-/// What one panel shows.
+/// Content of one panel.
 struct Panel<'a> {
     heading: &'a str,
     /// Text below the axis of points, if any.

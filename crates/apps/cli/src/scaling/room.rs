@@ -72,8 +72,8 @@ fn available() -> u64 {
         0 => u64::MAX,
         bytes => bytes,
     };
-    // A container may allow less than the machine has. What it calls free leaves out files that are
-    // kept in memory only as long as nobody needs it.
+    // A container may allow less than the machine has. Its own figure of free memory leaves out
+    // files that are kept in memory only until it is needed.
     system.cgroup_limits().map_or(free, |limits| {
         free.min(limits.total_memory.saturating_sub(limits.rss))
     })

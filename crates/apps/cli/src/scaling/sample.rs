@@ -9,12 +9,12 @@ pub(super) struct Sample {
     pub(super) points: usize,
     pub(super) work: Work,
     pub(super) radius: f32,
-    /// What it ran on in the end.
+    /// The device that ran it in the end.
     pub(super) device: String,
     pub(super) milliseconds: Times,
     /// Of the total.
     pub(super) nanoseconds_per_point: f64,
-    /// What the engine holds, the entries of lists left out.
+    /// Memory that the engine holds, without the entries of lists.
     pub(super) bytes_per_point: f64,
     pub(super) pairs: u64,
 }

@@ -72,7 +72,7 @@ pub(super) fn layout(
     )?)
 }
 
-/// What crosses for this work, in bytes.
+/// Bytes that cross the bus for this job.
 fn traffic(work: Work) -> Traffic {
     match work {
         Work::Lists => Traffic::LISTS,

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// The two backends: emulated[:KEY=VALUE,…] or hybrid[:N]
     #[arg(long, default_value = "emulated", value_parser = two_backends)]
     device: Device,
-    /// What is computed
+    /// Quantity to compute
     #[arg(long, value_enum, default_value_t = Work::Lists)]
     work: Work,
     /// Policies to run: any of model, band[:ALPHA:BETA], fraction and fixed:THETA
@@ -214,7 +214,7 @@ fn task(args: &Args, cloud: &str) -> Result<Task, Failure> {
     })
 }
 
-/// What was given, in that order, each once.
+/// The given items in their order, each once.
 fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
     let mut once = Vec::new();
     for &item in given {

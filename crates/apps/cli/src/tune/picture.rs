@@ -2,7 +2,7 @@
 //! work.
 //!
 //! Both panels show the same rows: θ is what is set, while the share spreads the rows evenly also
-//! where thousands of bricks hold as many points each. What is marked is told beside the panels.
+//! where thousands of bricks hold as many points each. The marks are explained beside the panels.
 
 use super::{
     report,
@@ -156,7 +156,7 @@ fn color(number: usize) -> RGBColor {
     [WARM[0], WARM[1], COOL[2], WARM[2]][number % 4]
 }
 
-/// What a place is marked with.
+/// The mark of a place.
 #[derive(Clone, Copy)]
 enum Mark {
     /// The best row.

@@ -137,7 +137,7 @@ impl Backends {
         })
     }
 
-    /// Runs a policy. What its shares would take without noise is taken from the sweep.
+    /// Runs a policy. The sweep gives the times of its shares without noise.
     fn settle(&mut self, policy: Policy, steps: usize, sweep: &[Row]) -> Result<Settled, Failure> {
         self.begin(policy)?;
         let works = (0..steps.max(2))
@@ -176,7 +176,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a step takes when the CPU backend has a share of the work. Every row of a sweep was
+/// Time of a step in which the CPU backend has a share of the work. Every row of a sweep was
 /// measured and scatters, but what either backend takes lies near a line while both work: the one
 /// through the rows around the share. Not by the threshold, which means another share when points
 /// have moved and a plan was made anew.

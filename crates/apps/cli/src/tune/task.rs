@@ -5,7 +5,7 @@ use nearfield::{Policy, Strategy};
 use nearfield_balance::tune::{Row, Settled};
 use serde::{Serialize, Serializer};
 
-/// What is to be divided, and how.
+/// The points to be divided, and the settings to try.
 pub(super) struct Task {
     pub(super) positions: Vec<[f32; 3]>,
     pub(super) radius: f32,

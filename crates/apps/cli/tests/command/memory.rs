@@ -67,7 +67,7 @@ fn a_grid_that_does_not_fit_is_refused_with_the_bytes() {
 fn lists_that_do_not_fit_are_refused_with_the_bytes() {
     let place = Workplace::new();
     let points: Vec<[f32; 3]> = (0..20_000).map(|k| [k as f32 * 1e-5, 0.0, 0.0]).collect();
-    let file = place.points("crowd.npy", &points);
+    let file = place.points("dense.npy", &points);
     let neighbors = [
         "neighbors",
         text(&file),

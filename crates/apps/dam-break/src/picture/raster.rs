@@ -75,7 +75,7 @@ impl Hits {
         let tile = (place / TILE as f32).floor();
         let (column, row) = (tile.x as usize, tile.y as usize);
         let inside = tile.min_element() >= 0.0 && column < self.width.div_ceil(TILE);
-        // What lies outside of the picture may have hits nearby.
+        // Places outside of the picture may have hits nearby.
         !inside || (self.near.get(row * self.width.div_ceil(TILE) + column)).copied() != Some(false)
     }
 }

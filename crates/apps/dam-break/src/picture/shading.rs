@@ -59,7 +59,7 @@ pub(super) fn shade(stage: &Stage<'_>, first: usize, rows: usize) -> Canvas {
     }
 }
 
-/// What is the same for all samples, worked out once: colours and probes.
+/// Colours and probes, which are the same for all samples.
 struct Palette {
     backdrop: [Vec3; 2],
     floor: Vec3,

@@ -109,7 +109,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What a camera sees of the particles.
+/// The nearest particles along the rays of a camera.
 fn spheres(frame: &Frame<'_>, camera: &Camera, radius: f32, size: [usize; 2]) -> Hits {
     let center = |particle| camera.view(frame.scene_position(particle));
     nearest_spheres(camera, (frame.positions.len(), center), radius, size)

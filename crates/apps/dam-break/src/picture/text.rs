@@ -33,7 +33,7 @@ pub(super) struct Style {
 }
 
 /// Draws one line of text with `anchor` at `baseline`, in pixels; returns its
-/// width. What falls outside the picture is cut off.
+/// width. Letters outside the picture are cut off.
 pub(super) fn draw(
     image: &mut RgbImage,
     text: &str,

@@ -46,7 +46,7 @@ struct Uniforms {
     float values[160];
 };
 
-// What the pairs of an atom add up to.
+// Sums over the pairs of an atom.
 struct Sum {
     float x, y, z, energy, virial;
 };
@@ -138,7 +138,7 @@ __device__ __forceinline__ void add_pair(const Uniforms& uniforms, const Box& bo
     sum.virial = __fmaf_rn(over, near ? d2 : 0.0f, sum.virial);
 }
 
-// What the lists of the atoms of a block add up to; every thread of the LANES of an atom gets the
+// Sums over the lists of the atoms of a block; every thread of the LANES of an atom gets the
 // sum.
 __device__ __forceinline__ Sum over_list(const Uniforms& uniforms, const Box& box, u32 atom, bool real,
                                          const float4* __restrict__ at, const float* __restrict__ charges,

@@ -69,7 +69,7 @@ pub(super) struct Kernels {
     enter: CudaFunction,
 }
 
-/// What a force kernel reads and writes.
+/// Arrays that a force kernel reads and writes.
 pub(super) struct Pairs<'a> {
     pub(super) at: &'a CudaSlice<f32>,
     pub(super) charges: &'a CudaSlice<f32>,
@@ -78,7 +78,7 @@ pub(super) struct Pairs<'a> {
     pub(super) atoms: usize,
 }
 
-/// What moves the atoms reads and writes.
+/// Arrays that the kernel `advance` reads and writes.
 pub(super) struct Moving<'a> {
     pub(super) position: &'a mut CudaSlice<f64>,
     pub(super) velocity: &'a mut CudaSlice<f64>,

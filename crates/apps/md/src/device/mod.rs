@@ -25,7 +25,7 @@ use nearfield_grid::{
 };
 use std::{mem, sync::Arc};
 
-/// What copies of the run are called in messages and traces.
+/// Name of copies in messages and traces.
 const ATOMS: &str = "atoms";
 /// Displacements that are kept before their places are used again.
 const MOMENTS: usize = 64;
@@ -114,7 +114,8 @@ impl DeviceBody {
         let kernels = Kernels::load(&engine, field, &system)?;
         kernels.enter(arrays.entering())?;
         let set = engine.add_point_set(&arrays.placed.as_view())?;
-        // Positions are brought into the box, so that twice its extent covers now and then.
+        // Positions are brought into the box, so twice its extent covers those of the build and of
+        // today.
         let along = |axis: usize| vectors.iter().flatten().map(|v| v[axis].abs()).sum::<f64>();
         let extent = 2.0 * (0..3).map(along).fold(0.0, f64::max);
         let (cutoff, reach) = (field.cutoff(), f64::from(reach));
@@ -138,8 +139,8 @@ impl DeviceBody {
         Ok(made)
     }
 
-    /// A step of length `dt`. Its second half kick is owed: the next step or whoever looks at the
-    /// atoms makes it.
+    /// A step of length `dt`. Its second half kick is owed until the next step or the next look at
+    /// the atoms makes it.
     pub(crate) fn advance(&mut self, dt: f64) -> Result<(), Error> {
         self.engine.usable()?;
         let moment = self.move_atoms(self.owed + 0.5 * dt, dt)?;

@@ -114,7 +114,7 @@ impl Flight {
     }
 }
 
-/// What a panic leaves behind is whole: memory is in the list or not.
+/// A panic leaves the list whole: memory is in it or not.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

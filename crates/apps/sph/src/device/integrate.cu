@@ -9,7 +9,7 @@ typedef unsigned int u32;
 constexpr u32 THREADS = 256;
 constexpr u32 MAX_BLOCKS = 512;
 
-// What a step adds up; device/kernels.rs has the same numbers.
+// Sums of a step; device/kernels.rs has the same numbers.
 enum Slot {
     VISCOUS, RUBBED, WORK, WALL_X, WALL_Y, WALL_Z, SPEED, ACCELERATION, LOST,
     KICK_SLOTS,
@@ -26,7 +26,7 @@ struct Settings {
     float low[3], high[3]; // the domain
 };
 
-// What a maximum over nothing is.
+// The maximum over nothing.
 __device__ double nothing() { return __longlong_as_double(0xfff0000000000000ll); }
 
 // Velocity and compression of a particle; or acceleration and heating.

@@ -1,5 +1,5 @@
 //! A fluid that lives on a GPU: every stage of a step runs there, and particles come to the host
-//! only when somebody looks at them.
+//! only when they are looked at.
 //!
 //! The host starts the kernels of a whole step and then waits once, for the sums of the budgets and
 //! the length of the next step.
@@ -151,7 +151,7 @@ impl DeviceBody {
         }
     }
 
-    /// What the fluid is like now.
+    /// Sums and maxima of the fluid now.
     pub(crate) fn observe(&mut self) -> Result<Kick, Error> {
         self.engine.usable()?;
         self.kick(0.0, 0.0, SECOND_KICK)?;
@@ -222,7 +222,7 @@ impl DeviceBody {
         Ok(())
     }
 
-    /// What the step has added up, once it is done.
+    /// Sums of the step, once it is done.
     fn totals(&mut self) -> Result<[f64; TOTALS], Error> {
         self.ask_totals()?;
         self.totals_found().copied()
@@ -372,7 +372,7 @@ impl DeviceBody {
     /// Runs `ask` with the arrays for sums.
     fn with_notes<T>(&self, ask: impl FnOnce(&mut Notes) -> Result<T, Error>) -> Result<T, Error> {
         self.engine.usable()?;
-        // What a panic leaves behind is written anew before it is read.
+        // Arrays that a panic leaves behind are written anew before they are read.
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let notes = match &mut *notes {
             Some(notes) => notes,

@@ -2,7 +2,7 @@
 //!
 //! The time of a gap goes to the innermost stages that were open then; stages side by side share
 //! it. Where a stage of a backend is among them (sorting on the CPU, say), the others are taken to
-//! wait for it. What no stage tells of goes to the subregions that a backend worked on, and the
+//! wait for it. Time without a stage goes to the subregions that a backend worked on, and the
 //! rest to the program outside of all stages.
 
 use super::{
@@ -25,7 +25,7 @@ use std::{
 pub struct Reason {
     /// A stage's name, or a backend and what it did; none for the program outside of all stages.
     pub stage: Option<String>,
-    /// What was copied or waited for, where the stage says.
+    /// The object copied or waited for, where the stage says.
     pub what: Option<String>,
     /// `to_host`, `to_device` or `on_device`, of copies.
     pub direction: Option<String>,
@@ -43,7 +43,7 @@ pub struct Reason {
     pub share: f64,
 }
 
-/// What tells reasons apart; without a stage the program is outside of all.
+/// Key of a reason; without a stage the program is outside of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Cause {
     pub(crate) stage: Option<String>,
@@ -273,7 +273,7 @@ struct Finder<'a> {
     gaps: Gaps,
 }
 
-/// What surrounds the gaps of a step, or of a pause between steps.
+/// Stages around the gaps of a step, or of a pause between steps.
 struct Around<'a> {
     within: Interval,
     /// The step, or the one before the pause.

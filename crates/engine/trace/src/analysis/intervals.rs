@@ -42,7 +42,7 @@ impl Merged {
         rest.take_while(move |stretch| stretch.begin() < other.end())
     }
 
-    /// What they leave free of another.
+    /// The stretches of another interval that they leave free.
     pub(crate) fn gaps(&self, within: Interval) -> Vec<Interval> {
         let mut begin = within.begin();
         let mut gaps = Vec::new();

@@ -47,7 +47,7 @@ pub struct Analysis<'a> {
     pub rows: Vec<StepRow>,
     pub(crate) run: Run,
     pub(crate) gaps: Gaps,
-    /// What the page sums up anew for some of the steps.
+    /// Parts that the page sums up anew for a choice of steps.
     pub(crate) details: Vec<Detail>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// What is summed up over the steps.
+/// Sums over the steps.
 #[derive(Default)]
 struct Sums {
     backends: Vec<BackendTimes>,
@@ -274,7 +274,7 @@ impl Sums {
     }
 }
 
-/// What is missing from a trace, or from its analysis.
+/// Describes the parts missing from a trace, or from its analysis.
 fn missing(trace: &Trace, run: &Run) -> String {
     let mut missing = Vec::new();
     if !trace.damage.is_none() {
@@ -313,7 +313,7 @@ fn beside(trace: &Trace) -> BTreeMap<String, f64> {
     sums
 }
 
-/// What the engine said of its device last.
+/// The last note of the engine about its device.
 fn device(trace: &Trace) -> Option<String> {
     let note = trace
         .notes
@@ -348,7 +348,7 @@ fn path_parts(parts: &BTreeMap<String, u64>, whole: u64) -> Vec<PathPart> {
         .collect()
 }
 
-/// What an activity is called: its stage, or its backend and phase.
+/// Name of an activity: its stage, or its backend and phase.
 pub(crate) fn activity_name(trace: &Trace, run: &Run, activity: &Activity) -> String {
     match (activity.source, activity.backend) {
         (Source::Stage { span } | Source::Device { span }, _) => stage_name(&trace.spans[span]),
@@ -378,7 +378,7 @@ fn part(one: u64, all: u64) -> Option<f64> {
 fn mean_theta(subregions: impl Iterator<Item = (Theta, u64)>) -> Option<Theta> {
     let (mut sum, mut finite, mut infinite) = (0.0, 0.0, 0.0);
     for (Theta(theta), work) in subregions {
-        // What has no work counts where nothing has any.
+        // Subregions without work count only where none has any.
         let weight = work as f64 + f64::MIN_POSITIVE;
         if theta.is_finite() {
             (sum, finite) = (sum + theta * weight, finite + weight)

@@ -1,6 +1,6 @@
 //! The critical path of a step: the longest chain of activities that had to wait for each other.
 //!
-//! What waits for what:
+//! The rules of waiting:
 //! * a phase of a subregion for the phases before it, in upload, compute, download, exchange order;
 //! * a backend's stream (its uploads, its computing, its downloads, its exchanges) for what it did
 //!   before;
@@ -26,7 +26,7 @@ struct Chain {
     last: usize,
 }
 
-/// What activities wait for.
+/// Ends that activities wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Gate {
     /// Anything.
@@ -37,7 +37,7 @@ enum Gate {
     Stream(Option<usize>, Phase),
     /// A backend's subregion in a pass, up to a phase.
     Subregion(Option<usize>, u64, u64, Phase),
-    /// What a backend exchanged in a pass.
+    /// Exchanges of a backend in a pass.
     Exchange(Option<usize>, u64),
 }
 

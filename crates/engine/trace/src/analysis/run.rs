@@ -49,7 +49,7 @@ pub(crate) struct RunStep {
     pub(crate) spans: Vec<usize>,
     /// Indices of its subregions.
     pub(crate) subregions: Vec<usize>,
-    /// What was going on, in the order of the beginning.
+    /// Activities, in the order of their beginning.
     pub(crate) activities: Vec<Activity>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Activity {
     pub(crate) source: Source,
 }
 
-/// What an activity was made from.
+/// Record that an activity was made from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Source {
     /// A stage with none inside: the caller waits for it.
@@ -343,7 +343,7 @@ impl Jobs {
     }
 }
 
-/// What the times of a subregion count from.
+/// The moment that the times of a subregion count from.
 fn origin_of(one: &Subregion) -> u64 {
     let phases = Phase::ALL.iter().filter_map(|phase| one.phase(*phase));
     let first = phases.map(Interval::begin).min().unwrap_or(0);
@@ -393,7 +393,7 @@ fn lane_index(backends: &[Text], name: &str) -> Option<usize> {
     backends.iter().position(|backend| backend == name)
 }
 
-/// What a backend did for a subregion.
+/// Activities of a backend for a subregion.
 fn phases_of(one: &Subregion, pass: u64, backends: &[Text]) -> impl Iterator<Item = Activity> {
     let backend = lane_index(backends, &one.backend);
     let source = Source::Subregion {

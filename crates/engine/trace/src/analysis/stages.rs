@@ -13,7 +13,7 @@ use crate::{
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// What a stage cost over all steps.
+/// Cost of a stage over all steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
     /// The backend that it kept busy; none for the caller's thread.
@@ -68,7 +68,7 @@ fn subregion_name(backend: &str, phase: Phase) -> String {
     format!("{backend}.{} (subregions)", phase.name())
 }
 
-/// What every stage cost in every step.
+/// Cost of every stage in every step.
 pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
     let stage_times = |step: &RunStep| {
         let mut times = StageTimes::new();
@@ -115,7 +115,7 @@ pub(crate) fn by_step(trace: &Trace, run: &Run) -> Vec<StageTimes> {
     run.steps.iter().map(stage_times).collect()
 }
 
-/// What backends do side by side.
+/// Computing of backends side by side.
 fn streams(run: &Run) -> impl Iterator<Item = (usize, Phase)> {
     (0..run.backends.len()).flat_map(|backend| Phase::ALL.map(|phase| (backend, phase)))
 }
@@ -149,7 +149,7 @@ fn own_of_spans(trace: &Trace, run: &Run, step: &RunStep) -> HashMap<usize, f64>
     }
     let hosted = pieces(trace, hosted);
     let backend = |at: &usize| run.backend_of(&trace.spans[*at]);
-    // What the caller's thread does around subregions, or beside what a backend does on a thread of
+    // Stages of the caller's thread around subregions, or beside those of a backend on a thread of
     // its own, is to wait for the backends.
     let shared = |backends: &[usize]| {
         let of_backends = step.activities.iter().filter(|activity| {

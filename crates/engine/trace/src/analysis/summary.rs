@@ -5,23 +5,23 @@ use crate::model::{Machine, Program, Theta};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a trace says as a whole. Times are milliseconds summed over all steps, unless they say
+/// Figures of a whole trace. Times are milliseconds summed over all steps, unless they say
 /// otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// What it comes to, in a sentence: which backend waits, for what, and what to try.
+    /// The result in a sentence: which backend waits, for what, and what to try.
     pub verdict: String,
     /// The clock of all times.
     pub clock: Clock,
     /// Where it came from.
     pub file: String,
-    /// What was traced.
+    /// The program that was traced.
     pub program: Program,
     /// Where it ran.
     pub machine: Machine,
     /// When it began, milliseconds since 1970-01-01 UTC.
     pub start_unix_ms: u64,
-    /// What is missing from the trace, in words; empty when nothing is.
+    /// Parts missing from the trace, in words; empty when none is.
     pub damage: String,
     /// Number of steps.
     pub steps: usize,
@@ -37,7 +37,7 @@ pub struct Summary {
     pub no_backend_ms: f64,
     /// Time in which no backend computed, transfers or not.
     pub no_compute_ms: f64,
-    /// What went on instead, in steps and between them, longest first.
+    /// Stages that ran instead, in steps and between them, longest first.
     pub no_compute_reasons: Vec<Reason>,
     /// Steps in which backends shared a pass; in the others one of them did everything.
     pub shared_steps: usize,
@@ -49,7 +49,7 @@ pub struct Summary {
     pub overlap: Option<f64>,
     /// Length of the longest chains of activities that waited for each other.
     pub critical_path_ms: f64,
-    /// What those chains are made of, longest first.
+    /// Parts of those chains, longest first.
     pub critical_path: Vec<PathPart>,
     /// Every stage by name.
     pub stages: BTreeMap<String, Stage>,
@@ -68,7 +68,7 @@ pub struct Summary {
     pub retunes: usize,
     /// Steps that were much slower than most, slowest first.
     pub slowest: Vec<SlowStep>,
-    /// What to do about it, where the numbers tell.
+    /// Remedies, where the numbers tell.
     pub advice: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub enum Clock {
     Virtual,
 }
 
-/// What says when a backend computed.
+/// Clock that says when a backend computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimedBy {
@@ -107,14 +107,14 @@ pub struct Backend {
     pub transfers: f64,
     /// Share of that in which it also computed; none without transfers.
     pub overlap: Option<f64>,
-    /// What says when it computed.
+    /// Clock that says when it computed.
     pub timed_by: TimedBy,
     /// Share of the steps' time in which it did not compute.
     pub idle_share: f64,
     /// Share of the time from the first step's beginning to the last one's end in which it did not
     /// compute.
     pub idle_share_of_run: f64,
-    /// What went on instead, in steps and between them, longest first.
+    /// Stages that ran instead, in steps and between them, longest first.
     pub reasons: Vec<Reason>,
 }
 
@@ -171,6 +171,6 @@ pub struct SlowStep {
     pub step: u64,
     /// How long it took.
     pub ms: f64,
-    /// What took longer than usual.
+    /// The stage that took longer than usual.
     pub cause: String,
 }

@@ -11,7 +11,7 @@ const BUSY: f64 = 0.9;
 /// Backends do not share well above this imbalance.
 const UNEVEN: f64 = 0.2;
 
-/// What helps where the host is late to queue kernels.
+/// Remedy where the host is late to queue kernels.
 const LARGER_KERNELS: &str = "fewer and larger kernels, which the host queues faster";
 
 /// The verdict of a summary that has everything else.
@@ -122,7 +122,7 @@ fn alone(summary: &Summary, name: &str, backend: &Backend) -> String {
     sentence + &between_steps(summary, backend)
 }
 
-/// What to add where the time between steps is what costs.
+/// Words to add where the time between steps costs most.
 fn between_steps(summary: &Summary, backend: &Backend) -> String {
     let reason = backend.reasons.iter().find(|one| one.between_steps);
     match reason {
@@ -159,7 +159,7 @@ fn because(reason: &Reason, summary: &Summary) -> String {
     format!("{what} ({ms} a step); try {advice}")
 }
 
-/// What went on instead, as a clause.
+/// A reason as a clause.
 pub(crate) fn told(reason: &Reason, steps: usize) -> String {
     let Some(stage) = &reason.stage else {
         return "the program is outside of all stages".into();
@@ -188,7 +188,7 @@ pub(crate) fn told(reason: &Reason, steps: usize) -> String {
     }
 }
 
-/// What helps against it, after "try".
+/// The remedy against a reason, after "try".
 fn advice(reason: &Reason) -> String {
     let Some(stage) = &reason.stage else {
         return "to mark what the program does there by spans".into();

@@ -43,7 +43,7 @@ pub(crate) fn slowest(
         .collect()
 }
 
-/// What things usually take, milliseconds per step.
+/// Usual times, milliseconds per step.
 struct Habits<'a> {
     stages: BTreeMap<&'a str, f64>,
     waiting: Vec<f64>,

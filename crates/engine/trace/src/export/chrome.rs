@@ -80,7 +80,7 @@ fn hosted<'a>(analysis: &'a Analysis<'_>) -> impl Iterator<Item = &'a Span> {
     spans.filter(|span| !analysis.run.is_virtual && !span.is_device_timed())
 }
 
-/// What the device timed, on the first track that is free then.
+/// Spans that the device timed, each on the first track that is free then.
 fn timed<'a>(analysis: &'a Analysis<'_>) -> Vec<(u32, &'a Span)> {
     let spans = analysis.trace.spans.iter();
     let mut timed: Vec<&Span> = spans.filter(|span| span.is_device_timed()).collect();

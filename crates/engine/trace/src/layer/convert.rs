@@ -16,7 +16,7 @@ use tracing::Metadata;
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) step: u64,
-    /// What its times count from.
+    /// The moment that its times count from.
     pub(super) origin: u64,
     pub(super) at: u64,
     /// The number of the next span.

@@ -29,7 +29,7 @@ pub(crate) struct TraceLayer {
     spans: AtomicU64,
 }
 
-/// What is kept of a span while it is open.
+/// Data kept of a span while it is open.
 struct Open {
     id: u64,
     parent: u64,
@@ -39,7 +39,7 @@ struct Open {
     step: Option<u64>,
     /// Whether it is the step.
     is_step: bool,
-    /// What times in events count from: the start of the step, or of the outermost span.
+    /// Moment that times in events count from: the start of the step, or of the outermost span.
     origin: u64,
     fields: Fields,
 }

@@ -79,7 +79,7 @@ enum Message {
 pub(crate) struct Sink {
     queue: SyncSender<Message>,
     begin: Instant,
-    /// The process whose thread writes. In a forked child nobody does, and nobody may wait for it.
+    /// The process whose thread writes. A forked child has no such thread and must not wait for it.
     process: u32,
     open: AtomicBool,
     dropped: AtomicU64,
@@ -151,7 +151,7 @@ impl Sink {
         while self.is_open() {
             match self.queue.try_send(message) {
                 Ok(()) => {
-                    // Late or never: there is nobody to tell.
+                    // A late answer has no receiver.
                     let _ = written.recv_timeout(patience.saturating_sub(begin.elapsed()));
                     return;
                 }
@@ -203,7 +203,7 @@ fn write_all(
             Ok(Message::Record(record)) => writer.write(&record)?,
             Ok(Message::Flush(done)) => {
                 settle(&mut writer)?;
-                // Who asked may have lost patience.
+                // The thread that asked may have stopped waiting.
                 let _ = done.try_send(());
             }
             Ok(Message::Close) => break,
@@ -246,7 +246,7 @@ fn settle(writer: &mut Writer<Destination>) -> io::Result<()> {
     Ok(())
 }
 
-/// Throws records away until it is told to close, so that nobody waits for a full queue.
+/// Throws records away until it is told to close, so that no thread waits for a full queue.
 fn drain(records: &Receiver<Message>) {
     while let Ok(Message::Record(_) | Message::Flush(_)) = records.recv() {}
 }

@@ -18,13 +18,13 @@ const KEPT: usize = 20;
 pub(super) struct Track {
     /// The backend's name, or `caller`.
     backend: String,
-    /// What the backend does there.
+    /// Phase of the backend there.
     phase: &'static str,
     /// Whether it holds what the device timed.
     device: bool,
 }
 
-/// What tells tracks apart.
+/// Key of a track.
 type Key = (Option<usize>, Phase, bool);
 
 /// All bars.

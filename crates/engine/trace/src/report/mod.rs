@@ -29,7 +29,7 @@ const MAX_OCCUPANCIES: usize = 40;
 /// Most decisions and notes.
 const MAX_LINES: usize = 300;
 
-/// What the page's scripts are handed.
+/// Data of the page's scripts.
 #[derive(Serialize)]
 struct Data<'a> {
     summary: &'a Summary,

@@ -1,4 +1,4 @@
-//! Traces of which every number is known.
+//! Traces whose every number is known.
 
 use crate::made::{at, bytes, hybrid_run, hybrid_step, span, step, subregion, trace};
 use nearfield_trace::{
@@ -135,7 +135,7 @@ fn a_backend_without_a_share_is_ready_at_once() {
     );
 }
 
-/// What one backend alone does, without marked steps.
+/// A run of one backend alone, without marked steps.
 fn cpu_run() -> Vec<Record> {
     let update = |id, name: &'static str, begin, end| {
         let sort = Record::Span(span("grid.sort", (id, id + 1), at(begin + 1, end - 1)));
@@ -230,7 +230,7 @@ fn a_split_that_goes_to_and_fro_is_called_so() {
     );
 }
 
-/// Ten steps of a sort and a search, one of which takes long to sort.
+/// Ten steps of a sort and a search; one step takes long to sort.
 fn with_a_slow_step() -> Vec<Record> {
     let mut records = Vec::new();
     for number in 0..10 {

@@ -42,7 +42,7 @@ fn events_of(trace: &Trace) -> Vec<Value> {
     whole["traceEvents"].as_array().unwrap().clone()
 }
 
-/// What the format's description demands of each kind of event that is used.
+/// Fields that the format's description demands of each kind of event that is used.
 fn check(event: &Value) {
     let text = |name: &str| assert!(event[name].is_string(), "{name}: {event}");
     let time = |name: &str| assert!(event[name].as_f64().is_some_and(|us| us >= 0.0), "{event}");

@@ -69,7 +69,7 @@ pub(crate) fn span(name: &'static str, (id, parent): (u64, u64), time: Interval)
     }
 }
 
-/// What a backend did for a subregion; the work is in tested pairs.
+/// Figures of a backend for a subregion; the work is in tested pairs.
 pub(crate) fn subregion(step: u64, number: u64, backend: &'static str, work: u64) -> Subregion {
     Subregion {
         step,

@@ -136,7 +136,7 @@ fn page(records: Vec<Record>) -> (String, Summary) {
     (String::from_utf8(page).unwrap(), analysis.summary)
 }
 
-/// What a browser with a window of this size sees of a page.
+/// The picture that a browser with a window of this size makes of a page.
 fn seen(browser: &str, page: &str, window: (u32, u32)) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.html");

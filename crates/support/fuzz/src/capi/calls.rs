@@ -593,7 +593,7 @@ fn force(engine: *mut NfEngine, [targets, sources]: [u8; 2], room: Room, deliver
     }
 }
 
-/// What the function of `nf_for_each_batch` works on.
+/// Data of the function of `nf_for_each_batch`.
 struct Visit {
     engine: *mut NfEngine,
     /// Batches to go before it asks to stop.

@@ -34,7 +34,7 @@ pub struct Setup {
     pub device: u8,
     /// The axes, from a list of lengths.
     pub axes: [u8; 3],
-    /// What is wrong with the structure, if anything.
+    /// The mistake in the structure, if any.
     pub broken: Option<Broken>,
 }
 

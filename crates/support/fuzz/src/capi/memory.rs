@@ -1,6 +1,6 @@
 //! Arrays of a caller, with guards around them: nothing but what was handed over may change.
 
-/// What lies around results and, before the call, in them.
+/// Byte around results and, before the call, in them.
 const POISON: u8 = 0xa5;
 /// Bytes before and behind an array.
 const GUARD: usize = 64;

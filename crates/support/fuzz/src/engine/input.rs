@@ -79,7 +79,7 @@ pub enum Action {
     Update(u8, Points),
     /// Moves a set by 64ths of the radius.
     Shift(u8, [i8; 3]),
-    /// Gives a set points one of which has a coordinate that is not finite; must be refused.
+    /// Gives a set points, one with a coordinate that is not finite; must be refused.
     Spoil(u8, Points, Spoiled),
     /// Adds a set of such points; must be refused.
     AddSpoiled(Points, Spoiled),
@@ -108,11 +108,11 @@ pub struct Spoiled {
     pub point: u8,
     /// Which axis, modulo 3.
     pub axis: u8,
-    /// What it is.
+    /// The coordinate.
     pub value: NotFinite,
 }
 
-/// What is no coordinate.
+/// A number that is no coordinate.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub enum NotFinite {
     /// A NaN with these further bits.

@@ -21,7 +21,7 @@ impl<const PACKED: bool> PairKernel for Labels<PACKED> {
     }
 }
 
-/// What a source at displacement `d` contributes to a target.
+/// Contribution of a source at displacement `d` to a target.
 #[inline(always)]
 pub(super) fn contribution(d: [f32; 3], target: f32, source: f32) -> [f32; 3] {
     let side = if d[0] + d[1] > d[2] { 1.0 } else { 0.0 };

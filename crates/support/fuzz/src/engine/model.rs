@@ -34,7 +34,7 @@ pub(super) enum Lists {
     Outdated,
 }
 
-/// What is known of a pair of sets.
+/// State of a pair of sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PairState {
     pub(super) active: bool,
@@ -57,7 +57,7 @@ pub(super) struct Model {
     pub(super) sets: Vec<Vec<[f32; 3]>>,
     /// By targets, then by sources.
     pub(super) pairs: Vec<Vec<PairState>>,
-    /// What the oracle said of pairs of sets, until their points or the radius change.
+    /// Answers of the oracle about pairs of sets, until their points or the radius change.
     known: RefCell<HashMap<[usize; 2], Rc<Full>>>,
 }
 
@@ -251,7 +251,7 @@ impl Model {
         full[point].iter().map(|neighbor| neighbor.index).collect()
     }
 
-    /// What a traversal with the labels' kernel adds up.
+    /// Sums of a traversal with the labels' kernel.
     pub(super) fn sums(&self, targets: usize, sources: usize) -> Vec<[f32; 3]> {
         let own = labels(self.sets[targets].len());
         let others = labels(self.sets[sources].len());

@@ -64,7 +64,7 @@ struct Table {
     unnamed: Option<usize>,
 }
 
-/// What the first line turned out to be.
+/// Kind of the first line.
 enum Row {
     Names,
     Numbers,
@@ -210,7 +210,7 @@ fn neither_names_nor_numbers(fields: &[&[u8]], line: usize) -> Fault {
     Fault::malformed(Place::Line(line), message)
 }
 
-/// What stands between the fields of a line.
+/// The sign between the fields of a line.
 #[derive(Clone, Copy)]
 pub(super) enum Separator {
     Byte(u8),

@@ -147,7 +147,7 @@ impl Header {
     }
 }
 
-/// What follows `'key':` in the dictionary.
+/// The text behind `'key':` in the dictionary.
 fn value<'a>(text: &'a str, key: &str) -> Parsed<&'a str> {
     ['\'', '"']
         .iter()

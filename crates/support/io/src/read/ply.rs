@@ -122,7 +122,7 @@ fn binary_instance(
     Ok(point)
 }
 
-/// What is wrong with an instance, in words that follow its name.
+/// The mistake in an instance, in words that follow its name.
 type Broken = (ErrorKind, &'static str);
 
 const ENDS: Broken = (ErrorKind::Truncated, "lies beyond the end of the file");

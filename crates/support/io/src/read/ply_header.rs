@@ -8,7 +8,7 @@ use crate::{
     raw::{Endian, Scalar},
 };
 
-/// What the header announces.
+/// Content of the header.
 pub(super) struct Header {
     pub(super) encoding: Encoding,
     pub(super) elements: Vec<Element>,

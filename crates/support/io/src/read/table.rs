@@ -30,7 +30,7 @@ pub enum Column {
     Text {
         /// The first such line, counted from 1.
         line: usize,
-        /// What stands there.
+        /// The text there.
         text: String,
     },
 }

@@ -11,7 +11,7 @@ use crate::{
     number::Number,
 };
 
-/// What the comment says; a plain comment says nothing.
+/// Content of the comment; a plain comment has none.
 #[derive(Debug, Default)]
 pub(super) struct Comment {
     pub(super) vectors: Option<[[f64; 3]; 3]>,
@@ -46,7 +46,7 @@ pub(super) struct Column {
     pub(super) components: usize,
 }
 
-/// What a property is read as.
+/// Type of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
     Position,

@@ -65,7 +65,7 @@ fn written_frame() -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
-/// How much may be cut off the end of a file without anybody being able to tell: blanks, and in
+/// Bytes that may be cut off the end of a file unnoticed: blanks, and in
 /// text the last digits or what a format has no count for.
 fn is_open_ended(file: &[u8], format: Format) -> bool {
     let is_text = |mark: &[u8]| file.windows(mark.len()).any(|window| window == mark);

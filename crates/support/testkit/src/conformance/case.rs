@@ -5,7 +5,7 @@ use crate::oracle::{ListKind, Pairing, Problem, Radii, RadiusRule, Real, Vectors
 /// Per target, the indices of its neighbours, one entry per image.
 pub type Lists = Vec<Vec<u32>>;
 
-/// What somebody else asserts about the answer, independently of the oracle.
+/// A published statement about the answer, independent of the oracle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Known {
     /// Each of these targets has this many neighbours.
@@ -26,7 +26,7 @@ pub enum Known {
 /// indices into `sets`; the methods panic where they are not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case<T = f32> {
-    /// What is searched, unique among the cases of a runner.
+    /// Name of the search, unique among the cases of a runner.
     pub name: String,
     /// The search radius, the largest where points have radii of their own.
     pub radius: T,

@@ -26,7 +26,7 @@ struct Prepared<T> {
     expected: OnceLock<Lists>,
 }
 
-/// What a run without a failure went through.
+/// Figures of a run without a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// How many cases were run.
@@ -46,7 +46,7 @@ pub enum CaseFailure {
     Lists(#[from] Mismatch),
 }
 
-/// What an engine failed at. Its `Debug` form is the readable one, so that
+/// Failures of an engine. Its `Debug` form is the readable one, so that
 /// `unwrap` in a test prints every differing pair.
 #[derive(Clone, PartialEq, Error)]
 pub enum Failure {

@@ -43,7 +43,7 @@ pub enum ListKind {
 pub enum Pairing<'a, T = f32> {
     /// The targets themselves.
     Within(ListKind),
-    /// Another set of points, each of which counts.
+    /// Another set of points; each of them counts.
     With(&'a [[T; 3]]),
 }
 

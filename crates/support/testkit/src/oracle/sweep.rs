@@ -44,8 +44,8 @@ impl<T: Real> Sweep<T> {
     /// coordinate is not finite, they span very many boxes, or the box leans.
     pub(super) fn new(metric: Metric<T>, points: &[[T; 3]]) -> Option<Self> {
         let finite = points.as_flattened().iter().all(|at| at.is_finite());
-        let few_boxes = (0..3).all(|axis| spans_few_boxes(&metric, points, axis));
-        (finite && few_boxes && metric.axes_are_independent()).then(|| Self {
+        let narrow = (0..3).all(|axis| spans_narrow(&metric, points, axis));
+        (finite && narrow && metric.axes_are_independent()).then(|| Self {
             metric,
             strips: strips(points),
         })
@@ -117,7 +117,7 @@ impl<T: Real> Sweep<T> {
 }
 
 /// Whether an axis is open or holds few enough images to step through.
-fn spans_few_boxes<T: Real>(metric: &Metric<T>, points: &[[T; 3]], axis: usize) -> bool {
+fn spans_narrow<T: Real>(metric: &Metric<T>, points: &[[T; 3]], axis: usize) -> bool {
     let Some(length) = metric.axes[axis].length() else {
         return true;
     };

@@ -56,7 +56,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Base64 text without blanks, of which only the beginning may be needed.
+    /// Base64 text without blanks; only its beginning may be needed.
     pub(super) fn base64_beginning(text: &'a [u8]) -> Self {
         Self::Base64 {
             text: Cow::Borrowed(text),
@@ -250,7 +250,7 @@ fn check_length(stored: usize, expected: usize, place: Place) -> Parsed<()> {
     Err(Fault::malformed(place, message))
 }
 
-/// What becomes of unpacked bytes.
+/// Use of unpacked bytes.
 enum Sink<'b> {
     Keep(&'b mut Vec<u8>),
     Drop,

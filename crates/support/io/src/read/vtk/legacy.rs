@@ -61,7 +61,7 @@ fn data_set_type(source: &mut Source<'_>) -> Parsed<()> {
     Err(Fault::malformed(source.cursor.line_of(word.at), message))
 }
 
-/// What the attributes that follow belong to.
+/// Owner of the attributes that follow.
 #[derive(Default, Clone, Copy)]
 enum Owner {
     #[default]
@@ -70,7 +70,7 @@ enum Owner {
     Cells(usize),
 }
 
-/// What has been read so far.
+/// Data read so far.
 #[derive(Default)]
 struct Sections {
     positions: Option<Positions>,

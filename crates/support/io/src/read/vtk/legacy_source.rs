@@ -27,7 +27,7 @@ pub(super) enum Encoding {
     Binary,
 }
 
-/// What an array consists of.
+/// Elements of an array.
 #[derive(Clone, Copy)]
 pub(super) enum Element {
     Number(Scalar),
@@ -242,7 +242,7 @@ fn take_string<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     cursor.take(length)
 }
 
-/// Array names are written with `%20` for a blank and the like.
+/// Array names are written with `%20` for a blank, and other signs likewise.
 pub(super) fn decoded_name(name: &[u8]) -> String {
     let mut decoded = Vec::with_capacity(name.len());
     let mut rest = name;

@@ -134,7 +134,8 @@ impl<'d, 'a> Decoder<'d, 'a> {
         };
         let before = source.remaining();
         let layout = self.document.layout;
-        // What is not packed is as long as its text at least: known before memory is taken.
+        // Text is at least as long as the unpacked array, which bounds the memory before it is
+        // taken.
         let least = if layout.compressor.is_none() {
             length
         } else {

@@ -35,7 +35,7 @@ pub(super) struct Piece {
     pub(super) data: Vec<DataArray>,
 }
 
-/// What a `DataArray` tag says.
+/// Attributes of a `DataArray` tag.
 pub(super) struct DataArray {
     pub(super) name: String,
     /// `None` for strings and bits.

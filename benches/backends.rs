@@ -16,14 +16,20 @@
 //! tells of every step of both backends.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
+#[path = "backends/by_turns.rs"]
+mod by_turns;
+#[path = "backends/picture.rs"]
+mod picture;
+
+use clap::Parser;
 use nearfield::{
     Policy, SphDensity, SphForce, Strategy, WendlandC2,
     device::{CpuShare, DeviceEngine, DeviceField, Progress},
     prelude::*,
 };
-use nearfield_plot::{COOL, DETAIL, INK, WARM, axis, axis::Axis, save_png, text};
+use nearfield_plot::{COOL, INK, WARM};
 use nearfield_testkit::cloud::{Cloud, drift};
-use plotters::prelude::*;
+use plotters::style::RGBColor;
 use serde::{Deserialize, Serialize};
 use std::{error::Error as StdError, path::PathBuf, time::Instant};
 
@@ -32,60 +38,45 @@ const SLOW_MS: f64 = 60.0;
 /// Steps before those that are timed, taken or not.
 const BEFORE: usize = 40;
 
+/// Flags of the command line.
+#[derive(clap::Parser)]
 struct Options {
+    /// Fewer points, clouds and repetitions
+    #[arg(long)]
     quick: bool,
+    /// Time points that stay on the GPU
+    #[arg(long)]
     device_engine: bool,
+    /// Time either backend alone and both together in turns
+    #[arg(long)]
     by_turns: bool,
-    /// Tells of every step of both backends.
+    /// Tell of every step of both backends
+    #[arg(long)]
     steps: bool,
-    /// Only clouds with this in their names.
+    /// Only clouds with this in their names
+    #[arg(long, default_value = "")]
     cloud: String,
-    /// Only ways with this in their names; by turns, only strategies.
+    /// Only ways with this in their names; by turns, only strategies
+    #[arg(long, default_value = "")]
     way: String,
-    /// Results to be drawn again instead of timing anything.
+    /// Results to be drawn again instead of timing anything
+    #[arg(long)]
     from: Option<PathBuf>,
+    #[arg(long, default_value = "backends")]
     output: PathBuf,
-    points: usize,
+    /// Points of a cloud [default: 1000000, with --quick 20000]
+    #[arg(long)]
+    points: Option<usize>,
+    /// Added by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
-fn options() -> Result<Options, String> {
-    let mut found = Options {
-        quick: false,
-        device_engine: false,
-        by_turns: false,
-        steps: false,
-        cloud: String::new(),
-        way: String::new(),
-        from: None,
-        output: "backends".into(),
-        points: 1_000_000,
-    };
-    let mut given = std::env::args().skip(1);
-    while let Some(flag) = given.next() {
-        let mut value = || given.next().ok_or(format!("{flag} needs a value"));
-        match flag.as_str() {
-            // Added by cargo.
-            "--bench" => {}
-            "--quick" => (found.quick, found.points) = (true, 20_000),
-            "--device-engine" => found.device_engine = true,
-            "--by-turns" => found.by_turns = true,
-            "--steps" => found.steps = true,
-            "--cloud" => found.cloud = value()?,
-            "--way" => found.way = value()?,
-            "--from" => found.from = Some(value()?.into()),
-            "--output" => found.output = value()?.into(),
-            "--points" => {
-                found.points = value()?.parse().map_err(|_| "--points needs a number")?;
-            }
-            _ => {
-                return Err(format!(
-                    "unknown flag {flag}: there are --quick, --device-engine, --by-turns, --steps, --cloud, \
-                     --way, --output, --points and --from"
-                ));
-            }
-        }
+impl Options {
+    fn points(&self) -> usize {
+        let usual = if self.quick { 20_000 } else { 1_000_000 };
+        self.points.unwrap_or(usual)
     }
-    Ok(found)
 }
 
 /// A cloud and the radius to search it with.
@@ -108,14 +99,14 @@ fn scenes(options: &Options) -> Vec<Scene> {
         .map(|&radius| Scene {
             name: format!("lattice, {} points a cell", radius.powi(3)),
             occupancy: Some(f64::from(radius.powi(3))),
-            points: Cloud::Lattice.points(options.points, 1),
+            points: Cloud::Lattice.points(options.points(), 1),
             radius,
         })
         .collect();
     for cloud in [Cloud::PoolSpray, Cloud::Clusters, Cloud::Plummer] {
         let points = match cloud {
-            Cloud::Clusters => options.points * 45 / 100,
-            _ => options.points,
+            Cloud::Clusters => options.points() * 45 / 100,
+            _ => options.points(),
         };
         scenes.push(Scene {
             name: cloud.name().to_owned(),
@@ -124,7 +115,7 @@ fn scenes(options: &Options) -> Vec<Scene> {
             radius: cloud.default_radius(points),
         });
     }
-    scenes.push(dam_break(options.points));
+    scenes.push(dam_break(options.points()));
     scenes.retain(|scene| scene.name.contains(&options.cloud));
     scenes
 }
@@ -416,115 +407,12 @@ fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found,
     })
 }
 
-/// Either backend alone and both together, by turns in one process, so that what the machine does
-/// otherwise meets all of them.
-fn by_turns(options: &Options) -> Result<(), Box<dyn StdError>> {
-    let way = |name, device, strategy| Way {
-        name,
-        device,
-        strategy,
-        policy: Policy::Model,
-        color: INK,
-    };
-    for scene in scenes(options) {
-        for (work, strategy) in [
-            (Work::Lists, Strategy::Flat),
-            (Work::Density, Strategy::Flat),
-            (Work::Force, Strategy::Flat),
-            (Work::Density, Strategy::ChildPerCell),
-            (Work::Force, Strategy::ChildPerCell),
-        ] {
-            // Dense cells take long, and are timed only where they are asked for. Their lists do
-            // not fit everywhere.
-            let dense = scene.occupancy.is_some_and(|points| points > 30.0);
-            let skipped = dense && (options.cloud.is_empty() || work == Work::Lists);
-            if skipped || !strategy.to_string().contains(&options.way) {
-                continue;
-            }
-            let mut ways = vec![
-                way("both", Device::Hybrid(0), strategy),
-                way("CPU", Device::Cpu, strategy),
-                way("GPU", Device::Gpu(0), strategy),
-            ];
-            if strategy == Strategy::Flat {
-                // Differs from itself by what no difference between ways says anything about.
-                ways.push(way("GPU again", Device::Gpu(0), strategy));
-            }
-            let made = ways.iter().map(|&way| Subject::new(&scene, work, way));
-            let mut subjects = made.collect::<Result<Vec<_>, _>>()?;
-            let mut times = vec![Vec::new(); ways.len()];
-            // Short steps scatter more.
-            let (before, timed) = match (options.quick, work) {
-                (true, _) => (12, 5),
-                (false, _) if dense && strategy == Strategy::Flat => (45, 51),
-                (false, _) if dense => (25, 15),
-                (false, Work::Lists) => (45, 51),
-                (false, _) if strategy == Strategy::Flat => (45, 101),
-                (false, _) => (45, 25),
-            };
-            // A backend alone needs a few steps to have its memory; both need many to settle.
-            let alone_from = before - 6;
-            for number in 0..before + timed {
-                // Forwards and backwards, so that each comes after either of the others: what was
-                // done before decides what is in the caches and which cores are awake.
-                let count = ways.len();
-                for turn in 0..count {
-                    let turn = match number % 2 {
-                        0 => turn,
-                        _ => count - 1 - turn,
-                    };
-                    let way = (turn + number / 2) % count;
-                    let settling = ways[way].name == "both";
-                    // What is out of the question need not be timed again and again.
-                    let slow = times[way].len() > 10
-                        && times.iter().any(|other| {
-                            let far = 2.0 * median(other.clone());
-                            other.len() > 10 && median(times[way].clone()) > far
-                        })
-                        || times[way].len() > 1 && times[way].iter().all(|&ms| ms > 4.0 * SLOW_MS);
-                    if !settling && (number < alone_from || slow) {
-                        // All have the same points at the same time.
-                        subjects[way].drift();
-                        continue;
-                    }
-                    let took = subjects[way].step()?;
-                    if settling && options.steps {
-                        subjects[way].tell(number, took);
-                    }
-                    if number >= before {
-                        times[way].push(took);
-                    }
-                }
-            }
-            let medians: Vec<f64> = times.into_iter().map(median).collect();
-            let (together, alone) = (medians[0], &medians[1..3]);
-            let better = alone.iter().copied().fold(f64::INFINITY, f64::min);
-            let names = ways.iter().zip(&medians);
-            let each: Vec<_> = names
-                .map(|(way, ms)| format!("{} {ms:.2}", way.name))
-                .collect();
-            let report = subjects[0].engine.report();
-            let share = report.works.first().map_or(0.0, |work| 100.0 * work.share);
-            println!(
-                "{} ({}), {}, {strategy}: {} ms, {:.3} times as fast as the better backend, \
-                 {share:.1} % on the CPU",
-                scene.name,
-                scene.points.len(),
-                work.name(),
-                each.join(", "),
-                better / together
-            );
-        }
-    }
-    Ok(())
-}
-
 fn main() -> Result<(), Box<dyn StdError>> {
-    let options = options()?;
+    let options = Options::parse();
     if let Some(from) = &options.from {
         let all: Vec<Found> = serde_json::from_str(&std::fs::read_to_string(from)?)?;
         std::fs::create_dir_all(&options.output)?;
-        return draw(
+        return picture::draw(
             &options.output.join("backends.png"),
             &ways(true, &options.way),
             &all,
@@ -534,7 +422,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
         return device_engine(&options);
     }
     if options.by_turns {
-        return by_turns(&options);
+        return by_turns::run(&options);
     }
     let gpu = match Engine::builder(1.0).device(Device::Gpu(0)).build() {
         Ok(_) => true,
@@ -562,7 +450,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
     }
     let json = serde_json::to_string_pretty(&all)?;
     std::fs::write(options.output.join("backends.json"), json + "\n")?;
-    draw(&options.output.join("backends.png"), &ways, &all)?;
+    picture::draw(&options.output.join("backends.png"), &ways, &all)?;
     Ok(())
 }
 
@@ -636,55 +524,4 @@ fn time_device_engine(
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
-}
-
-/// Time against points in a cell, one curve per way, density left and force right.
-fn draw(path: &std::path::Path, ways: &[Way], all: &[Found]) -> Result<(), Box<dyn StdError>> {
-    let dense = || all.iter().filter(|found| found.occupancy.is_some());
-    let across = Axis::logarithmic(dense().filter_map(|found| found.occupancy));
-    let up = Axis::logarithmic(dense().map(|found| found.milliseconds));
-    save_png(path, (1500, 760), |area| {
-        let area = area.margin(14 * DETAIL, 8 * DETAIL, 14 * DETAIL, 26 * DETAIL);
-        let (body, legend) = area.split_horizontally(1170 * DETAIL);
-        let panels = body.split_evenly((1, 2));
-        for (panel, (work, heading)) in panels.iter().zip([
-            (Work::Density, "Density: time per step, host to host"),
-            (Work::Force, "Pressure and viscosity force"),
-        ]) {
-            panel.draw_text(heading, &text(29), ((90 * DETAIL) as i32, 0))?;
-            let mut chart = ChartBuilder::on(panel)
-                .margin_top(46 * DETAIL)
-                .x_label_area_size(74 * DETAIL)
-                .y_label_area_size(90 * DETAIL)
-                .build_cartesian_2d(across.clone(), up.clone())?;
-            chart
-                .configure_mesh()
-                .x_desc("points in a cell of the radius' edge")
-                .axis_desc_style(text(25))
-                .label_style(text(25))
-                .x_label_formatter(&axis::number)
-                .y_label_formatter(&axis::duration)
-                .bold_line_style(INK.mix(0.13))
-                .light_line_style(TRANSPARENT)
-                .draw()?;
-            for way in ways {
-                let line = way.color.stroke_width(4 * DETAIL);
-                let places: Vec<_> = dense()
-                    .filter(|found| found.work == work && found.way == way.name)
-                    .filter_map(|found| Some((found.occupancy?, found.milliseconds)))
-                    .collect();
-                chart.draw_series(LineSeries::new(places, line))?;
-            }
-        }
-        for (row, way) in ways.iter().enumerate() {
-            let (x, y) = (4 * DETAIL as i32, ((60 + 34 * row as u32) * DETAIL) as i32);
-            let line = way.color.stroke_width(4 * DETAIL);
-            let end = x + 30 * DETAIL as i32;
-            legend.draw(&PathElement::new([(x, y), (end, y)], line))?;
-            let beside = (end + 8 * DETAIL as i32, y - 4 * DETAIL as i32);
-            legend.draw_text(way.name, &text(21), beside)?;
-        }
-        Ok(())
-    })?;
-    Ok(())
 }

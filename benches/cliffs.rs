@@ -7,6 +7,7 @@
 //! a busy machine changes both. Counting instructions is steadier: `-- NAME --only plain|odd
 //! --repeat 5` runs one side alone, for `perf stat`.
 
+use clap::Parser;
 use nearfield::{Builder, Engine, prelude::*};
 use nearfield_testkit::cloud::Cloud;
 use std::{
@@ -126,9 +127,19 @@ fn with_outlier(mut points: Vec<[f32; 3]>) -> Vec<[f32; 3]> {
     points
 }
 
+fn case(name: &'static str, plain: Side, odd: Side) -> Case {
+    Case { name, plain, odd }
+}
+
 fn cases(points: usize) -> Vec<Case> {
-    let (lattice, cube) = (lattice(points), cube(points));
-    let few = lattice[..points.min(100_000)].to_vec();
+    let mut cases = vast(points);
+    cases.extend(small_and_far(points));
+    cases
+}
+
+/// Boxes far larger than the cloud.
+fn vast(points: usize) -> Vec<Case> {
+    let lattice = lattice(points);
     let side = (points as f64).cbrt();
     let vast = Some(1e8);
     let open = || Side::single(2.0, lattice.clone());
@@ -137,9 +148,6 @@ fn cases(points: usize) -> Vec<Case> {
         Side::single(2.0, lattice.clone()).vectors([Some(a), Some(b), c.map(|c| [0.0, 0.0, c])])
     };
     let slab = [Some(side + 1.0), Some(side + 1.0), None];
-    let tiny = |radius: f32| Side::single(radius, cube.clone());
-    let tiny_f64 = |radius: f64| Side::double(radius, &cube);
-    let case = |name, plain, odd| Case { name, plain, odd };
     vec![
         case(
             "vast-1: one axis of 1e8",
@@ -181,6 +189,17 @@ fn cases(points: usize) -> Vec<Case> {
             open(),
             open().periodic([Some(7e4); 3]),
         ),
+    ]
+}
+
+/// A point far away, radii at the limits, and empty sets.
+fn small_and_far(points: usize) -> Vec<Case> {
+    let (lattice, cube) = (lattice(points), cube(points));
+    let few = lattice[..points.min(100_000)].to_vec();
+    let open = || Side::single(2.0, lattice.clone());
+    let tiny = |radius: f32| Side::single(radius, cube.clone());
+    let tiny_f64 = |radius: f64| Side::double(radius, &cube);
+    vec![
         case(
             "far-1: one of 100,000 points 1e6 away",
             Side::single(2.0, few.clone()),
@@ -220,39 +239,26 @@ fn cases(points: usize) -> Vec<Case> {
 }
 
 /// Flags of the command line.
+#[derive(clap::Parser)]
 struct Asked {
+    /// Only cases with one of these in their names
     filter: Vec<String>,
-    points: usize,
+    #[arg(long, default_value_t = 1e6)]
+    points: f64,
+    /// Steps per side
+    #[arg(long, default_value_t = 7)]
     repeat: usize,
+    /// Run one side alone, plain or odd, without timing it
+    #[arg(long)]
     only: Option<String>,
-}
-
-fn asked() -> Asked {
-    let mut asked = Asked {
-        filter: Vec::new(),
-        points: 1_000_000,
-        repeat: 7,
-        only: None,
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut number = || {
-            let value = arguments.next().and_then(|value| value.parse::<f64>().ok());
-            value.expect("a number") as usize
-        };
-        match argument.as_str() {
-            "--bench" => {}
-            "--points" => asked.points = number(),
-            "--repeat" => asked.repeat = number(),
-            "--only" => asked.only = arguments.next(),
-            _ => asked.filter.push(argument),
-        }
-    }
-    asked
+    /// Added by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 fn main() -> ExitCode {
-    let asked = asked();
+    let asked = Asked::parse();
+    let points = asked.points as usize;
     let report = Engine::builder(1.0)
         .build()
         .expect("a CPU backend")
@@ -262,10 +268,10 @@ fn main() -> ExitCode {
         env!("CARGO_PKG_VERSION"),
         report.threads,
         report.simd.name(),
-        asked.points
+        points
     );
     let mut beyond = 0;
-    for case in cases(asked.points) {
+    for case in cases(points) {
         let wanted = |filter: &String| case.name.contains(filter.as_str());
         if !asked.filter.is_empty() && !asked.filter.iter().any(wanted) {
             continue;

@@ -11,7 +11,8 @@
 //!     positions: vec![[-0.5, 0.0, 0.0], [0.5, 0.0, 0.0]],
 //!     velocities: vec![[0.0, -speed, 0.0], [0.0, speed, 0.0]],
 //! };
-//! let mut simulation = Simulation::new(bodies, Options { time_step: 1e-3, ..Options::default() })?;
+//! let options = Options { time_step: 1e-3, ..Options::default() };
+//! let mut simulation = Simulation::new(bodies, options)?;
 //! let before = simulation.energy()?.total();
 //! simulation.run(1000)?;
 //! assert!((simulation.energy()?.total() - before).abs() < 1e-6);

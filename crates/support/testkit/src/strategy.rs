@@ -11,7 +11,8 @@
 //!
 //! proptest!(|(case in strategy::case(40))| {
 //!     let found = case.problem().brute_force(); // an engine's lists go here
-//!     let indices = |list: Vec<_>| list.iter().map(|n: &nearfield_testkit::oracle::Neighbor| n.index).collect();
+//!     let index = |n: &nearfield_testkit::oracle::Neighbor| n.index;
+//!     let indices = |list: Vec<_>| list.iter().map(index).collect();
 //!     case.check(found.into_iter().map(indices).collect())?;
 //! });
 //! ```

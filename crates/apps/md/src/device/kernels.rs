@@ -180,7 +180,8 @@ impl Kernels {
             .arg(pairs.force)
             .arg(&self.settings)
             .arg(&self.uniforms);
-        // SAFETY: the arguments are those that dynamics.cu declares; the module's promise.
+        // SAFETY: the arguments are those that dynamics.cu declares; `Arrays` are as long as the
+        // number of atoms asks for.
         unsafe { self.start("forces", &mut launch, blocks(pairs.atoms * LANES)) }
     }
 
@@ -206,13 +207,15 @@ impl Kernels {
             .arg(&mut *partials);
         // SAFETY: as above.
         unsafe { self.start("interactions", &mut launch, blocks) }?;
-        self.total(partials, (blocks, PAIR_SLOTS), totals)
+        self.total(partials, blocks, PAIR_SLOTS, totals)
     }
 
     /// Kinetic energy and momentum.
     pub(super) fn motion(
         &self,
-        (velocity, types, atoms): (&CudaSlice<f64>, &CudaSlice<u32>, usize),
+        velocity: &CudaSlice<f64>,
+        types: &CudaSlice<u32>,
+        atoms: usize,
         partials: &mut CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
@@ -226,7 +229,7 @@ impl Kernels {
             .arg(&mut *partials);
         // SAFETY: as above.
         unsafe { self.start("motion", &mut launch, blocks) }?;
-        self.total(partials, (blocks, MOTION_SLOTS), totals)
+        self.total(partials, blocks, MOTION_SLOTS, totals)
     }
 
     /// Kicks, drifts, and gives the largest squared displacement since lists were built as the bits
@@ -234,7 +237,8 @@ impl Kernels {
     pub(super) fn advance(
         &self,
         moving: Moving<'_>,
-        (kick, drift): (f64, f64),
+        kick: f64,
+        drift: f64,
         moved: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         let atoms = moving.atoms as u32;
@@ -285,7 +289,7 @@ impl Kernels {
         blocks: usize,
     ) -> Result<(), Error> {
         let shape = (blocks as u32, THREADS as u32);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the arguments fit the kernel.
         let started = unsafe { self.queue.launch(kernel, launch, shape) };
         Ok(started.map_err(nearfield::Error::Gpu)?)
     }
@@ -293,7 +297,8 @@ impl Kernels {
     fn total(
         &self,
         partials: &CudaSlice<f64>,
-        (blocks, slots): (usize, usize),
+        blocks: usize,
+        slots: usize,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
         let blocks = blocks as u32;

@@ -178,7 +178,7 @@ impl DeviceBody {
         self.kernels.interactions(pairs, partials, &mut slots)?;
         let mut slots = totals.slice_mut(PAIR_SLOTS..);
         self.kernels
-            .motion((velocity, types, atoms), partials, &mut slots)?;
+            .motion(velocity, types, atoms, partials, &mut slots)?;
         let found = self.download(&self.arrays.totals)?;
         Ok(Measured {
             pairs: Evaluation {
@@ -285,7 +285,7 @@ impl DeviceBody {
             atoms: self.seen.len(),
         };
         let mut moved = moved.slice_mut(moment..moment + 1);
-        self.kernels.advance(moving, (kick, drift), &mut moved)?;
+        self.kernels.advance(moving, kick, drift, &mut moved)?;
         *self.measured = Some(
             self.engine
                 .stream()

@@ -67,6 +67,13 @@ pub(super) struct Kicked<'a> {
     pub(super) count: usize,
 }
 
+/// Where the blocks of a kernel put their sums.
+pub(super) struct Partials<'a> {
+    pub(super) values: &'a mut CudaSlice<f64>,
+    /// The first sum of the kernel.
+    pub(super) slot: usize,
+}
+
 impl Kernels {
     /// The text, for checks without a GPU.
     pub(super) fn program() -> Program {
@@ -94,15 +101,16 @@ impl Kernels {
         })
     }
 
-    /// Kicks over `step`, then drifts over `drift` seconds. Sums go to `partials` from `slot` on.
+    /// Kicks over `step`, then drifts over `drift` seconds.
     pub(super) fn kick(
         &self,
         fluid: Kicked<'_>,
-        (step, drift): (f32, f32),
-        (partials, slot): (&mut CudaSlice<f64>, usize),
+        step: f32,
+        drift: f32,
+        partials: Partials<'_>,
     ) -> Result<(), Error> {
         let count = fluid.count as u32;
-        let mut partials = partials.slice_mut(slot * MAX_BLOCKS..);
+        let mut partials = partials.values.slice_mut(partials.slot * MAX_BLOCKS..);
         let null: u64 = 0;
         let mut launch = self.queue.launch_builder(&self.kick);
         launch.arg(fluid.position).arg(fluid.moving);
@@ -118,20 +126,23 @@ impl Kernels {
             .arg(&drift)
             .arg(&self.settings)
             .arg(&mut partials);
-        // SAFETY: the arguments are those that integrate.cu declares; the module's promise.
+        // SAFETY: the arguments are those that integrate.cu declares; DeviceBody makes the arrays
+        // as long as the count.
         unsafe { self.start("kick", &mut launch, (summing(fluid.count), THREADS)) }
     }
 
-    /// Changes compressions. Sums go to `partials` from `slot` on.
+    /// Changes compressions over `step` seconds.
     pub(super) fn compress(
         &self,
         moving: &mut CudaSlice<f32>,
-        (rates, wall_rates): (&CudaSlice<f32>, &CudaSlice<f32>),
-        (count, step): (usize, f32),
-        (partials, slot): (&mut CudaSlice<f64>, usize),
+        rates: &CudaSlice<f32>,
+        wall_rates: &CudaSlice<f32>,
+        count: usize,
+        step: f32,
+        partials: Partials<'_>,
     ) -> Result<(), Error> {
         let fluid = count as u32;
-        let mut partials = partials.slice_mut(slot * MAX_BLOCKS..);
+        let mut partials = partials.values.slice_mut(partials.slot * MAX_BLOCKS..);
         let mut launch = self.queue.launch_builder(&self.compress);
         launch
             .arg(moving)
@@ -152,7 +163,7 @@ impl Kernels {
         partials: &CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
-        self.total((summing(count), TOTALS, STEP_MAXIMA), partials, totals)
+        self.total(summing(count), TOTALS, STEP_MAXIMA, partials, totals)
     }
 
     pub(super) fn press_walls(
@@ -178,7 +189,9 @@ impl Kernels {
     /// Sums Σv², Σg·x, internal energies over the mass, and Σv.
     pub(super) fn measure(
         &self,
-        (position, moving, count): (&CudaSlice<f32>, &CudaSlice<f32>, usize),
+        position: &CudaSlice<f32>,
+        moving: &CudaSlice<f32>,
+        count: usize,
         partials: &mut CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
@@ -192,13 +205,15 @@ impl Kernels {
             .arg(&mut *partials);
         // SAFETY: as above.
         unsafe { self.start("measure", &mut launch, (summing(count), THREADS)) }?;
-        self.total((summing(count), MEASURE_SLOTS, 0), partials, totals)
+        self.total(summing(count), MEASURE_SLOTS, 0, partials, totals)
     }
 
     /// The largest x of the particles that count for `rule`; −∞ without any.
     pub(super) fn foremost(
         &self,
-        (position, neighbors, count): (&CudaSlice<f32>, &CudaSlice<u32>, usize),
+        position: &CudaSlice<f32>,
+        neighbors: &CudaSlice<u32>,
+        count: usize,
         rule: &FrontRule,
         partials: &mut CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
@@ -218,12 +233,14 @@ impl Kernels {
             .arg(&mut *partials);
         // SAFETY: as above.
         unsafe { self.start("foremost", &mut launch, (summing(count), THREADS)) }?;
-        self.total((summing(count), 1, 1), partials, totals)
+        self.total(summing(count), 1, 1, partials, totals)
     }
 
     fn total(
         &self,
-        (blocks, slots, maxima): (u32, usize, u32),
+        blocks: u32,
+        slots: usize,
+        maxima: u32,
         partials: &CudaSlice<f64>,
         totals: &mut CudaViewMut<'_, f64>,
     ) -> Result<(), Error> {
@@ -241,7 +258,7 @@ impl Kernels {
         launch: &mut LaunchArgs<'_>,
         shape: (u32, u32),
     ) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the arguments fit the kernel.
         let started = unsafe { self.queue.launch(kernel, launch, shape) };
         Ok(started.map_err(nearfield::Error::Gpu)?)
     }

@@ -37,7 +37,7 @@ use crate::{
 };
 use arrays::{Arrays, KEPT, Notes, PARTICLES, STEP, failed, unallocated};
 use flight::Flights;
-use kernels::{KICK_SLOTS, Kernels, Kicked, SECOND_KICK, TOTALS};
+use kernels::{KICK_SLOTS, Kernels, Kicked, Partials, SECOND_KICK, TOTALS};
 
 /// Fluid and walls on a GPU.
 pub(crate) struct DeviceBody {
@@ -170,9 +170,12 @@ impl DeviceBody {
             wall_forces: &arrays.wall_forces,
             count: self.count,
         };
-        let step = (step as f32, drift as f32);
+        let partials = Partials {
+            values: &mut arrays.partials,
+            slot,
+        };
         self.kernels
-            .kick(kicked, step, (&mut arrays.partials, slot))
+            .kick(kicked, step as f32, drift as f32, partials)
     }
 
     fn compress(&mut self, config: &Config, dt: f64) -> Result<(), Error> {
@@ -189,12 +192,16 @@ impl DeviceBody {
             .target_fields(DeviceField::new(moving.as_view(), 4))
             .source_fields(DeviceField::new(still.slice(0..2 * self.walls), 2))
             .run_into(&mut arrays.wall_rates.as_view_mut())?;
-        let rates = (&arrays.rates, &arrays.wall_rates);
         self.kernels.compress(
             &mut arrays.moving,
-            rates,
-            (self.count, dt as f32),
-            (&mut arrays.partials, KICK_SLOTS),
+            &arrays.rates,
+            &arrays.wall_rates,
+            self.count,
+            dt as f32,
+            Partials {
+                values: &mut arrays.partials,
+                slot: KICK_SLOTS,
+            },
         )
     }
 
@@ -338,7 +345,9 @@ impl DeviceBody {
         let arrays = &self.arrays;
         let totals = self.with_notes(|notes| {
             self.kernels.measure(
-                (&arrays.position, &arrays.moving, self.count),
+                &arrays.position,
+                &arrays.moving,
+                self.count,
                 &mut notes.partials,
                 &mut notes.totals.as_view_mut(),
             )?;
@@ -359,7 +368,9 @@ impl DeviceBody {
             self.engine
                 .count_neighbors(self.fluid, self.fluid, counts)?;
             self.kernels.foremost(
-                (&self.arrays.position, &notes.neighbors, self.count),
+                &self.arrays.position,
+                &notes.neighbors,
+                self.count,
                 rule,
                 &mut notes.partials,
                 &mut notes.totals.slice_mut(0..1),

@@ -4,7 +4,9 @@
 //! Arrays are always as long as the caller says, as the interface demands; handles, numbers,
 //! lengths and orders of calls may be anything.
 
+mod answers;
 mod calls;
+mod common;
 mod input;
 mod memory;
 

@@ -7,7 +7,7 @@ use super::{
 };
 use nearfield_c::*;
 use std::{
-    ffi::{CStr, c_char, c_void},
+    ffi::{c_char, c_void},
     ptr,
     sync::atomic::{AtomicU32, Ordering},
 };

@@ -66,30 +66,33 @@
 
 #![forbid(unsafe_code)]
 
-mod cells;
 pub mod controller;
-mod dense;
 pub mod emulate;
 mod error;
 mod layout;
-mod load;
-mod merge;
-mod pipeline;
 mod plan;
 pub mod run;
-mod times;
 pub mod tune;
-mod work;
 
-pub use cells::{Neighbourhood, RowOffset};
-pub use controller::{Action, Controller, Decision, ParsePolicyError, Policy};
+pub use controller::{
+    Controller,
+    decision::{Action, Decision},
+    policy::{ParsePolicyError, Policy},
+};
 pub use emulate::{EmulatedSpec, FaultAt, Machine, ParseSpecError};
 pub use error::Error;
-pub use layout::{Estimate, Layout, SUBREGIONS, Subregion, Ties};
-pub use load::{CLASSES, Load, Traffic, class_of};
-pub use pipeline::{Durations, in_turn, overlapped};
-pub use plan::{Backend, Cut, Part, Plan, Stage};
+pub use layout::{
+    Estimate, Layout, SUBREGIONS, Subregion,
+    bricks::{Brick, Bricks, CellLoad},
+    cells::{Neighbourhood, RowOffset},
+    load::{CLASSES, Load, Traffic, class_of},
+    ties::Ties,
+};
+pub use plan::{
+    Part, Plan, Stage,
+    cut::{Backend, Cut},
+    pipeline::{Durations, in_turn, overlapped},
+    times::{Fault, GpuSpans, Span, StepTimes},
+};
 pub use run::{Crew, Progress, Stages};
-pub use times::{Fault, GpuSpans, Span, StepTimes};
 pub use tune::tune;
-pub use work::{Brick, Bricks, CellLoad};

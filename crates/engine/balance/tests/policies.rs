@@ -371,7 +371,7 @@ fn a_new_layout_of_points_that_moved_a_little_is_divided_as_before() {
                 run.steps(16);
                 let before = Plan::new(old, run.cuts()).unwrap().share();
                 let cuts = run.cuts().to_vec();
-                let cuts = run.controller.on_layout(new, (Some(old), &cuts));
+                let cuts = run.controller.on_layout(new, Some(old), &cuts);
                 let after = Plan::new(new, &cuts).unwrap().share();
                 assert!(
                     (before - after).abs() < 0.03,

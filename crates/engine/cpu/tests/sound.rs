@@ -123,7 +123,7 @@ fn lists_of_a_part_of_the_targets_are_refused() {
         bricks.set([x, 1, 0], 1);
     }
     let mut part = Grid::new(lattice.clone());
-    part.build_part(&points, &bounds, &lattice, (&bricks, 1))
+    part.build_part(&points, &bounds, &lattice, &bricks, 1)
         .unwrap();
     assert!(!part.points().is_empty() && part.points().len() < part.given());
     let errors = refusals(pair(&part, &part, true));

@@ -408,7 +408,7 @@ fn of_a_share_every_target_meets_all_its_neighbours_once() {
                     .around(|part| part == 1, (reach.unwrap() as u32).div_ceil(edge))
                     .unwrap();
                 let mut part = Grid::new(grid.lattice().clone());
-                part.build_part(&scene.points, grid.bounds(), grid.lattice(), (&near, 1))
+                part.build_part(&scene.points, grid.bounds(), grid.lattice(), &near, 1)
                     .unwrap();
                 for grid in [&grid, &part] {
                     let spent = Spent::default();

@@ -15,47 +15,44 @@
 //!
 //! The order of the sorted points depends on the input alone, never on the number of threads.
 
-mod bounds;
 mod csr;
 mod domain;
 mod error;
 mod grid;
-mod hashed;
-mod kept;
-mod keys;
+mod input;
 mod lattice;
 pub mod memory;
-mod occupancy;
 pub mod parallel;
-mod parts;
-mod permutation;
-mod positions;
 mod process;
-mod radius;
 mod shared;
 mod sort;
-mod sweep;
 mod table;
-mod tilt;
-mod value;
-mod widest;
 
-pub use bounds::Bounds;
 pub use csr::Csr;
 pub use domain::Domain;
 pub use error::Error;
-pub use grid::{Cells, DoublePoints, Grid, Run, SortedPoints};
-pub use lattice::{AxisScale, Cell, Lattice, Row};
-pub use parts::BrickParts;
-pub use permutation::Permutation;
-pub use positions::Positions;
+pub use grid::{
+    Cells, Grid,
+    parts::BrickParts,
+    points::{DoublePoints, SortedPoints},
+    sweep::{MAX_POINTS, MAX_RUNS, Run, Sweep, Walked},
+};
+pub use input::{
+    bounds::Bounds,
+    positions::Positions,
+    radius::{Precision, Radius},
+    value::Value,
+};
+pub use lattice::{
+    Lattice,
+    axis::{AxisScale, Cell},
+    rows::Row,
+};
 pub use process::{OfProcess, PerProcess};
-pub use radius::{Precision, Radius};
 pub use shared::{SharedMut, prefetch_for_writing};
-pub use sweep::{MAX_POINTS, MAX_RUNS, Sweep, Walked};
+pub use sort::permutation::Permutation;
 pub use table::TableKind;
-pub use value::Value;
 
-/// Backends of padding behind every sorted array, so that a vector load that starts at the last
+/// Elements of padding behind every sorted array, so that a vector load that starts at the last
 /// point stays inside the allocation.
 pub const PADDING: usize = 16;

@@ -8,7 +8,10 @@
 //! A backend may then still wait for the other for 1 − α of the time, so unlike `model` this can be
 //! slower than the better single backend by as much.
 
-use super::{Action, Decision, carried, stall::Speeds};
+use super::{
+    decision::{Action, Decision, carried},
+    stall::Speeds,
+};
 use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
 #[derive(Debug, Clone)]

@@ -1,6 +1,9 @@
 //! Policy `fraction`: a share of the work in every subregion, in proportion to the backends' speeds.
 
-use super::{Action, Decision, stall::Speeds};
+use super::{
+    decision::{Action, Decision},
+    stall::Speeds,
+};
 use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
 /// A change of the share below this is left.

@@ -8,61 +8,24 @@
 
 mod band;
 mod costs;
+pub(crate) mod decision;
 mod fit;
 mod fraction;
 mod knowledge;
 mod model;
-mod policy;
+pub(crate) mod policy;
 mod record;
 mod stall;
 
-pub use policy::{ParsePolicyError, Policy};
-
 use crate::{Cut, Error, Fault, Layout, Plan, StepTimes};
 use band::Band;
+use decision::{Action, Decision, carried};
 use fraction::Fraction;
 use model::Model;
+use policy::Policy;
 
 /// Steps after which the GPU may again be given as much as did not fit.
 const MEMORY_RETRY: u64 = 256;
-
-/// What a decision is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// The first thresholds, chosen to learn from.
-    Start,
-    /// As before.
-    Keep,
-    /// As before, until the next step confirms or refutes what the last one seemed to show.
-    Wait,
-    /// New thresholds.
-    Move,
-    /// One step aside to learn something; the next decision goes back.
-    Explore,
-    /// The GPU gets less or nothing because it failed.
-    Fault,
-}
-
-/// Thresholds for the next step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
-    /// One cut per subregion.
-    pub cuts: Vec<Cut>,
-    /// What kind of decision it is.
-    pub action: Action,
-    /// Why, in words, with the numbers.
-    pub reason: String,
-}
-
-impl Decision {
-    fn new(cuts: Vec<Cut>, action: Action, reason: String) -> Self {
-        Self {
-            cuts,
-            action,
-            reason,
-        }
-    }
-}
 
 /// A policy and what it has learnt.
 #[derive(Debug, Clone)]
@@ -127,7 +90,8 @@ impl Controller {
     pub fn on_layout(
         &mut self,
         layout: &Layout,
-        (before, cuts): (Option<&Layout>, &[Cut]),
+        before: Option<&Layout>,
+        cuts: &[Cut],
     ) -> Vec<Cut> {
         let cuts = match &mut self.state {
             State::Fixed(theta) => layout.cuts(*theta),
@@ -256,17 +220,6 @@ fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
                 bricks += 1;
             }
             layout.cut_at(subregion, bricks)
-        })
-        .collect()
-}
-
-/// The last cuts, for as many subregions as there are now.
-fn carried(layout: &Layout, last: &[Cut]) -> Vec<Cut> {
-    let count = layout.subregions().len();
-    (0..count)
-        .map(|subregion| match last.len() {
-            0 => Cut::NONE,
-            before => last[(subregion * before / count).min(before - 1)],
         })
         .collect()
 }

@@ -10,8 +10,8 @@
 //! is still so. It allows itself a thousandth of the time for each of these.
 
 use super::{
-    Action, Decision,
     costs::{Costs, Predicted},
+    decision::{Action, Decision},
     knowledge::Knowledge,
     record::{REGIMES, Regime},
 };
@@ -120,21 +120,7 @@ impl Model {
         let (theta, best) = costs.best(memory, self.knowledge.shares());
         let now = self.theta.map(|theta| costs.at(theta));
         let worth = self.worth(best, now);
-        let alone = now.and_then(|now| match worth {
-            Some(_) => self.again(
-                &costs,
-                layout,
-                best,
-                now,
-                now.total() < CLOSE * best.total(),
-            ),
-            None if self.calm >= SETTLED => {
-                let better = best.total() < now.total() * (1.0 - self.min_gain());
-                let again = self.again(&costs, layout, best, now, better);
-                again.or_else(|| self.alone(&costs, layout, now, memory))
-            }
-            None => None,
-        });
+        let alone = now.and_then(|now| self.try_alone(&costs, layout, best, now, memory));
         if let Some(decision) = alone {
             self.aside = Some(decision.cuts.clone());
             return decision;
@@ -169,6 +155,28 @@ impl Model {
             best.total()
         );
         Decision::new(self.cuts(layout), Action::Keep, reason)
+    }
+
+    /// A backend alone for a step, where that is due: again after a try that left doubts, or for the
+    /// first time once the threshold has settled.
+    fn try_alone(
+        &self,
+        costs: &Costs<'_>,
+        layout: &Layout,
+        best: Predicted,
+        now: Predicted,
+        memory: Option<f64>,
+    ) -> Option<Decision> {
+        if self.worth(best, Some(now)).is_some() {
+            let close = now.total() < CLOSE * best.total();
+            return self.again(costs, layout, best, now, close);
+        }
+        if self.calm < SETTLED {
+            return None;
+        }
+        let better = best.total() < now.total() * (1.0 - self.min_gain());
+        let again = self.again(costs, layout, best, now, better);
+        again.or_else(|| self.alone(costs, layout, now, memory))
     }
 
     /// As before, until the next step confirms a surprise or not; one aside is confirmed aside.

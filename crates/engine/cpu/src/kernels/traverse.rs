@@ -86,34 +86,38 @@ impl CpuBackend {
             self.keep_channels(channels);
             return Ok(());
         }
-        let traversal = Traversal {
+        self.run_traversal(&Traversal {
             kernel,
             walk,
             fields: fields.targets,
             channels: &channels,
             results,
-        };
-        let (level, traversal) = (self.level(), &traversal);
-        match traversal.walk.double() {
-            None => self.for_each_task(targets.len(), &|slots, scratch| {
-                let task = TraverseTask {
-                    traversal,
-                    slots,
-                    scratch,
-                };
-                with_level(level, task);
-            })?,
-            Some(_) => self.for_each_task(targets.len(), &|slots, scratch| {
+        })?;
+        self.keep_channels(channels);
+        Ok(())
+    }
+
+    /// Evaluates the kernel per target, in either precision.
+    fn run_traversal<K: PairKernel>(&self, traversal: &Traversal<'_, K>) -> Result<(), Error> {
+        let (level, targets) = (self.level(), traversal.walk.targets.points().len());
+        if traversal.walk.double().is_some() {
+            return self.for_each_task(targets, &|slots, scratch| {
                 let task = TraverseInDouble {
                     traversal,
                     slots,
                     scratch,
                 };
                 with_level(level, task);
-            })?,
+            });
         }
-        self.keep_channels(channels);
-        Ok(())
+        self.for_each_task(targets, &|slots, scratch| {
+            let task = TraverseTask {
+                traversal,
+                slots,
+                scratch,
+            };
+            with_level(level, task);
+        })
     }
 }
 

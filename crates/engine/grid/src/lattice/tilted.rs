@@ -32,12 +32,13 @@
 //!    its offsets allow (step 4) shows that `|D'| > R`; intervals contain all that is possible.
 
 use super::{
-    Axis, FARTHEST_CELL, MAX_IMAGES, Period, ROWS, Row, cells_reached, double::ENLARGEMENT, floor,
-    images_within, open_cell,
+    axis::{Axis, FARTHEST_CELL, Period, floor, open_cell},
+    double::ENLARGEMENT,
+    rows::{MAX_IMAGES, ROWS, Row, cells_reached, images_within},
 };
 use crate::{
-    Bounds, Domain, Error, Precision, Radius, error::axis_name, memory::make_room_for_one,
-    tilt::Tilt, tilt::norm,
+    Bounds, Domain, Error, Precision, Radius, domain::tilt::Tilt, domain::tilt::norm,
+    error::axis_name, memory::make_room_for_one,
 };
 
 /// Bits of a cell offset that rounding may make too large: keeps `K` from becoming `K + 1`, and is
@@ -283,7 +284,7 @@ impl Stencil {
 /// The vectors in an orthonormal frame whose first axis is along the first vector and whose second
 /// is in the plane of the first two. Distances are the same in it.
 fn rotated(vectors: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
-    use crate::tilt::dot;
+    use crate::domain::tilt::dot;
     let unit = |v: [f64; 3]| v.map(|component| component / norm(v));
     let without = |v: [f64; 3], direction: [f64; 3]| {
         let share = dot(v, direction);
@@ -299,7 +300,7 @@ fn rotated(vectors: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Lattice, tilt::dot};
+    use crate::{Lattice, domain::tilt::dot};
 
     const BOXES: [[[f64; 3]; 3]; 8] = [
         [[6.0, 0.0, 0.0], [3.0, 5.0, 0.0], [-3.0, 2.5, 4.0]],

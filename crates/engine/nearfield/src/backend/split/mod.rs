@@ -356,7 +356,7 @@ impl Engine {
                 let held = grid.bytes();
                 let bounds = set.grid.bounds();
                 let built = (self.backend)
-                    .install(|| grid.build_part(positions, bounds, lattice, (needed, 1)));
+                    .install(|| grid.build_part(positions, bounds, lattice, needed, 1));
                 built.map_err(|source| Error::Positions {
                     set: PointSetId(number),
                     source,

@@ -334,7 +334,7 @@ impl WorkState {
                 let before = self.planned.as_ref().map(|planned| &planned.layout);
                 let before = (before, &decision.cuts[..]);
                 Decision {
-                    cuts: self.controller.on_layout(&layout, before),
+                    cuts: self.controller.on_layout(&layout, before.0, before.1),
                     action: decision.action,
                     reason: decision.reason.clone(),
                 }

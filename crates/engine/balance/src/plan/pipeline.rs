@@ -3,7 +3,7 @@
 //! Upload of subregion s + 1, compute of s and download of s − 1 overlap. A stage starts when its
 //! stream is free and the stage before it, of the same subregion, has ended.
 
-use crate::{GpuSpans, Span};
+use super::times::{GpuSpans, Span};
 
 /// Durations of a subregion's stages, milliseconds; zero where there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

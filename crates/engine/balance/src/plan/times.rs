@@ -1,6 +1,7 @@
 //! What a step took: the only thing that policies see of the machine.
 
-use crate::{Error, Plan};
+use super::Plan;
+use crate::Error;
 
 /// From when to when, milliseconds since the step began; both zero for what did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]

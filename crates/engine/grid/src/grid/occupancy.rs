@@ -1,22 +1,25 @@
-//! How many cells hold how many points, for whoever listens.
+//! The occupancy of the cells, as an event for subscribers of `tracing`.
+//!
+//! Counting costs time, so it is done for subscribers only, and of large tables a sample is counted.
 
-use crate::{Grid, table::CellTable};
+use crate::table::CellTable;
 use std::{collections::BTreeMap, fmt::Write};
 
-/// Most cells that are counted; of more, one in so many is, evenly spread.
+/// Maximum number of cells that are counted; of more, an evenly spread sample is.
 const MAX_COUNTED: usize = 1 << 12;
 
-/// Tells the occupancy of a grid's cells to subscribers of `tracing`, as the event
-/// `grid.occupancy`; costs nothing when there is none.
-pub(crate) fn tell(grid: &Grid) {
+/// Records the occupancy of a table's cells as the event `grid.occupancy`; costs nothing without a
+/// subscriber.
+pub(super) fn record(table: &CellTable) {
     if tracing::enabled!(tracing::Level::DEBUG) {
-        let one_in = grid.table_len().div_ceil(MAX_COUNTED).max(1);
-        let counts = counted(grid.table(), one_in);
+        let one_in = table.len().div_ceil(MAX_COUNTED).max(1);
+        let counts = counted(table, one_in);
         tracing::debug!(name: "grid.occupancy", of = "cells", one_in, counts);
     }
 }
 
-/// Pairs `points:cells`, ascending: so many cells hold that many points, or up to an eighth more.
+/// Pairs `points:cells`, ascending: the number of cells that hold that many points, or up to an eighth
+/// more.
 fn counted(table: &CellTable, one_in: usize) -> String {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     for place in (0..table.len()).step_by(one_in) {
@@ -42,7 +45,7 @@ fn rounded(points: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bounds, Domain, Lattice, Radius};
+    use crate::{Bounds, Domain, Grid, Lattice, Radius};
 
     fn grid(positions: &[[f32; 3]]) -> Grid {
         let radius = Radius::new(1.0).unwrap();

@@ -1,25 +1,37 @@
 //! A point set sorted by cell, and the candidates of every cell.
 
+pub(crate) mod kept;
+mod occupancy;
+pub(crate) mod parts;
+pub(crate) mod points;
+pub(crate) mod sweep;
+
 use crate::{
-    Bounds, BrickParts, Cell, Error, Lattice, PADDING, Permutation, Positions, TableKind,
+    Bounds, BrickParts, Cell, Error, Lattice, Permutation, Positions, TableKind,
     error::reserve,
-    hashed::{HashedTable, Packing, WideKey},
-    kept::Kept,
-    keys::{Double, FillKeys, Placed, Single},
-    memory, occupancy,
+    input::positions::{Source, Visitor},
+    memory,
     parallel::PoolLoops,
-    positions::{Source, Visitor},
-    sort::{self, Order, SortScratch, Sorted, WideScratch},
-    table::{CellBox, CellTable, DenseTable, RowOfCells},
-    widest::widest,
+    sort::{
+        self, Order, SortScratch, WideScratch,
+        keys::{Double, FillKeys, Placed, Single},
+        widest::widest,
+    },
+    table::{
+        CellTable, DenseTable,
+        cells::{CellBox, RowOfCells},
+        hashed::{HashedTable, Packing, WideKey},
+    },
 };
+use kept::Kept;
+use points::SortedPoints;
 use rayon::prelude::*;
 use std::ops::Range;
 use tracing::field::Empty;
 
-/// A dense cell table may hold this many cells per point…
+/// Maximum number of cells per point of a dense cell table.
 const CELLS_PER_POINT: usize = 8;
-/// …and always this many, so that small sets never hash.
+/// A dense cell table may always hold this many cells, so that small sets never hash.
 const SMALL_TABLE: usize = 1 << 16;
 
 /// Sorted points of one set and the table of their cells.
@@ -37,201 +49,6 @@ pub struct Grid {
     /// Points the caller gave, of which a part may have been left out.
     given: usize,
     kept: Kept,
-}
-
-/// Points in the order of their cells, as structure of arrays.
-///
-/// The coordinate arrays are [`PADDING`] longer than [`len`](Self::len), filled with infinity. In
-/// double precision they hold *proxies*, see [`DoublePoints`].
-#[derive(Debug, Clone, Default)]
-pub struct SortedPoints {
-    len: usize,
-    x: Vec<f32>,
-    y: Vec<f32>,
-    z: Vec<f32>,
-    index: Vec<u32>,
-    wraps: Vec<[i32; 3]>,
-    double: Option<DoublePoints>,
-}
-
-/// What sorted points have beside their coordinates in `f32` when they were given for a search in
-/// double precision.
-///
-/// The coordinates in `f32` are proxies then: positions relative to a centre that all sets on a
-/// lattice share. Whenever the contract finds a pair within the radius through some image, the
-/// squared distance of the proxies (moved by [`Lattice::image_shift`]) as computed in `f32` is at
-/// most the target's [`filter_r2`](Self::filter_r2). The converse does not hold: what passes is to
-/// be decided by [`position`](Self::position).
-#[derive(Debug, Clone, Default)]
-pub struct DoublePoints {
-    axes: [Vec<f64>; 3],
-    filter_r2: Vec<f32>,
-}
-
-impl DoublePoints {
-    /// Coordinates along each axis as they were given, one value per sorted point.
-    pub fn axes(&self) -> [&[f64]; 3] {
-        [&self.axes[0], &self.axes[1], &self.axes[2]]
-    }
-
-    /// Position of a sorted point as it was given.
-    #[inline(always)]
-    pub fn position(&self, slot: usize) -> [f64; 3] {
-        [self.axes[0][slot], self.axes[1][slot], self.axes[2][slot]]
-    }
-
-    /// What squared distances of proxies are compared with when a sorted point searches, one value
-    /// per point.
-    pub fn filter_r2(&self) -> &[f32] {
-        &self.filter_r2
-    }
-
-    fn bytes(&self) -> usize {
-        let axes: usize = self.axes.iter().map(Vec::capacity).sum();
-        size_of::<f64>() * axes + size_of::<f32>() * self.filter_r2.capacity()
-    }
-
-    fn reserve(&mut self, len: usize) -> Result<(), Error> {
-        for axis in &mut self.axes {
-            reserve(axis, len, "sorted coordinates")?;
-        }
-        reserve(&mut self.filter_r2, len, "filter radii")
-    }
-
-    /// Takes the positions of the points whose indices are given in sorted order; room has been
-    /// reserved. In one pass: points in random order are far apart in memory.
-    fn fill<S: Source<f64>>(&mut self, points: Double<'_, S>, index: &[u32]) {
-        let [x, y, z] = &mut self.axes;
-        for axis in [&mut *x, &mut *y, &mut *z] {
-            axis.resize(index.len(), 0.0);
-        }
-        self.filter_r2.resize(index.len(), 0.0);
-        (index, x, y, z, &mut self.filter_r2)
-            .into_par_iter()
-            .with_min_len(1 << 12)
-            .run(|(&index, x, y, z, r2)| {
-                let position = points.source.position(index as usize);
-                [*x, *y, *z] = position;
-                *r2 = points.frame.filter_r2(position);
-            });
-    }
-}
-
-/// A contiguous range of sorted points that are candidates of a cell, all in one periodic image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
-    /// Sorted points.
-    pub slots: Range<usize>,
-    /// Image of the box their cell was found in; zero where the axis is open.
-    pub image: [i32; 3],
-}
-
-impl SortedPoints {
-    /// Number of points.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no points.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Coordinates along each axis, `len() + PADDING` values each.
-    pub fn axes(&self) -> [&[f32]; 3] {
-        [&self.x, &self.y, &self.z]
-    }
-
-    /// The caller's index of each sorted point, `len() + PADDING` values.
-    pub fn index(&self) -> &[u32] {
-        &self.index
-    }
-
-    /// What there is beside these coordinates in double precision.
-    #[inline(always)]
-    pub fn double(&self) -> Option<&DoublePoints> {
-        self.double.as_ref()
-    }
-
-    /// Position of a sorted point.
-    #[inline(always)]
-    pub fn position(&self, slot: usize) -> [f32; 3] {
-        [self.x[slot], self.y[slot], self.z[slot]]
-    }
-
-    /// Whole boxes between a sorted point and its image inside the box.
-    #[inline(always)]
-    pub fn wraps(&self, slot: usize) -> [i32; 3] {
-        self.wraps.get(slot).copied().unwrap_or_default()
-    }
-
-    /// Whether any point lies outside the periodic box.
-    pub fn any_wrapped(&self) -> bool {
-        !self.wraps.is_empty()
-    }
-
-    /// Position of a sorted point as it was given, converted where it was given in `f32`.
-    #[inline(always)]
-    pub fn position_f64(&self, slot: usize) -> [f64; 3] {
-        match &self.double {
-            None => self.position(slot).map(f64::from),
-            Some(double) => double.position(slot),
-        }
-    }
-
-    /// Positions in the caller's order; in double precision those of the proxies.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub fn in_callers_order(&self) -> Result<Vec<[f32; 3]>, Error> {
-        self.scatter(|slot| self.position(slot))
-    }
-
-    /// `value` of every sorted point, in the caller's order.
-    fn scatter<T: Copy + Default>(
-        &self,
-        value: impl Fn(usize) -> [T; 3],
-    ) -> Result<Vec<[T; 3]>, Error> {
-        const WHAT: &str = "positions in the caller's order";
-        let mut values = memory::filled(self.len, [T::default(); 3], WHAT)?;
-        for slot in 0..self.len {
-            values[self.index[slot] as usize] = value(slot);
-        }
-        Ok(values)
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        4 * (self.x.capacity() + self.y.capacity() + self.z.capacity() + self.index.capacity())
-            + size_of::<[i32; 3]>() * self.wraps.capacity()
-            + self.double.as_ref().map_or(0, DoublePoints::bytes)
-    }
-
-    fn reserve(&mut self, len: usize) -> Result<(), Error> {
-        for axis in [&mut self.x, &mut self.y, &mut self.z] {
-            reserve(axis, len + PADDING, "sorted coordinates")?;
-        }
-        reserve(&mut self.index, len + PADDING, "sorted indices")
-    }
-
-    fn resize(&mut self, len: usize) {
-        self.len = len;
-        for axis in [&mut self.x, &mut self.y, &mut self.z] {
-            axis.resize(len + PADDING, f32::INFINITY);
-            axis[len..].fill(f32::INFINITY);
-        }
-        self.index.resize(len + PADDING, u32::MAX);
-        self.index[len..].fill(u32::MAX);
-    }
-
-    fn slots(&mut self) -> Sorted<'_> {
-        Sorted {
-            x: &mut self.x[..self.len],
-            y: &mut self.y[..self.len],
-            z: &mut self.z[..self.len],
-            index: &mut self.index[..self.len],
-        }
-    }
 }
 
 impl Grid {
@@ -281,7 +98,7 @@ impl Grid {
         self.bounds = bounds;
         self.lattice.clone_from(lattice);
         span.record("cells", self.table_len());
-        occupancy::tell(self);
+        occupancy::record(&self.table);
         Ok(())
     }
 
@@ -295,14 +112,15 @@ impl Grid {
         positions: &[[f32; 3]],
         bounds: &Bounds,
         lattice: &Lattice,
-        of: (&BrickParts, u8),
+        bricks: &BrickParts,
+        part: u8,
     ) -> Result<(), Error> {
         if positions.is_empty() {
             return self.build(positions.into(), Bounds::EMPTY, lattice);
         }
         let _span = tracing::debug_span!("grid.part", points = positions.len()).entered();
         let mut kept = std::mem::take(&mut self.kept);
-        let chosen = kept.choose(positions, bounds, lattice, of);
+        let chosen = kept.choose(positions, bounds, lattice, bricks, part);
         let built = chosen.and_then(|bounds| self.build(kept.positions().into(), bounds, lattice));
         if built.is_ok() {
             let index = kept.index();
@@ -479,10 +297,11 @@ impl Grid {
         &mut self,
         source: P,
         len: usize,
-        (packing, scratch): (Packing, fn(&mut WideScratches) -> &mut WideScratch<K>),
+        packing: Packing,
+        scratch_of: fn(&mut WideScratches) -> &mut WideScratch<K>,
         lattice: &Lattice,
     ) -> Result<(), Error> {
-        let scratch = scratch(&mut self.wide);
+        let scratch = scratch_of(&mut self.wide);
         scratch.reserve(len)?;
         (0..len)
             .into_par_iter()
@@ -580,15 +399,15 @@ impl Build<'_> {
         }
         let (low, high, inside) = lattice.cells_within(bounds);
         let cells = CellBox::new(low, high);
-        let most = (CELLS_PER_POINT.saturating_mul(len)).clamp(SMALL_TABLE, 1 << 31);
-        if cells.cells().is_some_and(|count| count <= most) {
+        let max = (CELLS_PER_POINT.saturating_mul(len)).clamp(SMALL_TABLE, 1 << 31);
+        if cells.cells().is_some_and(|count| count <= max) {
             grid.build_dense(points, len, cells, lattice)?;
         } else {
             let packing = Packing::new(cells);
             if packing.bits() <= 64 {
-                grid.build_hashed::<u64, _>(points, len, (packing, |of| &mut of.narrow), lattice)?;
+                grid.build_hashed::<u64, _>(points, len, packing, |of| &mut of.narrow, lattice)?;
             } else {
-                grid.build_hashed::<u128, _>(points, len, (packing, |of| &mut of.wide), lattice)?;
+                grid.build_hashed::<u128, _>(points, len, packing, |of| &mut of.wide, lattice)?;
             }
         }
         grid.points.wraps.clear();

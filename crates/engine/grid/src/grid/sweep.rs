@@ -1,10 +1,20 @@
 //! Candidates of cell after cell: neighbour rows are looked up once per row, not once per cell.
 
 use crate::{
-    Cell, Grid, Run,
+    Cell, Grid,
     memory::{Shortage, make_room, make_room_for_one},
-    table::{CellTable, RowCells},
+    table::{CellTable, cells::RowCells},
 };
+use std::ops::Range;
+
+/// A contiguous range of sorted points that are candidates of a cell, all in one periodic image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Sorted points.
+    pub slots: Range<usize>,
+    /// Image of the box their cell was found in; zero where the axis is open.
+    pub image: [i32; 3],
+}
 
 /// What the rows and runs of a cell are called where there is no memory for them.
 const WHAT: &str = "the candidates of a cell";

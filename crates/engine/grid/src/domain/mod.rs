@@ -1,14 +1,9 @@
 //! The space the points live in: open or periodic along each axis.
 
-use crate::{
-    Bounds, Error,
-    error::axis_name,
-    tilt::{Tilt, VECTOR_NAMES, norm, sum},
-};
+pub(crate) mod tilt;
 
-/// Radii from which on a box is so long that what rounding in it adds to distances enlarges cells by a
-/// 64th or more.
-const VAST: f64 = (1u64 << 15) as f64;
+use crate::{Error, error::axis_name};
+use tilt::{Tilt, VECTOR_NAMES, along, norm, sum};
 
 /// Open or periodic along each axis; a periodic axis has a box vector, which lies along the axis
 /// in a straight box and leans away from it in a tilted (triclinic) one.
@@ -122,37 +117,6 @@ impl Domain {
         })
     }
 
-    /// The domain as points within `bounds` see it when they search within `radius`: an axis whose box is
-    /// over [`VAST`] radii long is open where the points extend over less than half of it, so that none
-    /// can be near an image of another.
-    ///
-    /// Let e be the extent along such an axis, L the length of its box and r the radius, with e + 2r at
-    /// most L/2. Through an image n other than 0 the contract's difference is at least L·|n|·(1 − 2⁻²³)
-    /// less e·(1 + 2⁻²²), which is more than r; through image 0 the difference is that of an open axis. So
-    /// the pairs are the same, and what rounding in a vast box could add to distances need not be
-    /// covered.
-    pub(crate) fn as_seen(&self, bounds: &Bounds, radius: f64) -> Self {
-        let (vectors, extent) = (self.vectors(), bounds.extent());
-        let is_alone = |k: usize| {
-            let others = (0..3).filter(|&other| other != k);
-            let mut leaning = others
-                .filter_map(|other| vectors[other])
-                .map(|other| other[k]);
-            vectors[k].is_some_and(|v| v == along(k, v[k])) && leaning.all(|lean| lean == 0.0)
-        };
-        let is_open = |k: usize| {
-            self.lengths[k].is_some_and(|length| {
-                length > VAST * radius && extent[k] + 2.0 * radius <= 0.5 * length && is_alone(k)
-            })
-        };
-        let opened = [0, 1, 2].map(is_open);
-        if opened == [false; 3] {
-            return *self;
-        }
-        let seen = std::array::from_fn(|k| vectors[k].filter(|_| !opened[k]));
-        Self::from_vectors(seen).unwrap_or(*self)
-    }
-
     /// Whether any axis is periodic.
     pub fn is_periodic(&self) -> bool {
         self.lengths.iter().any(Option::is_some)
@@ -233,11 +197,6 @@ impl Default for Domain {
     fn default() -> Self {
         Self::OPEN
     }
-}
-
-/// The vector of this length along an axis.
-pub(crate) fn along(axis: usize, length: f64) -> [f64; 3] {
-    std::array::from_fn(|other| if other == axis { length } else { 0.0 })
 }
 
 #[cfg(test)]

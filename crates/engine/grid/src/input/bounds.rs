@@ -2,11 +2,11 @@
 
 use crate::{
     Domain, Error, Positions, Precision, Value,
+    domain::tilt::{Tilt, VECTOR_NAMES},
     error::axis_name,
+    input::positions::{Source, Visitor},
     parallel::PoolLoops,
-    positions::{Source, Visitor},
-    tilt::{Tilt, VECTOR_NAMES},
-    widest::{Loops, widest},
+    sort::widest::{Loops, widest},
 };
 use rayon::prelude::*;
 use std::{

@@ -1,6 +1,6 @@
 //! How much a backend has to do: work by class of occupancy.
 
-use crate::Brick;
+use super::bricks::Brick;
 use std::ops::AddAssign;
 
 /// Classes of occupancy: octaves, the last one open.

@@ -4,7 +4,7 @@ use crate::{
     Cell, Error, SharedMut,
     error::reserve,
     parallel::PoolLoops,
-    table::{CellBox, RowCells},
+    table::cells::{CellBox, RowCells},
 };
 use rayon::prelude::*;
 use std::{

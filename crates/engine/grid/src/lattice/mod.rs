@@ -16,50 +16,17 @@
 //! argument for them. "x", "y" and "z" of a cell or a row then stand for the vectors a, b and c.
 //! The submodule `double` has it for points in double precision.
 
+pub(crate) mod axis;
 mod double;
+pub(crate) mod rows;
+mod seen;
 mod tilted;
 
-use crate::{
-    Bounds, Domain, Error, Precision, Radius, error::axis_name, memory::make_room_for_one,
-};
+use crate::{Bounds, Domain, Error, Precision, Radius, error::axis_name};
+use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period};
 pub(crate) use double::Frame;
+use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
 use std::sync::Arc;
-
-/// Coordinates of a cell; wrapped into `0..n` on periodic axes.
-pub type Cell = [i64; 3];
-
-/// One neighbour row of a cell, as offsets: cells `x − reach ..= x + reach` at `(y, z)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// Offset along y in cells.
-    pub y: i64,
-    /// Offset along z in cells.
-    pub z: i64,
-    /// Largest offset along x in cells.
-    pub reach: i64,
-}
-
-/// Cells in the box of a periodic axis at most, and what counts of boxes are clamped to.
-const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
-
-/// Beyond this many cells from 0, cells of an open axis grow with the distance: every doubling of it
-/// holds 2²⁹ of them. So three coordinates fit a 128-bit key however far out points are, and points in
-/// a cube that is vast beside the radius do not meet in one cell; every `f32` has a cell of its own
-/// there. Cells that are larger bring no pair farther apart, so none is lost.
-pub(crate) const EVEN_CELLS: f64 = (1u64 << 40) as f64;
-
-/// Bits of the mantissa that do not tell cells beyond [`EVEN_CELLS`] apart.
-const FAR_SHIFT: u32 = 52 - 29;
-
-/// Where cell 0 begins on open axes, in cells before coordinate 0. Particle codes start from points
-/// at whole or half multiples of a spacing that goes into the radius a few times; were cells to
-/// begin there too, noise would spread every such layer over two cells, and the boxes that
-/// candidates are pruned by would be as large as the cells. A twelfth keeps the borders between
-/// such layers for two to five layers per cell.
-const PHASE: f64 = 1.0 / 12.0;
-
-/// Images searched on each side of a periodic axis before the box is refused as absurdly small.
-const MAX_IMAGES: f64 = 1000.0;
 
 /// Cells of edge r/K for one radius and domain, shared by all point sets of an engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,63 +40,6 @@ pub struct Lattice {
     rows: Arc<Vec<Row>>,
     /// Present in double precision.
     frame: Option<Frame>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Axis {
-    /// Cells per unit length.
-    inverse_edge: f64,
-    /// Box length and cells in it, on a periodic axis.
-    period: Option<Period>,
-}
-
-/// How a coordinate x becomes a cell along one axis; all operations in `f64`, none fused.
-///
-/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell` in
-/// `lattice.rs` and in `contract.cuh` has it. On a periodic
-/// axis of a straight box it is floor((x − w · `length`) · `inverse_edge`) with w = floor(x /
-/// `length`), clamped to `0..cells`; of a tilted one floor((f − floor(f)) · `cells`), with f the
-/// fraction that the row of [`Domain::inverse`] gives.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AxisScale {
-    /// Cells per unit length (in a tilted box, of its width).
-    pub inverse_edge: f64,
-    /// Box length; 0 where the axis is open.
-    pub length: f64,
-    /// Cells in the box; 0 where the axis is open.
-    pub cells: i64,
-    /// Where cell 0 begins, in cells before coordinate 0, on an open axis.
-    pub phase: f64,
-}
-
-/// Cells of an open axis, all of which have the same edge.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenScale {
-    inverse_edge: f64,
-}
-
-impl OpenScale {
-    /// The cell of a coordinate that is not so far out that it would be clamped: the same as
-    /// [`Axis::cell`], but as a whole floating-point number and in few operations.
-    #[inline(always)]
-    pub(crate) fn cell(self, x: f64) -> f64 {
-        Self::floor(x * self.inverse_edge + PHASE)
-    }
-
-    /// The whole number at or below one between −2³¹ and 2³¹.
-    #[inline(always)]
-    pub(crate) fn floor(x: f64) -> f64 {
-        // Rounded by an addition, which vectorises everywhere; below 2³¹ it leaves whole numbers.
-        const WHOLE: f64 = (1u64 << 52) as f64 * 1.5;
-        let rounded = (x + WHOLE) - WHOLE;
-        rounded - if rounded > x { 1.0 } else { 0.0 }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Period {
-    length: f64,
-    cells: i64,
 }
 
 impl Lattice {
@@ -231,8 +141,7 @@ impl Lattice {
 
     /// Maximum number of images of a point among the candidates of a cell; 1 in an open domain.
     pub fn max_images(&self) -> usize {
-        let most = |offset: fn(&Row) -> i64| self.rows.iter().map(offset).max().unwrap_or(0);
-        let reach = [most(|row| row.reach), most(|row| row.y), most(|row| row.z)];
+        let reach = self.max_offsets();
         let images = |axis: usize| {
             self.period(axis)
                 .map_or(1, |cells| (2 * reach[axis] + cells) / cells)
@@ -243,12 +152,17 @@ impl Lattice {
             .fold(1, |all, one| all.saturating_mul(one as usize))
     }
 
+    /// Largest offset of a neighbour cell along each axis.
+    fn max_offsets(&self) -> [i64; 3] {
+        let max = |offset: fn(&Row) -> i64| self.rows.iter().map(offset).max().unwrap_or(0);
+        [max(|row| row.reach), max(|row| row.y), max(|row| row.z)]
+    }
+
     /// Whether a point may lie within the radius through several images of a periodic axis, so that
     /// it may stand in a list several times.
     pub fn repeats(&self) -> bool {
-        let most = |offset: fn(&Row) -> i64| self.rows.iter().map(offset).max().unwrap_or(0);
-        let reach = [most(|row| row.reach), most(|row| row.y), most(|row| row.z)];
-        // Neighbour cells of which none is visited twice show every point once.
+        let reach = self.max_offsets();
+        // Neighbour cells that are visited once each show every point once.
         let twice = |(cells, reach): (Option<i64>, i64)| cells.is_some_and(|n| n < 2 * reach + 1);
         [0, 1, 2]
             .map(|axis| self.period(axis))
@@ -390,173 +304,9 @@ impl Lattice {
     }
 }
 
-impl Axis {
-    /// Cell and wrap count of one coordinate.
-    #[inline(always)]
-    fn cell(&self, x: f64) -> (i64, i32) {
-        match self.period {
-            None => (open_cell(x * self.inverse_edge + PHASE), 0),
-            Some(period) => {
-                let wraps = floor(x / period.length);
-                let inside = x - wraps as f64 * period.length;
-                let cell = floor(inside * self.inverse_edge);
-                // The bounds check allows 2³⁰ boxes, so the count fits.
-                (cell.clamp(0, period.cells - 1), wraps as i32)
-            }
-        }
-    }
-}
-
-/// Cell of an open axis, `u` cells from the beginning of cell 0.
-#[inline(always)]
-fn open_cell(u: f64) -> i64 {
-    // False for NaN.
-    if u.abs() < EVEN_CELLS {
-        floor(u)
-    } else {
-        far_cell(u)
-    }
-}
-
-/// The same far out; some cell for NaN. The bits of a number grow with it, so doublings of the
-/// distance are divided evenly.
-#[cold]
-fn far_cell(u: f64) -> i64 {
-    let distance = u.abs().min(f64::MAX);
-    let beyond = (distance.to_bits() - EVEN_CELLS.to_bits()) >> FAR_SHIFT;
-    let cell = EVEN_CELLS as i64 + beyond as i64;
-    if u < 0.0 { -cell - 1 } else { cell }
-}
-
-/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]; NaN becomes the smallest. Not `f64::floor`, which
-/// is a library call on the baseline x86-64 target.
-#[inline(always)]
-fn floor(x: f64) -> i64 {
-    // Written so that each comparison is one instruction, and false for NaN.
-    let x = if x > -FARTHEST_CELL {
-        x
-    } else {
-        -FARTHEST_CELL
-    };
-    let x = if x < FARTHEST_CELL { x } else { FARTHEST_CELL };
-    // SAFETY: within ±2⁴¹, and no NaN: the first comparison is false for it.
-    let truncated: i64 = unsafe { x.to_int_unchecked() };
-    truncated - i64::from(truncated as f64 > x)
-}
-
-/// How far a search reaches, with everything that rounding could add to a distance (see the module's
-/// comment).
-#[derive(Debug, Clone, Copy)]
-struct Reach {
-    /// In any direction.
-    radius: f64,
-    /// What is added along single axes.
-    extra: [f64; 3],
-}
-
-impl Reach {
-    /// Where rounding adds less than a 64th of the radius, it is taken to add the same along all axes,
-    /// which keeps cells cubes. Beyond that every axis gets its own: one long box must not enlarge the
-    /// cells along the others.
-    fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
-        let (value, enlargement, slack) = match radius.precision() {
-            Precision::Single => {
-                let slack = single_slack(domain, bounds);
-                (
-                    f64::from(radius.value()),
-                    1.0 + 2f64.powi(-20),
-                    slack.map(|slack| slack * 2f64.powi(-22)),
-                )
-            }
-            Precision::Double => (
-                radius.value_f64(),
-                double::ENLARGEMENT,
-                double::slack(domain, bounds),
-            ),
-        };
-        let largest = slack.into_iter().fold(0.0, f64::max);
-        if largest <= value / 64.0 {
-            return Self {
-                radius: (value + largest) * enlargement,
-                extra: [0.0; 3],
-            };
-        }
-        Self {
-            radius: value * enlargement,
-            extra: slack.map(|slack| slack * enlargement),
-        }
-    }
-
-    /// Along an axis.
-    fn along(&self, axis: usize) -> f64 {
-        self.radius + self.extra[axis]
-    }
-}
-
-/// Per axis, the length of the box and the extent of the points in whole boxes, a power of two of them;
-/// 0 where it is open.
-fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
-    let (lengths, extent) = (domain.lengths(), bounds.extent());
-    std::array::from_fn(|axis| {
-        lengths[axis].map_or(0.0, |length| {
-            let boxes = (extent[axis] / length).max(1.0).log2().ceil().exp2();
-            length + boxes * length
-        })
-    })
-}
-
-/// How many images, a box `length` apart, an enlarged radius reaches: too many already without the
-/// enlargement, unless it is what far coordinates add that makes them too many.
-fn images_within(radius: Radius, reach: f64, length: f64) -> u64 {
-    let given = (radius.value_f64() / length).ceil();
-    let images = match given > MAX_IMAGES {
-        true => given,
-        false => (reach / length).ceil(),
-    };
-    images as u64
-}
-
-/// Largest offset between the cells of points whose cell coordinates differ by up to `difference`,
-/// from which a tiny `nudge` may be taken off.
-fn cells_reached(difference: f64, nudge: f64) -> i64 {
-    (difference - nudge).ceil().max(0.0) as i64
-}
-
-/// What the rows of a lattice are called where there is no memory for them.
-const ROWS: &str = "the neighbour rows of a cell";
-
-/// Rows within `reach` of a cell, each cut to the chord it leaves along x.
-///
-/// Where rounding has a share of its own along each axis, a pair that is found differs from one within
-/// the enlarged radius by at most that much along each axis; gaps are therefore less by it, and rows
-/// reach farther by it.
-fn stencil(reach: &Reach, edges: [f64; 3]) -> Result<Vec<Row>, Error> {
-    let Reach { radius, extra } = *reach;
-    // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps
-    // reach/edge = K from rounding up to K + 1; it is far inside the enlargement of the radius.
-    let cells = |distance: f64, axis: usize| cells_reached(distance / edges[axis], 1e-9);
-    // As shares of the radius, whose square may be no number that `f64` has in a vast box.
-    let gap = |offset: i64, axis: usize| {
-        let apart = (offset.abs() - 1).max(0) as f64 * (edges[axis] / radius);
-        (apart - extra[axis] / radius).max(0.0)
-    };
-    let (ry, rz) = (cells(reach.along(1), 1), cells(reach.along(2), 2));
-    let mut rows = Vec::new();
-    for z in -rz..=rz {
-        for y in -ry..=ry {
-            let chord = 1.0 - gap(y, 1).powi(2) - gap(z, 2).powi(2);
-            if chord >= 0.0 {
-                let reach = cells(radius * chord.sqrt() + extra[0], 0);
-                make_room_for_one(&mut rows, ROWS)?;
-                rows.push(Row { y, z, reach });
-            }
-        }
-    }
-    Ok(rows)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::axis::{EVEN_CELLS, open_cell};
     use super::*;
 
     fn lattice(radius: f32, lengths: [Option<f64>; 3], k: u32) -> Lattice {

@@ -8,48 +8,16 @@
 //! the parts of both backends, subregion by subregion, cover the order without gaps; and when a source
 //! of one backend's brick can be a neighbour of a target of the other's, its brick is in the halo.
 
+pub(crate) mod cut;
+pub(crate) mod pipeline;
+pub(crate) mod times;
+
 use crate::{Error, Layout, Load};
+use cut::{Backend, Cut};
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
 use std::ops::Range;
 
 const PLAN: &str = "a plan of bricks";
-
-/// Who works on a brick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Backend {
-    /// The pool of worker threads.
-    Cpu,
-    /// The GPU.
-    Gpu,
-}
-
-/// How the bricks of a subregion are split: what goes to the CPU backend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// Bricks of fewer points than `occupancy`, and the first `ties` of those with exactly as many,
-    /// in brick order.
-    Occupancy {
-        /// Points in a brick.
-        occupancy: u32,
-        /// Bricks with exactly that many points that go to the CPU backend.
-        ties: u32,
-    },
-    /// The first bricks in brick order, whatever they hold.
-    Leading(u32),
-}
-
-impl Cut {
-    /// Nothing to the CPU backend: θ = 0.
-    pub const NONE: Self = Self::Occupancy {
-        occupancy: 0,
-        ties: 0,
-    };
-    /// Everything to the CPU backend: θ = ∞.
-    pub const ALL: Self = Self::Occupancy {
-        occupancy: u32::MAX,
-        ties: u32::MAX,
-    };
-}
 
 /// What one backend does in one subregion.
 #[derive(Debug, Clone, PartialEq, Eq)]

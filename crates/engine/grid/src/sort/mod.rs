@@ -12,11 +12,15 @@
 //!
 //! Both are stable and both passes are independent of the number of threads, so the order is too.
 
+pub(crate) mod keys;
+pub(crate) mod permutation;
+pub(crate) mod widest;
+
 use crate::{
     Error, SharedMut,
     error::reserve,
-    hashed::WideKey,
     parallel::{self, PoolLoops},
+    table::hashed::WideKey,
 };
 use rayon::prelude::*;
 use std::ops::Range;

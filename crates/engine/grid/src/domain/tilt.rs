@@ -6,7 +6,7 @@
 //! `drift · |v_m| / |v_k|`, rounding included. The inverse is checked against the vectors after it
 //! was computed, so this holds however it was computed.
 
-use crate::{Error, domain::along};
+use crate::Error;
 
 /// Vectors may be this many times as long as the distance between the faces they connect.
 const MAX_STRETCH: f64 = 1024.0;
@@ -157,6 +157,11 @@ fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> Result<[[f64; 3]; 3], Error> 
         None if k == open => normal,
         None => last,
     }))
+}
+
+/// The vector of this length along an axis.
+pub(crate) fn along(axis: usize, length: f64) -> [f64; 3] {
+    std::array::from_fn(|other| if other == axis { length } else { 0.0 })
 }
 
 /// Length of a vector.

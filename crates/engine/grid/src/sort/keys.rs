@@ -1,6 +1,8 @@
 //! Numbers of the cells of many points at once, for dense tables.
 
-use crate::{Lattice, lattice::Frame, positions::Source, table::CellBox, widest::Loops};
+use crate::{
+    Lattice, input::positions::Source, lattice::Frame, sort::widest::Loops, table::cells::CellBox,
+};
 use std::ops::Range;
 
 /// Points as they are sorted: where their cells are computed from, and what is stored of them.

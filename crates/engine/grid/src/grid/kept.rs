@@ -3,10 +3,10 @@
 use crate::{
     Bounds, BrickParts, Error, Lattice, SharedMut,
     error::reserve,
-    lattice::OpenScale,
+    lattice::axis::OpenScale,
     memory,
     parallel::PoolLoops,
-    widest::{Loops, widest},
+    sort::widest::{Loops, widest},
 };
 use rayon::prelude::*;
 
@@ -14,6 +14,10 @@ use rayon::prelude::*;
 const TASK: usize = 1 << 13;
 /// Points of a word of the masks.
 const WORD: usize = u64::BITS as usize;
+/// Words of the masks of a task.
+const WORDS: usize = TASK / WORD;
+/// The name of the memory in messages.
+const WHAT: &str = "a part of the points";
 /// Cells up to here are told by fewer operations.
 const NEAR: i64 = 1 << 30;
 
@@ -47,17 +51,16 @@ impl Kept {
             + self.wanted.capacity()
     }
 
-    /// Chooses those of the points within `bounds` whose brick is of a part, once through all to see
-    /// which, and once more to copy those; returns their bounds. For domains without periodic axes.
+    /// Chooses the points within `bounds` whose brick is of a part, and returns their bounds: one pass
+    /// marks them, a second copies them. For domains without periodic axes.
     pub(crate) fn choose(
         &mut self,
         points: &[[f32; 3]],
         bounds: &Bounds,
         lattice: &Lattice,
-        (bricks, part): (&BrickParts, u8),
+        bricks: &BrickParts,
+        part: u8,
     ) -> Result<Bounds, Error> {
-        const WHAT: &str = "a part of the points";
-        const WORDS: usize = TASK / WORD;
         self.wanted.clear();
         memory::make_room(&mut self.wanted, bricks.parts().len() + 1, WHAT)?;
         let all = bricks.parts().iter().copied().chain([bricks.elsewhere()]);
@@ -71,7 +74,7 @@ impl Kept {
         memory::make_room(&mut self.masks, words, WHAT)?;
         self.masks.resize(words, 0);
         let wanted = &*self.wanted;
-        let mut starts: Vec<usize> = (points.par_chunks(TASK))
+        let counts: Vec<usize> = (points.par_chunks(TASK))
             .zip(self.masks.par_chunks_mut(WORDS))
             .map(|(points, masks)| match fast {
                 Some(bricks) => widest(Mark {
@@ -94,10 +97,21 @@ impl Kept {
                 }
             })
             .listed();
+        self.copy_marked(points, counts)
+    }
+
+    /// Copies the marked points, of which every task has `counts`, and their indices; returns their
+    /// bounds.
+    fn copy_marked(
+        &mut self,
+        points: &[[f32; 3]],
+        mut counts: Vec<usize>,
+    ) -> Result<Bounds, Error> {
         let mut all = 0;
-        for start in &mut starts {
+        for start in &mut counts {
             (*start, all) = (all, all + *start);
         }
+        let starts = counts;
         reserve(&mut self.index, all, WHAT)?;
         reserve(&mut self.positions, all, WHAT)?;
         self.index.resize(all, 0);
@@ -254,7 +268,7 @@ mod tests {
                 for part in [0, 1] {
                     let mut kept = Kept::default();
                     let chosen = kept
-                        .choose(&points, &bounds, &lattice, (&bricks, part))
+                        .choose(&points, &bounds, &lattice, &bricks, part)
                         .unwrap();
                     let expected: Vec<u32> = (0..points.len())
                         .filter(|&i| bricks.part(lattice.cell(points[i])) == part)

@@ -4,13 +4,13 @@
 //! sorting and looking rows up costs hundreds. Candidates are summed row by row: first the windows
 //! along x of every row, once per reach, then the windows of the rows that a row sees. Bricks near a
 //! brick are a product of what is near along each axis; taken in row order it is sorted and has no
-//! repeats, images included. Sparse clouds go the way of [`Places`](crate::cells::Places).
+//! repeats, images included. Sparse clouds go the way of [`Places`](super::cells::Places).
 
-use crate::{
-    Brick, CellLoad, Error,
+use super::{
+    bricks::{Brick, Bricks, CellLoad},
     cells::{Bounds, Neighbourhood},
-    work::Bricks,
 };
+use crate::Error;
 use nearfield_grid::memory::{Shortage, collected, filled, make_room, make_room_for_one};
 use std::ops::{AddAssign, Range, Sub};
 
@@ -363,7 +363,11 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<
             starts.push(lists.length);
         }
     }
-    Ok(Bricks::from_lists(bricks, starts, lists.finish()))
+    Ok(Bricks {
+        bricks,
+        starts,
+        near: lists.finish(),
+    })
 }
 
 /// Numbers near each brick, four written at a time: the next overwrite what was too much.

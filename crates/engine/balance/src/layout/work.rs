@@ -4,53 +4,19 @@
 //! the pairs that are tested, not the points. A brick sums its cells. Points of several sets are
 //! counted together: whoever searches is a target, whoever is found a source.
 
-use crate::{
-    Error,
+use super::{
+    bricks::{Brick, Bricks, CellLoad},
     cells::{Bounds, Neighbourhood, Places, row_order},
     dense::{self, Extent},
     merge::sort_runs,
 };
+use crate::Error;
 use nearfield_grid::memory::{Shortage, collected, copied, filled};
 use std::ops::Range;
 
 const CELLS: &str = "occupied cells";
 const BRICKS: &str = "bricks";
 const NEAR: &str = "bricks near each other";
-
-/// Points of one cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CellLoad {
-    /// Coordinates of the cell, in `0..n` on periodic axes.
-    pub cell: [i64; 3],
-    /// Points in it that search.
-    pub targets: u32,
-    /// Points in it that are found.
-    pub sources: u32,
-}
-
-/// A block of cells, the unit that is given to a backend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Brick {
-    /// Coordinates in bricks.
-    pub at: [i64; 3],
-    /// Occupied cells.
-    pub cells: u32,
-    /// Points that search: the brick's occupancy, which thresholds compare.
-    pub targets: u32,
-    /// Points that are found.
-    pub sources: u32,
-    /// Pairs tested by its targets.
-    pub work: u64,
-}
-
-/// Occupied bricks in row order (x fastest), and who is near whom.
-#[derive(Debug, Clone)]
-pub struct Bricks {
-    bricks: Vec<Brick>,
-    /// `near[starts[b]..starts[b + 1]]` are the bricks near brick b, itself among them, ascending.
-    starts: Vec<usize>,
-    near: Vec<u32>,
-}
 
 impl Bricks {
     /// Bricks of `edge`³ cells. Cells may come in any order and more than once (several sets).
@@ -75,15 +41,6 @@ impl Bricks {
                 let work = work_of_cells(&cells, near)?;
                 Ok(Self::connected(gather(&cells, &work, edge)?, near, edge)?)
             }
-        }
-    }
-
-    /// From bricks in row order and their lists, ascending and without repeats.
-    pub(crate) fn from_lists(bricks: Vec<Brick>, starts: Vec<usize>, near: Vec<u32>) -> Self {
-        Self {
-            bricks,
-            starts,
-            near,
         }
     }
 
@@ -134,31 +91,6 @@ impl Bricks {
         }
         self.starts[self.bricks.len()] = kept;
         self.near.truncate(kept);
-    }
-
-    /// The bricks, in row order.
-    pub fn as_slice(&self) -> &[Brick] {
-        &self.bricks
-    }
-
-    /// Number of the brick at `at`, in coordinates of bricks; `None` where no cell is occupied.
-    pub fn index_of(&self, at: [i64; 3]) -> Option<usize> {
-        let key = row_order(&at);
-        let found = self
-            .bricks
-            .binary_search_by_key(&key, |brick| row_order(&brick.at));
-        found.ok()
-    }
-
-    /// Bricks that hold a neighbour cell of one of `brick`'s cells, itself among them.
-    pub fn near(&self, brick: usize) -> &[u32] {
-        &self.near[self.starts[brick]..self.starts[brick + 1]]
-    }
-
-    /// Pairs tested by all targets; `u64::MAX` where they are more.
-    pub fn work(&self) -> u64 {
-        let work = self.bricks.iter().map(|brick| brick.work);
-        work.fold(0, u64::saturating_add)
     }
 }
 

@@ -1,0 +1,38 @@
+//! The two backends, and how a subregion is split between them.
+
+/// Who works on a brick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// The pool of worker threads.
+    Cpu,
+    /// The GPU.
+    Gpu,
+}
+
+/// How the bricks of a subregion are split: what goes to the CPU backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Bricks of fewer points than `occupancy`, and the first `ties` of those with exactly as many,
+    /// in brick order.
+    Occupancy {
+        /// Points in a brick.
+        occupancy: u32,
+        /// Bricks with exactly that many points that go to the CPU backend.
+        ties: u32,
+    },
+    /// The first bricks in brick order, whatever they hold.
+    Leading(u32),
+}
+
+impl Cut {
+    /// Nothing to the CPU backend: θ = 0.
+    pub const NONE: Self = Self::Occupancy {
+        occupancy: 0,
+        ties: 0,
+    };
+    /// Everything to the CPU backend: θ = ∞.
+    pub const ALL: Self = Self::Occupancy {
+        occupancy: u32::MAX,
+        ties: u32::MAX,
+    };
+}

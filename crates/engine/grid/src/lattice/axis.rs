@@ -1,0 +1,142 @@
+//! From a coordinate to a cell, one axis at a time.
+//!
+//! All operations are in `f64` and none is fused, so that other backends get the same cells by the same
+//! operations in the same order ([`AxisScale`]). Cells are anchored near coordinate 0, not at the
+//! smallest point, so an outlier or a moving bounding box never moves the cells of the other points.
+//!
+//! **Invariant:** the cell of a coordinate never falls when the coordinate grows; the argument that no
+//! pair is lost ([`super`]) rests on it. Every coordinate has a cell, also NaN and infinity, so no input
+//! leads out of a table.
+
+/// Coordinates of a cell; wrapped into `0..n` on periodic axes.
+pub type Cell = [i64; 3];
+
+/// Cells in the box of a periodic axis at most, and what counts of boxes are clamped to.
+pub(super) const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
+
+/// Beyond this many cells from 0, cells of an open axis grow with the distance: every doubling of it
+/// holds 2²⁹ of them. So three coordinates fit a 128-bit key however far out points are, and points in
+/// a cube that is vast beside the radius do not meet in one cell; every `f32` has a cell of its own
+/// there. Cells that are larger bring no pair farther apart, so none is lost.
+pub(crate) const EVEN_CELLS: f64 = (1u64 << 40) as f64;
+
+/// Bits of the mantissa that do not tell cells beyond [`EVEN_CELLS`] apart.
+const FAR_SHIFT: u32 = 52 - 29;
+
+/// Where cell 0 begins on open axes, in cells before coordinate 0. Particle codes start from points
+/// at whole or half multiples of a spacing that goes into the radius a few times; were cells to
+/// begin there too, noise would spread every such layer over two cells, and the boxes that
+/// candidates are pruned by would be as large as the cells. A twelfth keeps the borders between
+/// such layers for two to five layers per cell.
+pub(super) const PHASE: f64 = 1.0 / 12.0;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Axis {
+    /// Cells per unit length.
+    pub(super) inverse_edge: f64,
+    /// Box length and cells in it, on a periodic axis.
+    pub(super) period: Option<Period>,
+}
+
+/// How a coordinate x becomes a cell along one axis; all operations in `f64`, none fused.
+///
+/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell` in
+/// `lattice.rs` and in `contract.cuh` has it. On a periodic
+/// axis of a straight box it is floor((x − w · `length`) · `inverse_edge`) with w = floor(x /
+/// `length`), clamped to `0..cells`; of a tilted one floor((f − floor(f)) · `cells`), with f the
+/// fraction that the row of [`Domain::inverse`] gives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AxisScale {
+    /// Cells per unit length (in a tilted box, of its width).
+    pub inverse_edge: f64,
+    /// Box length; 0 where the axis is open.
+    pub length: f64,
+    /// Cells in the box; 0 where the axis is open.
+    pub cells: i64,
+    /// Where cell 0 begins, in cells before coordinate 0, on an open axis.
+    pub phase: f64,
+}
+
+/// Cells of an open axis, all of which have the same edge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenScale {
+    pub(super) inverse_edge: f64,
+}
+
+impl OpenScale {
+    /// The cell of a coordinate that is not so far out that it would be clamped: the same as
+    /// [`Axis::cell`], but as a whole floating-point number and in few operations.
+    #[inline(always)]
+    pub(crate) fn cell(self, x: f64) -> f64 {
+        Self::floor(x * self.inverse_edge + PHASE)
+    }
+
+    /// The whole number at or below one between −2³¹ and 2³¹.
+    #[inline(always)]
+    pub(crate) fn floor(x: f64) -> f64 {
+        // Rounded by an addition, which vectorises everywhere; below 2³¹ it leaves whole numbers.
+        const WHOLE: f64 = (1u64 << 52) as f64 * 1.5;
+        let rounded = (x + WHOLE) - WHOLE;
+        rounded - if rounded > x { 1.0 } else { 0.0 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Period {
+    pub(super) length: f64,
+    pub(super) cells: i64,
+}
+
+impl Axis {
+    /// Cell and wrap count of one coordinate.
+    #[inline(always)]
+    pub(super) fn cell(&self, x: f64) -> (i64, i32) {
+        match self.period {
+            None => (open_cell(x * self.inverse_edge + PHASE), 0),
+            Some(period) => {
+                let wraps = floor(x / period.length);
+                let inside = x - wraps as f64 * period.length;
+                let cell = floor(inside * self.inverse_edge);
+                // The bounds check allows 2³⁰ boxes, so the count fits.
+                (cell.clamp(0, period.cells - 1), wraps as i32)
+            }
+        }
+    }
+}
+
+/// Cell of an open axis, `u` cells from the beginning of cell 0.
+#[inline(always)]
+pub(super) fn open_cell(u: f64) -> i64 {
+    // False for NaN.
+    if u.abs() < EVEN_CELLS {
+        floor(u)
+    } else {
+        far_cell(u)
+    }
+}
+
+/// The same far out; some cell for NaN. The bits of a number grow with it, so doublings of the
+/// distance are divided evenly.
+#[cold]
+fn far_cell(u: f64) -> i64 {
+    let distance = u.abs().min(f64::MAX);
+    let beyond = (distance.to_bits() - EVEN_CELLS.to_bits()) >> FAR_SHIFT;
+    let cell = EVEN_CELLS as i64 + beyond as i64;
+    if u < 0.0 { -cell - 1 } else { cell }
+}
+
+/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]; NaN becomes the smallest. Not `f64::floor`, which
+/// is a library call on the baseline x86-64 target.
+#[inline(always)]
+pub(super) fn floor(x: f64) -> i64 {
+    // Written so that each comparison is one instruction, and false for NaN.
+    let x = if x > -FARTHEST_CELL {
+        x
+    } else {
+        -FARTHEST_CELL
+    };
+    let x = if x < FARTHEST_CELL { x } else { FARTHEST_CELL };
+    // SAFETY: within ±2⁴¹, and no NaN: the first comparison is false for it.
+    let truncated: i64 = unsafe { x.to_int_unchecked() };
+    truncated - i64::from(truncated as f64 > x)
+}

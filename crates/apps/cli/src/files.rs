@@ -13,18 +13,6 @@ pub(crate) fn read_cloud(plan: &mut Plan, cloud: &str) {
     }
 }
 
-/// Whether a file is named as those of moments are: `frame_0123.vtp`, of these extensions.
-pub(crate) fn is_frame(name: &str, extensions: &[&str]) -> bool {
-    let number = name
-        .strip_prefix("frame_")
-        .and_then(|rest| rest.split_once('.'));
-    number.is_some_and(|(digits, extension)| {
-        digits.len() >= 4
-            && digits.bytes().all(|byte| byte.is_ascii_digit())
-            && extensions.contains(&extension)
-    })
-}
-
 /// A table that grows by lines while a run goes on. It replaces the one that is there when its
 /// first line behind the header is written.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use crate::{
     failure::Failure,
-    files,
     options::{Precision, count, positive_count},
     output,
     progress::progress_bar,
@@ -87,7 +86,7 @@ impl Args {
             plan.write_into("--output", folder, move |name| match name {
                 "energy.csv" | "gravity.png" => true,
                 CHECKPOINT => checkpoints && !restart,
-                _ => files::is_frame(name, &["vtp", "npy"]),
+                _ => nearfield_files::is_frame(name, &["vtp", "npy"]),
             });
         }
     }

@@ -14,6 +14,7 @@ use crossbeam_channel::{Receiver, Sender};
 use image::imageops::thumbnail;
 use image::{ImageFormat, RgbImage};
 use indicatif::HumanCount;
+use nearfield_files::is_frame;
 use rayon::ThreadPool;
 
 use nearfield_sph::{Dimensions, Moment, PendingMoment};
@@ -28,6 +29,9 @@ const PICTURE: (u32, u32) = (1280, 720);
 
 /// Width and height of the animation, pixels.
 const ANIMATION: (u32, u32) = (640, 360);
+
+/// Extensions of the files of a frame.
+pub(crate) const FRAME: [&str; 2] = ["vtp", "png"];
 
 /// Time per frame of the animation, milliseconds.
 const FRAME_MS: u32 = 60;
@@ -258,23 +262,11 @@ fn remove_frames(directory: &Path, first: &str) -> Result<(), Error> {
         let path = entry.map_err(unlisted)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         let is_first = path.file_stem().is_some_and(|stem| stem == first);
-        if is_frame(name.unwrap_or_default()) && !is_first {
+        if is_frame(name.unwrap_or_default(), &FRAME) && !is_first {
             std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
         }
     }
     Ok(())
-}
-
-/// Whether a file is named as frames are: `frame_0123.vtp` or `.png`.
-pub(crate) fn is_frame(name: &str) -> bool {
-    let number = name
-        .strip_prefix("frame_")
-        .and_then(|rest| rest.split_once('.'));
-    number.is_some_and(|(digits, extension)| {
-        digits.len() >= 4
-            && digits.bytes().all(|byte| byte.is_ascii_digit())
-            && ["vtp", "png"].contains(&extension)
-    })
 }
 
 /// The picture of a moment.

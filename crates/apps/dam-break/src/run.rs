@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use nearfield::Device;
-use nearfield_files::Plan;
+use nearfield_files::{Plan, is_frame};
 use nearfield_sph::Simulation;
 use nearfield_trace::Recording;
 
 use crate::Error;
 use crate::args::Args;
 use crate::column::{Column, TANK};
-use crate::frames::{Frames, is_frame};
+use crate::frames::{FRAME, Frames};
 use crate::journal::Journal;
 use crate::picture::front_plot;
 use crate::reference::{Comparison, Point, experiments};
@@ -45,7 +45,7 @@ pub fn files(args: &Args, plan: &mut Plan) {
         plan.write("--trace", trace);
     }
     plan.write_into("--output", &args.output, |name| {
-        FILES.contains(&name) || is_frame(name)
+        FILES.contains(&name) || is_frame(name, &FRAME)
     });
 }
 

@@ -8,9 +8,11 @@
 //! **Invariant others rely on:** only regular files are replaced. Devices, pipes and standard
 //! output (`/dev/stdout`) are written directly, because renaming over them would destroy them.
 
+mod frames;
 mod new_file;
 mod place;
 mod plan;
 
+pub use frames::is_frame;
 pub use new_file::{NewFile, write, write_with};
 pub use plan::{Clash, Plan};

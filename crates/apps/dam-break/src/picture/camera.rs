@@ -35,6 +35,13 @@ enum Projection {
     Parallel,
 }
 
+/// A ray in view coordinates: a point, and its change per unit of depth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ray {
+    pub(super) origin: Vec3,
+    pub(super) per_depth: Vec3,
+}
+
 /// A camera with its picture plane.
 #[derive(Clone, Debug)]
 pub(super) struct Camera {
@@ -121,14 +128,19 @@ impl Camera {
         self.center + Vec2::new(ray.x, -ray.y) * self.focal
     }
 
-    /// The ray through a point of the picture: a view point and the change of
-    /// it per unit of depth.
+    /// The ray through a point of the picture.
     #[inline]
-    pub(super) fn ray(&self, pixel: Vec2) -> (Vec3, Vec3) {
-        let ray = (pixel - self.center) / self.focal;
+    pub(super) fn ray(&self, pixel: Vec2) -> Ray {
+        let at = (pixel - self.center) / self.focal;
         match self.projection {
-            Projection::Perspective => (Vec3::ZERO, Vec3::new(ray.x, -ray.y, 1.0)),
-            Projection::Parallel => (Vec3::new(ray.x, -ray.y, 0.0), Vec3::Z),
+            Projection::Perspective => Ray {
+                origin: Vec3::ZERO,
+                per_depth: Vec3::new(at.x, -at.y, 1.0),
+            },
+            Projection::Parallel => Ray {
+                origin: Vec3::new(at.x, -at.y, 0.0),
+                per_depth: Vec3::Z,
+            },
         }
     }
 
@@ -234,7 +246,7 @@ mod tests {
         for camera in both_cameras() {
             let point = Vec3::new(1.3, 0.2, 0.7);
             let view = camera.view(point);
-            let (origin, per_depth) = camera.ray(camera.pixel(view));
+            let Ray { origin, per_depth } = camera.ray(camera.pixel(view));
             assert!((camera.scene(origin + per_depth * view.z) - point).length() < 1e-4);
         }
     }

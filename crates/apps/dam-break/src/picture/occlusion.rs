@@ -8,6 +8,7 @@
 
 use glam::{Vec2, Vec3};
 
+use super::camera::Ray;
 use super::frame::SAMPLES;
 use super::raster::NEAR;
 use super::stage::Stage;
@@ -56,16 +57,24 @@ impl Probes {
     }
 }
 
+/// A piece of surface in view coordinates.
+#[derive(Clone, Copy)]
+pub(super) struct Surface {
+    pub(super) point: Vec3,
+    /// Of length 1.
+    pub(super) normal: Vec3,
+}
+
 /// Share of the light that reaches a view point with the given normal, seen at `pixel`; in [0, 1].
 pub(super) fn openness(
     stage: &Stage<'_>,
     probes: &[Vec2],
     reach: Reach,
     pixel: Vec2,
-    (point, normal): (Vec3, Vec3),
+    surface: Surface,
 ) -> f32 {
     let open = |(radii, strength): (f32, f32)| {
-        let blocked = obscurance(stage, probes, pixel, (point, normal), radii * stage.radius);
+        let blocked = obscurance(stage, probes, pixel, surface, radii * stage.radius);
         (1.0 - strength * blocked).max(0.0)
     };
     match reach {
@@ -79,9 +88,10 @@ fn obscurance(
     stage: &Stage<'_>,
     probes: &[Vec2],
     pixel: Vec2,
-    (point, normal): (Vec3, Vec3),
+    surface: Surface,
     reach: f32,
 ) -> f32 {
+    let Surface { point, normal } = surface;
     let scale = stage.camera.pixels_per_unit(point.z);
     let reach = reach.min(LONGEST_REACH / scale);
     const { assert!(LONGEST_REACH < NEAR) };
@@ -94,7 +104,7 @@ fn obscurance(
         let Some(hit) = stage.hits.at(at.x as i32, at.y as i32) else {
             continue;
         };
-        let (origin, per_depth) = stage.camera.ray(at);
+        let Ray { origin, per_depth } = stage.camera.ray(at);
         let to = origin + per_depth * hit.depth - point;
         let rise = to.dot(normal) - 0.02 * reach;
         let falloff = 1.0 - to.length_squared() / (reach * reach);
@@ -136,7 +146,10 @@ mod tests {
             probes,
             reach,
             stage.camera.pixel(beside),
-            (beside, normal),
+            Surface {
+                point: beside,
+                normal,
+            },
         )
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use glam::{Vec2, Vec3};
 use rayon::prelude::*;
 
-use super::camera::Camera;
+use super::camera::{Camera, Ray};
 
 /// The nearest sphere along one pixel's ray.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +99,8 @@ fn spread(marked: &[AtomicBool], columns: usize) -> Vec<bool> {
 /// returns. Spheres that reach behind the eye are left out.
 pub(super) fn nearest_spheres(
     camera: &Camera,
-    (count, center): (usize, impl Fn(usize) -> Vec3 + Sync),
+    count: usize,
+    center: impl Fn(usize) -> Vec3 + Sync,
     radius: f32,
     [width, height]: [usize; 2],
 ) -> Hits {
@@ -115,7 +116,7 @@ pub(super) fn nearest_spheres(
     let tiles: Vec<AtomicBool> = tiles.collect();
     let draw = |sphere: u32| {
         let center = center(sphere as usize);
-        draw_sphere(camera, (sphere, center), radius, (&hits, &tiles));
+        draw_sphere(camera, sphere, center, radius, &hits, &tiles);
     };
     // Spheres of a pixel or two hide little, and are drawn faster in the order they lie in memory.
     if count < width * height {
@@ -166,9 +167,11 @@ fn front_to_back(count: usize, center: &(impl Fn(usize) -> Vec3 + Sync)) -> Vec<
 /// Offers one sphere to all pixels that might see it.
 fn draw_sphere(
     camera: &Camera,
-    (sphere, center): (u32, Vec3),
+    sphere: u32,
+    center: Vec3,
     radius: f32,
-    (hits, tiles): (&Hits, &[AtomicBool]),
+    hits: &Hits,
+    tiles: &[AtomicBool],
 ) {
     let nearest = center.z - radius;
     if !(center.is_finite() && nearest > 0.0) {
@@ -215,7 +218,8 @@ fn draw_sphere(
 
 /// Depth at which a ray enters a sphere.
 #[inline]
-fn intersect((origin, per_depth): (Vec3, Vec3), center: Vec3, radius: f32) -> Option<f32> {
+fn intersect(ray: Ray, center: Vec3, radius: f32) -> Option<f32> {
+    let Ray { origin, per_depth } = ray;
     let offset = center - origin;
     let steepness = per_depth.length_squared();
     let along = per_depth.dot(offset) / steepness;
@@ -252,7 +256,7 @@ mod tests {
             let centers: Vec<Vec3> = (0..60)
                 .map(|_| camera.view(Vec3::new(random(), random(), random())))
                 .collect();
-            let hits = nearest_spheres(&camera, (60, |i| centers[i]), 0.3, [64, 48]);
+            let hits = nearest_spheres(&camera, 60, |i| centers[i], 0.3, [64, 48]);
             for index in 0..64 * 48 {
                 let hit = hits.at(index % 64, index / 64);
                 let pixel = Vec2::new((index % 64) as f32 + 0.5, (index / 64) as f32 + 0.5);
@@ -275,14 +279,14 @@ mod tests {
             Vec3::new(0.0, 0.0, 0.1),
             Vec3::INFINITY,
         ];
-        let hits = nearest_spheres(&camera, (4, |i| centers[i]), 0.3, [64, 48]);
+        let hits = nearest_spheres(&camera, 4, |i| centers[i], 0.3, [64, 48]);
         assert!((0..64 * 48).all(|index| hits.at(index % 64, index / 64).is_none()));
     }
 
     #[test]
     fn of_spheres_at_one_place_the_first_is_seen_whatever_the_order() {
         let [camera, _] = cameras();
-        let hits = nearest_spheres(&camera, (5000, |_| Vec3::Z * 8.0), 0.3, [64, 48]);
+        let hits = nearest_spheres(&camera, 5000, |_| Vec3::Z * 8.0, 0.3, [64, 48]);
         let seen = camera.pixel(Vec3::Z * 8.0).as_ivec2();
         assert_eq!(hits.at(seen.x, seen.y).map(|hit| hit.sphere), Some(0));
     }
@@ -290,9 +294,9 @@ mod tests {
     #[test]
     fn an_empty_picture_and_an_empty_scene_are_fine() {
         let [camera, _] = cameras();
-        let empty = nearest_spheres(&camera, (1, |_| Vec3::Z), 0.3, [0, 0]);
+        let empty = nearest_spheres(&camera, 1, |_| Vec3::Z, 0.3, [0, 0]);
         assert!(empty.at(0, 0).is_none());
-        let nothing = nearest_spheres(&camera, (0, |_| Vec3::Z), 0.3, [4, 4]);
+        let nothing = nearest_spheres(&camera, 0, |_| Vec3::Z, 0.3, [4, 4]);
         assert!(nothing.at(1, 1).is_none());
     }
 }

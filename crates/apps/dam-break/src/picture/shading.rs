@@ -7,9 +7,10 @@
 
 use glam::{Vec2, Vec3};
 
+use super::camera::Ray;
 use super::colors::from_hex;
 use super::frame::{SAMPLES, View};
-use super::occlusion::{Probes, Reach, openness};
+use super::occlusion::{Probes, Reach, Surface, openness};
 use super::raster::Hit;
 use super::stage::Stage;
 use super::tank::Exit;
@@ -88,7 +89,7 @@ impl Palette {
 
 /// Light leaving the surface of the particle that `pixel` sees.
 fn fluid(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, hit: Hit, probes: &[Vec2]) -> Vec3 {
-    let (origin, per_depth) = stage.camera.ray(pixel);
+    let Ray { origin, per_depth } = stage.camera.ray(pixel);
     let (point, particle) = (origin + per_depth * hit.depth, hit.sphere as usize);
     let bulge = (point - stage.center(particle)) / stage.radius;
     // Flat discs read better than balls when nothing lies behind them.
@@ -97,7 +98,7 @@ fn fluid(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, hit: Hit, probes: &[
     } else {
         bulge
     };
-    let open = openness(stage, probes, Reach::Both, pixel, (point, normal));
+    let open = openness(stage, probes, Reach::Both, pixel, Surface { point, normal });
     let lit = stage.lit(stage.camera.scene(point));
     let to_light = stage.camera.view_direction(stage.to_light);
     let up = stage.camera.view_direction(Vec3::Z);
@@ -116,14 +117,14 @@ fn highlight(normal: Vec3, to_light: Vec3, point: Vec3) -> f32 {
 
 /// Light of what lies behind the fluid: glass, floor and backdrop.
 fn surroundings(stage: &Stage<'_>, palette: &Palette, pixel: Vec2, probes: &[Vec2]) -> Vec3 {
-    let (origin, per_depth) = stage.camera.ray(pixel);
+    let Ray { origin, per_depth } = stage.camera.ray(pixel);
     let share = pixel / Vec2::new(stage.hits.width as f32, stage.hits.height as f32);
     let glow = (1.0 - (share - Vec2::new(0.5, 0.55)).length_squared() * 2.2).clamp(0.0, 1.0);
     let backdrop = palette.backdrop[0].lerp(palette.backdrop[1], glow);
     let from = stage.camera.scene(origin);
     let direction = stage.camera.scene(origin + per_depth) - from;
     let behind = if direction.z < -1e-3 {
-        let floor = floor(stage, palette, backdrop, (pixel, probes), (from, direction));
+        let floor = floor(stage, palette, backdrop, pixel, probes, from, direction);
         floor.unwrap_or(backdrop)
     } else {
         backdrop
@@ -152,8 +153,10 @@ fn floor(
     stage: &Stage<'_>,
     palette: &Palette,
     backdrop: Vec3,
-    (pixel, probes): (Vec2, &[Vec2]),
-    (from, direction): (Vec3, Vec3),
+    pixel: Vec2,
+    probes: &[Vec2],
+    from: Vec3,
+    direction: Vec3,
 ) -> Option<Vec3> {
     let point = from - direction * (from.z / direction.z);
     let away = stage.tank.distance_on_floor(point) / stage.tank.size.x;
@@ -161,9 +164,11 @@ fn floor(
     if strength < 0.004 {
         return None;
     }
-    let view = stage.camera.view(point);
-    let up = stage.camera.view_direction(Vec3::Z);
-    let open = openness(stage, probes, Reach::Broad, pixel, (view, up));
+    let surface = Surface {
+        point: stage.camera.view(point),
+        normal: stage.camera.view_direction(Vec3::Z),
+    };
+    let open = openness(stage, probes, Reach::Broad, pixel, surface);
     let light = (0.35 + 0.65 * stage.lit(point)) * (0.25 + 0.75 * open);
     Some(backdrop.lerp(palette.floor * light, 0.85 * strength))
 }

@@ -112,7 +112,7 @@ impl<'a> Stage<'a> {
 /// The nearest particles along the rays of a camera.
 fn spheres(frame: &Frame<'_>, camera: &Camera, radius: f32, size: [usize; 2]) -> Hits {
     let center = |particle| camera.view(frame.scene_position(particle));
-    nearest_spheres(camera, (frame.positions.len(), center), radius, size)
+    nearest_spheres(camera, frame.positions.len(), center, radius, size)
 }
 
 impl Light {

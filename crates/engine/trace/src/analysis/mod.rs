@@ -90,7 +90,7 @@ impl<'a> Analysis<'a> {
             rows.push(row);
             parts.push((backends, path));
         }
-        let summary = sums.summary((trace, &run, &gaps), &rows, &stages);
+        let summary = sums.summary(trace, &run, &gaps, &rows, &stages);
         let details = parts.into_iter().zip(stages);
         Ok(Self {
             trace,
@@ -199,7 +199,9 @@ impl Sums {
 
     fn summary(
         self,
-        (trace, run, gaps): (&Trace, &Run, &Gaps),
+        trace: &Trace,
+        run: &Run,
+        gaps: &Gaps,
         rows: &[StepRow],
         stages: &[StageTimes],
     ) -> Summary {

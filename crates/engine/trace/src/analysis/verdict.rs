@@ -32,7 +32,7 @@ fn on_any_clock(summary: &Summary) -> String {
         return "no backend computes: the trace has no stages of any".into();
     };
     if summary.shared_steps > 0 && 2 * summary.shared_steps >= summary.steps {
-        return shared(summary, (busiest, most));
+        return shared(summary, busiest, most);
     }
     // Where backends divide no work, the GPU is the one to keep busy; a policy that leaves the
     // work to the CPU has found the GPU slower.
@@ -45,7 +45,7 @@ fn on_any_clock(summary: &Summary) -> String {
 }
 
 /// Both backends have parts of the work.
-fn shared(summary: &Summary, (busiest, most): (&str, &Backend)) -> String {
+fn shared(summary: &Summary, busiest: &str, most: &Backend) -> String {
     let others: Vec<String> = summary
         .backends
         .iter()

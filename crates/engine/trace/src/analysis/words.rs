@@ -38,7 +38,7 @@ pub(crate) fn slowest(
         .map(|at| SlowStep {
             step: rows[at].step,
             ms: rows[at].ms,
-            cause: cause(trace, run, (at, &rows[at]), &stages[at], &habits),
+            cause: cause(trace, run, at, &rows[at], &stages[at], &habits),
         })
         .collect()
 }
@@ -77,7 +77,8 @@ impl<'a> Habits<'a> {
 fn cause(
     trace: &Trace,
     run: &Run,
-    (at, row): (usize, &StepRow),
+    at: usize,
+    row: &StepRow,
     stages: &StageTimes,
     habits: &Habits<'_>,
 ) -> String {

@@ -121,7 +121,8 @@ impl<W: Write> Events<W> {
 
     fn complete(
         &mut self,
-        (name, category): (&str, &str),
+        name: &str,
+        category: &str,
         track: u32,
         time: Interval,
         arguments: Value,
@@ -171,7 +172,7 @@ impl<W: Write> Events<W> {
                 arguments.extend(count.map(|count| (name.to_owned(), json!(count))));
             }
             arguments.insert("critical_path_ms".into(), json!(row.critical_path_ms));
-            self.complete((&name, "step"), STEPS, time, arguments.into())?;
+            self.complete(&name, "step", STEPS, time, arguments.into())?;
             let counters = [
                 ("theta", row.theta.map(|theta| theta.0)),
                 ("cpu share", row.share),
@@ -197,7 +198,7 @@ impl<W: Write> Events<W> {
             let category = backend.map_or("caller", |backend| &analysis.run.backends[backend]);
             let arguments = serde_json::to_value(&span.fields)?;
             let track = threads[&*span.thread];
-            self.complete((&span.name, category), track, span.time, arguments)?;
+            self.complete(&span.name, category, track, span.time, arguments)?;
         }
         for (track, span) in timed(analysis) {
             let name = span
@@ -205,7 +206,7 @@ impl<W: Write> Events<W> {
                 .or(span.text("what"))
                 .unwrap_or(&span.name);
             let arguments = serde_json::to_value(&span.fields)?;
-            self.complete((name, "gpu"), track, span.time, arguments)?;
+            self.complete(name, "gpu", track, span.time, arguments)?;
         }
         Ok(())
     }
@@ -225,7 +226,8 @@ impl<W: Write> Events<W> {
                     "step": step.step.step, "subregion": number, "pass": pass,
                 });
                 self.complete(
-                    (&name, &run.backends[backend]),
+                    &name,
+                    &run.backends[backend],
                     track,
                     activity.time,
                     arguments,

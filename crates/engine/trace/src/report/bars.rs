@@ -79,12 +79,7 @@ pub(super) fn collect(analysis: &Analysis<'_>, steps: usize) -> Bars {
                     Source::Subregion { number, .. } => number as f64,
                     Source::Stage { .. } | Source::Device { .. } => -1.0,
                 };
-                bars.put(
-                    places[&key(activity)],
-                    &name,
-                    (at, subregion),
-                    activity.time,
-                );
+                bars.put(places[&key(activity)], &name, at, subregion, activity.time);
             }
         } else {
             bars.put_merged(&step.activities, &places, at)
@@ -118,7 +113,7 @@ fn kept(analysis: &Analysis<'_>, steps: usize) -> BTreeSet<usize> {
 }
 
 impl Bars {
-    fn put(&mut self, track: usize, name: &str, (step, subregion): (usize, f64), time: Interval) {
+    fn put(&mut self, track: usize, name: &str, step: usize, subregion: f64, time: Interval) {
         let next = self.names.len();
         let place = match self.name_places.get(name) {
             Some(place) => *place,
@@ -148,7 +143,7 @@ impl Bars {
                 self.tracks[*track].backend, self.tracks[*track].phase
             );
             for stretch in merged.stretches() {
-                self.put(*track, &name, (step, -1.0), *stretch);
+                self.put(*track, &name, step, -1.0, *stretch);
             }
         }
     }

@@ -30,7 +30,8 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
         rate(
             &one.backend,
             name,
-            (one.points, one.work),
+            one.points,
+            one.work,
             one.phase(Phase::Compute)?,
         )
     });
@@ -41,7 +42,8 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
         rate(
             &analysis.run.backends[backend],
             stage_name(span),
-            (points, work),
+            points,
+            work,
             span.time,
         )
     });
@@ -53,12 +55,7 @@ pub(super) fn rates(analysis: &Analysis<'_>) -> Vec<RatePoint> {
     evenly(all, MAX_POINTS)
 }
 
-fn rate(
-    backend: &str,
-    name: String,
-    (points, work): (u64, u64),
-    time: Interval,
-) -> Option<RatePoint> {
+fn rate(backend: &str, name: String, points: u64, work: u64, time: Interval) -> Option<RatePoint> {
     (points > 0 && work > 0 && time.length() > 0).then(|| RatePoint {
         backend: backend.to_owned(),
         name,

@@ -23,8 +23,8 @@ mod picture;
 
 use clap::Parser;
 use nearfield::{
-    Policy, SphDensity, SphForce, Strategy, WendlandC2,
-    device::{CpuShare, DeviceEngine, DeviceField, Progress},
+    Policy, SphDensity, SphForce, SplitReport, Strategy, WendlandC2,
+    device::{CpuHelper, DeviceEngine, DeviceField, Progress},
     prelude::*,
 };
 use nearfield_plot::{COOL, INK, WARM};
@@ -298,9 +298,10 @@ impl<'a> Subject<'a> {
 
     /// Prints the time of step `number` of both backends, and the reason of its split.
     fn tell(&self, number: usize, took: f64) {
-        for work in &self.engine.report().works {
-            let share = 100.0 * work.share;
-            println!("  {number}: {took:.3} ms, {share:.2} %: {}", work.reason);
+        for job in self.engine.report().jobs {
+            let Some(split) = job.split else { continue };
+            let share = 100.0 * split.share;
+            println!("  {number}: {took:.3} ms, {share:.2} %: {}", split.reason);
         }
     }
 
@@ -344,16 +345,19 @@ impl<'a> Subject<'a> {
             }
         }
         let took = begin.elapsed().as_secs_f64() * 1e3;
-        Ok(
-            match (self.way.device, self.engine.report().works.first()) {
-                // The clock of a device that does not exist.
-                (Device::Emulated(_), Some(work)) => (work.backends.iter())
-                    .map(|backend| backend.milliseconds)
-                    .fold(0.0, f64::max),
-                _ => took,
-            },
-        )
+        Ok(match (self.way.device, split_of(&self.engine)) {
+            // The clock of a device that does not exist.
+            (Device::Emulated(_), Some(split)) => (split.backends.iter())
+                .map(|backend| backend.milliseconds)
+                .fold(0.0, f64::max),
+            _ => took,
+        })
     }
+}
+
+/// How both backends shared the only job.
+fn split_of(engine: &Engine) -> Option<SplitReport> {
+    engine.report().jobs.into_iter().find_map(|job| job.split)
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -392,8 +396,7 @@ fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found,
         }
     }
     let milliseconds = median(times);
-    let report = subject.engine.report();
-    let backends = report.works.first();
+    let backends = split_of(&subject.engine);
     Ok(Found {
         cloud: scene.name.clone(),
         points: scene.points.len(),
@@ -402,7 +405,7 @@ fn time(scene: &Scene, work: Work, way: Way, options: &Options) -> Result<Found,
         work,
         way: way.name.to_owned(),
         milliseconds,
-        share: backends.map(|backends| backends.share),
+        share: backends.as_ref().map(|backends| backends.share),
         theta: backends.map(|backends| backends.theta),
     })
 }
@@ -462,10 +465,10 @@ fn device_engine(options: &Options) -> Result<(), Box<dyn StdError>> {
         for strategy in [Strategy::Flat, Strategy::ChildPerCell] {
             print!("{} ({}), {strategy}:", scene.name, scene.points.len());
             let alone = time_device_engine(&scene, strategy, None)?;
-            let mut cpu = CpuShare::new(Policy::Model, 0)?;
+            let mut cpu = CpuHelper::new(Policy::Model, 0)?;
             let shared = time_device_engine(&scene, strategy, Some(&mut cpu))?;
             let report = cpu.report();
-            let share = report.first().map_or(0.0, |work| 100.0 * work.share);
+            let share = report.first().map_or(0.0, |(_, split)| 100.0 * split.share);
             println!(
                 " alone {alone:.3} ms, with the CPU's help {shared:.3} ms, {:.2} times as fast, \
                  {share:.1} % on the CPU",
@@ -479,7 +482,7 @@ fn device_engine(options: &Options) -> Result<(), Box<dyn StdError>> {
 fn time_device_engine(
     scene: &Scene,
     strategy: Strategy,
-    mut cpu: Option<&mut CpuShare>,
+    mut cpu: Option<&mut CpuHelper>,
 ) -> Result<f64, Box<dyn StdError>> {
     let builder = DeviceEngine::builder(scene.radius).strategy(strategy);
     let mut engine = builder.on_gpu(0)?;
@@ -505,7 +508,7 @@ fn time_device_engine(
                 None => (engine.traverse(&density, set, set))
                     .source_fields(field)
                     .run_into(&mut results)?,
-                Some(cpu) => (engine.traverse_shared(&density, set, set, cpu))
+                Some(cpu) => (engine.with_cpu(cpu).traverse(&density, set, set))
                     .source_fields(field)
                     .run_into(&mut results)?,
             }

@@ -4,7 +4,7 @@
 //! forwards and backwards, so that each way comes after either of the others: the step before decides
 //! what is in the caches and which cores are awake.
 
-use super::{Options, SLOW_MS, Scene, Subject, Way, Work, median, scenes};
+use super::{Options, SLOW_MS, Scene, Subject, Way, Work, median, scenes, split_of};
 use nearfield::{Policy, Strategy, prelude::Device};
 use nearfield_plot::INK;
 use std::error::Error;
@@ -106,8 +106,8 @@ fn compare(
     let each: Vec<_> = names
         .map(|(way, ms)| format!("{} {ms:.2}", way.name))
         .collect();
-    let report = subjects[0].engine.report();
-    let share = report.works.first().map_or(0.0, |work| 100.0 * work.share);
+    let split = split_of(&subjects[0].engine);
+    let share = split.map_or(0.0, |split| 100.0 * split.share);
     println!(
         "{} ({}), {}, {strategy}: {} ms, {:.3} times as fast as the better backend, \
          {share:.1} % on the CPU",

@@ -81,9 +81,9 @@ struct Backend {
 impl Backend {
     /// Both backends where they shared the search, or else the one that did it.
     fn of(report: &Report) -> Vec<Self> {
-        let lists = report.works.iter().find(|work| work.work == "lists");
-        if let Some(work) = lists {
-            let backends = work.backends.iter().map(|backend| Self {
+        let mut lists = report.jobs.iter().filter(|job| job.job == "lists");
+        if let Some(split) = lists.find_map(|job| job.split.as_ref()) {
+            let backends = split.backends.iter().map(|backend| Self {
                 name: backend.name,
                 points: backend.points,
                 milliseconds: backend.milliseconds,

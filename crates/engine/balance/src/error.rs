@@ -2,7 +2,7 @@
 
 use nearfield_grid::memory::Shortage;
 
-/// Why bricks, a plan, times, an emulated machine or a crew were refused.
+/// Why bricks, a plan, times or an emulated machine were refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -78,18 +78,6 @@ pub enum Error {
         start_ms: f64,
         /// End, milliseconds.
         end_ms: f64,
-    },
-    /// Too few buffers for results.
-    #[error("{buffers} buffers for results: use at least 2, so that compute and download overlap")]
-    Buffers {
-        /// Buffers asked for.
-        buffers: usize,
-    },
-    /// The system refused a thread.
-    #[error("a thread of the GPU backend could not be started: {what}")]
-    Threads {
-        /// What the system said.
-        what: String,
     },
     /// Memory for a layout or a plan was refused.
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! Which backend works on which points, decided from what earlier steps took.
 //!
 //! What decides is a pure function: no clock, no device, no thread. Cells go in as counts, times go
-//! in as numbers, and what comes out is who does what and why. What runs a step beside it, on threads
-//! and by the clock, is [`run`] and decides nothing.
+//! in as numbers, and what comes out is who does what and why. Beside it stands [`run`], the hand-offs between the
+//! threads of a step, which decides nothing.
 //!
 //! - [`Bricks`]: blocks of cells with their work, the pairs they have to test.
 //! - [`Layout`]: bricks cut into subregions of about equal work, each with the order in which its
@@ -12,8 +12,7 @@
 //! - [`Controller`]: a [`Policy`] that turns the [`StepTimes`] of one plan into the cuts of the next.
 //! - [`Machine`]: how long an emulated machine takes for a plan, and [`tune`](fn@tune): what a sweep
 //!   of θ and the policies look like on it.
-//! - [`Crew`]: the threads that take subregions through upload, compute and download while the CPU
-//!   backend works.
+//! - [`run`]: the hand-offs between the thread that drives a device and the workers of the CPU pool.
 //!
 //! ```
 //! use nearfield_balance::*;
@@ -94,5 +93,4 @@ pub use plan::{
     pipeline::{Durations, in_turn, overlapped},
     times::{Fault, GpuSpans, Span, StepTimes},
 };
-pub use run::{Crew, Progress, Stages};
 pub use tune::tune;

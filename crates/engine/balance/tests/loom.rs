@@ -1,210 +1,174 @@
-//! The hand-offs between the stages of a backend, under every interleaving of their threads that has
-//! at most `LOOM_MAX_PREEMPTIONS` preemptions (all of them when it is not set).
+//! The hand-offs between the thread that drives a device and the workers of the CPU pool, under every
+//! interleaving of their threads that has at most `LOOM_MAX_PREEMPTIONS` preemptions (all of them when
+//! it is not set). Production runs the same loops.
 //!
 //! Run by `scripts/loom`; without `--cfg loom` there is nothing here.
 #![cfg(loom)]
 
-use loom::{
-    cell::UnsafeCell,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
-use nearfield_balance::{
-    Stages,
-    run::stations::{Faults, Step, line},
-};
-use std::time::Instant;
+use loom::{cell::UnsafeCell, sync::Arc, thread};
+use nearfield_balance::run::{Scatter, Staging, hand_over};
+use std::ops::Range;
 
-const SUBREGIONS: [usize; 3] = [4, 0, 7];
-const BUFFERS: usize = 2;
+/// Memory that loom watches: two accesses that no hand-off puts in order fail the model.
+struct Watched(Vec<UnsafeCell<usize>>);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Upload,
-    Compute,
-    Download,
-}
+// SAFETY: its cells are loom's, which checks that accesses are in order.
+unsafe impl Sync for Watched {}
+// SAFETY: as above.
+unsafe impl Send for Watched {}
 
-/// Where the backend fails.
-type Failing = Option<(Stage, usize)>;
-
-/// A backend whose memory loom watches: two accesses that no hand-off puts in order fail the model.
-struct Device {
-    failing: Failing,
-    sources: [UnsafeCell<usize>; SUBREGIONS.len()],
-    buffers: [UnsafeCell<usize>; BUFFERS],
-    results: [UnsafeCell<usize>; SUBREGIONS.len()],
-    calls: [[AtomicUsize; SUBREGIONS.len()]; 3],
-}
-
-impl Device {
-    fn new(failing: Failing) -> Self {
-        let cells = || std::array::from_fn(|_| UnsafeCell::new(0));
-        Self {
-            failing,
-            sources: cells(),
-            buffers: std::array::from_fn(|_| UnsafeCell::new(0)),
-            results: cells(),
-            calls: std::array::from_fn(|_| std::array::from_fn(|_| AtomicUsize::new(0))),
-        }
+impl Watched {
+    fn new(len: usize) -> Self {
+        Self((0..len).map(|_| UnsafeCell::new(0)).collect())
     }
 
-    fn begin(&self, stage: Stage, subregion: usize) -> Result<usize, (Stage, usize)> {
-        let place = SUBREGIONS.iter().position(|&s| s == subregion).unwrap();
-        let before = self.calls[stage as usize][place].fetch_add(1, Ordering::Relaxed);
-        assert_eq!(before, 0, "{stage:?} of place {place} twice");
-        match self.failing == Some((stage, place)) {
-            true => Err((stage, place)),
-            false => Ok(place),
-        }
+    fn add(&self, at: usize, value: usize) {
+        // SAFETY: loom fails the model when another access is not ordered before or after this one.
+        self.0[at].with_mut(|cell| unsafe { *cell += value });
     }
 
-    fn called(&self, stage: Stage, place: usize) -> bool {
-        self.calls[stage as usize][place].load(Ordering::Relaxed) == 1
+    fn get(&self, at: usize) -> usize {
+        // SAFETY: as in `add`.
+        self.0[at].with(|cell| unsafe { *cell })
     }
 }
 
-fn set(cell: &UnsafeCell<usize>, value: usize) {
-    // SAFETY: loom fails the model when another access is not ordered before or after this one.
-    cell.with_mut(|at| unsafe { *at = value });
-}
-
-fn get(cell: &UnsafeCell<usize>) -> usize {
-    // SAFETY: as in `set`.
-    cell.with(|at| unsafe { *at })
-}
-
-impl Stages for Device {
-    type Error = (Stage, usize);
-
-    fn upload(&self, subregion: usize) -> Result<(), Self::Error> {
-        let place = self.begin(Stage::Upload, subregion)?;
-        set(&self.sources[place], 10 + subregion);
-        Ok(())
-    }
-
-    fn compute(&self, subregion: usize, buffer: usize) -> Result<(), Self::Error> {
-        let place = self.begin(Stage::Compute, subregion)?;
-        set(&self.buffers[buffer], 2 * get(&self.sources[place]));
-        Ok(())
-    }
-
-    fn download(&self, subregion: usize, buffer: usize) -> Result<(), Self::Error> {
-        let place = self.begin(Stage::Download, subregion)?;
-        set(&self.results[place], get(&self.buffers[buffer]));
-        Ok(())
-    }
-}
-
-// SAFETY: everything in it is loom's, which checks that accesses are in order.
-unsafe impl Sync for Device {}
-
-/// A device, its faults, and the step that stations take part in.
-#[derive(Clone)]
-struct Case {
-    device: Arc<Device>,
-    faults: Arc<Faults<(Stage, usize)>>,
-}
-
-impl Case {
-    fn new(failing: Failing) -> Self {
-        Self {
-            device: Arc::new(Device::new(failing)),
-            faults: Arc::new(Faults::default()),
-        }
-    }
-
-    fn step<R>(&self, work: impl FnOnce(&Step<'_, Device>) -> R) -> R {
-        work(&Step {
-            device: &self.device,
-            subregions: &SUBREGIONS,
-            faults: &self.faults,
-            began: Instant::now(),
-        })
-    }
-}
-
-/// Runs a whole step in every interleaving and checks what came of it. The second station keeps its end
-/// of the free buffers to be counted, or hangs up when it is done, as in a crew.
-fn explore(failing: Failing, keeps: bool) {
+/// What `upload` does: one thread sends, others copy.
+fn upload(helpers: usize, fails_at: Option<usize>) {
+    const LEN: usize = 5;
     loom::model(move || {
-        let case = Case::new(failing);
-        let (uploads, computes, downloads) = line(BUFFERS, SUBREGIONS.len());
-        let (one, two) = (case.clone(), case.clone());
-        let first = thread::spawn(move || one.step(|step| uploads.run(step)));
-        let second = thread::spawn(move || {
-            let free = two.step(|step| computes.run(step).1);
-            keeps.then_some(free)
-        });
-        let (_, finished) = case.step(|step| downloads.run(step));
-        first.join().unwrap();
-        let free = second.join().unwrap();
-
-        if let Some(free) = free {
-            assert_eq!(free.count(), BUFFERS, "a buffer was not handed back");
-        }
-        assert_eq!(case.faults.take_first(), failing);
-        let whole = failing.map_or(SUBREGIONS.len(), |(_, place)| place);
-        for place in 0..SUBREGIONS.len() {
-            assert_eq!(finished[place], place < whole);
-            if place < whole {
-                assert_eq!(
-                    get(&case.device.results[place]),
-                    2 * (10 + SUBREGIONS[place])
-                );
+        // Stretches of one element, pieces of two.
+        let staging = Arc::new(Staging::new(LEN, 1, 2));
+        let copy = Arc::new(Watched::new(LEN));
+        let helpers: Vec<_> = (0..helpers)
+            .map(|_| {
+                let (staging, copy) = (staging.clone(), copy.clone());
+                thread::spawn(move || {
+                    let write = |range: Range<usize>| range.for_each(|at| copy.add(at, at + 1));
+                    while staging.copy_next(&write) {}
+                })
+            })
+            .collect();
+        let mut sent = Vec::new();
+        let write = |range: Range<usize>| range.for_each(|at| copy.add(at, at + 1));
+        let result = staging.send_all(&write, |piece| {
+            if fails_at == Some(piece.start) {
+                return Err("refused");
             }
-            // The stages after the fault never see the subregion, nor does the last any later one.
-            let failed = failing.map_or(Stage::Download, |(stage, _)| stage);
-            let skipped = place > whole || (place == whole && failed != Stage::Download);
-            assert!(!(skipped && case.device.called(Stage::Download, place)));
+            sent.extend(piece.map(|at| copy.get(at)));
+            Ok(())
+        });
+        assert_eq!(result.is_err(), fails_at.is_some());
+        let expected: Vec<usize> = (1..=fails_at.unwrap_or(LEN)).collect();
+        assert_eq!(sent, expected);
+        for helper in helpers {
+            helper.join().unwrap();
+        }
+        // Whoever copied, everything is there, once.
+        while staging.copy_next(&write) {}
+        assert!((0..LEN).all(|at| copy.get(at) == at + 1));
+    });
+}
+
+#[test]
+fn a_piece_is_sent_when_its_last_stretch_is_copied() {
+    upload(1, None);
+    upload(2, None);
+}
+
+#[test]
+fn a_send_that_fails_leaves_nothing_uncopied() {
+    upload(1, Some(0));
+    upload(1, Some(2));
+}
+
+/// What `scatter` does: one thread receives and puts, others put; `ends` are the pieces that come.
+fn scatter(helpers: usize, come: usize, fails: bool) {
+    const LEN: usize = 5;
+    loom::model(move || {
+        let results = Arc::new(Watched::new(LEN));
+        let values = Arc::new(Watched::new(LEN));
+        let scatter = Arc::new(Scatter::new(LEN, 1, 2));
+        let put_all = |scatter: Arc<Scatter<usize>>, results: Arc<Watched>, to: Arc<Watched>| {
+            scatter.put_all(&|piece: usize, first: usize, range: Range<usize>| {
+                assert_eq!(first, 2 * piece);
+                range.for_each(|at| to.add(at, results.get(at)));
+            });
+        };
+        let helpers: Vec<_> = (0..helpers)
+            .map(|_| {
+                let (scatter, results, values) = (scatter.clone(), results.clone(), values.clone());
+                thread::spawn(move || put_all(scatter, results, values))
+            })
+            .collect();
+        let mut next = 0;
+        let received = scatter.receive(|| {
+            if next == come {
+                return if fails { Err("lost") } else { Ok(None) };
+            }
+            let piece = next;
+            next += 1;
+            (2 * piece..(2 * piece + 2).min(LEN)).for_each(|at| results.add(at, 10 + at));
+            Ok(Some((piece, piece)))
+        });
+        assert_eq!(received.is_err(), fails);
+        put_all(scatter.clone(), results.clone(), values.clone());
+        for helper in helpers {
+            helper.join().unwrap();
+        }
+        for at in 0..LEN {
+            let expected = if at < 2 * come { 10 + at } else { 0 };
+            assert_eq!(values.get(at), expected);
         }
     });
 }
 
 #[test]
-fn every_subregion_is_done_once_and_every_buffer_handed_back() {
-    explore(None, true);
+fn every_result_is_put_once_after_it_has_arrived() {
+    scatter(1, 3, false);
+    scatter(2, 3, false);
 }
 
 #[test]
-fn results_are_fetched_after_the_station_before_has_hung_up() {
-    explore(None, false);
+fn no_thread_waits_for_results_that_do_not_come() {
+    scatter(1, 1, true);
+    scatter(2, 0, true);
+    scatter(1, 2, false);
 }
 
 #[test]
-fn a_fault_in_any_stage_ends_the_step_and_loses_no_buffer() {
-    for stage in [Stage::Upload, Stage::Compute, Stage::Download] {
-        for place in 0..SUBREGIONS.len() {
-            explore(Some((stage, place)), true);
-        }
-    }
-}
-
-#[test]
-fn a_station_that_vanishes_ends_the_others() {
-    // What unwinding does: a station's ends of the channels are dropped, whatever the others do.
-    for vanishing in [Stage::Upload, Stage::Compute, Stage::Download] {
+fn a_value_is_handed_over_or_the_wait_ends() {
+    for gives in [true, false] {
         loom::model(move || {
-            let case = Case::new(None);
-            let (uploads, computes, downloads) = line(BUFFERS, SUBREGIONS.len());
-            let (one, two) = (case.clone(), case.clone());
-            let first = thread::spawn(move || match vanishing {
-                Stage::Upload => drop(uploads),
-                _ => drop(one.step(|step| uploads.run(step))),
+            let places = Arc::new(Watched::new(1));
+            let (give, awaited) = hand_over();
+            let theirs = places.clone();
+            let cpu = thread::spawn(move || {
+                let handed = awaited.wait();
+                if handed.is_some() {
+                    theirs.add(0, 1);
+                }
+                handed
             });
-            let second = thread::spawn(move || match vanishing {
-                Stage::Compute => drop(computes),
-                _ => drop(two.step(|step| computes.run(step))),
-            });
-            match vanishing {
-                Stage::Download => drop(downloads),
-                _ => drop(case.step(|step| downloads.run(step))),
+            if gives {
+                places.add(0, 1);
+                give.give(7);
+            } else {
+                drop(give);
             }
-            first.join().unwrap();
-            second.join().unwrap();
+            let handed = cpu.join().unwrap();
+            assert_eq!(handed, gives.then_some(7));
+            assert_eq!(places.get(0), 2 * usize::from(gives));
         });
     }
+}
+
+#[test]
+fn a_value_for_nobody_is_dropped() {
+    loom::model(|| {
+        let (give, awaited) = hand_over();
+        let cpu = thread::spawn(move || drop(awaited));
+        give.give(Arc::new(1));
+        cpu.join().unwrap();
+    });
 }

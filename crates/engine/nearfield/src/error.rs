@@ -97,6 +97,9 @@ pub enum Error {
         /// What is missing and how to get it.
         missing: String,
     },
+    /// The device asked for cannot do what was asked of it. Nothing was done.
+    #[error(transparent)]
+    Unsupported(#[from] crate::Unsupported),
     /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
     #[error("bricks have 1 to 8 cells along an edge, not {0}: change Builder::brick_edge")]
     BrickEdge(u32),

@@ -60,7 +60,8 @@ mod error;
 
 pub use backend::{
     hardware::{Device, ParseDeviceError},
-    split::{BackendReport, WorkReport},
+    split::{BackendReport, JobReport, SplitReport},
+    support::Unsupported,
 };
 pub use engine::{
     Engine,
@@ -68,7 +69,7 @@ pub use engine::{
     batches::PairBatch,
     builder::Builder,
     chunks::{ListChunk, ListChunks},
-    report::{GpuReport, MemoryReport, RefusedKernel, Report, SetReport, StageTimes},
+    report::{GpuReport, MemoryReport, Report, SetReport, StageTimes},
     sets::PointSetId,
     traverse::Traversal,
     verlet::{Refresh, VerletLists},

@@ -17,7 +17,7 @@ use nearfield::{
     Device, Engine, Error, Field, ListKind, ListOrder, PointSetId, Policy, SphDensity, Strategy,
     WendlandC2,
     device::{
-        CpuShare, DeviceEngine, DeviceField, GpuError, Progress,
+        CpuHelper, DeviceEngine, DeviceField, GpuError, Progress,
         cudarc::driver::{CudaSlice, CudaStream},
     },
 };
@@ -126,7 +126,7 @@ impl<T: Copy + PartialEq + std::fmt::Debug + nearfield::device::cudarc::driver::
 struct Session {
     scene: Scene,
     engine: DeviceEngine,
-    helper: Option<CpuShare>,
+    helper: Option<CpuHelper>,
     /// What was last found valid, and what was given last.
     good: Vec<Vec<[f32; 3]>>,
     given: Vec<Vec<[f32; 3]>>,
@@ -159,7 +159,7 @@ impl Session {
             added.unwrap_or_else(|error| panic!("{scene:?}: {error}"));
             good.push(points);
         }
-        let helper = (random.unit() < 0.3).then(|| CpuShare::new(Policy::default(), 2).unwrap());
+        let helper = (random.unit() < 0.3).then(|| CpuHelper::new(Policy::default(), 2).unwrap());
         Some(Self {
             scene,
             engine,
@@ -252,7 +252,8 @@ impl Session {
             let mass = DeviceField::new(mass.as_view(), 1);
             match &mut self.helper {
                 Some(helper) => (self.engine)
-                    .traverse_shared(&kernel, targets, sources, helper)
+                    .with_cpu(helper)
+                    .traverse(&kernel, targets, sources)
                     .source_fields(mass)
                     .run_into(&mut out)?,
                 None => (self.engine)

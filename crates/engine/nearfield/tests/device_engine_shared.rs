@@ -9,7 +9,7 @@ mod on_gpu;
 
 use nearfield::{
     Cuda, PairKernel, PointSetId, Policy, Reduce, SphDensity, SphForce, Strategy, WendlandC2,
-    device::{CpuShare, DeviceEngine, DeviceField, Progress, cudarc::driver::CudaSlice},
+    device::{CpuHelper, DeviceEngine, DeviceField, Progress, cudarc::driver::CudaSlice},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
 use on_gpu::{start, upload};
@@ -65,13 +65,14 @@ impl<K: PairKernel> Case<'_, K> {
     fn shared(
         &self,
         engine: &mut DeviceEngine,
-        cpu: &mut CpuShare,
+        cpu: &mut CpuHelper,
         before: &[f32],
         add: bool,
     ) -> Vec<f32> {
         let stream = engine.stream().clone();
         let mut results = stream.clone_htod(before).unwrap();
-        let mut traversal = engine.traverse_shared(self.kernel, self.sets[0], self.sets[1], cpu);
+        let mut traversal =
+            (engine.with_cpu(cpu)).traverse(self.kernel, self.sets[0], self.sets[1]);
         if let Some((field, stride)) = self.fields[0] {
             traversal = traversal.target_fields(DeviceField::new(field.as_view(), stride));
         }
@@ -87,7 +88,7 @@ impl<K: PairKernel> Case<'_, K> {
     }
 
     /// Compares both, also where results are there already.
-    fn check(&self, engine: &mut DeviceEngine, cpu: &mut CpuShare, what: &str) {
+    fn check(&self, engine: &mut DeviceEngine, cpu: &mut CpuHelper, what: &str) {
         let nothing = vec![0.0; self.targets * self.outputs()];
         let some: Vec<f32> = (0..nothing.len()).map(|k| (k % 7) as f32).collect();
         let rubbish = vec![f32::NAN; nothing.len()];
@@ -163,7 +164,7 @@ fn sums_by_both_backends_are_those_of_the_gpu() {
             let (mass, state) = (numbers(fluid.len(), 2), numbers(fluid.len(), 7));
             let wall_mass = numbers(walls.len(), 1);
             for policy in policies() {
-                let mut cpu = CpuShare::new(policy, 2).unwrap();
+                let mut cpu = CpuHelper::new(policy, 2).unwrap();
                 let steps = if policy == Policy::Model { 12 } else { 2 };
                 for step in 0..steps {
                     drift(&mut fluid, 0.05, step);
@@ -194,7 +195,7 @@ fn sums_by_both_backends_are_those_of_the_gpu() {
                     .check(&mut engine, &mut cpu, &format!("{what}, walls"));
                 }
                 let of_backends: Vec<[usize; 2]> = (cpu.report().iter())
-                    .map(|work| work.backends.each_ref().map(|backend| backend.points))
+                    .map(|(_, split)| split.backends.each_ref().map(|backend| backend.points))
                     .collect();
                 let count = fluid.len();
                 let expected = |[cpu, gpu]: [usize; 2]| match policy {
@@ -249,7 +250,7 @@ fn minima_are_kept_and_points_that_jump_are_found() {
     let set = engine
         .add_point_set(&upload(&stream, &points).as_view())
         .unwrap();
-    let mut cpu = CpuShare::new(Policy::Fixed { theta: 6.0 }, 2).unwrap();
+    let mut cpu = CpuHelper::new(Policy::Fixed { theta: 6.0 }, 2).unwrap();
     for step in 0..4 {
         if step == 2 {
             // Out of all room that the cells have.
@@ -286,10 +287,11 @@ fn lists_of_a_sort_that_was_not_valid_are_still_repeated() {
         .update(set, &upload(&stream, &points).as_view())
         .unwrap();
     engine.find_neighbors(set, set).unwrap();
-    let mut cpu = CpuShare::new(Policy::Model, 2).unwrap();
+    let mut cpu = CpuHelper::new(Policy::Model, 2).unwrap();
     let mut nearest = stream.alloc_zeros::<f32>(points.len()).unwrap();
     engine
-        .traverse_shared(&Nearest, set, set, &mut cpu)
+        .with_cpu(&mut cpu)
+        .traverse(&Nearest, set, set)
         .run_into(&mut nearest.as_view_mut())
         .unwrap();
     assert_eq!(engine.finish().unwrap(), Progress::Repeat);
@@ -324,10 +326,11 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
     let mass = stream.alloc_zeros::<f32>(points.len()).unwrap();
     let mut results = stream.alloc_zeros::<f32>(points.len()).unwrap();
     for policy in policies() {
-        let mut cpu = CpuShare::new(policy, 1).unwrap();
+        let mut cpu = CpuHelper::new(policy, 1).unwrap();
         let short = mass.slice(1..);
         let refused = engine
-            .traverse_shared(&density, set, set, &mut cpu)
+            .with_cpu(&mut cpu)
+            .traverse(&density, set, set)
             .source_fields(DeviceField::new(short, 1))
             .run_into(&mut results.as_view_mut());
         assert!(
@@ -338,7 +341,8 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
             "{policy}"
         );
         let refused = engine
-            .traverse_shared(&density, set, set, &mut cpu)
+            .with_cpu(&mut cpu)
+            .traverse(&density, set, set)
             .run_into(&mut results.as_view_mut());
         assert!(
             refused
@@ -349,7 +353,8 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
         );
         let mut short = results.slice_mut(1..);
         let refused = engine
-            .traverse_shared(&density, set, set, &mut cpu)
+            .with_cpu(&mut cpu)
+            .traverse(&density, set, set)
             .source_fields(DeviceField::new(mass.as_view(), 1))
             .run_into(&mut short);
         assert!(

@@ -8,7 +8,7 @@ use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints,
 use nearfield::device::cudarc::driver::CudaContext;
 use nearfield::{
     Arithmetic, ChargeField, ChargePotential, Pair, PairSum, Policy, Real, SampleGrid, Sources,
-    SphDensity, SphForce, Strategy, WendlandC2, WorkReport, prelude::*,
+    SphDensity, SphForce, SplitReport, Strategy, WendlandC2, prelude::*,
 };
 use nearfield_testkit::{
     cloud::{Cloud, drift},
@@ -42,6 +42,12 @@ fn uniform(case: &Case) -> bool {
 fn assert_on_gpu(engine: &Engine) {
     let report = engine.report();
     assert_eq!(report.device, GPU, "{:?}", report.gpu);
+}
+
+/// How both backends shared every job.
+fn splits(engine: &Engine) -> Vec<SplitReport> {
+    let jobs = engine.report().jobs.into_iter();
+    jobs.filter_map(|job| job.split).collect()
 }
 
 fn engine_for(case: &Case, strategy: Strategy) -> Result<(Engine, Vec<PointSetId>), Error> {
@@ -279,6 +285,10 @@ fn a_kernel_without_cuda_text_is_refused_by_name() {
         error.contains("OnCpu") && error.contains("PairKernel::cuda"),
         "{error}"
     );
+    assert!(
+        error.contains("the GPU backend does not support"),
+        "{error}"
+    );
     assert_eq!(
         engine.count_neighbors(set, set).unwrap(),
         [1, 1],
@@ -342,9 +352,9 @@ fn fields_reach_the_gpu_as_they_are() {
         }
         assert_eq!(engine.report().device, device, "{:?}", engine.report().gpu);
         if let Device::Hybrid(_) = device {
-            let works = engine.report().works;
-            let both = |work: &WorkReport| (0.01..0.99).contains(&work.share);
-            assert!(works.iter().any(both), "{works:?}");
+            let splits = splits(&engine);
+            let both = |split: &SplitReport| (0.01..0.99).contains(&split.share);
+            assert!(splits.iter().any(both), "{splits:?}");
         }
         found
     });
@@ -494,14 +504,14 @@ fn auto_reports_the_kernels_that_it_leaves_to_the_cpu() {
         engine.update(set, &points).unwrap();
         engine.find_neighbors().unwrap();
     }
-    assert!(engine.report().gpu.unwrap().refused.is_empty());
     let sums = engine.traverse(&OnlyHere, set, set).run().unwrap();
     assert_eq!(sums.len(), points.len());
     let report = engine.report();
-    let refused = &report.gpu.as_ref().unwrap().refused;
-    assert_eq!(refused.len(), 1, "{refused:?}");
-    assert!(refused[0].kernel.contains("OnlyHere"), "{refused:?}");
-    assert!(report.reason.contains("OnlyHere"), "{}", report.reason);
+    assert_eq!(report.device, Device::Cpu);
+    let refused = report.jobs.iter().find(|job| job.job.contains("OnlyHere"));
+    let refused = refused.unwrap();
+    assert_eq!(refused.device, Device::Cpu);
+    assert!(refused.reason.contains("PairKernel::cuda"), "{refused:?}");
     assert!(report.to_json().contains("OnlyHere"));
 }
 
@@ -525,8 +535,8 @@ fn both_backends_together_write_the_contracts_lists_by_every_strategy() {
             engine.find_neighbors().unwrap();
             let report = engine.report();
             assert_eq!(report.device, Device::Hybrid(0), "{:?}", report.gpu);
-            let both = |work: &&WorkReport| work.backends.iter().all(|backend| backend.points > 0);
-            shared += report.works.iter().filter(both).count();
+            let both = |split: &&SplitReport| split.backends.iter().all(|one| one.points > 0);
+            shared += splits(&engine).iter().filter(both).count();
             let lists = engine
                 .neighbors(sets[case.target], sets[case.source])
                 .unwrap();
@@ -605,10 +615,10 @@ fn policies_move_bricks_and_the_lists_stay_right() {
                 assert!(same, "{policy}, {}: lists of step {step}", cloud.name());
                 let report = hybrid.report();
                 assert_eq!(report.device, Device::Hybrid(0), "{:?}", report.gpu);
-                reasons.push(report.works[0].reason.clone());
+                reasons.push(splits(&hybrid)[0].reason.clone());
                 drift(&mut points, 0.05, step);
             }
-            let last = hybrid.report().works.remove(0);
+            let last = splits(&hybrid).remove(0);
             println!("{policy}, {}: {last:?}", cloud.name());
             assert_eq!(last.steps, 40, "{reasons:?}");
         }
@@ -644,12 +654,12 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
         let run = |engine: &Engine| engine.traverse(&OnCpu, set, still).run().unwrap();
         assert!(run(&auto) == run(&cpu), "step {step}");
         let report = auto.report();
-        after += usize::from(report.device == Device::Hybrid(0));
+        let lists = report.jobs.iter().filter(|job| job.job == "lists");
+        after += usize::from(lists.clone().all(|job| job.device == Device::Hybrid(0)));
         // It is tried; in the end so few points may be left to the CPU.
-        of_gpu += report
-            .works
+        of_gpu += splits(&auto)
             .iter()
-            .map(|work| work.backends[1].points)
+            .map(|split| split.backends[1].points)
             .sum::<usize>();
         if after == 40 {
             break;
@@ -658,8 +668,8 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
     }
     let report = auto.report();
     assert_eq!(after, 40, "{}", report.reason);
-    println!("{}: {:?}", report.reason, report.works);
-    assert!(of_gpu > 0, "{:?}", report.works);
+    println!("{}: {:?}", report.reason, report.jobs);
+    assert!(of_gpu > 0, "{:?}", report.jobs);
 }
 
 /// Random numbers that differ from run to run; a failure prints the seed.

@@ -1,9 +1,9 @@
 //! How both backends shared the work, for people and programs.
 
-use nearfield::WorkReport;
+use nearfield::JobReport;
 use serde::Serialize;
 
-/// A work of an engine on both backends, as its last step was.
+/// A job that both backends share, as its last step was.
 #[derive(Debug, Serialize)]
 pub(crate) struct Backends {
     work: String,
@@ -23,21 +23,23 @@ struct Backend {
 }
 
 impl Backends {
-    pub(crate) fn of(work: &WorkReport) -> Self {
-        let backends = work.backends.iter().map(|backend| Backend {
+    /// None of a job that one backend does alone.
+    pub(crate) fn of(job: &JobReport) -> Option<Self> {
+        let split = job.split.as_ref()?;
+        let backends = split.backends.iter().map(|backend| Backend {
             name: backend.name,
             points: backend.points,
             milliseconds: backend.milliseconds,
         });
-        Self {
-            work: work.work.clone(),
-            policy: work.policy.to_string(),
-            theta: work.theta,
-            share: work.share,
+        Some(Self {
+            work: job.job.clone(),
+            policy: split.policy.to_string(),
+            theta: split.theta,
+            share: split.share,
             backends: backends.collect(),
-            planning: work.planning,
-            reason: work.reason.clone(),
-        }
+            planning: split.planning,
+            reason: split.reason.clone(),
+        })
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

@@ -171,7 +171,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         pairs,
         checksum,
         gpu: report.gpu.as_ref().map(ways::Ways::of),
-        backends: report.works.iter().map(backends::Backends::of).collect(),
+        backends: report
+            .jobs
+            .iter()
+            .filter_map(backends::Backends::of)
+            .collect(),
         compare: comparison.map(|kiddo| kiddo.finish()),
     };
     print(args, &summary)

@@ -9,7 +9,7 @@ use crate::{
     bench::{Order, Repetitions, Steps, Subject},
     failure::Failure,
 };
-use nearfield::{Device, Engine, Policy, Strategy, WorkReport};
+use nearfield::{Device, Engine, Policy, SplitReport, Strategy};
 use nearfield_balance::{
     Ties,
     tune::{Row, Settled},
@@ -103,12 +103,12 @@ impl Backends {
     }
 
     /// One step, and what the engine says of it.
-    fn step(&mut self) -> Result<WorkReport, Failure> {
+    fn step(&mut self) -> Result<SplitReport, Failure> {
         self.steps.next(&mut self.subject)?;
         let report = self.steps.engine().report();
         let failed = report.gpu.and_then(|gpu| gpu.failed);
-        match (failed, report.works.into_iter().next()) {
-            (None, Some(work)) => Ok(work),
+        match (failed, report.jobs.into_iter().find_map(|job| job.split)) {
+            (None, Some(split)) => Ok(split),
             (failed, _) => Err(Failure::Tune(format!(
                 "the GPU has failed: {}",
                 failed.unwrap_or_else(|| "it did no work".to_owned())

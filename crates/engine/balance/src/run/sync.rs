@@ -1,54 +1,66 @@
-//! Channels and locks of the crew. A model of them stands in `sync_loom.rs`.
+//! Atomics, slots and channels of the hand-offs. A model of them stands in `sync_loom.rs`.
 
-pub(crate) use std::sync::Mutex;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crossbeam_channel as channel;
-use std::{
-    hint::spin_loop,
-    time::{Duration, Instant},
-};
+use crossbeam_channel as crossbeam;
+use std::{hint, sync::OnceLock, thread};
 
-/// How long to look again and again before sleeping: about what waking up takes.
-const SPIN: Duration = Duration::from_micros(50);
+/// Looks at what is not done before this thread lets others run.
+const LOOKS: usize = 1 << 12;
+
+/// Waits for another thread to be done with something that takes it microseconds.
+pub(crate) fn wait_until(done: impl Fn() -> bool) {
+    let mut looks = 0;
+    while !done() {
+        hint::spin_loop();
+        looks += 1;
+        if looks % LOOKS == 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Room for a value that one thread sets once and others read.
+#[derive(Debug)]
+pub(crate) struct Slot<T>(OnceLock<T>);
+
+impl<T: Copy> Slot<T> {
+    pub(crate) fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// A second value is dropped.
+    pub(crate) fn set(&self, value: T) {
+        let _ = self.0.set(value);
+    }
+
+    pub(crate) fn get(&self) -> Option<T> {
+        self.0.get().copied()
+    }
+}
 
 #[derive(Debug)]
-pub(crate) struct Sender<T>(channel::Sender<T>);
+pub(crate) struct Sender<T>(crossbeam::Sender<T>);
 
 #[derive(Debug)]
-pub(crate) struct Receiver<T>(channel::Receiver<T>);
+pub(crate) struct Receiver<T>(crossbeam::Receiver<T>);
 
-/// A channel with room for `capacity` messages.
-pub(crate) fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    let (sender, receiver) = channel::bounded(capacity);
+/// A channel with room for one message.
+pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = crossbeam::bounded(1);
     (Sender(sender), Receiver(receiver))
 }
 
 impl<T> Sender<T> {
-    /// Whether anybody can still receive the message.
-    pub(crate) fn send(&self, message: T) -> bool {
-        self.0.send(message).is_ok()
+    /// The message is dropped where the receiver has gone.
+    pub(crate) fn send(self, message: T) {
+        let _ = self.0.send(message);
     }
 }
 
 impl<T> Receiver<T> {
-    /// The next message; `None` when there is none and the sender is gone.
-    pub(crate) fn recv(&self) -> Option<T> {
-        let mut began = None;
-        loop {
-            match self.0.try_recv() {
-                Ok(message) => return Some(message),
-                Err(channel::TryRecvError::Disconnected) => return None,
-                Err(channel::TryRecvError::Empty) => {}
-            }
-            if began.get_or_insert_with(Instant::now).elapsed() > SPIN {
-                return self.0.recv().ok();
-            }
-            spin_loop();
-        }
-    }
-
-    /// Messages that wait.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// The message; `None` when the sender has gone without sending one.
+    pub(crate) fn receive(self) -> Option<T> {
+        self.0.recv().ok()
     }
 }

@@ -1,10 +1,35 @@
-//! The same channels and locks as loom explores them. There is no clock in a model, so a receiver
-//! sleeps at once.
+//! The same atomics, slots and channels as loom explores them.
 
-pub(crate) use loom::sync::Mutex;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use loom::sync::{Arc, Condvar};
-use std::{collections::VecDeque, fmt};
+use loom::{
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+use std::fmt;
+
+/// Waits for another thread; in a model no thread spins, it lets others run.
+pub(crate) fn wait_until(done: impl Fn() -> bool) {
+    while !done() {
+        thread::yield_now();
+    }
+}
+
+pub(crate) struct Slot<T>(Mutex<Option<T>>);
+
+impl<T: Copy> Slot<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        self.0.lock().unwrap().get_or_insert(value);
+    }
+
+    pub(crate) fn get(&self) -> Option<T> {
+        *self.0.lock().unwrap()
+    }
+}
 
 struct Shared<T> {
     state: Mutex<State<T>>,
@@ -12,23 +37,19 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    messages: VecDeque<T>,
-    capacity: usize,
+    message: Option<T>,
     sender: bool,
-    receiver: bool,
 }
 
 pub(crate) struct Sender<T>(Arc<Shared<T>>);
 
 pub(crate) struct Receiver<T>(Arc<Shared<T>>);
 
-pub(crate) fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared {
         state: Mutex::new(State {
-            messages: VecDeque::new(),
-            capacity,
+            message: None,
             sender: true,
-            receiver: true,
         }),
         changed: Condvar::new(),
     });
@@ -36,38 +57,8 @@ pub(crate) fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    pub(crate) fn send(&self, message: T) -> bool {
-        let mut state = self.0.state.lock().unwrap();
-        if !state.receiver {
-            return false;
-        }
-        // The head of the module says that nobody waits for room.
-        assert!(
-            state.messages.len() < state.capacity,
-            "no room for a message"
-        );
-        state.messages.push_back(message);
-        self.0.changed.notify_one();
-        true
-    }
-}
-
-impl<T> Receiver<T> {
-    pub(crate) fn recv(&self) -> Option<T> {
-        let mut state = self.0.state.lock().unwrap();
-        loop {
-            if let Some(message) = state.messages.pop_front() {
-                return Some(message);
-            }
-            if !state.sender {
-                return None;
-            }
-            state = self.0.changed.wait(state).unwrap();
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.state.lock().unwrap().messages.len()
+    pub(crate) fn send(self, message: T) {
+        self.0.state.lock().unwrap().message = Some(message);
     }
 }
 
@@ -78,9 +69,19 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-impl<T> Drop for Receiver<T> {
-    fn drop(&mut self) {
-        self.0.state.lock().unwrap().receiver = false;
+impl<T> Receiver<T> {
+    pub(crate) fn receive(self) -> Option<T> {
+        let mut state = self.0.state.lock().unwrap();
+        while state.message.is_none() && state.sender {
+            state = self.0.changed.wait(state).unwrap();
+        }
+        state.message.take()
+    }
+}
+
+impl<T> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
     }
 }
 

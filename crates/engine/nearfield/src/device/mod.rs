@@ -48,13 +48,15 @@
 //! started an engine its calls answer [`GpuError::Forked`], and dropping it there does nothing.
 
 mod builder;
+mod halo;
+mod helper;
 mod lent;
 mod lists;
 mod sets;
 mod traverse;
 
-pub use crate::backend::split::{CpuShare, SharedTraversal};
 pub use builder::DeviceEngineBuilder;
+pub use helper::{CpuHelper, WithCpu};
 pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
@@ -195,6 +197,15 @@ impl DeviceEngine {
         let program = check_support(kernel, self.settings.radius)
             .and_then(|()| PairProgram::of(kernel).map_err(Error::Gpu));
         DeviceTraversal::new(self, program, targets, sources)
+    }
+
+    /// This engine with the CPU backend as a helper, which takes a part of the next traversal:
+    /// `engine.with_cpu(&mut helper).traverse(&kernel, targets, sources)`.
+    pub fn with_cpu<'a>(&'a mut self, helper: &'a mut CpuHelper) -> WithCpu<'a> {
+        WithCpu {
+            engine: self,
+            helper,
+        }
     }
 
     /// The same with a kernel that is known at run time only.
@@ -426,7 +437,6 @@ impl DeviceEngine {
             faults: 0,
             last_fault: None,
             cache_refused: self.backend.cache_refused(),
-            refused: Vec::new(),
         }
     }
 

@@ -1,19 +1,43 @@
 //! A traversal on the device being put together.
 
-use super::{DeviceEngine, pair};
+use super::{
+    DeviceEngine,
+    helper::{CpuHelper, CpuKernel, Helped, WithCpu},
+    pair,
+};
 use crate::{Cuda, Error, PointSetId, Reduce};
 use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::driver::CudaViewMut};
+use std::fmt;
 
 /// A traversal, made by [`DeviceEngine::traverse`] and started by one of its `run` methods.
-#[derive(Debug)]
 #[must_use = "a traversal does nothing until it is run"]
 pub struct DeviceTraversal<'a> {
-    engine: &'a DeviceEngine,
+    on: On<'a>,
     /// What is compiled, with its uniforms, or why that cannot be.
     program: Result<(PairProgram, Vec<f32>), Error>,
     targets: PointSetId,
     sources: PointSetId,
     fields: DeviceFields<'a>,
+}
+
+/// What a traversal runs on.
+enum On<'a> {
+    Gpu(&'a DeviceEngine),
+    /// The GPU, and the CPU backend beside it.
+    Both {
+        engine: &'a mut DeviceEngine,
+        helper: &'a mut CpuHelper,
+        kernel: &'a dyn CpuKernel,
+    },
+}
+
+impl fmt::Debug for DeviceTraversal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceTraversal")
+            .field("targets", &self.targets)
+            .field("sources", &self.sources)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A pair kernel that is known at run time only, such as one of another language.
@@ -47,7 +71,28 @@ impl<'a> DeviceTraversal<'a> {
         sources: PointSetId,
     ) -> Self {
         Self {
-            engine,
+            on: On::Gpu(engine),
+            program,
+            targets,
+            sources,
+            fields: DeviceFields::default(),
+        }
+    }
+
+    /// The same where the CPU backend takes a part.
+    pub(super) fn with_cpu(
+        WithCpu { engine, helper }: WithCpu<'a>,
+        kernel: &'a dyn CpuKernel,
+        program: Result<(PairProgram, Vec<f32>), Error>,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Self {
+        Self {
+            on: On::Both {
+                engine,
+                helper,
+                kernel,
+            },
             program,
             targets,
             sources,
@@ -88,20 +133,33 @@ impl<'a> DeviceTraversal<'a> {
     }
 
     fn run(self, results: &mut CudaViewMut<'_, f32>, deliver: Deliver) -> Result<(), Error> {
-        let engine = self.engine;
-        engine.usable()?;
         let (program, uniforms) = self.program?;
-        let of = pair(&engine.lattice, &engine.sets, self.targets, self.sources)?;
-        engine
-            .backend
-            .evaluate_on_device(
-                of,
-                (&program, &uniforms),
-                &self.fields,
-                (results, deliver),
-                engine.settings.strategy,
-                &mut engine.scratch(),
-            )
-            .map_err(Error::Gpu)
+        let program = (&program, &uniforms[..]);
+        let (targets, sources, fields) = (self.targets, self.sources, &self.fields);
+        match self.on {
+            On::Gpu(engine) => {
+                engine.usable()?;
+                let of = pair(&engine.lattice, &engine.sets, targets, sources)?;
+                let (strategy, to) = (engine.settings.strategy, (results, deliver));
+                engine
+                    .backend
+                    .evaluate_on_device(of, program, fields, to, strategy, &mut engine.scratch())
+                    .map_err(Error::Gpu)
+            }
+            On::Both {
+                engine,
+                helper,
+                kernel,
+            } => {
+                let helped = Helped {
+                    kernel,
+                    targets,
+                    sources,
+                    program,
+                    fields,
+                };
+                helper.run(engine, &helped, results, deliver)
+            }
+        }
     }
 }

@@ -5,7 +5,8 @@
 //! has succeeded both backends share the steps, and a GPU that does not pay gets nothing to do.
 
 use crate::{
-    Engine, Error, PointSetId, RadiusRule, backend::gpu::GpuSide, backend::split::HybridSide,
+    Engine, Strategy,
+    backend::{gpu::GpuSide, split::Split},
 };
 use std::{
     process,
@@ -37,8 +38,8 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    fn begin() -> Result<Self, String> {
-        let start = || GpuSide::new(FIRST).map_err(|error| error.to_string());
+    fn begin(strategy: Strategy) -> Result<Self, String> {
+        let start = move || GpuSide::new(FIRST, strategy).map_err(|error| error.to_string());
         let thread = thread::Builder::new().name("nearfield-start-gpu".to_owned());
         let handle = thread.spawn(start).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -84,13 +85,9 @@ impl Drop for Starting {
 
 impl Later {
     /// A GPU later, where there may be one; with the reason for what runs until then.
-    pub(crate) fn find(rule: RadiusRule) -> (Option<Self>, String) {
-        let none = |why: String| (None, format!("the CPU backend: {why}"));
-        if rule != RadiusRule::Uniform {
-            return none("radii of single points are its own".to_owned());
-        }
+    pub(crate) fn find() -> (Option<Self>, String) {
         match nearfield_gpu::find_driver() {
-            Err(missing) => none(missing.to_string()),
+            Err(missing) => (None, format!("the CPU backend: {missing}")),
             Ok(()) => {
                 let reason =
                     "the CPU backend until a GPU is ready, which is started at the second step";
@@ -106,25 +103,22 @@ impl Engine {
     pub(crate) fn take_gpu_in(&mut self) {
         let points: usize = self.sets.iter().map(|set| set.grid.len()).sum();
         match self.later.take() {
-            Some(Later::Possible) if points >= WORTH_A_GPU => match Starting::begin() {
-                Ok(starting) => self.later = Some(Later::Starting(starting)),
-                Err(error) => self.do_without_gpu(&error),
-            },
-            Some(Later::Starting(starting)) if starting.is_ready() => {
-                let adopted = starting.wait().and_then(|gpu| {
-                    let hybrid = HybridSide::new(&self.settings);
-                    Ok((gpu, hybrid.map_err(|error: Error| error.to_string())?))
-                });
-                match adopted {
-                    Ok((gpu, hybrid)) => {
-                        (self.gpu, self.hybrid) = (Some(gpu), Some(hybrid));
-                        self.reason =
-                            "a GPU is there; the backends' times decide who does what".to_owned();
-                        self.announce();
-                    }
+            Some(Later::Possible) if points >= WORTH_A_GPU => {
+                match Starting::begin(self.settings.strategy) {
+                    Ok(starting) => self.later = Some(Later::Starting(starting)),
                     Err(error) => self.do_without_gpu(&error),
                 }
             }
+            Some(Later::Starting(starting)) if starting.is_ready() => match starting.wait() {
+                Ok(gpu) => {
+                    self.accelerator = Some(Box::new(gpu));
+                    self.split = Some(Split::new(&self.settings));
+                    self.reason =
+                        "a GPU is there; the backends' times decide who does what".to_owned();
+                    self.announce();
+                }
+                Err(error) => self.do_without_gpu(&error),
+            },
             later => self.later = later,
         }
     }
@@ -132,33 +126,5 @@ impl Engine {
     fn do_without_gpu(&mut self, why: &str) {
         self.reason = format!("the CPU backend: the GPU cannot be used: {why}");
         self.announce();
-    }
-
-    /// Hands the sets to the GPU that it does not have yet: those that have not moved since it is
-    /// wanted. `placed` has just been placed.
-    pub(crate) fn bring_others_to_gpu(&mut self, placed: PointSetId) {
-        for set in 0..self.sets.len() {
-            if set == placed.0 {
-                continue;
-            }
-            if self.sets[set].grid.copied().is_some() {
-                if self.gpu.as_ref().is_some_and(|gpu| !gpu.holds(set)) {
-                    self.restore_on_gpu(PointSetId(set));
-                }
-                continue;
-            }
-            let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
-                continue;
-            };
-            let set = PointSetId(set);
-            // Without memory for a copy the set stays with the CPU backend.
-            if let Ok(positions) = grid.points().in_callers_order() {
-                let points = positions.len();
-                if let Some((copy, bounds)) = self.send_to_gpu(set, (&positions).into()) {
-                    self.keep_on_gpu(set, (copy, points), bounds);
-                }
-            }
-            self.sets[set.0].grid.put_back(grid);
-        }
     }
 }

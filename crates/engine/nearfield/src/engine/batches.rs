@@ -4,7 +4,11 @@
 //! another language: one call serves some hundred pairs, in arrays that its loops can be vectorised
 //! over.
 
-use crate::{Engine, Error, PointSetId};
+use crate::{
+    Engine, Error, PointSetId,
+    backend::{JobKind, support::Feature},
+    engine::jobs::job,
+};
 use nearfield_cpu::PairOfSets;
 use nearfield_grid::{memory::Shortage, parallel};
 use rayon::prelude::*;
@@ -80,6 +84,8 @@ impl Engine {
     ) -> Result<ControlFlow<()>, Error> {
         let (t, s) = (targets.0, sources.0);
         let _span = tracing::debug_span!("engine.batches", targets = t, sources = s).entered();
+        let kind = JobKind::OfCpu("for_each_batch");
+        self.assign_to_cpu(&Feature::Batches, job(kind, targets, sources))?;
         let of = self.pair_of_sets(targets, sources)?;
         let len = of.targets.points().len();
         let refused = OnceLock::new();

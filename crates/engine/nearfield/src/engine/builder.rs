@@ -1,8 +1,16 @@
 //! The settings of an engine.
 
 use crate::{
-    Device, Engine, Error, Precision, Strategy, backend::gpu::GpuSide, backend::split::HybridSide,
-    engine::Parts, engine::auto::Later,
+    Device, Engine, Error, Precision, Strategy,
+    backend::{
+        accelerator::Accelerator,
+        emulated::EmulatedDevice,
+        gpu::GpuSide,
+        split::Split,
+        support::{Choice, Feature, choose},
+    },
+    engine::Parts,
+    engine::auto::Later,
 };
 use nearfield_balance::{Controller, Policy, SUBREGIONS};
 use nearfield_cpu::{CpuBackend, ListOrder, RadiusRule, SimdLevel};
@@ -239,27 +247,17 @@ impl Builder {
             return Err(Error::RadiiInDouble(self.rule));
         }
         self.check_division()?;
-        let slanted = lattice.domain().is_slanted();
-        let gpu = self.open_gpu(precision, slanted)?;
-        let hybrid = match self.device {
-            Device::Hybrid(_) | Device::Emulated(_) => Some(HybridSide::new(&self)?),
-            _ => None,
-        };
-        let (later, reason) = match (self.device, precision) {
-            (Device::Auto, Precision::Double) => {
-                let reason = "the CPU backend: the GPU backend computes in single precision";
-                (None, reason.to_owned())
-            }
-            (Device::Auto, Precision::Single) if self.deterministic => {
+        let on_cpu = self.check_device(precision, lattice.domain().is_slanted())?;
+        let accelerator = self.open_device()?;
+        let split = matches!(self.device, Device::Hybrid(_) | Device::Emulated(_))
+            .then(|| Split::new(&self));
+        let (later, reason) = match (self.device, on_cpu) {
+            (Device::Auto, Some(why)) => (None, format!("the CPU backend: {why}")),
+            (Device::Auto, None) if self.deterministic => {
                 let reason = "the CPU backend: results are to be the same on every machine";
                 (None, reason.to_owned())
             }
-            (Device::Auto, Precision::Single) if slanted => {
-                let reason = "the CPU backend: the GPU backend does not search boxes in which a box \
-                              vector leans along an open axis";
-                (None, reason.to_owned())
-            }
-            (Device::Auto, Precision::Single) => Later::find(self.rule),
+            (Device::Auto, None) => Later::find(),
             _ => (None, "asked for".to_owned()),
         };
         let backend = CpuBackend::new(self.threads)?;
@@ -269,8 +267,8 @@ impl Builder {
         };
         let parts = Parts {
             backend,
-            gpu,
-            hybrid,
+            accelerator,
+            split,
             later,
             reason,
         };
@@ -301,30 +299,37 @@ impl Builder {
         Ok(())
     }
 
-    /// The GPU's side of an engine that is asked to have one.
-    fn open_gpu(&self, precision: Precision, slanted: bool) -> Result<Option<GpuSide>, Error> {
-        let device = self.device;
-        let refuse = |missing: String| Err(Error::DeviceUnavailable { device, missing });
-        let single = |who: &str| {
-            format!(
-                "{who} in single precision; use cpu or auto for an engine in f64, or build one in \
-                 f32 with Engine::builder"
-            )
-        };
-        match (device, precision) {
-            (Device::Gpu(_), Precision::Double) => refuse(single("the GPU backend computes")),
-            (Device::Hybrid(_) | Device::Emulated(_), Precision::Double) => {
-                refuse(single("both backends together compute"))
+    /// Checks that the device can do what the settings ask for; says why [`Device::Auto`] stays on
+    /// the CPU, if it has to.
+    fn check_device(&self, precision: Precision, slanted: bool) -> Result<Option<String>, Error> {
+        let asked = [
+            (precision == Precision::Double, Feature::Double),
+            (self.rule != RadiusRule::Uniform, Feature::PointRadii),
+            (slanted, Feature::SlantedBox),
+        ];
+        for (_, feature) in asked.iter().filter(|(asked, _)| *asked) {
+            if let Choice::Cpu(unsupported) = choose(self.device, feature)? {
+                return Ok(Some(unsupported.to_string()));
             }
-            (Device::Gpu(_) | Device::Hybrid(_), _) if slanted => {
-                refuse(nearfield_gpu::Error::SlantedBox.to_string())
-            }
-            (Device::Gpu(number) | Device::Hybrid(number), _) => match GpuSide::new(number) {
-                Ok(side) => Ok(Some(side)),
-                Err(error) => refuse(error.to_string()),
-            },
-            (Device::Cpu | Device::Auto | Device::Emulated(_), _) => Ok(None),
         }
+        Ok(None)
+    }
+
+    /// The device of an engine that is asked to have one.
+    fn open_device(&self) -> Result<Option<Box<dyn Accelerator>>, Error> {
+        let device = self.device;
+        Ok(match device {
+            Device::Gpu(number) | Device::Hybrid(number) => {
+                let opened = GpuSide::new(number, self.strategy);
+                let opened = opened.map_err(|error| Error::DeviceUnavailable {
+                    device,
+                    missing: error.to_string(),
+                })?;
+                Some(Box::new(opened))
+            }
+            Device::Emulated(spec) => Some(Box::new(EmulatedDevice::new(spec)?)),
+            Device::Cpu | Device::Auto => None,
+        })
     }
 }
 

@@ -1,6 +1,10 @@
 //! Neighbour lists handed out in chunks that stay within the memory limit.
 
-use crate::{Engine, Error, PointSetId};
+use crate::{
+    Engine, Error, PointSetId,
+    backend::{JobKind, support::Feature},
+    engine::jobs::job,
+};
 use nearfield_cpu::{ListOrder, ListRows, MeasuredLists};
 use std::ops::Range;
 
@@ -60,6 +64,8 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<ListChunks<'_>, Error> {
+        let kind = JobKind::OfCpu("list_chunks");
+        self.assign_to_cpu(&Feature::ListChunks, job(kind, targets, sources))?;
         let of = self.pair_of_sets(targets, sources)?;
         let measured = self.backend.measure(of, self.settings.lists)?;
         let (max_targets, max_pairs) = match self.settings.memory_limit {

@@ -1,6 +1,11 @@
 //! The geometry of pairs, on request.
 
-use crate::{Engine, Error, PairGeometry, PointSetId, engine::lists::within};
+use crate::{
+    Engine, Error, PairGeometry, PointSetId,
+    backend::{JobKind, support::Feature},
+    engine::jobs::job,
+    engine::lists::within,
+};
 
 impl Engine {
     /// Writes the neighbours of every point of `targets` among `sources` together with the
@@ -38,6 +43,8 @@ impl Engine {
     ) -> Result<(), Error> {
         let (t, s) = (targets.0, sources.0);
         let _span = tracing::debug_span!("engine.geometry", targets = t, sources = s).entered();
+        let kind = JobKind::OfCpu("pair_geometry");
+        self.assign_to_cpu(&Feature::PairGeometry, job(kind, targets, sources))?;
         let of = self.pair_of_sets(targets, sources)?;
         let lists = self.backend.measure(of, self.settings.lists)?;
         if let Some(limit) = self.settings.memory_limit {

@@ -1,13 +1,19 @@
 //! Neighbour lists of an engine: written, handed out, asked for free positions.
 
 use crate::{
-    Engine, Error, ListOrder, NeighborLists, PointSetId, Positions,
-    backend::gpu::{GpuDone, GpuPart, GpuSide},
-    backend::split::Values,
-    engine::sets::{Wide, pair_of_sets},
+    Device, Engine, Error, ListOrder, NeighborLists, PointSetId, Positions,
+    backend::{
+        Job, JobKind,
+        accelerator::{KernelWork, Numbers},
+        split::{self, Values},
+        support::Feature,
+    },
+    engine::{
+        jobs::{Assigned, job},
+        sets::{Wide, pair_of_sets},
+    },
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
-use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Bounds, Grid, Lattice, memory::zeroed};
 use nearfield_pairs::ListKind;
 use std::{sync::Arc, time::Instant};
@@ -27,15 +33,7 @@ impl Engine {
         self.in_place()?;
         let begin = Instant::now();
         match self.settings.memory_limit {
-            None => {
-                let found = match self.hybrid {
-                    Some(_) => self.find_on_both()?,
-                    None => false,
-                };
-                if !found && !self.find_on_gpu()? {
-                    self.find_unlimited()?;
-                }
-            }
+            None => self.find_unlimited()?,
             Some(limit) => self.find_within(limit)?,
         }
         self.record(|times| times.search = begin.elapsed());
@@ -43,14 +41,50 @@ impl Engine {
     }
 
     fn find_unlimited(&mut self) -> Result<(), Error> {
-        let sets = self.sets.len();
-        let (kind, order, rule) = (self.settings.lists, self.settings.order, self.settings.rule);
-        for (at, pair) in self.pairs.iter_mut().enumerate() {
-            if pair.active && !pair.current {
-                let of = pair_of_sets(&self.backend, &self.sets, rule, at / sets, at % sets)?;
-                write_lists(&self.backend, of, kind, order, &mut pair.lists)?;
-                pair.current = true;
+        for at in 0..self.pairs.len() {
+            if !self.pairs[at].active || self.pairs[at].current {
+                continue;
             }
+            let mut lists = std::mem::take(&mut self.pairs[at].lists);
+            let found = self.find_pair(self.job_of(at), &mut lists);
+            let pair = &mut self.pairs[at];
+            pair.lists = lists;
+            pair.current = found.is_ok();
+            found?;
+        }
+        Ok(())
+    }
+
+    /// Lists of a pair of sets by its place among the pairs.
+    fn job_of(&self, at: usize) -> Job {
+        Job {
+            kind: JobKind::Lists,
+            targets: at / self.sets.len(),
+            sources: at % self.sets.len(),
+        }
+    }
+
+    /// Writes the lists of one pair of sets, wherever that is done.
+    fn find_pair(&self, job: Job, lists: &mut NeighborLists) -> Result<(), Error> {
+        let (kind, rule) = (self.settings.lists, self.settings.rule);
+        let feature = match kind {
+            ListKind::Full => Feature::Lists,
+            ListKind::Half => Feature::HalfLists,
+        };
+        match self.assign(&feature)? {
+            Assigned::Cpu(reason) => {
+                let (targets, sources) = (job.targets, job.sources);
+                let of = pair_of_sets(&self.backend, &self.sets, rule, targets, sources)?;
+                self.backend.search(of, kind, lists)?;
+                self.was_done(job, Device::Cpu, reason);
+            }
+            Assigned::Device(device) => {
+                self.ran(job, split::find(device, &self.input(), job, lists)?);
+            }
+        }
+        if self.settings.order == ListOrder::Ascending {
+            tracing::debug_span!("cpu.sort_lists")
+                .in_scope(|| self.backend.install(|| lists.sort()));
         }
         Ok(())
     }
@@ -58,6 +92,10 @@ impl Engine {
     /// Counts all lists that are out of date, and writes them if everything stays within `limit`.
     fn find_within(&mut self, limit: u64) -> Result<(), Error> {
         let sets = self.sets.len();
+        // Whether the device that was asked for can keep a limit is said once for all lists.
+        let Assigned::Cpu(reason) = self.assign(&Feature::LimitedLists)? else {
+            return self.find_unlimited();
+        };
         let mut measured = Vec::new();
         let (mut needed, mut held) = (0, 0);
         for (at, pair) in self.pairs.iter().enumerate() {
@@ -91,10 +129,15 @@ impl Engine {
                 }
             }
         }
+        let mut written = Vec::new();
         for (at, lists) in measured {
             let pair = &mut self.pairs[at];
             lists.write(self.settings.order, &mut pair.lists)?;
             pair.current = true;
+            written.push(at);
+        }
+        for at in written {
+            self.was_done(self.job_of(at), Device::Cpu, reason.clone());
         }
         Ok(())
     }
@@ -153,6 +196,10 @@ impl Engine {
     ) -> Result<NeighborLists, Error> {
         let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
         self.known(sources)?;
+        self.assign_to_cpu(
+            &Feature::Query,
+            job(JobKind::OfCpu("query"), sources, sources),
+        )?;
         let rule = self.settings.rule;
         if rule.needs_targets() {
             return Err(Error::QueryWithoutRadii { rule });
@@ -257,12 +304,19 @@ impl Engine {
         let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
         self.pair_index(targets, sources)?;
         let begin = Instant::now();
+        self.in_place()?;
         let mut counts = zeroed(self.points(targets)?, "counts of neighbours")?;
-        if !self.values_by_both(&Counting(targets, sources), (targets, sources), &mut counts)?
-            && !self.count_on_gpu(targets, sources, &mut counts)
-        {
-            self.backend
-                .count(self.pair_of_sets(targets, sources)?, &mut counts)?;
+        let job = job(JobKind::Counts, targets, sources);
+        match self.assign(&Feature::Counts)? {
+            Assigned::Cpu(reason) => {
+                self.backend
+                    .count(self.pair_of_sets(targets, sources)?, &mut counts)?;
+                self.was_done(job, Device::Cpu, reason);
+            }
+            Assigned::Device(device) => {
+                let ran = split::evaluate(device, &self.input(), job, &Counting, &mut counts)?;
+                self.ran(job, ran);
+            }
         }
         self.record(|times| times.traverse = begin.elapsed());
         Ok(counts)
@@ -277,57 +331,46 @@ pub(crate) struct QuerySides {
     wide: Option<Arc<Wide>>,
 }
 
-/// Counts as both backends find them together.
-struct Counting(PointSetId, PointSetId);
+/// Counts of neighbours.
+struct Counting;
+
+impl Numbers for Counting {
+    fn compute(
+        &self,
+        cpu: &CpuBackend,
+        of: PairOfSets<'_>,
+        numbers: &mut [f32],
+    ) -> Result<(), Error> {
+        Ok(cpu.count(of, bytemuck::cast_slice_mut(numbers))?)
+    }
+}
 
 impl Values for Counting {
     type Value = u32;
-    type OfGpu = HostBuffer<u32>;
 
-    fn kernel(&self) -> Option<&'static str> {
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn kernel(&self) -> Option<&KernelWork<'_>> {
         None
     }
 
-    fn blank(&self) -> u32 {
-        0
+    fn combines(&self) -> bool {
+        false
     }
 
     fn evaluate(
         &self,
-        backend: &CpuBackend,
+        cpu: &CpuBackend,
         of: PairOfSets<'_>,
         counts: &mut [u32],
-        _: bool,
     ) -> Result<(), Error> {
-        Ok(backend.count(of, counts)?)
+        Ok(cpu.count(of, counts)?)
     }
 
-    fn evaluate_on_gpu(&self, engine: &Engine, counts: &mut [u32]) -> Result<bool, Error> {
-        Ok(engine.count_on_gpu(self.0, self.1, counts))
-    }
-
-    fn prepare_on_gpu(&self, _: &Engine, _: &GpuSide) {}
-
-    fn part_on_gpu(
-        &self,
-        engine: &Engine,
-        gpu: &GpuSide,
-        part: GpuPart<'_>,
-        _: Instant,
-    ) -> Result<Option<(HostBuffer<u32>, GpuDone)>, Error> {
-        Ok(gpu.count_part(engine, part))
-    }
-
-    fn of_gpu(&self, found: &HostBuffer<u32>, target: usize) -> u32 {
-        found[target]
-    }
-
-    fn give_back(&self, gpu: &GpuSide, found: HostBuffer<u32>) {
-        gpu.give_back_counts(found);
-    }
-
-    fn put(&self, place: &mut u32, count: u32) {
-        *place = count;
+    fn put(&self, place: &mut u32, numbers: &[f32]) {
+        *place = numbers[0].to_bits();
     }
 }
 

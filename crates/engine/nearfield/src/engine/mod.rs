@@ -6,8 +6,9 @@ pub(crate) mod batches;
 pub(crate) mod builder;
 pub(crate) mod chunks;
 mod geometry;
-pub(crate) mod lazy;
+pub(crate) mod jobs;
 mod lists;
+mod placing;
 pub(crate) mod radii;
 pub(crate) mod report;
 mod report_json;
@@ -16,20 +17,17 @@ pub(crate) mod traverse;
 pub(crate) mod verlet;
 
 use crate::{
-    Builder, Error, GpuReport, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision,
-    Report, StageTimes, Traversal,
-    backend::gpu::GpuSide,
-    backend::split::HybridSide,
+    Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision, Report,
+    StageTimes, Traversal,
+    backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::auto::Later,
+    engine::jobs::Done,
     engine::sets::{SearchPair, Set},
     engine::traverse::Over,
 };
 use nearfield_cpu::{CpuBackend, Fields};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::sync::{Mutex, PoisonError};
 
 /// A fixed-radius neighbour engine; see the [crate's documentation](crate).
 #[derive(Debug)]
@@ -37,9 +35,10 @@ pub struct Engine {
     pub(crate) settings: Builder,
     pub(crate) lattice: Lattice,
     pub(crate) backend: CpuBackend,
-    pub(crate) gpu: Option<GpuSide>,
-    /// Where both backends work on one step.
-    pub(crate) hybrid: Option<HybridSide>,
+    /// A GPU, or the emulated device.
+    pub(crate) accelerator: Option<Box<dyn Accelerator>>,
+    /// Where both backends share a step.
+    pub(crate) split: Option<Split>,
     /// A GPU that may be taken in.
     pub(crate) later: Option<Later>,
     pub(crate) reason: String,
@@ -47,13 +46,14 @@ pub struct Engine {
     /// Row by row: entry `targets * sets + sources`.
     pub(crate) pairs: Vec<SearchPair>,
     pub(crate) times: Mutex<StageTimes>,
+    pub(crate) done: Mutex<Done>,
 }
 
 /// What an engine is made of beside its settings.
 pub(crate) struct Parts {
     pub(crate) backend: CpuBackend,
-    pub(crate) gpu: Option<GpuSide>,
-    pub(crate) hybrid: Option<HybridSide>,
+    pub(crate) accelerator: Option<Box<dyn Accelerator>>,
+    pub(crate) split: Option<Split>,
     pub(crate) later: Option<Later>,
     pub(crate) reason: String,
 }
@@ -63,8 +63,8 @@ impl Engine {
     pub(crate) fn new(settings: Builder, lattice: Lattice, parts: Parts) -> Self {
         let Parts {
             backend,
-            gpu,
-            hybrid,
+            accelerator,
+            split,
             later,
             reason,
         } = parts;
@@ -72,13 +72,14 @@ impl Engine {
             settings,
             lattice,
             backend,
-            gpu,
-            hybrid,
+            accelerator,
+            split,
             later,
             reason,
             sets: Vec::new(),
             pairs: Vec::new(),
             times: Mutex::default(),
+            done: Mutex::default(),
         }
     }
 
@@ -227,6 +228,7 @@ impl Engine {
         point: usize,
         mut visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
+        self.assign(&Feature::EachNeighbor)?;
         let of = self.pair_of_sets(targets, sources)?;
         let places = self.sets[targets.0].places(of.targets);
         let places = places.map_err(|source| Error::Positions {
@@ -324,17 +326,13 @@ impl Engine {
     /// What ran where and why, how long it took and what is held.
     pub fn report(&self) -> Report {
         let times = *self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        let gpu = self.gpu.as_ref().filter(|gpu| !gpu.is_inherited());
-        let gpu = gpu.map(|gpu| gpu.report(self.settings.strategy));
+        let gpu = self.accelerator.as_ref().and_then(|device| device.report());
         Report {
             requested: self.settings.device,
             device: self.device(),
-            reason: self.reason_for(gpu.as_ref()),
+            reason: self.reason.clone(),
             gpu,
-            works: self
-                .hybrid
-                .as_ref()
-                .map_or_else(Vec::new, HybridSide::reports),
+            jobs: self.job_reports(),
             threads: self.backend.threads(),
             simd: self.backend.level(),
             precision: self.precision(),
@@ -349,18 +347,6 @@ impl Engine {
             list_bytes: self.pairs.iter().map(|pair| pair.lists.bytes()).sum(),
             memory: self.memory(),
         }
-    }
-
-    /// Why it runs where it does, with the kernels that a GPU that is there does not run.
-    fn reason_for(&self, gpu: Option<&GpuReport>) -> String {
-        let refused = gpu.map_or(&[][..], |gpu| &gpu.refused);
-        let kept = refused.iter().map(|one| {
-            format!(
-                "; the CPU backend alone runs {}: {}",
-                one.kernel, one.reason
-            )
-        });
-        self.reason.clone() + &kept.collect::<String>()
     }
 
     fn memory(&self) -> MemoryReport {
@@ -388,8 +374,8 @@ impl Engine {
 
     /// Refuses to use a GPU in a forked child of the process that has started it.
     pub(crate) fn usable(&self) -> Result<(), Error> {
-        match &self.gpu {
-            Some(gpu) if gpu.is_inherited() => Err(Error::Gpu(nearfield_gpu::Error::Forked)),
+        match &self.accelerator {
+            Some(device) if device.is_inherited() => Err(Error::Gpu(nearfield_gpu::Error::Forked)),
             _ => Ok(()),
         }
     }
@@ -401,55 +387,6 @@ impl Engine {
             true => Ok(()),
             false => Err(Error::UnknownPointSet { set, sets }),
         }
-    }
-
-    /// Checks positions and sorts them into a set.
-    fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
-        self.usable()?;
-        let begin = Instant::now();
-        let (points, refuse) = (positions.len(), |source| Error::Positions { set, source });
-        positions
-            .check_precision(self.precision())
-            .map_err(refuse)?;
-        let wanted = (self.hybrid.as_ref()).is_none_or(HybridSide::wants_device);
-        let sent = wanted.then(|| self.send_to_gpu(set, positions)).flatten();
-        let bounds = match &sent {
-            Some((_, bounds)) => *bounds,
-            None => {
-                let domain = self.lattice.domain();
-                let check = || Bounds::of(positions, domain);
-                tracing::debug_span!("cpu.check", points)
-                    .in_scope(|| self.backend.install(check))
-                    .map_err(refuse)?
-            }
-        };
-        if let Err(error) = self.fit_lattice(set, &bounds) {
-            if sent.is_some() {
-                self.restore_on_gpu(set);
-            }
-            return Err(error);
-        }
-        match sent {
-            Some((copy, bounds)) => {
-                self.keep_on_gpu(set, (copy, points), bounds);
-                self.bring_others_to_gpu(set);
-            }
-            None => {
-                let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
-                let grid = &mut target.grid;
-                let copy = grid.build(positions, bounds, lattice, &self.backend);
-                target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
-            }
-        }
-        self.sets[set.0].was_sorted(&self.backend);
-        if let Some(hybrid) = &self.hybrid {
-            if let Some(emulated) = hybrid.emulated() {
-                emulated.place(set, wanted.then_some(positions), bounds, &self.lattice)?;
-            }
-            hybrid.placed(begin.elapsed());
-        }
-        self.record(|times| times.build = begin.elapsed());
-        Ok(())
     }
 
     /// Bounds of all sets.
@@ -496,11 +433,11 @@ impl Engine {
             set.was_sorted(&self.backend);
         }
         self.lattice = lattice;
-        if let Some(gpu) = &mut self.gpu {
-            gpu.outdate();
+        if let Some(device) = &mut self.accelerator {
+            device.outdate();
         }
-        if let Some(hybrid) = &self.hybrid {
-            hybrid.move_to(&self.lattice);
+        if let Some(split) = &self.split {
+            split.drop_plans();
         }
         for pair in &mut self.pairs {
             pair.current = false;

@@ -2,7 +2,11 @@
 
 use crate::{
     Engine, Error, NeighborLists, PointSetId, Positions, RadiusRule,
-    engine::sets::{Set, pair_of_sets},
+    backend::{JobKind, support::Feature},
+    engine::{
+        jobs::job,
+        sets::{Set, pair_of_sets},
+    },
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii, SortedRadii};
 use nearfield_grid::{Grid, Radius, memory::make_room};
@@ -153,6 +157,10 @@ impl Engine {
         radii: &[f32],
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
+        self.assign_to_cpu(
+            &Feature::Query,
+            job(JobKind::OfCpu("query"), sources, sources),
+        )?;
         let rule = self.settings.rule;
         if !rule.needs_targets() {
             let what = "positions of a query";

@@ -1,6 +1,6 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, Precision, SimdLevel, Strategy, TableKind, Trial, WorkReport};
+use crate::{Device, JobReport, Precision, SimdLevel, Strategy, TableKind, Trial};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.
@@ -9,14 +9,14 @@ use std::time::Duration;
 pub struct Report {
     /// Device asked for.
     pub requested: Device,
-    /// Device that ran.
+    /// Device that did the last job; before the first one, the device that will.
     pub device: Device,
-    /// Why that one.
+    /// Why the engine works there.
     pub reason: String,
     /// The GPU, in an engine that was asked to use one.
     pub gpu: Option<GpuReport>,
-    /// The works that both backends share, in an engine that was asked for that.
-    pub works: Vec<WorkReport>,
+    /// Every job as it was done last: where, why there, and how two backends shared it.
+    pub jobs: Vec<JobReport>,
     /// Worker threads of the CPU backend.
     pub threads: usize,
     /// Instruction set of the CPU backend's inner loops.
@@ -62,19 +62,6 @@ pub struct GpuReport {
     /// Why the cache of compiled kernels is not used: other users could have put code there. None
     /// where it is used, or where there is none.
     pub cache_refused: Option<String>,
-    /// Pair kernels that [`Device::Auto`] has left to the CPU backend because they cannot run here. A
-    /// GPU that was asked for by name returns an error instead.
-    pub refused: Vec<RefusedKernel>,
-}
-
-/// A pair kernel that a GPU cannot run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RefusedKernel {
-    /// The type of the kernel.
-    pub kernel: String,
-    /// What it lacks, such as CUDA text, or what the compiler says of it.
-    pub reason: String,
 }
 
 impl Report {

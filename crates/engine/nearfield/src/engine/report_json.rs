@@ -7,8 +7,9 @@ use std::time::Duration;
 impl Report {
     /// The report as one JSON object: `device`, `requested`, `reason`, `threads`, `simd`,
     /// `precision`, `sets` [{`points`, `cells`, `bytes`}], `milliseconds` {`build`, `search`,
-    /// `traverse`}, `pairs`, `bytes` by structure, and `gpu` {`name`, `strategy`, `bytes`, `busy`,
-    /// `failed`, `faults`, `last_fault`, `cache_refused`, `refused` [{`kernel`, `reason`}]} or null.
+    /// `traverse`}, `pairs`, `bytes` by structure, `jobs` [{`job`, `targets`, `sources`, `device`,
+    /// `reason`}], and `gpu` {`name`, `strategy`, `bytes`, `busy`, `failed`, `faults`, `last_fault`,
+    /// `cache_refused`} or null.
     pub fn to_json(&self) -> String {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let sets = self
@@ -20,8 +21,6 @@ impl Report {
             .map(|(name, size)| (name.to_owned(), size.into()))
             .collect();
         let gpu = self.gpu.as_ref().map(|gpu| {
-            let refused = gpu.refused.iter();
-            let refused = refused.map(|one| json!({ "kernel": one.kernel, "reason": one.reason }));
             json!({
                 "name": gpu.name,
                 "strategy": gpu.strategy.to_string(),
@@ -31,7 +30,15 @@ impl Report {
                 "faults": gpu.faults,
                 "last_fault": gpu.last_fault,
                 "cache_refused": gpu.cache_refused,
-                "refused": refused.collect::<Vec<Value>>(),
+            })
+        });
+        let jobs = self.jobs.iter().map(|job| {
+            json!({
+                "job": job.job,
+                "targets": job.targets,
+                "sources": job.sources,
+                "device": job.device.to_string(),
+                "reason": job.reason,
             })
         });
         json!({
@@ -49,6 +56,7 @@ impl Report {
             },
             "pairs": self.pairs,
             "bytes": bytes,
+            "jobs": jobs.collect::<Vec<Value>>(),
             "gpu": gpu,
         })
         .to_string()

@@ -1,10 +1,11 @@
 //! The point sets of an engine, and who searches whom.
 
 use crate::{
-    Error, RadiusRule, SetReport, TableKind, engine::lazy::LazyGrid, engine::radii::PointRadii,
+    Error, RadiusRule, SetReport, TableKind,
+    backend::{accelerator::HostMemory, lazy::LazyGrid},
+    engine::radii::PointRadii,
 };
 use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
-use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Grid, Lattice, Permutation};
 use std::{
     fmt,
@@ -40,7 +41,7 @@ pub(crate) struct Set {
     pub(crate) grid: LazyGrid,
     /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking it
     /// takes as long as sorting.
-    pub(crate) spare_copy: Option<HostBuffer<f32>>,
+    pub(crate) spare_copy: Option<HostMemory>,
     /// Counts the positions that the set has had.
     pub(crate) stamp: u64,
     /// Sorted place of every point, made when first asked for.

@@ -2,18 +2,22 @@
 
 use crate::{
     Device, Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
-    backend::gpu::{GpuDone, GpuPart, GpuSide},
-    backend::split::Values,
-    engine::verlet::Stored,
+    backend::{
+        Job, JobKind,
+        accelerator::{KernelWork, Numbers},
+        split::{self, Values},
+        support::Feature,
+    },
+    engine::{
+        jobs::{Assigned, job},
+        verlet::Stored,
+    },
 };
 use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
-use nearfield_gpu::{HostBuffer, PairProgram};
+use nearfield_gpu::PairProgram;
 use nearfield_grid::memory::filled;
 use nearfield_pairs::Channels;
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
-};
+use std::time::Instant;
 
 /// Output channels a kernel may have.
 const MAX_OUTPUTS: usize = 16;
@@ -135,30 +139,45 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     }
 
     fn run_over_grid(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
-        match self.run_with_device(output)? {
-            None => Ok(()),
-            Some(output) => self.run_on_cpu(output),
+        let (engine, targets, sources) = (self.engine, self.targets, self.sources);
+        engine.in_place()?;
+        let job = job(
+            JobKind::Kernel(std::any::type_name::<K>()),
+            targets,
+            sources,
+        );
+        let kernel = engine.accelerator.as_ref().map(|device| {
+            let work = self.kernel_work();
+            let checked = device.check_kernel(&work);
+            (work, checked)
+        });
+        let (kernel, feature) = match kernel {
+            Some((work, Err(reason))) => {
+                let kernel = work.name;
+                (None, Feature::KernelWithoutCuda { kernel, reason })
+            }
+            Some((work, Ok(()))) => (Some(work), Feature::Kernel),
+            None => (None, Feature::Kernel),
+        };
+        match (engine.assign(&feature)?, kernel) {
+            (Assigned::Device(device), Some(kernel)) => {
+                self.run_on_device(device, job, kernel, output)
+            }
+            (Assigned::Device(_), None) => self.run_on_cpu(output),
+            (Assigned::Cpu(reason), _) => {
+                self.run_on_cpu(output)?;
+                engine.was_done(job, Device::Cpu, reason);
+                Ok(())
+            }
         }
     }
 
-    /// Gives `output` back when the CPU backend has to.
-    fn run_with_device<'o>(
-        &self,
-        output: Output<'o, K::Output>,
-    ) -> Result<Option<Output<'o, K::Output>>, Error> {
-        // Who asked for a GPU is told when a kernel cannot run there; who left it open is not.
-        let open = self.engine.settings.device == Device::Auto;
-        let gpu = self.engine.gpu.as_ref();
-        if open && gpu.is_some_and(|gpu| !gpu.takes(self.kernel)) {
-            return Ok(Some(output));
-        }
-        let output = match self.engine.hybrid {
-            Some(_) => self.run_on_both(output)?,
-            None => Some(output),
-        };
-        match output {
-            None => Ok(None),
-            Some(output) => self.run_on_gpu(output),
+    fn kernel_work(&self) -> KernelWork<'_> {
+        // The kernel is the caller's code, which no device is held for.
+        KernelWork {
+            name: std::any::type_name::<K>(),
+            program: PairProgram::of(self.kernel).map_err(|error| error.to_string()),
+            fields: self.fields,
         }
     }
 
@@ -168,47 +187,40 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         Ok(backend.traverse(self.kernel, of, self.fields, output)?)
     }
 
-    /// Evaluates the kernel on both backends; gives `output` back when a single backend has to.
-    fn run_on_both<'o>(
+    fn run_on_device(
         &self,
-        output: Output<'o, K::Output>,
-    ) -> Result<Option<Output<'o, K::Output>>, Error> {
-        let (targets, sources) = (self.targets, self.sources);
-        let points = (self.engine.points(targets)?, self.engine.points(sources)?);
+        device: split::Device<'_>,
+        job: Job,
+        work: KernelWork<'_>,
+        output: Output<'_, K::Output>,
+    ) -> Result<(), Error> {
+        let engine = self.engine;
+        let points = (engine.points(self.targets)?, engine.points(self.sources)?);
         self.fields.check::<K>(points.0, points.1)?;
+        let (Output::Write(values) | Output::Combine(values)) = &output;
+        if values.len() != points.0 {
+            // The CPU backend says what is wrong.
+            return self.run_on_cpu(output);
+        }
         let (values, combine) = match output {
             Output::Write(values) => (values, false),
             Output::Combine(values) => (values, true),
         };
-        let give_back = |values| match combine {
-            false => Output::Write(values),
-            true => Output::Combine(values),
-        };
-        if values.len() != points.0 {
-            // The CPU backend says what is wrong.
-            return Ok(Some(give_back(values)));
-        }
-        let (program, uniforms) = match &self.engine.gpu {
-            // A kernel without CUDA text is the caller's mistake, not the GPU's.
-            Some(_) => PairProgram::of(self.kernel).map(Some).map_err(Error::Gpu)?,
-            None => None,
-        }
-        .unzip();
         let summing = Summing {
-            traversal: self,
-            program,
-            uniforms: uniforms.unwrap_or_default(),
+            kernel: self.kernel,
+            work,
             combine,
-            prepared: AtomicU64::new(0),
         };
-        let done = self
-            .engine
-            .values_by_both(&summing, (targets, sources), values)?;
-        Ok((!done).then(|| give_back(values)))
+        let ran = split::evaluate(device, &engine.input(), job, &summing, values)?;
+        engine.ran(job, ran);
+        Ok(())
     }
 
     fn run_over_lists<T: Coordinate>(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let (engine, same_set) = (self.engine, self.targets == self.sources);
+        let kind = JobKind::Kernel(std::any::type_name::<K>());
+        let job = job(kind, self.targets, self.sources);
+        engine.assign_to_cpu(&Feature::OverLists, job)?;
         let lists = engine.neighbors(self.targets, self.sources)?;
         let targets = engine.backend.positions::<T>(engine.grid(self.targets)?)?;
         let others = match same_set {
@@ -265,82 +277,67 @@ pub(crate) fn put<K: PairKernel>(place: &mut K::Output, value: K::Output, combin
     *place = K::Output::read(|channel| K::REDUCE.combine(before[channel], after[channel]));
 }
 
-/// Sums of a kernel as both backends find them together.
-struct Summing<'t, 'a, K> {
-    traversal: &'t Traversal<'a, K>,
-    /// Where there is a GPU.
-    program: Option<PairProgram>,
-    uniforms: Vec<f32>,
+/// Sums of a kernel.
+struct Summing<'a, K> {
+    kernel: &'a K,
+    work: KernelWork<'a>,
     combine: bool,
-    /// The number under which the GPU has the fields.
-    prepared: AtomicU64,
 }
 
-impl<K: PairKernel> Values for Summing<'_, '_, K> {
-    type Value = K::Output;
-    type OfGpu = HostBuffer<f32>;
+impl<K: PairKernel> Numbers for Summing<'_, K> {
+    fn compute(
+        &self,
+        cpu: &CpuBackend,
+        of: PairOfSets<'_>,
+        numbers: &mut [f32],
+    ) -> Result<(), Error> {
+        let width = self.width();
+        let blank = K::Output::read(|_| K::REDUCE.identity());
+        let mut values = filled(numbers.len() / width, blank, "values on the device")?;
+        cpu.traverse(
+            self.kernel,
+            of,
+            self.work.fields,
+            Output::Write(&mut values),
+        )?;
+        for (value, numbers) in values.iter().zip(numbers.chunks_exact_mut(width)) {
+            value.write(|channel, number| numbers[channel] = number);
+        }
+        Ok(())
+    }
+}
 
-    fn kernel(&self) -> Option<&'static str> {
-        Some(std::any::type_name::<K>())
+impl<K: PairKernel> Values for Summing<'_, K> {
+    type Value = K::Output;
+
+    fn width(&self) -> usize {
+        K::Output::COUNT
     }
 
-    fn blank(&self) -> K::Output {
-        K::Output::read(|_| K::REDUCE.identity())
+    fn kernel(&self) -> Option<&KernelWork<'_>> {
+        Some(&self.work)
+    }
+
+    fn combines(&self) -> bool {
+        self.combine
     }
 
     fn evaluate(
         &self,
-        backend: &CpuBackend,
+        cpu: &CpuBackend,
         of: PairOfSets<'_>,
         values: &mut [K::Output],
-        fresh: bool,
     ) -> Result<(), Error> {
-        let output = match self.combine && !fresh {
-            true => Output::Combine(values),
-            false => Output::Write(values),
+        let output = if self.combine {
+            Output::Combine(values)
+        } else {
+            Output::Write(values)
         };
-        let Traversal { kernel, fields, .. } = self.traversal;
-        Ok(backend.traverse(*kernel, of, *fields, output)?)
+        Ok(cpu.traverse(self.kernel, of, self.work.fields, output)?)
     }
 
-    fn evaluate_on_gpu(&self, _: &Engine, values: &mut [K::Output]) -> Result<bool, Error> {
-        let output = match self.combine {
-            true => Output::Combine(values),
-            false => Output::Write(values),
-        };
-        Ok(self.traversal.run_on_gpu(output)?.is_none())
-    }
-
-    fn prepare_on_gpu(&self, engine: &Engine, gpu: &GpuSide) {
-        let prepared = gpu.prepare_part(engine, self.traversal.fields);
-        self.prepared.store(prepared, Ordering::Relaxed);
-    }
-
-    fn part_on_gpu(
-        &self,
-        engine: &Engine,
-        gpu: &GpuSide,
-        part: GpuPart<'_>,
-        began: Instant,
-    ) -> Result<Option<(HostBuffer<f32>, GpuDone)>, Error> {
-        let Some(program) = &self.program else {
-            return Ok(None);
-        };
-        let program = (program, &self.uniforms[..]);
-        let prepared = self.prepared.load(Ordering::Relaxed);
-        let fields = (self.traversal.fields, prepared);
-        gpu.evaluate_part::<K>(engine, part, program, fields, began)
-    }
-
-    fn of_gpu(&self, found: &HostBuffer<f32>, target: usize) -> K::Output {
-        K::Output::read(|channel| found[target * K::Output::COUNT + channel])
-    }
-
-    fn give_back(&self, gpu: &GpuSide, found: HostBuffer<f32>) {
-        gpu.give_back(found);
-    }
-
-    fn put(&self, place: &mut K::Output, value: K::Output) {
+    fn put(&self, place: &mut K::Output, numbers: &[f32]) {
+        let value = K::Output::read(|channel| numbers[channel]);
         put::<K>(place, value, self.combine);
     }
 }

@@ -93,7 +93,7 @@ fn settings_that_cannot_work_are_refused_by_name() {
         let slanted = Engine::builder(1.0).box_vectors(line).device(device);
         let error = slanted.build().unwrap_err().to_string();
         assert!(
-            error.contains("leans along an open axis: use the CPU"),
+            error.contains("leans along an open axis: use Device::Auto or Device::Cpu"),
             "{error}"
         );
     }

@@ -343,8 +343,7 @@ fn what_f64_does_not_go_with_is_refused_by_name() {
     let error = Engine::builder_f64(1.0).device(Device::Gpu(0)).build();
     let error = error.unwrap_err();
     assert!(
-        matches!(&error, Error::DeviceUnavailable { device: Device::Gpu(0), missing }
-            if missing.contains("single precision")),
+        matches!(&error, Error::Unsupported(what) if what.feature().contains("single precision")),
         "{error}"
     );
     let auto = Engine::builder_f64(1.0).device(Device::Auto);

@@ -4,7 +4,9 @@
 use crate::common::{
     Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, fingerprints_of, labels,
 };
-use nearfield::{EmulatedSpec, ListOrder, Policy, SphDensity, WendlandC2, WorkReport, prelude::*};
+use nearfield::{
+    EmulatedSpec, ListOrder, Policy, SphDensity, SplitReport, VerletLists, WendlandC2, prelude::*,
+};
 use nearfield_testkit::{
     cloud::{Cloud, drift},
     conformance::{Case, Level, Runner},
@@ -65,14 +67,14 @@ fn uniform(case: &Case) -> bool {
     case.rule == oracle::RadiusRule::Uniform
 }
 
-/// The report of the only work, whose backends have worked on all targets between them.
-fn only_work(engine: &Engine, targets: usize) -> WorkReport {
-    let mut works = engine.report().works;
-    assert_eq!(works.len(), 1, "{works:?}");
-    let work = works.remove(0);
-    let points: usize = work.backends.iter().map(|backend| backend.points).sum();
-    assert_eq!(points, targets, "{work:?}");
-    work
+/// The report of the only job, whose backends have worked on all targets between them.
+fn only_job(engine: &Engine, targets: usize) -> SplitReport {
+    let mut jobs = engine.report().jobs;
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    let job = jobs.remove(0).split.expect("both backends share it");
+    let points: usize = job.backends.iter().map(|backend| backend.points).sum();
+    assert_eq!(points, targets, "{job:?}");
+    job
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn lists_are_the_contracts_at_every_threshold() {
             }
             engine.find_neighbors()?;
             let points = engine.points(targets)?;
-            let work = only_work(&engine, points);
+            let work = only_job(&engine, points);
             shared += usize::from(work.backends.iter().all(|backend| backend.points > 0));
             Ok(as_vectors(engine.neighbors(targets, sources)?))
         };
@@ -200,7 +202,7 @@ fn every_policy_keeps_the_lists_right_while_points_move() {
             24,
             |step, points| drift(points, 0.3, step),
             |_, engine| {
-                let work = only_work(engine, 6_000);
+                let work = only_job(engine, 6_000);
                 assert_eq!(work.policy, policy);
                 both += usize::from(work.backends.iter().all(|backend| backend.points > 0));
             },
@@ -228,7 +230,7 @@ fn points_may_leave_the_cells_that_a_plan_was_made_of() {
         6,
         far,
         |_, engine| {
-            only_work(engine, 3_000);
+            only_job(engine, 3_000);
         },
     );
 }
@@ -262,7 +264,7 @@ fn a_device_that_runs_out_of_memory_loses_no_result_and_gets_less() {
         &mut engines,
         12,
         |step, points| drift(points, 0.03, step),
-        |_, engine| seen.push(only_work(engine, 8_000)),
+        |_, engine| seen.push(only_job(engine, 8_000)),
     );
     let fault = seen
         .iter()
@@ -289,7 +291,7 @@ fn a_device_that_is_lost_loses_no_result_and_is_left_alone() {
             &mut engines,
             8,
             |step, points| drift(points, 0.03, step),
-            |_, engine| seen.push(only_work(engine, 8_000)),
+            |_, engine| seen.push(only_job(engine, 8_000)),
         );
         let last = seen.last().unwrap();
         assert!(last.reason.contains("lost"), "{last:?}");
@@ -351,32 +353,75 @@ fn threads_may_traverse_at_once() {
     });
 }
 
-#[test]
-fn what_both_backends_cannot_do_together_is_said_or_done_by_one() {
-    let spec = EmulatedSpec::default();
-    let refused = Engine::builder_f64(1.0)
-        .device(Device::Emulated(spec))
-        .build();
+/// What an engine on an emulated device says of a job that only the CPU backend does.
+fn check_refused<T>(result: Result<T, Error>, feature: &str) {
+    let Err(error) = result else {
+        panic!("{feature}: it was done");
+    };
+    let text = error.to_string();
+    let Error::Unsupported(refused) = error else {
+        panic!("{feature}: {text}");
+    };
+    assert!(refused.feature().contains(feature), "{text}");
     assert!(
-        refused
-            .unwrap_err()
-            .to_string()
-            .contains("single precision")
+        text.contains("emulated backend") && text.contains("Device::Cpu"),
+        "{text}"
     );
-    // A memory limit and radii of single points are the CPU backend's.
-    let points = Cloud::Uniform.points(500, 1);
-    let builder = Engine::builder(2.0).device(Device::Emulated(spec));
-    let mut limited = builder.clone().memory_limit(1 << 20).build().unwrap();
-    let set = limited.add_point_set(&points).unwrap();
-    limited.find_neighbors().unwrap();
-    assert!(limited.neighbors(set, set).unwrap().pairs() > 0);
+}
+
+#[test]
+fn what_the_device_cannot_do_is_refused_by_name() {
+    let builder = || Engine::builder(2.0).device(Device::Emulated(EmulatedSpec::default()));
+    let double = Engine::builder_f64(1.0).device(Device::Emulated(EmulatedSpec::default()));
+    check_refused(double.build(), "single precision");
     let rule = nearfield::RadiusRule::Gather;
-    let mut own = builder.radii(rule).build().unwrap();
-    let set = own.add_point_set(&points).unwrap();
-    own.set_radii(set, &vec![1.0; 500]).unwrap();
-    own.find_neighbors().unwrap();
-    assert!(own.neighbors(set, set).unwrap().pairs() > 0);
-    assert!(own.report().works.is_empty());
+    check_refused(builder().radii(rule).build(), "radii of single points");
+    check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
+    let sums = Engine::all_pairs().device(Device::Emulated(EmulatedSpec::default()));
+    check_refused(sums.build(), "sums over all pairs");
+    let points = Cloud::Uniform.points(500, 1);
+    let mut limited = builder().memory_limit(1 << 20).build().unwrap();
+    let set = limited.add_point_set(&points).unwrap();
+    check_refused(limited.find_neighbors(), "memory limit");
+    assert_eq!(limited.count_neighbors(set, set).unwrap().len(), 500);
+
+    let mut engine = builder().build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    engine.find_neighbors().unwrap();
+    let over = engine.traverse(&Fingerprint, set, set).over_lists().run();
+    check_refused(over, "stored lists");
+    check_refused(engine.list_chunks(set, set), "chunks");
+    check_refused(engine.query(&points, set), "queries");
+    check_refused(
+        engine.for_each_neighbor(set, set, 0, |_, _| ()),
+        "one point",
+    );
+    let mut geometry = nearfield::PairGeometry::default();
+    check_refused(engine.pair_geometry(set, set, &mut geometry), "geometry");
+    let visit = |_: nearfield::PairBatch<'_>| std::ops::ControlFlow::Continue(());
+    check_refused(engine.for_each_batch(set, set, visit), "batches");
+    // It is as it was.
+    let jobs = engine.report().jobs;
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    assert!(matches!(jobs[0].device, Device::Emulated(_)));
+    assert!(engine.neighbors(set, set).unwrap().pairs() > 0);
+}
+
+#[test]
+fn auto_tells_of_every_job_where_it_ran_and_why() {
+    let points = Cloud::Uniform.points(500, 1);
+    let mut engine = Engine::builder(2.0).deterministic(true).build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    engine.find_neighbors().unwrap();
+    engine.count_neighbors(set, set).unwrap();
+    engine.query(&points, set).unwrap();
+    let jobs = engine.report().jobs;
+    let names: Vec<&str> = jobs.iter().map(|job| &job.job[..]).collect();
+    assert_eq!(names, ["lists", "counts", "query"]);
+    for job in &jobs {
+        assert_eq!(job.device, Device::Cpu);
+        assert!(job.reason.contains("the same on every machine"), "{job:?}");
+    }
 }
 
 #[test]
@@ -404,12 +449,10 @@ fn deterministic_steps_do_not_depend_on_what_they_took() {
                 .source_fields(&[Field::from(&masses)])
                 .run()
                 .unwrap();
-            let works = engine.report().works;
-            assert!(
-                works
-                    .iter()
-                    .all(|work| work.backends.iter().all(|backend| backend.points > 0))
-            );
+            let jobs = engine.report().jobs;
+            let splits = jobs.iter().map(|job| job.split.as_ref().unwrap());
+            let all_work = |split: &SplitReport| split.backends.iter().all(|b| b.points > 0);
+            assert!(splits.into_iter().all(all_work));
             (as_vectors(engine.neighbors(*set, *set).unwrap()), sums)
         });
         assert!(one.0 == other.0, "lists of step {step}");

@@ -114,10 +114,16 @@ fn traverse(input: &Input, builder: Builder) -> Result<u64, Error> {
         .source_fields(&fields)
         .run()?;
     engine.find_neighbors()?;
+    Ok(bits(&values))
+}
+
+fn over_lists(input: &Input, builder: Builder) -> Result<u64, Error> {
+    let (mut engine, set) = single(input, builder)?;
+    let (kernel, fields) = (density(input.radius), [Field::from(&input.ones)]);
+    engine.find_neighbors()?;
     let over = engine.traverse(&kernel, set, set).over_lists();
     let over = over.source_fields(&fields).run()?;
-    assert_eq!(values.len(), over.len());
-    Ok(bits(&values))
+    Ok(bits(&over))
 }
 
 /// Number of neighbours, evaluated once per pair.
@@ -212,6 +218,7 @@ pub(crate) const SINGLE: &[(&str, Use)] = &[
     ("lists within a limit", limited),
     ("counts", counts),
     ("a traversal", traverse),
+    ("a traversal over lists", over_lists),
     ("a traversal once per pair", symmetric),
     ("queries", queries),
     ("radii of points", radii),

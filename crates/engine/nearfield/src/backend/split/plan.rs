@@ -1,8 +1,6 @@
-//! What a work remembers between steps: its plan, its controller and what they were made from.
+//! What a job remembers between steps: its plan, its controller and what they were made from.
 
-use super::{
-    Backends, OF_CPU, Settings, Work, WorkKind, report::WorkReport, times::Measured, trace,
-};
+use super::{OF_CPU, Settings, protocol::Backends, report::SplitReport, times::Measured, trace};
 use crate::Error;
 use nearfield_balance::{
     Action, Backend, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Layout, Machine,
@@ -58,7 +56,7 @@ fn next_version() -> u64 {
 
 /// Who works where.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(crate) struct Planned {
     layout: Layout,
     plan: Plan,
     parts: BrickParts,
@@ -73,34 +71,34 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    pub(super) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    pub(super) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    pub(super) fn parts(&self) -> &BrickParts {
+    pub(crate) fn parts(&self) -> &BrickParts {
         &self.parts
     }
 
     /// Bricks whose points the CPU backend needs, as part 1; None where it may as well have all.
-    pub(super) fn needed(&self) -> Option<&BrickParts> {
+    pub(crate) fn needed(&self) -> Option<&BrickParts> {
         self.needed.as_ref()
     }
 
     /// Cells of a brick.
-    pub(super) fn cells_of_brick(&self) -> u64 {
+    pub(crate) fn cells_of_brick(&self) -> u64 {
         u64::from(self.edge).saturating_pow(3)
     }
 
     /// The lattice that the parts were made for, and its cells to a radius.
-    pub(super) fn lattice(&self) -> (&Lattice, u32) {
+    pub(crate) fn lattice(&self) -> (&Lattice, u32) {
         (&self.lattice, self.subdivision)
     }
 
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
@@ -114,7 +112,7 @@ impl Planned {
     }
 
     /// Mean threshold over subregions, weighted by work.
-    pub(super) fn theta(&self) -> f64 {
+    pub(crate) fn theta(&self) -> f64 {
         let (mut sum, mut work) = (0.0, 0.0);
         for (subregion, &cut) in self.plan.cuts().iter().enumerate() {
             let weight = self.layout.work(subregion) as f64;
@@ -125,7 +123,7 @@ impl Planned {
     }
 
     /// Subregions that there are.
-    pub(super) fn subregions(&self) -> usize {
+    pub(crate) fn subregions(&self) -> usize {
         self.layout.subregions().len()
     }
 }
@@ -183,9 +181,9 @@ impl Calm {
     }
 }
 
-/// A work between steps.
+/// A job between steps.
 #[derive(Debug)]
-pub(super) struct WorkState {
+pub(crate) struct JobState {
     controller: Controller,
     planned: Option<Planned>,
     decision: Option<Decision>,
@@ -207,8 +205,8 @@ pub(super) struct WorkState {
     last: Measured,
 }
 
-impl WorkState {
-    pub(super) fn new(policy: Policy) -> Result<Self, nearfield_balance::Error> {
+impl JobState {
+    pub(crate) fn new(policy: Policy) -> Result<Self, nearfield_balance::Error> {
         Ok(Self {
             controller: Controller::new(policy)?,
             planned: None,
@@ -226,17 +224,17 @@ impl WorkState {
         })
     }
 
-    pub(super) fn planned(&self) -> Option<&Planned> {
+    pub(crate) fn planned(&self) -> Option<&Planned> {
         self.planned.as_ref()
     }
 
     /// Whether the device has work in the next step, or may have.
-    pub(super) fn wants_device(&self) -> bool {
+    pub(crate) fn wants_device(&self) -> bool {
         self.planned.is_none() || self.backends() != Backends::Cpu
     }
 
     /// Neighbours that the CPU backend and the device are expected to find, with some room to spare.
-    pub(super) fn expected_pairs(&self) -> [usize; 2] {
+    pub(crate) fn expected_pairs(&self) -> [usize; 2] {
         let work = |backend| {
             self.planned
                 .as_ref()
@@ -251,7 +249,7 @@ impl WorkState {
     }
 
     /// Both backends have found so many neighbours.
-    pub(super) fn found(&mut self, pairs: [u64; 2]) {
+    pub(crate) fn found(&mut self, pairs: [u64; 2]) {
         let Some(planned) = &self.planned else {
             return;
         };
@@ -264,7 +262,7 @@ impl WorkState {
     }
 
     /// Another policy, which has learnt nothing yet.
-    pub(super) fn restart(&mut self, policy: Policy) -> Result<(), nearfield_balance::Error> {
+    pub(crate) fn restart(&mut self, policy: Policy) -> Result<(), nearfield_balance::Error> {
         self.controller = Controller::new(policy)?;
         (self.decision, self.calm, self.steps) = (None, Calm::default(), 0);
         if let Some(planned) = &mut self.planned {
@@ -275,12 +273,12 @@ impl WorkState {
         Ok(())
     }
 
-    pub(super) fn drop_plan(&mut self) {
+    pub(crate) fn drop_plan(&mut self) {
         self.planned = None;
     }
 
     /// Whether a plan has to be made, or made anew, before the next step.
-    pub(super) fn is_stale(&self, points: [usize; 2], deterministic: bool) -> bool {
+    pub(crate) fn is_stale(&self, points: [usize; 2], deterministic: bool) -> bool {
         let turned = (0..2).any(|set| {
             let change = points[set].abs_diff(self.points[set]) as f64;
             change > TURNOVER * self.points[set] as f64
@@ -299,7 +297,7 @@ impl WorkState {
         turned || old && !aside || self.planned.is_none()
     }
 
-    pub(super) fn backends(&self) -> Backends {
+    pub(crate) fn backends(&self) -> Backends {
         let Some(planned) = &self.planned else {
             return Backends::Cpu;
         };
@@ -312,7 +310,7 @@ impl WorkState {
     }
 
     /// Makes a plan from the points as they are.
-    pub(super) fn plan_for(
+    pub(crate) fn plan_for(
         &mut self,
         of: PairOfSets<'_>,
         settings: &Settings,
@@ -366,7 +364,7 @@ impl WorkState {
 
     /// Milliseconds that both backends usually need before they begin with their subregions: medians, since
     /// a step that takes memory anew needs more than the others.
-    pub(super) fn setups(&self) -> [f64; 2] {
+    pub(crate) fn setups(&self) -> [f64; 2] {
         [0, 1].map(|backend| {
             let mut known: Vec<f64> = self.setups.iter().map(|setups| setups[backend]).collect();
             known.sort_by(f64::total_cmp);
@@ -375,7 +373,7 @@ impl WorkState {
     }
 
     /// A step of both backends has shown them.
-    pub(super) fn set_up(&mut self, setups: [f64; 2]) {
+    pub(crate) fn set_up(&mut self, setups: [f64; 2]) {
         self.setups.push_back(setups);
         if self.setups.len() > SETUPS {
             self.setups.pop_front();
@@ -383,7 +381,7 @@ impl WorkState {
     }
 
     /// A step was done.
-    pub(super) fn note(&mut self, measured: Measured) {
+    pub(crate) fn note(&mut self, measured: Measured) {
         self.steps += 1;
         self.age += 1;
         let decided = self.decision.as_ref().map(|decision| decision.action);
@@ -394,7 +392,7 @@ impl WorkState {
     /// Whether the controller is to learn from the step that was [noted](Self::note), which took so long. Not when
     /// it made a plan first. Where times are `real`, a controller that has left things as they were for a while
     /// is asked again when steps have made up for what asking takes.
-    pub(super) fn asks(&mut self, total_ms: f64, failed: bool, real: bool) -> bool {
+    pub(crate) fn asks(&mut self, total_ms: f64, failed: bool, real: bool) -> bool {
         if failed {
             return true;
         }
@@ -407,7 +405,7 @@ impl WorkState {
     }
 
     /// Takes the times of a step in, and moves bricks for the next one if that is worth it.
-    pub(super) fn learn(&mut self, times: &StepTimes) -> Result<(), Error> {
+    pub(crate) fn learn(&mut self, times: &StepTimes) -> Result<(), Error> {
         let Some(planned) = &mut self.planned else {
             return Ok(());
         };
@@ -430,19 +428,11 @@ impl WorkState {
         Ok(())
     }
 
-    pub(super) fn report(&self, work: &Work) -> WorkReport {
-        let planned = self.planned.as_ref();
-        WorkReport {
-            work: match work.kind {
-                WorkKind::Lists => "lists".to_owned(),
-                WorkKind::Counts => "counts".to_owned(),
-                WorkKind::Kernel(name) => name.to_owned(),
-            },
-            targets: work.targets,
-            sources: work.sources,
+    pub(crate) fn report(&self) -> SplitReport {
+        SplitReport {
             policy: self.controller.policy(),
             steps: self.steps,
-            theta: planned.map_or(0.0, Planned::theta),
+            theta: self.planned.as_ref().map_or(0.0, Planned::theta),
             share: self.last.share,
             aside: self.aside,
             backends: self.last.backends(),
@@ -639,7 +629,7 @@ mod tests {
         let layout = Layout::new(bricks, 1, Traffic::NONE).unwrap();
         let bounds = Bounds::of((&[[0.5f32; 3]]).into(), &Domain::OPEN).unwrap();
         let radius = Radius::new(1.0).unwrap();
-        let mut state = WorkState::new(Policy::Model).unwrap();
+        let mut state = JobState::new(Policy::Model).unwrap();
         state.planned = Some(Planned {
             plan: Plan::new(&layout, &[Cut::ALL]).unwrap(),
             layout,

@@ -1,17 +1,30 @@
-//! What both backends did, for the report.
+//! What jobs did last, for the report.
 
+use crate::Device;
 use nearfield_balance::Policy;
 
-/// A work that both backends share, as its last step was.
+/// A job, as it was done last.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct WorkReport {
-    /// `lists`, `counts`, or the type of the pair kernel.
-    pub work: String,
+pub struct JobReport {
+    /// `lists`, `counts`, the type of a pair kernel, or the call of a job that only the CPU does.
+    pub job: String,
     /// Number of the target set.
     pub targets: usize,
     /// Number of the source set.
     pub sources: usize,
+    /// The device that did it: [`Device::Cpu`] where the CPU backend did it instead of another one.
+    pub device: Device,
+    /// Why that one, such as a feature that a GPU lacks, or a fault.
+    pub reason: String,
+    /// How it is divided, where two backends share it.
+    pub split: Option<SplitReport>,
+}
+
+/// How two backends shared the last step of a job.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SplitReport {
     /// What decides the threshold.
     pub policy: Policy,
     /// Steps done.
@@ -21,20 +34,20 @@ pub struct WorkReport {
     pub theta: f64,
     /// The CPU backend's share of the pairs tested, 0 to 1.
     pub share: f64,
-    /// Whether the step was one aside: divided otherwise for once, to learn something, and taken back by the
-    /// next decision.
+    /// True for an exploration step: θ differs from the settled value for one step to sample another
+    /// split.
     pub aside: bool,
     /// Both backends.
     pub backends: [BackendReport; 2],
     /// Milliseconds of the whole step, placing the positions included.
     pub milliseconds: f64,
-    /// Of these, what the scheduler itself took.
+    /// Of these, what planning took.
     pub planning: f64,
     /// Why the threshold is what it is, faults included.
     pub reason: String,
 }
 
-/// A backend in a step of a work.
+/// A backend in a step of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct BackendReport {

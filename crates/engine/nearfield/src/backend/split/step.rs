@@ -1,242 +1,398 @@
-//! A step of a work on both backends, whatever the work is.
+//! A step of an engine's job: who has work in it, and what is learnt from it.
 
 use super::{
-    Clock, HybridSide, OF_CPU, Work,
-    emulated::{EmulatedDevice, EmulatedStages},
-    plan::{Planned, WorkState},
+    super::{
+        DeviceError, Fault, Job, StepInput, accelerator::Accelerator, support::Backend as Kind,
+    },
+    Backends, GpuDone, JobState, Outcome, PartOfSet, Planned, Shared, Split, milliseconds,
+    sorted::have_grown,
     times::{BackendTimes, Measured, step_times},
     trace::{self, Origin},
 };
-use crate::{
-    Error,
-    backend::gpu::{GpuDone, GpuPart},
+use crate::Error;
+use nearfield_balance::{Backend, Fault as DeviceFault, StepTimes};
+use nearfield_cpu::{ShareOfLists, Spent};
+use std::{
+    collections::HashMap,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
 };
-use nearfield_balance::{Backend, Fault, Progress, StepTimes};
-use nearfield_cpu::{CpuBackend, Spent};
-use std::time::{Duration, Instant};
 
-/// A step that is under way.
-pub(super) struct Step<'a> {
-    pub(super) hybrid: &'a HybridSide,
-    pub(super) work: Work,
-    pub(super) clock: Clock,
-    /// Milliseconds that planning took before.
-    pub(super) planning_ms: f64,
-    /// What it takes on the virtual clock of an emulated device.
-    pub(super) emulated: Option<StepTimes>,
+/// The device of an engine, alone or beside the CPU backend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Device<'a> {
+    pub(crate) accelerator: &'a dyn Accelerator,
+    /// Where both share a step.
+    pub(crate) split: Option<&'a Split>,
 }
 
-impl Step<'_> {
-    /// When both backends began, planning done.
-    pub(super) fn began(&self) -> Instant {
-        self.clock.begin + Duration::from_secs_f64(self.planning_ms / 1e3)
+/// Why the CPU backend did a job in the place of the device, if it did.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran {
+    pub(crate) instead: Option<String>,
+}
+
+impl Device<'_> {
+    /// Does one step of a job, which is given what the device needs for it.
+    pub(super) fn run(
+        self,
+        input: &StepInput<'_>,
+        job: Job,
+        step: impl FnOnce(EngineStep<'_>) -> Result<Ran, Error>,
+    ) -> Result<Ran, Error> {
+        let mut fault = self.accelerator.ready().err();
+        let mut shared = None;
+        if let (None, Some(split)) = (&fault, self.split) {
+            shared = split.try_lock();
+            if shared.is_none() {
+                fault = Some(Fault::Busy);
+            }
+        }
+        step(EngineStep {
+            input,
+            device: self.accelerator,
+            job,
+            split: self.split,
+            shared: shared.as_deref_mut(),
+            timed: Timed {
+                clock: Clock::start(self.split),
+                planning_ms: 0.0,
+                virtual_times: None,
+            },
+            fault,
+        })
+    }
+}
+
+/// A job of an engine that is about to be done.
+pub(super) struct EngineStep<'s> {
+    pub(super) input: &'s StepInput<'s>,
+    pub(super) device: &'s dyn Accelerator,
+    pub(super) job: Job,
+    split: Option<&'s Split>,
+    pub(super) shared: Option<&'s mut Shared>,
+    timed: Timed,
+    /// Why the device does not take part, though it might have been planned to.
+    fault: Option<Fault>,
+}
+
+/// What both parts of a step need.
+pub(super) struct Divided<'a> {
+    pub(super) planned: &'a Planned,
+    /// Neighbours that the CPU backend and the device are expected to find.
+    pub(super) expected: [usize; 2],
+    pub(super) taken: &'a [AtomicBool],
+    pub(super) spent: &'a Spent,
+    pub(super) lists: &'a mut ShareOfLists,
+    pub(super) sorted: &'a mut HashMap<usize, PartOfSet>,
+}
+
+impl EngineStep<'_> {
+    /// Who works in this step. A plan is made if there is none. What the device does not have it
+    /// cannot work on; it gets it at the next update.
+    pub(super) fn plan(&mut self) -> Result<Backends, Error> {
+        if self.fault.is_some() {
+            return Ok(Backends::Cpu);
+        }
+        let (input, job) = (self.input, self.job);
+        let mut backends = Backends::Device;
+        if let (Some(split), Some(shared)) = (self.split, self.shared.as_deref_mut()) {
+            let settings = &split.settings;
+            let state = shared.state_of(job, settings.policy)?;
+            if state.is_stale(input.points_of(job), settings.deterministic) {
+                let traffic = self.device.traffic(job.kind);
+                let subdivision = input.options.subdivision;
+                state.plan_for(input.pair(job)?, settings, traffic, subdivision)?;
+            }
+            backends = state.backends();
+            // As long as both backends work, positions are checked and copied by the same workers too.
+            let real = self.device.backend() == Kind::Gpu;
+            input.cpu.stay_beside(backends == Backends::Both && real);
+        }
+        self.timed.planning_ms = self.timed.clock.since_begin_ms();
+        if backends != Backends::Cpu && !self.is_complete() {
+            self.fault = Some(Fault::Behind);
+            return Ok(Backends::Cpu);
+        }
+        let planned = self.state().and_then(|state| state.planned());
+        self.timed.virtual_times = planned.and_then(|plan| self.device.virtual_times(plan));
+        Ok(backends)
     }
 
-    /// The part of an emulated device, which its crew takes through its stages: `compute` and
-    /// `download` are given a subregion and a buffer. A step that fails on the virtual clock fails in
-    /// the middle of its subregions.
-    pub(super) fn on_emulated(
-        &self,
-        (device, planned): (&EmulatedDevice, &Planned),
-        compute: impl Fn(usize, usize) -> Result<(), Error> + Sync,
-        download: impl Fn(usize, usize) -> Result<(), Error> + Sync,
-        cpu: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<Both, Error> {
-        let subregions = subregions_of_device(planned);
-        let stages = EmulatedStages {
-            compute,
-            download,
-            fault: self.emulated.as_ref().and_then(|times| times.fault),
-            fails_at: subregions[subregions.len() / 2],
+    /// Whether the device has the positions of all sets as they are now. It has not those that were
+    /// placed while it could not work.
+    fn is_complete(&self) -> bool {
+        let mut sets = self.input.sets.iter().enumerate();
+        sets.all(|(number, set)| set.grid.copied().is_some() && self.device.holds(number))
+    }
+
+    fn state(&self) -> Option<&JobState> {
+        self.shared.as_deref()?.jobs.get(&self.job)
+    }
+
+    /// Begins a step of both backends; no target is taken yet.
+    pub(super) fn divide(&mut self, targets: usize) -> Result<Divided<'_>, DeviceError> {
+        let job = self.job;
+        if let Some(shared) = self.shared.as_deref_mut() {
+            shared.clear(targets).map_err(Error::from)?;
+        }
+        // A step is planned before it is divided.
+        self.divided(job).ok_or(DeviceError::Fault(Fault::Behind))
+    }
+
+    /// A step of both backends that was begun.
+    pub(super) fn begun(&mut self) -> Option<Divided<'_>> {
+        self.divided(self.job)
+    }
+
+    fn divided(&mut self, job: Job) -> Option<Divided<'_>> {
+        let Shared {
+            jobs,
+            taken,
+            spent,
+            lists,
+            sorted,
+            ..
+        } = self.shared.as_deref_mut()?;
+        let state = jobs.get(&job)?;
+        Some(Divided {
+            planned: state.planned()?,
+            expected: state.expected_pairs(),
+            taken,
+            spent,
+            lists,
+            sorted,
+        })
+    }
+
+    /// Both backends have found so many neighbours.
+    pub(super) fn found(&mut self, pairs: [u64; 2]) {
+        let job = self.job;
+        let state = self.shared.as_deref_mut();
+        if let Some(state) = state.and_then(|shared| shared.jobs.get_mut(&job)) {
+            state.found(pairs);
+        }
+    }
+
+    /// Lets the job's controller learn from a step that was done as planned.
+    pub(super) fn learn(&mut self, outcome: &Outcome, done: &GpuDone) -> Result<(), Error> {
+        if self.fault.is_some() {
+            return Ok(());
+        }
+        let (input, job) = (self.input, self.job);
+        let Some(shared) = self.shared.as_deref_mut() else {
+            return Ok(());
         };
-        let run = device.crew().run(&subregions, &stages, cpu);
-        let (done, progress): (_, Progress<_>) = run.map_err(Error::Schedule)?;
-        done?;
-        let ends = progress.spans.iter().map(|spans| {
-            let ends = [spans.upload, spans.compute, spans.download].map(|span| span.end_ms);
-            ends.into_iter().fold(0.0, f64::max)
-        });
-        let both = Both {
-            began: self.began(),
-            cpu_ms: progress.cpu.ms(),
-            gpu_ms: ends.fold(0.0, f64::max),
-            failed: progress.fault.is_some(),
+        let grew = outcome.backends == Backends::Both
+            && (self.device.took_memory() | have_grown(&mut shared.sorted));
+        let Some(state) = shared.jobs.get_mut(&job) else {
+            return Ok(());
         };
-        match progress.fault {
-            Some(Some(error)) => Err(error),
-            _ => Ok(both),
+        let seen = Seen {
+            targets: input.points_of(job)[0],
+            spent: &shared.spent,
+            threads: input.cpu.threads_beside(),
+            done,
+            lost: self.device.lost(),
+            // A GPU that another job was using has shown nothing of how fast it is.
+            grew: grew || outcome.fault == Some(Fault::Busy),
+        };
+        learn(state, &self.timed, outcome, seen)
+    }
+
+    /// What became of the job.
+    pub(super) fn ran(self, outcome: Outcome) -> Ran {
+        let no_room = || "more neighbours were found than there was room for".to_owned();
+        let fault = self.fault.or(outcome.fault);
+        Ran {
+            instead: fault
+                .map(|fault| fault.to_string())
+                .or_else(|| outcome.no_room.then(no_room)),
         }
     }
 }
 
-/// What a real GPU is to do of a work.
-pub(super) fn gpu_part(planned: &Planned, work: Work) -> GpuPart<'_> {
-    GpuPart {
-        targets: work.targets,
-        sources: work.sources,
-        version: planned.version(),
-        bricks: planned.parts(),
-        parts: planned.subregions(),
-        lattice: planned.lattice(),
-    }
-}
-
-/// How both backends fared.
+/// A clock that begins with the positions' placing.
 #[derive(Debug)]
-pub(super) struct Both {
-    /// When both began.
-    pub(super) began: Instant,
-    pub(super) cpu_ms: f64,
-    pub(super) gpu_ms: f64,
-    /// The device has failed, and none of its results count.
-    pub(super) failed: bool,
+pub(crate) struct Clock {
+    begin: Instant,
+    before: Duration,
 }
 
-/// From `began`, when both backends begin, drives a real GPU, which divides its part and overlaps it itself, by
-/// streams, while the CPU backend does `cpu`. What goes wrong on the CPU backend, or is wrong with what the caller
-/// gave, is an error; a GPU that fails, which is an error of None, is not.
-pub(super) fn on_both(
-    (backend, began): (&CpuBackend, Instant),
-    gpu: impl FnOnce() -> Result<(), Option<Error>>,
-    cpu: impl FnOnce() -> Result<(), Error> + Send,
-) -> Result<Both, Error> {
-    let ms = || began.elapsed().as_secs_f64() * 1e3;
-    let ((driven, gpu_ms), (done, cpu_ms)) = backend.beside(|| (gpu(), ms()), || (cpu(), ms()));
-    done?;
-    match driven {
-        Err(Some(error)) => Err(error),
-        driven => Ok(Both {
-            began,
-            cpu_ms,
-            gpu_ms,
-            failed: driven.is_err(),
-        }),
+impl Clock {
+    pub(crate) fn start(split: Option<&Split>) -> Self {
+        Self {
+            begin: Instant::now(),
+            before: split.map_or(Duration::ZERO, Split::take_placing),
+        }
+    }
+
+    /// Milliseconds since the job began, placing left out.
+    pub(crate) fn since_begin_ms(&self) -> f64 {
+        milliseconds(self.begin.elapsed())
+    }
+
+    /// Milliseconds of the step so far.
+    fn ms(&self) -> f64 {
+        milliseconds(self.begin.elapsed() + self.before)
     }
 }
 
-/// What a step has shown, for the controller and the report.
-pub(super) struct Seen<'a> {
-    pub(super) both: &'a Both,
-    pub(super) spent: &'a Spent,
-    /// All targets.
-    pub(super) targets: usize,
-    /// What the GPU said; None where there is none.
-    pub(super) gpu: Option<&'a GpuDone>,
-    /// Whether a GPU that has failed cannot work again.
-    pub(super) lost: bool,
-    /// What the CPU backend then did of the device's part, milliseconds.
-    pub(super) recovery_ms: f64,
-    /// Whether a backend took memory, so that its time says little.
-    pub(super) grew: bool,
+/// The times of a step beside those of its backends.
+#[derive(Debug)]
+pub(crate) struct Timed {
+    pub(crate) clock: Clock,
+    /// Milliseconds that planning took before both backends began.
+    pub(crate) planning_ms: f64,
+    /// What the step takes on the virtual clock of an emulated device.
+    pub(crate) virtual_times: Option<StepTimes>,
 }
 
-/// Lets the controller of a work learn from a step of both backends.
-pub(super) fn learn(
-    backend: &CpuBackend,
-    state: &mut WorkState,
-    step: &Step<'_>,
+/// What a step has shown beside its outcome.
+pub(crate) struct Seen<'a> {
+    /// All targets.
+    pub(crate) targets: usize,
+    /// What workers have spent on the CPU backend's part, and how many they were.
+    pub(crate) spent: &'a Spent,
+    pub(crate) threads: usize,
+    /// What the device said of its part.
+    pub(crate) done: &'a GpuDone,
+    /// Whether a device that has failed cannot work again.
+    pub(crate) lost: bool,
+    /// Whether a backend took memory, so that its time says little.
+    pub(crate) grew: bool,
+}
+
+/// Lets the controller of a job learn from a step.
+pub(crate) fn learn(
+    state: &mut JobState,
+    timed: &Timed,
+    outcome: &Outcome,
     seen: Seen<'_>,
+) -> Result<(), Error> {
+    let done_again = outcome.no_room || (outcome.failed() && outcome.backends != Backends::Both);
+    if done_again && timed.virtual_times.is_none() {
+        // A step that had to be done twice says little.
+        state.note(Measured::by_cpu(seen.targets, timed.clock.ms()));
+        return Ok(());
+    }
+    if outcome.backends == Backends::Both {
+        learn_of_both(state, timed, outcome, &seen)
+    } else {
+        learn_of_one(state, timed, outcome, &seen)
+    }
+}
+
+fn learn_of_both(
+    state: &mut JobState,
+    timed: &Timed,
+    outcome: &Outcome,
+    seen: &Seen<'_>,
 ) -> Result<(), Error> {
     let Some(planned) = state.planned() else {
         return Ok(());
     };
-    let Both {
-        cpu_ms,
-        gpu_ms,
-        failed,
-        ..
-    } = *seen.both;
-    let total_ms = step.clock.ms();
+    let total_ms = timed.clock.ms();
     let (of_cpu, all) = (seen.spent.targets() as usize, seen.targets);
-    // What comes before both backends begin and after both have ended is part of either's time.
-    let common = (total_ms - step.planning_ms - seen.recovery_ms - cpu_ms.max(gpu_ms)).max(0.0);
-    let times = match step.emulated.clone() {
+    let real = timed.virtual_times.is_none();
+    let times = match timed.virtual_times.clone() {
         Some(times) => times,
-        None => {
-            let subregions = planned.subregions();
-            let (cpu_ms, gpu_ms) = (cpu_ms + common, gpu_ms + common);
-            let threads = backend.threads_beside();
-            let cpu = BackendTimes::of_cpu(cpu_ms, seen.spent, threads, subregions);
-            let gpu = match seen.gpu {
-                Some(done) => {
-                    let stages = planned.plan().stages().iter();
-                    let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
-                    BackendTimes::of_device(gpu_ms, &done.pieces, &done.bounds).told_apart(
-                        &loads,
-                        done.per_cell,
-                        planned.cells_of_brick(),
-                    )
-                }
-                None => BackendTimes::whole(gpu_ms),
-            };
-            let fault = failed.then_some(if seen.lost {
-                Fault::Lost
-            } else {
-                Fault::OutOfMemory
-            });
-            step_times(
-                planned,
-                (&cpu, &gpu),
-                state.setups(),
-                seen.recovery_ms,
-                fault,
-            )
-        }
+        None => times_of_both(state, timed, outcome, seen, total_ms),
     };
-    let origin = Origin::before_now(seen.both.began.elapsed(), step.emulated.is_some());
-    trace::subregions(planned, &times, origin, seen.gpu.map(|done| (done, gpu_ms)));
+    let origin = Origin::before_now(outcome.began.elapsed(), !real);
+    let told = real.then_some((seen.done, outcome.device_ms));
+    trace::subregions(planned, &times, origin, told);
     let setups = times.setup.map(|setup| setup.ms());
     let measured = Measured {
         share: planned.plan().share(),
-        points: match failed {
-            true => [all, 0],
-            false => [of_cpu, all.saturating_sub(of_cpu)],
+        points: if outcome.failed() {
+            [all, 0]
+        } else {
+            [of_cpu, all.saturating_sub(of_cpu)]
         },
         backend_ms: [times.cpu_ms(), times.gpu_ms()],
-        total_ms: total_ms - step.planning_ms,
-        planning_ms: step.planning_ms,
+        total_ms: total_ms - timed.planning_ms,
+        planning_ms: timed.planning_ms,
     };
-    let real = step.emulated.is_none();
     state.note(measured);
     if seen.grew && real {
         return Ok(());
     }
     state.set_up(setups);
-    match state.asks(times.total_ms(), times.fault.is_some(), real) {
-        true => state.learn(&times),
-        false => Ok(()),
+    if state.asks(times.total_ms(), times.fault.is_some(), real) {
+        state.learn(&times)?;
     }
+    Ok(())
+}
+
+/// What the controller is told of a step of both backends on a real clock.
+fn times_of_both(
+    state: &JobState,
+    timed: &Timed,
+    outcome: &Outcome,
+    seen: &Seen<'_>,
+    total_ms: f64,
+) -> StepTimes {
+    let Some(planned) = state.planned() else {
+        return StepTimes::default();
+    };
+    let (cpu_ms, device_ms) = (outcome.cpu_ms, outcome.device_ms);
+    // What comes before both backends begin and after both have ended is part of either's time.
+    let both_ms = timed.planning_ms + outcome.recovery_ms + cpu_ms.max(device_ms);
+    let common = (total_ms - both_ms).max(0.0);
+    let (cpu_ms, device_ms) = (cpu_ms + common, device_ms + common);
+    let cpu = BackendTimes::of_cpu(cpu_ms, seen.spent, seen.threads, planned.subregions());
+    let stages = planned.plan().stages().iter();
+    let loads: Vec<_> = stages.map(|stage| stage.gpu.load).collect();
+    let done = seen.done;
+    let device = BackendTimes::of_device(device_ms, &done.pieces, &done.bounds).told_apart(
+        &loads,
+        done.per_cell,
+        planned.cells_of_brick(),
+    );
+    let fault = outcome.failed().then_some(if seen.lost {
+        DeviceFault::Lost
+    } else {
+        DeviceFault::OutOfMemory
+    });
+    let recovery_ms = outcome.recovery_ms;
+    step_times(planned, (&cpu, &device), state.setups(), recovery_ms, fault)
 }
 
 /// The same for a step that one backend did alone.
-pub(super) fn learn_alone(
-    state: &mut WorkState,
-    backend: Backend,
-    targets: usize,
-    (total_ms, planning_ms): (f64, f64),
-    emulated: Option<StepTimes>,
+fn learn_of_one(
+    state: &mut JobState,
+    timed: &Timed,
+    outcome: &Outcome,
+    seen: &Seen<'_>,
 ) -> Result<(), Error> {
     let Some(planned) = state.planned() else {
         return Ok(());
     };
-    let took_ms = total_ms - planning_ms;
-    match &emulated {
+    let took_ms = timed.clock.ms() - timed.planning_ms;
+    let virtual_times = timed.virtual_times.clone();
+    match &virtual_times {
         Some(times) => {
             let took = Duration::from_secs_f64(took_ms.max(0.0) / 1e3);
             trace::subregions(planned, times, Origin::before_now(took, true), None);
         }
         None => trace::alone(planned),
     }
-    let backend = backend as usize;
+    let backend = if outcome.backends == Backends::Device {
+        Backend::Gpu
+    } else {
+        Backend::Cpu
+    } as usize;
+    let worked = if outcome.failed() { 0 } else { backend };
     let mut measured = Measured {
         share: planned.plan().share(),
         points: [0; 2],
         backend_ms: [0.0; 2],
         total_ms: took_ms,
-        planning_ms,
+        planning_ms: timed.planning_ms,
     };
-    measured.points[backend] = targets;
-    let all_ms = match &emulated {
+    measured.points[worked] = seen.targets;
+    let all_ms = match &virtual_times {
         Some(times) => {
             measured.backend_ms = [times.cpu_ms(), times.gpu_ms()];
             times.total_ms()
@@ -247,33 +403,19 @@ pub(super) fn learn_alone(
         }
     };
     state.note(measured);
-    let failed = emulated.as_ref().is_some_and(|times| times.fault.is_some());
-    if !state.asks(all_ms, failed, emulated.is_none()) {
+    if !state.asks(all_ms, outcome.failed(), virtual_times.is_none()) {
         return Ok(());
     }
-    let times = match (emulated, state.planned()) {
+    let times = match (virtual_times, state.planned()) {
         (Some(times), _) => times,
         (None, Some(planned)) => {
             let mut backends = [BackendTimes::default(), BackendTimes::default()];
             backends[backend] = BackendTimes::whole(took_ms);
-            // All of it goes with the work: what comes before the subregions of a backend alone is not what
-            // does beside the other one.
+            // All of it goes with the work: what comes before the subregions of a backend alone is not
+            // what does beside the other one.
             step_times(planned, (&backends[0], &backends[1]), [0.0; 2], 0.0, None)
         }
         (None, None) => return Ok(()),
     };
     state.learn(&times)
-}
-
-/// Subregions that the device has bricks of: those of the map, and the first, to which everything
-/// outside belongs.
-pub(super) fn subregions_of_device(planned: &Planned) -> Vec<usize> {
-    let mut found = vec![false; planned.subregions().max(1)];
-    found[0] = true;
-    for &part in planned.parts().parts() {
-        if part & OF_CPU == 0 {
-            found[usize::from(part)] = true;
-        }
-    }
-    (0..found.len()).filter(|&s| found[s]).collect()
 }

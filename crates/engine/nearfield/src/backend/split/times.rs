@@ -4,14 +4,13 @@
 //! subregions together (sorting, counting, bringing data over) is its setup: paid once by a backend that
 //! has any work.
 
-use super::{OF_CPU, plan::Planned, report::BackendReport};
-use crate::backend::gpu::GpuDone;
+use super::{OF_CPU, done::Piece, plan::Planned, report::BackendReport};
 use nearfield_balance::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
 use nearfield_cpu::Spent;
 
 /// A step in numbers, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     pub(super) share: f64,
     pub(super) points: [usize; 2],
     pub(super) backend_ms: [f64; 2],
@@ -38,18 +37,6 @@ impl Measured {
             milliseconds: self.backend_ms[backend],
         })
     }
-}
-
-/// Targets that a device worked on together, in the order in which it did.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Piece {
-    /// Its targets end before this one.
-    pub(crate) behind: u64,
-    /// When their work began, when it was done, and when their results had arrived; on the device's
-    /// clock since it began.
-    pub(crate) begin_ms: f64,
-    pub(crate) computed_ms: f64,
-    pub(crate) end_ms: f64,
 }
 
 /// What a backend took in all, and what of that can be told apart by subregion.
@@ -154,49 +141,6 @@ impl BackendTimes {
             end_ms: setup_ms,
         };
         (setup, spans)
-    }
-}
-
-impl GpuDone {
-    /// When which part of a share was worked on, since both backends began: within a piece one part after
-    /// the other.
-    pub(super) fn spans(&self, gpu_ms: f64) -> Vec<GpuSpans> {
-        let parts = self.bounds.len().saturating_sub(1);
-        let mut spans = vec![GpuSpans::default(); parts];
-        let Some(last) = self.pieces.last() else {
-            return spans;
-        };
-        // The device's clock began when the host had asked it to.
-        let shift = self.origin_ms.min((gpu_ms - last.end_ms).max(0.0));
-        let (mut first, mut copied) = (0u64, 0.0f64);
-        for piece in &self.pieces {
-            let targets = piece.behind.saturating_sub(first).max(1) as f64;
-            for (part, spans) in spans.iter_mut().enumerate() {
-                let low = self.bounds[part].clamp(first, piece.behind);
-                let high = self.bounds[part + 1].clamp(first, piece.behind);
-                if low == high {
-                    continue;
-                }
-                let from = (low - first) as f64 / targets;
-                let to = (high - first) as f64 / targets;
-                let slice = |begin: f64, end: f64| Span {
-                    start_ms: shift + begin + (end - begin) * from,
-                    end_ms: shift + begin + (end - begin) * to,
-                };
-                let join = |whole: Span, slice: Span| match whole.ms() > 0.0 {
-                    true => Span {
-                        end_ms: slice.end_ms,
-                        ..whole
-                    },
-                    false => slice,
-                };
-                let download = piece.computed_ms.max(copied);
-                spans.compute = join(spans.compute, slice(piece.begin_ms, piece.computed_ms));
-                spans.download = join(spans.download, slice(download, piece.end_ms.max(download)));
-            }
-            (first, copied) = (piece.behind, piece.end_ms);
-        }
-        spans
     }
 }
 

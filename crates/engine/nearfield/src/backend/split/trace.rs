@@ -1,8 +1,8 @@
 //! What a step of both backends did, as events for whoever listens: the same that the controller sees, by
 //! backend and subregion.
 
+use super::done::GpuDone;
 use super::plan::Planned;
-use crate::backend::gpu::GpuDone;
 use nearfield_balance::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
 use std::{
     sync::atomic::{AtomicU64, Ordering},

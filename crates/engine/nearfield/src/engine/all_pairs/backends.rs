@@ -7,7 +7,12 @@
 use super::{AllPairsBuilder, AllPairsReport};
 use crate::{
     Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources,
-    backend::gpu::Faults,
+    backend::{
+        DeviceError, Fault,
+        gpu::Faults,
+        split::{self, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob},
+        support::{Feature, choose},
+    },
 };
 use nearfield_cpu::CpuBackend;
 use nearfield_gpu::{self as gpu, AllPairsScratch, GpuBackend};
@@ -89,14 +94,14 @@ impl Gpu {
         })
     }
 
-    /// Whether the sums are there; else the reason is kept.
+    /// Sums; a fault is kept for later sums.
     fn run<T: Real>(
         &mut self,
         settings: PairSumSettings<T>,
         targets: Targets<'_, T>,
         sources: Sources<'_, T>,
         results: &mut [T],
-    ) -> bool {
+    ) -> Result<(), DeviceError> {
         let (backend, scratch) = (&self.backend, &mut self.scratch);
         let done = match targets {
             Targets::Points(points) => {
@@ -106,20 +111,20 @@ impl Gpu {
                 backend.sum_pairs_on_grid(settings, grid, rows, sources, results, scratch)
             }
         };
-        if let Err(error) = done {
+        done.map_err(|error| {
             // After the fault of a kernel every call fails.
             let lost = self.backend.wait().is_err();
             tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
             self.faults.note(error.to_string(), lost);
             *self.scratch = AllPairsScratch::default();
-        }
-        !self.faults.stand()
+            Fault::Failed(error.to_string()).into()
+        })
     }
 }
 
-/// What tells one work from another whose speeds differ: sum, arithmetic, bytes of a number, and
+/// Tells sums from each other whose speeds differ: sum, arithmetic, bytes of a number, and
 /// whether targets are rows.
-type Work = (PairSum, Arithmetic, usize, bool);
+type SumKind = (PairSum, Arithmetic, usize, bool);
 
 /// Both backends.
 #[derive(Debug)]
@@ -130,8 +135,8 @@ pub(super) struct Backends {
     gpu: Option<Gpu>,
     /// Whether a GPU may be started, and the pairs summed until then.
     later: Option<u64>,
-    /// The CPU backend's share of the targets, by work.
-    shares: HashMap<Work, f64>,
+    /// The CPU backend's share of the targets, by kind of sum.
+    shares: HashMap<SumKind, f64>,
     last: Last,
 }
 
@@ -147,6 +152,7 @@ struct Last {
 impl Backends {
     pub(super) fn new(settings: &AllPairsBuilder) -> Result<Self, Error> {
         let device = settings.device;
+        choose(device, &Feature::AllPairs)?;
         let missing = |error: gpu::Error| Error::DeviceUnavailable {
             device,
             missing: error.to_string(),
@@ -167,14 +173,7 @@ impl Backends {
                     later = Some(0);
                 }
             },
-            Device::Emulated(_) => {
-                return Err(Error::DeviceUnavailable {
-                    device,
-                    missing:
-                        "emulated GPUs do not sum over all pairs; use auto, cpu, gpu or hybrid"
-                            .to_owned(),
-                });
-            }
+            Device::Emulated(_) => {}
         }
         let cpu = CpuBackend::new(settings.threads)?;
         let cpu = match settings.simd {
@@ -213,25 +212,30 @@ impl Backends {
         let worth = pairs >= WORTH_A_GPU || self.requested != Device::Auto;
         let gpu = self.gpu.as_mut().filter(|_| worth);
         let gpu = gpu.and_then(|gpu| gpu.faults.may_try().then_some(gpu));
-        let cpu = &self.cpu;
-        let cpu_share = match (gpu, self.requested) {
-            (None, _) => {
-                on_cpu(cpu, settings, targets, sources, results)?;
-                1.0
-            }
-            (Some(gpu), Device::Hybrid(_)) => {
-                let rows = matches!(targets, Targets::Rows(..));
-                let work = (settings.sum, settings.arithmetic, size_of::<T>(), rows);
-                let share = self.shares.entry(work).or_insert(FIRST_SHARE);
-                on_both(cpu, gpu, share, settings, targets, sources, results)?
-            }
-            (Some(gpu), _) => match gpu.run(settings, targets.clone(), sources, results) {
-                true => 0.0,
-                false => {
-                    on_cpu(cpu, settings, targets, sources, results)?;
-                    1.0
-                }
-            },
+        let share = if let Device::Hybrid(_) = self.requested {
+            let rows = matches!(targets, Targets::Rows(..));
+            let sum = (settings.sum, settings.arithmetic, size_of::<T>(), rows);
+            Some(self.shares.entry(sum).or_insert(FIRST_SHARE))
+        } else {
+            None
+        };
+        let mut step = SumStep {
+            cpu: &self.cpu,
+            gpu,
+            share,
+            border: 0,
+            settings,
+            targets,
+            sources,
+            results,
+        };
+        let outcome = split::run(&self.cpu, &mut step)?;
+        let units = step.targets.units().max(1);
+        let cpu_share = match outcome.backends {
+            _ if outcome.failed() => 1.0,
+            split::Backends::Cpu => 1.0,
+            split::Backends::Device => 0.0,
+            split::Backends::Both => step.border as f64 / units as f64,
         };
         self.last = Last {
             on_gpu: cpu_share < 1.0,
@@ -305,35 +309,89 @@ fn on_cpu<T: Real>(
     Ok(())
 }
 
-/// Both backends at once; returns the CPU backend's share of this sum and puts that of the next in `share`.
-fn on_both<T: Real>(
-    cpu: &CpuBackend,
-    gpu: &mut Gpu,
-    share: &mut f64,
+/// A sum by the CPU backend, a GPU, or both: the first targets are the CPU's, the others the GPU's.
+struct SumStep<'s, 'a, T> {
+    cpu: &'s CpuBackend,
+    gpu: Option<&'s mut Gpu>,
+    /// The CPU backend's share of the targets, where both work.
+    share: Option<&'s mut f64>,
+    /// Targets of the CPU backend, points or rows.
+    border: usize,
     settings: PairSumSettings<T>,
-    targets: Targets<'_, T>,
-    sources: Sources<'_, T>,
-    results: &mut [T],
-) -> Result<f64, Error> {
-    let units = targets.units();
-    let border = ((*share * units as f64).round() as usize).min(units);
-    let numbers = results.len() / units.max(1);
-    let (for_cpu, for_gpu) = targets.split(border);
-    let (to_cpu, to_gpu) = results.split_at_mut(border * numbers);
-    let timed = |work: &mut dyn FnMut() -> Result<bool, Error>| {
-        let begin = Instant::now();
-        work().map(|done| (done, begin.elapsed().as_secs_f64()))
-    };
-    let mut drive = || Ok(gpu.run(settings, for_gpu.clone(), sources, &mut *to_gpu));
-    let mut sum = || on_cpu(cpu, settings, for_cpu.clone(), sources, &mut *to_cpu).map(|()| true);
-    let (on_gpu, by_cpu) = cpu.beside(|| timed(&mut drive), || timed(&mut sum));
-    let ((done, gpu_seconds), (_, cpu_seconds)) = (on_gpu?, by_cpu?);
-    if !done {
-        on_cpu(cpu, settings, for_gpu, sources, to_gpu)?;
-        return Ok(1.0);
+    targets: Targets<'a, T>,
+    sources: Sources<'a, T>,
+    results: &'s mut [T],
+}
+
+impl<'a, T: Real> SumStep<'_, 'a, T> {
+    /// The targets and results of either backend.
+    fn parts(&mut self) -> [(Targets<'a, T>, &mut [T]); 2] {
+        let numbers = self.results.len() / self.targets.units().max(1);
+        let (of_cpu, of_gpu) = self.targets.clone().split(self.border);
+        let (to_cpu, to_gpu) = self.results.split_at_mut(self.border * numbers);
+        [(of_cpu, to_cpu), (of_gpu, to_gpu)]
     }
-    *share = next_share(border, units, cpu_seconds, gpu_seconds);
-    Ok(border as f64 / units.max(1) as f64)
+}
+
+impl<T: Real> SplitJob for SumStep<'_, '_, T> {
+    fn plan(&mut self) -> Result<split::Backends, Error> {
+        Ok(match (&self.gpu, &self.share) {
+            (None, _) => split::Backends::Cpu,
+            (Some(_), None) => split::Backends::Device,
+            (Some(_), Some(share)) => {
+                let units = self.targets.units();
+                self.border = ((**share * units as f64).round() as usize).min(units);
+                split::Backends::Both
+            }
+        })
+    }
+
+    fn by_cpu(&mut self) -> Result<(), Error> {
+        let (settings, targets) = (self.settings, self.targets.clone());
+        on_cpu(self.cpu, settings, targets, self.sources, self.results)
+    }
+
+    fn by_device(&mut self) -> Result<(), DeviceError> {
+        let (settings, targets) = (self.settings, self.targets.clone());
+        match &mut self.gpu {
+            Some(gpu) => gpu.run(settings, targets, self.sources, self.results),
+            None => Err(Fault::Behind.into()),
+        }
+    }
+
+    fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError> {
+        let (cpu, settings, sources) = (self.cpu, self.settings, self.sources);
+        let gpu = self.gpu.take();
+        let [(of_cpu, to_cpu), (of_gpu, to_gpu)] = self.parts();
+        let drive = move |_: Instant| {
+            let gpu = gpu.ok_or(DeviceError::Fault(Fault::Behind))?;
+            gpu.run(settings, of_gpu, sources, to_gpu)?;
+            Ok(Driven::Done)
+        };
+        let compute = move || {
+            on_cpu(cpu, settings, of_cpu, sources, to_cpu)?;
+            Ok(Computed::default())
+        };
+        Ok(Halves { drive, compute })
+    }
+
+    fn join(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn recover(&mut self) -> Result<(), Error> {
+        let (cpu, settings, sources) = (self.cpu, self.settings, self.sources);
+        let [_, (targets, results)] = self.parts();
+        on_cpu(cpu, settings, targets, sources, results)
+    }
+
+    fn learn(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        if let (Some(share), false) = (&mut self.share, outcome.failed()) {
+            let seconds = [outcome.cpu_ms, outcome.device_ms].map(|ms| ms / 1e3);
+            **share = next_share(self.border, self.targets.units(), seconds[0], seconds[1]);
+        }
+        Ok(())
+    }
 }
 
 /// The share of the CPU backend with which both backends, as fast as they were, end together. A backend whose

@@ -27,7 +27,9 @@ mod tracked;
 
 use crate::{
     Builder, Engine, Error, NeighborLists, Pair, PairKernel, Permutation, PointSetId, Positions,
-    Precision, Report, Traversal, engine::traverse::Over,
+    Precision, Report, Traversal,
+    backend::support::{Feature, choose},
+    engine::traverse::Over,
 };
 use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
@@ -103,6 +105,8 @@ impl VerletLists {
         if settings.rule != RadiusRule::Uniform {
             return Err(Error::SkinWithRadii(settings.rule));
         }
+        // Where it may be left to the CPU backend, the report says so of every traversal.
+        choose(settings.device, &Feature::Skin)?;
         let wide = Builder {
             radius: match radius.precision() {
                 Precision::Single => (radius.value() + skin).into(),

@@ -4,8 +4,8 @@
 //! GPU reads directly, and sorts them when it is asked for something that the GPU does not do, or
 //! when the GPU has failed.
 
+use super::accelerator::HostMemory;
 use nearfield_cpu::CpuBackend;
-use nearfield_gpu::HostBuffer;
 use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -22,7 +22,7 @@ pub(crate) enum LazyGrid {
 #[derive(Debug)]
 pub(crate) struct Deferred {
     /// Three numbers a point; there may be room behind them.
-    copy: HostBuffer<f32>,
+    copy: HostMemory,
     points: usize,
     bounds: Bounds,
     lattice: Lattice,
@@ -86,7 +86,7 @@ impl LazyGrid {
         bounds: Bounds,
         lattice: &Lattice,
         backend: &CpuBackend,
-    ) -> Result<Option<HostBuffer<f32>>, Error> {
+    ) -> Result<Option<HostMemory>, Error> {
         let sort = |grid: &mut Grid| backend.install(|| grid.build(positions, bounds, lattice));
         match self {
             Self::Built(grid) => return sort(grid).map(|()| None),
@@ -121,7 +121,7 @@ impl LazyGrid {
 
     /// The copy of the positions, for its memory to be used again. Whoever takes it goes on to
     /// [`defer`](Self::defer) or [`build`](Self::build).
-    pub(crate) fn take_copy(&mut self, lattice: &Lattice) -> Option<HostBuffer<f32>> {
+    pub(crate) fn take_copy(&mut self, lattice: &Lattice) -> Option<HostMemory> {
         match std::mem::replace(self, Self::from(Grid::new(lattice.clone()))) {
             Self::Deferred(deferred) => {
                 let (old, copy) = deferred.into_parts();
@@ -157,7 +157,8 @@ impl LazyGrid {
     /// Takes over a copy of `points` positions, to be sorted when needed.
     pub(crate) fn defer(
         &mut self,
-        (copy, points): (HostBuffer<f32>, usize),
+        copy: HostMemory,
+        points: usize,
         bounds: Bounds,
         lattice: &Lattice,
     ) {
@@ -213,7 +214,7 @@ impl Deferred {
         self.into_parts().0
     }
 
-    fn into_parts(mut self) -> (Grid, HostBuffer<f32>) {
+    fn into_parts(mut self) -> (Grid, HostMemory) {
         let built = self.built.take();
         (built.unwrap_or_else(|| self.memory()), self.copy)
     }

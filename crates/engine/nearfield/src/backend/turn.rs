@@ -14,14 +14,14 @@ use std::sync::{
 
 /// What one thread at a time may use.
 #[derive(Debug)]
-pub(super) struct Turn<T> {
+pub(crate) struct Turn<T> {
     value: Mutex<T>,
     /// How often a worker found it in use.
     missed: AtomicU64,
 }
 
 impl<T> Turn<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self {
             value: Mutex::new(value),
             missed: AtomicU64::new(0),
@@ -30,7 +30,7 @@ impl<T> Turn<T> {
 
     /// The value, once no other thread uses it; `None` for a worker of a rayon pool where somebody
     /// does.
-    pub(super) fn take(&self) -> Option<MutexGuard<'_, T>> {
+    pub(crate) fn take(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
             Ok(value) => Some(value),
             // What a panic leaves behind is sorted anew at the next step.
@@ -43,7 +43,7 @@ impl<T> Turn<T> {
     }
 
     /// The value for a job; where a worker has to do without, that is counted and said.
-    pub(super) fn take_for_job(&self) -> Option<MutexGuard<'_, T>> {
+    pub(crate) fn take_for_job(&self) -> Option<MutexGuard<'_, T>> {
         let taken = self.take();
         if taken.is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
@@ -56,12 +56,12 @@ impl<T> Turn<T> {
     }
 
     /// Jobs that had to do without the value.
-    pub(super) fn missed(&self) -> u64 {
+    pub(crate) fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
     /// The value of a turn that nobody shares.
-    pub(super) fn get_mut(&mut self) -> &mut T {
+    pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,244 @@
+//! A device with memory of its own, as engines use it: a real GPU, or the emulated one.
+//!
+//! The device has the positions of all sets, which come through [`StagedUpload`], and does whole jobs
+//! or the [part](Part) of a job that a plan leaves to it. The thread that calls it drives it, and
+//! waits for it. Results are checked by nobody else: after `Ok` they are complete, after a
+//! [`DeviceError::Fault`] none of them count, and the caller's arrays may hold some of them, unless
+//! they are combined with what was there.
+//!
+//! [`StagedUpload`]: super::transfer::StagedUpload
+
+use super::{
+    DeviceError, Fault, Job, JobKind, StepInput,
+    split::{GpuDone, Planned},
+    support::Backend,
+    transfer::{Arriving, Lost},
+};
+use crate::{Device, Error, GpuReport};
+use nearfield_balance::{StepTimes, Traffic};
+use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairOfSets};
+use nearfield_gpu::{HostBuffer, HostLists, PairProgram};
+use nearfield_grid::Bounds;
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    time::Instant,
+};
+
+/// See the module's documentation.
+pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
+    /// What reports call it where it does a job alone.
+    fn device(&self) -> Device;
+
+    /// What decides which jobs it can do.
+    fn backend(&self) -> Backend;
+
+    /// Why a pair kernel cannot run here, for all kernels of its type.
+    ///
+    /// # Errors
+    /// The reason, such as the compiler's message.
+    fn check_kernel(&self, kernel: &KernelWork<'_>) -> Result<(), String>;
+
+    /// Whether it can take a job, asked once per job. A device that has failed is tried again after a
+    /// number of jobs.
+    ///
+    /// # Errors
+    /// A fault when the CPU backend has to do the job.
+    fn ready(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Whether it was started by the process that this one was forked from, and cannot be used.
+    fn is_inherited(&self) -> bool {
+        false
+    }
+
+    /// Whether it has failed, and not been tried again since.
+    fn failed(&self) -> bool {
+        false
+    }
+
+    /// Whether it has failed, and cannot work again in this process.
+    fn lost(&self) -> bool {
+        false
+    }
+
+    /// Whether memory was taken since this was last asked. Taking it takes longer than most steps.
+    fn took_memory(&self) -> bool {
+        false
+    }
+
+    /// What reports say of a real GPU.
+    fn report(&self) -> Option<GpuReport> {
+        None
+    }
+
+    /// What a job sends and fetches, on a virtual clock. On a real one copies are part of what a
+    /// subregion is measured to take.
+    fn traffic(&self, _: JobKind) -> Traffic {
+        Traffic::NONE
+    }
+
+    /// What the next step of a plan takes on a virtual clock; None on a real one. Where it says that
+    /// the device fails, the device's next job fails.
+    fn virtual_times(&self, _: &Planned) -> Option<StepTimes> {
+        None
+    }
+
+    /// Memory for a copy of positions that the device can read: `old`, where it suffices.
+    fn copy(&self, old: Option<HostMemory>, numbers: usize) -> Result<HostMemory, Fault>;
+
+    /// Brings the positions of a set to the device by way of `copy`. Returns their bounds, or None
+    /// where some are not finite.
+    fn place(
+        &self,
+        set: usize,
+        cpu: &CpuBackend,
+        copy: &mut [f32],
+        from: &[f32],
+    ) -> Result<Option<Bounds>, Fault>;
+
+    /// Brings back the positions that a set had before others were placed and refused; none where the
+    /// device had none.
+    fn place_again(&self, set: usize, before: Option<&[f32]>);
+
+    /// Whether the device has the positions of a set that were placed last.
+    fn holds(&self, set: usize) -> bool;
+
+    /// The lattice has changed.
+    fn outdate(&mut self);
+
+    /// Writes the lists of a pair of sets.
+    fn find(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        lists: &mut NeighborLists,
+    ) -> Result<(), DeviceError>;
+
+    /// Computes values of all targets and gives them to `receive` as they arrive.
+    fn values(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        work: &ValueWork<'_>,
+        receive: &mut Receive<'_>,
+    ) -> Result<(), DeviceError>;
+
+    /// Room for lists of both backends, in memory that the device writes to.
+    fn begin_joint<'l>(
+        &self,
+        lists: &'l mut NeighborLists,
+        targets: usize,
+        room: JointRoom,
+    ) -> Result<JointLists<'l>, DeviceError>;
+
+    /// Writes the lists of a part. `placed` gets the starts and lengths of all targets as soon as
+    /// they are there, before the entries.
+    fn find_part<'a>(
+        &self,
+        input: &StepInput<'_>,
+        part: Part<'_>,
+        to: HostLists<'a>,
+        placed: &mut Placed<'_, 'a>,
+    ) -> Result<GpuDone, DeviceError>;
+
+    /// Sends what a part of values needs, before both backends begin; gives the number under which
+    /// the device has it. All workers copy faster than some of them beside others that sort.
+    fn prepare_part(&self, input: &StepInput<'_>, work: &ValueWork<'_>) -> u64;
+
+    /// Computes the values of a part, which was prepared under that number; numbers of all targets in
+    /// the caller's order, in memory that is to be [given back](Self::give_back).
+    fn values_part(
+        &self,
+        input: &StepInput<'_>,
+        part: Part<'_>,
+        work: &ValueWork<'_>,
+        prepared: u64,
+    ) -> Result<(HostMemory, GpuDone), DeviceError>;
+
+    /// Takes memory back for the next results.
+    fn give_back(&self, numbers: HostMemory);
+}
+
+/// The device's part of a job that two backends share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) job: Job,
+    pub(crate) planned: &'a Planned,
+    /// When both backends began.
+    pub(crate) began: Instant,
+}
+
+/// Entries of lists that both backends are expected to find.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JointRoom {
+    pub(crate) device: usize,
+    pub(crate) cpu: usize,
+}
+
+/// Is given results as they arrive.
+pub(crate) type Receive<'f> = dyn for<'r> FnMut(&mut dyn Arriving<'r>) -> Result<(), Lost> + 'f;
+
+/// Is given starts and lengths of lists, once.
+pub(crate) type Placed<'f, 'a> = dyn FnMut(&'a mut [u64], &'a mut [u32]) + 'f;
+
+/// Values that the code of the CPU backend can compute for a device that has no other.
+pub(crate) trait Numbers: Sync {
+    /// Computes the numbers of all targets of a pair of sets, one target after the other.
+    fn compute(
+        &self,
+        cpu: &CpuBackend,
+        of: PairOfSets<'_>,
+        numbers: &mut [f32],
+    ) -> Result<(), Error>;
+}
+
+/// What is computed for every target.
+#[derive(Clone, Copy)]
+pub(crate) struct ValueWork<'a> {
+    /// None for counts of neighbours, which are `u32` in the bits of an `f32`.
+    pub(crate) kernel: Option<&'a KernelWork<'a>>,
+    /// Numbers of a target.
+    pub(crate) width: usize,
+    pub(crate) by_cpu_code: &'a dyn Numbers,
+}
+
+/// A pair kernel and what it reads.
+#[derive(Debug)]
+pub(crate) struct KernelWork<'a> {
+    /// The name of its type.
+    pub(crate) name: &'static str,
+    /// Its CUDA text with its uniforms, or why there is none.
+    pub(crate) program: Result<(PairProgram, Vec<f32>), String>,
+    pub(crate) fields: Fields<'a>,
+}
+
+/// Numbers in memory of the host that a device reaches.
+#[derive(Debug)]
+pub(crate) enum HostMemory {
+    /// Of a driver.
+    PageLocked(HostBuffer<f32>),
+    /// Of the host, for a device that is emulated.
+    Own(Vec<f32>),
+}
+
+impl Deref for HostMemory {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Self::PageLocked(memory) => memory,
+            Self::Own(memory) => memory,
+        }
+    }
+}
+
+impl DerefMut for HostMemory {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        match self {
+            Self::PageLocked(memory) => memory,
+            Self::Own(memory) => memory,
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! A device that does not exist: one more thread of the CPU, and a virtual clock.
+//!
+//! Policies see the clock, so what they do is the same on every machine and in every run. Results are
+//! computed for real, and they take the way of a real GPU's: positions come in pieces into memory of
+//! the device's own and are sorted there, starts and lengths of lists are handed over before their
+//! entries, and values arrive in pieces. Only the code that computes is the CPU backend's. A step
+//! that fails on the virtual clock fails for real, early for too little memory, and in the middle of
+//! its results where the device is lost.
+
+use super::{
+    DeviceError, Fault, Job, JobKind, StepInput,
+    accelerator::{
+        Accelerator, HostMemory, JointRoom, KernelWork, Part, Placed, Receive, ValueWork,
+    },
+    split::{GpuDone, OF_CPU, Planned},
+    support::Backend,
+    transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of_piece},
+    turn::Turn,
+};
+use crate::{Device, Error, Strategy};
+use nearfield_balance::{EmulatedSpec, Fault as VirtualFault, Machine, StepTimes, Traffic};
+use nearfield_cpu::{
+    CpuBackend, Inside, JointLists, BufferProvider, BorrowedBuffer, NeighborLists, PairOfSets, SetRadii, Share,
+    Spent,
+};
+use nearfield_gpu::HostLists;
+use nearfield_grid::{
+    Bounds, Grid, Lattice,
+    memory::{Shortage, make_room, zeroed},
+};
+use std::{
+    ptr::NonNull,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// The device and what it holds.
+#[derive(Debug)]
+pub(crate) struct EmulatedDevice {
+    spec: EmulatedSpec,
+    cpu: CpuBackend,
+    state: Turn<State>,
+    clock: Mutex<Clock>,
+    /// By set, whether the device has the positions that were placed last.
+    complete: Mutex<Vec<bool>>,
+}
+
+/// The virtual clock.
+#[derive(Debug)]
+struct Clock {
+    machine: Machine,
+    /// What happens to the device in its next job.
+    fault: Option<VirtualFault>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sets: Vec<OnDevice>,
+    /// What the sets are sorted into.
+    lattice: Option<Lattice>,
+    taken: Vec<AtomicBool>,
+    spent: Spent,
+    lists: NeighborLists,
+    results: Option<Vec<f32>>,
+}
+
+/// A set in the device's memory.
+#[derive(Debug, Default)]
+struct OnDevice {
+    positions: Vec<f32>,
+    bounds: Option<Bounds>,
+    /// Kept for its memory while it is not sorted.
+    grid: Option<Grid>,
+    sorted: bool,
+}
+
+impl EmulatedDevice {
+    pub(crate) fn new(spec: EmulatedSpec) -> Result<Self, Error> {
+        Ok(Self {
+            spec,
+            cpu: CpuBackend::new(1)?,
+            state: Turn::new(State::default()),
+            clock: Mutex::new(Clock {
+                machine: Machine::new(spec),
+                fault: None,
+            }),
+            complete: Mutex::default(),
+        })
+    }
+
+    /// The device, for a job that this thread may use it for.
+    fn take(&self) -> Result<MutexGuard<'_, State>, Fault> {
+        self.state.take_for_job().ok_or(Fault::Busy)
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn complete(&self) -> MutexGuard<'_, Vec<bool>> {
+        self.complete.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens to the device in the job that begins now: too little memory ends it at once.
+    fn begin(&self) -> Result<Option<Fault>, Fault> {
+        match self.clock().fault.take() {
+            Some(VirtualFault::OutOfMemory) => Err(failed("it has run out of memory")),
+            Some(VirtualFault::Lost) => Ok(Some(failed("it is lost"))),
+            None => Ok(None),
+        }
+    }
+}
+
+fn failed(why: &str) -> Fault {
+    Fault::Failed(format!("emulated: {why}"))
+}
+
+impl State {
+    /// Sorts the sets that are not sorted into the cells of the host.
+    fn sort(&mut self, cpu: &CpuBackend, input: &StepInput<'_>) -> Result<(), Error> {
+        if self.lattice.as_ref() != Some(input.lattice) {
+            self.lattice = Some(input.lattice.clone());
+            self.sets.iter_mut().for_each(|set| set.sorted = false);
+        }
+        for (set, on_host) in self.sets.iter_mut().zip(&input.sets) {
+            if !set.sorted {
+                let grid = (set.grid).get_or_insert_with(|| Grid::new(input.lattice.clone()));
+                let positions = set.positions.as_chunks::<3>().0;
+                let bounds = set.bounds.unwrap_or(*on_host.grid.bounds());
+                cpu.install(|| grid.build(positions.into(), bounds, input.lattice))
+                    .map_err(|source| Error::Positions {
+                        set: on_host.id,
+                        source,
+                    })?;
+                set.sorted = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sets of a job, sorted; `planned` where only the device's part counts.
+    fn pair<'a>(
+        &'a self,
+        job: Job,
+        planned: Option<&'a Planned>,
+    ) -> Result<PairOfSets<'a>, DeviceError> {
+        let grid = |set: usize| {
+            let grid = self.sets.get(set).and_then(|set| set.grid.as_ref());
+            grid.ok_or(DeviceError::Fault(Fault::Behind))
+        };
+        Ok(PairOfSets {
+            targets: grid(job.targets)?,
+            sources: grid(job.sources)?,
+            same_set: job.targets == job.sources,
+            radii: SetRadii::Uniform,
+            share: planned.map(|planned| Share {
+                bricks: planned.parts(),
+                parts: (0, OF_CPU - 1),
+                taken: &self.taken,
+                spent: &self.spent,
+            }),
+        })
+    }
+
+    /// No target of so many is marked.
+    fn clear(&mut self, targets: usize) -> Result<(), Shortage> {
+        self.taken.clear();
+        make_room(&mut self.taken, targets, "marks of targets")?;
+        self.taken.resize_with(targets, AtomicBool::default);
+        self.spent.clear();
+        Ok(())
+    }
+
+    /// Room for results, kept from before where it suffices.
+    fn room(&mut self, len: usize) -> Result<Vec<f32>, Shortage> {
+        match self.results.take().filter(|old| old.len() >= len) {
+            Some(old) => Ok(old),
+            None => zeroed(len, "results on the device"),
+        }
+    }
+}
+
+impl Accelerator for EmulatedDevice {
+    fn device(&self) -> Device {
+        Device::Emulated(self.spec)
+    }
+
+    fn backend(&self) -> Backend {
+        Backend::Emulated
+    }
+
+    fn check_kernel(&self, _: &KernelWork<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn traffic(&self, kind: JobKind) -> Traffic {
+        if kind == JobKind::Lists {
+            Traffic::LISTS
+        } else {
+            Traffic::SUMS
+        }
+    }
+
+    fn virtual_times(&self, planned: &Planned) -> Option<StepTimes> {
+        let mut clock = self.clock();
+        let times = clock.machine.step(planned.layout(), planned.plan());
+        clock.fault = times.fault;
+        Some(times)
+    }
+
+    fn copy(&self, old: Option<HostMemory>, numbers: usize) -> Result<HostMemory, Fault> {
+        if let Some(old) = old.filter(|old| old.len() >= numbers) {
+            return Ok(old);
+        }
+        let made = zeroed(numbers + numbers / 8, "positions for the device");
+        made.map(HostMemory::Own)
+            .map_err(|error| failed(&error.to_string()))
+    }
+
+    fn place(
+        &self,
+        set: usize,
+        cpu: &CpuBackend,
+        copy: &mut [f32],
+        from: &[f32],
+    ) -> Result<Option<Bounds>, Fault> {
+        let mut state = self.take()?;
+        if state.sets.len() <= set {
+            state.sets.resize_with(set + 1, OnDevice::default);
+            self.complete().resize(set + 1, false);
+        }
+        self.complete()[set] = false;
+        let OnDevice {
+            positions, sorted, ..
+        } = &mut state.sets[set];
+        *sorted = false;
+        positions.clear();
+        make_room(positions, from.len(), "positions on the device")
+            .map_err(|error| failed(&error.to_string()))?;
+        let seen = Seen::default();
+        let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
+        let receive = |_, piece: &[f32]| {
+            positions.extend_from_slice(piece);
+            Ok::<(), Fault>(())
+        };
+        upload.send(cpu, receive)?;
+        self.complete()[set] = true;
+        let bounds = seen.bounds();
+        state.sets[set].bounds = bounds;
+        Ok(bounds)
+    }
+
+    fn place_again(&self, set: usize, before: Option<&[f32]>) {
+        let Ok(mut state) = self.take() else { return };
+        let Some(target) = state.sets.get_mut(set) else {
+            return;
+        };
+        let before = before.unwrap_or(&[]);
+        *target = OnDevice::default();
+        let has = make_room(&mut target.positions, before.len(), "positions").is_ok();
+        if has {
+            target.positions.extend_from_slice(before);
+        }
+        self.complete()[set] = has;
+    }
+
+    fn holds(&self, set: usize) -> bool {
+        self.complete().get(set).is_some_and(|&complete| complete)
+    }
+
+    fn outdate(&mut self) {
+        self.state.get_mut().lattice = None;
+    }
+
+    fn find(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        lists: &mut NeighborLists,
+    ) -> Result<(), DeviceError> {
+        let state = &mut *self.take()?;
+        let fault = self.begin()?;
+        state.sort(&self.cpu, input)?;
+        let mut found = std::mem::take(&mut state.lists);
+        let of = state.pair(job, None)?;
+        let searched = self.cpu.search(of, input.options.lists, &mut found);
+        let (targets, pairs) = (of.targets.points().len(), found.pairs());
+        let fill = |start: &mut [u64], count: &mut [u32], entries: &mut [u32], inside: Inside| {
+            let to = HostLists {
+                start,
+                count,
+                entries,
+            };
+            let (mut inside, mut checked) = (Some(inside), None);
+            let placed = &mut |start: &mut [u64], count: &mut [u32]| {
+                checked = inside.take().map(|inside| inside.check(start, count));
+            };
+            deliver(&found, |_| true, to, placed, fault)?;
+            Ok(checked)
+        };
+        let received = searched
+            .map_err(|error| DeviceError::Host(error.into()))
+            .and_then(|()| {
+                let receive = || lists.receive(targets, pairs, &OwnLender, fill);
+                input.cpu.install(receive)
+            });
+        state.lists = found;
+        received
+    }
+
+    fn values(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        work: &ValueWork<'_>,
+        receive: &mut Receive<'_>,
+    ) -> Result<(), DeviceError> {
+        let state = &mut *self.take()?;
+        let fault = self.begin()?;
+        let targets = input.points_of(job)[0];
+        let len = targets * work.width;
+        let mut results = state.room(len).map_err(Error::from)?;
+        state.sort(&self.cpu, input)?;
+        let of = state.pair(job, None)?;
+        let computed = work.by_cpu_code.compute(&self.cpu, of, &mut results[..len]);
+        let received = computed.map_err(DeviceError::Host).and_then(|()| {
+            let piece = numbers_of_piece(targets, work.width).max(1);
+            let pieces = len.div_ceil(piece);
+            let mut coming = Coming {
+                results: &results[..len],
+                piece,
+                next: 0,
+                fails_at: fault.is_some().then_some(pieces / 2),
+            };
+            let received = receive(&mut coming);
+            received.map_err(|Lost| DeviceError::Fault(fault.unwrap_or(Fault::Behind)))
+        });
+        state.results = Some(results);
+        received
+    }
+
+    fn begin_joint<'l>(
+        &self,
+        lists: &'l mut NeighborLists,
+        targets: usize,
+        room: JointRoom,
+    ) -> Result<JointLists<'l>, DeviceError> {
+        lists.begin_joint(targets, room.device, room.cpu, &OwnLender)
+    }
+
+    fn find_part<'a>(
+        &self,
+        input: &StepInput<'_>,
+        part: Part<'_>,
+        to: HostLists<'a>,
+        placed: &mut Placed<'_, 'a>,
+    ) -> Result<GpuDone, DeviceError> {
+        let state = &mut *self.take()?;
+        let fault = self.begin()?;
+        state.sort(&self.cpu, input)?;
+        state.clear(to.start.len()).map_err(Error::from)?;
+        let mut found = std::mem::take(&mut state.lists);
+        let of = state.pair(part.job, Some(part.planned))?;
+        let searched = self.cpu.search(of, input.options.lists, &mut found);
+        let delivered = searched.map_err(DeviceError::from).and_then(|()| {
+            let mut done = GpuDone::of(&[], Strategy::Flat);
+            done.pairs = found.pairs();
+            done.fitted = done.pairs as usize <= to.entries.len();
+            if done.fitted {
+                let taken = |target: usize| state.taken[target].load(Ordering::Relaxed);
+                deliver(&found, taken, to, placed, fault)?;
+            }
+            Ok(done)
+        });
+        state.lists = found;
+        delivered
+    }
+
+    fn prepare_part(&self, _: &StepInput<'_>, _: &ValueWork<'_>) -> u64 {
+        0
+    }
+
+    fn values_part(
+        &self,
+        input: &StepInput<'_>,
+        part: Part<'_>,
+        work: &ValueWork<'_>,
+        _: u64,
+    ) -> Result<(HostMemory, GpuDone), DeviceError> {
+        let state = &mut *self.take()?;
+        let fault = self.begin()?;
+        let targets = input.points_of(part.job)[0];
+        let len = targets * work.width;
+        let mut results = state.room(len).map_err(Error::from)?;
+        state.sort(&self.cpu, input)?;
+        state.clear(targets).map_err(Error::from)?;
+        let of = state.pair(part.job, Some(part.planned))?;
+        work.by_cpu_code
+            .compute(&self.cpu, of, &mut results[..len])?;
+        match fault {
+            Some(fault) => Err(fault.into()),
+            None => Ok((HostMemory::Own(results), GpuDone::of(&[], Strategy::Flat))),
+        }
+    }
+
+    fn give_back(&self, numbers: HostMemory) {
+        if let (Some(mut state), HostMemory::Own(numbers)) = (self.state.take(), numbers) {
+            state.results = Some(numbers);
+        }
+    }
+}
+
+/// Copies the lists of some targets to the host, starts and lengths first. A device that is lost
+/// meanwhile leaves half of the entries out.
+fn deliver<'a>(
+    found: &NeighborLists,
+    taken: impl Fn(usize) -> bool,
+    to: HostLists<'a>,
+    placed: &mut Placed<'_, 'a>,
+    fault: Option<Fault>,
+) -> Result<(), Fault> {
+    let HostLists {
+        start,
+        count,
+        entries,
+    } = to;
+    let mut next = 0u64;
+    for target in 0..start.len() {
+        let list = if taken(target) { found.of(target) } else { &[] };
+        (start[target], count[target]) = (next, list.len() as u32);
+        next += list.len() as u64;
+    }
+    let targets = start.len();
+    placed(start, count);
+    let arrive = if fault.is_some() {
+        targets / 2
+    } else {
+        targets
+    };
+    let mut rest = entries;
+    for target in (0..arrive).filter(|&target| taken(target)) {
+        let list = found.of(target);
+        let (place, behind) = std::mem::take(&mut rest).split_at_mut(list.len());
+        place.copy_from_slice(list);
+        rest = behind;
+    }
+    fault.map_or(Ok(()), Err)
+}
+
+/// Results that are in the host's memory anyway, as if they came piece by piece.
+struct Coming<'r> {
+    results: &'r [f32],
+    /// Numbers of a piece.
+    piece: usize,
+    next: usize,
+    /// The piece at which the device is lost.
+    fails_at: Option<usize>,
+}
+
+impl<'r> Arriving<'r> for Coming<'r> {
+    fn arrived(&mut self) -> Result<Option<(usize, &'r [f32])>, Lost> {
+        if self.fails_at == Some(self.next) {
+            return Err(Lost);
+        }
+        let first = self.next * self.piece;
+        if first >= self.results.len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        let end = (first + self.piece).min(self.results.len());
+        Ok(Some((first, &self.results[first..end])))
+    }
+}
+
+/// Memory that the device copies lists into.
+#[derive(Debug)]
+struct OwnMemory<T>(Vec<T>);
+
+// SAFETY: the Vec is never changed, so its elements stay where they are, and it is reached through
+// `elements` alone.
+unsafe impl<T: Send + Sync + std::fmt::Debug> BorrowedBuffer<T> for OwnMemory<T> {
+    fn elements(&mut self) -> NonNull<[T]> {
+        NonNull::from(self.0.as_mut_slice())
+    }
+}
+
+/// Lends memory as a GPU does.
+struct OwnLender;
+
+impl From<nearfield_cpu::Error> for DeviceError {
+    fn from(error: nearfield_cpu::Error) -> Self {
+        Self::Host(error.into())
+    }
+}
+
+impl BufferProvider for OwnLender {
+    type Error = DeviceError;
+
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, DeviceError> {
+        let memory = zeroed(len, "list starts").map_err(Error::from)?;
+        Ok(Box::new(OwnMemory(memory)))
+    }
+
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, DeviceError> {
+        let memory = zeroed(len, "neighbour lists").map_err(Error::from)?;
+        Ok(Box::new(OwnMemory(memory)))
+    }
+}

@@ -1,0 +1,33 @@
+//! Memory of the host that the GPU writes lists into.
+
+use super::Trouble;
+use nearfield_cpu::{BufferProvider, BorrowedBuffer};
+use nearfield_gpu::{GpuBackend, HostBuffer};
+use std::{fmt, ptr::NonNull};
+
+/// Lends memory that the GPU can write into.
+pub(super) struct PageLocked<'a>(pub(super) &'a GpuBackend);
+
+impl BufferProvider for PageLocked<'_> {
+    type Error = Trouble;
+
+    fn starts(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u64>>, Trouble> {
+        let buffer = self.0.host_buffer(len)?;
+        Ok(Box::new(PageLockedBuffer(buffer)))
+    }
+
+    fn words(&self, len: usize) -> Result<Box<dyn BorrowedBuffer<u32>>, Trouble> {
+        let buffer = self.0.host_buffer(len)?;
+        Ok(Box::new(PageLockedBuffer(buffer)))
+    }
+}
+
+#[derive(Debug)]
+struct PageLockedBuffer<T>(HostBuffer<T>);
+
+// SAFETY: the buffer's memory does not move, and is reached through `elements` alone.
+unsafe impl<T: Send + Sync + fmt::Debug> BorrowedBuffer<T> for PageLockedBuffer<T> {
+    fn elements(&mut self) -> NonNull<[T]> {
+        NonNull::slice_from_raw_parts(self.0.place(), self.0.len())
+    }
+}

@@ -1,0 +1,166 @@
+//! Sorting an engine's sets on the GPU, into cells of its own.
+//!
+//! The GPU's cells may be finer than the host's: their number to a radius follows from how crowded
+//! they are, or, with the strategy `auto`, from what steps took.
+
+use super::{Order, State};
+use crate::{Strategy, backend::StepInput};
+use nearfield_gpu::{self as gpu, Class, Way, cudarc::driver::CudaEvent};
+use nearfield_grid::{Bounds, Lattice};
+use std::hash::Hash;
+
+/// Mean points in a cell of the radius' edge from which finer cells are worth their table.
+const FINER_FROM: f64 = 4.0;
+/// Cells per point that the finer table may have.
+const FINER_CELLS: f64 = 12.0;
+/// Cells per point that a table may have to be tried by the strategy `auto`.
+const MAX_CELLS: f64 = 20.0;
+
+impl State {
+    /// The way to run: that of the engine's settings, or what the times so far speak for.
+    fn way(&mut self, input: &StepInput<'_>) -> Way {
+        let (strategy, all) = (input.options.strategy, input.bounds());
+        if strategy != Strategy::Auto {
+            return Way {
+                strategy,
+                subdivision: subdivision(input, &all),
+            };
+        }
+        let sorted =
+            self.lattice.is_some() && self.sets.iter().all(|set| set.order == Order::Sorted);
+        match self.times.way().filter(|_| sorted) {
+            Some(way) => way,
+            None => {
+                let (class, finest) = occupancy(input, &all);
+                self.times.next(class, finest)
+            }
+        }
+    }
+
+    /// Does `work` and books its time; `name` tells it from the other jobs of the step. Work that goes
+    /// on after the device has done its part leaves a mark there.
+    pub(super) fn booked<T>(
+        &mut self,
+        name: impl Hash,
+        work: impl FnOnce(&mut Self, &mut Option<CudaEvent>) -> Result<T, gpu::Error>,
+    ) -> Result<T, gpu::Error> {
+        let timed = self.times.way().is_some();
+        let begin = timed.then(|| self.backend.mark()).transpose()?;
+        let mut end = None;
+        let done = work(self, &mut end)?;
+        if let Some(begin) = begin {
+            let took = match end {
+                Some(end) => self.backend.between(&begin, &end),
+                None => self.backend.since(&begin),
+            };
+            self.times.book(name, took?);
+        }
+        Ok(done)
+    }
+
+    /// Brings all sets onto a lattice for the GPU, which has its own cell size.
+    pub(super) fn sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
+        let strategy = self.begin_sort(input)?;
+        self.finish_sort(input)?;
+        Ok(strategy)
+    }
+
+    /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may be
+    /// done with them before [`finish_sort`](Self::finish_sort).
+    pub(super) fn begin_sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
+        let way = self.way(input);
+        let timed = self.times.way().is_some();
+        let before = timed.then(|| self.backend.mark()).transpose()?;
+        self.begin_sort_by(input, way.subdivision)?;
+        if let Some(before) = before {
+            self.sorting = Some([before, self.backend.mark()?]);
+        }
+        Ok(way.strategy)
+    }
+
+    pub(super) fn begin_sort_by(
+        &mut self,
+        input: &StepInput<'_>,
+        subdivision: u32,
+    ) -> Result<(), gpu::Error> {
+        let _span = tracing::debug_span!("gpu.begin_sort").entered();
+        let all = input.bounds();
+        let (radius, domain) = (input.lattice.radius(), *input.lattice.domain());
+        let lattice = match Lattice::new(radius, domain, subdivision, &all) {
+            Ok(lattice) => lattice,
+            // The engine's own lattice was made for the same radius, domain and points.
+            Err(_) => input.lattice.clone(),
+        };
+        if (self.lattice.as_ref()).is_none_or(|old| *old.lattice() != lattice) {
+            self.lattice = Some(self.backend.lattice(&lattice, subdivision)?);
+            for set in &mut self.sets {
+                set.order = Order::AsGiven;
+            }
+        }
+        let Some(lattice) = &self.lattice else {
+            return Ok(());
+        };
+        for (set, on_host) in self.sets.iter_mut().zip(&input.sets) {
+            if set.order == Order::AsGiven {
+                let bounds = on_host.grid.bounds();
+                self.backend.begin_sort(&mut set.points, lattice, bounds)?;
+                set.order = Order::Begun;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the sort.
+    pub(super) fn finish_sort(&mut self, input: &StepInput<'_>) -> Result<(), gpu::Error> {
+        let _span = tracing::debug_span!("gpu.sort").entered();
+        if let Some(lattice) = &self.lattice {
+            for (set, on_host) in self.sets.iter_mut().zip(&input.sets) {
+                if set.order == Order::Begun {
+                    let bounds = on_host.grid.bounds();
+                    self.backend.finish(&mut set.points, lattice, bounds)?;
+                    set.order = Order::Sorted;
+                }
+            }
+        }
+        if let Some([before, after]) = self.sorting.take() {
+            self.times
+                .book("sort", self.backend.between(&before, &after)?);
+        }
+        Ok(())
+    }
+}
+
+/// Cells to a radius on the GPU.
+pub(super) fn subdivision(input: &StepInput<'_>, bounds: &Bounds) -> u32 {
+    if input.options.subdivision > 1 {
+        return input.options.subdivision;
+    }
+    finer_cells(input.points(), bounds.extent(), input.lattice.edges())
+}
+
+/// How crowded cells of the radius' edge are, and the finest cells whose table is no burden.
+fn occupancy(input: &StepInput<'_>, bounds: &Bounds) -> (Class, u32) {
+    let cells = cells_of(bounds.extent(), input.lattice.edges());
+    let points = input.points();
+    let affordable = |k: &u32| f64::from(*k).powi(3) * cells <= MAX_CELLS * points as f64;
+    let finest = (2..=3).rev().find(affordable).unwrap_or(1);
+    (Class::of(points, cells), finest)
+}
+
+/// Cells that a box has, about.
+fn cells_of(extent: [f64; 3], edges: [f64; 3]) -> f64 {
+    (0..3)
+        .map(|axis| extent[axis] / edges[axis] + 1.0)
+        .product()
+}
+
+/// Cells to a radius for so many points in a box: finer ones test fewer candidates, but their table
+/// has to be filled every step. `edges` are those of one cell to a radius.
+pub(crate) fn finer_cells(points: usize, extent: [f64; 3], edges: [f64; 3]) -> u32 {
+    let (cells, points) = (cells_of(extent, edges), points.max(1) as f64);
+    if points / cells >= FINER_FROM || 8.0 * cells <= FINER_CELLS * points {
+        2
+    } else {
+        1
+    }
+}

@@ -1,0 +1,85 @@
+//! The points that the CPU backend needs for its part of a step, sorted.
+
+use super::{
+    super::{Job, StepInput},
+    Planned,
+};
+use crate::Error;
+use nearfield_cpu::{PairOfSets, SetRadii};
+use nearfield_grid::Grid;
+use std::collections::HashMap;
+
+/// Those points of a set that the CPU backend needs for a plan.
+#[derive(Debug)]
+pub(super) struct PartOfSet {
+    grid: Grid,
+    /// Of which positions, and for which plan.
+    stamp: u64,
+    version: u64,
+    /// Whether memory was taken for it since this was last asked. Taking it takes longer than the sort.
+    grew: bool,
+}
+
+/// The sets of a job as the CPU backend needs them for its part: whole where they are sorted anyway,
+/// else the points within reach of its bricks.
+pub(super) fn sets_of_share<'a>(
+    input: &'a StepInput<'_>,
+    sorted: &'a mut HashMap<usize, PartOfSet>,
+    planned: &Planned,
+    job: Job,
+) -> Result<PairOfSets<'a>, Error> {
+    let Some(needed) = planned.needed() else {
+        return input.pair(job);
+    };
+    let sets = [job.targets, job.sources];
+    if sets
+        .iter()
+        .any(|&set| input.sets[set].grid.made().is_some())
+    {
+        return input.pair(job);
+    }
+    for number in sets {
+        let set = input.sets[number];
+        let Some(positions) = set.grid.copied() else {
+            return input.pair(job);
+        };
+        let part = sorted.entry(number).or_insert_with(|| PartOfSet {
+            grid: Grid::new(input.lattice.clone()),
+            stamp: 0,
+            version: 0,
+            grew: false,
+        });
+        if (part.stamp, part.version) == (set.stamp, planned.version()) {
+            continue;
+        }
+        let positions = positions.as_chunks::<3>().0;
+        let (lattice, grid) = (planned.lattice().0, &mut part.grid);
+        let (held, bounds) = (grid.bytes(), set.grid.bounds());
+        let build = || grid.build_part(positions, bounds, lattice, needed, 1);
+        (input.cpu.install(build)).map_err(|source| Error::Positions {
+            set: set.id,
+            source,
+        })?;
+        (part.stamp, part.version) = (set.stamp, planned.version());
+        part.grew |= part.grid.bytes() > held;
+    }
+    let grid = |set: usize| sorted.get(&set).map(|part| &part.grid);
+    match (grid(job.targets), grid(job.sources)) {
+        (Some(targets), Some(sources)) => Ok(PairOfSets {
+            targets,
+            sources,
+            same_set: job.targets == job.sources,
+            radii: SetRadii::Uniform,
+            share: None,
+        }),
+        _ => input.pair(job),
+    }
+}
+
+/// Whether memory was taken for any of these parts since this was asked last.
+pub(super) fn have_grown(parts: &mut HashMap<usize, PartOfSet>) -> bool {
+    let grown = |part: &mut PartOfSet| std::mem::take(&mut part.grew);
+    parts
+        .values_mut()
+        .fold(false, |any, part| grown(part) | any)
+}

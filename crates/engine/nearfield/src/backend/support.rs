@@ -1,0 +1,345 @@
+//! Which backend can do what: the only place where that is decided.
+//!
+//! [`supports`] says whether one backend can do one [feature](Feature); [`choose`] makes of it what
+//! an engine does that was asked for a [`Device`]. A device that was named and cannot do a feature is
+//! an error ([`Unsupported`]) before anything runs. [`Device::Auto`] and [`Device::Hybrid`] leave
+//! such a job to the CPU backend, and the report says why. The table in `docs/backends.md` is made
+//! from the same two functions ([`table`]).
+
+use crate::Device;
+use std::{borrow::Cow, fmt};
+
+/// Something that is asked of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// Positions in `f64`.
+    Double,
+    /// Radii of single points.
+    PointRadii,
+    /// A box in which a vector leans along an open axis.
+    SlantedBox,
+    /// Lists of all neighbours.
+    Lists,
+    /// Lists in which each pair stands once.
+    HalfLists,
+    /// Lists within a memory limit.
+    LimitedLists,
+    /// Lists handed out in chunks.
+    ListChunks,
+    /// Numbers of neighbours.
+    Counts,
+    /// A pair kernel with CUDA text.
+    Kernel,
+    /// A pair kernel that has no CUDA text, or whose text does not compile, and why.
+    KernelWithoutCuda {
+        kernel: &'static str,
+        reason: String,
+    },
+    /// A pair kernel over stored lists.
+    OverLists,
+    /// Lists with displacements and images.
+    PairGeometry,
+    /// Neighbours of positions that are no points of a set.
+    Query,
+    /// The neighbours of one point.
+    EachNeighbor,
+    /// Batches of pairs for a callback.
+    Batches,
+    /// Lists with a skin.
+    Skin,
+    /// Sums over all pairs.
+    AllPairs,
+}
+
+/// Hardware that does a job alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Cpu,
+    Gpu,
+    Emulated,
+}
+
+/// A device was named that cannot do what was asked of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unsupported {
+    feature: Cow<'static, str>,
+    backend: Backend,
+    remedy: &'static str,
+}
+
+impl Unsupported {
+    /// What was asked for, in a few words.
+    pub fn feature(&self) -> &str {
+        &self.feature
+    }
+
+    /// The backend that cannot do it: `GPU` or `emulated`.
+    pub fn backend(&self) -> &'static str {
+        self.backend.name()
+    }
+
+    /// What to do instead.
+    pub fn remedy(&self) -> &'static str {
+        self.remedy
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            feature,
+            backend,
+            remedy,
+        } = self;
+        write!(
+            f,
+            "the {} backend does not support {feature}: {remedy}",
+            backend.name()
+        )
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+impl Backend {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Gpu => "GPU",
+            Self::Emulated => "emulated",
+        }
+    }
+}
+
+impl Feature {
+    /// Whether it concerns all jobs of an engine, and is decided when the engine is built.
+    fn is_of_engine(&self) -> bool {
+        matches!(self, Self::Double | Self::PointRadii | Self::SlantedBox)
+    }
+
+    /// In a message.
+    fn phrase(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Double => "positions in double precision (f64); it computes in single precision",
+            Self::PointRadii => "radii of single points",
+            Self::SlantedBox => "boxes in which a box vector leans along an open axis",
+            Self::Lists => "neighbour lists",
+            Self::HalfLists => "half lists",
+            Self::LimitedLists => "lists within a memory limit",
+            Self::ListChunks => "lists in chunks",
+            Self::Counts => "counts of neighbours",
+            Self::Kernel => "pair kernels",
+            Self::KernelWithoutCuda { kernel, reason } => {
+                return Cow::Owned(format!("the pair kernel {kernel} ({reason})"));
+            }
+            Self::OverLists => "traversals over stored lists",
+            Self::PairGeometry => "lists with the geometry of pairs",
+            Self::Query => "queries of free positions",
+            Self::EachNeighbor => "visits of the neighbours of one point",
+            Self::Batches => "batches of pairs for callbacks",
+            Self::Skin => "lists with a skin",
+            Self::AllPairs => "sums over all pairs",
+        })
+    }
+
+    /// What to do where a backend lacks it.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::Double => {
+                "use Device::Auto or Device::Cpu, or build an engine in f32 with Engine::builder"
+            }
+            Self::KernelWithoutCuda { .. } => {
+                "use Device::Auto or Device::Cpu, or give the kernel CUDA text that compiles"
+            }
+            Self::OverLists => {
+                "traverse without over_lists, or use Device::Auto, Device::Hybrid or Device::Cpu"
+            }
+            Self::LimitedLists => {
+                "leave out Builder::memory_limit, or use Device::Auto, Device::Hybrid or Device::Cpu"
+            }
+            Self::AllPairs => "use Device::Auto, Device::Cpu, Device::Gpu or Device::Hybrid",
+            feature if feature.is_of_engine() => "use Device::Auto or Device::Cpu",
+            _ => "use Device::Auto, Device::Hybrid or Device::Cpu",
+        }
+    }
+}
+
+/// Whether a backend can do something.
+///
+/// # Errors
+/// [`Unsupported`], naming feature, backend and remedy.
+pub(crate) fn supports(backend: Backend, feature: &Feature) -> Result<(), Unsupported> {
+    let supported = match (backend, feature) {
+        (Backend::Cpu, _) => true,
+        (_, Feature::Lists | Feature::HalfLists | Feature::Counts | Feature::Kernel) => true,
+        (Backend::Gpu, Feature::AllPairs) => true,
+        // It computes by the code of the CPU backend.
+        (Backend::Emulated, Feature::KernelWithoutCuda { .. } | Feature::SlantedBox) => true,
+        _ => false,
+    };
+    if supported {
+        return Ok(());
+    }
+    Err(Unsupported {
+        feature: feature.phrase(),
+        backend,
+        remedy: feature.remedy(),
+    })
+}
+
+/// Where an engine does something.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Choice {
+    /// Where the device that was asked for does it.
+    AsAsked,
+    /// On the CPU backend, because the other one cannot.
+    Cpu(Unsupported),
+}
+
+/// Where an engine that was asked for `device` does something.
+///
+/// # Errors
+/// [`Unsupported`] where the device was named and its backend cannot.
+pub(crate) fn choose(device: Device, feature: &Feature) -> Result<Choice, Unsupported> {
+    let degrades = match device {
+        Device::Auto => true,
+        // An engine that can never use its GPU is not what was asked for.
+        Device::Hybrid(_) => !feature.is_of_engine(),
+        Device::Cpu | Device::Gpu(_) | Device::Emulated(_) => false,
+    };
+    let backend = match device {
+        Device::Cpu => Backend::Cpu,
+        Device::Auto | Device::Gpu(_) | Device::Hybrid(_) => Backend::Gpu,
+        Device::Emulated(_) => Backend::Emulated,
+    };
+    match supports(backend, feature) {
+        Ok(()) => Ok(Choice::AsAsked),
+        Err(unsupported) if degrades => Ok(Choice::Cpu(unsupported)),
+        Err(unsupported) => Err(unsupported),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfield_balance::EmulatedSpec;
+    use std::{env, fs, path::Path};
+
+    impl Feature {
+        /// All of them, in the order of the table.
+        fn all() -> Vec<Self> {
+            vec![
+                Self::Lists,
+                Self::HalfLists,
+                Self::Counts,
+                Self::Kernel,
+                Self::KernelWithoutCuda {
+                    kernel: "",
+                    reason: String::new(),
+                },
+                Self::OverLists,
+                Self::LimitedLists,
+                Self::ListChunks,
+                Self::PairGeometry,
+                Self::Query,
+                Self::EachNeighbor,
+                Self::Batches,
+                Self::Skin,
+                Self::AllPairs,
+                Self::PointRadii,
+                Self::Double,
+                Self::SlantedBox,
+            ]
+        }
+
+        /// The row of the table: what, and how it is asked for.
+        fn row(&self) -> (&'static str, &'static str) {
+            match self {
+                Self::Lists => ("full lists, in any order", "`find_neighbors`"),
+                Self::HalfLists => ("half lists", "`Builder::lists`"),
+                Self::Counts => ("counts of neighbours", "`count_neighbors`"),
+                Self::Kernel => ("pair kernel with CUDA text", "`traverse`"),
+                Self::KernelWithoutCuda { .. } => (
+                    "pair kernel without CUDA text, or with text that does not compile",
+                    "`traverse`",
+                ),
+                Self::OverLists => ("pair kernel over stored lists", "`over_lists`"),
+                Self::LimitedLists => ("lists within a memory limit", "`Builder::memory_limit`"),
+                Self::ListChunks => ("lists in chunks", "`list_chunks`"),
+                Self::PairGeometry => ("lists with the geometry of pairs", "`pair_geometry`"),
+                Self::Query => ("neighbours of free positions", "`query`"),
+                Self::EachNeighbor => ("neighbours of one point", "`for_each_neighbor`"),
+                Self::Batches => ("batches of pairs for a callback", "`for_each_batch`"),
+                Self::Skin => ("lists with a skin", "`VerletLists`"),
+                Self::AllPairs => ("sums over all pairs", "`Engine::all_pairs`"),
+                Self::PointRadii => ("radii of single points", "`Builder::radii`"),
+                Self::Double => ("positions in `f64`", "`builder_f64`"),
+                Self::SlantedBox => (
+                    "box with a vector that leans along an open axis",
+                    "`Builder::box_vectors`",
+                ),
+            }
+        }
+    }
+
+    /// The table "feature × device" of the documentation, in Markdown.
+    fn table() -> String {
+        let devices = [
+            Device::Cpu,
+            Device::Gpu(0),
+            Device::Hybrid(0),
+            Device::Emulated(EmulatedSpec::default()),
+            Device::Auto,
+        ];
+        let mut table =
+            "| what | asked for by | `cpu` | `gpu` | `hybrid` | `emulated` | `auto` |\n\
+                         | --- | --- | --- | --- | --- | --- | --- |\n"
+                .to_owned();
+        for feature in &Feature::all() {
+            let (what, call) = feature.row();
+            let cells = devices.map(|device| match choose(device, feature) {
+                Ok(Choice::AsAsked) => "yes",
+                Ok(Choice::Cpu(_)) => "on the CPU",
+                Err(_) => "error",
+            });
+            table += &format!("| {what} | {call} | {} |\n", cells.join(" | "));
+        }
+        table
+    }
+
+    const PAGE: &str = "../../../docs/backends.md";
+    const BEGIN: &str = "<!-- made by a test from what `supports` says -->\n";
+    const END: &str = "<!-- end of what was made -->\n";
+
+    #[test]
+    fn the_table_of_the_documentation_is_what_runs() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        let text = fs::read_to_string(&page).unwrap();
+        let (before, rest) = text.split_once(BEGIN).unwrap();
+        let (found, after) = rest.split_once(END).unwrap();
+        let made = format!("\n{}\n", table());
+        if env::var_os("NEARFIELD_WRITE_DOCS").is_some() {
+            fs::write(&page, format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
+            return;
+        }
+        assert_eq!(
+            found, made,
+            "run this test with NEARFIELD_WRITE_DOCS=1 to write the page anew"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_feature_backend_and_remedy() {
+        for feature in Feature::all() {
+            assert_eq!(choose(Device::Cpu, &feature), Ok(Choice::AsAsked));
+            assert!(choose(Device::Auto, &feature).is_ok(), "{feature:?}");
+            let Err(refused) = choose(Device::Gpu(0), &feature) else {
+                continue;
+            };
+            let text = refused.to_string();
+            assert!(text.contains("the GPU backend does not support"), "{text}");
+            assert!(text.contains(refused.feature()), "{text}");
+            assert!(refused.remedy().contains("Device::Cpu"), "{text}");
+        }
+    }
+}

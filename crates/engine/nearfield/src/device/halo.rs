@@ -1,0 +1,303 @@
+//! The points that the CPU backend needs of data that live on a GPU, brought over for one traversal.
+//!
+//! A halo holds the points of the CPU backend's bricks and those within reach of them, gathered on the
+//! GPU by a map of bricks, with the channels that a kernel reads. On the host they are a set of their
+//! own, sorted anew; their indices are places in the halo.
+
+use crate::{
+    Error, Strategy,
+    backend::{gpu::KEPT_PLANS, split::Planned},
+};
+use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
+use nearfield_gpu::{
+    DeviceField, DeviceFields, DeviceParts, DeviceShare, GpuBackend, HaloScratch, HostBuffer,
+    PairOfPoints, cudarc::driver::ValidAsZeroBits,
+};
+use nearfield_grid::{
+    Bounds, BrickParts, Grid, Lattice,
+    memory::{Shortage, make_room},
+};
+use nearfield_pairs::Field;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, hash_map::Entry},
+};
+use tracing::field::Empty;
+
+/// What points are gathered with.
+#[derive(Debug, Default)]
+pub(super) struct Packing {
+    /// Maps of bricks on the device.
+    pub(super) parts: PartsOfBricks,
+    pub(super) scratch: HaloScratch,
+}
+
+/// Bricks whose points are gathered.
+pub(super) enum Bricks<'a> {
+    All,
+    /// What the CPU backend needs.
+    Needed(&'a Planned),
+    /// The GPU's, subregion by subregion.
+    Gpu(&'a Planned),
+}
+
+/// Tells maps of bricks on the device from each other.
+type PartsKey = (u64, u8);
+
+/// Maps of bricks on the device.
+pub(super) type PartsOfBricks = HashMap<PartsKey, DeviceParts>;
+
+/// What has come over for a step.
+#[derive(Debug)]
+pub(super) struct Halos {
+    pub(super) targets: Halo,
+    /// Not used where targets and sources are one set.
+    pub(super) sources: Halo,
+    /// Of the targets, and of the sources.
+    fields: [HaloFields; 2],
+}
+
+/// Points of a set that have come over.
+#[derive(Debug)]
+pub(super) struct Halo {
+    pub(super) share: DeviceShare,
+    /// Position and the caller's index.
+    points: Option<HostBuffer<[f32; 4]>>,
+    positions: Vec<[f32; 3]>,
+    /// Sorted; their indices are places in the halo.
+    grid: Grid,
+}
+
+/// Channels of such points, one behind the other.
+#[derive(Debug, Default)]
+struct HaloFields {
+    values: Option<HostBuffer<f32>>,
+    points: usize,
+    channels: usize,
+}
+
+/// Two sets on the device whose points are gathered.
+#[derive(Clone, Copy)]
+pub(super) struct Gathered<'a> {
+    pub(super) backend: &'a GpuBackend,
+    pub(super) of: PairOfPoints<'a>,
+    pub(super) strategy: Strategy,
+}
+
+impl Gathered<'_> {
+    /// Gathers the points of some bricks of the targets.
+    pub(super) fn gather(
+        &self,
+        share: &mut DeviceShare,
+        known: &mut PartsOfBricks,
+        bricks: &Bricks<'_>,
+    ) -> Result<(), Error> {
+        let (of, key) = (&self.of, bricks.key());
+        if known.len() >= 2 * KEPT_PLANS && !known.contains_key(&key) {
+            known.clear();
+        }
+        let parts = match known.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let (parts, count) = bricks.parts()?;
+                let lattice = (of.lattice.lattice(), of.lattice.subdivision());
+                let made = self.backend.parts(&parts, count, lattice, None);
+                new.insert(made.map_err(Error::Gpu)?)
+            }
+        };
+        // Strategies that go from cell to cell need a table of the cells of what they work on.
+        let grouped =
+            !matches!(bricks, Bricks::Gpu(_)) || self.strategy.of_share() == Strategy::Flat;
+        self.backend
+            .share(of.targets, of.lattice, parts, grouped, share)
+            .map_err(Error::Gpu)
+    }
+}
+
+impl Bricks<'_> {
+    fn key(&self) -> PartsKey {
+        match self {
+            Self::All => (0, 0),
+            Self::Needed(planned) => (planned.version(), 1),
+            Self::Gpu(planned) => (planned.version(), 2),
+        }
+    }
+
+    /// Whose bricks are whose, and how many of the parts are gathered.
+    fn parts(&self) -> Result<(Cow<'_, BrickParts>, usize), Shortage> {
+        let everywhere = || Cow::Owned(BrickParts::everywhere(0));
+        Ok(match self {
+            Self::Gpu(planned) => (Cow::Borrowed(planned.parts()), planned.subregions()),
+            Self::Needed(planned) => match planned.needed() {
+                Some(needed) => (Cow::Owned(needed.only(|part| part == 1)?), 1),
+                None => (everywhere(), 1),
+            },
+            Self::All => (everywhere(), 1),
+        })
+    }
+}
+
+impl Halos {
+    pub(super) fn new(lattice: Lattice) -> Self {
+        Self {
+            targets: Halo::new(lattice.clone()),
+            sources: Halo::new(lattice),
+            fields: Default::default(),
+        }
+    }
+
+    /// Brings the points of some bricks of both sets over, and sorts them.
+    pub(super) fn fetch(
+        &mut self,
+        cpu: &CpuBackend,
+        gathered: Gathered<'_>,
+        packing: &mut Packing,
+        bricks: &Bricks<'_>,
+    ) -> Result<(), Error> {
+        let Packing { parts, .. } = packing;
+        self.targets.fetch(cpu, gathered, parts, bricks)?;
+        if !gathered.of.same_set {
+            let of = PairOfPoints {
+                targets: gathered.of.sources,
+                ..gathered.of
+            };
+            let sources = Gathered { of, ..gathered };
+            self.sources.fetch(cpu, sources, parts, bricks)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the channels of those points over, so many of a target and of a source.
+    pub(super) fn fetch_fields(
+        &mut self,
+        gathered: Gathered<'_>,
+        fields: &DeviceFields<'_>,
+        channels: [usize; 2],
+        scratch: &mut HaloScratch,
+    ) -> Result<(), Error> {
+        let sources = if gathered.of.same_set {
+            &self.targets
+        } else {
+            &self.sources
+        };
+        let of = gathered.of;
+        let [of_targets, of_sources] = &mut self.fields;
+        of_targets.fetch(
+            gathered.backend,
+            (&self.targets, of.targets.len(), channels[0]),
+            ("fields of targets", fields.targets.as_ref()),
+            scratch,
+        )?;
+        of_sources.fetch(
+            gathered.backend,
+            (sources, of.sources.len(), channels[1]),
+            ("fields of sources", fields.sources.as_ref()),
+            scratch,
+        )
+    }
+
+    /// The channels of targets and of sources, one field each.
+    pub(super) fn fields(&self) -> [Vec<Field<'_>>; 2] {
+        self.fields.each_ref().map(HaloFields::channels)
+    }
+
+    /// The points that have come over, as the CPU backend takes them.
+    pub(super) fn pair(&self, same_set: bool) -> PairOfSets<'_> {
+        let sources = if same_set {
+            &self.targets
+        } else {
+            &self.sources
+        };
+        PairOfSets {
+            targets: &self.targets.grid,
+            sources: &sources.grid,
+            same_set,
+            radii: SetRadii::Uniform,
+            share: None,
+        }
+    }
+}
+
+impl Halo {
+    fn new(lattice: Lattice) -> Self {
+        Self {
+            share: DeviceShare::default(),
+            points: None,
+            positions: Vec::new(),
+            grid: Grid::new(lattice),
+        }
+    }
+
+    /// Number of points.
+    pub(super) fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    fn fetch(
+        &mut self,
+        cpu: &CpuBackend,
+        gathered: Gathered<'_>,
+        parts: &mut PartsOfBricks,
+        bricks: &Bricks<'_>,
+    ) -> Result<(), Error> {
+        let _span = tracing::debug_span!("gpu.download", bytes = Empty).entered();
+        gathered.gather(&mut self.share, parts, bricks)?;
+        let backend = gathered.backend;
+        let points = room(backend, &mut self.points, self.share.len())?;
+        backend
+            .fetch_points(&self.share, points)
+            .map_err(Error::Gpu)?;
+        tracing::Span::current().record("bytes", size_of_val(points));
+        self.positions.clear();
+        make_room(&mut self.positions, points.len(), "positions of a device")?;
+        self.positions
+            .extend(points.iter().map(|&[x, y, z, _]| [x, y, z]));
+        // The device has checked them; what it has sorted is finite and not too far away.
+        let lattice = gathered.of.lattice.lattice();
+        let sorted = cpu.install(|| {
+            let bounds = Bounds::of((&self.positions).into(), lattice.domain());
+            bounds.and_then(|bounds| self.grid.build((&self.positions).into(), bounds, lattice))
+        });
+        sorted.map_err(Error::Setup)
+    }
+
+    /// The caller's index of a point.
+    pub(super) fn index(&self, place: usize) -> u32 {
+        let points = self.points.as_deref().unwrap_or_default();
+        points
+            .get(place)
+            .map_or(u32::MAX, |point| point[3].to_bits())
+    }
+}
+
+impl HaloFields {
+    fn fetch(
+        &mut self,
+        backend: &GpuBackend,
+        (halo, points, channels): (&Halo, usize, usize),
+        field: (&'static str, Option<&DeviceField<'_>>),
+        scratch: &mut HaloScratch,
+    ) -> Result<(), Error> {
+        (self.points, self.channels) = (halo.len(), channels);
+        let values = room(backend, &mut self.values, self.points * channels)?;
+        backend
+            .fetch_fields((&halo.share, points), field, values, scratch)
+            .map_err(Error::Gpu)
+    }
+
+    fn channels(&self) -> Vec<Field<'_>> {
+        let values = self.values.as_deref().unwrap_or_default();
+        let channel = |k: usize| Field::from(&values[k * self.points..(k + 1) * self.points]);
+        (0..self.channels).map(channel).collect()
+    }
+}
+
+/// Page-locked memory for `len` elements, kept from before where it suffices.
+fn room<'a, T: ValidAsZeroBits>(
+    backend: &GpuBackend,
+    buffer: &'a mut Option<HostBuffer<T>>,
+    len: usize,
+) -> Result<&'a mut [T], Error> {
+    let kept = backend.host_room(buffer.take(), len).map_err(Error::Gpu)?;
+    Ok(&mut buffer.insert(kept)[..len])
+}

@@ -1,0 +1,567 @@
+//! The CPU backend as a helper of engines whose data live on a GPU.
+//!
+//! Steps follow the same protocol as those of an [`Engine`] with two backends. The difference is where
+//! the data are: only what the CPU backend needs of them crosses the bus, as a [halo](super::halo).
+
+use super::{
+    DeviceEngine, GpuError, Traversable,
+    halo::{Bricks, Gathered, Halos, Packing, PartsOfBricks},
+    traverse::DeviceTraversal,
+};
+use crate::{
+    Engine, Error, PairKernel, PointSetId, Policy, SplitReport,
+    backend::{
+        DeviceError, Fault, Job, JobKind,
+        split::{
+            self, Backends, Clock, Compute, Computed, Drive, Driven, GpuDone, Halves, JobState,
+            Outcome, PARTS_OF_CPU, Piece, Planned, Seen, Settings, Shared, Split, SplitJob, Timed,
+            is_taken, locked, share, ties_for,
+        },
+    },
+    engine::traverse::check_support,
+};
+use nearfield_balance::{Controller, Traffic};
+use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets};
+use nearfield_gpu::{
+    Deliver, DeviceFields, DeviceShare, PairOfPoints, PairProgram, PairScratch,
+    cudarc::driver::CudaViewMut,
+};
+use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled};
+use nearfield_pairs::Channels;
+use std::{sync::Mutex, time::Instant};
+
+/// The CPU backend as the helper of [`DeviceEngine`]s: takes those bricks of points off the GPU whose
+/// targets it is the better place for, as a [`Policy`] finds out from what steps take.
+///
+/// Everything stays on the GPU. What crosses the bus is a halo: the points of the CPU backend's bricks
+/// and those within reach of them, with their channels, and the results of its targets on the way back,
+/// for every traversal anew. (When a plan is made, seldom, all positions are looked at once; and where
+/// there is a periodic axis or the CPU backend has most of the work, the halo holds all points.) Keep
+/// one helper for one engine: it remembers what steps took.
+#[derive(Debug)]
+pub struct CpuHelper {
+    cpu: CpuBackend,
+    split: Split,
+    /// That of the engine it helped last, and the number of its GPU.
+    lattice: Option<Lattice>,
+    gpu: Option<u32>,
+    // A forked child has no memory on the GPU to free, nor pinned memory of its driver.
+    packing: OfProcess<Packing>,
+    halos: OfProcess<Halos>,
+    /// The GPU's targets.
+    ours: OfProcess<DeviceShare>,
+    found: Found,
+}
+
+/// An engine with a helper for its next traversal, made by [`DeviceEngine::with_cpu`].
+#[derive(Debug)]
+pub struct WithCpu<'a> {
+    pub(super) engine: &'a mut DeviceEngine,
+    pub(super) helper: &'a mut CpuHelper,
+}
+
+impl<'a> WithCpu<'a> {
+    /// A traversal as [`DeviceEngine::traverse`] makes it, a part of which the helper takes. Running it
+    /// waits for both backends, and its results are never provisional.
+    pub fn traverse<K: PairKernel>(
+        self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'a> {
+        let program = check_support(kernel, self.engine.radius())
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::Gpu));
+        DeviceTraversal::with_cpu(self, kernel, program, targets, sources)
+    }
+}
+
+/// A pair kernel on the CPU backend, whatever its type.
+pub(super) trait CpuKernel: Sync {
+    /// The name of its type.
+    fn name(&self) -> &'static str;
+
+    /// Channels of a target, of a source and of a result.
+    fn channels(&self) -> [usize; 3];
+
+    /// Evaluates it for all targets that the CPU backend has, one result after the other.
+    fn evaluate(
+        &self,
+        cpu: &CpuBackend,
+        of: PairOfSets<'_>,
+        fields: Fields<'_>,
+        numbers: &mut Vec<f32>,
+    ) -> Result<(), Error>;
+}
+
+impl<K: PairKernel> CpuKernel for K {
+    fn name(&self) -> &'static str {
+        std::any::type_name::<K>()
+    }
+
+    fn channels(&self) -> [usize; 3] {
+        [K::Target::COUNT, K::Source::COUNT, K::Output::COUNT]
+    }
+
+    fn evaluate(
+        &self,
+        cpu: &CpuBackend,
+        of: PairOfSets<'_>,
+        fields: Fields<'_>,
+        numbers: &mut Vec<f32>,
+    ) -> Result<(), Error> {
+        let blank = K::Output::read(|_| K::REDUCE.identity());
+        let targets = of.targets.points().len();
+        let mut values = filled(targets, blank, "results of the CPU backend")?;
+        cpu.traverse(self, of, fields, Output::Write(&mut values))?;
+        *numbers = filled(
+            targets * K::Output::COUNT,
+            0.0,
+            "results of the CPU backend",
+        )?;
+        let places = numbers.chunks_exact_mut(K::Output::COUNT);
+        for (value, place) in values.iter().zip(places) {
+            value.write(|channel, number| place[channel] = number);
+        }
+        Ok(())
+    }
+}
+
+/// The CPU backend's results before they are sent, by the caller's index.
+#[derive(Debug, Default)]
+struct Found {
+    /// Of all points of the halo.
+    numbers: Vec<f32>,
+    targets: Vec<u32>,
+    values: Vec<f32>,
+}
+
+/// A traversal that a helper takes part in.
+pub(super) struct Helped<'a> {
+    pub(super) kernel: &'a dyn CpuKernel,
+    pub(super) targets: PointSetId,
+    pub(super) sources: PointSetId,
+    pub(super) program: (&'a PairProgram, &'a [f32]),
+    pub(super) fields: &'a DeviceFields<'a>,
+}
+
+impl CpuHelper {
+    /// A helper with a policy and so many threads; 0 is one per core.
+    ///
+    /// # Errors
+    /// [`Error::Schedule`] when the policy's numbers contradict each other, and [`Error::Cpu`] when
+    /// threads cannot be started.
+    pub fn new(policy: Policy, threads: usize) -> Result<Self, Error> {
+        // Radius and lattice are each engine's own.
+        let settings = Engine::builder(1.0).policy(policy);
+        let radius = Radius::new(1.0).map_err(Error::Setup)?;
+        let lattice = Lattice::new(radius, Domain::OPEN, 1, &Bounds::EMPTY);
+        let lattice = lattice.map_err(Error::Setup)?;
+        Controller::new(policy).map_err(Error::Schedule)?;
+        Ok(Self {
+            cpu: CpuBackend::new(threads)?,
+            split: Split::new(&settings),
+            lattice: None,
+            gpu: None,
+            packing: OfProcess::new(Packing::default()),
+            halos: OfProcess::new(Halos::new(lattice)),
+            ours: OfProcess::new(DeviceShare::default()),
+            found: Found::default(),
+        })
+    }
+
+    /// How every kernel was divided last, by its name: backends, threshold, times and why.
+    pub fn report(&self) -> Vec<(String, SplitReport)> {
+        let reports = self.split.reports().into_iter();
+        reports
+            .map(|(job, report)| (job.kind.to_string(), report))
+            .collect()
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        let halos = &self.halos;
+        let shares = [&halos.targets.share, &halos.sources.share, &self.ours];
+        shares.map(DeviceShare::bytes).iter().sum::<usize>() + self.packing.scratch.bytes()
+    }
+
+    /// Runs a traversal of an engine, which the helper takes part in.
+    pub(super) fn run(
+        &mut self,
+        engine: &mut DeviceEngine,
+        helped: &Helped<'_>,
+        results: &mut CudaViewMut<'_, f32>,
+        deliver: Deliver,
+    ) -> Result<(), Error> {
+        let job = Job {
+            kind: JobKind::Kernel(helped.kernel.name()),
+            targets: helped.targets.0,
+            sources: helped.sources.0,
+        };
+        let device = OnDevice::of(engine, helped)?;
+        // Where the GPU has everything, how its sort went may be looked at afterwards. What was added
+        // to could not be computed again.
+        if deliver == Deliver::Write && self.leaves_all_to(&device, job) {
+            let clock = Clock::start(None);
+            device.evaluate(None, results, deliver)?;
+            if engine.settle_all()? {
+                engine
+                    .stream()
+                    .synchronize()
+                    .map_err(|error| Error::Gpu(GpuError::driver("waiting for the GPU", error)))?;
+                return self.learn_of_gpu(job, engine.points(helped.targets)?, clock);
+            }
+        }
+        engine.settle_all()?;
+        let device = OnDevice::of(engine, helped)?;
+        self.step(device, helped.kernel, job, results, deliver)
+    }
+
+    fn step(
+        &mut self,
+        device: OnDevice<'_>,
+        kernel: &dyn CpuKernel,
+        job: Job,
+        results: &mut CudaViewMut<'_, f32>,
+        deliver: Deliver,
+    ) -> Result<(), Error> {
+        self.move_to(&device);
+        let Some(mut shared) = self.split.try_lock() else {
+            // It is borrowed for this step, so no other job can have it.
+            return device.evaluate(None, results, deliver);
+        };
+        let mut step = HelperStep {
+            cpu: &self.cpu,
+            settings: Settings {
+                ties: ties_for(device.gathered.strategy),
+                ..self.split.settings
+            },
+            shared: &mut shared,
+            packing: &mut self.packing,
+            halos: &mut self.halos,
+            ours: &mut self.ours,
+            found: &mut self.found,
+            timed: Timed {
+                clock: Clock::start(None),
+                planning_ms: 0.0,
+                virtual_times: None,
+            },
+            done: GpuDone::default(),
+            device,
+            kernel,
+            job,
+            results,
+            deliver,
+        };
+        split::run(&self.cpu, &mut step).map(drop)
+    }
+
+    /// Whether the plan there is gives everything to the GPU, and serves for this step.
+    fn leaves_all_to(&self, device: &OnDevice<'_>, job: Job) -> bool {
+        let leaves = |state: &JobState| {
+            state.backends() == Backends::Device && !state.is_stale(device.points(), false)
+        };
+        self.lattice.as_ref() == Some(device.gathered.of.lattice.lattice())
+            && (self.split.try_lock())
+                .is_some_and(|shared| shared.jobs.get(&job).is_some_and(leaves))
+    }
+
+    /// A step of the GPU alone was done.
+    fn learn_of_gpu(&self, job: Job, targets: usize, clock: Clock) -> Result<(), Error> {
+        let Some(mut shared) = self.split.try_lock() else {
+            return Ok(());
+        };
+        let Shared { jobs, spent, .. } = &mut *shared;
+        let Some(state) = jobs.get_mut(&job) else {
+            return Ok(());
+        };
+        let timed = Timed {
+            clock,
+            planning_ms: 0.0,
+            virtual_times: None,
+        };
+        let seen = Seen {
+            targets,
+            spent,
+            threads: self.cpu.threads_beside(),
+            done: &GpuDone::default(),
+            lost: false,
+            grew: false,
+        };
+        split::learn(state, &timed, &Outcome::new(Backends::Device), seen)
+    }
+
+    /// Plans hold for one lattice, and memory is that of one GPU.
+    fn move_to(&mut self, device: &OnDevice<'_>) {
+        let gpu = device.gathered.backend.device().index;
+        if self.gpu != Some(gpu) {
+            (*self.packing, *self.ours) = (Packing::default(), DeviceShare::default());
+            self.halos.targets.share = DeviceShare::default();
+            self.halos.sources.share = DeviceShare::default();
+            self.gpu = Some(gpu);
+        }
+        let lattice = device.gathered.of.lattice.lattice();
+        if self.lattice.as_ref() != Some(lattice) {
+            self.split.drop_plans();
+            self.packing.parts.clear();
+            self.lattice = Some(lattice.clone());
+        }
+    }
+}
+
+/// The device's side of a step.
+struct OnDevice<'a> {
+    gathered: Gathered<'a>,
+    scratch: &'a Mutex<PairScratch>,
+    fields: &'a DeviceFields<'a>,
+    program: (&'a PairProgram, &'a [f32]),
+}
+
+impl<'a> OnDevice<'a> {
+    fn of(engine: &'a DeviceEngine, helped: &'a Helped<'_>) -> Result<Self, Error> {
+        let Traversable {
+            backend,
+            of,
+            strategy,
+            scratch,
+        } = engine.traversable(helped.targets, helped.sources)?;
+        Ok(Self {
+            gathered: Gathered {
+                backend,
+                of,
+                strategy,
+            },
+            scratch,
+            fields: helped.fields,
+            program: helped.program,
+        })
+    }
+
+    fn points(&self) -> [usize; 2] {
+        let of = &self.gathered.of;
+        [of.targets.len(), of.sources.len()]
+    }
+
+    /// Evaluates for a share of the targets, or all.
+    fn evaluate(
+        &self,
+        share: Option<&DeviceShare>,
+        results: &mut CudaViewMut<'_, f32>,
+        deliver: Deliver,
+    ) -> Result<(), Error> {
+        let Gathered {
+            backend,
+            of,
+            strategy,
+        } = self.gathered;
+        let of = PairOfPoints { share, ..of };
+        let to = (results, deliver);
+        let mut scratch = locked(self.scratch);
+        backend
+            .evaluate_on_device(of, self.program, self.fields, to, strategy, &mut scratch)
+            .map_err(Error::Gpu)
+    }
+
+    /// The GPU's part of a step that both backends began then; its targets are gathered in `ours`.
+    fn part(
+        &self,
+        ours: &mut DeviceShare,
+        parts: &mut PartsOfBricks,
+        planned: &Planned,
+        began: Instant,
+        (results, deliver): (&mut CudaViewMut<'_, f32>, Deliver),
+    ) -> Result<GpuDone, Error> {
+        let targets = self.gathered.of.targets.len();
+        let _span = tracing::debug_span!("gpu.evaluate", targets).entered();
+        let asked = began.elapsed();
+        let backend = self.gathered.backend;
+        let begin = backend.mark().map_err(Error::Gpu)?;
+        self.gathered.gather(ours, parts, &Bricks::Gpu(planned))?;
+        self.evaluate(Some(ours), results, deliver)?;
+        let end_ms = f64::from(backend.since(&begin).map_err(Error::Gpu)?);
+        let traversed = locked(self.scratch).traversed(&begin).map_err(Error::Gpu)?;
+        let [begin_ms, computed_ms] = traversed.map_or([0.0, end_ms], |times| times.map(f64::from));
+        let mut done = GpuDone::of(ours.bounds(), self.gathered.strategy);
+        done.pieces.push(Piece {
+            behind: ours.len() as u64,
+            begin_ms,
+            computed_ms,
+            end_ms: computed_ms,
+        });
+        done.place(began, asked);
+        Ok(done)
+    }
+}
+
+/// A traversal over data on a GPU, by the GPU and the CPU backend.
+struct HelperStep<'s, 'r> {
+    cpu: &'s CpuBackend,
+    settings: Settings,
+    shared: &'s mut Shared,
+    packing: &'s mut Packing,
+    halos: &'s mut Halos,
+    ours: &'s mut DeviceShare,
+    found: &'s mut Found,
+    timed: Timed,
+    done: GpuDone,
+    device: OnDevice<'s>,
+    kernel: &'s dyn CpuKernel,
+    job: Job,
+    results: &'s mut CudaViewMut<'r, f32>,
+    deliver: Deliver,
+}
+
+impl HelperStep<'_, '_> {
+    /// Brings the points of some bricks over, with what the kernel reads of them.
+    fn fetch(&mut self, bricks: &Bricks<'_>) -> Result<(), Error> {
+        fetch(
+            self.cpu,
+            &self.device,
+            self.kernel,
+            self.halos,
+            self.packing,
+            bricks,
+        )
+    }
+
+    /// Sends the results of those points of the halo that are the CPU backend's to where all results
+    /// are, and waits until they are there.
+    fn put(&mut self, of_cpu: impl Fn(usize) -> bool) -> Result<(), Error> {
+        let Found {
+            numbers,
+            targets,
+            values,
+        } = &mut *self.found;
+        targets.clear();
+        values.clear();
+        let width = self.kernel.channels()[2];
+        let results = numbers.chunks_exact(width).enumerate();
+        for (place, result) in results.filter(|(place, _)| of_cpu(*place)) {
+            targets.push(self.halos.targets.index(place));
+            values.extend_from_slice(result);
+        }
+        let bytes = size_of_val(&targets[..]) + size_of_val(&values[..]);
+        let _span = tracing::debug_span!("gpu.upload", bytes).entered();
+        let (device, backend) = (&self.device, self.device.gathered.backend);
+        let to = (&mut *self.results, device.points()[0]);
+        let scratch = &mut self.packing.scratch;
+        let found = (&targets[..], &values[..]);
+        backend
+            .put_results(device.program.0, found, to, self.deliver, scratch)
+            .and_then(|()| backend.wait())
+            .map_err(Error::Gpu)
+    }
+}
+
+/// Brings the points of some bricks over, with what a kernel reads of them.
+fn fetch(
+    cpu: &CpuBackend,
+    device: &OnDevice<'_>,
+    kernel: &dyn CpuKernel,
+    halos: &mut Halos,
+    packing: &mut Packing,
+    bricks: &Bricks<'_>,
+) -> Result<(), Error> {
+    halos.fetch(cpu, device.gathered, packing, bricks)?;
+    let [targets, sources, _] = kernel.channels();
+    let scratch = &mut packing.scratch;
+    halos.fetch_fields(device.gathered, device.fields, [targets, sources], scratch)
+}
+
+impl SplitJob for HelperStep<'_, '_> {
+    fn plan(&mut self) -> Result<Backends, Error> {
+        let (points, of) = (self.device.points(), self.device.gathered);
+        let state = self.shared.state_of(self.job, self.settings.policy)?;
+        if state.is_stale(points, false) {
+            (self.halos).fetch(self.cpu, of, self.packing, &Bricks::All)?;
+            let pair = self.halos.pair(of.of.same_set);
+            let subdivision = of.of.lattice.subdivision();
+            state.plan_for(pair, &self.settings, Traffic::NONE, subdivision)?;
+        }
+        self.timed.planning_ms = self.timed.clock.since_begin_ms();
+        Ok(state.backends())
+    }
+
+    fn by_cpu(&mut self) -> Result<(), Error> {
+        self.fetch(&Bricks::All)?;
+        let fields = self.halos.fields();
+        let [targets, sources] = &fields;
+        let fields = Fields { targets, sources };
+        let of = self.halos.pair(self.device.gathered.of.same_set);
+        let numbers = &mut self.found.numbers;
+        self.kernel.evaluate(self.cpu, of, fields, numbers)?;
+        self.put(|_| true)
+    }
+
+    fn by_device(&mut self) -> Result<(), DeviceError> {
+        self.device.evaluate(None, self.results, self.deliver)?;
+        let waited = self.device.gathered.backend.wait();
+        waited.map_err(|error| DeviceError::Host(Error::Gpu(error)))
+    }
+
+    fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError> {
+        let state = self.shared.jobs.get(&self.job);
+        let Some(planned) = state.and_then(JobState::planned) else {
+            return Err(DeviceError::Fault(Fault::Behind));
+        };
+        let bricks = Bricks::Needed(planned);
+        let (halos, packing) = (&mut *self.halos, &mut *self.packing);
+        fetch(self.cpu, &self.device, self.kernel, halos, packing, &bricks)?;
+        self.shared
+            .clear(self.halos.targets.len())
+            .map_err(Error::from)?;
+        let Shared {
+            jobs, taken, spent, ..
+        } = &*self.shared;
+        let planned = jobs.get(&self.job).and_then(JobState::planned);
+        let Some(planned) = planned else {
+            return Err(DeviceError::Fault(Fault::Behind));
+        };
+        let (device, done, ours) = (&self.device, &mut self.done, &mut *self.ours);
+        let (parts, results, deliver) = (&mut self.packing.parts, &mut *self.results, self.deliver);
+        let drive = move |began: Instant| {
+            *done = device.part(ours, parts, planned, began, (results, deliver))?;
+            Ok(Driven::Done)
+        };
+        let (halos, kernel, cpu) = (&*self.halos, self.kernel, self.cpu);
+        let (same_set, numbers) = (device.gathered.of.same_set, &mut self.found.numbers);
+        let compute = move || {
+            let fields = halos.fields();
+            let [targets, sources] = &fields;
+            let fields = Fields { targets, sources };
+            let of = PairOfSets {
+                share: Some(share(planned, taken, spent, PARTS_OF_CPU)),
+                ..halos.pair(same_set)
+            };
+            kernel.evaluate(cpu, of, fields, numbers)?;
+            Ok(Computed::default())
+        };
+        Ok(Halves { drive, compute })
+    }
+
+    fn join(&mut self) -> Result<(), Error> {
+        let taken = std::mem::take(&mut self.shared.taken);
+        let put = self.put(|place| is_taken(&taken[place]));
+        self.shared.taken = taken;
+        put
+    }
+
+    fn recover(&mut self) -> Result<(), Error> {
+        self.by_cpu()
+    }
+
+    fn learn(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        let Shared { jobs, spent, .. } = &mut *self.shared;
+        let Some(state) = jobs.get_mut(&self.job) else {
+            return Ok(());
+        };
+        let seen = Seen {
+            targets: self.device.points()[0],
+            spent,
+            threads: self.cpu.threads_beside(),
+            done: &self.done,
+            lost: false,
+            grew: false,
+        };
+        split::learn(state, &self.timed, outcome, seen)
+    }
+}

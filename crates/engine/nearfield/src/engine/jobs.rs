@@ -1,0 +1,163 @@
+//! Where an engine's jobs are done: asked of [`support`](crate::backend::support) before each, and
+//! kept for the report after it.
+
+use crate::{
+    Device, Engine, Error, JobReport, PointSetId, Policy,
+    backend::{
+        Job, JobKind, SetInput, StepInput, StepOptions, split,
+        support::{Choice, Feature, choose},
+    },
+};
+use nearfield_balance::Controller;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::PoisonError,
+};
+
+/// Where the jobs of an engine were done last.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    jobs: BTreeMap<Job, Place>,
+    last: Option<Device>,
+}
+
+/// Where a job was done, and why there.
+#[derive(Debug, Clone)]
+struct Place {
+    device: Device,
+    reason: String,
+}
+
+/// Where a job is to be done.
+pub(crate) enum Assigned<'a> {
+    /// On the CPU backend, and why.
+    Cpu(String),
+    /// On the device of the engine, beside the CPU backend where both share jobs.
+    Device(split::Device<'a>),
+}
+
+impl Engine {
+    /// What a backend needs to know of this engine.
+    pub(crate) fn input(&self) -> StepInput<'_> {
+        let sets = self.sets.iter().enumerate().map(|(number, set)| SetInput {
+            id: PointSetId(number),
+            grid: &set.grid,
+            stamp: set.stamp,
+        });
+        StepInput {
+            sets: sets.collect(),
+            lattice: &self.lattice,
+            cpu: &self.backend,
+            options: StepOptions {
+                strategy: self.settings.strategy,
+                subdivision: self.settings.subdivision,
+                lists: self.settings.lists,
+            },
+        }
+    }
+
+    /// Where something is to be done.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the device was named and cannot.
+    pub(crate) fn assign(&self, feature: &Feature) -> Result<Assigned<'_>, Error> {
+        let choice = choose(self.settings.device, feature)?;
+        Ok(match (&self.accelerator, choice) {
+            (None, _) => Assigned::Cpu(self.reason.clone()),
+            (Some(_), Choice::Cpu(unsupported)) => Assigned::Cpu(unsupported.to_string()),
+            (Some(accelerator), Choice::AsAsked) => Assigned::Device(split::Device {
+                accelerator: &**accelerator,
+                split: self.split.as_ref(),
+            }),
+        })
+    }
+
+    /// A job that only the CPU backend does.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where another device was named.
+    pub(crate) fn assign_to_cpu(&self, feature: &Feature, job: Job) -> Result<(), Error> {
+        if let Assigned::Cpu(reason) = self.assign(feature)? {
+            self.was_done(job, Device::Cpu, reason);
+        }
+        Ok(())
+    }
+
+    /// A job was done on a device, or by the CPU backend in its place.
+    pub(crate) fn ran(&self, job: Job, ran: split::Ran) {
+        match ran.instead {
+            Some(reason) => self.was_done(job, Device::Cpu, reason),
+            None => self.was_done(job, self.asked_device(), self.reason.clone()),
+        }
+    }
+
+    pub(crate) fn was_done(&self, job: Job, device: Device, reason: String) {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.last = Some(device);
+        done.jobs.insert(job, Place { device, reason });
+    }
+
+    /// Where jobs are done that the device of the engine supports.
+    fn asked_device(&self) -> Device {
+        let device = self.accelerator.as_ref().map(|one| one.device());
+        match (device, &self.split) {
+            (Some(Device::Gpu(number)), Some(_)) => Device::Hybrid(number),
+            (Some(device), _) => device,
+            (None, _) => Device::Cpu,
+        }
+    }
+
+    /// Where the last job was done; before the first, where jobs will be.
+    pub(crate) fn device(&self) -> Device {
+        let failed = (self.accelerator.as_ref()).is_some_and(|device| device.failed());
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed {
+            Device::Cpu
+        } else {
+            done.last.unwrap_or_else(|| self.asked_device())
+        }
+    }
+
+    /// What every job did last.
+    pub(crate) fn job_reports(&self) -> Vec<JobReport> {
+        let split = self.split.as_ref();
+        let mut divided: HashMap<Job, _> = split
+            .map_or_else(Vec::new, |split| split.reports())
+            .into_iter()
+            .collect();
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let jobs = done.jobs.iter();
+        jobs.map(|(job, place)| JobReport {
+            job: job.kind.to_string(),
+            targets: job.targets,
+            sources: job.sources,
+            device: place.device,
+            reason: place.reason.clone(),
+            split: divided.remove(job),
+        })
+        .collect()
+    }
+
+    /// From the next step on another policy divides jobs between both backends; it has learnt nothing
+    /// yet. Without effect on other devices than hybrid and emulated ones.
+    ///
+    /// # Errors
+    /// [`Error::Schedule`] when the policy's numbers contradict each other; the old one then stays.
+    pub fn set_policy(&mut self, policy: Policy) -> Result<(), Error> {
+        Controller::new(policy).map_err(Error::Schedule)?;
+        self.settings.policy = policy;
+        match &mut self.split {
+            Some(split) => split.restart(policy),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A job for a pair of sets.
+pub(crate) fn job(kind: JobKind, targets: PointSetId, sources: PointSetId) -> Job {
+    Job {
+        kind,
+        targets: targets.0,
+        sources: sources.0,
+    }
+}

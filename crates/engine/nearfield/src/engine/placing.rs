@@ -1,0 +1,126 @@
+//! Positions on their way into an engine: to its device, which sorts them, or into the host's cells.
+
+use crate::{
+    Engine, Error, PointSetId, Positions,
+    backend::{accelerator::HostMemory, split::Split},
+};
+use nearfield_grid::Bounds;
+use std::time::Instant;
+
+impl Engine {
+    /// Checks positions and places them in a set.
+    pub(super) fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
+        self.usable()?;
+        let begin = Instant::now();
+        let (points, refuse) = (positions.len(), |source| Error::Positions { set, source });
+        positions
+            .check_precision(self.precision())
+            .map_err(refuse)?;
+        let wanted = self.split.as_ref().is_none_or(Split::wants_device);
+        let sent = wanted.then(|| self.send(set, positions)).flatten();
+        let bounds = match &sent {
+            Some((_, bounds)) => *bounds,
+            None => {
+                let domain = self.lattice.domain();
+                let check = || Bounds::of(positions, domain);
+                tracing::debug_span!("cpu.check", points)
+                    .in_scope(|| self.backend.install(check))
+                    .map_err(refuse)?
+            }
+        };
+        if let Err(error) = self.fit_lattice(set, &bounds) {
+            if sent.is_some() {
+                self.restore(set);
+            }
+            return Err(error);
+        }
+        match sent {
+            Some((copy, bounds)) => {
+                self.keep(set, copy, points, bounds);
+                self.bring_others(set);
+            }
+            None => {
+                let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
+                let grid = &mut target.grid;
+                let copy = grid.build(positions, bounds, lattice, &self.backend);
+                target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
+            }
+        }
+        self.sets[set.0].was_sorted(&self.backend);
+        if let Some(split) = &self.split {
+            split.placed(begin.elapsed());
+        }
+        self.record(|times| times.build = begin.elapsed());
+        Ok(())
+    }
+
+    /// Brings positions to the device, to be sorted there, and checks them on the way. The copy that
+    /// the host keeps is to be [kept](Self::keep), or the set to be [restored](Self::restore). None
+    /// when the host has to take them, or to say what is wrong with them.
+    fn send(&mut self, set: PointSetId, positions: Positions<'_>) -> Option<(HostMemory, Bounds)> {
+        let device = self.accelerator.as_deref()?;
+        let numbers = 3 * positions.len();
+        if positions.len() >= u32::MAX as usize {
+            return None;
+        }
+        // Engines in f64 have no device.
+        let packed = positions.to_packed().ok()?;
+        // Not the copy of the positions that the set has: it keeps them if these are refused.
+        let spare = self.sets[set.0].spare_copy.take();
+        let mut copy = device.copy(spare, numbers).ok()?;
+        let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
+        let bounds = device.place(set.0, &self.backend, to, from).ok()?;
+        let domain = self.lattice.domain();
+        match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {
+            Some(bounds) => Some((copy, bounds)),
+            None => {
+                self.sets[set.0].spare_copy = Some(copy);
+                self.restore(set);
+                None
+            }
+        }
+    }
+
+    /// The set has the positions that were [sent](Self::send).
+    fn keep(&mut self, set: PointSetId, copy: HostMemory, points: usize, bounds: Bounds) {
+        let target = &mut self.sets[set.0];
+        let old = target.grid.take_copy(&self.lattice);
+        target.spare_copy = old.or(target.spare_copy.take());
+        target.grid.defer(copy, points, bounds, &self.lattice);
+    }
+
+    /// The set keeps the positions that it has, though others were [sent](Self::send).
+    fn restore(&self, set: PointSetId) {
+        if let Some(device) = &self.accelerator {
+            device.place_again(set.0, self.sets[set.0].grid.copied());
+        }
+    }
+
+    /// Hands the sets to the device that it does not have yet: those that have not moved since it is
+    /// wanted. `placed` has just been placed.
+    fn bring_others(&mut self, placed: PointSetId) {
+        for set in 0..self.sets.len() {
+            if set == placed.0 {
+                continue;
+            }
+            if self.sets[set].grid.copied().is_some() {
+                if (self.accelerator.as_ref()).is_some_and(|device| !device.holds(set)) {
+                    self.restore(PointSetId(set));
+                }
+                continue;
+            }
+            let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
+                continue;
+            };
+            let set = PointSetId(set);
+            // Without memory for a copy the set stays with the CPU backend.
+            if let Ok(positions) = grid.points().in_callers_order() {
+                let points = positions.len();
+                if let Some((copy, bounds)) = self.send(set, (&positions).into()) {
+                    self.keep(set, copy, points, bounds);
+                }
+            }
+            self.sets[set.0].grid.put_back(grid);
+        }
+    }
+}

@@ -20,8 +20,8 @@ use super::{
 use crate::{Device, Error, Strategy};
 use nearfield_balance::{EmulatedSpec, Fault as VirtualFault, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
-    CpuBackend, Inside, JointLists, BufferProvider, BorrowedBuffer, NeighborLists, PairOfSets, SetRadii, Share,
-    Spent,
+    BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, NeighborLists, PairOfSets,
+    SetRadii, Share, Spent,
 };
 use nearfield_gpu::HostLists;
 use nearfield_grid::{
@@ -365,11 +365,13 @@ impl Accelerator for EmulatedDevice {
         let of = state.pair(part.job, Some(part.planned))?;
         let searched = self.cpu.search(of, input.options.lists, &mut found);
         let delivered = searched.map_err(DeviceError::from).and_then(|()| {
+            let taken = |target: usize| state.taken[target].load(Ordering::Relaxed);
+            let targets = (0..to.start.len()).filter(|&target| taken(target));
             let mut done = GpuDone::of(&[], Strategy::Flat);
-            done.pairs = found.pairs();
+            // Lists of other targets are those of an earlier job.
+            done.pairs = targets.map(|target| found.of(target).len() as u64).sum();
             done.fitted = done.pairs as usize <= to.entries.len();
             if done.fitted {
-                let taken = |target: usize| state.taken[target].load(Ordering::Relaxed);
                 deliver(&found, taken, to, placed, fault)?;
             }
             Ok(done)

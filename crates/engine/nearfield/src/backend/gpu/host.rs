@@ -1,7 +1,7 @@
 //! Memory of the host that the GPU writes lists into.
 
 use super::Trouble;
-use nearfield_cpu::{BufferProvider, BorrowedBuffer};
+use nearfield_cpu::{BorrowedBuffer, BufferProvider};
 use nearfield_gpu::{GpuBackend, HostBuffer};
 use std::{fmt, ptr::NonNull};
 

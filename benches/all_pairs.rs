@@ -6,8 +6,8 @@
 //! of the terms' absolute values.
 
 use nearfield::{
-    AllPairs, Arithmetic, Device, Engine, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel,
-    Sources,
+    Device, Engine, SimdLevel,
+    all_pairs::{AllPairs, Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
 };
 use nearfield_gpu::{AllPairsScratch, GpuBackend, RowWay};
 use nearfield_testkit::random::Random;

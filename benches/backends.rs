@@ -23,9 +23,12 @@ mod picture;
 
 use clap::Parser;
 use nearfield::{
-    Policy, SphDensity, SphForce, SplitReport, Strategy, WendlandC2,
+    Strategy,
+    balance::Policy,
     device::{CpuHelper, DeviceEngine, DeviceField, Progress},
+    kernels::{SphDensity, SphForce, WendlandC2},
     prelude::*,
+    report::SplitReport,
 };
 use nearfield_plot::{COOL, INK, WARM};
 use nearfield_testkit::cloud::{Cloud, drift};
@@ -175,7 +178,7 @@ fn ways(gpu: bool, named: &str) -> Vec<Way> {
     let both = if gpu {
         Device::Hybrid(0)
     } else {
-        Device::Emulated(nearfield::EmulatedSpec::default())
+        Device::Emulated(nearfield::balance::EmulatedSpec::default())
     };
     let band = Policy::Band {
         alpha: 0.75,

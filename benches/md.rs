@@ -11,8 +11,9 @@
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield::{
-    Coefficients, Device, Engine, Forces, LennardJones, ListKind, Mixing, Pair, PairKernel,
-    PlainLennardJones, Strategy, Truncation, VerletLists, device::DeviceEngine,
+    Device, Engine, ListKind, Pair, PairKernel, Strategy, VerletLists,
+    device::DeviceEngine,
+    kernels::{Coefficients, Forces, LennardJones, Mixing, PlainLennardJones, Truncation},
 };
 use nearfield_md::{Cell, Error, ForceField, Options, Simulation, System};
 use std::{process::ExitCode, time::Instant};

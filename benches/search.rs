@@ -6,7 +6,11 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use kiddo::{ImmutableKdTree, SquaredEuclidean};
-use nearfield::{Engine, SphDensity, SphForce, WendlandC2, prelude::*};
+use nearfield::{
+    Engine,
+    kernels::{SphDensity, SphForce, WendlandC2},
+    prelude::*,
+};
 use nearfield_testkit::cloud::{self, Cloud};
 use rayon::prelude::*;
 use std::{cell::RefCell, fmt, str::FromStr};

@@ -13,8 +13,9 @@
 //! start to its end, and so what it takes to load programs and to write files.
 
 use nearfield::{
-    Coefficients, Device, Engine, LennardJones, Mixing, Truncation,
+    Device, Engine,
     device::{DeviceEngine, Progress},
+    kernels::{Coefficients, LennardJones, Mixing, Truncation},
 };
 use nearfield_dam_break as dam_break;
 use nearfield_md::{Cell, ForceField, Options, Simulation, System};

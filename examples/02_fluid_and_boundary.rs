@@ -38,12 +38,8 @@ fn main() -> Result<(), nearfield::Error> {
     // the same permutation to all arrays of the set.
     let order = engine.z_sort(fluid_set)?;
     let mut masses = vec![SPACING.powi(3) * 1000.0; fluid.len()];
-    order
-        .apply(&mut fluid)
-        .map_err(nearfield::Error::Permutation)?;
-    order
-        .apply(&mut masses)
-        .map_err(nearfield::Error::Permutation)?;
+    order.apply(&mut fluid)?;
+    order.apply(&mut masses)?;
     engine.update(fluid_set, &fluid)?;
 
     engine.find_neighbors()?;

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example 06_adaptive_radii`
 
-use nearfield::{WendlandC2, prelude::*};
+use nearfield::{kernels::WendlandC2, prelude::*};
 
 /// Mass density ρ_i = Σ_j m_j W(d_ij, h_i): every point sums over the support of its own radius.
 /// Kernels are not told the radii, so the target's comes in as a field.

@@ -2,7 +2,10 @@
 //!
 //! `cargo run --release --example 07_trace`, then `nearfield trace report trace.jsonl`
 
-use nearfield::{SphDensity, WendlandC2, prelude::*};
+use nearfield::{
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join("trace.jsonl");

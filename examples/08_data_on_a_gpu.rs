@@ -6,16 +6,17 @@
 //! ```
 
 use nearfield::{
-    Error, SphDensity, WendlandC2,
+    ErrorKind,
     device::{DeviceEngine, DeviceField, Progress},
+    kernels::{SphDensity, WendlandC2},
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let radius = 2.0;
     // On a stream of its own; `on(&stream)` takes yours.
     let mut engine = match DeviceEngine::builder(radius).on_gpu(0) {
-        Err(Error::DeviceUnavailable { missing, .. }) => {
-            println!("no GPU to show this on: {missing}");
+        Err(error) if matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }) => {
+            println!("no GPU to show this on: {error}");
             return Ok(());
         }
         engine => engine?,

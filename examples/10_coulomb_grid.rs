@@ -4,7 +4,7 @@
 //! cargo run --release --example 10_coulomb_grid
 //! ```
 
-use nearfield::{SampleGrid, prelude::*};
+use nearfield::{all_pairs::SampleGrid, prelude::*};
 
 fn main() -> Result<(), Error> {
     // 8 x 8 x 8 ions of alternating charge, a distance of 1 apart.

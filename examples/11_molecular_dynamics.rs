@@ -4,7 +4,7 @@
 //! cargo run --release -p nearfield-md --example 11_molecular_dynamics
 //! ```
 
-use nearfield::{Coefficients, LennardJones, Mixing, Truncation};
+use nearfield::kernels::{Coefficients, LennardJones, Mixing, Truncation};
 use nearfield_md::{Cell, ForceField, Options, Simulation, System};
 
 /// Density of a liquid, in atoms per cube of sigma.

@@ -5,7 +5,7 @@
 //! what is in the caches and which cores are awake.
 
 use super::{Options, SLOW_MS, Scene, Subject, Way, Work, median, scenes, split_of};
-use nearfield::{Policy, Strategy, prelude::Device};
+use nearfield::{Strategy, balance::Policy, prelude::Device};
 use nearfield_plot::INK;
 use std::error::Error;
 

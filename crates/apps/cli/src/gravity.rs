@@ -6,7 +6,10 @@ use crate::{
     output,
     progress::progress_bar,
 };
-use nearfield::{AllPairsReport, Arithmetic, Device, Real};
+use nearfield::{
+    Device,
+    all_pairs::{AllPairsReport, Arithmetic, Real},
+};
 use nearfield_files::Plan;
 use nearfield_nbody::{
     Bodies, Energy, Integrator, Moment, Options, Simulation, draw, read_bodies, write_snapshot,

@@ -8,7 +8,7 @@ use crate::{
     precision::{self, Length},
 };
 use indicatif::HumanCount;
-use nearfield::{Device, NeighborLists, Positions, Report};
+use nearfield::{Device, NeighborLists, Positions, report::Report};
 use nearfield_files::Plan;
 use nearfield_grid::memory::Shortage;
 use nearfield_testkit::digest;

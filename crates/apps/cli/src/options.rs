@@ -1,6 +1,6 @@
 //! Flags that several commands share.
 
-use nearfield::{Builder, Device, Engine, Policy, Strategy};
+use nearfield::{Builder, Device, Engine, Strategy, balance::Policy};
 use serde::Serialize;
 use std::str::FromStr;
 

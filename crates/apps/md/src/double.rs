@@ -6,7 +6,7 @@
 //! depend on the number of threads.
 
 use crate::{Cell, ForceField, System, cell::dot};
-use nearfield::{Engine, Error, PairBatch, PointSetId, VerletLists};
+use nearfield::{Engine, Error, PointSetId, VerletLists, lists::PairBatch};
 use std::{
     ops::ControlFlow,
     sync::{Mutex, PoisonError},

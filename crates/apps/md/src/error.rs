@@ -79,7 +79,7 @@ pub enum Error {
     Engine(#[from] nearfield::Error),
     /// Coefficients that make no potential.
     #[error(transparent)]
-    Coefficients(#[from] nearfield::CoefficientsError),
+    Coefficients(#[from] nearfield::error::kernels::Error),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {

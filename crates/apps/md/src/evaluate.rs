@@ -5,8 +5,9 @@ use crate::{
     double::{AtomSum, Terms},
 };
 use nearfield::{
-    Builder, Engine, Field, Interactions, ListKind, PairKernel, PointSetId, Positions, Precision,
-    Refresh, Sum, VerletLists,
+    Builder, Engine, Field, ListKind, PairKernel, PointSetId, Positions, Precision, Refresh,
+    VerletLists,
+    kernels::{Interactions, Sum},
 };
 use nearfield_grid::memory::{copied, make_room};
 

@@ -1,7 +1,7 @@
 //! Text files: configurations of the NIST reference calculations, and coefficients.
 
 use crate::{Cell, Error, System};
-use nearfield::{Coefficients, MAX_TYPES};
+use nearfield::kernels::{Coefficients, MAX_TYPES};
 use std::{fs, path::Path};
 
 /// Lines that say something, with their numbers. They are looked for as they are needed: a list of

@@ -1,7 +1,7 @@
 //! How atoms act on each other.
 
 use crate::{Error, System, system::check_types};
-use nearfield::{CutoffCoulomb, LennardJones, LongRange};
+use nearfield::kernels::{CutoffCoulomb, LennardJones, LongRange};
 
 /// Lennard-Jones coefficients of every kind of atom, and perhaps charges.
 #[derive(Debug, Clone, PartialEq)]

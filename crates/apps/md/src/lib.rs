@@ -3,7 +3,7 @@
 //! Verlet.
 //!
 //! ```
-//! use nearfield::{Coefficients, LennardJones, Mixing, Truncation};
+//! use nearfield::kernels::{Coefficients, LennardJones, Mixing, Truncation};
 //! use nearfield_md::{Cell, ForceField, Options, Simulation, System};
 //!
 //! // A cubic crystal of argon, in units of its sigma, epsilon and mass.

@@ -1,7 +1,7 @@
 //! Settings of an evaluation or a run.
 
 use crate::Cell;
-use nearfield::{Builder, Device, Engine, Policy, Precision, Strategy};
+use nearfield::{Builder, Device, Engine, Precision, Strategy, balance::Policy};
 
 /// How a run is computed; what it computes does not depend on it, but for rounding.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use crate::{
     Checkpoint, Drift, Error, Evaluator, ForceField, Observation, Options, System,
     device::DeviceBody, host::HostBody,
 };
-use nearfield::{Device, LongRange, device::Transfers};
+use nearfield::{Device, device::Transfers, kernels::LongRange};
 use std::fmt;
 
 /// Atoms that move by Newton's equations at constant energy.

@@ -4,7 +4,10 @@
 mod common;
 
 use common::{REDUCED, salt, salt_in, with_skin};
-use nearfield::{Device, LennardJones, Mixing, Truncation};
+use nearfield::{
+    Device,
+    kernels::{LennardJones, Mixing, Truncation},
+};
 use nearfield_md::{Cell, Error, Evaluator, ForceField, Options, Simulation, System};
 
 /// The host's side of every comparison.
@@ -32,7 +35,9 @@ fn on_gpu(system: &System, field: &ForceField, skin: f32) -> Option<Simulation> 
             Some(simulation)
         }
         Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(error @ Error::Engine(nearfield::Error::DeviceUnavailable { .. })) => {
+        Err(Error::Engine(error))
+            if matches!(error.kind(), nearfield::ErrorKind::DeviceUnavailable { .. }) =>
+        {
             eprintln!("skipped: {error}");
             None
         }

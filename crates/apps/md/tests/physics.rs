@@ -5,8 +5,11 @@ mod common;
 
 use common::{REDUCED, salt, with_skin};
 use nearfield::{
-    Coefficients, CutoffCoulomb, Device, Engine, Interactions, LennardJones, Mixing, PairPotential,
-    PowerLaw, Precision, Screening, Truncation,
+    Device, Engine, Precision,
+    kernels::{
+        Coefficients, CutoffCoulomb, Interactions, LennardJones, Mixing, PairPotential, PowerLaw,
+        Screening, Truncation,
+    },
 };
 use nearfield_md::{
     Cell, Checkpoint, Error, Evaluator, ForceField, Options, Simulation, System, Trajectory,

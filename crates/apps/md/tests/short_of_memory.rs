@@ -4,7 +4,7 @@
 #[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
 mod refusing;
 
-use nearfield::{Coefficients, LennardJones, Mixing, Truncation};
+use nearfield::kernels::{Coefficients, LennardJones, Mixing, Truncation};
 use nearfield_md::{Cell, Checkpoint, Error, ForceField, Options, Simulation, System, Trajectory};
 use refusing::Refusing;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Bodies: masses, positions and velocities.
 
 use crate::Error;
-use nearfield::Real;
+use nearfield::all_pairs::Real;
 use nearfield_grid::memory::make_room;
 
 /// Bodies, an array per quantity. The unit of time follows from those of length and mass by G = 1.

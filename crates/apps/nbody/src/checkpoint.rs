@@ -7,7 +7,7 @@
 
 use crate::{Bodies, Error, Integrator, Options, Simulation};
 use bytemuck::{cast_slice, cast_slice_mut};
-use nearfield::Real;
+use nearfield::all_pairs::Real;
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room};
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
 //! Bodies that attract each other: gravity with G = 1, summed over all pairs by
-//! [`nearfield::AllPairs`] on a CPU, a GPU or both.
+//! [`nearfield::all_pairs::AllPairs`] on a CPU, a GPU or both.
 //!
 //! ```
 //! use nearfield_nbody::{Bodies, Options, Simulation};

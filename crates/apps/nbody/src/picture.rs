@@ -1,7 +1,7 @@
 //! The picture of a run: bodies before and after, and how well energy was kept.
 
 use crate::{Bodies, Error};
-use nearfield::Real;
+use nearfield::all_pairs::Real;
 use nearfield_grid::memory::collected;
 use nearfield_plot::{Area, COOL, DETAIL, Drawn, FAINT, INK, WARM, rounded, save_png, text};
 use plotters::{

@@ -1,7 +1,10 @@
 //! Bodies on their way.
 
 use crate::{Bodies, Error, Integrator};
-use nearfield::{AllPairs, AllPairsReport, Arithmetic, Device, Engine, Real};
+use nearfield::{
+    Device, Engine,
+    all_pairs::{AllPairs, AllPairsReport, Arithmetic, Real},
+};
 use nearfield_grid::memory::filled;
 
 /// How bodies are moved.

@@ -1,7 +1,7 @@
 //! Moments of a run as files.
 
 use crate::{Bodies, Error, Simulation};
-use nearfield::Real;
+use nearfield::all_pairs::Real;
 use nearfield_grid::memory::make_room;
 use nearfield_io::{PointData, Values, VtpWriter, write_array};
 use std::path::Path;

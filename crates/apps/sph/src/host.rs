@@ -189,11 +189,12 @@ impl HostBody {
         let _span = tracing::debug_span!("sph.sort").entered();
         let order = self.search.fluid_order()?;
         self.matter.fluid.reorder(&order)?;
-        let refused = nearfield::Error::Permutation;
-        order.apply(&mut self.results.forces).map_err(refused)?;
+        order
+            .apply(&mut self.results.forces)
+            .map_err(nearfield::Error::from)?;
         order
             .apply(&mut self.results.wall_forces)
-            .map_err(refused)?;
+            .map_err(nearfield::Error::from)?;
         self.search.update(&self.matter.fluid.position)
     }
 
@@ -203,7 +204,7 @@ impl HostBody {
     }
 
     /// The engine's report.
-    pub(crate) fn report(&self) -> nearfield::Report {
+    pub(crate) fn report(&self) -> nearfield::report::Report {
         self.search.report()
     }
 }

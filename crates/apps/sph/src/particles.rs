@@ -56,11 +56,18 @@ impl Particles {
 
     /// Brings all arrays into the order of `permutation`.
     pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
-        let refused = nearfield::Error::Permutation;
-        permutation.apply(&mut self.position).map_err(refused)?;
-        permutation.apply(&mut self.velocity).map_err(refused)?;
-        permutation.apply(&mut self.compression).map_err(refused)?;
-        Ok(permutation.apply(&mut self.id).map_err(refused)?)
+        permutation
+            .apply(&mut self.position)
+            .map_err(nearfield::Error::from)?;
+        permutation
+            .apply(&mut self.velocity)
+            .map_err(nearfield::Error::from)?;
+        permutation
+            .apply(&mut self.compression)
+            .map_err(nearfield::Error::from)?;
+        Ok(permutation
+            .apply(&mut self.id)
+            .map_err(nearfield::Error::from)?)
     }
 
     /// The fields of [`Moving`](crate::passes::Moving).

@@ -14,7 +14,7 @@
 
 use glam::Vec3;
 use nearfield::{
-    Cuda,
+    kernels::Cuda,
     prelude::{Pair, PairKernel},
 };
 

@@ -143,7 +143,7 @@ impl Search {
     }
 
     /// The engine's report.
-    pub(crate) fn report(&self) -> nearfield::Report {
+    pub(crate) fn report(&self) -> nearfield::report::Report {
         self.engine.report()
     }
 }

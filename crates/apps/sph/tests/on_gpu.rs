@@ -14,7 +14,9 @@ fn on_gpu(builder: SimulationBuilder) -> Option<Simulation> {
     match builder.device(Device::Gpu(0)).build() {
         Ok(simulation) => Some(simulation),
         Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
-        Err(error @ Error::Engine(nearfield::Error::DeviceUnavailable { .. })) => {
+        Err(Error::Engine(error))
+            if matches!(error.kind(), nearfield::ErrorKind::DeviceUnavailable { .. }) =>
+        {
             eprintln!("skipped: {error}");
             None
         }

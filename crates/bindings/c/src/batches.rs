@@ -6,7 +6,7 @@ use crate::{
     engine::{ENGINES, NfEngine},
     status::{Failure, NfStatus},
 };
-use nearfield::PairBatch;
+use nearfield::lists::PairBatch;
 use std::{ffi::c_void, ops::ControlFlow};
 
 /// Some targets with all their neighbours, lent for one call of an nf_batch_function.

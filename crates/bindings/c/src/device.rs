@@ -9,11 +9,12 @@ use crate::{
     status::{Failure, NfStatus, copy_error},
 };
 use nearfield::{
-    Cuda, Dimensions, ListKind, Reduce, SphDensity, WendlandC2,
+    ListKind, Reduce,
     device::{
         DeviceEngine, DeviceField, DeviceKernel, DeviceTraversal, Lent, Progress,
         cudarc::driver::DevicePtr,
     },
+    kernels::{Cuda, Dimensions, SphDensity, WendlandC2},
 };
 use std::{
     ffi::{c_char, c_void},

@@ -8,7 +8,8 @@ use crate::{
     status::{Failure, NfStatus},
 };
 use nearfield::{
-    Dimensions, Engine, Field, PairKernel, PointSetId, SphDensity, SphForce, WendlandC2,
+    Engine, Field, PairKernel, PointSetId,
+    kernels::{Dimensions, SphDensity, SphForce, WendlandC2},
 };
 
 /// What becomes of the results of a kernel.

@@ -70,18 +70,18 @@ impl Failure {
 
 impl From<nearfield::Error> for Failure {
     fn from(error: nearfield::Error) -> Self {
-        use nearfield::Error;
-        let status = match &error {
-            error if error.is_out_of_memory() => NfStatus::OutOfMemory,
-            Error::Setup(_) => NfStatus::Setup,
-            Error::Positions { .. } | Error::Query(_) => NfStatus::Positions,
-            Error::UnknownPointSet { .. } => NfStatus::UnknownPointSet,
-            Error::UnknownPoint { .. } => NfStatus::UnknownPoint,
-            Error::NoLists { .. } => NfStatus::NoLists,
-            Error::MemoryLimit { .. } | Error::ListTooLong { .. } => NfStatus::MemoryLimit,
-            Error::DeviceUnavailable { .. } => NfStatus::Device,
-            Error::Gpu(_) | Error::OnDevice { .. } => NfStatus::Gpu,
-            Error::Precision { .. } => NfStatus::Precision,
+        use nearfield::ErrorKind;
+        let status = match error.kind() {
+            _ if error.is_out_of_memory() => NfStatus::OutOfMemory,
+            ErrorKind::Setup(_) => NfStatus::Setup,
+            ErrorKind::Positions { .. } | ErrorKind::Query(_) => NfStatus::Positions,
+            ErrorKind::UnknownPointSet { .. } => NfStatus::UnknownPointSet,
+            ErrorKind::UnknownPoint { .. } => NfStatus::UnknownPoint,
+            ErrorKind::NoLists { .. } => NfStatus::NoLists,
+            ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => NfStatus::MemoryLimit,
+            ErrorKind::DeviceUnavailable { .. } => NfStatus::Device,
+            ErrorKind::Gpu(_) | ErrorKind::OnDevice { .. } => NfStatus::Gpu,
+            ErrorKind::Precision { .. } => NfStatus::Precision,
             _ => NfStatus::BadArgument,
         };
         Self::new(status, error.to_string())

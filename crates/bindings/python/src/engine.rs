@@ -8,7 +8,8 @@ use crate::{
     settings::Settings,
 };
 use nearfield::{
-    Dimensions, Engine, Field, NeighborLists, PointSetId, Precision, SphDensity, WendlandC2,
+    Engine, Field, NeighborLists, PointSetId, Precision,
+    kernels::{Dimensions, SphDensity, WendlandC2},
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};

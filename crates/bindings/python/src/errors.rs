@@ -1,6 +1,6 @@
 //! Errors of the engine as Python's own exceptions.
 
-use nearfield::{Error, device::GpuError};
+use nearfield::{Error, ErrorKind, device::GpuError};
 use pyo3::{
     PyErr,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},
@@ -11,19 +11,23 @@ use pyo3::{
 /// the culprit.
 pub(crate) fn raise(error: Error) -> PyErr {
     let text = error.to_string();
-    match error {
-        error if error.is_out_of_memory() => PyMemoryError::new_err(text),
-        Error::MemoryLimit { .. } | Error::ListTooLong { .. } => PyMemoryError::new_err(text),
-        Error::UnknownPointSet { .. } | Error::UnknownPoint { .. } => PyIndexError::new_err(text),
+    match error.kind() {
+        _ if error.is_out_of_memory() => PyMemoryError::new_err(text),
+        ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => {
+            PyMemoryError::new_err(text)
+        }
+        ErrorKind::UnknownPointSet { .. } | ErrorKind::UnknownPoint { .. } => {
+            PyIndexError::new_err(text)
+        }
         // Found on the device, but passed by the caller.
-        Error::OnDevice {
+        ErrorKind::OnDevice {
             source: GpuError::NotFinite { .. },
             ..
         } => PyValueError::new_err(text),
-        Error::DeviceUnavailable { .. }
-        | Error::Gpu(_)
-        | Error::OnDevice { .. }
-        | Error::NoLists { .. } => PyRuntimeError::new_err(text),
+        ErrorKind::DeviceUnavailable { .. }
+        | ErrorKind::Gpu(_)
+        | ErrorKind::OnDevice { .. }
+        | ErrorKind::NoLists { .. } => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

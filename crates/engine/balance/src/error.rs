@@ -2,10 +2,29 @@
 
 use nearfield_grid::memory::Shortage;
 
-/// Why bricks, a plan, times or an emulated machine were refused.
+/// Why bricks, a plan, times, a policy or an emulated machine were refused;
+/// [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// What was wrong, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+/// What was wrong with bricks, a plan, times, a policy or an emulated machine.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// A brick of no cells.
     #[error("bricks of 0 cells along an edge hold nothing: use at least 1")]
     BrickEdge,
@@ -90,4 +109,32 @@ pub enum Error {
         /// What is wrong, with the numbers.
         what: String,
     },
+    /// A policy's name that is not understood.
+    #[error("unknown policy \"{0}\": use model, band[:ALPHA:BETA], fraction or fixed:THETA")]
+    UnknownPolicy(String),
+    /// A key of an emulated device that does not exist.
+    #[error(
+        "emulated device: unknown key \"{0}\"; there are speed, launch_us, bandwidth, memory_mib, \
+         jitter, fail and seed, as in speed=8,jitter=0.05"
+    )]
+    UnknownKey(String),
+    /// A key of an emulated device that is given twice.
+    #[error("emulated device: {0} is given twice")]
+    KeyTwice(String),
+    /// A value that a key of an emulated device cannot have.
+    #[error("emulated device: {key}={value} is not understood: {key} must be {must}")]
+    KeyValue {
+        /// The key.
+        key: &'static str,
+        /// The value given.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+}
+
+impl From<Shortage> for Error {
+    fn from(shortage: Shortage) -> Self {
+        Self(shortage.into())
+    }
 }

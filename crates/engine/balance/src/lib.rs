@@ -76,10 +76,10 @@ pub mod tune;
 pub use controller::{
     Controller,
     decision::{Action, Decision},
-    policy::{ParsePolicyError, Policy},
+    policy::Policy,
 };
-pub use emulate::{EmulatedSpec, FaultAt, Machine, ParseSpecError};
-pub use error::Error;
+pub use emulate::{EmulatedSpec, FaultAt, Machine};
+pub use error::{Error, ErrorKind};
 pub use layout::{
     Estimate, Layout, SUBREGIONS, Subregion,
     bricks::{Brick, Bricks, CellLoad},

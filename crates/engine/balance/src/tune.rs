@@ -69,11 +69,12 @@ pub struct Tuning {
     pub policies: BTreeMap<String, Settled>,
 }
 
-/// Sweeps `rows` + 1 thresholds over the machine of `spec`, without jitter, and runs every policy for
-/// `steps` steps, with it.
+/// Sweeps `rows` + 1 thresholds over the machine of `spec`, without jitter, and runs every policy
+/// for `steps` steps, with it.
 ///
 /// # Errors
-/// [`Error::Policy`] for a policy whose numbers contradict each other.
+/// [`ErrorKind::Policy`](crate::ErrorKind::Policy) for a policy whose numbers contradict each
+/// other.
 pub fn tune(
     layout: &Layout,
     spec: EmulatedSpec,
@@ -104,7 +105,8 @@ pub fn tune(
 /// Times at `rows` + 1 thresholds, from GPU only to CPU only, without jitter or faults.
 ///
 /// # Errors
-/// [`Error::Memory`]; [`Error::Cuts`] is not caused by the layout's own cuts.
+/// [`ErrorKind::Memory`](crate::ErrorKind::Memory); [`ErrorKind::Cuts`](crate::ErrorKind::Cuts) is
+/// not caused by the layout's own cuts.
 pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>, Error> {
     layout
         .thetas(rows)?
@@ -119,7 +121,8 @@ pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>
 /// Runs a policy for `steps` steps (at least 2) and tells where it came to rest.
 ///
 /// # Errors
-/// [`Error::Policy`] for a policy whose numbers contradict each other.
+/// [`ErrorKind::Policy`](crate::ErrorKind::Policy) for a policy whose numbers contradict each
+/// other.
 pub fn settle(
     layout: &Layout,
     spec: EmulatedSpec,

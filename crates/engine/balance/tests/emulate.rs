@@ -3,7 +3,7 @@
 mod common;
 
 use nearfield_balance::{
-    Backend, EmulatedSpec, Fault, FaultAt, Layout, Machine, ParseSpecError, Plan, Span, Traffic,
+    Backend, EmulatedSpec, Fault, FaultAt, Layout, Machine, Plan, Span, Traffic,
 };
 
 fn plan(layout: &Layout, share: usize) -> Plan {
@@ -50,7 +50,7 @@ fn bad_descriptions_are_named() {
         ("seed=-1", "seed=-1"),
         ("seed", "seed="),
     ] {
-        let error: ParseSpecError = text.parse::<EmulatedSpec>().unwrap_err();
+        let error = text.parse::<EmulatedSpec>().unwrap_err();
         assert!(error.to_string().contains(expected), "{text}: {error}");
     }
 }

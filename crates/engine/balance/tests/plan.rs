@@ -3,8 +3,8 @@
 mod common;
 
 use nearfield_balance::{
-    Backend, Bricks, CellLoad, Cut, Error, Layout, Neighbourhood, Plan, RowOffset, Stage, Ties,
-    Traffic,
+    Backend, Bricks, CellLoad, Cut, Error, ErrorKind, Layout, Neighbourhood, Plan, RowOffset,
+    Stage, Ties, Traffic,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -381,7 +381,7 @@ fn bad_input_is_named() {
         "3 cuts for 32 subregions: give one for each"
     );
     let none = Layout::new(layout.bricks().clone(), 0, Traffic::SUMS).unwrap_err();
-    assert_eq!(none, Error::NoSubregions);
+    assert_eq!(none, Error::from(ErrorKind::NoSubregions));
 }
 
 #[test]

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Run, best, layouts, random_spec};
 use nearfield_balance::{
-    Action, Backend, Controller, Cut, EmulatedSpec, Error, GpuSpans, Layout, Plan, Policy, Span,
-    StepTimes, Traffic,
+    Action, Backend, Controller, Cut, EmulatedSpec, ErrorKind, GpuSpans, Layout, Plan, Policy,
+    Span, StepTimes, Traffic,
 };
 use nearfield_testkit::random::Random;
 
@@ -395,8 +395,8 @@ fn times_that_are_none_are_refused_and_teach_nothing() {
     let error = controller.next(&layout, &plan, &short).unwrap_err();
     assert!(
         matches!(
-            error,
-            Error::Times {
+            error.kind(),
+            ErrorKind::Times {
                 cpu: 31,
                 gpu: 32,
                 subregions: 32

@@ -4,7 +4,9 @@
 #[path = "../../nearfield/tests/refusing/mod.rs"]
 mod refusing;
 
-use nearfield_balance::{Bricks, CellLoad, Cut, Error, Layout, Neighbourhood, Plan, Ties, Traffic};
+use nearfield_balance::{
+    Bricks, CellLoad, Cut, Error, ErrorKind, Layout, Neighbourhood, Plan, Ties, Traffic,
+};
 use refusing::Refusing;
 
 #[global_allocator]
@@ -21,8 +23,10 @@ fn squeeze<T>(name: &str, work: impl Fn() -> Result<T, Error>) -> T {
                 assert!(granted > 0, "{name} was never short of memory");
                 return done;
             }
-            Err(Error::Memory(shortage)) => assert!(shortage.bytes > 0, "{name}: {shortage}"),
-            Err(error) => panic!("{name} with {granted} requests granted: {error}"),
+            Err(error) => match error.kind() {
+                ErrorKind::Memory(shortage) => assert!(shortage.bytes > 0, "{name}: {shortage}"),
+                _ => panic!("{name} with {granted} requests granted: {error}"),
+            },
         }
     }
     unreachable!("ranges without an end have none")

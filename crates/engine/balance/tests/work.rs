@@ -1,6 +1,6 @@
 //! The work of bricks is the pairs that the grid's own candidates amount to.
 
-use nearfield_balance::{Bricks, CellLoad, Error, Neighbourhood, RowOffset};
+use nearfield_balance::{Bricks, CellLoad, Error, ErrorKind, Neighbourhood, RowOffset};
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_testkit::random::Random;
 use proptest::prelude::*;
@@ -205,9 +205,15 @@ fn bad_input_is_named() {
         sources: 1,
     };
     let open = Neighbourhood::cube(1);
-    assert_eq!(Bricks::new([cell], &open, 0).unwrap_err(), Error::BrickEdge);
+    assert_eq!(
+        Bricks::new([cell], &open, 0).unwrap_err(),
+        Error::from(ErrorKind::BrickEdge)
+    );
     let error = Bricks::new([cell, cell], &open, 1).unwrap_err();
-    assert_eq!(error, Error::TooManyPoints { at: [0, 4, 0] });
+    assert_eq!(
+        error,
+        Error::from(ErrorKind::TooManyPoints { at: [0, 4, 0] })
+    );
     let near = Neighbourhood {
         periods: [None, Some(4), None],
         ..open
@@ -222,7 +228,7 @@ fn bad_input_is_named() {
         ..cell
     };
     let error = Bricks::new([far], &Neighbourhood::cube(1), 1).unwrap_err();
-    assert_eq!(error, Error::FarCell { cell: far.cell });
+    assert_eq!(error, Error::from(ErrorKind::FarCell { cell: far.cell }));
     for (near, expected) in [
         (
             Neighbourhood {

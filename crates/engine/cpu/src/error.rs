@@ -3,10 +3,29 @@
 use crate::sets::rule::RadiusRule;
 use nearfield_grid::memory::Shortage;
 
-/// Errors of the CPU backend.
+/// Why the CPU backend refused or could not finish a request; [`kind`](Self::kind) tells the causes
+/// apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// What was wrong, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+/// What the CPU backend refused, or what it lacked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// A field does not have one value per point.
     #[error("{role} field {field} holds {found} points, but the point set has {expected}")]
     FieldLength {
@@ -129,6 +148,6 @@ pub enum Error {
 
 impl From<Shortage> for Error {
     fn from(Shortage { bytes, what }: Shortage) -> Self {
-        Self::OutOfMemory { bytes, what }
+        Self(ErrorKind::OutOfMemory { bytes, what })
     }
 }

@@ -67,7 +67,7 @@ mod sets;
 mod simd;
 mod stored;
 
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use kernels::fields::{Fields, Output};
 pub use lists::{
     geometry::{NeighborPair, PairGeometry},

@@ -2,10 +2,28 @@
 
 use crate::{Value, memory::Shortage};
 
-/// Why positions, a radius or a domain were refused.
+/// Why positions, a radius or a domain were refused; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// What was wrong, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+/// What was wrong with positions, a radius, a domain or an array.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// A coordinate is NaN or infinite.
     #[error(
         "point {index} has {axis} = {value}: coordinates must be finite \
@@ -173,7 +191,7 @@ pub(crate) fn axis_name(axis: usize) -> char {
 
 impl From<Shortage> for Error {
     fn from(Shortage { bytes, what }: Shortage) -> Self {
-        Self::OutOfMemory { bytes, what }
+        Self(ErrorKind::OutOfMemory { bytes, what })
     }
 }
 
@@ -186,8 +204,8 @@ pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Re
         _ => return Ok(()),
     };
     vec.try_reserve_exact(room.saturating_sub(vec.len()))
-        .map_err(|_| Error::OutOfMemory {
-            bytes: len.saturating_mul(size_of::<T>()),
-            what,
+        .map_err(|_| {
+            let bytes = len.saturating_mul(size_of::<T>());
+            Shortage { bytes, what }.into()
         })
 }

@@ -30,7 +30,7 @@ mod table;
 
 pub use csr::Csr;
 pub use domain::Domain;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use grid::{
     Cells, Grid,
     parts::BrickParts,

@@ -1,12 +1,58 @@
 //! The one error type of the engine.
+//!
+//! [`Error`] prints what is wrong, with the numbers and the remedy. A program that has to tell
+//! causes apart matches [`Error::kind`]. Errors of the crates underneath are inside some of the
+//! kinds and are told apart the same way; their kinds stand in the modules below, so that a program
+//! needs no dependency but `nearfield`:
+//!
+//! ```
+//! use nearfield::{Engine, ErrorKind, error::grid};
+//! let mut engine = Engine::builder(1.0).build()?;
+//! let refused = engine.add_point_set(&[[0.0f32, f32::NAN, 0.0]]).unwrap_err();
+//! let ErrorKind::Positions { source, .. } = refused.kind() else { panic!("{refused}") };
+//! let grid::ErrorKind::NotFinite { index, axis, .. } = source.kind() else { panic!("{refused}") };
+//! assert_eq!((*index, *axis), (0, 'y'));
+//! # Ok::<(), nearfield::Error>(())
+//! ```
 
 use crate::{Device, PointSetId, Precision, RadiusRule};
 use nearfield_grid::memory::Shortage;
 
-/// Why the engine refused a request. The engine stays usable and keeps its last good state.
+/// Positions, radii, boxes and permutations.
+pub mod grid {
+    pub use nearfield_grid::{Error, ErrorKind};
+}
+
+/// Fields, lists and workers of the CPU backend.
+pub mod cpu {
+    pub use nearfield_cpu::{Error, ErrorKind};
+}
+
+/// Drivers, programs and arrays of the GPU backend.
+pub mod gpu {
+    pub use nearfield_gpu::Error;
+}
+
+/// Numbers of pair kernels and of sample grids.
+pub mod kernels {
+    pub use nearfield_pairs::{Error, ErrorKind};
+}
+
+/// Policies, emulated devices and plans.
+pub mod balance {
+    pub use nearfield_balance::{Error, ErrorKind};
+}
+
+/// Why the engine refused a request; [`kind`](Self::kind) tells the causes apart. The engine stays
+/// usable and keeps its last good state.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+/// What the engine refused, or what failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The radius, the box or the combination of both cannot be used.
     #[error(transparent)]
     Setup(nearfield_grid::Error),
@@ -75,10 +121,10 @@ pub enum Error {
     StrictRadii(RadiusRule),
     /// A traversal's arrays do not fit, or the CPU backend could not go on.
     #[error(transparent)]
-    Cpu(#[from] nearfield_cpu::Error),
-    /// A permutation was applied to a slice of another length.
+    Cpu(nearfield_cpu::Error),
+    /// A strided view or a permutation that the caller made does not fit its array.
     #[error(transparent)]
-    Permutation(nearfield_grid::Error),
+    Input(nearfield_grid::Error),
     /// What was asked for exists in another precision than the engine's only.
     #[error("{what} is not available in {precision} engines: {remedy}")]
     Precision {
@@ -99,7 +145,7 @@ pub enum Error {
     },
     /// The device asked for cannot do what was asked of it. Nothing was done.
     #[error(transparent)]
-    Unsupported(#[from] crate::Unsupported),
+    Unsupported(crate::Unsupported),
     /// [`Builder::brick_edge`](crate::Builder::brick_edge) is out of range.
     #[error("bricks have 1 to 8 cells along an edge, not {0}: change Builder::brick_edge")]
     BrickEdge(u32),
@@ -120,9 +166,73 @@ pub enum Error {
         /// What is wrong.
         source: nearfield_gpu::Error,
     },
-    /// A sum over all pairs was refused.
+    /// A coordinate of a sum over all pairs is NaN or infinite.
+    #[error("{what} {index} has {axis} = {value} ({count} of {points} have such coordinates)")]
+    Coordinate {
+        /// `source` or `target`.
+        what: &'static str,
+        /// The first such point.
+        index: usize,
+        /// The first such axis of it.
+        axis: char,
+        /// Its coordinate.
+        value: f64,
+        /// Points with such coordinates.
+        count: usize,
+        /// Points there are.
+        points: usize,
+    },
+    /// Points are so far apart that the squares of distances overflow.
+    #[error(
+        "points lie {distance:e} apart, whose square {precision} does not hold: take other units, or f64"
+    )]
+    TooFarApart {
+        /// Largest side of the box around all points.
+        distance: f64,
+        /// `f32` or `f64`.
+        precision: &'static str,
+    },
+    /// A mass or charge is NaN or infinite.
+    #[error("source {index} has the weight {value}: masses and charges must be finite")]
+    Weight {
+        /// The first such source.
+        index: usize,
+        /// Its weight.
+        value: f64,
+    },
+    /// There is not one mass or charge per point.
+    #[error("{found} masses or charges for {expected} points: every source needs one")]
+    WeightsLength {
+        /// Weights given.
+        found: usize,
+        /// Points given.
+        expected: usize,
+    },
+    /// The array for the results of a sum over all pairs has another length.
+    #[error("there is room for {found} numbers, but the sums are {expected}")]
+    ResultsLength {
+        /// Numbers there is room for.
+        found: usize,
+        /// Numbers there will be.
+        expected: usize,
+    },
+    /// The softening is no length.
+    #[error("the softening is {0}: it must be finite and not negative")]
+    Softening(f64),
+    /// A kernel or a grid cannot have these numbers.
     #[error(transparent)]
-    AllPairs(#[from] crate::AllPairsError),
+    Kernel(nearfield_pairs::Error),
+    /// The grid has no such rows.
+    #[error("rows {} to {} were asked for, but the grid has {rows}", .asked.start, .asked.end)]
+    GridRows {
+        /// Asked for.
+        asked: std::ops::Range<usize>,
+        /// Rows there are.
+        rows: usize,
+    },
+    /// A device's name that is not understood.
+    #[error("unknown device \"{0}\": use auto, cpu, gpu[:N], hybrid[:N] or emulated[:KEY=VALUE,…]")]
+    UnknownDevice(String),
     /// The engine has no such point set.
     #[error("there is no point set {set}: the engine has {sets}")]
     UnknownPointSet {
@@ -225,38 +335,88 @@ pub enum Error {
 }
 
 impl Error {
+    /// What was wrong, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
     /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
     pub fn is_out_of_memory(&self) -> bool {
-        use nearfield_cpu::Error as Cpu;
+        use ErrorKind as Kind;
         use nearfield_gpu::Error as Gpu;
-        use nearfield_grid::Error as Grid;
-        match self {
-            Self::Positions { source, .. }
-            | Self::Query(source)
-            | Self::Setup(source)
-            | Self::Permutation(source) => matches!(source, Grid::OutOfMemory { .. }),
-            Self::Cpu(source) | Self::QueryRadii(source) | Self::Radii { source, .. } => {
-                matches!(source, Cpu::OutOfMemory { .. })
+        let grid =
+            |source: &grid::Error| matches!(source.kind(), grid::ErrorKind::OutOfMemory { .. });
+        let cpu = |source: &cpu::Error| matches!(source.kind(), cpu::ErrorKind::OutOfMemory { .. });
+        match self.kind() {
+            Kind::Positions { source, .. }
+            | Kind::Query(source)
+            | Kind::Setup(source)
+            | Kind::Input(source) => grid(source),
+            Kind::Cpu(source) | Kind::QueryRadii(source) | Kind::Radii { source, .. } => {
+                cpu(source)
             }
-            Self::Gpu(source) | Self::OnDevice { source, .. } => {
+            Kind::Gpu(source) | Kind::OnDevice { source, .. } => {
                 matches!(source, Gpu::OutOfMemory { .. } | Gpu::HostMemory(_))
             }
-            Self::Schedule(source) => matches!(source, nearfield_balance::Error::Memory(_)),
+            Kind::Schedule(source) => matches!(source.kind(), balance::ErrorKind::Memory(_)),
             _ => false,
         }
     }
 }
 
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+impl From<crate::Unsupported> for Error {
+    fn from(unsupported: crate::Unsupported) -> Self {
+        Self(ErrorKind::Unsupported(unsupported))
+    }
+}
+
+impl From<nearfield_grid::Error> for Error {
+    fn from(source: nearfield_grid::Error) -> Self {
+        Self(ErrorKind::Input(source))
+    }
+}
+
+impl From<nearfield_cpu::Error> for Error {
+    fn from(source: nearfield_cpu::Error) -> Self {
+        Self(ErrorKind::Cpu(source))
+    }
+}
+
+impl From<nearfield_gpu::Error> for Error {
+    fn from(source: nearfield_gpu::Error) -> Self {
+        Self(ErrorKind::Gpu(source))
+    }
+}
+
+impl From<nearfield_balance::Error> for Error {
+    fn from(source: nearfield_balance::Error) -> Self {
+        Self(ErrorKind::Schedule(source))
+    }
+}
+
+impl From<nearfield_pairs::Error> for Error {
+    fn from(source: nearfield_pairs::Error) -> Self {
+        Self(ErrorKind::Kernel(source))
+    }
+}
+
 impl From<Shortage> for Error {
     fn from(shortage: Shortage) -> Self {
-        Self::Cpu(shortage.into())
+        nearfield_cpu::Error::from(shortage).into()
     }
 }
 
 /// Why lists with a skin are of no use.
 fn out_of_date(moved: f64, allowed: f64) -> String {
-    match moved.is_finite() {
-        true => format!("points moved by {moved} together, the skin allows {allowed}"),
-        false => "not built since the last change of the sets".to_owned(),
+    if moved.is_finite() {
+        format!("points moved by {moved} together, the skin allows {allowed}")
+    } else {
+        "not built since the last change of the sets".to_owned()
     }
 }

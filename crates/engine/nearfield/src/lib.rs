@@ -56,43 +56,81 @@
 mod backend;
 pub mod device;
 mod engine;
-mod error;
+pub mod error;
 
-pub use backend::{
-    hardware::{Device, ParseDeviceError},
-    split::{BackendReport, JobReport, SplitReport},
-    support::Unsupported,
-};
+pub use backend::{hardware::Device, support::Unsupported};
 pub use engine::{
     Engine,
-    all_pairs::{AllPairs, AllPairsBuilder, AllPairsError, AllPairsReport},
-    batches::PairBatch,
     builder::Builder,
-    chunks::{ListChunk, ListChunks},
-    report::{GpuReport, MemoryReport, Report, SetReport, StageTimes},
     sets::PointSetId,
     traverse::Traversal,
     verlet::{Refresh, VerletLists},
 };
-pub use error::Error;
-pub use nearfield_balance::{EmulatedSpec, FaultAt, ParsePolicyError, ParseSpecError, Policy};
-pub use nearfield_cpu::{
-    ListOrder, NeighborLists, NeighborPair, PairGeometry, RadiusRule, SimdLevel,
-};
-pub use nearfield_gpu::{Class, GpuInfo, ParseStrategyError, Strategy, Trial, Way};
-pub use nearfield_grid::{Csr, Permutation, Positions, Precision, TableKind};
-pub use nearfield_pairs::{
-    Arithmetic, Channels, ChargeField, ChargePotential, Coefficients, CoefficientsError, Cuda,
-    CudaParts, CutoffCoulomb, Dimensions, Field, Forces, Interactions, LennardJones, ListKind,
-    LongRange, MAX_TYPES, Mixing, Pair, PairKernel, PairPotential, PairSum, PairSumSettings,
-    PlainLennardJones, PowerLaw, PowerLawError, Real, Reduce, SampleGrid, SampleGridError,
-    Screening, Sources, SphDensity, SphForce, Sum, Truncation, WendlandC2,
-};
+pub use error::{Error, ErrorKind};
+pub use nearfield_cpu::{ListOrder, NeighborLists, PairGeometry, RadiusRule, SimdLevel};
+pub use nearfield_gpu::Strategy;
+pub use nearfield_grid::{Permutation, Positions, Precision};
+pub use nearfield_pairs::{Field, ListKind, Pair, PairKernel, Reduce};
+
+pub mod all_pairs {
+    //! Sums over all pairs of points, without a radius: gravity, and potentials on grids.
+    //! [`Engine::all_pairs`](crate::Engine::all_pairs) starts one.
+
+    pub use crate::engine::all_pairs::{AllPairs, AllPairsBuilder, AllPairsReport};
+    pub use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
+}
+
+pub mod balance {
+    //! How a step is divided between the CPU and the GPU: the policies of
+    //! [`Builder::policy`](crate::Builder::policy), and the emulated machine that
+    //! [`Device::Emulated`](crate::Device::Emulated) tries them on.
+
+    pub use nearfield_balance::{EmulatedSpec, FaultAt, Policy};
+}
+
+pub mod kernels {
+    //! Pair kernels that come with the engine, and the parts that kernels are made of.
+    //!
+    //! * Smoothed particle hydrodynamics: [`SphDensity`] and [`SphForce`] over [`WendlandC2`].
+    //! * Molecular dynamics: [`LennardJones`], [`CutoffCoulomb`], [`PowerLaw`]. They are
+    //!   [`PairPotential`]s: [`Forces`] and [`Interactions`] make kernels of one, [`Sum`] adds two.
+    //! * Charges: [`ChargePotential`] and [`ChargeField`].
+    //! * For kernels of your own: [`Channels`] are what a [`PairKernel`](crate::PairKernel) reads
+    //!   and gives, [`Cuda`] and [`CudaParts`] its text for the GPU.
+
+    pub use nearfield_pairs::{
+        Channels, ChargeField, ChargePotential, Coefficients, Cuda, CudaParts, CutoffCoulomb,
+        Dimensions, Forces, Interactions, LennardJones, LongRange, MAX_TYPES, Mixing,
+        PairPotential, PlainLennardJones, PowerLaw, Screening, SphDensity, SphForce, Sum,
+        Truncation, WendlandC2,
+    };
+}
+
+pub mod lists {
+    //! Forms in which neighbours are handed out, beside [`NeighborLists`](crate::NeighborLists).
+
+    pub use crate::engine::{
+        batches::PairBatch,
+        chunks::{ListChunk, ListChunks},
+    };
+    pub use nearfield_cpu::NeighborPair;
+    pub use nearfield_grid::Csr;
+}
+
+pub mod report {
+    //! What an engine did and why: [`Engine::report`](crate::Engine::report).
+
+    pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
+    pub use crate::engine::report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};
+    pub use nearfield_gpu::{Class, GpuInfo, Trial, Way};
+    pub use nearfield_grid::TableKind;
+}
 
 /// What most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        AllPairs, Device, Engine, Error, Field, ListKind, ListOrder, NeighborLists, Pair,
-        PairKernel, Permutation, PointSetId, Positions, RadiusRule, Reduce,
+        Device, Engine, Error, ErrorKind, Field, ListKind, ListOrder, NeighborLists, Pair,
+        PairKernel, Permutation, PointSetId, Positions, Precision, RadiusRule, Reduce,
+        all_pairs::AllPairs,
     };
 }

@@ -14,12 +14,13 @@
 mod on_gpu;
 
 use nearfield::{
-    Device, Engine, Error, Field, ListKind, ListOrder, PointSetId, Policy, SphDensity, Strategy,
-    WendlandC2,
+    Device, Engine, Error, ErrorKind, Field, ListKind, ListOrder, PointSetId, Strategy,
+    balance::Policy,
     device::{
         CpuHelper, DeviceEngine, DeviceField, GpuError, Progress,
         cudarc::driver::{CudaSlice, CudaStream},
     },
+    kernels::{SphDensity, WendlandC2},
 };
 use nearfield_testkit::random::Random;
 use on_gpu::{start, upload};
@@ -206,10 +207,10 @@ impl Session {
     /// The set that the error names has its last good points again: those of the last valid step, or
     /// later ones that an update has waited for.
     fn refused(&mut self, error: &Error) {
-        let set = match error {
-            Error::OnDevice { set, .. } => set,
+        let set = match error.kind() {
+            ErrorKind::OnDevice { set, .. } => set,
             // The set has other points already, as the next call of finish() will say.
-            Error::Gpu(GpuError::FieldLength { .. }) => return,
+            ErrorKind::Gpu(GpuError::FieldLength { .. }) => return,
             _ => panic!("{:?}: {error}", self.scene),
         };
         let set = (0..self.scene.sets).find(|&at| id(at) == *set).unwrap();

@@ -8,8 +8,10 @@
 mod on_gpu;
 
 use nearfield::{
-    Cuda, PairKernel, PointSetId, Policy, Reduce, SphDensity, SphForce, Strategy, WendlandC2,
+    PairKernel, PointSetId, Reduce, Strategy,
+    balance::Policy,
     device::{CpuHelper, DeviceEngine, DeviceField, Progress, cudarc::driver::CudaSlice},
+    kernels::{Cuda, SphDensity, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
 use on_gpu::{start, upload};
@@ -39,7 +41,7 @@ struct Case<'a, K> {
 
 impl<K: PairKernel> Case<'_, K> {
     fn outputs(&self) -> usize {
-        <K::Output as nearfield::Channels>::COUNT
+        <K::Output as nearfield::kernels::Channels>::COUNT
     }
 
     /// By the GPU alone, added to `before`.

@@ -7,8 +7,12 @@ mod on_gpu;
 use common::{Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, labels};
 use nearfield::device::cudarc::driver::CudaContext;
 use nearfield::{
-    Arithmetic, ChargeField, ChargePotential, Pair, PairSum, Policy, Real, SampleGrid, Sources,
-    SphDensity, SphForce, SplitReport, Strategy, WendlandC2, prelude::*,
+    Pair, Strategy,
+    all_pairs::{Arithmetic, PairSum, Real, SampleGrid, Sources},
+    balance::Policy,
+    kernels::{ChargeField, ChargePotential, SphDensity, SphForce, WendlandC2},
+    prelude::*,
+    report::SplitReport,
 };
 use nearfield_testkit::{
     cloud::{Cloud, drift},

@@ -1,6 +1,11 @@
 //! What the report says is held is what the allocator has given out.
 
-use nearfield::{Engine, Report, SphDensity, TableKind, VerletLists, WendlandC2, prelude::*};
+use nearfield::{
+    Engine, VerletLists,
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+    report::{Report, TableKind},
+};
 use nearfield_testkit::cloud::Cloud;
 use std::{
     alloc::{GlobalAlloc, Layout, System},

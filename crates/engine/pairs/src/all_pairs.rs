@@ -11,6 +11,7 @@
 //! * A source with d² = 0 adds nothing: a body to its own field, an atom that lies on a grid point.
 //!   With a softening there is no such source; its potential at its own place is then w/ε.
 
+use crate::{Error, ErrorKind};
 use bytemuck::Pod;
 use std::{
     collections::TryReserveError,
@@ -152,24 +153,6 @@ pub struct SampleGrid {
     pub origin: [f64; 3],
 }
 
-/// Why a grid cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SampleGridError {
-    /// The distance between points is no length.
-    #[error("the grid's spacing is {0}: it must be finite and positive")]
-    Spacing(f64),
-    /// The first point is nowhere.
-    #[error("the grid's origin is ({}, {}, {}): coordinates must be finite", .0[0], .0[1], .0[2])]
-    Origin([f64; 3]),
-    /// There is no point.
-    #[error("a grid of {} x {} x {} points has none: every axis needs at least one", .0[0], .0[1], .0[2])]
-    Empty([usize; 3]),
-    /// There are more points than can be counted.
-    #[error("a grid of {} x {} x {} points has more than 2^40", .0[0], .0[1], .0[2])]
-    TooLarge([usize; 3]),
-}
-
 impl SampleGrid {
     /// Most points of a grid.
     const MOST: usize = 1 << 40;
@@ -177,19 +160,19 @@ impl SampleGrid {
     /// Refuses grids without points, without a spacing or without a place.
     ///
     /// # Errors
-    /// [`SampleGridError`], the first that holds.
-    pub fn check(&self) -> Result<(), SampleGridError> {
+    /// [`Error`], the first that holds.
+    pub fn check(&self) -> Result<(), Error> {
         if !(self.spacing.is_finite() && self.spacing > 0.0) {
-            return Err(SampleGridError::Spacing(self.spacing));
+            return Err(ErrorKind::GridSpacing(self.spacing).into());
         }
         if !self.origin.iter().all(|x| x.is_finite()) {
-            return Err(SampleGridError::Origin(self.origin));
+            return Err(ErrorKind::GridOrigin(self.origin).into());
         }
         let [x, y, z] = self.dims;
         match x.checked_mul(y).and_then(|area| area.checked_mul(z)) {
-            Some(0) => Err(SampleGridError::Empty(self.dims)),
+            Some(0) => Err(ErrorKind::EmptyGrid(self.dims).into()),
             Some(points) if points <= Self::MOST => Ok(()),
-            _ => Err(SampleGridError::TooLarge(self.dims)),
+            _ => Err(ErrorKind::LargeGrid(self.dims).into()),
         }
     }
 

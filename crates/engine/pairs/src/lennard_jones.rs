@@ -1,6 +1,6 @@
 //! The Lennard-Jones potential, of one kind of atoms and of several.
 
-use crate::{Cuda, PairPotential};
+use crate::{Cuda, Error, ErrorKind, PairPotential};
 use nearfield_kernels::pairs;
 use std::f64::consts::PI;
 
@@ -41,22 +41,6 @@ pub struct Coefficients {
     pub epsilon: f64,
     /// Where the energy is 0, a distance.
     pub sigma: f64,
-}
-
-/// A table that makes no potential.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CoefficientsError {
-    /// Too many kinds of atoms, or none.
-    #[error("{0} kinds of atoms; a table holds 1 to {MAX_TYPES}")]
-    Types(usize),
-    /// Coefficients that are not finite or negative, or a σ of 0 where ε is not.
-    #[error(
-        "types {0} and {1}: epsilon {2} and sigma {3}; both must be finite and not negative, and sigma positive unless epsilon is 0 too, which means no interaction"
-    )]
-    Value(usize, usize, f64, f64),
-    /// A cut-off that is not a positive number.
-    #[error("the cut-off {0} is not a positive number")]
-    Cutoff(f64),
 }
 
 /// Energy and virial that a truncated potential leaves out, if atoms beyond the cut-off are spread
@@ -107,13 +91,18 @@ impl Coefficients {
         }
     }
 
-    fn check(self, a: usize, b: usize) -> Result<(), CoefficientsError> {
+    fn check(self, a: usize, b: usize) -> Result<(), Error> {
         let good = |x: f64| x.is_finite() && x >= 0.0;
         let acts_nowhere = self.epsilon == 0.0;
         if good(self.epsilon) && good(self.sigma) && (self.sigma > 0.0 || acts_nowhere) {
             Ok(())
         } else {
-            Err(CoefficientsError::Value(a, b, self.epsilon, self.sigma))
+            Err(ErrorKind::LennardJones {
+                types: [a, b],
+                epsilon: self.epsilon,
+                sigma: self.sigma,
+            }
+            .into())
         }
     }
 }
@@ -131,8 +120,8 @@ impl PlainLennardJones {
     /// Atoms with these coefficients; energies are 0 at the cut-off where `shifted`.
     ///
     /// # Errors
-    /// [`CoefficientsError`].
-    pub fn new(of: Coefficients, cutoff: f64, shifted: bool) -> Result<Self, CoefficientsError> {
+    /// [`Error`].
+    pub fn new(of: Coefficients, cutoff: f64, shifted: bool) -> Result<Self, Error> {
         of.check(0, 0)?;
         check_cutoff(cutoff)?;
         let truncation = match shifted {
@@ -194,17 +183,17 @@ impl LennardJones {
     /// `explicit`.
     ///
     /// # Errors
-    /// [`CoefficientsError`]; pairs of types that are not there are refused as too many types.
+    /// [`Error`]; pairs of types that are not there are refused as too many types.
     pub fn new(
         types: &[Coefficients],
         mixing: Mixing,
         explicit: &[(usize, usize, Coefficients)],
         cutoff: f64,
         truncation: Truncation,
-    ) -> Result<Self, CoefficientsError> {
+    ) -> Result<Self, Error> {
         let count = types.len();
         if count == 0 || count > MAX_TYPES {
-            return Err(CoefficientsError::Types(count));
+            return Err(ErrorKind::Types(count).into());
         }
         check_cutoff(cutoff)?;
         let pair = |k: usize| mixing.of(types[k / count], types[k % count]);
@@ -215,7 +204,7 @@ impl LennardJones {
         }
         for &(a, b, of) in explicit {
             if a >= count || b >= count {
-                return Err(CoefficientsError::Types(a.max(b) + 1));
+                return Err(ErrorKind::Types(a.max(b) + 1).into());
             }
             (table[a * count + b], table[b * count + a]) = (of, of);
         }
@@ -345,10 +334,10 @@ impl PairPotential for LennardJones {
     }
 }
 
-fn check_cutoff(cutoff: f64) -> Result<(), CoefficientsError> {
+fn check_cutoff(cutoff: f64) -> Result<(), Error> {
     match cutoff.is_finite() && cutoff > 0.0 {
         true => Ok(()),
-        false => Err(CoefficientsError::Cutoff(cutoff)),
+        false => Err(ErrorKind::Cutoff(cutoff).into()),
     }
 }
 

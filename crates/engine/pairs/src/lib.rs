@@ -15,6 +15,7 @@ mod channels;
 mod charges;
 mod cuda;
 mod cutoff_coulomb;
+mod error;
 mod field;
 mod kernel;
 mod lennard_jones;
@@ -23,20 +24,18 @@ mod potential;
 mod power_law;
 mod sph;
 
-pub use all_pairs::{
-    Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, SampleGridError, Sources, TILE,
-};
+pub use all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources, TILE};
 pub use channels::Channels;
 pub use charges::{ChargeField, ChargePotential};
 pub use cuda::{Cuda, CudaParts};
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
+pub use error::{Error, ErrorKind};
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};
 pub use lennard_jones::{
-    Coefficients, CoefficientsError, LennardJones, LongRange, MAX_TYPES, Mixing, PlainLennardJones,
-    Truncation,
+    Coefficients, LennardJones, LongRange, MAX_TYPES, Mixing, PlainLennardJones, Truncation,
 };
 pub use list_kind::ListKind;
 pub use potential::{Forces, Interactions, PairPotential, Sum};
-pub use power_law::{PowerLaw, PowerLawError};
+pub use power_law::PowerLaw;
 pub use sph::{Dimensions, SphDensity, SphForce, WendlandC2};

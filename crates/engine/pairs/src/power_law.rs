@@ -1,6 +1,6 @@
 //! A force by powers of the distance, which stays finite.
 
-use crate::{Cuda, PairPotential};
+use crate::{Cuda, Error, ErrorKind, PairPotential};
 use nearfield_kernels::pairs;
 
 /// Exponents are below this.
@@ -19,35 +19,21 @@ pub struct PowerLaw {
     floor2: f32,
 }
 
-/// Numbers that make no force.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum PowerLawError {
-    /// An exponent that is too small or too large.
-    #[error("the exponent {0} is not in 2 to 63")]
-    Exponent(u32),
-    /// A floor that is not positive.
-    #[error("the floor {0} is not a positive distance")]
-    Floor(f32),
-    /// Coefficients that are not finite.
-    #[error("the coefficients {0} and {1} are not finite")]
-    Coefficients(f32, f32),
-}
-
 impl PowerLaw {
     /// A force with these coefficients, exponent n from 2 to 63, and the distance below which it
     /// no longer grows.
     ///
     /// # Errors
-    /// [`PowerLawError`].
-    pub fn new(c1: f32, c2: f32, exponent: u32, floor: f32) -> Result<Self, PowerLawError> {
+    /// [`Error`].
+    pub fn new(c1: f32, c2: f32, exponent: u32, floor: f32) -> Result<Self, Error> {
         if !(2..MAX_EXPONENT).contains(&exponent) {
-            return Err(PowerLawError::Exponent(exponent));
+            return Err(ErrorKind::Exponent(exponent).into());
         }
         if !(floor.is_finite() && floor > 0.0) {
-            return Err(PowerLawError::Floor(floor));
+            return Err(ErrorKind::Floor(floor).into());
         }
         if !(c1.is_finite() && c2.is_finite()) {
-            return Err(PowerLawError::Coefficients(c1, c2));
+            return Err(ErrorKind::PowerLaw(c1, c2).into());
         }
         Ok(Self {
             c1,

@@ -2,7 +2,7 @@
 //! bodies also with a checksum that fits, which no amount of guessing would find.
 
 use crate::{files::with_file, message::check_line, tables::check_system};
-use nearfield::{Device, Real};
+use nearfield::{Device, all_pairs::Real};
 use nearfield_md::Checkpoint;
 use nearfield_nbody::{Options, Simulation};
 

@@ -7,8 +7,9 @@
 #![cfg(target_os = "linux")]
 
 use nearfield::{
-    Coefficients, Device, LennardJones, Mixing, Truncation,
+    Device,
     device::{DeviceEngine, Progress, Transfers},
+    kernels::{Coefficients, LennardJones, Mixing, Truncation},
 };
 use nearfield_gpu::{Compiler, Search};
 use nearfield_md::{Cell, ForceField, Options, Simulation as Molecules, System};

@@ -1,6 +1,6 @@
 //! How both backends shared the work, for people and programs.
 
-use nearfield::JobReport;
+use nearfield::report::JobReport;
 use serde::Serialize;
 
 /// A job that both backends share, as its last step was.

@@ -51,10 +51,7 @@ impl Steps {
         let mut engine = builder.build()?;
         let set = engine.add_point_set(&positions)?;
         if order == Order::Sorted {
-            positions = engine
-                .z_sort(set)?
-                .reordered(&positions)
-                .map_err(nearfield::Error::Permutation)?;
+            positions = engine.z_sort(set)?.reordered(&positions)?;
         }
         Ok(Self {
             engine,

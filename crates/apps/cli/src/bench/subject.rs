@@ -3,7 +3,11 @@
 use super::times::Times;
 use crate::{failure::Failure, neighbors::milliseconds};
 use clap::ValueEnum;
-use nearfield::{Engine, PointSetId, SphDensity, SphForce, WendlandC2, prelude::*};
+use nearfield::{
+    Engine, PointSetId,
+    kernels::{SphDensity, SphForce, WendlandC2},
+    prelude::*,
+};
 use nearfield_testkit::digest;
 use serde::Serialize;
 use std::time::Instant;

@@ -4,7 +4,9 @@
 use super::atoms::Atoms;
 use crate::{failure::Failure, options::Radius};
 use nearfield::{
-    ChargeField, ChargePotential, Device, Engine, Field, PointSetId, Positions, Real, SampleGrid,
+    Device, Engine, Field, PointSetId, Positions,
+    all_pairs::{Real, SampleGrid},
+    kernels::{ChargeField, ChargePotential},
 };
 use nearfield_grid::memory::{Shortage, collected};
 use std::ops::Range;

@@ -13,7 +13,10 @@ use crate::{
 };
 use atoms::Atoms;
 use cutoff::Within;
-use nearfield::{AllPairs, Arithmetic, Device, Engine, Real, SampleGrid};
+use nearfield::{
+    Device, Engine,
+    all_pairs::{AllPairs, Arithmetic, Real, SampleGrid},
+};
 use nearfield_files::Plan;
 use nearfield_grid::memory::make_room;
 use nearfield_io::{PointData, Values, write_array, write_vti};
@@ -148,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             .unwrap_or_else(|| around(&atoms.positions, args)),
     };
     grid.check()
-        .map_err(|error| Failure::Engine(nearfield::AllPairsError::Grid(error).into()))?;
+        .map_err(|error| Failure::Engine(error.into()))?;
     let spacing = Length {
         name: "spacing",
         value: args.spacing,

@@ -6,7 +6,7 @@ use crate::{
     options::{EngineOptions, Precision},
     precision::{self, Length},
 };
-use nearfield::{Mixing, Screening, Truncation};
+use nearfield::kernels::{Mixing, Screening, Truncation};
 use nearfield_files::Plan;
 use nearfield_md::{Options, System};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use crate::{domain::Boundaries, failure::Failure};
-use nearfield::{Coefficients, CutoffCoulomb, LennardJones};
+use nearfield::kernels::{Coefficients, CutoffCoulomb, LennardJones};
 use nearfield_io::{Dimensions, PointCloud};
 use nearfield_md::{Cell, FieldFile, ForceField, System, read_nist};
 use std::path::Path;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{failure::Failure, output};
 use indicatif::HumanCount;
-use nearfield::{EmulatedSpec, Policy};
+use nearfield::balance::{EmulatedSpec, Policy};
 use nearfield_balance::{
     Action, Controller, Layout, Machine, Plan, Ties,
     tune::{Row, sweep},

@@ -18,7 +18,7 @@ use crate::{
     failure::Failure,
     files, options, output,
 };
-use nearfield::{Device, Policy, Strategy};
+use nearfield::{Device, Strategy, balance::Policy};
 use nearfield_files::Plan;
 use std::{
     fs,

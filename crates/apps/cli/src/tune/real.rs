@@ -9,7 +9,7 @@ use crate::{
     bench::{Order, Repetitions, Steps, Subject},
     failure::Failure,
 };
-use nearfield::{Device, Engine, Policy, SplitReport, Strategy};
+use nearfield::{Device, Engine, Strategy, balance::Policy, report::SplitReport};
 use nearfield_balance::{
     Ties,
     tune::{Row, Settled},

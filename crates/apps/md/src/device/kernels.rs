@@ -6,13 +6,13 @@
 
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{
-    Cuda, PairPotential, Sum,
     device::{
         DeviceEngine, DeviceListsView, GpuError, Program, Queue,
         cudarc::driver::{
             CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
         },
     },
+    kernels::{Cuda, PairPotential, Sum},
 };
 
 /// Threads of a block.
@@ -38,7 +38,7 @@ struct DeviceBox {
 /// `Masses` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Masses([f64; nearfield::MAX_TYPES]);
+struct Masses([f64; nearfield::kernels::MAX_TYPES]);
 
 /// `Uniforms` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
@@ -114,10 +114,12 @@ fn potential(field: &ForceField) -> Option<(Cuda, usize)> {
 /// The text for a force field in a box, for checks without a GPU too.
 pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f32>), Error> {
     let refused = |reason: &str| {
-        Error::Engine(nearfield::Error::Gpu(GpuError::BadProgram {
-            program: "dynamics".into(),
-            reason: reason.into(),
-        }))
+        Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(
+            GpuError::BadProgram {
+                program: "dynamics".into(),
+                reason: reason.into(),
+            },
+        )))
     };
     let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;
     let cuda = cuda.into_parts();
@@ -140,10 +142,14 @@ impl Kernels {
     ) -> Result<Self, Error> {
         let (program, parameters) = program(field, system.cell())?;
         let module = engine.load(&program)?;
-        let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
+        let kernel = |name| {
+            module
+                .function(name)
+                .map_err(|source| nearfield::Error::from(nearfield::ErrorKind::Gpu(source)))
+        };
         let mut uniforms = Uniforms([0.0; MAX_UNIFORMS]);
         uniforms.0[..parameters.len()].copy_from_slice(&parameters);
-        let mut masses = Masses([1.0; nearfield::MAX_TYPES]);
+        let mut masses = Masses([1.0; nearfield::kernels::MAX_TYPES]);
         for (inverse, mass) in masses.0.iter_mut().zip(&system.masses) {
             *inverse = 1.0 / mass;
         }
@@ -291,7 +297,7 @@ impl Kernels {
         let shape = (blocks as u32, THREADS as u32);
         // SAFETY: the caller guarantees that the arguments fit the kernel.
         let started = unsafe { self.queue.launch(kernel, launch, shape) };
-        Ok(started.map_err(nearfield::Error::Gpu)?)
+        Ok(started.map_err(nearfield::Error::from)?)
     }
 
     fn total(
@@ -332,7 +338,9 @@ fn blocks(threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearfield::{Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation};
+    use nearfield::kernels::{
+        Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation,
+    };
     use nearfield_gpu::{Arch, Compiler, Search};
 
     #[test]

@@ -469,7 +469,7 @@ fn vectors<T: Copy>(values: &[T]) -> Vec<[T; 3]> {
 }
 
 fn failed(error: GpuError) -> Error {
-    Error::Engine(nearfield::Error::Gpu(error))
+    Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(error)))
 }
 
 /// A failed call to the driver.

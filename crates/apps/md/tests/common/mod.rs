@@ -1,6 +1,8 @@
 //! Systems that several tests run on.
 
-use nearfield::{Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation};
+use nearfield::kernels::{
+    Coefficients, CutoffCoulomb, LennardJones, Mixing, Screening, Truncation,
+};
 use nearfield_md::{Cell, ForceField, Options, System};
 
 pub(crate) const REDUCED: Coefficients = Coefficients {

@@ -103,7 +103,7 @@ pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
 }
 
 pub(super) fn failed(error: GpuError) -> Error {
-    Error::Engine(nearfield::Error::Gpu(error))
+    Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(error)))
 }
 
 pub(super) fn unallocated(error: DriverError) -> Error {

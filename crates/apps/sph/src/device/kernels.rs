@@ -82,7 +82,11 @@ impl Kernels {
 
     pub(super) fn load(engine: &DeviceEngine, config: &Config) -> Result<Self, Error> {
         let module = engine.load(&Self::program())?;
-        let kernel = |name| module.function(name).map_err(nearfield::Error::Gpu);
+        let kernel = |name| {
+            module
+                .function(name)
+                .map_err(|source| nearfield::Error::from(nearfield::ErrorKind::Gpu(source)))
+        };
         Ok(Self {
             queue: engine.queue().clone(),
             settings: Settings {
@@ -260,7 +264,7 @@ impl Kernels {
     ) -> Result<(), Error> {
         // SAFETY: the caller guarantees that the arguments fit the kernel.
         let started = unsafe { self.queue.launch(kernel, launch, shape) };
-        Ok(started.map_err(nearfield::Error::Gpu)?)
+        Ok(started.map_err(nearfield::Error::from)?)
     }
 }
 

@@ -1,7 +1,10 @@
 //! What comes back is what the engine finds.
 
 use crate::misuse::{Made, engine, no_lists, options};
-use nearfield::{SphDensity, WendlandC2, prelude::*};
+use nearfield::{
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+};
 use nearfield_c::*;
 use std::{
     ffi::c_void,

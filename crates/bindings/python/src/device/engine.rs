@@ -8,12 +8,13 @@ use super::{
 };
 use crate::{call::guarded, engine::normalised_for, errors::raise, settings::Domain};
 use nearfield::{
-    Cuda, Error, ListKind, PointSetId, Reduce, SphDensity, WendlandC2,
+    Error, ErrorKind, ListKind, PointSetId, Reduce,
     device::{
         DeviceEngine, DeviceEngineBuilder, DeviceField, DeviceKernel, DeviceTraversal, Lent,
         Progress,
         cudarc::driver::{CudaStream, DevicePtr},
     },
+    kernels::{Cuda, SphDensity, WendlandC2},
 };
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
@@ -591,7 +592,7 @@ impl State {
         let found = match self.engine.neighbors(t, s) {
             Ok(found) => found,
             // Where nothing was found there is no storage to look at.
-            Err(Error::NoLists { .. }) => {
+            Err(error) if matches!(error.kind(), ErrorKind::NoLists { .. }) => {
                 let points = self.engine.points(t).map_err(raise)?;
                 let none = |len, dtype| new_array(stream, vec![len], dtype, fate.clone());
                 return Ok([

@@ -50,7 +50,7 @@ impl Controller {
     /// A policy that has learnt nothing yet.
     ///
     /// # Errors
-    /// [`Error::Policy`] when its numbers contradict each other.
+    /// [`ErrorKind::Policy`](crate::ErrorKind::Policy) when its numbers contradict each other.
     pub fn new(policy: Policy) -> Result<Self, Error> {
         policy.check()?;
         let state = match policy {
@@ -112,7 +112,7 @@ impl Controller {
     /// Thresholds for the next step, on `layout`, from what the last one took.
     ///
     /// # Errors
-    /// [`Error::Times`] and [`Error::Span`] when `times` do not belong to `plan`; nothing is learnt
+    /// [`ErrorKind::Times`](crate::ErrorKind::Times) and [`ErrorKind::Span`](crate::ErrorKind::Span) when `times` do not belong to `plan`; nothing is learnt
     /// then.
     pub fn next(
         &mut self,

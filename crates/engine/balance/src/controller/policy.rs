@@ -1,6 +1,6 @@
 //! The policies there are, and their names.
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 use std::{fmt, str::FromStr};
 
 /// How thresholds follow from times.
@@ -61,27 +61,15 @@ impl Policy {
             _ => return Ok(()),
         };
         let policy = self.name();
-        Err(Error::Policy { policy, what })
+        Err(ErrorKind::Policy { policy, what }.into())
     }
 }
 
-/// A policy's name that is not understood.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParsePolicyError {
-    /// No such form.
-    #[error("unknown policy \"{0}\": use model, band[:ALPHA:BETA], fraction or fixed:THETA")]
-    Unknown(String),
-    /// Numbers that mean nothing.
-    #[error(transparent)]
-    Numbers(#[from] Error),
-}
-
 impl FromStr for Policy {
-    type Err = ParsePolicyError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || ParsePolicyError::Unknown(text.to_owned());
+        let unknown = || Error::from(ErrorKind::UnknownPolicy(text.to_owned()));
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let numbers = parts

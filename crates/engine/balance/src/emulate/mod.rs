@@ -8,4 +8,4 @@ mod machine;
 mod spec;
 
 pub use machine::Machine;
-pub use spec::{EmulatedSpec, FaultAt, ParseSpecError};
+pub use spec::{EmulatedSpec, FaultAt};

@@ -1,5 +1,6 @@
 //! The machine's description as text.
 
+use crate::{Error, ErrorKind};
 use std::{fmt, str::FromStr};
 
 /// A GPU that does not exist.
@@ -34,31 +35,6 @@ pub enum FaultAt {
     Lost(u64),
 }
 
-/// Why a description is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParseSpecError {
-    /// A key that does not exist.
-    #[error(
-        "emulated device: unknown key \"{0}\"; there are speed, launch_us, bandwidth, memory_mib, \
-         jitter, fail and seed, as in speed=8,jitter=0.05"
-    )]
-    Key(String),
-    /// A key given twice.
-    #[error("emulated device: {0} is given twice")]
-    Twice(String),
-    /// A value that the key cannot have.
-    #[error("emulated device: {key}={value} is not understood: {key} must be {must}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// What was given.
-        value: String,
-        /// What it must be.
-        must: &'static str,
-    },
-}
-
 impl Default for EmulatedSpec {
     fn default() -> Self {
         Self {
@@ -74,7 +50,7 @@ impl Default for EmulatedSpec {
 }
 
 impl FromStr for EmulatedSpec {
-    type Err = ParseSpecError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut spec = Self::default();
@@ -83,7 +59,7 @@ impl FromStr for EmulatedSpec {
             let (key, value) = item.split_once('=').unwrap_or((item, ""));
             let (key, value) = (key.trim(), value.trim());
             if seen.contains(&key) {
-                return Err(ParseSpecError::Twice(key.to_owned()));
+                return Err(ErrorKind::KeyTwice(key.to_owned()).into());
             }
             spec.set(key, value)?;
             seen.push(key);
@@ -93,7 +69,7 @@ impl FromStr for EmulatedSpec {
 }
 
 impl EmulatedSpec {
-    fn set(&mut self, key: &str, value: &str) -> Result<(), ParseSpecError> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
         match key {
             "speed" => self.speed = number("speed", value, POSITIVE, |v| v > 0.0)?,
             "launch_us" => {
@@ -118,7 +94,7 @@ impl EmulatedSpec {
                 let must = "a whole number below 2^64";
                 self.seed = value.parse().map_err(|_| refused("seed", value, must))?;
             }
-            _ => return Err(ParseSpecError::Key(key.to_owned())),
+            _ => return Err(ErrorKind::UnknownKey(key.to_owned()).into()),
         }
         Ok(())
     }
@@ -126,9 +102,9 @@ impl EmulatedSpec {
 
 const POSITIVE: &str = "a finite number above 0";
 
-fn refused(key: &'static str, value: &str, must: &'static str) -> ParseSpecError {
+fn refused(key: &'static str, value: &str, must: &'static str) -> Error {
     let value = value.to_owned();
-    ParseSpecError::Value { key, value, must }
+    ErrorKind::KeyValue { key, value, must }.into()
 }
 
 fn number(
@@ -136,14 +112,14 @@ fn number(
     text: &str,
     must: &'static str,
     fits: impl Fn(f64) -> bool,
-) -> Result<f64, ParseSpecError> {
+) -> Result<f64, Error> {
     text.parse()
         .ok()
         .filter(|&value: &f64| value.is_finite() && fits(value))
         .ok_or_else(|| refused(key, text, must))
 }
 
-fn fault(text: &str) -> Result<FaultAt, ParseSpecError> {
+fn fault(text: &str) -> Result<FaultAt, Error> {
     let step = |step: &str| step.parse().ok();
     match text.split_once('@') {
         Some(("oom", at)) => step(at).map(FaultAt::OutOfMemory),

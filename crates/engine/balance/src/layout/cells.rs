@@ -3,7 +3,7 @@
 //! Places are kept in row order, x fastest. What lies near a place are windows of rows, so rows are
 //! found once per row and the windows slide along: two pointers that only move forward.
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
 use std::{collections::HashMap, ops::Range};
 
@@ -46,7 +46,7 @@ impl Neighbourhood {
             if cells.is_some_and(|cells| !(1..=FARTHEST_CELL).contains(&cells)) {
                 let what =
                     format!("{cells:?} cells along periodic axis {axis}: at least 1 is needed");
-                return Err(Error::Neighbourhood { what });
+                return Err(ErrorKind::Neighbourhood { what }.into());
             }
         }
         let near = |offset: i64| (-FARTHEST..=FARTHEST).contains(&offset);
@@ -56,9 +56,10 @@ impl Neighbourhood {
             .find(|row| !(near(row.y) && near(row.z) && near(row.reach)))
         {
             None => Ok(()),
-            Some(row) => Err(Error::Neighbourhood {
+            Some(row) => Err(ErrorKind::Neighbourhood {
                 what: format!("{row:?}: at most {FARTHEST} cells away are searched"),
-            }),
+            }
+            .into()),
         }
     }
 
@@ -246,13 +247,13 @@ impl Bounds {
 fn check_cell(cell: [i64; 3], periods: &[Option<i64>; 3]) -> Result<(), Error> {
     let near = |axis: i64| (-FARTHEST_CELL..=FARTHEST_CELL).contains(&axis);
     if !cell.into_iter().all(near) {
-        return Err(Error::FarCell { cell });
+        return Err(ErrorKind::FarCell { cell }.into());
     }
     for axis in 0..3 {
         if let Some(cells) = periods[axis]
             && !(0..cells).contains(&cell[axis])
         {
-            return Err(Error::Cell { cell, axis, cells });
+            return Err(ErrorKind::Cell { cell, axis, cells }.into());
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use super::{
     bricks::{Brick, Bricks, CellLoad},
     cells::{Bounds, Neighbourhood},
 };
-use crate::Error;
+use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, filled, make_room, make_room_for_one};
 use std::ops::{AddAssign, Range, Sub};
 
@@ -95,7 +95,7 @@ fn rows_of(cells: &[CellLoad], extent: &Extent) -> Result<Vec<Row>, Shortage> {
 /// Bricks of cells, which come in row order and each once, and who is near whom.
 ///
 /// # Errors
-/// [`Error::TooManyPoints`], [`Error::Memory`].
+/// [`ErrorKind::TooManyPoints`], [`ErrorKind::Memory`].
 pub(crate) fn bricks(
     cells: &[CellLoad],
     near: &Neighbourhood,
@@ -159,9 +159,10 @@ fn summed<T: Sum>(
         }
     }
     match overflow {
-        Some(number) => Err(Error::TooManyPoints {
+        Some(number) => Err(ErrorKind::TooManyPoints {
             at: bricks[number].at,
-        }),
+        }
+        .into()),
         None => Ok(connected(bricks, &table, &near.of_bricks(edge)?)?),
     }
 }

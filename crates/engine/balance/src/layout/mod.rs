@@ -20,7 +20,7 @@ mod merge;
 pub(crate) mod ties;
 mod work;
 
-use crate::{Error, plan::cut::Cut};
+use crate::{Error, ErrorKind, plan::cut::Cut};
 use bricks::Bricks;
 use load::{Load, Traffic, class_of};
 use merge::sort_runs;
@@ -89,7 +89,7 @@ impl Layout {
     /// below the work of the largest brick. Each holds at least one brick.
     ///
     /// # Errors
-    /// [`Error::NoSubregions`], [`Error::Memory`].
+    /// [`ErrorKind::NoSubregions`], [`ErrorKind::Memory`].
     pub fn new(bricks: Bricks, subregions: usize, traffic: Traffic) -> Result<Self, Error> {
         Self::with_ties(bricks, subregions, traffic, Ties::Even)
     }
@@ -105,7 +105,7 @@ impl Layout {
         ties: Ties,
     ) -> Result<Self, Error> {
         if subregions == 0 {
-            return Err(Error::NoSubregions);
+            return Err(ErrorKind::NoSubregions.into());
         }
         let ranges = equal_work(&bricks, subregions)?;
         let ranks = ranks(&bricks, ties)?;
@@ -416,7 +416,7 @@ impl Layout {
     /// `count` + 1 thresholds whose shares of the work on the CPU backend rise evenly from 0 to 1.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`ErrorKind::Memory`].
     pub fn thetas(&self, count: usize) -> Result<Vec<f64>, Error> {
         let work = |place: usize| self.before[place + 1].0 - self.before[place].0;
         let ranked = (0..self.ladder.len()).map(|place| (self.keys[place], work(place)));

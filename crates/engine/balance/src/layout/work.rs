@@ -10,7 +10,7 @@ use super::{
     dense::{self, Extent},
     merge::sort_runs,
 };
-use crate::Error;
+use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, copied, filled};
 use std::ops::Range;
 
@@ -22,15 +22,15 @@ impl Bricks {
     /// Bricks of `edge`³ cells. Cells may come in any order and more than once (several sets).
     ///
     /// # Errors
-    /// [`Error::BrickEdge`], [`Error::Neighbourhood`], [`Error::Cell`], [`Error::FarCell`],
-    /// [`Error::TooManyPoints`], [`Error::Memory`].
+    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Neighbourhood`], [`ErrorKind::Cell`], [`ErrorKind::FarCell`],
+    /// [`ErrorKind::TooManyPoints`], [`ErrorKind::Memory`].
     pub fn new(
         cells: impl IntoIterator<Item = CellLoad>,
         near: &Neighbourhood,
         edge: u32,
     ) -> Result<Self, Error> {
         if edge == 0 {
-            return Err(Error::BrickEdge);
+            return Err(ErrorKind::BrickEdge.into());
         }
         near.check()?;
         let edge = i64::from(edge);
@@ -118,7 +118,7 @@ fn merged(
         }
     });
     match overflow {
-        Some(cell) => Err(Error::TooManyPoints { at: cell }),
+        Some(cell) => Err(ErrorKind::TooManyPoints { at: cell }.into()),
         None => Ok((cells, bounds)),
     }
 }
@@ -173,7 +173,7 @@ fn gather(cells: &[CellLoad], work: &[u64], edge: i64) -> Result<Vec<Brick>, Err
         }
     });
     match overflow {
-        Some(brick) => Err(Error::TooManyPoints { at: brick }),
+        Some(brick) => Err(ErrorKind::TooManyPoints { at: brick }.into()),
         None => Ok(bricks),
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod cut;
 pub(crate) mod pipeline;
 pub(crate) mod times;
 
-use crate::{Error, Layout, Load};
+use crate::{Error, ErrorKind, Layout, Load};
 use cut::{Backend, Cut};
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
 use std::ops::Range;
@@ -66,14 +66,15 @@ impl Plan {
     /// Splits every subregion of `layout` at its cut.
     ///
     /// # Errors
-    /// [`Error::Cuts`] unless there is one cut per subregion, [`Error::Memory`].
+    /// [`ErrorKind::Cuts`] unless there is one cut per subregion, [`ErrorKind::Memory`].
     pub fn new(layout: &Layout, cuts: &[Cut]) -> Result<Self, Error> {
         let subregions = layout.subregions().len();
         if cuts.len() != subregions {
-            return Err(Error::Cuts {
+            return Err(ErrorKind::Cuts {
                 cuts: cuts.len(),
                 subregions,
-            });
+            }
+            .into());
         }
         let mut plan = Self {
             cuts: copied(cuts, PLAN)?,

@@ -1,7 +1,7 @@
 //! What a step took: the only thing that policies see of the machine.
 
 use super::Plan;
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// From when to when, milliseconds since the step began; both zero for what did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
@@ -90,11 +90,12 @@ impl StepTimes {
     pub(crate) fn check(&self, plan: &Plan) -> Result<(), Error> {
         let subregions = plan.stages().len();
         if self.cpu.len() != subregions || self.gpu.len() != subregions {
-            return Err(Error::Times {
+            return Err(ErrorKind::Times {
                 cpu: self.cpu.len(),
                 gpu: self.gpu.len(),
                 subregions,
-            });
+            }
+            .into());
         }
         for (subregion, (cpu, gpu)) in self.cpu.iter().zip(&self.gpu).enumerate() {
             check_span(cpu, "CPU work", subregion)?;
@@ -112,12 +113,13 @@ fn check_span(span: &Span, stage: &'static str, subregion: usize) -> Result<(), 
     let Span { start_ms, end_ms } = *span;
     match start_ms.is_finite() && end_ms.is_finite() && start_ms <= end_ms {
         true => Ok(()),
-        false => Err(Error::Span {
+        false => Err(ErrorKind::Span {
             stage,
             subregion,
             start_ms,
             end_ms,
-        }),
+        }
+        .into()),
     }
 }
 

@@ -13,7 +13,11 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-use crate::{error::Error, pool::CpuBackend, simd::with_level};
+use crate::{
+    error::{Error, ErrorKind},
+    pool::CpuBackend,
+    simd::with_level,
+};
 use bytemuck::cast_slice;
 use loops::{CHUNK, ChunkTask, Levels, Targets};
 use nearfield_grid::{memory::Shortage, parallel::PoolLoops};
@@ -35,7 +39,7 @@ impl CpuBackend {
     /// `results`.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when there is not one weight per source, [`Error::OutputLength`] when
+    /// [`ErrorKind::FieldLength`] when there is not one weight per source, [`ErrorKind::OutputLength`] when
     /// `results` is not as long as it has to be.
     pub fn sum_pairs<T: Real>(
         &self,
@@ -71,7 +75,7 @@ impl CpuBackend {
     /// The same for the points of the rows `rows` of a grid, in order.
     ///
     /// # Errors
-    /// As [`sum_pairs`](Self::sum_pairs), and [`Error::OutOfMemory`]; `results` is for the points of
+    /// As [`sum_pairs`](Self::sum_pairs), and [`ErrorKind::OutOfMemory`]; `results` is for the points of
     /// those rows.
     pub fn sum_pairs_on_grid<T: Real>(
         &self,
@@ -134,19 +138,20 @@ fn same<T: Real, U: Real>(sources: Sources<'_, T>) -> Sources<'_, U> {
 fn check_sources<T>(sources: &Sources<'_, T>) -> Result<(), Error> {
     let (found, expected) = (sources.weights.len(), sources.points.len());
     if found != expected {
-        return Err(Error::FieldLength {
+        return Err(ErrorKind::FieldLength {
             role: "source",
             field: 0,
             found,
             expected,
-        });
+        }
+        .into());
     }
     Ok(())
 }
 
 fn check_results(found: usize, expected: usize) -> Result<(), Error> {
     if found != expected {
-        return Err(Error::OutputLength { found, expected });
+        return Err(ErrorKind::OutputLength { found, expected }.into());
     }
     Ok(())
 }

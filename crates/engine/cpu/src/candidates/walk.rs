@@ -6,7 +6,7 @@
 
 use super::mode::{Mode, RADII, Tag};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     sets::{
         PairOfSets,
         radii::SortedRadii,
@@ -82,8 +82,8 @@ impl<'a> Walk<'a> {
     /// What a search of the sets starts from, candidates called by `tag`.
     ///
     /// # Errors
-    /// [`Error::Sets`], [`Error::RadiiLength`], [`Error::OutputLength`] for a share whose marks are
-    /// too few, [`Error::HalfRule`] and [`Error::RadiiInDouble`].
+    /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share whose marks are
+    /// too few, [`ErrorKind::HalfRule`] and [`ErrorKind::RadiiInDouble`].
     pub(crate) fn new(sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Result<Self, Error> {
         sets.check()?;
         sets.radii.check(
@@ -93,14 +93,15 @@ impl<'a> Walk<'a> {
         )?;
         let given = sets.targets.given();
         if let Some(share) = sets.share.filter(|share| share.taken.len() < given) {
-            return Err(Error::OutputLength {
+            return Err(ErrorKind::OutputLength {
                 found: share.taken.len(),
                 expected: given,
-            });
+            }
+            .into());
         }
         let rule = sets.radii.rule();
         if kind == ListKind::Half && sets.same_set && !rule.is_symmetric() {
-            return Err(Error::HalfRule { rule });
+            return Err(ErrorKind::HalfRule { rule }.into());
         }
         let walk = Self {
             targets: sets.targets,
@@ -114,7 +115,7 @@ impl<'a> Walk<'a> {
         };
         match walk.double() {
             None => Ok(walk),
-            Some(_) if rule != RadiusRule::Uniform => Err(Error::RadiiInDouble),
+            Some(_) if rule != RadiusRule::Uniform => Err(ErrorKind::RadiiInDouble.into()),
             Some(_) => Ok(walk.filtering()),
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::{
     candidates::{aligned::Aligned, arrays::Candidates, scan::Channels as Arrays},
-    error::Error,
+    error::{Error, ErrorKind},
     pool::CpuBackend,
 };
 use nearfield_grid::{
@@ -39,7 +39,7 @@ impl Fields<'_> {
     /// Checks that the fields have a value per channel of `K` for each of `targets` and `sources`.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] and [`Error::FieldChannels`].
+    /// [`ErrorKind::FieldLength`] and [`ErrorKind::FieldChannels`].
     pub fn check<K: PairKernel>(&self, targets: usize, sources: usize) -> Result<(), Error> {
         check_fields("target", self.targets, targets, K::Target::COUNT)?;
         check_fields("source", self.sources, sources, K::Source::COUNT)
@@ -70,21 +70,23 @@ pub(crate) fn check_fields(
 ) -> Result<(), Error> {
     for (field, values) in fields.iter().enumerate() {
         if values.len() != points {
-            return Err(Error::FieldLength {
+            return Err(ErrorKind::FieldLength {
                 role,
                 field,
                 found: values.len(),
                 expected: points,
-            });
+            }
+            .into());
         }
     }
     let found = fields.iter().map(Field::channels).sum();
     if found != channels {
-        return Err(Error::FieldChannels {
+        return Err(ErrorKind::FieldChannels {
             role,
             found,
             expected: channels,
-        });
+        }
+        .into());
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     candidates::{mode::Tag, walk::Walk},
-    error::Error,
+    error::{Error, ErrorKind},
     pool::CpuBackend,
     sets::PairOfSets,
     simd::with_level,
@@ -26,9 +26,9 @@ impl CpuBackend {
     /// Evaluates `kernel` for every target over its neighbours.
     ///
     /// # Errors
-    /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
-    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel, and
-    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`]; some
+    /// [`ErrorKind::FieldLength`], [`ErrorKind::FieldChannels`], [`ErrorKind::OutputLength`] or
+    /// [`ErrorKind::RadiiLength`] when the arrays do not fit the sets and the kernel, and
+    /// [`ErrorKind::RadiiInDouble`] for radii of points in double precision. [`ErrorKind::OutOfMemory`]; some
     /// results are then those of before.
     pub fn traverse<K: PairKernel>(
         &self,
@@ -52,10 +52,11 @@ impl CpuBackend {
             Output::Combine(values) => (values, true),
         };
         if values.len() != given {
-            return Err(Error::OutputLength {
+            return Err(ErrorKind::OutputLength {
                 found: values.len(),
                 expected: given,
-            });
+            }
+            .into());
         }
         let span = tracing::debug_span!(
             "cpu.traverse",

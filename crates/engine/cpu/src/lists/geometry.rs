@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     contract::Image,
-    error::Error,
+    error::{Error, ErrorKind},
     sets::PairOfSets,
     simd::{Simd, Task, with_level},
 };
@@ -134,7 +134,7 @@ impl MeasuredLists<'_> {
     /// is large enough. In [`ListOrder::Ascending`], images of one source ascend too.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and [`Error::FarImage`] when neighbours are more than 2³¹ boxes apart;
+    /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::FarImage`] when neighbours are more than 2³¹ boxes apart;
     /// the geometry is then unspecified.
     pub fn write_geometry(
         &self,
@@ -247,10 +247,12 @@ impl Shared<'_> {
     fn narrowed(&self, image: Image, target: u32, source: u32) -> [i32; 3] {
         image.map(|boxes| {
             i32::try_from(boxes).unwrap_or_else(|_| {
-                self.far.get_or_init(|| Error::FarImage {
-                    target,
-                    source_point: source,
-                    boxes,
+                self.far.get_or_init(|| {
+                    Error::from(ErrorKind::FarImage {
+                        target,
+                        source_point: source,
+                        boxes,
+                    })
                 });
                 0
             })

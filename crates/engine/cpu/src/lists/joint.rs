@@ -148,7 +148,7 @@ impl NeighborLists {
     /// has left in the first `theirs` entries, where it wrote `written` of them. Clears `taken`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] when lists that did not fit into the room find none; there are no lists
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) when lists that did not fit into the room find none; there are no lists
     /// then.
     pub fn join(
         &mut self,

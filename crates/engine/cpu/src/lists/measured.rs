@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     candidates::{mode::Tag, walk::Walk},
-    error::Error,
+    error::{Error, ErrorKind},
     pool::CpuBackend,
     sets::PairOfSets,
 };
@@ -69,12 +69,14 @@ impl ListRows {
     /// [`MeasuredLists::write_range`] allocates nothing.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`].
     pub fn reserve(&mut self, targets: usize, pairs: u64) -> Result<(), Error> {
         let room = usize::try_from(pairs).unwrap_or(usize::MAX);
-        let refuse = |_| Error::OutOfMemory {
-            bytes: Self::bytes_for(targets, pairs) as usize,
-            what: "a chunk of neighbour lists",
+        let refuse = |_| {
+            Error::from(ErrorKind::OutOfMemory {
+                bytes: Self::bytes_for(targets, pairs) as usize,
+                what: "a chunk of neighbour lists",
+            })
         };
         // Nothing is kept, so old and new need not be held at once.
         if self.offsets.capacity() <= targets {
@@ -96,9 +98,9 @@ impl CpuBackend {
     /// any are written. Holds four bytes per target.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; [`Error::RadiiLength`] when radii are not those of the sets;
-    /// [`Error::HalfRule`] for half lists of one set by a rule that is not symmetric; and
-    /// [`Error::RadiiInDouble`] for radii of points in double precision.
+    /// [`ErrorKind::OutOfMemory`]; [`ErrorKind::RadiiLength`] when radii are not those of the sets;
+    /// [`ErrorKind::HalfRule`] for half lists of one set by a rule that is not symmetric; and
+    /// [`ErrorKind::RadiiInDouble`] for radii of points in double precision.
     pub fn measure<'a>(
         &'a self,
         sets: PairOfSets<'a>,
@@ -216,7 +218,7 @@ impl<'a> MeasuredLists<'a> {
     /// Writes all lists without gaps, reusing the memory of `lists` where it is large enough.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the contents of the lists are then unspecified.
+    /// [`ErrorKind::OutOfMemory`]; the contents of the lists are then unspecified.
     pub fn write(&self, order: ListOrder, lists: &mut NeighborLists) -> Result<(), Error> {
         let _span = tracing::debug_span!("cpu.write", targets = self.lengths.len()).entered();
         lists.work_on(self.backend);
@@ -244,7 +246,7 @@ impl<'a> MeasuredLists<'a> {
     /// Writes the lists of the sorted targets `slots`, cut to those there are, into `rows`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the contents of `rows` are then unspecified.
+    /// [`ErrorKind::OutOfMemory`]; the contents of `rows` are then unspecified.
     pub fn write_range(
         &self,
         slots: Range<usize>,

@@ -128,7 +128,7 @@ impl NeighborLists {
     /// The lists one after the other, with monotone offsets.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     pub fn to_csr(&self) -> Result<Csr, Error> {
         const WHAT: &str = "neighbour lists one after the other";
         let mut offsets = Vec::new();

@@ -9,7 +9,7 @@ use super::{
     neighbor_lists::NeighborLists,
     storage::{BufferProvider, Storage},
 };
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use nearfield_grid::parallel::PoolLoops;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ impl NeighborLists {
     /// and counts that arrive before the entries it may have [checked](Inside::check) meanwhile.
     ///
     /// # Errors
-    /// Those of `provider` and `fill`, and [`Error::ListsOutside`]; the lists are then empty.
+    /// Those of `provider` and `fill`, and [`ErrorKind::ListsOutside`]; the lists are then empty.
     pub fn receive<P: BufferProvider>(
         &mut self,
         targets: usize,
@@ -48,7 +48,7 @@ impl NeighborLists {
         };
         if !inside.0 {
             self.forget();
-            return Err(Error::ListsOutside.into());
+            return Err(Error::from(ErrorKind::ListsOutside).into());
         }
         self.pairs = pairs;
         Ok(())

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     candidates::{mode::Tag, scan::STREAMS, scratch::Scratch, walk::Walk},
-    error::Error,
+    error::{Error, ErrorKind},
     pool::CpuBackend,
     sets::PairOfSets,
     simd::LANES,
@@ -28,8 +28,8 @@ impl CpuBackend {
     /// Writes the neighbours of every target into `lists`, reusing its memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], after which the lists are empty; [`Error::Sets`],
-    /// [`Error::RadiiLength`], [`Error::HalfRule`] and [`Error::RadiiInDouble`] for sets that cannot
+    /// [`ErrorKind::OutOfMemory`], after which the lists are empty; [`ErrorKind::Sets`],
+    /// [`ErrorKind::RadiiLength`], [`ErrorKind::HalfRule`] and [`ErrorKind::RadiiInDouble`] for sets that cannot
     /// be searched so.
     pub fn search(
         &self,
@@ -109,17 +109,18 @@ impl CpuBackend {
     /// storing lists.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] when `counts` does not have one value per target,
-    /// [`Error::RadiiLength`] when radii are not those of the sets, and
-    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`]; some
+    /// [`ErrorKind::OutputLength`] when `counts` does not have one value per target,
+    /// [`ErrorKind::RadiiLength`] when radii are not those of the sets, and
+    /// [`ErrorKind::RadiiInDouble`] for radii of points in double precision. [`ErrorKind::OutOfMemory`]; some
     /// counts are then those of before.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
         if counts.len() != targets {
-            return Err(Error::OutputLength {
+            return Err(ErrorKind::OutputLength {
                 found: counts.len(),
                 expected: targets,
-            });
+            }
+            .into());
         }
         let span = tracing::debug_span!("cpu.count", targets, work = Empty).entered();
         let walk = Walk::new(sets, Tag::Index, ListKind::Full)?;

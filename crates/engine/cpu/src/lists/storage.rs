@@ -6,7 +6,7 @@
 //! **Invariant:** [`Storage`] owns its memory, a `Vec` or a [`BorrowedBuffer`], and holds a pointer
 //! into it. The pointer stays valid while the owner lives, and is replaced whenever the owner is.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use std::{
     fmt,
     ops::{Deref, DerefMut},
@@ -136,7 +136,7 @@ impl<T: Copy + Default> Storage<T> {
         };
         *self = Self::default();
         own.try_reserve_exact(len.saturating_sub(own.len()))
-            .map_err(|_| Error::OutOfMemory {
+            .map_err(|_| ErrorKind::OutOfMemory {
                 bytes: len.saturating_mul(size_of::<T>()),
                 what,
             })?;

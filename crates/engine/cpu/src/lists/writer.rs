@@ -12,7 +12,7 @@
 //! **Invariant:** claimed chunks are disjoint, so no entry has two writers; every target is put once,
 //! so neither has a start or a count.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use nearfield_grid::{
     SharedMut,
     memory::{make_room_for_one, zeroed},
@@ -118,10 +118,10 @@ pub(super) fn entries(room: u64) -> Result<Vec<u32>, Error> {
 }
 
 pub(super) fn out_of_memory(entries: u64) -> Error {
-    Error::OutOfMemory {
+    Error::from(ErrorKind::OutOfMemory {
         bytes: (entries as usize).saturating_mul(size_of::<u32>()),
         what: "neighbour lists",
-    }
+    })
 }
 
 /// Entries ahead of the last list that are fetched before they are written: far enough for memory

@@ -6,7 +6,11 @@
 mod tasks;
 pub(crate) mod workers;
 
-use crate::{error::Error, kernels::window::WindowSums, simd::level::SimdLevel};
+use crate::{
+    error::{Error, ErrorKind},
+    kernels::window::WindowSums,
+    simd::level::SimdLevel,
+};
 use nearfield_grid::parallel;
 use rayon::ThreadPool;
 use std::sync::{Arc, Weak};
@@ -30,9 +34,9 @@ impl CpuBackend {
     /// A backend of `threads` workers (0 for one per core) at the best SIMD level of the processor.
     ///
     /// # Errors
-    /// [`Error::Threads`] for more than 4096, or when the system does not start them.
+    /// [`ErrorKind::Threads`] for more than 4096, or when the system does not start them.
     pub fn new(threads: usize) -> Result<Self, Error> {
-        let refuse = |reason: String| Error::Threads { threads, reason };
+        let refuse = |reason: String| Error::from(ErrorKind::Threads { threads, reason });
         if threads > MAX_THREADS {
             return Err(refuse(format!("at most {MAX_THREADS} are supported")));
         }

@@ -23,7 +23,7 @@ impl CpuBackend {
     /// function is not compiled again for every kernel.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where a task [says so](Scratch::failed); some tasks are then not done.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where a task [says so](Scratch::failed); some tasks are then not done.
     pub(crate) fn for_each_task(
         &self,
         len: usize,

@@ -9,7 +9,7 @@ pub(crate) mod rule;
 pub(crate) mod share;
 pub(crate) mod visit;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use nearfield_grid::Grid;
 use radii::SortedRadii;
 use rule::SetRadii;
@@ -35,9 +35,9 @@ impl PairOfSets<'_> {
     /// Refuses two grids that are said to be one set, and grids of different precisions.
     ///
     /// # Errors
-    /// [`Error::Sets`].
+    /// [`ErrorKind::Sets`].
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let refuse = |reason| Err(Error::Sets { reason });
+        let refuse = |reason| Err(ErrorKind::Sets { reason }.into());
         if self.same_set && !std::ptr::eq(self.targets, self.sources) {
             return refuse("they are said to be the same, but two grids are given");
         }
@@ -54,12 +54,13 @@ impl PairOfSets<'_> {
     /// Refuses targets of which only a part was sorted, where there is to be a list for each.
     ///
     /// # Errors
-    /// [`Error::Sets`].
+    /// [`ErrorKind::Sets`].
     pub(crate) fn check_whole(&self) -> Result<(), Error> {
         if self.targets.given() != self.targets.points().len() {
-            return Err(Error::Sets {
+            return Err(ErrorKind::Sets {
                 reason: "only a part of the targets was sorted, but lists are for all of them",
-            });
+            }
+            .into());
         }
         Ok(())
     }

@@ -6,7 +6,10 @@
 //! slow, because it sets the size of the cells.
 
 use super::rule::SetRadii;
-use crate::{error::Error, pool::CpuBackend};
+use crate::{
+    error::{Error, ErrorKind},
+    pool::CpuBackend,
+};
 use nearfield_grid::{Grid, PADDING, Precision, Radius, SortedPoints, parallel::PoolLoops};
 use rayon::prelude::*;
 
@@ -18,7 +21,7 @@ impl<T> SetRadii<T> {
     /// `len` says how many a `T` holds.
     ///
     /// # Errors
-    /// [`Error::RadiiLength`].
+    /// [`ErrorKind::RadiiLength`].
     pub(crate) fn check(
         &self,
         targets: usize,
@@ -29,7 +32,7 @@ impl<T> SetRadii<T> {
         for (radii, expected) in sides {
             let found = radii.map_or(expected, &len);
             if found != expected {
-                return Err(Error::RadiiLength { found, expected });
+                return Err(ErrorKind::RadiiLength { found, expected }.into());
             }
         }
         Ok(())
@@ -75,9 +78,11 @@ impl SortedRadii {
         let room = points.saturating_add(PADDING);
         self.squared
             .try_reserve_exact(room.saturating_sub(self.squared.len()))
-            .map_err(|_| Error::OutOfMemory {
-                bytes: room.saturating_mul(size_of::<f32>()),
-                what: "sorted radii",
+            .map_err(|_| {
+                Error::from(ErrorKind::OutOfMemory {
+                    bytes: room.saturating_mul(size_of::<f32>()),
+                    what: "sorted radii",
+                })
             })
     }
 
@@ -101,7 +106,7 @@ impl CpuBackend {
     ///
     /// # Errors
     /// What [`check_radii`](Self::check_radii) says of the grid's points and radius,
-    /// [`Error::RadiiInDouble`] for a grid in double precision, and [`Error::OutOfMemory`]; `sorted`
+    /// [`ErrorKind::RadiiInDouble`] for a grid in double precision, and [`ErrorKind::OutOfMemory`]; `sorted`
     /// is then unchanged.
     pub fn sort_radii(
         &self,
@@ -111,7 +116,7 @@ impl CpuBackend {
     ) -> Result<(), Error> {
         let points = grid.points();
         if grid.lattice().radius().precision() == Precision::Double {
-            return Err(Error::RadiiInDouble);
+            return Err(ErrorKind::RadiiInDouble.into());
         }
         self.check_radii(radii, points.len(), grid.lattice().radius())?;
         sorted.reserve(points.len())?;
@@ -123,11 +128,11 @@ impl CpuBackend {
     /// least [`Radius::MIN`]) and at most `largest`.
     ///
     /// # Errors
-    /// [`Error::RadiiLength`], and [`Error::PointRadius`] naming the first that cannot be used.
+    /// [`ErrorKind::RadiiLength`], and [`ErrorKind::PointRadius`] naming the first that cannot be used.
     pub fn check_radii(&self, radii: &[f32], points: usize, largest: Radius) -> Result<(), Error> {
         if radii.len() != points {
             let (found, expected) = (radii.len(), points);
-            return Err(Error::RadiiLength { found, expected });
+            return Err(ErrorKind::RadiiLength { found, expected }.into());
         }
         let usable = Radius::MIN..=largest.value();
         let is_bad = |(_, value): &(usize, &f32)| !usable.contains(value);
@@ -138,13 +143,14 @@ impl CpuBackend {
             let Some(&value) = radii.get(index) else {
                 return Ok(());
             };
-            Err(Error::PointRadius {
+            Err(ErrorKind::PointRadius {
                 index,
                 value,
                 largest: largest.value(),
                 count: (all().map(|item| usize::from(is_bad(&item)))).combined(|| 0, |a, b| a + b),
                 points,
-            })
+            }
+            .into())
         })
     }
 }
@@ -204,7 +210,7 @@ mod tests {
             radii[19_000] = bad;
             let error = backend.sort_radii(&radii, &grid, &mut sorted).unwrap_err();
             assert!(
-                matches!(error, Error::PointRadius { index: 7, count: 2, value, .. }
+                matches!(error.kind(), ErrorKind::PointRadius { index: 7, count: 2, value, .. }
                     if value.to_bits() == bad.to_bits()),
                 "{error}"
             );
@@ -233,7 +239,12 @@ mod tests {
         double.build(points, bounds, &lattice).unwrap();
         let mut sorted = SortedRadii::default();
         let refused = backend.sort_radii(&[1.0, 1.0], &double, &mut sorted);
-        assert!(matches!(refused, Err(Error::RadiiInDouble)) && sorted.is_empty());
+        assert!(
+            matches!(
+                refused.as_ref().map_err(|error| error.kind()),
+                Err(ErrorKind::RadiiInDouble)
+            ) && sorted.is_empty()
+        );
 
         let single = grid(&[[0.0; 3], [0.5, 0.0, 0.0]]);
         backend
@@ -247,7 +258,10 @@ mod tests {
             share: None,
         };
         let refused = backend.count(sets, &mut [0; 2]);
-        assert!(matches!(refused, Err(Error::RadiiInDouble)));
+        assert!(matches!(
+            refused.as_ref().map_err(|error| error.kind()),
+            Err(ErrorKind::RadiiInDouble)
+        ));
     }
 
     #[test]

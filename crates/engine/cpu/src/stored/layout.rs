@@ -2,7 +2,7 @@
 
 use super::{coordinate::PairArithmetic, listed::Listed, pairs::ListWalk};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     pool::CpuBackend,
     simd::{LANES, Simd, Task, level::SimdLevel, with_level},
 };
@@ -106,13 +106,13 @@ impl CpuBackend {
     /// Positions of a grid's points in the caller's order, in the precision of its lattice.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`].
     pub fn positions<T: Coordinate>(&self, grid: &Grid) -> Result<Vec<[T; 3]>, Error> {
         let points = grid.points();
         let mut positions = Vec::new();
         positions
             .try_reserve_exact(points.len())
-            .map_err(|_| Error::OutOfMemory {
+            .map_err(|_| ErrorKind::OutOfMemory {
                 bytes: size_of::<[T; 3]>().saturating_mul(points.len()),
                 what: "positions in the caller's order",
             })?;

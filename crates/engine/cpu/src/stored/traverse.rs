@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     candidates::scratch::Scratch,
-    error::Error,
+    error::{Error, ErrorKind},
     kernels::{
         fields::{Fields, Output, gather_fields, room, target_value},
         reduce::{MAX_OUTPUTS, Neighbors, ReducePacked, Results},
@@ -29,8 +29,8 @@ impl CpuBackend {
     /// lists of one set, for both points of every pair.
     ///
     /// # Errors
-    /// [`Error::ListsLength`], [`Error::RadiiLength`], [`Error::FieldLength`],
-    /// [`Error::FieldChannels`] or [`Error::OutputLength`] when the arrays do not fit the sets and
+    /// [`ErrorKind::ListsLength`], [`ErrorKind::RadiiLength`], [`ErrorKind::FieldLength`],
+    /// [`ErrorKind::FieldChannels`] or [`ErrorKind::OutputLength`] when the arrays do not fit the sets and
     /// the kernel.
     pub fn traverse_lists<K: PairKernel, T: Coordinate>(
         &self,
@@ -53,17 +53,18 @@ impl CpuBackend {
             Output::Combine(values) => (values, true),
         };
         if pairs.same_set && targets != sources {
-            return Err(Error::Sets {
+            return Err(ErrorKind::Sets {
                 reason: "they are said to be the same, but differ in their number of points",
-            });
+            }
+            .into());
         }
         let (expected, found) = (targets, pairs.lists.len());
         if found != expected {
-            return Err(Error::ListsLength { found, expected });
+            return Err(ErrorKind::ListsLength { found, expected }.into());
         }
         let found = values.len();
         if found != expected {
-            return Err(Error::OutputLength { found, expected });
+            return Err(ErrorKind::OutputLength { found, expected }.into());
         }
         let name = std::any::type_name::<K>();
         let _span = tracing::debug_span!("cpu.traverse_lists", targets, kernel = name).entered();

@@ -2,7 +2,7 @@
 
 pub(crate) mod tilt;
 
-use crate::{Error, error::axis_name};
+use crate::{Error, ErrorKind, error::axis_name};
 use tilt::{Tilt, VECTOR_NAMES, along, norm, sum};
 
 /// Open or periodic along each axis; a periodic axis has a box vector, which lies along the axis
@@ -27,16 +27,17 @@ impl Domain {
     /// A domain that is periodic with the given length where there is one, open elsewhere.
     ///
     /// # Errors
-    /// [`Error::BoxLength`] when a length is NaN, infinite, zero or negative.
+    /// [`ErrorKind::BoxLength`] when a length is NaN, infinite, zero or negative.
     pub fn new(lengths: [Option<f64>; 3]) -> Result<Self, Error> {
         for (axis, length) in lengths.iter().enumerate() {
             if let Some(length) = *length
                 && !(length.is_finite() && length > 0.0)
             {
-                return Err(Error::BoxLength {
+                return Err(ErrorKind::BoxLength {
                     axis: axis_name(axis),
                     length,
-                });
+                }
+                .into());
             }
         }
         Ok(Self {
@@ -51,18 +52,19 @@ impl Domain {
     ///
     /// # Errors
     /// Those of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
-    /// [`Error::OpenTilt`] when the vector that is tilted is that of an open axis, which has none.
+    /// [`ErrorKind::OpenTilt`] when the vector that is tilted is that of an open axis, which has none.
     pub fn triclinic(lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Result<Self, Error> {
         Self::new(lengths)?;
         let [xy, xz, yz] = tilts;
         for (tilted, along, value) in [(1, 0, xy), (2, 0, xz), (2, 1, yz)] {
             if lengths[tilted].is_none() && value != 0.0 {
-                return Err(Error::OpenTilt {
+                return Err(ErrorKind::OpenTilt {
                     vector: VECTOR_NAMES[tilted],
                     along: axis_name(along),
                     tilted: axis_name(tilted),
                     value,
-                });
+                }
+                .into());
             }
         }
         let [lx, ly, lz] = lengths;
@@ -79,7 +81,7 @@ impl Domain {
     /// the directions across them.
     ///
     /// # Errors
-    /// [`Error::BoxVector`] when a vector is zero or not finite, and [`Error::FlatBox`] when they nearly
+    /// [`ErrorKind::BoxVector`] when a vector is zero or not finite, and [`ErrorKind::FlatBox`] when they nearly
     /// lie in one plane, or two of them in one line.
     pub fn from_vectors(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
         let points_along = |k: usize, v: [f64; 3]| v[k] > 0.0 && v == along(k, v[k]);
@@ -89,10 +91,11 @@ impl Domain {
         for (k, vector) in vectors.into_iter().enumerate() {
             let Some(vector) = vector else { continue };
             if !norm(vector).is_normal() {
-                return Err(Error::BoxVector {
+                return Err(ErrorKind::BoxVector {
                     name: VECTOR_NAMES[k],
                     vector,
-                });
+                }
+                .into());
             }
         }
         Ok(Self {
@@ -280,7 +283,7 @@ mod tests {
         for (vectors, name) in [(nearly, 'a'), (parallel, 'b')] {
             let error = Domain::from_vectors(vectors).unwrap_err();
             assert!(
-                matches!(error, Error::FlatBox { vector, width, .. } if vector == name && width < 0.01),
+                matches!(error.kind(), ErrorKind::FlatBox { vector, width, .. } if *vector == name && *width < 0.01),
                 "{error}"
             );
         }
@@ -297,14 +300,20 @@ mod tests {
             let vectors = [Some([1.0, 0.0, 0.0]), Some(bad), Some([0.0, 0.0, 1.0])];
             let error = Domain::from_vectors(vectors).unwrap_err();
             assert!(
-                matches!(error, Error::BoxVector { name: 'b', .. }),
+                matches!(error.kind(), ErrorKind::BoxVector { name: 'b', .. }),
                 "{error}"
             );
         }
         let nan = Domain::triclinic([Some(1.0); 3], [0.0, f64::NAN, 0.0]).unwrap_err();
-        assert!(matches!(nan, Error::BoxVector { name: 'c', .. }), "{nan}");
+        assert!(
+            matches!(nan.kind(), ErrorKind::BoxVector { name: 'c', .. }),
+            "{nan}"
+        );
         let length = Domain::triclinic([Some(1.0), Some(-1.0), None], [0.0; 3]).unwrap_err();
-        assert!(matches!(length, Error::BoxLength { axis: 'y', .. }));
+        assert!(matches!(
+            length.kind(),
+            ErrorKind::BoxLength { axis: 'y', .. }
+        ));
         let flat = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [2.0, 3.0, 0.0]].map(Some);
         let message = Domain::from_vectors(flat).unwrap_err().to_string();
         assert!(message.contains("nearly lie in one plane"), "{message}");

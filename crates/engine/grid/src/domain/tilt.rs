@@ -6,7 +6,7 @@
 //! `drift · |v_m| / |v_k|`, rounding included. The inverse is checked against the vectors after it
 //! was computed, so this holds however it was computed.
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// Vectors may be this many times as long as the distance between the faces they connect.
 const MAX_STRETCH: f64 = 1024.0;
@@ -35,7 +35,7 @@ impl Tilt {
     /// For the vectors of the periodic axes, all of which must be finite and not zero.
     ///
     /// # Errors
-    /// [`Error::FlatBox`] when they nearly lie in one plane or one line.
+    /// [`ErrorKind::FlatBox`] when they nearly lie in one plane or one line.
     pub(crate) fn of(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
         let leans = |open: usize| vectors.iter().flatten().any(|vector| vector[open] != 0.0);
         let slanted = (0..3).any(|k| vectors[k].is_none() && leans(k));
@@ -53,7 +53,7 @@ impl Tilt {
     /// Inverts the vectors, all of which must be finite and not zero.
     ///
     /// # Errors
-    /// [`Error::FlatBox`] when they nearly lie in one plane.
+    /// [`ErrorKind::FlatBox`] when they nearly lie in one plane.
     pub(crate) fn new(vectors: [[f64; 3]; 3]) -> Result<Self, Error> {
         let lengths = vectors.map(norm);
         let units: [[f64; 3]; 3] =
@@ -65,11 +65,12 @@ impl Tilt {
         for k in 0..3 {
             // NaN and infinity, from a volume of zero, lie in no range.
             if !(0.0..=MAX_STRETCH).contains(&stretch[k]) {
-                return Err(Error::FlatBox {
+                return Err(ErrorKind::FlatBox {
                     vector: VECTOR_NAMES[k],
                     length: lengths[k],
                     width: lengths[k] / stretch[k],
-                });
+                }
+                .into());
             }
         }
         let inverse =
@@ -118,7 +119,7 @@ pub(crate) fn sum([a, b, c]: [[f64; 3]; 3], n: [f64; 3]) -> [f64; 3] {
 /// One or two vectors and, where there is none, unit vectors across them and each other.
 ///
 /// # Errors
-/// [`Error::FlatBox`] when two vectors nearly lie in one line.
+/// [`ErrorKind::FlatBox`] when two vectors nearly lie in one line.
 fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> Result<[[f64; 3]; 3], Error> {
     let unit = |v: [f64; 3]| v.map(|component| component / norm(v));
     let first = vectors.iter().position(Option::is_some).unwrap_or(0);
@@ -144,11 +145,12 @@ fn with_normals(vectors: [Option<[f64; 3]>; 3]) -> Result<[[f64; 3]; 3], Error> 
     // NaN and 0 lie in no range.
     if !(1.0 / MAX_STRETCH..=2.0).contains(&sine) {
         let length = vectors[first].map_or(1.0, norm);
-        return Err(Error::FlatBox {
+        return Err(ErrorKind::FlatBox {
             vector: VECTOR_NAMES[first],
             length,
             width: length * sine,
-        });
+        }
+        .into());
     }
     let normal = unit(across);
     let last = unit(cross(given, normal));
@@ -225,7 +227,7 @@ mod tests {
     fn vectors_that_nearly_lie_in_one_plane_are_refused() {
         let flat = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [3.0, 2.0, 1e-3]];
         let error = Tilt::new(flat).unwrap_err();
-        assert!(matches!(error, Error::FlatBox { .. }));
+        assert!(matches!(error.kind(), ErrorKind::FlatBox { .. }));
         assert!(Tilt::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]).is_err());
         assert!(Tilt::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [300.0, 2.0, 1.0]]).is_ok());
     }

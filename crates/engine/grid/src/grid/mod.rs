@@ -7,7 +7,7 @@ pub(crate) mod points;
 pub(crate) mod sweep;
 
 use crate::{
-    Bounds, BrickParts, Cell, Error, Lattice, Permutation, Positions, TableKind,
+    Bounds, BrickParts, Cell, Error, ErrorKind, Lattice, Permutation, Positions, TableKind,
     error::reserve,
     input::positions::{Source, Visitor},
     memory,
@@ -72,7 +72,7 @@ impl Grid {
     /// with a coordinate that is not finite, end in some cell, where pairs of theirs may not be found.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and [`Error::Precision`] for positions in `f64` on a lattice of
+    /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::Precision`] for positions in `f64` on a lattice of
     /// single precision; the grid then holds what it held before.
     pub fn build(
         &mut self,
@@ -142,7 +142,7 @@ impl Grid {
     /// The same points on another lattice.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the grid then holds what it held before.
+    /// [`ErrorKind::OutOfMemory`]; the grid then holds what it held before.
     pub fn rebuild(&mut self, lattice: &Lattice) -> Result<(), Error> {
         debug_assert_eq!(
             self.given,
@@ -162,7 +162,7 @@ impl Grid {
     /// A second grid of the same points on another lattice; this one stays as it is.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`].
     pub fn copied_to(&self, lattice: &Lattice) -> Result<Self, Error> {
         let mut copy = Self::new(lattice.clone());
         let points = &self.points;
@@ -228,7 +228,7 @@ impl Grid {
     /// The order of the sorted points, as a permutation of the caller's arrays.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`].
     pub fn permutation(&self) -> Result<Permutation, Error> {
         let order = &self.points.index[..self.points.len];
         Ok(Permutation::from_order(memory::copied(
@@ -365,7 +365,7 @@ impl Visitor<f64> for Build<'_> {
 
     fn visit<S: Source<f64>>(mut self, source: S) -> Self::Output {
         let Some(frame) = self.lattice.frame() else {
-            return Err(Error::Precision);
+            return Err(ErrorKind::Precision.into());
         };
         let held = self.grid.points.double.take();
         let was_double = held.is_some();

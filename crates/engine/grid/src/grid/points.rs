@@ -147,7 +147,7 @@ impl SortedPoints {
     /// Positions in the caller's order; in double precision those of the proxies.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     pub fn in_callers_order(&self) -> Result<Vec<[f32; 3]>, Error> {
         self.scatter(|slot| self.position(slot))
     }

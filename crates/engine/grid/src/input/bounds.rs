@@ -1,7 +1,7 @@
 //! The check every set of positions passes before anything is built from it.
 
 use crate::{
-    Domain, Error, Positions, Precision, Value,
+    Domain, Error, ErrorKind, Positions, Precision, Value,
     domain::tilt::{Tilt, VECTOR_NAMES},
     error::axis_name,
     input::positions::{Source, Visitor},
@@ -41,12 +41,12 @@ impl Bounds {
     /// Checks every coordinate and measures the box.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] naming the first NaN or infinite coordinate, [`Error::TooManyPoints`],
-    /// or [`Error::TooFarFromBox`] ([`Error::TooFarFromTiltedBox`] in a tilted box) when a point
+    /// [`ErrorKind::NotFinite`] naming the first NaN or infinite coordinate, [`ErrorKind::TooManyPoints`],
+    /// or [`ErrorKind::TooFarFromBox`] ([`ErrorKind::TooFarFromTiltedBox`] in a tilted box) when a point
     /// lies more than 2³⁰ boxes away along a periodic axis.
     pub fn of(positions: Positions<'_>, domain: &Domain) -> Result<Self, Error> {
         if positions.len() >= u32::MAX as usize {
-            return Err(Error::TooManyPoints(positions.len()));
+            return Err(ErrorKind::TooManyPoints(positions.len()).into());
         }
         let len = positions.len();
         let (bounds, all_finite) = match positions.precision() {
@@ -64,7 +64,7 @@ impl Bounds {
     /// elsewhere; all coordinates are finite.
     ///
     /// # Errors
-    /// [`Error::TooFarFromBox`] and [`Error::TooFarFromTiltedBox`], as [`of`](Self::of).
+    /// [`ErrorKind::TooFarFromBox`] and [`ErrorKind::TooFarFromTiltedBox`], as [`of`](Self::of).
     pub fn check(&self, positions: Positions<'_>, domain: &Domain) -> Result<(), Error> {
         match domain.tilt() {
             None => self.check_distance_from_box(positions, domain),
@@ -101,12 +101,13 @@ impl Bounds {
                     .filter_map(|index| Some((index, positions.as_given(index)?[axis])))
                     .find(|(_, value)| too_far(value.get()))
                     .unwrap_or((0, self.max[axis].into()));
-                return Err(Error::TooFarFromBox {
+                return Err(ErrorKind::TooFarFromBox {
                     index,
                     axis: axis_name(axis),
                     value,
                     length,
-                });
+                }
+                .into());
             }
         }
         Ok(())
@@ -143,12 +144,13 @@ impl Bounds {
             for k in (0..3).filter(periodic) {
                 let boxes = tilt.fraction(k, position.map(Value::get));
                 if boxes.abs() > FARTHEST_BOX {
-                    return Err(Error::TooFarFromTiltedBox {
+                    return Err(ErrorKind::TooFarFromTiltedBox {
                         index,
                         position,
                         vector: VECTOR_NAMES[k],
                         boxes: boxes.abs(),
-                    });
+                    }
+                    .into());
                 }
             }
         }
@@ -289,13 +291,13 @@ fn find_bad(positions: Positions<'_>) -> Error {
     let position = positions.as_given(index).unwrap_or([Value::Double(0.0); 3]);
     let axis = position.iter().position(|x| !x.get().is_finite());
     let axis = axis.unwrap_or(0);
-    Error::NotFinite {
+    Error::from(ErrorKind::NotFinite {
         index,
         axis: axis_name(axis),
         value: position[axis],
         count,
         points,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -326,13 +328,13 @@ mod tests {
         let error = Bounds::of((&points).into(), &Domain::OPEN).unwrap_err();
         assert_eq!(
             error,
-            Error::NotFinite {
+            Error::from(ErrorKind::NotFinite {
                 index: 30_000,
                 axis: 'y',
                 value: f32::NEG_INFINITY.into(),
                 count: 2,
                 points: 50_000
-            }
+            })
         );
         assert!(error.to_string().contains("point 30000 has y = -inf"));
     }
@@ -358,8 +360,8 @@ mod tests {
         let points = [[0.0, 0.0, 0.0], [0.0, 1e7, 0.0f32]];
         let error = Bounds::of((&points).into(), &domain).unwrap_err();
         assert!(matches!(
-            error,
-            Error::TooFarFromBox {
+            error.kind(),
+            ErrorKind::TooFarFromBox {
                 index: 1,
                 axis: 'y',
                 ..
@@ -377,16 +379,16 @@ mod tests {
         ];
         for (points, vector, boxes) in [(along_a[0], 'b', 1.5e9), (along_a[1], 'a', 1.6e9)] {
             let error = Bounds::of((&points).into(), &domain).unwrap_err();
-            let Error::TooFarFromTiltedBox {
+            let ErrorKind::TooFarFromTiltedBox {
                 index: 2,
                 vector: found,
                 boxes: far,
                 ..
-            } = error
+            } = error.kind()
             else {
                 panic!("{error}");
             };
-            assert_eq!(found, vector);
+            assert_eq!(*found, vector);
             assert!((far / boxes - 1.0).abs() < 1e-6, "{far}");
         }
         // The corners of these points' bounding box are too far away, the points are not.

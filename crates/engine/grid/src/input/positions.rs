@@ -1,6 +1,6 @@
 //! A view of the caller's coordinates, packed, planar or strided inside the caller's structs.
 
-use crate::{Error, Precision, Value, memory::make_room};
+use crate::{Error, ErrorKind, Precision, Value, memory::make_room};
 use bytemuck::Pod;
 use glam::{DVec2, DVec3, Vec2, Vec3};
 use std::{borrow::Cow, marker::PhantomData, ops::Range};
@@ -12,7 +12,7 @@ use std::{borrow::Cow, marker::PhantomData, ops::Range};
 /// [`strided`](Self::strided) and [`strided_f64`](Self::strided_f64). Nothing is copied.
 ///
 /// A search in double precision takes both, one in single precision refuses `f64`
-/// ([`Error::Precision`]) rather than round it.
+/// ([`ErrorKind::Precision`]) rather than round it.
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'a>(Layout<'a>);
 
@@ -58,14 +58,15 @@ impl<'a, T> Strided<'a, T> {
                 len,
                 coordinates: PhantomData,
             }),
-            _ => Err(Error::Stride {
+            _ => Err(ErrorKind::Stride {
                 len,
                 size,
                 offset,
                 stride,
                 needed: needed.unwrap_or(usize::MAX),
                 bytes: bytes.len(),
-            }),
+            }
+            .into()),
         }
     }
 }
@@ -86,7 +87,7 @@ impl<'a> Positions<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Stride`] when the last position would end behind `bytes`.
+    /// [`ErrorKind::Stride`] when the last position would end behind `bytes`.
     pub fn strided(
         bytes: &'a [u8],
         offset: usize,
@@ -99,7 +100,7 @@ impl<'a> Positions<'a> {
     /// `len` positions of three `f64` each, otherwise as [`strided`](Self::strided).
     ///
     /// # Errors
-    /// [`Error::Stride`] when the last position would end behind `bytes`.
+    /// [`ErrorKind::Stride`] when the last position would end behind `bytes`.
     pub fn strided_f64(
         bytes: &'a [u8],
         offset: usize,
@@ -137,10 +138,10 @@ impl<'a> Positions<'a> {
     /// Refuses coordinates that a search in `precision` would have to round.
     ///
     /// # Errors
-    /// [`Error::Precision`] for `f64` in a search in single precision.
+    /// [`ErrorKind::Precision`] for `f64` in a search in single precision.
     pub fn check_precision(&self, precision: Precision) -> Result<(), Error> {
         match (self.precision(), precision) {
-            (Precision::Double, Precision::Single) => Err(Error::Precision),
+            (Precision::Double, Precision::Single) => Err(ErrorKind::Precision.into()),
             _ => Ok(()),
         }
     }
@@ -167,7 +168,7 @@ impl<'a> Positions<'a> {
     /// All positions side by side, copied only where they are not so already.
     ///
     /// # Errors
-    /// [`Error::Precision`] when the coordinates are `f64`, and [`Error::OutOfMemory`].
+    /// [`ErrorKind::Precision`] when the coordinates are `f64`, and [`ErrorKind::OutOfMemory`].
     pub fn to_packed(&self) -> Result<Cow<'a, [[f32; 3]]>, Error> {
         match self.0 {
             Layout::Packed(points) => Ok(Cow::Borrowed(points)),
@@ -178,13 +179,13 @@ impl<'a> Positions<'a> {
     /// Runs `visitor` with the concrete layout, so that its loops are compiled for each.
     ///
     /// # Errors
-    /// [`Error::Precision`] when the coordinates are `f64`.
+    /// [`ErrorKind::Precision`] when the coordinates are `f64`.
     pub(crate) fn with<V: Visitor<f32>>(&self, visitor: V) -> Result<V::Output, Error> {
         match self.0 {
             Layout::Packed(points) => Ok(visitor.visit(points)),
             Layout::Planar(points) => Ok(visitor.visit(points)),
             Layout::Strided(points) => Ok(visitor.visit(points)),
-            _ => Err(Error::Precision),
+            _ => Err(ErrorKind::Precision.into()),
         }
     }
 
@@ -371,7 +372,10 @@ mod tests {
         let planar = [DVec2::new(7.0, 8.0)];
         assert_eq!(Positions::from(&planar).get_f64(0), Some([7.0, 8.0, 0.0]));
         let error = Positions::strided_f64(bytes, 1, 24, 2).unwrap_err();
-        assert!(matches!(error, Error::Stride { needed: 49, .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Stride { needed: 49, .. }),
+            "{error}"
+        );
     }
 
     #[test]
@@ -394,7 +398,10 @@ mod tests {
         let bytes = [0u8; 40];
         assert!(Positions::strided(&bytes, 4, 24, 2).is_ok());
         let error = Positions::strided(&bytes, 5, 24, 2).unwrap_err();
-        assert!(matches!(error, Error::Stride { needed: 41, .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::Stride { needed: 41, .. }),
+            "{error}"
+        );
         assert!(Positions::strided(&bytes, usize::MAX, usize::MAX, 3).is_err());
         assert!(Positions::strided(&bytes, 100, 4, 0).unwrap().is_empty());
     }

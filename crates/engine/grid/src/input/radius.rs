@@ -1,6 +1,6 @@
 //! A search radius that is known to be usable, and the precision it is searched in.
 
-use crate::{Error, Value};
+use crate::{Error, ErrorKind, Value};
 use std::fmt;
 
 /// The precision that coordinates are taken in and pairs are decided in.
@@ -45,7 +45,7 @@ impl Radius {
     /// Checks a radius for searching in single precision.
     ///
     /// # Errors
-    /// [`Error::Radius`] when it is NaN, infinite, zero, negative or outside
+    /// [`ErrorKind::Radius`] when it is NaN, infinite, zero, negative or outside
     /// [`MIN`](Self::MIN)…[`MAX`](Self::MAX).
     pub fn new(value: f32) -> Result<Self, Error> {
         let squared = value * value;
@@ -57,7 +57,7 @@ impl Radius {
                 squared_f64: f64::from(squared),
                 precision: Precision::Single,
             }),
-            false => Err(Error::Radius(value.into())),
+            false => Err(ErrorKind::Radius(value.into()).into()),
         }
     }
 
@@ -74,7 +74,7 @@ impl Radius {
                 squared_f64: value * value,
                 precision: Precision::Double,
             }),
-            false => Err(Error::Radius(value.into())),
+            false => Err(ErrorKind::Radius(value.into()).into()),
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) mod rows;
 mod seen;
 mod tilted;
 
-use crate::{Bounds, Domain, Error, Precision, Radius, error::axis_name};
+use crate::{Bounds, Domain, Error, ErrorKind, Precision, Radius, error::axis_name};
 use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period};
 pub(crate) use double::Frame;
 use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
@@ -50,8 +50,8 @@ impl Lattice {
     /// precision it also matters where the points are, roughly.
     ///
     /// # Errors
-    /// [`Error::TooManyImages`] when a box is over a thousand times smaller than the radius, and
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::TooManyImages`] when a box is over a thousand times smaller than the radius, and
+    /// [`ErrorKind::OutOfMemory`].
     pub fn new(
         radius: Radius,
         domain: Domain,
@@ -84,12 +84,13 @@ impl Lattice {
             let Some(length) = length else { continue };
             let (reach, edge) = (reach.along(axis), reach.along(axis) / subdivision);
             if reach / length > MAX_IMAGES {
-                return Err(Error::TooManyImages {
+                return Err(ErrorKind::TooManyImages {
                     axis: axis_name(axis),
                     length,
                     radius: radius.as_given(),
                     images: images_within(radius, reach, length),
-                });
+                }
+                .into());
             }
             let cells = (length / edge).floor().clamp(1.0, FARTHEST_CELL);
             axes[axis] = Axis {
@@ -429,7 +430,7 @@ mod tests {
         .unwrap_err();
         let images = 10_000;
         assert!(
-            matches!(error, Error::TooManyImages { axis: 'z', images: found, .. } if found == images),
+            matches!(error.kind(), ErrorKind::TooManyImages { axis: 'z', images: found, .. } if *found == images),
             "{error}"
         );
     }

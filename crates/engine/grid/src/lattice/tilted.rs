@@ -37,7 +37,7 @@ use super::{
     rows::{MAX_IMAGES, ROWS, Row, cells_reached, images_within},
 };
 use crate::{
-    Bounds, Domain, Error, Precision, Radius, domain::tilt::Tilt, domain::tilt::norm,
+    Bounds, Domain, Error, ErrorKind, Precision, Radius, domain::tilt::Tilt, domain::tilt::norm,
     error::axis_name, memory::make_room_for_one,
 };
 
@@ -48,7 +48,7 @@ const NUDGE: f64 = 1.0 / (1u64 << 36) as f64;
 /// Axes and rows of the lattice of a tilted box.
 ///
 /// # Errors
-/// [`Error::TooManyImages`] and [`Error::OutOfMemory`].
+/// [`ErrorKind::TooManyImages`] and [`ErrorKind::OutOfMemory`].
 pub(super) fn axes_and_rows(
     radius: Radius,
     domain: &Domain,
@@ -72,12 +72,13 @@ pub(super) fn axes_and_rows(
         let Some(length) = length else { continue };
         let width = tilt.width(k);
         if enlarged / width > MAX_IMAGES {
-            return Err(Error::TooManyImages {
+            return Err(ErrorKind::TooManyImages {
                 axis: axis_name(k),
                 length: width,
                 radius: radius.as_given(),
                 images: images_within(radius, enlarged, width),
-            });
+            }
+            .into());
         }
         let cells = (subdivision * width / enlarged)
             .floor()
@@ -394,12 +395,12 @@ mod tests {
         let domain = Domain::triclinic([Some(1.0); 3], [0.0, 0.0, 500.0]).unwrap();
         let radius = Radius::new(3.0).unwrap();
         let error = Lattice::new(radius, domain, 1, &Bounds::EMPTY).unwrap_err();
-        let Error::TooManyImages {
+        let ErrorKind::TooManyImages {
             axis: 'y', images, ..
-        } = error
+        } = error.kind()
         else {
             panic!("{error}");
         };
-        assert!((1500..1502).contains(&images), "{images}");
+        assert!((1500..1502).contains(images), "{images}");
     }
 }

@@ -1,6 +1,6 @@
 //! Reordering the caller's arrays so that points that are near in space are near in memory.
 
-use crate::{Error, memory, parallel::PoolLoops};
+use crate::{Error, ErrorKind, memory, parallel::PoolLoops};
 use rayon::prelude::*;
 
 /// A reordering of a point set: new place `k` takes old point `order()[k]`.
@@ -35,7 +35,7 @@ impl Permutation {
     /// New place of each old index.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`ErrorKind::OutOfMemory`].
     pub fn inverse(&self) -> Result<Self, Error> {
         let mut order = memory::zeroed(self.order.len(), "a permutation")?;
         for (place, &old) in self.order.iter().enumerate() {
@@ -47,7 +47,7 @@ impl Permutation {
     /// `slice` in the new order, as a new vector.
     ///
     /// # Errors
-    /// [`Error::PermutationLength`] when the lengths differ, and [`Error::OutOfMemory`].
+    /// [`ErrorKind::PermutationLength`] when the lengths differ, and [`ErrorKind::OutOfMemory`].
     pub fn reordered<T: Copy + Send + Sync>(&self, slice: &[T]) -> Result<Vec<T>, Error> {
         self.check(slice.len())?;
         let mut reordered = Vec::new();
@@ -74,10 +74,11 @@ impl Permutation {
         if found == self.order.len() {
             return Ok(());
         }
-        Err(Error::PermutationLength {
+        Err(ErrorKind::PermutationLength {
             expected: self.order.len(),
             found,
-        })
+        }
+        .into())
     }
 }
 

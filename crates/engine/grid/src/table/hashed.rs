@@ -125,7 +125,8 @@ impl HashedTable {
     /// Makes the table of points that are sorted by the keys of their cells.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; the table is then what it was before.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); the table is then what it was
+    /// before.
     pub(crate) fn fill<K: WideKey>(
         &mut self,
         sorted: &[(K, u32)],

@@ -14,7 +14,7 @@ use super::{
     support::Backend,
     transfer::{Arriving, Lost},
 };
-use crate::{Device, Error, GpuReport};
+use crate::{Device, Error, report::GpuReport};
 use nearfield_balance::{StepTimes, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairOfSets};
 use nearfield_gpu::{HostBuffer, HostLists, PairProgram};

@@ -17,7 +17,7 @@ use super::{
     transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of_piece},
     turn::Turn,
 };
-use crate::{Device, Error, Strategy};
+use crate::{Device, Error, ErrorKind, Strategy};
 use nearfield_balance::{EmulatedSpec, Fault as VirtualFault, Machine, StepTimes, Traffic};
 use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, CpuBackend, Inside, JointLists, NeighborLists, PairOfSets,
@@ -130,7 +130,7 @@ impl State {
                 let positions = set.positions.as_chunks::<3>().0;
                 let bounds = set.bounds.unwrap_or(*on_host.grid.bounds());
                 cpu.install(|| grid.build(positions.into(), bounds, input.lattice))
-                    .map_err(|source| Error::Positions {
+                    .map_err(|source| ErrorKind::Positions {
                         set: on_host.id,
                         source,
                     })?;

@@ -1,6 +1,7 @@
 //! Which hardware an engine is asked to use.
 
-use nearfield_balance::{EmulatedSpec, ParseSpecError};
+use crate::{Error, ErrorKind};
+use nearfield_balance::EmulatedSpec;
 use std::{fmt, str::FromStr};
 
 /// Hardware an engine runs on.
@@ -24,23 +25,11 @@ pub enum Device {
     Emulated(EmulatedSpec),
 }
 
-/// A device name that is not understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParseDeviceError {
-    /// No such device.
-    #[error("unknown device \"{0}\": use auto, cpu, gpu[:N], hybrid[:N] or emulated[:KEY=VALUE,…]")]
-    Unknown(String),
-    /// The description of an emulated GPU is wrong.
-    #[error(transparent)]
-    Emulated(#[from] ParseSpecError),
-}
-
 impl FromStr for Device {
-    type Err = ParseDeviceError;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || ParseDeviceError::Unknown(text.to_owned());
+        let unknown = || Error::from(ErrorKind::UnknownDevice(text.to_owned()));
         let (name, rest) = match text.split_once(':') {
             Some((_, "")) => return Err(unknown()),
             Some((name, rest)) => (name, Some(rest)),
@@ -85,11 +74,11 @@ mod tests {
             ("gpu:2", Device::Gpu(2)),
             ("hybrid:0", Device::Hybrid(0)),
         ] {
-            assert_eq!(text.parse(), Ok(device));
+            assert_eq!(text.parse::<Device>().unwrap(), device);
             assert_eq!(device.to_string(), text);
         }
-        assert_eq!("gpu".parse(), Ok(Device::Gpu(0)));
-        assert_eq!("hybrid".parse(), Ok(Device::Hybrid(0)));
+        assert_eq!("gpu".parse::<Device>().unwrap(), Device::Gpu(0));
+        assert_eq!("hybrid".parse::<Device>().unwrap(), Device::Hybrid(0));
         for text in [
             "",
             "cpu:1",
@@ -108,14 +97,20 @@ mod tests {
     #[test]
     fn emulated_gpus_are_described_by_keys_and_printed_in_full() {
         let default = EmulatedSpec::default();
-        assert_eq!("emulated".parse(), Ok(Device::Emulated(default)));
+        assert_eq!(
+            "emulated".parse::<Device>().unwrap(),
+            Device::Emulated(default)
+        );
         let device = Device::Emulated(EmulatedSpec {
             speed: 8.0,
             bandwidth: 25.5,
             ..default
         });
-        assert_eq!("emulated:speed=8,bandwidth=25.5".parse(), Ok(device));
-        assert_eq!(device.to_string().parse(), Ok(device));
+        assert_eq!(
+            "emulated:speed=8,bandwidth=25.5".parse::<Device>().unwrap(),
+            device
+        );
+        assert_eq!(device.to_string().parse::<Device>().unwrap(), device);
         for (text, expected) in [
             ("emulated:speed=0", "speed=0"),
             ("emulated:8", "unknown key \"8\""),

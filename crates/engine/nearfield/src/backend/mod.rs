@@ -17,7 +17,7 @@ pub(crate) mod support;
 pub(crate) mod transfer;
 mod turn;
 
-use crate::{Error, PointSetId, Strategy};
+use crate::{Error, ErrorKind, PointSetId, Strategy};
 use lazy::LazyGrid;
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
@@ -112,7 +112,7 @@ impl StepInput<'_> {
 
     fn grid(&self, set: usize) -> Result<&Grid, Error> {
         let SetInput { id, grid, .. } = self.sets[set];
-        let refuse = |source| Error::Positions { set: id, source };
+        let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
         grid.get(self.cpu).map_err(refuse)
     }
 }

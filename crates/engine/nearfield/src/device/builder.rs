@@ -1,7 +1,7 @@
 //! The settings of an engine on the device.
 
 use super::DeviceEngine;
-use crate::{Device, Error, ListKind, Strategy};
+use crate::{Device, Error, ErrorKind, ListKind, Strategy};
 use nearfield_gpu::{
     GpuBackend,
     cudarc::driver::{CudaStream, sys::CUstream},
@@ -82,22 +82,24 @@ impl DeviceEngineBuilder {
     /// Starts an engine that does everything on `stream`.
     ///
     /// # Errors
-    /// [`Error::Setup`] for a radius or box that cannot be used, and [`Error::Gpu`] when programs
-    /// cannot be compiled or loaded.
+    /// [`ErrorKind::Setup`] for a radius or box that cannot be used, and [`ErrorKind::Gpu`] when
+    /// programs cannot be compiled or loaded.
     pub fn on(self, stream: &Arc<CudaStream>) -> Result<DeviceEngine, Error> {
-        self.start(|| GpuBackend::on(stream).map_err(Error::Gpu))
+        self.start(|| GpuBackend::on(stream).map_err(Error::from))
     }
 
     /// Starts an engine on a stream of its own of this GPU, counted from 0; see
     /// [`DeviceEngine::stream`].
     ///
     /// # Errors
-    /// As [`on`](Self::on), and [`Error::DeviceUnavailable`].
+    /// As [`on`](Self::on), and [`ErrorKind::DeviceUnavailable`].
     pub fn on_gpu(self, number: u32) -> Result<DeviceEngine, Error> {
         self.start(|| {
-            GpuBackend::new(number).map_err(|error| Error::DeviceUnavailable {
-                device: Device::Gpu(number),
-                missing: error.to_string(),
+            GpuBackend::new(number).map_err(|error| {
+                Error::from(ErrorKind::DeviceUnavailable {
+                    device: Device::Gpu(number),
+                    missing: error.to_string(),
+                })
             })
         })
     }
@@ -115,9 +117,11 @@ impl DeviceEngineBuilder {
         self.start(|| {
             // SAFETY: as the caller promises.
             let backend = unsafe { GpuBackend::on_borrowed(number, stream) };
-            backend.map_err(|error| Error::DeviceUnavailable {
-                device: Device::Gpu(number),
-                missing: error.to_string(),
+            backend.map_err(|error| {
+                Error::from(ErrorKind::DeviceUnavailable {
+                    device: Device::Gpu(number),
+                    missing: error.to_string(),
+                })
             })
         })
     }
@@ -126,10 +130,10 @@ impl DeviceEngineBuilder {
         self,
         backend: impl FnOnce() -> Result<GpuBackend, Error>,
     ) -> Result<DeviceEngine, Error> {
-        Radius::new(self.radius).map_err(Error::Setup)?;
-        let domain = self.domain.clone().map_err(Error::Setup)?;
+        Radius::new(self.radius).map_err(ErrorKind::Setup)?;
+        let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
         if domain.is_slanted() {
-            return Err(Error::Gpu(nearfield_gpu::Error::SlantedBox));
+            return Err(ErrorKind::Gpu(nearfield_gpu::Error::SlantedBox).into());
         }
         Ok(DeviceEngine {
             settings: self,

@@ -5,7 +5,7 @@
 //! own, sorted anew; their indices are places in the halo.
 
 use crate::{
-    Error, Strategy,
+    Error, ErrorKind, Strategy,
     backend::{gpu::KEPT_PLANS, split::Planned},
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
@@ -102,7 +102,7 @@ impl Gathered<'_> {
                 let (parts, count) = bricks.parts()?;
                 let lattice = (of.lattice.lattice(), of.lattice.subdivision());
                 let made = self.backend.parts(&parts, count, lattice, None);
-                new.insert(made.map_err(Error::Gpu)?)
+                new.insert(made?)
             }
         };
         // Strategies that go from cell to cell need a table of the cells of what they work on.
@@ -110,7 +110,7 @@ impl Gathered<'_> {
             !matches!(bricks, Bricks::Gpu(_)) || self.strategy.of_share() == Strategy::Flat;
         self.backend
             .share(of.targets, of.lattice, parts, grouped, share)
-            .map_err(Error::Gpu)
+            .map_err(Error::from)
     }
 }
 
@@ -244,9 +244,7 @@ impl Halo {
         gathered.gather(&mut self.share, parts, bricks)?;
         let backend = gathered.backend;
         let points = room(backend, &mut self.points, self.share.len())?;
-        backend
-            .fetch_points(&self.share, points)
-            .map_err(Error::Gpu)?;
+        backend.fetch_points(&self.share, points)?;
         tracing::Span::current().record("bytes", size_of_val(points));
         self.positions.clear();
         make_room(&mut self.positions, points.len(), "positions of a device")?;
@@ -258,7 +256,7 @@ impl Halo {
             let bounds = Bounds::of((&self.positions).into(), lattice.domain());
             bounds.and_then(|bounds| self.grid.build((&self.positions).into(), bounds, lattice))
         });
-        sorted.map_err(Error::Setup)
+        sorted.map_err(|source| Error::from(ErrorKind::Setup(source)))
     }
 
     /// The caller's index of a point.
@@ -282,7 +280,7 @@ impl HaloFields {
         let values = room(backend, &mut self.values, self.points * channels)?;
         backend
             .fetch_fields((&halo.share, points), field, values, scratch)
-            .map_err(Error::Gpu)
+            .map_err(Error::from)
     }
 
     fn channels(&self) -> Vec<Field<'_>> {
@@ -298,6 +296,6 @@ fn room<'a, T: ValidAsZeroBits>(
     buffer: &'a mut Option<HostBuffer<T>>,
     len: usize,
 ) -> Result<&'a mut [T], Error> {
-    let kept = backend.host_room(buffer.take(), len).map_err(Error::Gpu)?;
+    let kept = backend.host_room(buffer.take(), len)?;
     Ok(&mut buffer.insert(kept)[..len])
 }

@@ -9,7 +9,7 @@ use super::{
     traverse::DeviceTraversal,
 };
 use crate::{
-    Engine, Error, PairKernel, PointSetId, Policy, SplitReport,
+    Engine, Error, ErrorKind, PairKernel, PointSetId,
     backend::{
         DeviceError, Fault, Job, JobKind,
         split::{
@@ -18,7 +18,9 @@ use crate::{
             is_taken, locked, share, ties_for,
         },
     },
+    balance::Policy,
     engine::traverse::check_support,
+    report::SplitReport,
 };
 use nearfield_balance::{Controller, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets};
@@ -70,7 +72,7 @@ impl<'a> WithCpu<'a> {
         sources: PointSetId,
     ) -> DeviceTraversal<'a> {
         let program = check_support(kernel, self.engine.radius())
-            .and_then(|()| PairProgram::of(kernel).map_err(Error::Gpu));
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
         DeviceTraversal::with_cpu(self, kernel, program, targets, sources)
     }
 }
@@ -148,15 +150,15 @@ impl CpuHelper {
     /// A helper with a policy and so many threads; 0 is one per core.
     ///
     /// # Errors
-    /// [`Error::Schedule`] when the policy's numbers contradict each other, and [`Error::Cpu`] when
+    /// [`ErrorKind::Schedule`] when the policy's numbers contradict each other, and [`ErrorKind::Cpu`] when
     /// threads cannot be started.
     pub fn new(policy: Policy, threads: usize) -> Result<Self, Error> {
         // Radius and lattice are each engine's own.
         let settings = Engine::builder(1.0).policy(policy);
-        let radius = Radius::new(1.0).map_err(Error::Setup)?;
+        let radius = Radius::new(1.0).map_err(ErrorKind::Setup)?;
         let lattice = Lattice::new(radius, Domain::OPEN, 1, &Bounds::EMPTY);
-        let lattice = lattice.map_err(Error::Setup)?;
-        Controller::new(policy).map_err(Error::Schedule)?;
+        let lattice = lattice.map_err(ErrorKind::Setup)?;
+        Controller::new(policy)?;
         Ok(Self {
             cpu: CpuBackend::new(threads)?,
             split: Split::new(&settings),
@@ -204,10 +206,9 @@ impl CpuHelper {
             let clock = Clock::start(None);
             device.evaluate(None, results, deliver)?;
             if engine.settle_all()? {
-                engine
-                    .stream()
-                    .synchronize()
-                    .map_err(|error| Error::Gpu(GpuError::driver("waiting for the GPU", error)))?;
+                engine.stream().synchronize().map_err(|error| {
+                    ErrorKind::Gpu(GpuError::driver("waiting for the GPU", error))
+                })?;
                 return self.learn_of_gpu(job, engine.points(helped.targets)?, clock);
             }
         }
@@ -358,7 +359,7 @@ impl<'a> OnDevice<'a> {
         let mut scratch = locked(self.scratch);
         backend
             .evaluate_on_device(of, self.program, self.fields, to, strategy, &mut scratch)
-            .map_err(Error::Gpu)
+            .map_err(Error::from)
     }
 
     /// The GPU's part of a step that both backends began then; its targets are gathered in `ours`.
@@ -374,11 +375,11 @@ impl<'a> OnDevice<'a> {
         let _span = tracing::debug_span!("gpu.evaluate", targets).entered();
         let asked = began.elapsed();
         let backend = self.gathered.backend;
-        let begin = backend.mark().map_err(Error::Gpu)?;
+        let begin = backend.mark()?;
         self.gathered.gather(ours, parts, &Bricks::Gpu(planned))?;
         self.evaluate(Some(ours), results, deliver)?;
-        let end_ms = f64::from(backend.since(&begin).map_err(Error::Gpu)?);
-        let traversed = locked(self.scratch).traversed(&begin).map_err(Error::Gpu)?;
+        let end_ms = f64::from(backend.since(&begin)?);
+        let traversed = locked(self.scratch).traversed(&begin)?;
         let [begin_ms, computed_ms] = traversed.map_or([0.0, end_ms], |times| times.map(f64::from));
         let mut done = GpuDone::of(ours.bounds(), self.gathered.strategy);
         done.pieces.push(Piece {
@@ -448,7 +449,7 @@ impl HelperStep<'_, '_> {
         backend
             .put_results(device.program.0, found, to, self.deliver, scratch)
             .and_then(|()| backend.wait())
-            .map_err(Error::Gpu)
+            .map_err(Error::from)
     }
 }
 
@@ -495,7 +496,7 @@ impl SplitJob for HelperStep<'_, '_> {
     fn by_device(&mut self) -> Result<(), DeviceError> {
         self.device.evaluate(None, self.results, self.deliver)?;
         let waited = self.device.gathered.backend.wait();
-        waited.map_err(|error| DeviceError::Host(Error::Gpu(error)))
+        waited.map_err(|error| DeviceError::Host(Error::from(ErrorKind::Gpu(error))))
     }
 
     fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError> {

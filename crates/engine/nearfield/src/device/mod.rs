@@ -2,7 +2,7 @@
 //! caller's stream, without waiting for the device from step to step.
 //!
 //! ```no_run
-//! use nearfield::{SphDensity, WendlandC2, device::{DeviceField, Progress, DeviceEngine, cudarc::driver::CudaContext}};
+//! use nearfield::{kernels::{SphDensity, WendlandC2}, device::{DeviceField, Progress, DeviceEngine, cudarc::driver::CudaContext}};
 //!
 //! # fn simulate() -> Result<(), Box<dyn std::error::Error>> {
 //! let stream = CudaContext::new(0)?.new_stream()?;
@@ -65,7 +65,10 @@ pub use nearfield_gpu::{
 };
 pub use traverse::{DeviceKernel, DeviceTraversal};
 
-use crate::{Error, GpuReport, PairKernel, PointSetId, Strategy, engine::traverse::check_support};
+use crate::{
+    Error, ErrorKind, PairKernel, PointSetId, Strategy, engine::traverse::check_support,
+    report::GpuReport,
+};
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, GpuBackend, PairOfPoints, PairProgram, PairScratch,
@@ -134,8 +137,8 @@ impl DeviceEngine {
     /// device, to measure them.
     ///
     /// # Errors
-    /// [`Error::OnDevice`] when coordinates are not finite or not three a point, the array is on
-    /// another GPU or memory runs out; nothing is added then. [`Error::Setup`] when the box is too
+    /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is on
+    /// another GPU or memory runs out; nothing is added then. [`ErrorKind::Setup`] when the box is too
     /// small for coordinates so far from it.
     pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
         self.usable()?;
@@ -146,7 +149,7 @@ impl DeviceEngine {
             self.sets.pop();
             // Coordinates are looked at before anything is sorted.
             let unsorted = |source: &GpuError| matches!(source, GpuError::NotFinite { .. });
-            if matches!(&error, Error::OnDevice { source, .. } if unsorted(source)) {
+            if matches!(error.kind(), ErrorKind::OnDevice { source, .. } if unsorted(source)) {
                 self.sorted_anew = sorted_anew;
             }
             return Err(error);
@@ -163,7 +166,7 @@ impl DeviceEngine {
     /// Coordinates that are not finite are found by [`finish`](Self::finish).
     pub fn update(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
         self.known(set)?;
-        let on_device = |source| Error::OnDevice { set, source };
+        let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let DeviceSetId { points, .. } = &mut self.sets[set.0];
         let unlooked = points.is_provisional();
         self.backend.place(points, positions).map_err(on_device)?;
@@ -195,7 +198,7 @@ impl DeviceEngine {
         sources: PointSetId,
     ) -> DeviceTraversal<'a> {
         let program = check_support(kernel, self.settings.radius)
-            .and_then(|()| PairProgram::of(kernel).map_err(Error::Gpu));
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
         DeviceTraversal::new(self, program, targets, sources)
     }
 
@@ -221,7 +224,7 @@ impl DeviceEngine {
     /// Number of neighbours of every target among `sources`, in the caller's order.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], and [`Error::Gpu`] when `counts` has not one number per target
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when `counts` has not one number per target
     /// or the GPU fails.
     pub fn count_neighbors(
         &self,
@@ -234,14 +237,14 @@ impl DeviceEngine {
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         self.backend
             .count_on_device(of, kind, strategy, counts, &mut self.scratch())
-            .map_err(Error::Gpu)
+            .map_err(Error::from)
     }
 
     /// Writes the neighbour lists of `targets` among `sources` into storage of the engine. Waits
     /// for the device the first time, to learn how much there is to store.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], and [`Error::Gpu`] when memory runs out or the GPU fails.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when memory runs out or the GPU fails.
     pub fn find_neighbors(
         &mut self,
         targets: PointSetId,
@@ -257,8 +260,7 @@ impl DeviceEngine {
         match storage.has_room() {
             true => self.backend.search_again(of, kind, strategy, storage),
             false => self.backend.search(of, kind, strategy, storage),
-        }
-        .map_err(Error::Gpu)?;
+        }?;
         lists.current = true;
         Ok(())
     }
@@ -266,7 +268,7 @@ impl DeviceEngine {
     /// The lists that [`find_neighbors`](Self::find_neighbors) wrote.
     ///
     /// # Errors
-    /// [`Error::NoLists`] when there are none, or a set has been updated since.
+    /// [`ErrorKind::NoLists`] when there are none, or a set has been updated since.
     pub fn neighbors(
         &self,
         targets: PointSetId,
@@ -277,15 +279,15 @@ impl DeviceEngine {
             .get(&(targets.0, sources.0))
             .filter(|lists| lists.current)
             .and_then(|lists| DeviceListsView::of(&lists.storage))
-            .ok_or(Error::NoLists { targets, sources })
+            .ok_or(Error::from(ErrorKind::NoLists { targets, sources }))
     }
 
     /// Waits for the device and looks whether what was computed since the last call is valid. When
     /// it is not, makes room, so that the step can be repeated.
     ///
     /// # Errors
-    /// [`Error::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
-    /// [`Error::Gpu`] when the GPU fails. The set then has its last good positions, what was computed
+    /// [`ErrorKind::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
+    /// [`ErrorKind::Gpu`] when the GPU fails. The set then has its last good positions, what was computed
     /// since the last call does not stand, and the next call says [`Progress::Repeat`].
     pub fn finish(&mut self) -> Result<Progress, Error> {
         self.usable()?;
@@ -295,10 +297,10 @@ impl DeviceEngine {
             .iter_mut()
             .filter(|set| set.points.is_provisional())
         {
-            set.points.ask(&self.backend).map_err(Error::Gpu)?;
+            set.points.ask(&self.backend)?;
         }
         for lists in self.lists.values_mut().filter(|lists| lists.provisional) {
-            lists.storage.ask(&self.backend).map_err(Error::Gpu)?;
+            lists.storage.ask(&self.backend)?;
         }
         self.settle_all()?;
         let mut progress = if std::mem::take(&mut self.sorted_anew) {
@@ -317,10 +319,10 @@ impl DeviceEngine {
                     lists.current = false;
                     progress = Progress::Repeat;
                 }
-                Err(error) => return Err(Error::Gpu(error)),
+                Err(error) => return Err(ErrorKind::Gpu(error).into()),
             }
         }
-        self.backend.wait().map_err(Error::Gpu)?;
+        self.backend.wait()?;
         Ok(progress)
     }
 
@@ -332,7 +334,7 @@ impl DeviceEngine {
     /// Number of points of a set.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
         self.known(set)?;
         Ok(self.sets[set.0].points.len())
@@ -342,19 +344,19 @@ impl DeviceEngine {
     /// in that order make everything that follows faster; see [`reorder`](Self::reorder).
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], and [`Error::OnDevice`] when `order` has not one number a point.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when `order` has not one number a point.
     pub fn order(&self, set: PointSetId, order: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
         self.known(set)?;
         self.backend
             .order_into(&self.sets[set.0].points, order)
-            .map_err(|source| Error::OnDevice { set, source })
+            .map_err(|source| Error::from(ErrorKind::OnDevice { set, source }))
     }
 
     /// Brings values of a set, `channels` of them a point, from the caller's order into that of the
     /// cells.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], and [`Error::OnDevice`] when an array has another length.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when an array has another length.
     pub fn reorder<T: DeviceRepr>(
         &self,
         set: PointSetId,
@@ -365,7 +367,7 @@ impl DeviceEngine {
         self.known(set)?;
         self.backend
             .reorder(&self.sets[set.0].points, channels, from, to)
-            .map_err(|source| Error::OnDevice { set, source })
+            .map_err(|source| Error::from(ErrorKind::OnDevice { set, source }))
     }
 
     /// The stream on which everything is done.
@@ -389,25 +391,25 @@ impl DeviceEngine {
     /// work. Making it takes about half a millisecond a mebibyte, so keep it.
     ///
     /// # Errors
-    /// [`Error::Gpu`] when the system has none to give.
+    /// [`ErrorKind::Gpu`] when the system has none to give.
     pub fn host_buffer<T: cudarc::driver::ValidAsZeroBits>(
         &self,
         len: usize,
     ) -> Result<HostBuffer<T>, Error> {
         self.usable()?;
-        self.backend.host_buffer(len).map_err(Error::Gpu)
+        self.backend.host_buffer(len).map_err(Error::from)
     }
 
     /// Page-locked memory that `len` values are copied to again and again.
     ///
     /// # Errors
-    /// [`Error::Gpu`] when the system has none to give.
+    /// [`ErrorKind::Gpu`] when the system has none to give.
     pub fn host_copy<T: cudarc::driver::ValidAsZeroBits>(
         &self,
         len: usize,
     ) -> Result<HostCopy<T>, Error> {
         self.usable()?;
-        self.backend.host_copy(len).map_err(Error::Gpu)
+        self.backend.host_copy(len).map_err(Error::from)
     }
 
     /// The GPU.
@@ -418,10 +420,10 @@ impl DeviceEngine {
     /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
     ///
     /// # Errors
-    /// [`Error::Gpu`] with the compiler's messages.
+    /// [`ErrorKind::Gpu`] with the compiler's messages.
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
         self.usable()?;
-        self.backend.load(program).map_err(Error::Gpu)
+        self.backend.load(program).map_err(Error::from)
     }
 
     /// The GPU, how the work is mapped to its threads, and what the engine holds there.
@@ -472,10 +474,10 @@ impl DeviceEngine {
     /// engine ask by themselves.
     ///
     /// # Errors
-    /// [`Error::Gpu`] with [`GpuError::Forked`].
+    /// [`ErrorKind::Gpu`] with [`GpuError::Forked`].
     pub fn usable(&self) -> Result<(), Error> {
         if self.backend.is_inherited() {
-            Err(Error::Gpu(nearfield_gpu::Error::Forked))
+            Err(ErrorKind::Gpu(nearfield_gpu::Error::Forked).into())
         } else {
             Ok(())
         }
@@ -486,7 +488,7 @@ impl DeviceEngine {
         let sets = self.sets.len();
         match set.0 < sets {
             true => Ok(()),
-            false => Err(Error::UnknownPointSet { set, sets }),
+            false => Err(ErrorKind::UnknownPointSet { set, sets }.into()),
         }
     }
 }
@@ -500,20 +502,20 @@ fn pair<'a>(
 ) -> Result<PairOfPoints<'a>, Error> {
     let set = |set: PointSetId| {
         let count = sets.len();
-        let unknown = Error::UnknownPointSet { set, sets: count };
+        let unknown = Error::from(ErrorKind::UnknownPointSet { set, sets: count });
         sets.get(set.0).ok_or(unknown)
     };
     let (of_targets, of_sources) = (set(targets)?, set(sources)?);
     for (set, of_set) in [(targets, of_targets), (sources, of_sources)] {
         if !of_set.points.is_sorted() {
             let source = nearfield_gpu::Error::Unsorted;
-            return Err(Error::OnDevice { set, source });
+            return Err(ErrorKind::OnDevice { set, source }.into());
         }
     }
-    let unknown = Error::UnknownPointSet {
+    let unknown = Error::from(ErrorKind::UnknownPointSet {
         set: targets,
         sets: 0,
-    };
+    });
     Ok(PairOfPoints {
         // There is a lattice as soon as there is a set.
         lattice: lattice.as_ref().ok_or(unknown)?,

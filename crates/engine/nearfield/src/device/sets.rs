@@ -1,7 +1,7 @@
 //! The sets of an engine on the device, and the cells that all of them share.
 
 use super::DeviceEngine;
-use crate::{Error, PointSetId, backend::gpu::finer_cells};
+use crate::{Error, ErrorKind, PointSetId, backend::gpu::finer_cells};
 use nearfield_gpu::{self as gpu, DeviceLattice, DevicePoints, GpuBackend, Measured, Settled};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
@@ -77,7 +77,7 @@ impl DeviceEngine {
             }
             Err(source) => {
                 self.take_back(set);
-                Err(Error::OnDevice { set, source })
+                Err(ErrorKind::OnDevice { set, source }.into())
             }
         }
     }
@@ -109,9 +109,9 @@ impl DeviceEngine {
 
     /// Bounds of a set, which gets room around them.
     fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
-        let domain = self.settings.domain.clone().map_err(Error::Setup)?;
+        let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         let DeviceSetId { points, room } = &mut self.sets[set.0];
-        let on_device = |source| Error::OnDevice { set, source };
+        let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let bounds = match self.backend.measure(points).map_err(on_device)? {
             Measured::Bounds(bounds) => bounds,
             Measured::NotFinite { first, count } => {
@@ -136,7 +136,7 @@ impl DeviceEngine {
             }
             let (lattice, subdivision) = lattice;
             let made = self.backend.lattice(&lattice, subdivision);
-            *self.lattice = Some(made.map_err(Error::Gpu)?);
+            *self.lattice = Some(made?);
             self.sets.iter_mut().for_each(|set| set.points.unsort());
             self.lists
                 .values_mut()
@@ -150,7 +150,7 @@ impl DeviceEngine {
                 let id = PointSetId(index);
                 self.backend
                     .sort(&mut device.points, lattice, &device.room)
-                    .map_err(|source| Error::OnDevice { set: id, source })?;
+                    .map_err(|source| ErrorKind::OnDevice { set: id, source })?;
             }
         }
         Ok(())
@@ -158,10 +158,10 @@ impl DeviceEngine {
 
     /// The lattice for the rooms of all sets, and its cells to a radius; `bounds` are those of `set`.
     fn lattice_of_all(&self, bounds: &Bounds, set: PointSetId) -> Result<(Lattice, u32), Error> {
-        let domain = self.settings.domain.clone().map_err(Error::Setup)?;
+        let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         let all = self.sets.iter().map(|set| set.room);
         let all = all.fold(Bounds::EMPTY, |all, room| all.union(&room));
-        let radius = Radius::new(self.settings.radius).map_err(Error::Setup)?;
+        let radius = Radius::new(self.settings.radius).map_err(ErrorKind::Setup)?;
         let subdivision = match (self.settings.subdivision, &*self.lattice) {
             (0, Some(lattice)) => lattice.subdivision(),
             (0, None) => {
@@ -170,7 +170,7 @@ impl DeviceEngine {
             }
             (given, _) => given,
         };
-        let lattice = Lattice::new(radius, domain, subdivision, &all).map_err(Error::Setup)?;
+        let lattice = Lattice::new(radius, domain, subdivision, &all).map_err(ErrorKind::Setup)?;
         Ok((lattice, subdivision))
     }
 

@@ -5,7 +5,7 @@ use super::{
     helper::{CpuHelper, CpuKernel, Helped, WithCpu},
     pair,
 };
-use crate::{Cuda, Error, PointSetId, Reduce};
+use crate::{Error, PointSetId, Reduce, kernels::Cuda};
 use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::driver::CudaViewMut};
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl DeviceKernel {
     /// What is compiled, and the uniforms.
     pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), Error> {
         let channels = [self.target_channels, self.source_channels, self.outputs];
-        PairProgram::new(self.cuda.clone(), channels, self.reduce).map_err(Error::Gpu)
+        PairProgram::new(self.cuda.clone(), channels, self.reduce).map_err(Error::from)
     }
 }
 
@@ -116,8 +116,8 @@ impl<'a> DeviceTraversal<'a> {
     /// every target, one target after the other in the caller's order.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], [`Error::Support`] when the kernel reaches farther than the search
-    /// radius, and [`Error::Gpu`] when the kernel has no CUDA text or it does
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::Support`] when the kernel reaches farther than the search
+    /// radius, and [`ErrorKind::Gpu`] when the kernel has no CUDA text or it does
     /// not compile, arrays do not fit or are on another GPU, or the GPU fails.
     pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Write)
@@ -144,7 +144,7 @@ impl<'a> DeviceTraversal<'a> {
                 engine
                     .backend
                     .evaluate_on_device(of, program, fields, to, strategy, &mut engine.scratch())
-                    .map_err(Error::Gpu)
+                    .map_err(Error::from)
             }
             On::Both {
                 engine,

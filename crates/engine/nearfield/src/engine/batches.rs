@@ -74,8 +74,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`]; [`Error::Cpu`] when memory is short, after
-    /// some batches.
+    /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
+    /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii); [`ErrorKind::Cpu`](crate::ErrorKind::Cpu)
+    /// when memory is short, after some batches.
     pub fn for_each_batch(
         &self,
         targets: PointSetId,

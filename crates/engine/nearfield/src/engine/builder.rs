@@ -1,7 +1,7 @@
 //! The settings of an engine.
 
 use crate::{
-    Device, Engine, Error, Precision, Strategy,
+    Device, Engine, Error, ErrorKind, Precision, Strategy,
     backend::{
         accelerator::Accelerator,
         emulated::EmulatedDevice,
@@ -96,7 +96,7 @@ impl Builder {
     /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
     /// thousand points or more, and once it is ready both backends divide the steps as with
     /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be used
-    /// is no error: [`Report::reason`](crate::Report::reason) tells.
+    /// is no error: [`Report::reason`](crate::report::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
@@ -148,7 +148,7 @@ impl Builder {
     /// [`Engine::set_radii`] takes, and the engine's radius is the largest they may have.
     ///
     /// Searches and traversals refuse a set whose radii count and have not been given
-    /// ([`Error::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
+    /// ([`ErrorKind::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
     /// they need them. [Engines in `f64`](Engine::builder_f64) have one radius for all points:
     /// [`build`](Self::build) refuses another rule for them.
     pub fn radii(mut self, rule: RadiusRule) -> Self {
@@ -178,7 +178,7 @@ impl Builder {
     ///
     /// With a limit neighbours are counted before lists are allocated, so a search takes about
     /// twice as long, and lists that do not fit are refused with the number of bytes needed
-    /// ([`Error::MemoryLimit`]) instead of being attempted.
+    /// ([`ErrorKind::MemoryLimit`]) instead of being attempted.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
@@ -222,29 +222,30 @@ impl Builder {
     /// Starts the engine.
     ///
     /// # Errors
-    /// [`Error::Setup`] for a radius or box that cannot be used,
-    /// [`Error::DeviceUnavailable`], and [`Error::Cpu`] when threads cannot be started or half lists
+    /// [`ErrorKind::Setup`] for a radius or box that cannot be used,
+    /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or half lists
     /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
-    /// [`Error::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`,
-    /// [`Error::StrictRadii`] for them [strictly within](Self::strictly_within), and
-    /// [`Error::BrickEdge`], [`Error::Subregions`] and [`Error::Schedule`] for what no step can be
+    /// [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`,
+    /// [`ErrorKind::StrictRadii`] for them [strictly within](Self::strictly_within), and
+    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no step can be
     /// divided by.
     pub fn build(mut self) -> Result<Engine, Error> {
         if self.deterministic && self.strategy == Strategy::Auto {
             self.strategy = Strategy::Flat;
         }
         let radius = self.checked_radius()?;
-        let domain = self.domain.clone().map_err(Error::Setup)?;
-        let lattice =
-            Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY).map_err(Error::Setup)?;
+        let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
+        let lattice = Lattice::new(radius, domain, self.subdivision, &Bounds::EMPTY)
+            .map_err(ErrorKind::Setup)?;
         if self.lists == ListKind::Half && !self.rule.is_symmetric() {
-            return Err(Error::Cpu(nearfield_cpu::Error::HalfRule {
-                rule: self.rule,
-            }));
+            return Err(ErrorKind::Cpu(nearfield_cpu::Error::from(
+                nearfield_cpu::ErrorKind::HalfRule { rule: self.rule },
+            ))
+            .into());
         }
         let precision = radius.precision();
         if precision == Precision::Double && self.rule != RadiusRule::Uniform {
-            return Err(Error::RadiiInDouble(self.rule));
+            return Err(ErrorKind::RadiiInDouble(self.rule).into());
         }
         self.check_division()?;
         let on_cpu = self.check_device(precision, lattice.domain().is_slanted())?;
@@ -279,10 +280,10 @@ impl Builder {
 
     /// The radius, as strict as the settings say.
     pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
-        let radius = Radius::of(self.radius).map_err(Error::Setup)?;
+        let radius = Radius::of(self.radius).map_err(ErrorKind::Setup)?;
         match (self.strict, self.rule) {
             (true, RadiusRule::Uniform) => Ok(radius.strict()),
-            (true, rule) => Err(Error::StrictRadii(rule)),
+            (true, rule) => Err(ErrorKind::StrictRadii(rule).into()),
             (false, _) => Ok(radius),
         }
     }
@@ -290,12 +291,12 @@ impl Builder {
     /// Refuses what no step can be divided by, whatever the device.
     fn check_division(&self) -> Result<(), Error> {
         if !BRICK_EDGES.contains(&self.brick_edge) {
-            return Err(Error::BrickEdge(self.brick_edge));
+            return Err(ErrorKind::BrickEdge(self.brick_edge).into());
         }
         if !SUBREGION_COUNTS.contains(&self.subregions) {
-            return Err(Error::Subregions(self.subregions));
+            return Err(ErrorKind::Subregions(self.subregions).into());
         }
-        Controller::new(self.policy).map_err(Error::Schedule)?;
+        Controller::new(self.policy)?;
         Ok(())
     }
 
@@ -321,7 +322,7 @@ impl Builder {
         Ok(match device {
             Device::Gpu(number) | Device::Hybrid(number) => {
                 let opened = GpuSide::new(number, self.strategy);
-                let opened = opened.map_err(|error| Error::DeviceUnavailable {
+                let opened = opened.map_err(|error| ErrorKind::DeviceUnavailable {
                     device,
                     missing: error.to_string(),
                 })?;

@@ -1,7 +1,7 @@
 //! Neighbour lists handed out in chunks that stay within the memory limit.
 
 use crate::{
-    Engine, Error, PointSetId,
+    Engine, Error, ErrorKind, PointSetId,
     backend::{JobKind, support::Feature},
     engine::jobs::job,
 };
@@ -57,8 +57,8 @@ impl Engine {
     /// Neighbours are counted first, which holds four bytes per target beside the limit.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], [`Error::NoRadii`], [`Error::ListTooLong`] when the list of a
-    /// single target exceeds the limit, and [`Error::Cpu`] when memory is short.
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`], [`ErrorKind::ListTooLong`] when the list of a
+    /// single target exceeds the limit, and [`ErrorKind::Cpu`] when memory is short.
     pub fn list_chunks(
         &self,
         targets: PointSetId,
@@ -89,7 +89,7 @@ impl ListChunks<'_> {
     /// Writes and hands out the next chunk; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Cpu`] when memory is short.
+    /// [`ErrorKind::Cpu`] when memory is short.
     pub fn next_chunk(&mut self) -> Result<Option<ListChunk<'_>>, Error> {
         let slots = self.cut();
         if slots.is_empty() {
@@ -142,13 +142,14 @@ fn split(measured: &MeasuredLists<'_>, set: PointSetId, limit: u64) -> Result<(u
     };
     let needed = ListRows::bytes_for(1, u64::from(longest));
     if needed > limit {
-        return Err(Error::ListTooLong {
+        return Err(ErrorKind::ListTooLong {
             set,
             point: measured.targets()[slot],
             neighbors: longest,
             needed,
             limit,
-        });
+        }
+        .into());
     }
     let row = ListRows::bytes_for(1, 0) - ListRows::bytes_for(0, 0);
     let entry = ListRows::bytes_for(0, 1) - ListRows::bytes_for(0, 0);

@@ -32,9 +32,11 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`]; [`Error::MemoryLimit`], which leaves
-    /// `geometry` as it was; and [`Error::Cpu`] when memory is short, after which `geometry` is of
-    /// no use until it is written again.
+    /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
+    /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii);
+    /// [`ErrorKind::MemoryLimit`](crate::ErrorKind::MemoryLimit), which leaves `geometry` as it
+    /// was; and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when memory is short, after which
+    /// `geometry` is of no use until it is written again.
     pub fn pair_geometry(
         &self,
         targets: PointSetId,

@@ -2,11 +2,13 @@
 //! kept for the report after it.
 
 use crate::{
-    Device, Engine, Error, JobReport, PointSetId, Policy,
+    Device, Engine, Error, PointSetId,
     backend::{
         Job, JobKind, SetInput, StepInput, StepOptions, split,
         support::{Choice, Feature, choose},
     },
+    balance::Policy,
+    report::JobReport,
 };
 use nearfield_balance::Controller;
 use std::{
@@ -59,7 +61,7 @@ impl Engine {
     /// Where something is to be done.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where the device was named and cannot.
+    /// [`ErrorKind::Unsupported`] where the device was named and cannot.
     pub(crate) fn assign(&self, feature: &Feature) -> Result<Assigned<'_>, Error> {
         let choice = choose(self.settings.device, feature)?;
         Ok(match (&self.accelerator, choice) {
@@ -75,7 +77,7 @@ impl Engine {
     /// A job that only the CPU backend does.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where another device was named.
+    /// [`ErrorKind::Unsupported`] where another device was named.
     pub(crate) fn assign_to_cpu(&self, feature: &Feature, job: Job) -> Result<(), Error> {
         if let Assigned::Cpu(reason) = self.assign(feature)? {
             self.was_done(job, Device::Cpu, reason);
@@ -142,9 +144,9 @@ impl Engine {
     /// yet. Without effect on other devices than hybrid and emulated ones.
     ///
     /// # Errors
-    /// [`Error::Schedule`] when the policy's numbers contradict each other; the old one then stays.
+    /// [`ErrorKind::Schedule`] when the policy's numbers contradict each other; the old one then stays.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), Error> {
-        Controller::new(policy).map_err(Error::Schedule)?;
+        Controller::new(policy)?;
         self.settings.policy = policy;
         match &mut self.split {
             Some(split) => split.restart(policy),

@@ -1,7 +1,7 @@
 //! Neighbour lists of an engine: written, handed out, asked for free positions.
 
 use crate::{
-    Device, Engine, Error, ListOrder, NeighborLists, PointSetId, Positions,
+    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId, Positions,
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
@@ -25,7 +25,7 @@ impl Engine {
     /// Writes the neighbour lists of every active pair of sets.
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`] before anything is written, [`Error::NoRadii`], and [`Error::Cpu`] when
+    /// [`ErrorKind::MemoryLimit`] before anything is written, [`ErrorKind::NoRadii`], and [`ErrorKind::Cpu`] when
     /// memory is short; lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         self.usable()?;
@@ -146,8 +146,8 @@ impl Engine {
     /// `targets`, the indices of its neighbours in `sources`.
     ///
     /// # Errors
-    /// [`Error::NoLists`] when the pair is inactive or a set was updated since, and
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::NoLists`] when the pair is inactive or a set was updated since, and
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn neighbors(
         &self,
         targets: PointSetId,
@@ -155,7 +155,7 @@ impl Engine {
     ) -> Result<&NeighborLists, Error> {
         let pair = &self.pairs[self.pair_index(targets, sources)?];
         if !pair.current {
-            return Err(Error::NoLists { targets, sources });
+            return Err(ErrorKind::NoLists { targets, sources }.into());
         }
         Ok(&pair.lists)
     }
@@ -187,8 +187,8 @@ impl Engine {
     /// until the set is next updated.
     ///
     /// # Errors
-    /// [`Error::Query`] naming a position that cannot be used, [`Error::MemoryLimit`],
-    /// [`Error::UnknownPointSet`], [`Error::NoRadii`] and [`Error::QueryWithoutRadii`].
+    /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
     pub fn query<'a>(
         &self,
         positions: impl Into<Positions<'a>>,
@@ -202,7 +202,7 @@ impl Engine {
         )?;
         let rule = self.settings.rule;
         if rule.needs_targets() {
-            return Err(Error::QueryWithoutRadii { rule });
+            return Err(ErrorKind::QueryWithoutRadii { rule }.into());
         }
         let positions = positions.into();
         // One way into the pool for everything: it takes longer than a query of few positions.
@@ -221,17 +221,17 @@ impl Engine {
     ) -> Result<QuerySides, Error> {
         positions
             .check_precision(self.precision())
-            .map_err(Error::Query)?;
+            .map_err(ErrorKind::Query)?;
         let domain = *self.lattice.domain();
         let bounds = self
             .backend
             .install(|| Bounds::of(positions, &domain))
-            .map_err(Error::Query)?;
+            .map_err(ErrorKind::Query)?;
         let mut wide = None;
         if domain.is_periodic() {
             let (radius, cells) = (self.lattice.radius(), self.settings.subdivision);
             let all = bounds.union(&self.bounds());
-            let lattice = Lattice::new(radius, domain, cells, &all).map_err(Error::Setup)?;
+            let lattice = Lattice::new(radius, domain, cells, &all).map_err(ErrorKind::Setup)?;
             if lattice != self.lattice {
                 let set = &self.sets[sources.0];
                 wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
@@ -241,7 +241,7 @@ impl Engine {
         let mut targets = Grid::new(lattice.clone());
         self.backend
             .install(|| targets.build(positions, bounds, lattice))
-            .map_err(Error::Query)?;
+            .map_err(ErrorKind::Query)?;
         Ok(QuerySides { targets, wide })
     }
 
@@ -249,7 +249,7 @@ impl Engine {
     fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
         let grid = self.grid(set)?;
         let grid = (self.backend.install(|| grid.copied_to(lattice)))
-            .map_err(|source| Error::Positions { set, source })?;
+            .map_err(|source| ErrorKind::Positions { set, source })?;
         let radii = self.sets[set.0].radii.sorted_for(&grid, &self.backend)?;
         Ok(Wide { grid, radii })
     }
@@ -270,7 +270,7 @@ impl Engine {
             sources: wide.map_or_else(|| self.grid(sources), |wide| Ok(&wide.grid))?,
             same_set: false,
             radii: rule.choose(
-                || radii.ok_or(Error::QueryWithoutRadii { rule }),
+                || radii.ok_or(Error::from(ErrorKind::QueryWithoutRadii { rule })),
                 || {
                     let given = set.sorted_radii(sources, rule)?;
                     Ok(wide.map_or(given, |wide| &wide.radii))
@@ -294,7 +294,7 @@ impl Engine {
     /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`] and [`Error::NoRadii`].
+    /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::NoRadii`].
     pub fn count_neighbors(
         &self,
         targets: PointSetId,
@@ -392,11 +392,12 @@ fn write_lists(
 /// Refuses what needs more than `limit` bytes.
 pub(crate) fn within(limit: u64, what: &'static str, needed: u64) -> Result<(), Error> {
     if needed > limit {
-        return Err(Error::MemoryLimit {
+        return Err(ErrorKind::MemoryLimit {
             what,
             needed,
             limit,
-        });
+        }
+        .into());
     }
     Ok(())
 }

@@ -17,13 +17,15 @@ pub(crate) mod traverse;
 pub(crate) mod verlet;
 
 use crate::{
-    Builder, Error, MemoryReport, Pair, PairKernel, PointSetId, Positions, Precision, Report,
-    StageTimes, Traversal,
+    Builder, Error, ErrorKind, Pair, PairKernel, PointSetId, Positions, Precision, Traversal,
     backend::{accelerator::Accelerator, split::Split, support::Feature},
-    engine::auto::Later,
-    engine::jobs::Done,
-    engine::sets::{SearchPair, Set},
-    engine::traverse::Over,
+    engine::{
+        auto::Later,
+        jobs::Done,
+        sets::{SearchPair, Set},
+        traverse::Over,
+    },
+    report::{MemoryReport, Report, StageTimes},
 };
 use nearfield_cpu::{CpuBackend, Fields};
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
@@ -98,7 +100,7 @@ impl Engine {
     /// until [`set_active`](Self::set_active) says otherwise.
     ///
     /// # Errors
-    /// [`Error::Positions`] naming the point that cannot be used; nothing is added then.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
         positions: impl Into<Positions<'a>>,
@@ -127,7 +129,7 @@ impl Engine {
     /// Number of points of a set.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
         self.known(set)?;
         Ok(self.sets[set.0].grid.len())
@@ -137,7 +139,7 @@ impl Engine {
     /// Traversals name their sets themselves and are not affected.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn set_active(
         &mut self,
         targets: PointSetId,
@@ -153,7 +155,7 @@ impl Engine {
     /// Whether `targets` search among `sources`; see [`set_active`](Self::set_active).
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn is_active(&self, targets: PointSetId, sources: PointSetId) -> Result<bool, Error> {
         Ok(self.pairs[self.pair_index(targets, sources)?].active)
     }
@@ -164,7 +166,7 @@ impl Engine {
     /// number of points changes.
     ///
     /// # Errors
-    /// [`Error::Positions`] naming the point that cannot be used; the set then keeps its old ones.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old ones.
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
@@ -187,7 +189,7 @@ impl Engine {
     /// A traversal of all pairs of `targets` and `sources` with a kernel, no list stored:
     ///
     /// ```
-    /// use nearfield::{SphDensity, WendlandC2, prelude::*};
+    /// use nearfield::{kernels::{SphDensity, WendlandC2}, prelude::*};
     /// let positions = [[0.0f32, 0.0, 0.0], [0.3, 0.0, 0.0]];
     /// let mut engine = Engine::builder(1.0).build()?;
     /// let fluid = engine.add_point_set(&positions)?;
@@ -220,7 +222,7 @@ impl Engine {
     /// own; for whole sets, [`traverse`](Self::traverse) is many times faster.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], [`Error::UnknownPoint`] and [`Error::NoRadii`].
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::UnknownPoint`] and [`ErrorKind::NoRadii`].
     pub fn for_each_neighbor(
         &self,
         targets: PointSetId,
@@ -231,11 +233,11 @@ impl Engine {
         self.assign(&Feature::EachNeighbor)?;
         let of = self.pair_of_sets(targets, sources)?;
         let places = self.sets[targets.0].places(of.targets);
-        let places = places.map_err(|source| Error::Positions {
+        let places = places.map_err(|source| ErrorKind::Positions {
             set: targets,
             source,
         })?;
-        let place = places.order().get(point).ok_or(Error::UnknownPoint {
+        let place = places.order().get(point).ok_or(ErrorKind::UnknownPoint {
             set: targets,
             point,
             points: places.len(),
@@ -248,10 +250,10 @@ impl Engine {
     /// reordered positions to [`update`](Self::update)) every few dozen steps.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`], and [`Error::Positions`] when memory is short.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Positions`] when memory is short.
     pub fn z_sort(&self, set: PointSetId) -> Result<Permutation, Error> {
         let order = self.grid(set)?.permutation();
-        order.map_err(|source| Error::Positions { set, source })
+        order.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
     }
 
     /// The search radius, the largest where points have radii of their own; in an `f64` engine
@@ -273,29 +275,30 @@ impl Engine {
     /// Changes the search radius; all sets are sorted anew and all lists are out of date.
     ///
     /// # Errors
-    /// [`Error::Setup`], and [`Error::Radii`] naming a point whose own radius is larger (give it
+    /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger (give it
     /// another first); the old radius then stays.
     pub fn set_radius(&mut self, radius: f32) -> Result<(), Error> {
         let radius = match self.precision() {
             Precision::Single => Radius::new(radius),
             Precision::Double => Radius::new_f64(f64::from(radius)),
         };
-        self.search_within(radius.map_err(Error::Setup)?)
+        self.search_within(radius.map_err(ErrorKind::Setup)?)
     }
 
     /// The same for an engine in `f64`.
     ///
     /// # Errors
-    /// As [`set_radius`](Self::set_radius), and [`Error::Precision`] in an `f32` engine.
+    /// As [`set_radius`](Self::set_radius), and [`ErrorKind::Precision`] in an `f32` engine.
     pub fn set_radius_f64(&mut self, radius: f64) -> Result<(), Error> {
         if self.precision() == Precision::Single {
-            return Err(Error::Precision {
+            return Err(ErrorKind::Precision {
                 what: "a radius in f64",
                 precision: Precision::Single,
                 remedy: "give it to set_radius in f32, or build the engine with builder_f64",
-            });
+            }
+            .into());
         }
-        self.search_within(Radius::new_f64(radius).map_err(Error::Setup)?)
+        self.search_within(Radius::new_f64(radius).map_err(ErrorKind::Setup)?)
     }
 
     fn search_within(&mut self, radius: Radius) -> Result<(), Error> {
@@ -307,14 +310,14 @@ impl Engine {
         for (number, set) in self.sets.iter().enumerate() {
             set.radii
                 .check(radius, &self.backend)
-                .map_err(|source| Error::Radii {
+                .map_err(|source| ErrorKind::Radii {
                     set: PointSetId(number),
                     source,
                 })?;
         }
         let domain = *self.lattice.domain();
         let lattice = Lattice::new(radius, domain, self.settings.subdivision, &self.bounds())
-            .map_err(Error::Setup)?;
+            .map_err(ErrorKind::Setup)?;
         self.move_to(lattice)?;
         self.settings.radius = match radius.precision() {
             Precision::Single => radius.value().into(),
@@ -369,13 +372,15 @@ impl Engine {
         self.known(set)?;
         self.sets[set.0].in_place(set.0)?;
         let grid = self.sets[set.0].grid.get(&self.backend);
-        grid.map_err(|source| Error::Positions { set, source })
+        grid.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
     }
 
     /// Refuses to use a GPU in a forked child of the process that has started it.
     pub(crate) fn usable(&self) -> Result<(), Error> {
         match &self.accelerator {
-            Some(device) if device.is_inherited() => Err(Error::Gpu(nearfield_gpu::Error::Forked)),
+            Some(device) if device.is_inherited() => {
+                Err(ErrorKind::Gpu(nearfield_gpu::Error::Forked).into())
+            }
             _ => Ok(()),
         }
     }
@@ -385,7 +390,7 @@ impl Engine {
         let sets = self.sets.len();
         match set.0 < sets {
             true => Ok(()),
-            false => Err(Error::UnknownPointSet { set, sets }),
+            false => Err(ErrorKind::UnknownPointSet { set, sets }.into()),
         }
     }
 
@@ -407,8 +412,8 @@ impl Engine {
             .filter(|(number, _)| *number != set.0)
             .fold(*bounds, |all, (_, other)| all.union(other.grid.bounds()));
         let (radius, domain) = (self.lattice.radius(), *self.lattice.domain());
-        let lattice =
-            Lattice::new(radius, domain, self.settings.subdivision, &all).map_err(Error::Setup)?;
+        let lattice = Lattice::new(radius, domain, self.settings.subdivision, &all)
+            .map_err(ErrorKind::Setup)?;
         if lattice != self.lattice {
             self.move_to(lattice)?;
         }
@@ -428,7 +433,7 @@ impl Engine {
             if let Err(source) = set.grid.rebuild(&lattice, &self.backend) {
                 self.move_back(number);
                 let set = PointSetId(number);
-                return Err(Error::Positions { set, source });
+                return Err(ErrorKind::Positions { set, source }.into());
             }
             set.was_sorted(&self.backend);
         }

@@ -1,7 +1,7 @@
 //! Positions on their way into an engine: to its device, which sorts them, or into the host's cells.
 
 use crate::{
-    Engine, Error, PointSetId, Positions,
+    Engine, Error, ErrorKind, PointSetId, Positions,
     backend::{accelerator::HostMemory, split::Split},
 };
 use nearfield_grid::Bounds;
@@ -12,7 +12,9 @@ impl Engine {
     pub(super) fn place(&mut self, set: PointSetId, positions: Positions<'_>) -> Result<(), Error> {
         self.usable()?;
         let begin = Instant::now();
-        let (points, refuse) = (positions.len(), |source| Error::Positions { set, source });
+        let (points, refuse) = (positions.len(), |source| {
+            Error::from(ErrorKind::Positions { set, source })
+        });
         positions
             .check_precision(self.precision())
             .map_err(refuse)?;

@@ -1,7 +1,7 @@
 //! Radii of single points: taken, kept with their sets, and asked for by the rule.
 
 use crate::{
-    Engine, Error, NeighborLists, PointSetId, Positions, RadiusRule,
+    Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions, RadiusRule,
     backend::{JobKind, support::Feature},
     engine::{
         jobs::job,
@@ -87,11 +87,12 @@ impl Set {
         let points = self.grid.len();
         match self.radii.given.len() == points {
             true => Ok(&self.radii.given),
-            false => Err(Error::NoRadii {
+            false => Err(ErrorKind::NoRadii {
                 set: id,
                 points,
                 rule,
-            }),
+            }
+            .into()),
         }
     }
 }
@@ -119,9 +120,9 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Radii`] naming the point whose radius cannot be used, or when there is not one
-    /// radius per point; [`Error::UnusedRadii`] when all points of the engine have the same radius;
-    /// [`Error::UnknownPointSet`]; and [`Error::Cpu`] when memory is short. The set then keeps the
+    /// [`ErrorKind::Radii`] naming the point whose radius cannot be used, or when there is not one
+    /// radius per point; [`ErrorKind::UnusedRadii`] when all points of the engine have the same radius;
+    /// [`ErrorKind::UnknownPointSet`]; and [`ErrorKind::Cpu`] when memory is short. The set then keeps the
     /// radii it had.
     ///
     /// [`Builder::radii`]: crate::Builder::radii
@@ -130,14 +131,14 @@ impl Engine {
         let rule = self.settings.rule;
         if rule == RadiusRule::Uniform {
             let what = "points";
-            return Err(Error::UnusedRadii { what, rule });
+            return Err(ErrorKind::UnusedRadii { what, rule }.into());
         }
         let target = &mut self.sets[set.0];
         (self.backend)
             .check_radii(radii, target.grid.len(), self.lattice.radius())
-            .map_err(|source| Error::Radii { set, source })?;
+            .map_err(|source| ErrorKind::Radii { set, source })?;
         let grid = target.grid.get(&self.backend);
-        let grid = grid.map_err(|source| Error::Positions { set, source })?;
+        let grid = grid.map_err(|source| ErrorKind::Positions { set, source })?;
         target.radii.take(radii, grid, &self.backend)?;
         target.forget_wide();
         self.outdate(set);
@@ -149,7 +150,7 @@ impl Engine {
     /// ([`RadiusRule::Gather`] and [`RadiusRule::Symmetric`]); for others, [`query`](Self::query).
     ///
     /// # Errors
-    /// [`Error::QueryRadii`] as [`Error::Radii`] for points; [`Error::UnusedRadii`] when the radius
+    /// [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points; [`ErrorKind::UnusedRadii`] when the radius
     /// of the target does not count; and what [`query`](Self::query) says.
     pub fn query_with_radii<'a>(
         &self,
@@ -164,14 +165,14 @@ impl Engine {
         let rule = self.settings.rule;
         if !rule.needs_targets() {
             let what = "positions of a query";
-            return Err(Error::UnusedRadii { what, rule });
+            return Err(ErrorKind::UnusedRadii { what, rule }.into());
         }
         let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
         self.known(sources)?;
         let positions = positions.into();
         self.backend
             .check_radii(radii, positions.len(), self.lattice.radius())
-            .map_err(Error::QueryRadii)?;
+            .map_err(ErrorKind::QueryRadii)?;
         self.backend.install(|| {
             let sides = self.query_sides(positions, sources)?;
             let mut sorted = SortedRadii::default();

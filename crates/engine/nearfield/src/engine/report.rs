@@ -1,6 +1,9 @@
 //! What an engine did last: where it ran and why, how long each stage took, what it holds.
 
-use crate::{Device, JobReport, Precision, SimdLevel, Strategy, TableKind, Trial};
+use crate::{
+    Device, Precision, SimdLevel, Strategy,
+    report::{JobReport, TableKind, Trial},
+};
 use std::time::Duration;
 
 /// Summary of the last update, search and traversal.

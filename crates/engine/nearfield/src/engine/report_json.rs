@@ -1,6 +1,6 @@
 //! The report as JSON, for programs in other languages.
 
-use crate::Report;
+use crate::report::Report;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! The point sets of an engine, and who searches whom.
 
 use crate::{
-    Error, RadiusRule, SetReport, TableKind,
+    Error, ErrorKind, RadiusRule,
     backend::{accelerator::HostMemory, lazy::LazyGrid},
     engine::radii::PointRadii,
+    report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
 use nearfield_grid::{Grid, Lattice, Permutation};
@@ -18,7 +19,7 @@ pub struct PointSetId(pub(crate) usize);
 
 impl PointSetId {
     /// The set with this number, counted from 0; engines refuse the names of sets they do not have
-    /// ([`Error::UnknownPointSet`]).
+    /// ([`ErrorKind::UnknownPointSet`]).
     pub fn new(number: usize) -> Self {
         Self(number)
     }
@@ -131,10 +132,11 @@ impl Set {
     pub(crate) fn in_place(&self, set: usize) -> Result<(), Error> {
         match &self.astray {
             None => Ok(()),
-            Some(source) => Err(Error::Positions {
+            Some(source) => Err(ErrorKind::Positions {
                 set: PointSetId(set),
                 source: source.clone(),
-            }),
+            }
+            .into()),
         }
     }
 
@@ -195,9 +197,11 @@ pub(crate) fn pair_of_sets<'a>(
 ) -> Result<PairOfSets<'a>, Error> {
     let grid = |set: usize| {
         sets[set].in_place(set)?;
-        let refuse = |source| Error::Positions {
-            set: PointSetId(set),
-            source,
+        let refuse = |source| {
+            Error::from(ErrorKind::Positions {
+                set: PointSetId(set),
+                source,
+            })
         };
         sets[set].grid.get(backend).map_err(refuse)
     };

@@ -1,7 +1,7 @@
 //! A traversal being put together: kernel, sets and fields.
 
 use crate::{
-    Device, Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
+    Device, Engine, Error, ErrorKind, Field, PairKernel, PointSetId, Precision, VerletLists,
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
@@ -67,7 +67,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Half lists of one set give every pair to both of its points, by [`PairKernel::symmetric`]; best where
     /// points near each other lie near each other in memory ([`Engine::z_sort`]).
     ///
-    /// Running it is refused with [`Error::NoLists`] when the lists are out of date. Traversals of
+    /// Running it is refused with [`ErrorKind::NoLists`] when the lists are out of date. Traversals of
     /// [`VerletLists`] run over lists anyway.
     pub fn over_lists(mut self) -> Self {
         if let Over::Grid = self.over {
@@ -79,9 +79,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// One result per target, in the caller's order.
     ///
     /// # Errors
-    /// [`Error::Cpu`] when the fields do not fit the sets and the kernel, [`Error::Support`] when the
-    /// kernel reaches farther than the search radius, [`Error::UnknownPointSet`] and
-    /// [`Error::NoRadii`].
+    /// [`ErrorKind::Cpu`] when the fields do not fit the sets and the kernel, [`ErrorKind::Support`] when the
+    /// kernel reaches farther than the search radius, [`ErrorKind::UnknownPointSet`] and
+    /// [`ErrorKind::NoRadii`].
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
         let targets = self.engine.points(self.targets)?;
@@ -93,7 +93,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Overwrites `values`, one per target in the caller's order.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and [`Error::Cpu`] when `values` has the wrong length; it is then
+    /// As [`run`](Self::run), and [`ErrorKind::Cpu`] when `values` has the wrong length; it is then
     /// unchanged.
     pub fn run_into(self, values: &mut [K::Output]) -> Result<(), Error> {
         self.finish(Output::Write(values))
@@ -253,14 +253,17 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
 /// Refuses a kernel that reaches farther than pairs are searched for.
 ///
 /// # Errors
-/// [`Error::Support`]; not where the support is but rounded differently from the radius.
+/// [`ErrorKind::Support`]; not where the support is but rounded differently from the radius.
 pub(crate) fn check_support<K: PairKernel>(kernel: &K, radius: f32) -> Result<(), Error> {
     match kernel.support() {
-        Some(support) if support > radius.next_up() && support.is_finite() => Err(Error::Support {
-            kernel: std::any::type_name::<K>(),
-            support,
-            radius,
-        }),
+        Some(support) if support > radius.next_up() && support.is_finite() => {
+            Err(ErrorKind::Support {
+                kernel: std::any::type_name::<K>(),
+                support,
+                radius,
+            }
+            .into())
+        }
         _ => Ok(()),
     }
 }

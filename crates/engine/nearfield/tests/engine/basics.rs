@@ -1,6 +1,8 @@
 //! What the engine does with sets that change, with wrong input, and with its memory.
 
-use nearfield::{Csr, Engine, Policy, Reduce, SimdLevel, TableKind, prelude::*};
+use nearfield::{
+    Engine, Reduce, SimdLevel, balance::Policy, lists::Csr, prelude::*, report::TableKind,
+};
 
 fn row(count: usize, spacing: f32) -> Vec<[f32; 3]> {
     (0..count).map(|i| [i as f32 * spacing, 0.0, 0.0]).collect()
@@ -350,8 +352,8 @@ fn sums_do_not_depend_on_threads_or_vector_width() {
     let masses: Vec<f32> = (0..points.len())
         .map(|i| 1.0 + (i % 97) as f32 * 0.013)
         .collect();
-    let kernel = nearfield::SphDensity {
-        kernel: nearfield::WendlandC2::with_support(1.0),
+    let kernel = nearfield::kernels::SphDensity {
+        kernel: nearfield::kernels::WendlandC2::with_support(1.0),
     };
     let sums = |threads, simd| {
         let mut engine = Engine::builder(1.0)

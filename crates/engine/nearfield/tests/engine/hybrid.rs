@@ -5,7 +5,11 @@ use crate::common::{
     Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, fingerprints_of, labels,
 };
 use nearfield::{
-    EmulatedSpec, ListOrder, Policy, SphDensity, SplitReport, VerletLists, WendlandC2, prelude::*,
+    ListOrder, VerletLists,
+    balance::{EmulatedSpec, Policy},
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+    report::SplitReport,
 };
 use nearfield_testkit::{
     cloud::{Cloud, drift},
@@ -359,7 +363,7 @@ fn check_refused<T>(result: Result<T, Error>, feature: &str) {
         panic!("{feature}: it was done");
     };
     let text = error.to_string();
-    let Error::Unsupported(refused) = error else {
+    let ErrorKind::Unsupported(refused) = error.kind() else {
         panic!("{feature}: {text}");
     };
     assert!(refused.feature().contains(feature), "{text}");
@@ -398,7 +402,7 @@ fn what_the_device_cannot_do_is_refused_by_name() {
     );
     let mut geometry = nearfield::PairGeometry::default();
     check_refused(engine.pair_geometry(set, set, &mut geometry), "geometry");
-    let visit = |_: nearfield::PairBatch<'_>| std::ops::ControlFlow::Continue(());
+    let visit = |_: nearfield::lists::PairBatch<'_>| std::ops::ControlFlow::Continue(());
     check_refused(engine.for_each_batch(set, set, visit), "batches");
     // It is as it was.
     let jobs = engine.report().jobs;

@@ -99,7 +99,7 @@ fn callbacks_use_the_engine_that_calls_them() {
             let expected = sums(&engine, set, &labels, false);
             let counts = engine.count_neighbors(set, set).unwrap();
             let (batches, nested) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            let visit = |batch: nearfield::PairBatch<'_>| {
+            let visit = |batch: nearfield::lists::PairBatch<'_>| {
                 let first = batch.targets[0] as usize;
                 let mut found = 0;
                 let count = |_, _| found += 1;

@@ -3,7 +3,11 @@
 use crate::common::{
     Fingerprint, Settings, engine_for, fingerprints, fingerprints_of, labels, levels_in_turn,
 };
-use nearfield::{Engine, ListKind, Reduce, SimdLevel, SphDensity, WendlandC2, prelude::*};
+use nearfield::{
+    Engine, ListKind, Reduce, SimdLevel,
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::{Case, Level, Runner},

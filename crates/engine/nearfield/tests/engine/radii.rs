@@ -1,6 +1,10 @@
 //! Radii of single points: how they are given, kept, forgotten and refused.
 
-use nearfield::{PairGeometry, SphDensity, VerletLists, WendlandC2, prelude::*};
+use nearfield::{
+    PairGeometry, VerletLists,
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+};
 use nearfield_testkit::{cloud::Cloud, random::Random};
 
 fn row(count: usize) -> Vec<[f32; 3]> {

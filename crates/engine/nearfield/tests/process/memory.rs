@@ -4,7 +4,7 @@ use crate::{
     system::{alone, with_memory},
     uses::{self, Input},
 };
-use nearfield::{Builder, SampleGrid, prelude::*};
+use nearfield::{Builder, all_pairs::SampleGrid, prelude::*};
 
 const MEGABYTE: u64 = 1 << 20;
 

@@ -72,7 +72,10 @@ fn a_limit_is_kept_while_counting() {
             engine.find_neighbors().unwrap_err()
         });
         let text = error.to_string();
-        assert!(matches!(error, Error::MemoryLimit { .. }), "{text}");
+        assert!(
+            matches!(error.kind(), ErrorKind::MemoryLimit { .. }),
+            "{text}"
+        );
     });
 }
 

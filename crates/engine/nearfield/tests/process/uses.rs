@@ -1,8 +1,10 @@
 //! Everything that is done with engines, by name.
 
 use nearfield::{
-    Arithmetic, Builder, Field, ListKind, ListOrder, PairGeometry, PairKernel, RadiusRule,
-    SampleGrid, SphDensity, VerletLists, WendlandC2, prelude::*,
+    Builder, Field, ListKind, ListOrder, PairGeometry, PairKernel, RadiusRule, VerletLists,
+    all_pairs::{Arithmetic, SampleGrid},
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
 };
 use std::ops::ControlFlow;
 
@@ -169,9 +171,7 @@ fn queries(input: &Input, builder: Builder) -> Result<u64, Error> {
     })?;
     assert_eq!(geometry.lists().pairs(), batched.into_inner());
     let permutation = engine.z_sort(set)?;
-    let sorted = permutation
-        .reordered(&input.single)
-        .map_err(Error::Permutation)?;
+    let sorted = permutation.reordered(&input.single)?;
     Ok(found + near + sorted.len() as u64)
 }
 

@@ -4,9 +4,7 @@ use super::input::{Action, Layout, ListChoice, Points, Setup};
 use super::labels::{Labels, labels};
 use super::model::{Lists, Model};
 use super::places::{self, Scale};
-use nearfield::{
-    Engine, Error, Field, ListKind, PointSetId, Positions, SimdLevel, SphDensity, WendlandC2,
-};
+use nearfield::{Engine, Error, ErrorKind, Field, ListKind, PointSetId, Positions, SimdLevel, kernels::{SphDensity, WendlandC2}};
 
 /// Sets of a session at most.
 const MAX_SETS: usize = 3;
@@ -77,7 +75,7 @@ impl Replay {
             .build();
         let engine = match engine {
             Ok(engine) => engine,
-            Err(Error::Setup(_)) if !is_good => return None,
+            Err(ErrorKind::Setup(_)) if !is_good => return None,
             Err(error) => panic!("{error}"),
         };
         assert!(is_good, "a radius of {radius} was accepted");
@@ -175,7 +173,7 @@ impl Replay {
 
     fn add_spoiled(&mut self, handed: &Handed) {
         let added = self.engine.add_point_set(handed.positions());
-        let Err(Error::Positions { source, .. }) = added else {
+        let Err(ErrorKind::Positions { source, .. }) = added else {
             panic!("accepted: not finite");
         };
         check_named(&handed.points, &source.to_string());
@@ -210,7 +208,7 @@ impl Replay {
 
     fn spoil(&mut self, set: usize, handed: &Handed) {
         let updated = self.engine.update(self.sets[set], handed.positions());
-        let Err(Error::Positions { source, .. }) = updated else {
+        let Err(ErrorKind::Positions { source, .. }) = updated else {
             panic!("accepted: not finite");
         };
         check_named(&handed.points, &source.to_string());
@@ -234,7 +232,7 @@ impl Replay {
                 assert!(is_good, "a radius of {radius} was accepted");
                 self.model.set_radius(radius);
             }
-            Err(Error::Setup(_)) if !is_good => {}
+            Err(ErrorKind::Setup(_)) if !is_good => {}
             Err(error) => panic!("radius {radius}: {error}"),
         }
         assert_eq!(self.engine.radius(), self.model.radius);
@@ -295,7 +293,7 @@ impl Replay {
             let visited = self
                 .engine
                 .for_each_neighbor(from_set, to_set, 0, |_, _| ());
-            assert!(matches!(visited, Err(Error::UnknownPoint { .. })));
+            assert!(matches!(visited.as_ref().map_err(|error| error.kind()), Err(ErrorKind::UnknownPoint { .. })));
             return;
         };
         let mut found = Vec::new();

@@ -26,7 +26,7 @@ use super::{
     transfer::{Seen, StagedUpload},
     turn::Turn,
 };
-use crate::{Device, Error, GpuReport, Strategy};
+use crate::{Device, Error, ErrorKind, Strategy, report::GpuReport};
 use host::PageLocked;
 use nearfield_cpu::{CpuBackend, JointLists, NeighborLists};
 use nearfield_gpu::{
@@ -202,7 +202,9 @@ impl GpuSide {
             Ok(done) => Ok(done),
             Err(Trouble::Host(error)) => Err(error.into()),
             // The text of a kernel is no fault of the GPU.
-            Err(Trouble::Gpu(error @ gpu::Error::Compile { .. })) => Err(Error::Gpu(error).into()),
+            Err(Trouble::Gpu(error @ gpu::Error::Compile { .. })) => {
+                Err(Error::from(ErrorKind::Gpu(error)).into())
+            }
             Err(Trouble::Gpu(error)) => {
                 state.step_aside(&error);
                 self.lost.store(state.faults.are_final(), Ordering::Relaxed);

@@ -150,7 +150,7 @@ impl Split {
             .unwrap_or_else(PoisonError::into_inner)
             .jobs
             .values_mut();
-        jobs.try_for_each(|state| state.restart(policy).map_err(Error::Schedule))
+        jobs.try_for_each(|state| state.restart(policy).map_err(Error::from))
     }
 
     /// All sets are on another lattice now, to which no plan refers.
@@ -169,7 +169,7 @@ impl Shared {
             .map_err(|_| Shortage::of::<(Job, JobState)>(count, "what is known of a job"))?;
         Ok(match self.jobs.entry(job) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(JobState::new(policy).map_err(Error::Schedule)?),
+            Entry::Vacant(new) => new.insert(JobState::new(policy)?),
         })
     }
 

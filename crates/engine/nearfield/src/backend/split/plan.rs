@@ -3,8 +3,9 @@
 use super::{OF_CPU, Settings, protocol::Backends, report::SplitReport, times::Measured, trace};
 use crate::Error;
 use nearfield_balance::{
-    Action, Backend, Bricks, CellLoad, Controller, Decision, EmulatedSpec, Layout, Machine,
-    Neighbourhood, Plan, Policy, RowOffset, StepTimes, Traffic,
+    Action, Backend, Bricks, CellLoad, Controller, Decision, EmulatedSpec,
+    ErrorKind as BalanceErrorKind, Layout, Machine, Neighbourhood, Plan, Policy, RowOffset,
+    StepTimes, Traffic,
 };
 use nearfield_cpu::PairOfSets;
 use nearfield_grid::{
@@ -321,10 +322,10 @@ impl JobState {
         let _span = tracing::debug_span!("balance.plan").entered();
         let points = [of.targets.points().len(), of.sources.points().len()];
         let lattice = of.targets.lattice();
-        let (layout, edge) = layout(of, settings, traffic).map_err(Error::Schedule)?;
+        let (layout, edge) = layout(of, settings, traffic)?;
         if settings.deterministic && !matches!(settings.policy, Policy::Fixed { .. }) {
-            let theta = usual_theta(&layout).map_err(Error::Schedule)?;
-            self.controller = Controller::new(Policy::Fixed { theta }).map_err(Error::Schedule)?;
+            let theta = usual_theta(&layout)?;
+            self.controller = Controller::new(Policy::Fixed { theta })?;
             self.decision = None;
         }
         let decision = match &self.decision {
@@ -339,7 +340,7 @@ impl JobState {
             }
             None => self.controller.start(&layout),
         };
-        let plan = Plan::new(&layout, &decision.cuts).map_err(Error::Schedule)?;
+        let plan = Plan::new(&layout, &decision.cuts)?;
         let parts = parts_of(&layout, &plan, edge)?;
         let needed = needed(&parts, (&layout, &plan), lattice)?;
         // Nothing fails from here on: the points and the plan belong together.
@@ -412,14 +413,14 @@ impl JobState {
         let asked = Instant::now();
         let (layout, plan) = (&planned.layout, &planned.plan);
         let next = self.controller.next(layout, plan, times);
-        let decision = next.map_err(Error::Schedule)?;
+        let decision = next?;
         self.debt_ms = asked.elapsed().as_secs_f64() * 1e3;
         let before = (planned.theta(), plan.share());
         if decision.cuts != plan.cuts() {
             match planned.cut(&decision) {
                 // The step has succeeded; the bricks stay where they are.
-                Err(nearfield_balance::Error::Memory(_)) => return Ok(()),
-                cut => cut.map_err(Error::Schedule)?,
+                Err(error) if matches!(error.kind(), BalanceErrorKind::Memory(_)) => return Ok(()),
+                cut => cut?,
             }
         }
         self.calm.decided(decision.action, times.total_ms());

@@ -4,7 +4,7 @@ use super::{
     super::{Job, StepInput},
     Planned,
 };
-use crate::Error;
+use crate::{Error, ErrorKind};
 use nearfield_cpu::{PairOfSets, SetRadii};
 use nearfield_grid::Grid;
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ pub(super) fn sets_of_share<'a>(
         let (lattice, grid) = (planned.lattice().0, &mut part.grid);
         let (held, bounds) = (grid.bytes(), set.grid.bounds());
         let build = || grid.build_part(positions, bounds, lattice, needed, 1);
-        (input.cpu.install(build)).map_err(|source| Error::Positions {
+        (input.cpu.install(build)).map_err(|source| ErrorKind::Positions {
             set: set.id,
             source,
         })?;

@@ -6,7 +6,8 @@
 
 use super::{AllPairsBuilder, AllPairsReport};
 use crate::{
-    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, Sources,
+    Device, Error, ErrorKind,
+    all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
     backend::{
         DeviceError, Fault,
         gpu::Faults,
@@ -153,9 +154,11 @@ impl Backends {
     pub(super) fn new(settings: &AllPairsBuilder) -> Result<Self, Error> {
         let device = settings.device;
         choose(device, &Feature::AllPairs)?;
-        let missing = |error: gpu::Error| Error::DeviceUnavailable {
-            device,
-            missing: error.to_string(),
+        let missing = |error: gpu::Error| {
+            Error::from(ErrorKind::DeviceUnavailable {
+                device,
+                missing: error.to_string(),
+            })
         };
         let (mut gpu, mut later) = (None, None);
         let mut reason = "asked for".to_owned();
@@ -204,7 +207,7 @@ impl Backends {
             .as_ref()
             .is_some_and(|gpu| gpu.backend.is_inherited())
         {
-            return Err(Error::Gpu(gpu::Error::Forked));
+            return Err(ErrorKind::Gpu(gpu::Error::Forked).into());
         }
         let begin = Instant::now();
         let pairs = targets.points() as u64 * sources.points.len() as u64;

@@ -1,7 +1,7 @@
 //! The settings of sums over all pairs.
 
 use super::{AllPairs, backends::Backends};
-use crate::{Arithmetic, Device, Engine, Error, SimdLevel};
+use crate::{Device, Engine, Error, SimdLevel, all_pairs::Arithmetic};
 
 /// Settings of sums over all pairs, made by [`Engine::all_pairs`].
 #[derive(Debug, Clone, Default)]
@@ -59,8 +59,9 @@ impl AllPairsBuilder {
     /// Starts the backends.
     ///
     /// # Errors
-    /// [`Error::DeviceUnavailable`] when the device asked for is not there, and [`Error::Cpu`] when
-    /// threads cannot be started.
+    /// [`ErrorKind::DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) when the device asked
+    /// for is not there, and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when threads cannot be
+    /// started.
     pub fn build(self) -> Result<AllPairs, Error> {
         Ok(AllPairs {
             arithmetic: self.arithmetic,

@@ -1,79 +1,12 @@
 //! What sums over all pairs refuse.
 
-use crate::{Real, SampleGrid, SampleGridError, Sources};
+use crate::{
+    Error, ErrorKind,
+    all_pairs::{Real, SampleGrid, Sources},
+};
 use std::ops::Range;
 
-/// Why a sum over all pairs was refused. Nothing has been computed then.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AllPairsError {
-    /// A coordinate is NaN or infinite.
-    #[error("{what} {index} has {axis} = {value} ({count} of {points} have such coordinates)")]
-    Coordinate {
-        /// `source` or `target`.
-        what: &'static str,
-        /// The first such point.
-        index: usize,
-        /// The first such axis of it.
-        axis: char,
-        /// Its coordinate.
-        value: f64,
-        /// Points with such coordinates.
-        count: usize,
-        /// Points there are.
-        points: usize,
-    },
-    /// Points are so far apart that the squares of distances overflow.
-    #[error(
-        "points lie {distance:e} apart, whose square {precision} does not hold: take other units, or f64"
-    )]
-    TooFar {
-        /// Largest side of the box around all points.
-        distance: f64,
-        /// `f32` or `f64`.
-        precision: &'static str,
-    },
-    /// A mass or charge is NaN or infinite.
-    #[error("source {index} has the weight {value}: masses and charges must be finite")]
-    Weight {
-        /// The first such source.
-        index: usize,
-        /// Its weight.
-        value: f64,
-    },
-    /// There is not one mass or charge per point.
-    #[error("{found} masses or charges for {expected} points: every source needs one")]
-    Weights {
-        /// Weights given.
-        found: usize,
-        /// Points given.
-        expected: usize,
-    },
-    /// The array for the results has another length.
-    #[error("there is room for {found} numbers, but the sums are {expected}")]
-    Results {
-        /// Numbers there is room for.
-        found: usize,
-        /// Numbers there will be.
-        expected: usize,
-    },
-    /// The softening is no length.
-    #[error("the softening is {0}: it must be finite and not negative")]
-    Softening(f64),
-    /// The grid cannot be used.
-    #[error(transparent)]
-    Grid(#[from] SampleGridError),
-    /// The grid has no such rows.
-    #[error("rows {} to {} were asked for, but the grid has {rows}", .asked.start, .asked.end)]
-    Rows {
-        /// Asked for.
-        asked: Range<usize>,
-        /// Rows there are.
-        rows: usize,
-    },
-}
-
-pub(super) fn points<T: Real>(what: &'static str, points: &[[T; 3]]) -> Result<(), AllPairsError> {
+pub(super) fn points<T: Real>(what: &'static str, points: &[[T; 3]]) -> Result<(), Error> {
     let bad = |point: &[T; 3]| point.iter().position(|x| !x.is_finite());
     let mut found = points
         .iter()
@@ -82,14 +15,15 @@ pub(super) fn points<T: Real>(what: &'static str, points: &[[T; 3]]) -> Result<(
     let Some((index, axis)) = found.next() else {
         return Ok(());
     };
-    Err(AllPairsError::Coordinate {
+    Err(ErrorKind::Coordinate {
         what,
         index,
         axis: ['x', 'y', 'z'][axis],
         value: points[index][axis].double(),
         count: 1 + found.count(),
         points: points.len(),
-    })
+    }
+    .into())
 }
 
 /// Refuses points whose squared distances, with the softening, would overflow.
@@ -97,7 +31,7 @@ pub(super) fn extent<T: Real>(
     targets: &[[T; 3]],
     sources: &[[T; 3]],
     softening: T,
-) -> Result<(), AllPairsError> {
+) -> Result<(), Error> {
     // Bodies are both; they are looked at once.
     let targets = if std::ptr::eq(targets, sources) {
         &[]
@@ -115,17 +49,18 @@ pub(super) fn extent<T: Real>(
     let square = (0..3).map(|axis| wide(axis).powi(2)).sum::<f64>() + softening.double().powi(2);
     match T::of(square).is_finite() {
         true => Ok(()),
-        false => Err(AllPairsError::TooFar {
+        false => Err(ErrorKind::TooFarApart {
             distance: wide(0).max(wide(1)).max(wide(2)),
             precision: T::NAME,
-        }),
+        }
+        .into()),
     }
 }
 
-pub(super) fn sources<T: Real>(sources: Sources<'_, T>) -> Result<(), AllPairsError> {
+pub(super) fn sources<T: Real>(sources: Sources<'_, T>) -> Result<(), Error> {
     let (found, expected) = (sources.weights.len(), sources.points.len());
     if found != expected {
-        return Err(AllPairsError::Weights { found, expected });
+        return Err(ErrorKind::WeightsLength { found, expected }.into());
     }
     points("source", sources.points)?;
     match sources
@@ -134,41 +69,43 @@ pub(super) fn sources<T: Real>(sources: Sources<'_, T>) -> Result<(), AllPairsEr
         .position(|weight| !weight.is_finite())
     {
         None => Ok(()),
-        Some(index) => Err(AllPairsError::Weight {
+        Some(index) => Err(ErrorKind::Weight {
             index,
             value: sources.weights[index].double(),
-        }),
+        }
+        .into()),
     }
 }
 
-pub(super) fn softening<T: Real>(softening: T) -> Result<(), AllPairsError> {
+pub(super) fn softening<T: Real>(softening: T) -> Result<(), Error> {
     match softening.is_finite() && softening.double() >= 0.0 {
         true => Ok(()),
-        false => Err(AllPairsError::Softening(softening.double())),
+        false => Err(ErrorKind::Softening(softening.double()).into()),
     }
 }
 
-pub(super) fn results(found: usize, expected: usize) -> Result<(), AllPairsError> {
+pub(super) fn results(found: usize, expected: usize) -> Result<(), Error> {
     match found == expected {
         true => Ok(()),
-        false => Err(AllPairsError::Results { found, expected }),
+        false => Err(ErrorKind::ResultsLength { found, expected }.into()),
     }
 }
 
-pub(super) fn rows(grid: &SampleGrid, asked: &Range<usize>) -> Result<(), AllPairsError> {
+pub(super) fn rows(grid: &SampleGrid, asked: &Range<usize>) -> Result<(), Error> {
     grid.check()?;
     match asked.start <= asked.end && asked.end <= grid.rows() {
         true => Ok(()),
-        false => Err(AllPairsError::Rows {
+        false => Err(ErrorKind::GridRows {
             asked: asked.clone(),
             rows: grid.rows(),
-        }),
+        }
+        .into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Device, Engine, SampleGrid};
+    use crate::{Device, Engine, all_pairs::SampleGrid};
 
     #[test]
     fn squares_that_overflow_are_refused_and_f64_holds_them() {

@@ -5,10 +5,10 @@ mod builder;
 mod check;
 
 pub use builder::AllPairsBuilder;
-pub use check::AllPairsError;
 
 use crate::{
-    Arithmetic, Device, Error, PairSum, PairSumSettings, Real, SampleGrid, SimdLevel, Sources,
+    Device, Error, SimdLevel,
+    all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
 };
 use backends::{Backends, Targets};
 use nearfield_grid::memory::{filled, zeroed};
@@ -17,11 +17,11 @@ use std::{ops::Range, time::Duration};
 /// Sums over all pairs of points, on a CPU, a GPU or both; made by
 /// [`Engine::all_pairs`](crate::Engine::all_pairs).
 ///
-/// An infinite radius is a single cell: on either backend the sources go tile by tile past targets that
-/// stay in registers, as candidates do in a cell.
+/// An infinite radius is a single cell: on either backend the sources go tile by tile past targets
+/// that stay in registers, as candidates do in a cell.
 ///
 /// ```
-/// use nearfield::{SampleGrid, prelude::*};
+/// use nearfield::{all_pairs::SampleGrid, prelude::*};
 ///
 /// let mut sums = Engine::all_pairs().build()?;
 /// // Two bodies of mass 1 and 3 at a distance of 2, with G = 1.
@@ -39,16 +39,17 @@ use std::{ops::Range, time::Duration};
 /// # What is computed
 ///
 /// [`PairSum`] has the sums; coordinates are `f32` or `f64`, and so is the arithmetic. Sums are
-/// compensated, so in `f32` every result is within 1e-5 of the sum of its terms' absolute values, and
-/// usually within 1e-6. [`Arithmetic::Exact`] takes correctly rounded roots and gives the same bits
-/// on every device. **A source at the very place of a target adds nothing** when there is no
+/// compensated, so in `f32` every result is within 1e-5 of the sum of its terms' absolute values,
+/// and usually within 1e-6. [`Arithmetic::Exact`] takes correctly rounded roots and gives the same
+/// bits on every device. **A source at the very place of a target adds nothing** when there is no
 /// softening (with [`Arithmetic::Fast`], also one so near that the square of the distance is no
-/// normal number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no pull.
+/// normal number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no
+/// pull.
 ///
 /// # Errors
 /// All sums refuse coordinates, weights and softenings that are not finite, by index, points so far
 /// apart that squares of distances overflow (1e19 in `f32`: take other units, or `f64`), and arrays
-/// that do not fit each other ([`Error::AllPairs`]).
+/// that do not fit each other ([`ErrorKind::AllPairs`]).
 #[derive(Debug)]
 pub struct AllPairs {
     arithmetic: Arithmetic,
@@ -85,7 +86,7 @@ impl AllPairs {
     /// Accelerations of bodies by the gravity of all others, with G = 1: Σ m_j d / (d² + ε²)^(3/2).
     ///
     /// # Errors
-    /// [`Error::AllPairs`], see [`AllPairs`].
+    /// [`ErrorKind::AllPairs`], see [`AllPairs`].
     pub fn gravity<T: Real>(
         &mut self,
         positions: &[[T; 3]],
@@ -160,7 +161,7 @@ impl AllPairs {
         charges: &[T],
         softening: T,
     ) -> Result<Vec<T>, Error> {
-        grid.check().map_err(AllPairsError::Grid)?;
+        grid.check()?;
         let mut potentials = zeroed(grid.len(), "potentials on a grid")?;
         self.coulomb_rows(
             grid,

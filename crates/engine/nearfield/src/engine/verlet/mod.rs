@@ -26,10 +26,11 @@ mod sets;
 mod tracked;
 
 use crate::{
-    Builder, Engine, Error, NeighborLists, Pair, PairKernel, Permutation, PointSetId, Positions,
-    Precision, Report, Traversal,
+    Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
+    Positions, Precision, Traversal,
     backend::support::{Feature, choose},
     engine::traverse::Over,
+    report::Report,
 };
 use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
@@ -70,7 +71,7 @@ fn margin(precision: Precision) -> f64 {
 ///
 /// Whatever is asked for gives exactly the pairs within r at the positions of the last
 /// [`update`](Self::update), as an [`Engine`] of radius r would; lists that can no longer do so are
-/// refused with [`Error::NeedsRefresh`].
+/// refused with [`ErrorKind::NeedsRefresh`].
 #[derive(Debug)]
 pub struct VerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
@@ -95,15 +96,15 @@ impl VerletLists {
     /// is a good start.
     ///
     /// # Errors
-    /// [`Error::Skin`] when the skin is negative or not finite, [`Error::SkinWithRadii`] for settings
+    /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`] for settings
     /// by which points have radii of their own, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
         let radius = settings.checked_radius()?;
         if !(skin.is_finite() && skin >= 0.0) {
-            return Err(Error::Skin(skin));
+            return Err(ErrorKind::Skin(skin).into());
         }
         if settings.rule != RadiusRule::Uniform {
-            return Err(Error::SkinWithRadii(settings.rule));
+            return Err(ErrorKind::SkinWithRadii(settings.rule).into());
         }
         // Where it may be left to the CPU backend, the report says so of every traversal.
         choose(settings.device, &Feature::Skin)?;
@@ -126,7 +127,7 @@ impl VerletLists {
     /// Adds a point set, as [`Engine::add_point_set`] does.
     ///
     /// # Errors
-    /// [`Error::Positions`] naming the point that cannot be used; nothing is added then.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used; nothing is added then.
     pub fn add_point_set<'a>(
         &mut self,
         positions: impl Into<Positions<'a>>,
@@ -147,7 +148,7 @@ impl VerletLists {
     /// until [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// [`Error::Positions`] naming the point that cannot be used; the set then keeps its old ones.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old ones.
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
@@ -160,7 +161,7 @@ impl VerletLists {
     /// Whether `targets` search among `sources`; every pair of sets does by default.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn set_active(
         &mut self,
         targets: PointSetId,
@@ -225,7 +226,7 @@ impl VerletLists {
     /// periodic axes; infinite when the number of points has changed.
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn displacement(&self, set: PointSetId) -> Result<f64, Error> {
         self.engine.known(set)?;
         Ok(self.sets.path(set.0).moved())
@@ -245,8 +246,8 @@ impl VerletLists {
     /// within r now, among others.
     ///
     /// # Errors
-    /// [`Error::NeedsRefresh`], [`Error::NoLists`] for an inactive pair, and
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::NeedsRefresh`], [`ErrorKind::NoLists`] for an inactive pair, and
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn candidates(
         &self,
         targets: PointSetId,
@@ -255,11 +256,11 @@ impl VerletLists {
         let at = self.engine.pair_index(targets, sources)?;
         let pair = &self.engine.pairs[at];
         if !pair.active {
-            return Err(Error::NoLists { targets, sources });
+            return Err(ErrorKind::NoLists { targets, sources }.into());
         }
         let (a, b) = (targets.0, sources.0);
         if !pair.current || !self.holds(a, b) {
-            return Err(Error::NeedsRefresh {
+            return Err(ErrorKind::NeedsRefresh {
                 targets,
                 sources,
                 moved: match pair.current {
@@ -267,7 +268,8 @@ impl VerletLists {
                     false => f64::INFINITY,
                 },
                 allowed: self.room(a, b).max(0.0),
-            });
+            }
+            .into());
         }
         Ok(&pair.lists)
     }
@@ -295,7 +297,7 @@ impl VerletLists {
     /// geometry of the pair, on the calling thread.
     ///
     /// # Errors
-    /// As [`candidates`](Self::candidates), and [`Error::UnknownPoint`].
+    /// As [`candidates`](Self::candidates), and [`ErrorKind::UnknownPoint`].
     pub fn for_each_neighbor(
         &self,
         targets: PointSetId,
@@ -306,11 +308,12 @@ impl VerletLists {
         let pairs = self.stored(targets, sources)?;
         let points = self.sets.now(targets.0).len();
         if point >= points {
-            return Err(Error::UnknownPoint {
+            return Err(ErrorKind::UnknownPoint {
                 set: targets,
                 point,
                 points,
-            });
+            }
+            .into());
         }
         pairs.for_each_neighbor(point, visit)
     }
@@ -338,7 +341,7 @@ impl VerletLists {
     /// or the set was added; see [`Engine::z_sort`].
     ///
     /// # Errors
-    /// [`Error::UnknownPointSet`].
+    /// [`ErrorKind::UnknownPointSet`].
     pub fn z_sort(&self, set: PointSetId) -> Result<Permutation, Error> {
         self.engine.z_sort(set)
     }
@@ -388,7 +391,7 @@ impl VerletLists {
             let bounds = positions
                 .check_precision(engine.precision())
                 .and_then(|()| Bounds::of(positions, domain))
-                .map_err(|source| Error::Positions { set: id, source })?;
+                .map_err(|source| ErrorKind::Positions { set: id, source })?;
             sets.take(id.0, positions, bounds, domain)
         })
     }

@@ -1,0 +1,67 @@
+//! What can be wrong with the numbers of a kernel or a grid.
+
+use crate::MAX_TYPES;
+
+/// Why the numbers of a kernel or a grid were refused; [`kind`](Self::kind) tells the causes apart.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(ErrorKind);
+
+impl Error {
+    /// What was wrong, with the numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+/// What was wrong with the numbers of a kernel or a grid.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An exponent of a [`PowerLaw`](crate::PowerLaw) that is too small or too large.
+    #[error("the exponent {0} is not in 2 to 63")]
+    Exponent(u32),
+    /// A floor of a [`PowerLaw`](crate::PowerLaw) that is not positive.
+    #[error("the floor {0} is not a positive distance")]
+    Floor(f32),
+    /// Coefficients of a [`PowerLaw`](crate::PowerLaw) that are not finite.
+    #[error("the coefficients {0} and {1} are not finite")]
+    PowerLaw(f32, f32),
+    /// Too many kinds of atoms for [`LennardJones`](crate::LennardJones), or none.
+    #[error("{0} kinds of atoms; a table holds 1 to {MAX_TYPES}")]
+    Types(usize),
+    /// Coefficients that are not finite or negative, or a sigma of 0 where epsilon is not.
+    #[error(
+        "types {types:?}: epsilon {epsilon} and sigma {sigma}; both must be finite and not \
+         negative, and sigma positive unless epsilon is 0 too, which means no interaction"
+    )]
+    LennardJones {
+        /// The two kinds of atoms.
+        types: [usize; 2],
+        /// Depth of the well, an energy.
+        epsilon: f64,
+        /// Where the energy is 0, a distance.
+        sigma: f64,
+    },
+    /// A cut-off that is not a positive number.
+    #[error("the cut-off {0} is not a positive number")]
+    Cutoff(f64),
+    /// The distance between the points of a [`SampleGrid`](crate::SampleGrid) is no length.
+    #[error("the grid's spacing is {0}: it must be finite and positive")]
+    GridSpacing(f64),
+    /// The first point of a [`SampleGrid`](crate::SampleGrid) is nowhere.
+    #[error("the grid's origin is ({}, {}, {}): coordinates must be finite", .0[0], .0[1], .0[2])]
+    GridOrigin([f64; 3]),
+    /// A [`SampleGrid`](crate::SampleGrid) has no point.
+    #[error("a grid of {} x {} x {} points has none: every axis needs at least one", .0[0], .0[1], .0[2])]
+    EmptyGrid([usize; 3]),
+    /// A [`SampleGrid`](crate::SampleGrid) has more points than can be counted.
+    #[error("a grid of {} x {} x {} points has more than 2^40", .0[0], .0[1], .0[2])]
+    LargeGrid([usize; 3]),
+}

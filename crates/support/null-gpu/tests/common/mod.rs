@@ -1,0 +1,45 @@
+//! Tests in children of this process that find the null GPU in the driver's place.
+
+use nearfield_gpu::{Compiler, Search};
+use std::{env, fs, os::unix::fs::symlink, path::PathBuf, process::Command};
+
+/// Runs an ignored test of this file in a process whose driver is the null GPU.
+pub(crate) fn on_null_gpu(test: &str) {
+    if let Err(error) = Compiler::find(&Search::from_env(), None) {
+        let required = env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
+        assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}");
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let driver = library();
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        symlink(&driver, folder.path().join(name)).unwrap();
+    }
+    let mut path = folder.path().as_os_str().to_owned();
+    if let Some(others) = env::var_os("LD_LIBRARY_PATH") {
+        path.push(":");
+        path.push(others);
+    }
+    let ran = Command::new(env::current_exe().unwrap())
+        .args([test, "--exact", "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&ran.stdout);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{text}\n{errors}");
+    assert!(text.contains("1 passed"), "{text}\n{errors}");
+}
+
+/// The newest build of this package's library, beside this test.
+fn library() -> PathBuf {
+    let here = env::current_exe().unwrap();
+    let named = here.parent().unwrap().join("libnearfield_null_gpu.so");
+    assert!(
+        fs::exists(&named).unwrap(),
+        "{} is missing",
+        named.display()
+    );
+    named
+}

@@ -1,0 +1,147 @@
+//! Engines that are asked for a GPU: what it cannot do is refused or left to the CPU, and what both
+//! backends share goes through the code that production runs.
+//!
+//! The null GPU computes nothing, so results of its part are empty; those of the CPU's part are right.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::on_null_gpu;
+use nearfield::{
+    Device, Engine, Error, Field, Pair, PairKernel, Policy, RadiusRule, SphDensity, VerletLists,
+    WendlandC2,
+};
+
+const GPU: Device = Device::Gpu(0);
+const BOTH: Device = Device::Hybrid(0);
+
+/// A kernel that only the CPU can run.
+struct OnCpu;
+
+impl PairKernel for OnCpu {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    fn pair(&self, _: Pair, (): (), (): ()) -> f32 {
+        1.0
+    }
+}
+
+/// A grid of points, the spacing 1.
+fn points() -> Vec<[f32; 3]> {
+    (0..8000)
+        .map(|k| [k % 20, k / 20 % 20, k / 400].map(|x| x as f32))
+        .collect()
+}
+
+fn check_refused<T>(result: Result<T, Error>, feature: &str) {
+    let Err(error) = result else {
+        panic!("{feature}: it was done");
+    };
+    let text = error.to_string();
+    for part in ["the GPU backend does not support", feature, "Device::Cpu"] {
+        assert!(text.contains(part), "{feature}: {text}");
+    }
+}
+
+#[test]
+fn a_gpu_that_was_named_refuses_what_it_cannot_do() {
+    on_null_gpu("refusals");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn refusals() {
+    let builder = || Engine::builder(1.5).device(GPU);
+    check_refused(
+        builder().radii(RadiusRule::Gather).build(),
+        "radii of single points",
+    );
+    check_refused(VerletLists::new(builder(), 0.1), "lists with a skin");
+    let points = points();
+    let mut limited = builder().memory_limit(1 << 30).build().unwrap();
+    limited.add_point_set(&points).unwrap();
+    check_refused(limited.find_neighbors(), "memory limit");
+    let mut engine = builder().build().unwrap();
+    let set = engine.add_point_set(&points).unwrap();
+    check_refused(engine.query(&points, set), "queries");
+    check_refused(
+        engine.for_each_neighbor(set, set, 0, |_, _| ()),
+        "one point",
+    );
+    let kernel = engine.traverse(&OnCpu, set, set).run();
+    check_refused(kernel, "PairKernel::cuda");
+    // The engine goes on, and its report says where.
+    engine.find_neighbors().unwrap();
+    check_refused(
+        engine.traverse(&OnCpu, set, set).over_lists().run(),
+        "stored lists",
+    );
+    let report = engine.report();
+    assert_eq!(report.device, GPU);
+    assert_eq!(report.jobs.len(), 1, "{:?}", report.jobs);
+    assert_eq!(report.jobs[0].device, GPU);
+}
+
+#[test]
+fn both_backends_share_jobs_and_leave_others_to_the_cpu() {
+    on_null_gpu("shared");
+}
+
+#[test]
+#[ignore = "runs in a child"]
+fn shared() {
+    let builder = Engine::builder(1.5).device(BOTH).threads(2);
+    // A plan of lists, then of counts and sums, each with bricks for either backend.
+    let mut engine = builder
+        .policy(Policy::Fixed { theta: 26.0 })
+        .build()
+        .unwrap();
+    let points = points();
+    let set = engine.add_point_set(&points).unwrap();
+    let density = SphDensity {
+        kernel: WendlandC2::with_support(1.5),
+    };
+    let mass = vec![1.0f32; points.len()];
+    for _ in 0..3 {
+        engine.update(set, &points).unwrap();
+        engine.find_neighbors().unwrap();
+        let lists = engine.neighbors(set, set).unwrap();
+        let counts = engine.count_neighbors(set, set).unwrap();
+        let sums = engine
+            .traverse(&density, set, set)
+            .source_fields(&[Field::from(&mass)])
+            .run()
+            .unwrap();
+        assert!(sums.iter().all(|sum| sum.is_finite()));
+        // The CPU's targets have all their neighbours, the others none.
+        let has_all = |len: usize| len == 0 || (6..=18).contains(&len);
+        assert!(lists.iter().all(|list| has_all(list.len())));
+        assert!(lists.pairs() > 0, "{:?}", engine.report().jobs);
+        assert!(counts.iter().all(|&count| has_all(count as usize)));
+    }
+    // What the GPU cannot do is the CPU's, and the report says so.
+    let sums = engine.traverse(&OnCpu, set, set).run().unwrap();
+    assert!(sums.iter().all(|&sum| sum >= 6.0));
+    assert_eq!(engine.query(&points, set).unwrap().len(), points.len());
+    let report = engine.report();
+    assert_eq!(report.device, Device::Cpu);
+    let gpu = report.gpu.as_ref().unwrap();
+    assert_eq!((gpu.faults, &gpu.failed), (0, &None));
+    for job in &report.jobs {
+        let on_cpu = job.job == "query" || job.job.contains("OnCpu");
+        let device = if on_cpu { Device::Cpu } else { BOTH };
+        assert_eq!(job.device, device, "{job:?}");
+        assert_eq!(job.split.is_some(), !on_cpu, "{job:?}");
+        assert!(
+            !on_cpu || job.reason.contains("does not support"),
+            "{job:?}"
+        );
+    }
+    let mut sums = Engine::all_pairs().device(BOTH).threads(2).build().unwrap();
+    sums.gravity(&points[..3000], &mass[..3000], 0.1).unwrap();
+    let report = sums.report();
+    assert_eq!(report.device, BOTH);
+    assert!(report.cpu_share > 0.0 && report.cpu_share < 1.0);
+}

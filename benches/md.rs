@@ -10,6 +10,7 @@
 //! cells to the cut-off.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
+use clap::Parser;
 use nearfield::{
     Device, Engine, ListKind, Pair, PairKernel, Strategy, VerletLists,
     device::DeviceEngine,
@@ -38,33 +39,25 @@ impl<K: PairKernel> PairKernel for Twice<K> {
     }
 }
 
-struct Settings {
-    atoms: usize,
-    gpu: bool,
-    threads: usize,
-    steps: usize,
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq)]
+enum Backend {
+    Cpu,
+    Gpu,
 }
 
-fn settings() -> Option<Settings> {
-    let mut found = Settings {
-        atoms: 1_000_000,
-        gpu: false,
-        threads: 0,
-        steps: 0,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            // Added by cargo bench.
-            "--bench" => {}
-            "--atoms" => found.atoms = words.next()?.parse::<f64>().ok()? as usize,
-            "--device" => found.gpu = words.next()?.starts_with("gpu"),
-            "--threads" => found.threads = words.next()?.parse().ok()?,
-            "--steps" => found.steps = words.next()?.parse().ok()?,
-            _ => return None,
-        }
-    }
-    Some(found)
+#[derive(Parser)]
+struct Settings {
+    #[arg(long, default_value_t = 1e6)]
+    atoms: f64,
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: Backend,
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    #[arg(long, default_value_t = 0)]
+    steps: usize,
+    /// Added by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 /// A simple cubic crystal that is melting.
@@ -111,7 +104,7 @@ fn timed<T>(times: usize, mut work: impl FnMut() -> Result<T, Error>) -> Result<
 }
 
 fn on_cpu(settings: &Settings) -> Result<(), Error> {
-    let (mut system, field) = fluid(settings.atoms)?;
+    let (mut system, field) = fluid(settings.atoms as usize)?;
     // Lists are worth their while where the search is the dear part, which is for the machine to
     // say.
     for skin in [SKIN, 0.0] {
@@ -245,7 +238,7 @@ fn found_on_gpu(system: &System) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn on_gpu(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
-    let (system, field) = fluid(settings.atoms)?;
+    let (system, field) = fluid(settings.atoms as usize)?;
     let atoms = system.len();
     let options = Options {
         device: Device::Gpu(0),
@@ -280,10 +273,7 @@ fn on_gpu(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn main() -> ExitCode {
-    let Some(settings) = settings() else {
-        eprintln!("usage: md [--atoms N] [--device cpu|gpu] [--threads N] [--steps N]");
-        return ExitCode::from(2);
-    };
+    let settings = Settings::parse();
     println!(
         "nearfield-md {} on {} threads",
         env!("CARGO_PKG_VERSION"),
@@ -292,7 +282,7 @@ fn main() -> ExitCode {
             threads => threads,
         }
     );
-    let done = if settings.gpu {
+    let done = if settings.device == Backend::Gpu {
         on_gpu(&settings)
     } else {
         on_cpu(&settings).map_err(Into::into)

@@ -12,6 +12,7 @@
 //! computes over the wall time of the steps; the run's share counts everything from the program's
 //! start to its end, and so what it takes to load programs and to write files.
 
+use clap::Parser;
 use nearfield::{
     Device, Engine,
     device::{DeviceEngine, Progress},
@@ -44,52 +45,59 @@ struct Outcome {
 /// Programs by name.
 const PROGRAMS: [&str; 3] = ["dam-break", "molecules", "lists"];
 
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum Backend {
+    Cpu,
+    Gpu,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum Size {
+    Small,
+    Large,
+    Huge,
+}
+
+#[derive(Parser)]
 struct Settings {
-    gpu: bool,
-    size: String,
-    /// The program to run in this process, and where its trace goes.
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: Backend,
+    #[arg(long, value_enum, default_value = "small")]
+    size: Size,
+    /// The program to run in this process
+    #[arg(long)]
     program: Option<String>,
+    /// Where its trace goes
+    #[arg(long)]
     trace: Option<PathBuf>,
+    /// Added by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
-fn settings() -> Option<Settings> {
-    let mut found = Settings {
-        gpu: false,
-        size: "small".to_owned(),
-        program: None,
-        trace: None,
-    };
-    let mut words = env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            // Added by cargo bench.
-            "--bench" => {}
-            "--device" => found.gpu = words.next()?.starts_with("gpu"),
-            "--size" => {
-                found.size = words.next()?;
-                sizes(&found.size)?;
-            }
-            "--program" => found.program = Some(words.next()?),
-            "--trace" => found.trace = Some(words.next()?.into()),
-            _ => return None,
-        }
+impl Size {
+    /// As on the command line.
+    fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
-    Some(found)
-}
 
-/// Points, steps of molecular dynamics and of lists, and frames of the dam break.
-fn sizes(name: &str) -> Option<(usize, u64, usize)> {
-    match name {
-        "small" => Some((65_000, 2000, 48)),
-        "large" => Some((986_000, 2000, 12)),
-        "huge" => Some((8_000_000, 200, 2)),
-        _ => None,
+    /// Points, steps of molecular dynamics and of lists, and frames of the dam break.
+    fn numbers(self) -> (usize, u64, usize) {
+        match self {
+            Self::Small => (65_000, 2000, 48),
+            Self::Large => (986_000, 2000, 12),
+            Self::Huge => (8_000_000, 200, 2),
+        }
     }
 }
 
 impl Settings {
+    fn gpu(&self) -> bool {
+        self.device == Backend::Gpu
+    }
+
     fn device(&self) -> Device {
-        if self.gpu {
+        if self.gpu() {
             Device::Gpu(0)
         } else {
             Device::Cpu
@@ -97,9 +105,9 @@ impl Settings {
     }
 
     fn run(&self, program: &str) -> Result<Outcome, Failure> {
-        let (points, steps, frames) = sizes(&self.size).ok_or("no such size")?;
+        let (points, steps, frames) = self.size.numbers();
         // A few cores take minutes where a GPU takes seconds.
-        let steps = if self.gpu { steps } else { steps / 50 };
+        let steps = if self.gpu() { steps } else { steps / 50 };
         match program {
             "dam-break" => self.dam_break(points, frames),
             "molecules" => self.molecules(points, steps),
@@ -110,7 +118,7 @@ impl Settings {
 
     fn dam_break(&self, points: usize, frames: usize) -> Result<Outcome, Failure> {
         let folder = tempfile::tempdir()?;
-        let units_of_time = if self.gpu && self.size != "huge" {
+        let units_of_time = if self.gpu() && self.size != Size::Huge {
             None
         } else {
             Some(0.05)
@@ -170,7 +178,7 @@ impl Settings {
         let moved = |wobble: f32| (0..side.pow(3)).map(|k| place(k, wobble)).collect();
         let clouds: [Vec<[f32; 3]>; 2] = [0.0, 1.0].map(moved);
         let stepping;
-        if self.gpu {
+        if self.gpu() {
             let mut engine = DeviceEngine::builder(2.0).on_gpu(0)?;
             let queue = engine.queue().clone();
             let upload = |cloud: &Vec<[f32; 3]>| queue.array("points", cloud.as_flattened());
@@ -217,8 +225,8 @@ impl Settings {
     fn start(&self, program: &str, trace: Option<&Path>) -> Result<(Outcome, f64), Failure> {
         let begin = Instant::now();
         let mut command = Command::new(env::current_exe()?);
-        command.args(["--program", program, "--size", &self.size]);
-        command.args(["--device", if self.gpu { "gpu" } else { "cpu" }]);
+        command.args(["--program", program, "--size", &self.size.name()]);
+        command.args(["--device", if self.gpu() { "gpu" } else { "cpu" }]);
         if let Some(trace) = trace {
             command.arg("--trace").arg(trace);
         }
@@ -249,7 +257,7 @@ impl Settings {
             self.start(program, Some(&path))?;
             let trace = Trace::open(&path)?;
             let summary = Analysis::of(&trace)?.summary;
-            let backend = if self.gpu { "gpu" } else { "cpu" };
+            let backend = if self.gpu() { "gpu" } else { "cpu" };
             let busy = summary
                 .backends
                 .get(backend)
@@ -301,7 +309,7 @@ fn act(settings: &Settings) -> Result<(), Failure> {
             env!("CARGO_PKG_VERSION"),
             settings.device(),
             std::thread::available_parallelism().map_or(0, usize::from),
-            settings.size
+            settings.size.name()
         );
         return settings.compare();
     };
@@ -314,11 +322,7 @@ fn act(settings: &Settings) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    let Some(settings) = settings() else {
-        eprintln!("usage: whole [--device cpu|gpu] [--size small|large|huge]");
-        return ExitCode::from(2);
-    };
-    match act(&settings) {
+    match act(&Settings::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("whole: {error}");

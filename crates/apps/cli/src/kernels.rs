@@ -230,11 +230,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         unknown,
         programs: outcomes,
     };
-    if args.json {
-        output::print_json(&checked)?
-    } else {
-        output::print_lines(report(&checked))?
-    }
+    output::print(args.json, &checked, || report(&checked))?;
     let failed = checked
         .programs
         .iter()

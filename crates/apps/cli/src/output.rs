@@ -10,6 +10,19 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     print_lines([text])
 }
 
+/// Prints `result` as one JSON object with `--json`, and these lines without.
+pub(crate) fn print<L: IntoIterator<Item = String>>(
+    json: bool,
+    result: &impl Serialize,
+    lines: impl FnOnce() -> L,
+) -> Result<(), Failure> {
+    if json {
+        print_json(result)
+    } else {
+        print_lines(lines())
+    }
+}
+
 /// Prints lines.
 pub(crate) fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();

@@ -120,11 +120,13 @@ pub(crate) fn run(task: &Task) -> Result<(), Failure> {
 fn summarize(file: &Path, json: bool) -> Result<(), Failure> {
     let trace = Trace::open(file)?;
     let summary = Analysis::of(&trace)?.summary;
-    if json {
-        output::print_json(&summary)
-    } else {
-        output::print_lines(summary.to_string().lines().map(str::to_owned))
-    }
+    output::print(json, &summary, || {
+        summary
+            .to_string()
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    })
 }
 
 fn report(file: &Path, output: &Path, json: bool) -> Result<(), Failure> {
@@ -164,11 +166,13 @@ fn export(file: &Path, format: Format, output: Option<&Path>) -> Result<(), Fail
 fn compare(before: &Path, after: &Path, json: bool) -> Result<(), Failure> {
     let (before, after) = (open(before)?, open(after)?);
     let comparison = Comparison::of(&Analysis::of(&before)?, &Analysis::of(&after)?);
-    if json {
-        output::print_json(&comparison)
-    } else {
-        output::print_lines(comparison.to_string().lines().map(str::to_owned))
-    }
+    output::print(json, &comparison, || {
+        comparison
+            .to_string()
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    })
 }
 
 /// A trace, with a warning on standard error when something is missing from it.

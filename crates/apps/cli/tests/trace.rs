@@ -8,6 +8,11 @@ use std::{
 };
 use tempfile::TempDir;
 
+/// The arguments of a command line without quotes.
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 fn nearfield(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearfield"))
         .args(arguments)
@@ -97,18 +102,9 @@ fn an_emulated_device_is_analysed_on_its_virtual_clock() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("emulated.jsonl");
     let path = path.to_str().unwrap();
-    let printed = json(&[
-        "bench",
-        "--points",
-        "20000",
-        "--repetitions",
-        "5",
-        "--device",
-        "emulated",
-        "--json",
-        "--trace",
-        path,
-    ]);
+    let printed = json(&words(&format!(
+        "bench --points 20000 --repetitions 5 --device emulated --json --trace {path}"
+    )));
     let summary = json(&["trace", "summary", path, "--json"]);
     assert_eq!(
         (&summary["clock"], &summary["steps"]),
@@ -142,17 +138,9 @@ fn what_the_cpu_does_after_a_fault_is_on_the_virtual_clock_too() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("fault.jsonl");
     let path = path.to_str().unwrap();
-    succeed(&[
-        "bench",
-        "--points",
-        "20000",
-        "--repetitions",
-        "5",
-        "--device",
-        "emulated:fail=oom@3",
-        "--trace",
-        path,
-    ]);
+    succeed(&words(&format!(
+        "bench --points 20000 --repetitions 5 --device emulated:fail=oom@3 --trace {path}"
+    )));
     let table = succeed(&["trace", "export", path, "--format", "activities-csv"]);
     // In the step that fails the CPU has a second pass, after everything that the device did.
     let of_step: Vec<Vec<&str>> = (table.lines().map(|line| line.split(',').collect()))
@@ -307,15 +295,9 @@ fn a_trace_becomes_a_page_tables_and_events() {
     assert!(events["traceEvents"].as_array().unwrap().len() > 30);
     let activities = folder.path().join("activities.csv");
     let to = activities.to_str().unwrap();
-    succeed(&[
-        "trace",
-        "export",
-        path,
-        "--format",
-        "activities-csv",
-        "--output",
-        to,
-    ]);
+    succeed(&words(&format!(
+        "trace export {path} --format activities-csv --output {to}"
+    )));
     assert!(fs::read_to_string(&activities).unwrap().lines().count() > 18);
 }
 
@@ -365,16 +347,9 @@ fn a_full_disk_is_said_once_and_the_run_goes_on() {
         eprintln!("skipped: there is no /dev/full");
         return;
     }
-    let output = nearfield(&[
-        "bench",
-        "--points",
-        "2000",
-        "--repetitions",
-        "2",
-        "--json",
-        "--trace",
-        "/dev/full",
-    ]);
+    let output = nearfield(&words(
+        "bench --points 2000 --repetitions 2 --json --trace /dev/full",
+    ));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert_eq!(

@@ -67,11 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         run: done,
         milliseconds: milliseconds(begin),
     };
-    if args.json {
-        output::print_json(&summary)
-    } else {
-        output::print_lines(summary.lines())
-    }
+    output::print(args.json, &summary, || summary.lines())
 }
 
 impl Summary {

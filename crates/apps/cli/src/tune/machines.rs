@@ -105,11 +105,7 @@ pub(super) fn run(
         within: verdict(&machines),
         machines,
     };
-    if json {
-        output::print_json(&summary)?
-    } else {
-        output::print_lines(lines(&summary))?
-    }
+    output::print(json, &summary, || lines(&summary))?;
     match summary.within {
         Some(false) => Err(Failure::Tune(format!(
             "policy model is not within {} % of the best in {STEPS} steps on every machine",

@@ -178,11 +178,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         combinations: combinations.iter().map(Brief::from).collect(),
     };
     save(&args.output, &summary, &combinations)?;
-    if args.json {
-        output::print_json(&summary)
-    } else {
-        output::print_lines(report::lines(&summary, &args.output))
-    }
+    output::print(args.json, &summary, || {
+        report::lines(&summary, &args.output)
+    })
 }
 
 /// Reads or makes the points.

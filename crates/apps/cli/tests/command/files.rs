@@ -1,7 +1,7 @@
 //! Files of the user are never destroyed: no output is an input, and a failed run leaves what was
 //! there.
 
-use crate::{Workplace, text};
+use crate::{Workplace, text, words};
 use std::{fs, path::Path};
 
 /// A configuration of the NIST reference calculations.
@@ -183,16 +183,7 @@ fn failed_runs_keep_the_old_files() {
         assert_eq!(output.status.code(), Some(1), "{args:?}");
     }
     for args in [
-        &[
-            "gravity",
-            "bad.bodies",
-            "--steps",
-            "1",
-            "--dt",
-            "1",
-            "--trace",
-            "old.jsonl",
-        ][..],
+        &words("gravity bad.bodies --steps 1 --dt 1 --trace old.jsonl")[..],
         &["trace", "report", "v.npy", "--output", "old.html"],
         &["bench", "--cloud", "bad.csv", "--save-cloud", "old.npy"],
     ] {

@@ -1,6 +1,6 @@
 //! `nearfield lj`.
 
-use crate::Workplace;
+use crate::{Workplace, words};
 use serde_json::Value;
 
 /// A configuration of the NIST reference calculations.
@@ -220,14 +220,9 @@ fn lj_in_f64_goes_on_from_a_checkpoint_with_the_same_bits() {
     let start = [&start[..], "--temperature", "0.9"];
     let whole = run(&[&start[..], &["--steps", "20", "--output", "one"]].concat());
     run(&[&start[..], &["--steps", "10", "--output", "two"]].concat());
-    let rest = run(&[
-        "--restart",
-        "two/run.checkpoint",
-        "--steps",
-        "10",
-        "--output",
-        "two",
-    ]);
+    let rest = run(&words(
+        "--restart two/run.checkpoint --steps 10 --output two",
+    ));
     assert_eq!(rest["total_energy"], whole["total_energy"]);
     let read = |name: &str| std::fs::read(place.0.path().join(name)).unwrap();
     assert!(read("one/trajectory.extxyz") == read("two/trajectory.extxyz"));
@@ -329,14 +324,7 @@ fn atoms_without_a_well_take_part_by_their_charges_alone() {
     place.file("bad.txt", "O 0.650 3.166\nH 0.1 0\n");
     place.refuses(
         "sigma positive unless epsilon is 0",
-        &[
-            "lj",
-            "water.extxyz",
-            "--cutoff",
-            "4",
-            "--coefficients",
-            "bad.txt",
-        ],
+        &words("lj water.extxyz --cutoff 4 --coefficients bad.txt"),
     );
     let far = "2\nProperties=species:S:1:pos:R:3\nAr 10000000 0 0\nAr 10000001.1 0 0\n";
     place.file("far.extxyz", far);

@@ -73,6 +73,11 @@ impl Workplace {
     }
 }
 
+/// The arguments of a command line without quotes.
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
@@ -162,14 +167,7 @@ fn wrong_usage_gives_exit_code_2() {
     for args in [
         &["neighbors", "good.csv"][..],
         &["neighbors", "good.csv", "--radius", "one"],
-        &[
-            "neighbors",
-            "good.csv",
-            "--radius",
-            "1",
-            "--device",
-            "quantum",
-        ],
+        &words("neighbors good.csv --radius 1 --device quantum"),
         &["neighbors", "good.csv", "--radius", "1", "--box", "1"],
         &["bench", "--repetitions", "0"],
         &["bench", "--points", "1.5"],

@@ -1,6 +1,6 @@
 //! `nearfield gravity` and `nearfield coulomb`.
 
-use crate::{Workplace, text};
+use crate::{Workplace, text, words};
 use serde_json::Value;
 use std::path::Path;
 
@@ -214,15 +214,7 @@ fn gravity_that_blows_up_fails_names_the_step_and_keeps_what_was_good() {
     for (more, folder) in [
         (&["--steps", "400", "--dt", "0.02", "--json"][..], "one"),
         (
-            &[
-                "--steps",
-                "400",
-                "--dt",
-                "0.02",
-                "--json",
-                "--integrator",
-                "symplectic-euler",
-            ],
+            &words("--steps 400 --dt 0.02 --json --integrator symplectic-euler"),
             "two",
         ),
     ] {

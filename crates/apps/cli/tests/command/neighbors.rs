@@ -1,6 +1,6 @@
 //! `nearfield neighbors`.
 
-use crate::{Workplace, text};
+use crate::{Workplace, text, words};
 use nearfield_testkit::{
     cloud::Cloud,
     conformance::Case,
@@ -334,15 +334,7 @@ fn timing_commands_say_that_points_are_rounded() {
     let place = Workplace::new();
     place.file("far.csv", "x,y,z\n1e8,0,0\n100000001.3,0,0\n");
     for args in [
-        &[
-            "bench",
-            "--cloud",
-            "far.csv",
-            "--radius",
-            "2",
-            "--repetitions",
-            "1",
-        ][..],
+        &words("bench --cloud far.csv --radius 2 --repetitions 1")[..],
         &[
             "tune", "far.csv", "--radius", "2", "--rows", "2", "--steps", "2",
         ],

@@ -3,16 +3,16 @@
 // there are many.
 #include "all_pairs.cuh"
 
-constexpr int THREADS = 128;
+constexpr int THREADS = nf::ALL_PAIRS_THREADS;
 
 typedef NF_REAL Real;
 
 #define NF_SHARED __shared__ Source<Real> staged[STAGED_TILES * TILE]
 
 // Positions into sources.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 all_pairs_sources(const Real* at, const Real* weights, u32 count, Source<Real>* sources) {
-    const u64 n = blockIdx.x * 256ull + threadIdx.x;
+    const u64 n = static_cast<u64>(blockIdx.x) * nf::GRID_THREADS + threadIdx.x;
     if (n < count) sources[n] = {at[3 * n], at[3 * n + 1], at[3 * n + 2], weights[n]};
 }
 

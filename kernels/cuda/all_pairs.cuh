@@ -8,11 +8,12 @@
 // makes the sum of a tile NaN or infinite, and such a tile is done again with the question. Where roots
 // are guessed, tiles with sources on the row are done with the question from the start.
 #pragma once
+#include "constants.cuh"
+
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Sources that are added up one by one before the sum is added to the result.
-constexpr u32 TILE = 128;
+constexpr u32 TILE = nf::ALL_PAIRS_TILE;
 // Tiles that are staged together.
 constexpr u32 STAGED_TILES = 4;
 

@@ -2,7 +2,7 @@
 #include "tile.cuh"
 #include "work.cuh"
 
-constexpr u32 PARENT_THREADS = 256;
+using nf::PARENT_THREADS;
 constexpr u32 MAX_THREADS = 1024;
 constexpr u32 AGGREGATED_THREADS = 128;
 

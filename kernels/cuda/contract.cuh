@@ -4,18 +4,16 @@
 // distances as the contract has them. The structs are filled by crates/engine/gpu/src/launch/layout.rs, which
 // has the same fields in the same order.
 #pragma once
+#include "constants.cuh"
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-constexpr u32 NONE = 0xffffffffu;
+using nf::ANY_WRAPPED, nf::FAILED, nf::NONE;
+
 // The bits of a quiet NaN.
 constexpr u32 NOT_A_NUMBER = 0x7fc00000u;
-
-// Elements of Points::flags.
-constexpr u32 ANY_WRAPPED = 0;  // periodic: whether a point lies outside the box
-constexpr u32 FAILED = 1;       // whether the last sort had points that could not be placed
 
 // Cells of edge r/K of one radius and domain.
 struct Lattice {
@@ -56,8 +54,9 @@ struct Points {
     const u32* slots;       // targets that are a share of a set: their places in the whole set, else null
 };
 
-constexpr int BRICK = 8;
+constexpr int BRICK = nf::BRICK;
 constexpr int BRICK_SHIFT = 3;
+static_assert(BRICK == 1 << BRICK_SHIFT, "cells are found in a brick by a shift");
 
 // Where the search for a brick begins in the hash table; the finaliser of MurmurHash3 over a
 // combination of the coordinates.

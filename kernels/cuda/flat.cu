@@ -1,16 +1,16 @@
 // Strategy `flat`: one thread per target.
 //
-// NF_OPEN says whether the domain is open and tables are dense: 1 where targets and sources are one
-// set, 2 where they are two. NF_K cells to a radius.
+// NF_OPEN says whether the domain is open and tables are dense: NF_GENERAL, NF_ONE_SET or NF_TWO_SETS.
+// NF_K cells to a radius.
 #include "work.cuh"
 
-constexpr u32 THREADS = 256;
-constexpr u32 LIST_THREADS = 128;
+constexpr u32 THREADS = nf::FLAT_THREADS;
+using nf::LIST_THREADS;
 
 template <class Visitor>
 __device__ __forceinline__ void visit(const Walk& walk, const Target& target, Visitor& work) {
 #if NF_OPEN
-    visit_open<NF_K, NF_OPEN == 1, NF_HALF>(walk, target, work);
+    visit_open<NF_K, NF_OPEN == NF_ONE_SET, NF_HALF>(walk, target, work);
 #else
     visit_general<NF_HALF>(walk, target, work);
 #endif
@@ -69,7 +69,7 @@ struct Rings {
     }
 };
 
-#if NF_OPEN != 1
+#if NF_OPEN != NF_ONE_SET
 struct Pusher {
     Rings& rings;
     const Walk& walk;
@@ -83,7 +83,7 @@ struct Pusher {
 
 // The candidates of all targets of a warp, up to 16 of each between two calls of `flush`.
 __device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
-#if NF_OPEN == 1
+#if NF_OPEN == NF_ONE_SET
     OpenCells<NF_K> cells(walk, target);
     const Points& points = walk.sources;
     cells.stay_inside(points);

@@ -22,7 +22,7 @@ struct Status {
 // In cells of more points than this, ranks are not found by counting.
 constexpr u32 CROWD = 1024;
 
-constexpr u32 THREADS = 256;
+constexpr u32 THREADS = nf::GRID_THREADS;
 
 // What a step starts from: the status, and tiles of a scan whose sums are not known. With `keep` the
 // host has not looked at the status of the step before: what it must learn of that step stays.
@@ -193,8 +193,7 @@ grid_keys_sparse(u32 count, const u32* __restrict__ ids, u32* counts, uint2* key
 // Exclusive scan in one pass with decoupled look-back (Merrill, Garland 2016, "Single-pass
 // parallel prefix scan with decoupled look-back"). Arrays are padded to whole tiles. Tiles take
 // tickets, so a tile never waits for one that has not begun.
-constexpr u32 SCAN_VECTORS = 4;
-constexpr u32 SCAN_TILE = THREADS * SCAN_VECTORS * 4;
+using nf::SCAN_TILE, nf::SCAN_VECTORS;
 // States of a tile: its sum is not known, known, known together with all before. Sums take 62 bits.
 constexpr int STATE_SHIFT = 62;
 constexpr u64 SUM_ONLY = 1ull << STATE_SHIFT, SUM_TO_HERE = 2ull << STATE_SHIFT;
@@ -311,7 +310,7 @@ grid_place(const uint2* __restrict__ key_and_rank, const u32* __restrict__ start
 
 // Sorts the points of crowded cells by index, one block a cell: Batcher's odd-even merge sort,
 // which works on any number of items in place.
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(nf::SETTLE_THREADS)
 grid_settle_crowded(const u32* __restrict__ starts, u32 cells, uint2* placed) {
     for (u32 cell = blockIdx.x; cell < cells; cell += gridDim.x) {
         const u32 begin = starts[cell], count = starts[cell + 1] - begin;
@@ -349,8 +348,8 @@ __device__ __forceinline__ void settle(
     if (slot == 0) {
         flags[ANY_WRAPPED] = status->wrapped;
         flags[FAILED] = failed;
-        // Loops over candidates read up to two points behind the last.
-        at[count] = at[count + 1] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        // Loops over candidates read so many points behind the last.
+        for (u32 k = 0; k < nf::READ_AHEAD; k++) at[count + k] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
     if (failed) {
         const float nowhere = __uint_as_float(NOT_A_NUMBER);

@@ -17,9 +17,8 @@
 // group only, whichever order cells are taken in, and `add_halves` adds up the planes of a point in
 // their order; so the same points give the same bits.
 //
-// NF_OPEN says whether the set is in an open domain with a dense table. NF_SYMMETRIC says what the source
-// of a pair gets: 1, what the kernel gives for the reversed pair; 2, what the target gets, channels
-// with their bits set in NF_ANTISYMMETRIC with the other sign.
+// NF_OPEN says whether the set is in an open domain with a dense table. NF_SYMMETRIC says how the
+// source's share of a pair follows: NF_BY_REVERSAL or NF_BY_SIGN.
 #include "tasks.cuh"
 #include "tile.cuh"
 #include "work.cuh"
@@ -27,14 +26,14 @@
 // Names of their own beside those of a user's kernel.
 namespace halves {
 
-constexpr u32 THREADS = 128;
+constexpr u32 THREADS = nf::TILE_THREADS;
 // Lanes that work on one cell together: a power of two, at most a warp.
 constexpr u32 GROUP = 16;
 constexpr u32 QUEUE = 2 * GROUP;
 // The plane of a cell seen from itself.
 constexpr u32 OWN = 0;
 
-#define NF_REVERSED (NF_SYMMETRIC == 1)
+#define NF_REVERSED (NF_SYMMETRIC == NF_BY_REVERSAL)
 
 // Whether a row lies behind the cell it is seen from, so that its opposite is ahead.
 __device__ __forceinline__ bool behind(const Row& row) {
@@ -433,11 +432,11 @@ half_tiles(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 // Adds up what every point got, as a target and from the cells it is ahead of. Of these only the
 // occupied ones have written anything, so they are looked up; clearing all planes first would cost as
 // much as writing them.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 add_halves(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const float* __restrict__ sums) {
     using namespace halves;
     const Points& points = walk.targets;
-    const u32 slot = blockIdx.x * 256 + threadIdx.x;
+    const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= points.count) return;
     const Target target = target_at(walk, slot);
     const Runs here = runs_of(walk, target);

@@ -4,10 +4,10 @@
 // (counts stand part by part, tile by tile), tiles place.
 #include "contract.cuh"
 
-constexpr u32 THREADS = 256;
-constexpr u32 ROUNDS = 4;              // points of a thread
-constexpr u32 TILE = THREADS * ROUNDS;
-constexpr u32 MAX_PARTS = 64;
+constexpr u32 THREADS = nf::GRID_THREADS;
+constexpr u32 ROUNDS = nf::SHARE_ROUNDS;
+constexpr u32 TILE = nf::SHARE_TILE;
+using nf::MAX_PARTS;
 constexpr u32 WARPS = THREADS / 32;
 
 // Whom bricks belong to, as nearfield_grid::BrickParts has it.
@@ -137,9 +137,8 @@ share_fields(const float4* __restrict__ at, u32 count, const float* __restrict__
     out[static_cast<u64>(channel) * count + slot] = fields[point * stride + channel];
 }
 
-// Puts what another backend found for some targets where the results of all are; `how` says whether it
-// overwrites (0) or is combined with what is there: added (1), the smaller (2) or the larger (3) of both,
-// as nearfield_pairs::Reduce::combine has it.
+// Puts the results that another backend found for some targets among those of all. `how` says whether
+// they overwrite or are combined with what is there, as nearfield_pairs::Reduce::combine has it.
 extern "C" __global__ void __launch_bounds__(THREADS)
 share_results(const u32* __restrict__ targets, u32 count, const float* __restrict__ found, u32 outputs, u32 how,
               float* __restrict__ results) {
@@ -148,9 +147,9 @@ share_results(const u32* __restrict__ targets, u32 count, const float* __restric
     if (k >= count) return;
     const float value = found[place];
     float* const result = results + static_cast<u64>(targets[k]) * outputs + output;
-    const float before = how == 0 ? 0.0f : *result;
-    if (how == 0) *result = value;
-    if (how == 1) *result = before + value;
-    if (how == 2 && value < before) *result = value;
-    if (how == 3 && value > before) *result = value;
+    const float before = how == nf::OVERWRITE ? 0.0f : *result;
+    if (how == nf::OVERWRITE) *result = value;
+    if (how == nf::ADD) *result = before + value;
+    if (how == nf::KEEP_SMALLER && value < before) *result = value;
+    if (how == nf::KEEP_LARGER && value > before) *result = value;
 }

@@ -4,7 +4,7 @@
 #include "tile.cuh"
 #include "work.cuh"
 
-constexpr u32 THREADS = 128;
+constexpr u32 THREADS = nf::TILE_THREADS;
 
 // Lists the cells that hold points.
 extern "C" __global__ void __launch_bounds__(LISTING_THREADS)

@@ -8,8 +8,7 @@ struct Tasks {
     u32 cells[1];
 };
 
-// Threads of a block that lists cells.
-constexpr u32 LISTING_THREADS = 256;
+using nf::LISTING_THREADS;
 
 // Lists the cells that hold points, a thread per cell of the table.
 __device__ __forceinline__ void list_occupied(const Walk& walk, Tasks* tasks) {

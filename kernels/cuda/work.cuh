@@ -3,10 +3,6 @@
 #pragma once
 #include "walk.cuh"
 
-#define NF_COUNT 0
-#define NF_LISTS 1
-#define NF_PAIRS 2
-
 #if NF_WORK == NF_PAIRS
 // A pair as its kernel sees it: from the target to the source, and the squared length of that.
 struct Pair {
@@ -55,7 +51,7 @@ struct Outlet {
     float* results;        // in the caller's order
     u32 combine;           // results are added to (or the smaller or larger taken)
     u32 target_stride;     // …so many numbers from one target to the next
-    float uniforms[160];
+    float uniforms[nf::MAX_UNIFORMS];
 };
 
 #if NF_WORK == NF_COUNT
@@ -156,27 +152,27 @@ struct Work {
     }
 
     static __device__ __forceinline__ float identity() {
-        return NF_REDUCE == 0 ? 0.0f : __uint_as_float(NF_REDUCE == 1 ? 0x7f800000u : 0xff800000u);
+        return NF_REDUCE == NF_SUM ? 0.0f : __uint_as_float(NF_REDUCE == NF_MIN ? 0x7f800000u : 0xff800000u);
     }
 
     // As nearfield_pairs::Reduce::combine, NaN included.
     static __device__ __forceinline__ float combined(float a, float b) {
-        if (NF_REDUCE == 0) return a + b;
-        if (NF_REDUCE == 1) return b < a ? b : a;
+        if (NF_REDUCE == NF_SUM) return a + b;
+        if (NF_REDUCE == NF_MIN) return b < a ? b : a;
         return b > a ? b : a;
     }
 };
 
 // x, y, z and the first channel of every sorted source, and the channels that follow. The
 // channels of one source are side by side, those of the next `stride` numbers farther on.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 gather_fields(const float4* __restrict__ at, const float* __restrict__ fields, u32 stride, u32 count,
               float4* __restrict__ sources, float4* __restrict__ more) {
-    const u32 slot = blockIdx.x * 256 + threadIdx.x;
+    const u32 slot = blockIdx.x * nf::GRID_THREADS + threadIdx.x;
     if (slot >= count) return;
     if (slot == 0) {
-        // Loops over candidates read up to two points behind the last.
-        for (u32 behind = count; behind < count + 2; behind++) {
+        // Loops over candidates read so many points behind the last.
+        for (u32 behind = count; behind < count + nf::READ_AHEAD; behind++) {
             sources[behind] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             for (int record = 0; record < (NF_SOURCES + 2) / 4; record++) {
                 more[static_cast<u64>(behind) * RECORDS + record] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);

@@ -1,8 +1,17 @@
-//! The CUDA C++ sources of the GPU backend, as text.
+//! The CUDA C++ sources of the project, as text, and the manifest of every kernel in them.
 //!
-//! They are compiled at run time for the device found (crate `nearfield-gpu`), so neither building
+//! Programs are compiled at run time for the device found (crate `nearfield-gpu`), so neither building
 //! nor running needs the CUDA toolkit. A source includes nothing but the headers listed with it
 //! and what the compiler has built in.
+//!
+//! The manifest is complete: a test compares it with the `__global__` functions of every `.cu` and
+//! `.cuh` file of the workspace, and the compile test of `nearfield-gpu` finds every kernel in
+//! machine code for every architecture. Numbers that kernels share with Rust come from
+//! [`constants`].
+
+#![warn(missing_docs)]
+
+pub mod constants;
 
 /// One program's source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,13 +20,25 @@ pub struct Source {
     pub name: &'static str,
     /// The CUDA C++ text.
     pub text: &'static str,
-    /// What the text may include: name in `#include "…"`, then the header's text.
+    /// Headers that the text may include: the name in `#include "…"`, and the header's text.
     pub headers: &'static [(&'static str, &'static str)],
-    /// Whether its kernels launch kernels: it is then linked with the CUDA device runtime.
+    /// True if its kernels launch kernels: it is then linked with the CUDA device runtime.
     pub launches_children: bool,
-    /// Names of its kernels, all `extern "C"`.
+    /// Names of all its `__global__` functions, in the text and in its headers. Some are compiled
+    /// only with certain macros. Those that the host starts are `extern "C"`.
     pub kernels: &'static [&'static str],
 }
+
+/// A header: its name, and its text.
+type Header = (&'static str, &'static str);
+
+const CONSTANTS: Header = ("constants.cuh", constants::HEADER);
+const CONTRACT: Header = ("contract.cuh", include_str!("../cuda/contract.cuh"));
+const WALK: Header = ("walk.cuh", include_str!("../cuda/walk.cuh"));
+const WORK: Header = ("work.cuh", include_str!("../cuda/work.cuh"));
+const TASK_LIST: Header = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
+const TILE: Header = ("tile.cuh", include_str!("../cuda/tile.cuh"));
+const TILES: Header = ("all_pairs.cuh", include_str!("../cuda/all_pairs.cuh"));
 
 /// Arithmetic and a checksum, to see whether a device computes what the CPU computes.
 pub const PROBE: Source = Source {
@@ -34,20 +55,14 @@ pub const CHILDREN_PROBE: Source = Source {
     text: include_str!("../cuda/children_probe.cu"),
     headers: &[],
     launches_children: true,
-    kernels: &["launch_children"],
+    kernels: &["launch_children", "child"],
 };
-
-const CONTRACT: (&str, &str) = ("contract.cuh", include_str!("../cuda/contract.cuh"));
-const WALK: (&str, &str) = ("walk.cuh", include_str!("../cuda/walk.cuh"));
-const WORK: (&str, &str) = ("work.cuh", include_str!("../cuda/work.cuh"));
-const TASK_LIST: (&str, &str) = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
-const TILE: (&str, &str) = ("tile.cuh", include_str!("../cuda/tile.cuh"));
 
 /// Points into cells: check, count, scan, place, settle.
 pub const GRID: Source = Source {
     name: "grid",
     text: include_str!("../cuda/grid.cu"),
-    headers: &[CONTRACT],
+    headers: &[CONSTANTS, CONTRACT],
     launches_children: false,
     kernels: &[
         "grid_reset",
@@ -63,6 +78,12 @@ pub const GRID: Source = Source {
         "grid_settle_open",
         "grid_settle_periodic",
         "counts_in_order",
+        "lists_in_order",
+        "list_bounds",
+        "order_of_points",
+        "fill_values",
+        "interleave",
+        "values_in_order",
     ],
 };
 
@@ -70,45 +91,58 @@ pub const GRID: Source = Source {
 pub const SHARE: Source = Source {
     name: "share",
     text: include_str!("../cuda/share.cu"),
-    headers: &[CONTRACT],
+    headers: &[CONSTANTS, CONTRACT],
     launches_children: false,
-    kernels: &["share_count", "share_bounds", "share_place", "share_table"],
+    kernels: &[
+        "share_count",
+        "share_bounds",
+        "share_place",
+        "share_table",
+        "share_fields",
+        "share_results",
+    ],
 };
 
 /// Traversal by one thread per target.
 pub const FLAT: Source = Source {
     name: "flat",
     text: include_str!("../cuda/flat.cu"),
-    headers: &[CONTRACT, WALK, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, WORK],
     launches_children: false,
-    kernels: &["flat", "flat_lists"],
+    kernels: &["flat", "flat_lists", "gather_fields"],
 };
 
 /// Traversal of tiles from a list of cells.
 pub const TASKS: Source = Source {
     name: "tasks",
     text: include_str!("../cuda/tasks.cu"),
-    headers: &[CONTRACT, WALK, TASK_LIST, TILE, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, TASK_LIST, TILE, WORK],
     launches_children: false,
-    kernels: &["list_tasks", "cell_tasks"],
+    kernels: &["list_tasks", "cell_tasks", "gather_fields"],
 };
 
 /// Traversal of one set that computes pairs once for both points; it evaluates pair kernels only.
 pub const HALF: Source = Source {
     name: "half",
     text: include_str!("../cuda/half.cu"),
-    headers: &[CONTRACT, WALK, TASK_LIST, TILE, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, TASK_LIST, TILE, WORK],
     launches_children: false,
-    kernels: &["list_halves", "half_tiles", "add_halves"],
+    kernels: &["list_halves", "half_tiles", "add_halves", "gather_fields"],
 };
 
 /// Traversal of tiles by kernels that kernels launch.
 pub const CHILDREN: Source = Source {
     name: "children",
     text: include_str!("../cuda/children.cu"),
-    headers: &[CONTRACT, WALK, TILE, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, TILE, WORK],
     launches_children: true,
-    kernels: &["child_per_cell", "child_aggregated"],
+    kernels: &[
+        "child_per_cell",
+        "child_aggregated",
+        "child_of_cell",
+        "child_of_block",
+        "gather_fields",
+    ],
 };
 
 /// Sums over all pairs, without a radius; `NF_REAL`, `NF_EXACT`, `NF_GUESSED` and
@@ -116,7 +150,7 @@ pub const CHILDREN: Source = Source {
 pub const ALL_PAIRS: Source = Source {
     name: "all_pairs",
     text: include_str!("../cuda/all_pairs.cu"),
-    headers: &[("all_pairs.cuh", include_str!("../cuda/all_pairs.cuh"))],
+    headers: &[CONSTANTS, TILES],
     launches_children: false,
     kernels: &[
         "all_pairs_sources",
@@ -131,11 +165,50 @@ pub const ALL_PAIRS: Source = Source {
     ],
 };
 
+/// A fluid between the traversals of a step (crate `nearfield-sph`): kicks, compression, walls.
+pub const FLUID: Source = Source {
+    name: "integrate",
+    text: include_str!("../cuda/sph/integrate.cu"),
+    headers: &[("constants.cuh", constants::sph::HEADER)],
+    launches_children: false,
+    kernels: &[
+        "kick",
+        "compress",
+        "press_walls",
+        "measure",
+        "foremost",
+        "total",
+    ],
+};
+
+/// Atoms on the device (crate `nearfield-md`): forces over lists, kicks and drifts. `NF_POTENTIAL`,
+/// `NF_CHANNELS`, `NF_TILTED` and a potential's text make a program of it.
+pub const ATOMS: Source = Source {
+    name: "dynamics",
+    text: include_str!("../cuda/md/dynamics.cu"),
+    headers: &[("constants.cuh", constants::md::HEADER)],
+    launches_children: false,
+    kernels: &[
+        "forces",
+        "interactions",
+        "motion",
+        "total",
+        "advance",
+        "enter",
+    ],
+};
+
 /// The sources that are programs as they stand.
-pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE];
+pub const ALL: &[Source] = &[PROBE, CHILDREN_PROBE, GRID, SHARE, FLUID];
 
 /// The sources that become programs with the macros of a traversal.
 pub const TRAVERSALS: &[Source] = &[FLAT, TASKS, CHILDREN, HALF];
+
+/// Every source: the manifest of all kernels.
+pub fn manifest() -> impl Iterator<Item = &'static Source> {
+    let others: &[Source] = &[ALL_PAIRS, ATOMS];
+    ALL.iter().chain(TRAVERSALS).chain(others)
+}
 
 /// CUDA twins of the named pair kernels of `nearfield-pairs`.
 pub mod pairs {
@@ -153,36 +226,4 @@ pub mod pairs {
     pub const SPH_DENSITY: &str = include_str!("../cuda/pairs/sph_density.cuh");
     /// Twin of `SphForce`.
     pub const SPH_FORCE: &str = include_str!("../cuda/pairs/sph_force.cuh");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kernel_named_is_defined_in_its_source() {
-        for source in ALL.iter().chain(TRAVERSALS).chain([&ALL_PAIRS]) {
-            assert!(
-                !source.kernels.is_empty(),
-                "{} names no kernel",
-                source.name
-            );
-            for kernel in source.kernels {
-                // A macro defines kernels of one kind, by name.
-                let definition = [format!("{kernel}("), format!("({kernel},")];
-                assert!(
-                    definition.iter().any(|one| source.text.contains(one)),
-                    "{} has no `{kernel}`",
-                    source.name
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn names_are_told_apart() {
-        for (index, source) in ALL.iter().enumerate() {
-            assert!(ALL[..index].iter().all(|other| other.name != source.name));
-        }
-    }
 }

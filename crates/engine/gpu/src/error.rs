@@ -1,6 +1,6 @@
 //! Why the GPU backend cannot start or could not finish.
 
-use crate::driver::{Arch, Version};
+use crate::version::{Arch, Version};
 use cudarc::driver::result::DriverError;
 use std::{ffi::CStr, path::PathBuf};
 

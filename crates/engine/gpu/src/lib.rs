@@ -20,35 +20,33 @@
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 mod backend;
-mod catalogue;
 mod driver;
 mod error;
-mod info;
 mod launch;
 mod memory;
 mod program;
 mod toolkit;
 mod traversal;
+mod version;
 
 pub use backend::{
     AllPairsScratch, Chooser, Class, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
     DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch, HostLists,
     MAX_PARTS, Measured, PairFields, PairOfPoints, PairScratch, RowWay, Settled, StagedField,
-    StagedFields, StagedSides, Trial, Way,
+    StagedFields, StagedSides, Trial, Way, programs,
 };
-pub use catalogue::programs;
 pub use cudarc;
-pub use driver::{Arch, DeviceInfo, NotAnArch, Version, find_driver, open};
+pub use driver::{DeviceInfo, find_driver, open};
 pub use error::Error;
-pub use info::{GpuInfo, Missing, Tool};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
 pub use memory::{
     Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers, copy_for_gpu,
 };
 pub use program::{
-    Cache, Code, CodeStore, Compiler, Entry, Key, Linker, Module, Modules, Origin, Program,
+    Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules, Origin, Program, Tool,
     USER_HEADER, UnsafeFolder,
 };
 pub use toolkit::{Found, Libraries, Search};
 pub use traversal::{PairProgram, ParseStrategyError, Strategy};
+pub use version::{Arch, NotAnArch, Version};

@@ -14,15 +14,16 @@ use nearfield::{
     },
     kernels::{Cuda, PairPotential, Sum},
 };
+use nearfield_kernels::constants::md as constants;
 
 /// Threads of a block.
-const THREADS: usize = 256;
+const THREADS: usize = constants::THREADS as usize;
 /// Threads that share an atom's list.
-const LANES: usize = 8;
+const LANES: usize = constants::LANES as usize;
 /// Sums of a list: energy and virial.
-pub(super) const PAIR_SLOTS: usize = 2;
+pub(super) const PAIR_SLOTS: usize = constants::PAIR_SLOTS as usize;
 /// Sums of the motion: kinetic energy and momentum.
-pub(super) const MOTION_SLOTS: usize = 4;
+pub(super) const MOTION_SLOTS: usize = constants::MOTION_SLOTS as usize;
 
 /// `Box` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,7 @@ struct DeviceBox {
 /// `Masses` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Masses([f64; nearfield::kernels::MAX_TYPES]);
+struct Masses([f64; MAX_TYPES]);
 
 /// `Uniforms` of dynamics.cu.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,10 @@ struct Masses([f64; nearfield::kernels::MAX_TYPES]);
 struct Uniforms([f32; MAX_UNIFORMS]);
 
 /// Parameters of a potential that a launch can carry.
-const MAX_UNIFORMS: usize = 160;
+const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
+/// Types of atoms that a launch can carry the masses of: all that a table of potentials can have.
+const MAX_TYPES: usize = constants::MAX_TYPES as usize;
+const _: () = assert!(MAX_TYPES == nearfield::kernels::MAX_TYPES);
 
 // SAFETY: plain numbers in the order that dynamics.cu declares.
 unsafe impl DeviceRepr for DeviceBox {}
@@ -126,7 +130,7 @@ pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f
     if cuda.uniforms.len() > MAX_UNIFORMS {
         return Err(refused("the potential has too many parameters"));
     }
-    let program = Program::new("dynamics", include_str!("dynamics.cu"))
+    let program = Program::from(&nearfield_kernels::ATOMS)
         .define("NF_POTENTIAL", &cuda.function)
         .define("NF_CHANNELS", channels)
         .define("NF_TILTED", cell.is_tilted())
@@ -149,7 +153,7 @@ impl Kernels {
         };
         let mut uniforms = Uniforms([0.0; MAX_UNIFORMS]);
         uniforms.0[..parameters.len()].copy_from_slice(&parameters);
-        let mut masses = Masses([1.0; nearfield::kernels::MAX_TYPES]);
+        let mut masses = Masses([1.0; MAX_TYPES]);
         for (inverse, mass) in masses.0.iter_mut().zip(&system.masses) {
             *inverse = 1.0 / mass;
         }

@@ -9,20 +9,20 @@ use nearfield::device::{
     cudarc::driver::{CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg},
 };
 
+use nearfield_kernels::constants::sph::{self as constants, THREADS, TOTAL_THREADS};
+
 use crate::{Config, Error, FrontRule, state::MAX_STRETCHED};
 
-/// Threads of a block.
-const THREADS: u32 = 256;
 /// Maximum number of blocks that give sums.
-pub(super) const MAX_BLOCKS: usize = 512;
-/// Sums of a kick: see `Slot` of integrate.cu.
-pub(super) const KICK_SLOTS: usize = 9;
-/// Which of them are maxima, bit by bit.
-const KICK_MAXIMA: u32 = 1 << 6 | 1 << 7;
+pub(super) const MAX_BLOCKS: usize = constants::MAX_BLOCKS as usize;
+/// Sums of a kick.
+pub(super) const KICK_SLOTS: usize = constants::KICK_SLOTS as usize;
+/// The bits of those that are maxima.
+const KICK_MAXIMA: u32 = 1 << constants::SPEED | 1 << constants::ACCELERATION;
 /// Sums of a compression.
-pub(super) const COMPRESSION_SLOTS: usize = 2;
+pub(super) const COMPRESSION_SLOTS: usize = constants::COMPRESSION_SLOTS as usize;
 /// Sums of energies and momentum.
-pub(super) const MEASURE_SLOTS: usize = 6;
+pub(super) const MEASURE_SLOTS: usize = constants::MEASURE_SLOTS as usize;
 /// Sums of a step: of the first kick, the compression and the second kick.
 pub(super) const TOTALS: usize = 2 * KICK_SLOTS + COMPRESSION_SLOTS;
 /// Slots of the second kick begin here.
@@ -77,7 +77,7 @@ pub(super) struct Partials<'a> {
 impl Kernels {
     /// The text, for checks without a GPU.
     pub(super) fn program() -> Program {
-        Program::new("integrate", include_str!("integrate.cu"))
+        Program::from(&nearfield_kernels::FLUID)
     }
 
     pub(super) fn load(engine: &DeviceEngine, config: &Config) -> Result<Self, Error> {
@@ -251,7 +251,7 @@ impl Kernels {
         let mut launch = self.queue.launch_builder(&self.total);
         launch.arg(partials).arg(&blocks).arg(&maxima).arg(totals);
         // SAFETY: as above.
-        unsafe { self.start("total", &mut launch, (slots as u32, 32)) }
+        unsafe { self.start("total", &mut launch, (slots as u32, TOTAL_THREADS)) }
     }
 
     /// # Safety

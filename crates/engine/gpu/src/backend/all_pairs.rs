@@ -6,13 +6,14 @@
 use super::gpu::GpuBackend;
 use crate::{
     error::{Error, fits},
-    launch::{ALL_PAIRS_THREADS, AllPairsKernels, Summing},
+    launch::{AllPairsKernels, Summing},
     memory::Buffer,
     program::Program,
 };
 use bytemuck::cast_slice;
 use cudarc::driver::CudaEvent;
 use nearfield_grid::memory::Shortage;
+use nearfield_kernels::constants::ALL_PAIRS_THREADS;
 use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use std::ops::Range;
 

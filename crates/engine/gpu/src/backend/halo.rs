@@ -12,6 +12,7 @@ use crate::{
     traversal::PairProgram,
 };
 use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice};
+use nearfield_kernels::constants;
 use nearfield_pairs::Reduce;
 
 /// Buffers of halos, kept between steps.
@@ -116,10 +117,10 @@ impl GpuBackend {
         scratch.targets.upload(stream, targets)?;
         scratch.results.upload(stream, found)?;
         let how = match (deliver, program.reduce) {
-            (Deliver::Write, _) => 0,
-            (Deliver::Combine, Reduce::Sum) => 1,
-            (Deliver::Combine, Reduce::Min) => 2,
-            (Deliver::Combine, Reduce::Max) => 3,
+            (Deliver::Write, _) => constants::OVERWRITE,
+            (Deliver::Combine, Reduce::Sum) => constants::ADD,
+            (Deliver::Combine, Reduce::Min) => constants::KEEP_SMALLER,
+            (Deliver::Combine, Reduce::Max) => constants::KEEP_LARGER,
         };
         let (to, _held) = results.device_ptr_mut(stream);
         self.shared.share()?.results(

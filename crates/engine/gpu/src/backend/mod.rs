@@ -10,6 +10,7 @@
 
 mod all_pairs;
 mod auto;
+mod catalogue;
 mod delivery;
 mod fields;
 mod gpu;
@@ -23,9 +24,9 @@ mod share;
 mod sort;
 mod walk;
 
-pub(crate) use all_pairs::all_pairs_programs;
 pub use all_pairs::{AllPairsScratch, RowWay};
 pub use auto::{Chooser, Class, Trial, Way};
+pub use catalogue::programs;
 pub use delivery::{Delivered, HostLists};
 pub use fields::{StagedField, StagedFields, StagedSides};
 pub use gpu::GpuBackend;

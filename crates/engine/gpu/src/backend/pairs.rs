@@ -14,6 +14,7 @@ use cudarc::driver::{
     CudaEvent, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice,
     sys::CUdeviceptr,
 };
+use nearfield_kernels::constants::READ_AHEAD;
 
 /// Channels of the points, those of one point side by side, in the caller's order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -329,9 +330,9 @@ impl GpuBackend {
             };
         }
         let records = (program.sources + 2) / 4;
-        // Loops over candidates read up to two points behind the last.
-        scratch.sources.reserve(&self.stream, count + 2)?;
-        scratch.more.reserve(&self.stream, (count + 2) * records)?;
+        let room = count + READ_AHEAD as usize;
+        scratch.sources.reserve(&self.stream, room)?;
+        scratch.more.reserve(&self.stream, room * records)?;
         let traversal = of.traversal(strategy, Work::Pairs(program.clone()), false)?;
         let kernels = self
             .shared

@@ -7,15 +7,12 @@ use crate::{
     memory::{Buffer, HostCopy},
 };
 use nearfield_grid::Bounds;
+use nearfield_kernels::constants::{BRICK, FLAGS, READ_AHEAD};
 
 /// A dense table may have this many cells per point…
 const CELLS_PER_POINT: u64 = 32;
 /// …and always this many, so that small sets need no thought.
 const SMALL_TABLE: u64 = 1 << 20;
-/// Elements of `Points::flags` of contract.cuh.
-const FLAGS: usize = 2;
-/// Cells of a brick of a sparse table, `BRICK` of contract.cuh.
-const BRICK: usize = 8;
 /// Cells are numbered in 32 bits, and tables padded to whole tiles of a scan.
 const MAX_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
 
@@ -244,7 +241,7 @@ impl DevicePoints {
             return Ok(());
         }
         // Every point may have a brick of its own; half of the slots stay empty.
-        let bricks = u64::from(self.count) * BRICK as u64;
+        let bricks = u64::from(self.count) * u64::from(BRICK);
         let too_many = |_| Error::TooManyPoints(self.count as usize);
         self.cells = u32::try_from(bricks).map_err(too_many)?;
         self.mask = Some((2 * u64::from(self.count)).next_power_of_two() as u32 - 1);
@@ -257,14 +254,13 @@ impl DevicePoints {
         lattice: &DeviceLattice,
     ) -> Result<(), Error> {
         let (stream, count) = (&backend.stream, self.count as usize);
-        // Loops over candidates read up to two points behind the last.
-        self.at.reserve(stream, count + 2)?;
+        self.at.reserve(stream, count + READ_AHEAD as usize)?;
         self.keys.reserve(stream, count)?;
         self.placed.reserve(stream, count)?;
         if lattice.is_periodic() {
             self.wraps.reserve(stream, count)?;
         }
-        self.flags.reserve(stream, FLAGS)?;
+        self.flags.reserve(stream, FLAGS as usize)?;
         if let Some(mask) = self.mask {
             self.slots.reserve(stream, mask as usize + 1)?;
             self.ids.reserve(stream, mask as usize + 1)?;

@@ -7,9 +7,10 @@ use crate::{
     memory::Buffer,
 };
 use nearfield_grid::{BrickParts, Lattice};
+use nearfield_kernels::constants;
 
 /// Parts that a share may have.
-pub const MAX_PARTS: usize = 64;
+pub const MAX_PARTS: usize = constants::MAX_PARTS as usize;
 
 /// Whom bricks belong to, on the device.
 #[derive(Debug)]

@@ -3,8 +3,10 @@
 //! The bindings panic where the driver's library is missing, so all that touches them goes through
 //! a [`Driver`], which only exists where the library is there, has started, and is new enough.
 
-use super::version::{Arch, Version};
-use crate::error::Error;
+use crate::{
+    error::Error,
+    version::{Arch, Version},
+};
 use cudarc::{
     driver::{
         CudaContext, CudaModule,

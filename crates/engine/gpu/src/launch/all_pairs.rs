@@ -1,11 +1,9 @@
 //! The kernels of all_pairs.cu.
 
-use super::kernel::{Argument, GRID_THREADS, Kernel, blocks};
+use super::kernel::{Argument, Kernel, blocks};
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
-
-/// Most threads of a block in all_pairs.cu.
-pub(crate) const THREADS: u32 = 128;
+use nearfield_kernels::constants::{ALL_PAIRS_THREADS, GRID_THREADS};
 
 /// The kernels of one precision and arithmetic.
 #[derive(Debug)]
@@ -82,7 +80,7 @@ impl AllPairsKernels {
         summing: &Summing,
     ) -> Result<(), Error> {
         let kernels = if pull { &self.pull } else { &self.potential };
-        let shape = (blocks((targets as usize).div_ceil(per), THREADS), THREADS);
+        let shape = (blocks((targets as usize).div_ceil(per), ALL_PAIRS_THREADS), ALL_PAIRS_THREADS);
         let Summing {
             sources,
             count,

@@ -1,7 +1,7 @@
 //! The kernels of grid.cu.
 
 use super::{
-    kernel::{GRID_THREADS, Kernel, blocks, scan_tiles},
+    kernel::{Kernel, blocks, scan_tiles},
     layout::{Lattice, Points},
 };
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
+use nearfield_kernels::constants::{GRID_THREADS, SETTLE_THREADS};
 
 /// Those of a device.
 #[derive(Debug)]
@@ -247,7 +248,7 @@ impl GridKernels {
         // SAFETY: the module's promise.
         unsafe {
             self.settle_crowded
-                .start(stream, (cells.min(1024), 1024), &[&starts, &cells, &placed])
+                .start(stream, (cells.min(1024), SETTLE_THREADS), &[&starts, &cells, &placed])
         }
     }
 

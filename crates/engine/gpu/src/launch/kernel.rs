@@ -6,22 +6,12 @@
 
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg};
+use nearfield_kernels::constants;
 
-/// Threads of a block in grid.cu.
-pub(super) const GRID_THREADS: u32 = 256;
 /// Items that a block of a scan takes.
-pub(crate) const SCAN_TILE: usize = 4096;
-/// Threads of a block of `flat`.
-pub(super) const FLAT_THREADS: u32 = 256;
-/// Threads of a block of `flat_lists`, and in tasks.cu and half.cu.
-pub(super) const TRAVERSAL_THREADS: u32 = 128;
-/// Threads of a parent block in children.cu.
-pub(super) const PARENT_THREADS: u32 = 256;
+pub(crate) const SCAN_TILE: usize = constants::SCAN_TILE as usize;
 /// Cells that one parent kernel goes through.
 pub(super) const CHILD_BATCH: usize = 1 << 18;
-/// Cells that share a block where tasks are listed.
-pub(super) const TASK_THREADS: u32 = 256;
-
 /// Tiles of a scan of `items`.
 pub(crate) fn scan_tiles(items: usize) -> usize {
     items.div_ceil(SCAN_TILE).max(1)

@@ -3,6 +3,7 @@
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;
+use nearfield_kernels::constants;
 use std::cmp::Ordering;
 
 /// How far the enlarged radius reaches beyond K cells in the eyes of kernels that measure in
@@ -80,7 +81,7 @@ pub(crate) struct Walk {
 }
 
 /// Parameters of a pair kernel that a launch can carry.
-pub(crate) const MAX_UNIFORMS: usize = 160;
+pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 
 /// `Outlet` of work.cuh.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ mod layout;
 mod share;
 mod traversal;
 
-pub(crate) use all_pairs::{AllPairsKernels, Summing, THREADS as ALL_PAIRS_THREADS};
+pub(crate) use all_pairs::{AllPairsKernels, Summing};
 pub(crate) use grid::{GridKernels, Sorting};
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub(crate) use layout::{

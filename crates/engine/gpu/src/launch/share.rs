@@ -1,7 +1,7 @@
 //! The kernels of share.cu.
 
 use super::{
-    kernel::{GRID_THREADS, Kernel, blocks},
+    kernel::{Kernel, blocks},
     layout::{Lattice, Parts, Points},
 };
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     program::{Modules, Program},
 };
 use cudarc::driver::sys::CUdeviceptr;
+use nearfield_kernels::constants::{GRID_THREADS, SHARE_TILE};
 
 /// Those of a device.
 #[derive(Debug)]
@@ -38,9 +39,6 @@ pub(crate) struct Sharing {
     pub(crate) ranks: CUdeviceptr,
 }
 
-/// Points that a block of share.cu looks at.
-const SHARE_TILE: usize = 1024;
-
 impl ShareKernels {
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&nearfield_kernels::SHARE))?;
@@ -57,7 +55,7 @@ impl ShareKernels {
 
     /// Tiles of so many points.
     pub(crate) fn tiles(points: usize) -> usize {
-        points.div_ceil(SHARE_TILE).max(1)
+        points.div_ceil(SHARE_TILE as usize).max(1)
     }
 
     /// Counts the points of every part in every tile; `counts` has room for groups × tiles.

@@ -1,14 +1,14 @@
 //! The kernels of the traversals: flat.cu, tasks.cu, half.cu and children.cu.
 
 use super::{
-    kernel::{
-        CHILD_BATCH, FLAT_THREADS, GRID_THREADS, Kernel, PARENT_THREADS, TASK_THREADS,
-        TRAVERSAL_THREADS, blocks,
-    },
+    kernel::{CHILD_BATCH, Kernel, blocks},
     layout::{Arguments, Outlet, Points, Walk},
 };
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
+use nearfield_kernels::constants::{
+    FLAT_THREADS, GRID_THREADS, LISTING_THREADS, LIST_THREADS, PARENT_THREADS, TILE_THREADS,
+};
 
 /// The kernels of one traversal program.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Flat {
     /// `lists`: the program writes lists; `pairs`: it evaluates a pair kernel.
     pub(crate) fn load(module: &Module, lists: bool, pairs: bool) -> Result<Self, Error> {
         let (traverse, threads) = match lists {
-            true => ("flat_lists", TRAVERSAL_THREADS),
+            true => ("flat_lists", LIST_THREADS),
             false => ("flat", FLAT_THREADS),
         };
         Ok(Self {
@@ -115,11 +115,11 @@ impl Tasks {
         cells: usize,
         multiprocessors: u32,
     ) -> Result<(), Error> {
-        let shape = (blocks(cells, TASK_THREADS), TASK_THREADS);
+        let shape = (blocks(cells, LISTING_THREADS), LISTING_THREADS);
         // SAFETY: the module's promise.
         unsafe { self.list.start(stream, shape, &[walk, &tasks]) }?;
         // As many warps as the device can hold; they take tasks until none is left.
-        let shape = (16 * multiprocessors.max(1), TRAVERSAL_THREADS);
+        let shape = (16 * multiprocessors.max(1), TILE_THREADS);
         // SAFETY: the module's promise.
         unsafe { self.traverse.start(stream, shape, &[walk, outlet, &tasks]) }
     }
@@ -156,11 +156,11 @@ impl Halves {
         sums: CUdeviceptr,
         multiprocessors: u32,
     ) -> Result<(), Error> {
-        let shape = (blocks(cells, TASK_THREADS), TASK_THREADS);
+        let shape = (blocks(cells, LISTING_THREADS), LISTING_THREADS);
         // SAFETY: the module's promise.
         unsafe { self.list.start(stream, shape, &[walk, &tasks]) }?;
         // As in `Tasks::run`.
-        let shape = (16 * multiprocessors.max(1), TRAVERSAL_THREADS);
+        let shape = (16 * multiprocessors.max(1), TILE_THREADS);
         // SAFETY: the module's promise.
         unsafe {
             self.traverse

@@ -15,7 +15,7 @@ use super::{
     text::Key,
     trust::{self, UnsafeFolder},
 };
-use crate::driver::{Arch, Version};
+use crate::version::{Arch, Version};
 use sha2::{Digest, Sha256};
 use std::{
     env,

@@ -3,9 +3,10 @@
 
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc, text::Program};
 use crate::{
-    driver::{self, Arch, Version},
+    driver,
     error::Error,
     toolkit::{Found, Libraries, Part, Search},
+    version::{Arch, Version},
 };
 use cudarc::driver::CudaContext;
 use std::{path::Path, sync::Arc, time::Instant};

@@ -2,6 +2,7 @@
 
 mod cache;
 mod compile;
+mod info;
 mod modules;
 mod nvjitlink;
 mod nvrtc;
@@ -11,9 +12,8 @@ mod trust;
 
 pub use cache::{Cache, Entry};
 pub use compile::{Compiler, Linker};
+pub use info::{GpuInfo, Missing, Tool};
 pub use modules::{Module, Modules};
-pub(crate) use nvjitlink::NvJitLink;
-pub(crate) use nvrtc::Nvrtc;
 pub use store::{Code, CodeStore, Origin};
 pub use text::{Key, Program, USER_HEADER};
 pub use trust::UnsafeFolder;

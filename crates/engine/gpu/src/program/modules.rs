@@ -5,8 +5,9 @@ use super::{
     text::{Key, Program},
 };
 use crate::{
-    driver::{self, Arch},
+    driver,
     error::Error,
+    version::Arch,
 };
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result::DriverError};
 use std::{

@@ -1,9 +1,9 @@
 //! nvJitLink, NVIDIA's run-time linker, through the functions of its C interface that we call.
 
 use crate::{
-    driver::{Arch, Version},
     error::Error,
     toolkit as library,
+    version::{Arch, Version},
 };
 use std::{
     ffi::{CString, c_char, c_int, c_uint, c_void},

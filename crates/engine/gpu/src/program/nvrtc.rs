@@ -5,9 +5,9 @@
 
 use super::text::Program;
 use crate::{
-    driver::{Arch, Version},
     error::Error,
     toolkit as library,
+    version::{Arch, Version},
 };
 use std::{
     ffi::{CString, c_char, c_int, c_void},

@@ -7,9 +7,10 @@ use super::{
     trust::UnsafeFolder,
 };
 use crate::{
-    driver::{Arch, Driver, Version},
+    driver::Driver,
     error::Error,
     toolkit::Search,
+    version::{Arch, Version},
 };
 use cudarc::driver::CudaContext;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -4,7 +4,7 @@
 //! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
 //! the user's own line numbers.
 
-use crate::{driver::Arch, error::Error};
+use crate::{error::Error, version::Arch};
 use nearfield_kernels::Source;
 use sha2::{Digest, Sha256};
 use std::fmt;

@@ -5,7 +5,7 @@
 //! with, and the compiler's version decides about the others.
 
 use super::library::{Part, version_of};
-use crate::driver::Version;
+use crate::version::Version;
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,7 +1,7 @@
 //! The files of CUDA that are loaded at run time: what they are called, what holds them, how to
 //! get them, and how they are opened.
 
-use crate::{driver::Version, error::Error};
+use crate::{error::Error, version::Version};
 use libloading::Library;
 use nearfield_grid::PerProcess;
 use std::{

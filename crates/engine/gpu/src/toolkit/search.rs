@@ -8,7 +8,7 @@
 //! Python's `nvidia-*` wheels.
 
 use super::folders::{Libraries, Toolkit, choose, subfolders, toolkits_in};
-use crate::driver::Version;
+use crate::version::Version;
 use std::{
     env,
     ffi::OsString,

@@ -20,8 +20,7 @@ pub struct PairProgram {
     pub(crate) symmetric: Symmetric,
 }
 
-/// What the source of a pair gets, given what its target gets; the numbers of the first two are those of
-/// `NF_SYMMETRIC` in half.cu.
+/// How the source's share of a pair follows from the target's: `NF_SYMMETRIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Symmetric {
     /// What the kernel gives for the reversed pair.

@@ -9,14 +9,14 @@ use crate::{
     launch::{Children, Flat, Halves, Tasks, TraversalKernels},
     program::{Modules, Program},
 };
-use nearfield_kernels::Source;
+use nearfield_kernels::{Source, constants};
 use nearfield_pairs::{ListKind, Reduce};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// What a traversal does with pairs; the numbers are those of `NF_WORK` in work.cuh.
+/// Job of a traversal: `NF_WORK`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
     Count,
@@ -24,13 +24,13 @@ pub(crate) enum Work {
     Pairs(PairProgram),
 }
 
-/// Whether the domain is open and tables are dense, so that candidates are found in a simpler way;
-/// the numbers are those of `NF_OPEN`.
+/// Whether the domain is open and tables are dense, so that candidates are found in a simpler way:
+/// `NF_OPEN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Open {
-    No,
-    OneSet,
-    TwoSets,
+    No = constants::GENERAL as isize,
+    OneSet = constants::ONE_SET as isize,
+    TwoSets = constants::TWO_SETS as isize,
 }
 
 /// What tells one traversal program from another.
@@ -54,18 +54,18 @@ impl Traversal {
             .define("NF_K", if unrolled { self.subdivision } else { 1 })
             .define("NF_HALF", self.half);
         let work = match &self.work {
-            Work::Count => 0,
-            Work::Lists(_) => 1,
-            Work::Pairs(_) => 2,
+            Work::Count => constants::COUNT,
+            Work::Lists(_) => constants::LISTS,
+            Work::Pairs(_) => constants::PAIRS,
         };
         let program = program.define("NF_WORK", work);
         let Work::Pairs(pairs) = &self.work else {
             return program;
         };
         let reduce = match pairs.reduce {
-            Reduce::Sum => 0,
-            Reduce::Min => 1,
-            Reduce::Max => 2,
+            Reduce::Sum => constants::SUM,
+            Reduce::Min => constants::MIN,
+            Reduce::Max => constants::MAX,
         };
         let program = program
             .define("NF_TARGETS", pairs.targets)
@@ -75,9 +75,9 @@ impl Traversal {
             .user_text(pairs.name.as_ref(), pairs.user_text());
         match (self.strategy, pairs.symmetric) {
             (Strategy::HalfTiles, Symmetric::Turned(channels)) => program
-                .define("NF_SYMMETRIC", 2)
+                .define("NF_SYMMETRIC", constants::BY_SIGN)
                 .define("NF_ANTISYMMETRIC", format!("{channels}u")),
-            (Strategy::HalfTiles, _) => program.define("NF_SYMMETRIC", 1),
+            (Strategy::HalfTiles, _) => program.define("NF_SYMMETRIC", constants::BY_REVERSAL),
             _ => program,
         }
     }

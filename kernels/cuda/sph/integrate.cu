@@ -4,20 +4,11 @@
 // Sums are in double precision and in an order that depends on the number of particles alone:
 // every block adds up its share, and one block per sum adds up the blocks.
 
+#include "constants.cuh"
+
 typedef unsigned int u32;
 
-constexpr u32 THREADS = 256;
-constexpr u32 MAX_BLOCKS = 512;
-
-// Sums of a step; device/kernels.rs has the same numbers.
-enum Slot {
-    VISCOUS, RUBBED, WORK, WALL_X, WALL_Y, WALL_Z, SPEED, ACCELERATION, LOST,
-    KICK_SLOTS,
-    DIFFUSED = 0, PRESSED,
-    COMPRESSION_SLOTS,
-    SQUARES = 0, HEIGHTS, INTERNAL, MOMENTUM_X, MOMENTUM_Y, MOMENTUM_Z,
-    MEASURE_SLOTS
-};
+using namespace nf;
 
 struct Settings {
     float gravity[3];
@@ -70,9 +61,9 @@ __device__ Moving kicked(Moving moving, const float4& force, const float4& wall,
     sums[VISCOUS] += force.w;
     sums[RUBBED] += wall.w;
     sums[WORK] += dot(wall.x, wall.y, wall.z, moving.x + 0.5f * dx, moving.y + 0.5f * dy, moving.z + 0.5f * dz);
-    sums[WALL_X] += wall.x;
-    sums[WALL_Y] += wall.y;
-    sums[WALL_Z] += wall.z;
+    sums[WALL] += wall.x;
+    sums[WALL + 1] += wall.y;
+    sums[WALL + 2] += wall.z;
     moving.x += dx;
     moving.y += dy;
     moving.z += dz;
@@ -168,9 +159,9 @@ measure(const float* position, const Moving* moving, u32 count, Settings setting
         }
         const double s = fmaxf(now.w, 0.0f);
         sums[INTERNAL] += static_cast<double>(settings.stiffness) * (expm1(6.0 * log1p(s)) / 6.0 - s / (1.0 + s));
-        sums[MOMENTUM_X] += x;
-        sums[MOMENTUM_Y] += y;
-        sums[MOMENTUM_Z] += z;
+        sums[MOMENTUM] += x;
+        sums[MOMENTUM + 1] += y;
+        sums[MOMENTUM + 2] += z;
     }
     give(sums, MEASURE_SLOTS, MEASURE_SLOTS, partials);
 }
@@ -191,11 +182,11 @@ foremost(const float* position, const u32* neighbors, u32 count, float up_x, flo
 }
 
 // One block per slot: what all blocks gave, `blocks` of them; the largest in the slots of `maxima`.
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(TOTAL_THREADS)
 total(const double* partials, u32 blocks, u32 maxima, double* totals) {
     const bool largest = (maxima >> blockIdx.x & 1) != 0;
     double value = largest ? nothing() : 0.0;
-    for (u32 block = threadIdx.x; block < blocks; block += 32) {
+    for (u32 block = threadIdx.x; block < blocks; block += TOTAL_THREADS) {
         const double other = partials[blockIdx.x * MAX_BLOCKS + block];
         value = largest ? fmax(value, other) : value + other;
     }

@@ -1,10 +1,11 @@
 //! What this machine offers to the GPU backend, and how to get what is missing.
 
+use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc};
 use crate::{
-    driver::{self, DeviceInfo, Driver, Version},
+    driver::{self, DeviceInfo, Driver},
     error::Error,
-    program::{NvJitLink, Nvrtc},
     toolkit::{Part, Search},
+    version::Version,
 };
 use std::path::{Path, PathBuf};
 

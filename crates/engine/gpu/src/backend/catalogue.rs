@@ -1,7 +1,7 @@
 //! Every program there is, for checks and for caches that are filled in advance.
 
+use super::all_pairs::all_pairs_programs;
 use crate::{
-    backend::all_pairs_programs,
     program::Program,
     traversal::{Open, PairProgram, Strategy, Traversal, Work},
 };

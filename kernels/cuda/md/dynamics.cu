@@ -6,12 +6,13 @@
 // the box when the lists were built. Sums are taken in an order that depends on the number of atoms
 // alone.
 
+#include "constants.cuh"
+
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-constexpr u32 THREADS = 256;
-constexpr u32 LANES = 8;  // threads that share an atom's list
-constexpr u32 MAX_TYPES = 8;
+using namespace nf;
+
 constexpr u32 INFINITE = 0x7f800000u;
 
 __device__ __forceinline__ float fast_sqrt(float x) {
@@ -43,7 +44,7 @@ struct Masses {
 };
 
 struct Uniforms {
-    float values[160];
+    float values[MAX_UNIFORMS];
 };
 
 // Sums over the pairs of an atom.
@@ -204,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 motion(const double* __restrict__ velocity, const u32* __restrict__ types, u32 atoms,
        const __grid_constant__ Masses masses, double* __restrict__ partials) {
     const u32 atom = blockIdx.x * THREADS + threadIdx.x;
-    double values[4] = {};
+    double values[MOTION_SLOTS] = {};
     if (atom < atoms) {
         const double mass = 1.0 / masses.inverse[types[atom]];
         for (int axis = 0; axis < 3; axis++) {
@@ -213,7 +214,7 @@ motion(const double* __restrict__ velocity, const u32* __restrict__ types, u32 a
             values[1 + axis] = mass * v;
         }
     }
-    for (int slot = 0; slot < 4; slot++) {
+    for (int slot = 0; slot < MOTION_SLOTS; slot++) {
         const double sum = block_sum(values[slot]);
         if (threadIdx.x == 0) partials[slot * gridDim.x + blockIdx.x] = sum;
     }

@@ -19,6 +19,8 @@ use std::{
 pub(crate) enum Task {
     /// Compiles all kernels into a cache, also for GPUs that are not here
     Build(BuildArgs),
+    /// Prints the numbers that kernels share with the engine, as sources include them
+    Constants,
     /// Compiles all kernels, for every architecture if none is named, and keeps nothing
     Check(CheckArgs),
 }
@@ -80,6 +82,11 @@ struct Checked {
 
 pub(crate) fn run(task: &Task) -> Result<(), Failure> {
     match task {
+        Task::Constants => output::print_lines(
+            nearfield_kernels::constants::HEADER
+                .lines()
+                .map(str::to_owned),
+        ),
         Task::Build(args) => build(args),
         Task::Check(args) => check(args),
     }

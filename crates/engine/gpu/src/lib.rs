@@ -44,8 +44,8 @@ pub use memory::{
     Arrivals, Arriving, Destination, HostBuffer, HostCopy, Queue, Transfers, copy_for_gpu,
 };
 pub use program::{
-    Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules, Origin, Program, Tool,
-    USER_HEADER, UnsafeFolder,
+    Cache, Code, CodeStore, Compiler, Entry, GpuInfo, Key, Linker, Missing, Module, Modules,
+    Origin, Program, Tool, USER_HEADER, UnsafeFolder,
 };
 pub use toolkit::{Found, Libraries, Search};
 pub use traversal::{PairProgram, ParseStrategyError, Strategy};

@@ -1,15 +1,19 @@
-//! Every program compiles for old and new GPUs, and those whose kernels launch kernels link (`nearfield kernels check`
-//! does it for all architectures).
+//! Programs compile for old and new GPUs, and those whose kernels launch kernels link.
 //! Needs NVRTC, nvJitLink and the device runtime, but neither a driver nor a GPU. Without them
 //! the tests do nothing, or fail if `NEARFIELD_REQUIRE_NVRTC=1`.
 
 use nearfield_gpu::{
     Arch, Cache, CodeStore, Compiler, Error, Linker, Origin, Program, Search, USER_HEADER, programs,
 };
+use nearfield_kernels::{Source, manifest};
 use std::{
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
@@ -47,49 +51,81 @@ fn holds(code: &[u8], name: &str) -> bool {
         .any(|window| window == name.as_bytes())
 }
 
-#[test]
-fn every_program_is_compiled_and_linked_for_old_and_new_gpus() {
-    let Some(compiler) = compiler() else { return };
-    let known = compiler.archs();
-    // The kernels ask for none of them by name, so these tell what the others do.
-    let archs = [75, 90, 120].map(Arch::new);
-    assert!(archs.iter().all(|arch| Arch::CHECKED.contains(arch)));
-    assert!(
-        archs.iter().all(|arch| known.contains(arch)),
-        "NVRTC {} knows only {known:?}",
-        compiler.version()
-    );
-    // On all cores: there are many.
-    let work: Vec<_> = programs()
-        .into_iter()
-        .flat_map(|program| archs.iter().map(move |&arch| (program.clone(), arch)))
-        .collect();
-    let (next, most) = (AtomicUsize::new(0), thread::available_parallelism());
+/// The kernels of the manifest that machine code holds. Every function has a section of its own.
+fn kernels_in(source: &Source, code: &[u8]) -> BTreeSet<&'static str> {
+    let kernels = source.kernels.iter().copied();
+    kernels.filter(|kernel| holds(code, kernel)).collect()
+}
+
+/// Does `work` for every item, on all cores.
+fn on_all_cores<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+    let (next, cores) = (AtomicUsize::new(0), thread::available_parallelism());
     thread::scope(|scope| {
-        for _ in 0..most.map_or(1, Into::into) {
+        for _ in 0..cores.map_or(1, Into::into) {
             scope.spawn(|| {
-                while let Some((program, arch)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    check(&compiler, program, *arch);
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(item);
                 }
             });
         }
     });
 }
 
-/// Compiles and links a program; it must hold the kernels it is said to.
-fn check(compiler: &Compiler, program: &Program, arch: Arch) {
-    let source = nearfield_kernels::ALL
-        .iter()
-        .find(|source| source.name == program.name());
-    let code = compiler.build(program, arch, None).unwrap();
-    assert!(is_machine_code(&code), "{} for {arch}", program.name());
-    for kernel in source.map_or(&[][..], |source| source.kernels) {
+/// Every program compiles and links for one architecture; then programs that hold every kernel of
+/// the manifest between them do for all others. Applications compile the kernels of theirs that
+/// need a user's text.
+#[test]
+fn every_program_and_for_every_architecture_every_kernel_is_compiled() {
+    let Some(compiler) = compiler() else { return };
+    let known = compiler.archs();
+    assert!(
+        Arch::CHECKED.iter().all(|arch| known.contains(arch)),
+        "NVRTC {} knows only {known:?}",
+        compiler.version()
+    );
+    let sources: Vec<_> = manifest()
+        .filter(|source| source.name != nearfield_kernels::ATOMS.name)
+        .collect();
+    let first = Arch::new(90);
+    let build = |program: &Program, arch: Arch| {
+        let code = compiler.build(program, arch, None).unwrap();
+        assert!(is_machine_code(&code), "{} for {arch}", program.name());
+        let source = sources.iter().find(|source| source.name == program.name());
+        let source = source.expect("a program is made of a source");
+        let kernels = kernels_in(source, &code);
         assert!(
-            holds(&code, kernel),
-            "{} for {arch} lacks {kernel}",
+            !kernels.is_empty(),
+            "{} for {arch} is empty",
             program.name()
         );
+        (source.name, kernels)
+    };
+    let found = Mutex::new(BTreeMap::new());
+    on_all_cores(&programs(), |program| {
+        let (source, kernels) = build(program, first);
+        let mut found = found.lock().unwrap();
+        found
+            .entry((source, kernels))
+            .or_insert_with(|| program.clone());
+    });
+    let found = found.into_inner().unwrap();
+    for source in &sources {
+        let of_source = found.keys().filter(|(name, _)| *name == source.name);
+        let compiled: BTreeSet<_> = of_source
+            .flat_map(|(_, kernels)| kernels)
+            .copied()
+            .collect();
+        let named: BTreeSet<_> = source.kernels.iter().copied().collect();
+        assert_eq!(compiled, named, "kernels of {}", source.name);
     }
+    let work: Vec<_> = found
+        .iter()
+        .flat_map(|found| Arch::CHECKED.map(|arch| (found, arch)))
+        .filter(|&(_, arch)| arch != first)
+        .collect();
+    on_all_cores(&work, |&(((source, kernels), program), arch)| {
+        assert_eq!(build(program, arch), (*source, kernels.clone()), "{arch}");
+    });
 }
 
 #[test]

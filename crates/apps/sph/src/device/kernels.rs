@@ -75,13 +75,8 @@ pub(super) struct Partials<'a> {
 }
 
 impl Kernels {
-    /// The text, for checks without a GPU.
-    pub(super) fn program() -> Program {
-        Program::from(&nearfield_kernels::FLUID)
-    }
-
     pub(super) fn load(engine: &DeviceEngine, config: &Config) -> Result<Self, Error> {
-        let module = engine.load(&Self::program())?;
+        let module = engine.load(&Program::from(&nearfield_kernels::FLUID))?;
         let kernel = |name| {
             module
                 .function(name)
@@ -271,23 +266,4 @@ impl Kernels {
 /// Number of blocks that sum over `count` particles.
 fn summing(count: usize) -> u32 {
     count.div_ceil(THREADS as usize).clamp(1, MAX_BLOCKS) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nearfield_gpu::{Arch, Compiler, Search};
-
-    #[test]
-    fn the_kernels_compile() {
-        let required = std::env::var("NEARFIELD_REQUIRE_NVRTC").is_ok_and(|value| value == "1");
-        match Compiler::find(&Search::from_env(), None) {
-            Ok(compiler) => drop(
-                compiler
-                    .compile(&Kernels::program(), Arch::new(90))
-                    .unwrap(),
-            ),
-            Err(error) => assert!(!required, "NEARFIELD_REQUIRE_NVRTC=1, but {error}"),
-        }
-    }
 }

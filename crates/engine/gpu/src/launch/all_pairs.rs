@@ -80,7 +80,10 @@ impl AllPairsKernels {
         summing: &Summing,
     ) -> Result<(), Error> {
         let kernels = if pull { &self.pull } else { &self.potential };
-        let shape = (blocks((targets as usize).div_ceil(per), ALL_PAIRS_THREADS), ALL_PAIRS_THREADS);
+        let shape = (
+            blocks((targets as usize).div_ceil(per), ALL_PAIRS_THREADS),
+            ALL_PAIRS_THREADS,
+        );
         let Summing {
             sources,
             count,

@@ -247,8 +247,11 @@ impl GridKernels {
         let cells = cells as u32;
         // SAFETY: the module's promise.
         unsafe {
-            self.settle_crowded
-                .start(stream, (cells.min(1024), SETTLE_THREADS), &[&starts, &cells, &placed])
+            self.settle_crowded.start(
+                stream,
+                (cells.min(1024), SETTLE_THREADS),
+                &[&starts, &cells, &placed],
+            )
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{
-    FLAT_THREADS, GRID_THREADS, LISTING_THREADS, LIST_THREADS, PARENT_THREADS, TILE_THREADS,
+    FLAT_THREADS, GRID_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
 };
 
 /// The kernels of one traversal program.

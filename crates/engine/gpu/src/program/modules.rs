@@ -4,11 +4,7 @@ use super::{
     store::{Code, CodeStore, Origin},
     text::{Key, Program},
 };
-use crate::{
-    driver,
-    error::Error,
-    version::Arch,
-};
+use crate::{driver, error::Error, version::Arch};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result::DriverError};
 use std::{
     collections::HashMap,

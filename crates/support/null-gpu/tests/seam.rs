@@ -8,8 +8,9 @@ mod common;
 
 use common::on_null_gpu;
 use nearfield::{
-    Device, Engine, Error, Field, Pair, PairKernel, Policy, RadiusRule, SphDensity, VerletLists,
-    WendlandC2,
+    Device, Engine, Error, Field, Pair, PairKernel, RadiusRule, VerletLists,
+    balance::Policy,
+    kernels::{SphDensity, WendlandC2},
 };
 
 const GPU: Device = Device::Gpu(0);

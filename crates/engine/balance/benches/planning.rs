@@ -1,5 +1,5 @@
-//! What deciding costs: bricks, layout, plan and the next decision of policy `model`, of uniform clouds
-//! as SPH has them (bricks of 2³ cells, 32 subregions). The number in brackets is cells.
+//! What deciding costs: bricks, layout, plan and the next decision of policy `model`, of uniform
+//! clouds as SPH has them (bricks of 2³ cells, 32 subregions). The number in brackets is cells.
 //!
 //! Run: `cargo bench -p nearfield-balance --bench planning`
 

@@ -1,4 +1,7 @@
-//! What can be wrong with a plan's input, with the numbers that say where.
+//! Errors of a plan's input, with the numbers that locate them.
+//!
+//! A layout or plan is made from counts, cuts and times that a caller measured, so each of them
+//! may be inconsistent. Messages name the cell, the subregion or the stage.
 
 use nearfield_grid::memory::Shortage;
 
@@ -53,7 +56,7 @@ pub enum ErrorKind {
     /// Rows or periods that no lattice has.
     #[error("the neighbourhood of cells has {what}")]
     Neighbourhood {
-        /// What is wrong, with the numbers.
+        /// The message, with the numbers.
         what: String,
     },
     /// Counts that do not fit.
@@ -89,7 +92,7 @@ pub enum ErrorKind {
          be finite and not run backwards"
     )]
     Span {
-        /// What was timed.
+        /// The stage that was timed.
         stage: &'static str,
         /// Number of the subregion; that behind the last for what followed all of them.
         subregion: usize,
@@ -98,6 +101,21 @@ pub enum ErrorKind {
         /// End, milliseconds.
         end_ms: f64,
     },
+<<<<<<< HEAD
+=======
+    /// Too few buffers for results.
+    #[error("{buffers} buffers for results: use at least 2, so that compute and download overlap")]
+    Buffers {
+        /// Buffers asked for.
+        buffers: usize,
+    },
+    /// The system refused a thread.
+    #[error("a thread of the GPU backend could not be started: {what}")]
+    Threads {
+        /// The system's message.
+        what: String,
+    },
+>>>>>>> 61d0e2c (grid and balance: module heads say what is computed, why, and what others rely on)
     /// Memory for a layout or a plan was refused.
     #[error(transparent)]
     Memory(#[from] Shortage),
@@ -106,7 +124,7 @@ pub enum ErrorKind {
     Policy {
         /// Name of the policy.
         policy: &'static str,
-        /// What is wrong, with the numbers.
+        /// The contradiction, with the numbers.
         what: String,
     },
     /// A policy's name that is not understood.

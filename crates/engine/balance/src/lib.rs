@@ -1,18 +1,21 @@
-//! Which backend works on which points, decided from what earlier steps took.
+//! Which backend works on which points, decided from the times of earlier steps.
 //!
-//! What decides is a pure function: no clock, no device, no thread. Cells go in as counts, times go
-//! in as numbers, and what comes out is who does what and why. Beside it stands [`run`], the hand-offs between the
-//! threads of a step, which decides nothing.
+//! Decisions are pure functions: no clock, no device, no thread. Cells go in as counts and times
+//! go in as numbers; an assignment of bricks to backends comes out, with a reason in words. The
+//! threads and clocks that run a step are in [`run`], which decides nothing. So every policy can
+//! be tested on thousands of steps in a second, and a decision can be replayed from a trace.
 //!
 //! - [`Bricks`]: blocks of cells with their work, the pairs they have to test.
 //! - [`Layout`]: bricks cut into subregions of about equal work, each with the order in which its
 //!   bricks go over to the CPU backend as the threshold θ rises.
-//! - [`Plan`]: for one [`Cut`] per subregion, the bricks of either backend in the order of the sort
-//!   rule, what crosses to the GPU and back, and the halo between the backends.
-//! - [`Controller`]: a [`Policy`] that turns the [`StepTimes`] of one plan into the cuts of the next.
-//! - [`Machine`]: how long an emulated machine takes for a plan, and [`tune`](fn@tune): what a sweep
-//!   of θ and the policies look like on it.
-//! - [`run`]: the hand-offs between the thread that drives a device and the workers of the CPU pool.
+//! - [`Plan`]: for one [`Cut`] per subregion, the bricks of either backend in the order of the
+//!   sort rule, the bytes that cross to the GPU and back, and the halo between the backends.
+//! - [`Controller`]: a [`Policy`] that turns the [`StepTimes`] of one plan into the cuts of the
+//!   next.
+//! - [`Machine`]: the times of an emulated machine for a plan, and [`tune`](fn@tune): a sweep of θ
+//!   and the policies on it.
+//! - [`run`]: the hand-offs between the thread that drives a device and the workers of the CPU
+//!   pool.
 //!
 //! ```
 //! use nearfield_balance::*;
@@ -40,26 +43,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Putting real backends under it
+//! # Why bricks, and why by occupancy
 //!
-//! What runs a plan has to do, step by step:
+//! A GPU is fast on full cells and wastes its threads on nearly empty ones; a CPU core does not
+//! care. So the bricks that pay most on the CPU backend are the sparse ones, and one threshold on
+//! occupancy divides a cloud well whatever its shape. In a uniform cloud all bricks are alike, and
+//! the threshold divides equals: then their order decides, see [`Ties`].
 //!
-//! 1. Count the points of every occupied cell ([`CellLoad`]) and make [`Bricks`] and a [`Layout`] of
-//!    them. Both cost a millisecond or two for some thousands of bricks, and points move
-//!    little between steps: a layout may serve for several, as long as the backends read the points of
-//!    a brick from the grid of the step. Cells that are empty in the layout and hold points now are
-//!    not in it: make it anew when one appears.
+//! # Running a plan on real backends
+//!
+//! Step by step:
+//!
+//! 1. Count the points of every occupied cell ([`CellLoad`]) and make [`Bricks`] and a [`Layout`]
+//!    of them. Both cost a millisecond or two for some thousands of bricks, and points move little
+//!    between steps: a layout may serve for several, as long as the backends read the points of a
+//!    brick from the grid of the step. Cells that were empty and hold points now are not in the
+//!    layout: make it anew when one appears.
 //! 2. Make the [`Plan`] when cuts or layout have changed; sort targets by its
 //!    [`order`](Plan::order).
 //! 3. CPU backend: the [`Part`]s of all subregions in turn, one [`Span`] each, sorting included.
-//!    GPU backend: per subregion send the bricks of [`Stage::uploads`], compute, fetch; three spans by
-//!    the device's events, placed on the host's clock. Waiting for a stream that is busy with
-//!    another subregion belongs to no span. What a backend did not have to do is a span of zero length.
+//!    GPU backend: per subregion send the bricks of [`Stage::uploads`], compute, fetch; three
+//!    spans by the device's events, placed on the host's clock. Waiting for a stream that is busy
+//!    with another subregion belongs to no span. A stage without work is a span of zero length.
 //!    All spans count from the moment at which the first backend begins.
 //! 4. Between passes that need neighbours' results, exchange the bricks of [`Plan::halo`].
 //! 5. Give plan and times to [`Controller::next`], also after a fault: with the fault in
-//!    [`StepTimes::fault`], and in [`StepTimes::recovery`] what the CPU backend then did of the GPU's
-//!    part. The times of such a step teach nothing.
+//!    [`StepTimes::fault`], and in [`StepTimes::recovery`] the time that the CPU backend then
+//!    spent on the GPU's part. The times of such a step teach nothing.
 //!
 //! Sums may depend on the cuts in their last bits. Deterministic runs use [`Policy::Fixed`].
 

@@ -1,6 +1,8 @@
-//! What a sweep of the threshold shows, and where the policies settle, on an emulated machine.
+//! A sweep of the threshold, and the settled states of the policies, on an emulated machine.
 //!
-//! Rows are plain data that serialise to the JSON of `nearfield tune`.
+//! The sweep shows what any threshold would take without noise; the policies are run with noise
+//! and should settle near its minimum. Rows are plain data that serialise to the JSON of
+//! `nearfield tune`.
 
 use crate::{
     Action, Controller, Cut, EmulatedSpec, Error, Layout, Machine, Plan, Policy, StepTimes,
@@ -11,8 +13,8 @@ use std::collections::BTreeMap;
 /// One threshold of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Row {
-    /// The threshold: bricks of at most as many points go to the CPU backend (the fractional part: that
-    /// share of the bricks with one point more). The largest occupancy is CPU only.
+    /// The threshold: bricks of at most as many points go to the CPU backend (the fractional part:
+    /// that share of the bricks with one point more). The largest occupancy is CPU only.
     pub theta: f64,
     /// The CPU backend's share of the work, 0 to 1.
     pub share: f64,
@@ -25,7 +27,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What a step showed.
+    /// The row of a measured step.
     pub fn new(theta: f64, plan: &Plan, times: &StepTimes) -> Self {
         Self {
             theta,
@@ -37,17 +39,17 @@ impl Row {
     }
 }
 
-/// Where a policy settled.
+/// The settled state of a policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settled {
-    /// Mean threshold over subregions, weighted by work. For `fraction`, which has none, that of the
-    /// same number of bricks.
+    /// Mean threshold over subregions, weighted by work. For `fraction`, which has none, that of
+    /// the same number of bricks.
     pub theta: f64,
     /// The CPU backend's share of the work.
     pub share: f64,
-    /// Median milliseconds of the second half of the run, steps aside included.
+    /// Median milliseconds of the second half of the run, exploration steps included.
     pub total_ms: f64,
-    /// Steps until it stayed within 3 % of where it ended, steps aside left out; `None` if it never
+    /// Steps until it stayed within 3 % of its end, exploration steps left out; `None` if it never
     /// did in the first half of the run.
     pub steps: Option<usize>,
     /// The last reason it gave.
@@ -166,6 +168,7 @@ fn steps_to_rest(quiet: &[(usize, f64)]) -> Option<usize> {
     }
 }
 
+/// Mean threshold over subregions, weighted by work.
 fn mean_theta(layout: &Layout, cuts: &[Cut]) -> f64 {
     let (mut sum, mut work) = (0.0, 0.0);
     for (subregion, &cut) in cuts.iter().enumerate() {

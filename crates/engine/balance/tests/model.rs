@@ -350,9 +350,9 @@ fn a_little_work_that_is_done_absurdly_fast_does_not_draw_all_of_it() {
     );
 }
 
-/// Sixteen cores, and a GPU that launches a kernel per cell and tells only what all of them took together;
-/// how that is divided among subregions is a guess in which a cell costs `guessed` times as much as it does.
-/// The numbers are near those of an H200.
+/// Sixteen cores, and a GPU that launches a kernel per cell and tells only what all of them took
+/// together; how that is divided among subregions is a guess in which a cell costs `guessed` times
+/// as much as it does. The numbers are near those of an H200.
 struct KernelPerCell {
     guessed: f64,
     jitter: f64,
@@ -466,8 +466,8 @@ fn a_gpu_of_which_only_the_whole_is_known_is_not_taken_for_one_that_changes() {
 
 #[test]
 fn a_backend_that_needs_long_before_it_begins_beside_the_other_does_not_alone() {
-    // Beside the GPU the CPU backend sorts and waits for four fifths of what all of the work takes it alone. Alone its
-    // times vary, which says nothing about what it would take beside the GPU.
+    // Beside the GPU the CPU backend sorts and waits for four fifths of what all of the work takes
+    // it alone. Alone its times vary, which says nothing about what it would take beside the GPU.
     let layout = common::layout(common::uniform(), 3, Traffic::NONE);
     let mut machine = Machine::new("speed=0.5".parse().unwrap());
     let all = Plan::new(&layout, &layout.cuts(layout.highest())).unwrap();
@@ -508,7 +508,8 @@ fn a_backend_that_needs_long_before_it_begins_beside_the_other_does_not_alone() 
 
 #[test]
 fn a_gpu_that_works_piece_by_piece_is_not_taken_for_one_that_changes() {
-    // As where results are copied back in pieces: what a piece waits for is put down to its first subregions.
+    // As where results are copied back in pieces: what a piece waits for is put down to its first
+    // subregions.
     const PIECE: usize = 4;
     let layout = common::layout(common::uniform(), 3, Traffic::NONE);
     let mut machine = Machine::new("speed=1.5,jitter=0.03".parse().unwrap());

@@ -78,7 +78,8 @@ impl Case {
         Layout::with_ties(bricks, self.subregions, TRAFFIC, self.ties).unwrap()
     }
 
-    /// All pairs of bricks of which one holds a neighbour cell of one of the other's, by definition.
+    /// All pairs of bricks of which one holds a neighbour cell of one of the other's, by
+    /// definition.
     fn near_bricks(&self, layout: &Layout) -> HashSet<(usize, usize)> {
         let all = layout.bricks().as_slice();
         let brick = |cell: [i64; 3]| {

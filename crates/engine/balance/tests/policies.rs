@@ -194,7 +194,8 @@ fn the_band_ends_inside_the_band_and_stays() {
                 "{name}, machine {seed}: still moving, {}",
                 last.reason
             );
-            // At the band's lower end the GPU backend takes 1 / 0.8 times as long as the CPU backend.
+            // At the band's lower end the GPU backend takes 1 / 0.8 times as long as the CPU
+            // backend.
             assert!(
                 last.quiet * 0.8 <= single,
                 "{name}, machine {seed}: {} ms, one backend {single}, best {best}; {}",

@@ -1,5 +1,5 @@
-//! Bricks, layouts and plans that memory is too short for are errors, wherever it runs out. A process
-//! of its own, whose allocator refuses what the test tells it to.
+//! Bricks, layouts and plans that memory is too short for are errors, wherever it runs out. A
+//! process of its own, whose allocator refuses what the test tells it to.
 
 #[path = "../../nearfield/tests/refusing/mod.rs"]
 mod refusing;
@@ -15,7 +15,8 @@ static MEMORY: Refusing = Refusing::nothing();
 /// Requests from here on grow with the input; those of the test's own threads are smaller.
 const GROWS: usize = 256;
 
-/// Grants one request more every time until `work` succeeds; before that it must say what it lacked.
+/// Grants one request more every time until `work` succeeds; before that it must say what it
+/// lacked.
 fn squeeze<T>(name: &str, work: impl Fn() -> Result<T, Error>) -> T {
     for granted in 0.. {
         match MEMORY.while_short(GROWS, granted, &work) {

@@ -8,8 +8,8 @@
 use nearfield_pairs::Pair;
 
 /// By how many boxes a source is moved along each axis; zero on open axes. 64 bits, because two
-/// points that are 2³⁰ boxes away from the origin on either side are 2³¹ boxes apart, and a few more
-/// where the box is smaller than the radius.
+/// points that are 2³⁰ boxes away from the origin on either side are 2³¹ boxes apart, and a few
+/// more where the box is smaller than the radius.
 pub(crate) type Image = [i64; 3];
 
 /// The image of a pair, counted from the unwrapped coordinates. Their cells met through the image

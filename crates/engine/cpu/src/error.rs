@@ -109,13 +109,13 @@ pub enum ErrorKind {
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
-        /// What they were for.
+        /// The purpose of the memory.
         what: &'static str,
     },
     /// Sets that do not go together, or are not what the request is for.
     #[error("the sets cannot be searched: {reason}")]
     Sets {
-        /// What is wrong with them.
+        /// The reason.
         reason: &'static str,
     },
     /// Another backend wrote lists that do not lie in the memory it was given for them.
@@ -141,7 +141,7 @@ pub enum ErrorKind {
     Threads {
         /// Threads asked for, 0 for all cores.
         threads: usize,
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
 }

@@ -14,10 +14,11 @@
 //!
 //! # Besides searching
 //!
-//! [`CpuBackend::measure`] counts first, for lists whose memory must be known before it is taken, for
-//! lists of a range of targets at a time, and for lists with [the geometry](PairGeometry) of every
-//! pair. [`CpuBackend::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that were found
-//! earlier, at the positions that points have now. [`CpuBackend::sum_pairs`] sums over all pairs.
+//! [`CpuBackend::measure`] counts first, for lists whose memory must be known before it is taken,
+//! for lists of a range of targets at a time, and for lists with [the geometry](PairGeometry) of
+//! every pair. [`CpuBackend::traverse_lists`] evaluates kernels over [`StoredPairs`]: lists that
+//! were found earlier, at the positions that points have now. [`CpuBackend::sum_pairs`] sums over
+//! all pairs.
 //!
 //! # Radii of single points
 //!

@@ -1,5 +1,5 @@
-//! What safe callers may hand in that makes no sense is refused, or has no meaning, but nothing is read
-//! or written out of place.
+//! What safe callers may hand in that makes no sense is refused, or has no meaning, but nothing is
+//! read or written out of place.
 
 use nearfield_cpu::{
     BorrowedBuffer, BufferProvider, CpuBackend, Error, ErrorKind, Fields, Inside, NeighborLists,

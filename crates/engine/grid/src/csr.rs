@@ -1,4 +1,8 @@
 //! Compressed sparse rows: the plain form of neighbour lists that other libraries take.
+//!
+//! Lists of an engine lie in storage with gaps, because every worker writes its own chunk.
+//! Sparse-matrix libraries, files and Python want them without gaps, as monotone offsets over one
+//! array. The conversion is a copy, so it is made only when it is asked for.
 
 /// Neighbour lists with monotone offsets: row `i` is `indices[offsets[i]..offsets[i + 1]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

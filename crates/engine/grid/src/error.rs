@@ -1,4 +1,7 @@
-//! What can be wrong with a grid's input, with the numbers that say where.
+//! Errors of a grid's input, with the numbers that locate them.
+//!
+//! A message names the point, the axis and the value, and says how to repair the input. Points are
+//! named by the caller's index, so the message can be looked up in the caller's own arrays.
 
 use crate::{Value, memory::Shortage};
 
@@ -171,7 +174,7 @@ pub enum ErrorKind {
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
-        /// What they were for.
+        /// The purpose of the memory.
         what: &'static str,
     },
     /// A permutation and a slice differ in length.
@@ -195,8 +198,9 @@ impl From<Shortage> for Error {
     }
 }
 
-/// Grows `vec` to hold `len` elements without aborting when memory is short. Memory that grows gets an
-/// eighth more, so that a number of points that changes a little every step does not take it anew.
+/// Grows `vec` to hold `len` elements without aborting when memory is short. Memory that grows gets
+/// an eighth more, so that a number of points that changes a little every step does not take it
+/// anew.
 pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<(), Error> {
     let room = match vec.capacity() {
         0 => len,

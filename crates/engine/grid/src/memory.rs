@@ -1,7 +1,12 @@
-//! Memory whose size follows from input: the system may refuse it, and that is an error.
+//! Allocations whose size follows from input, which may be refused.
 //!
-//! `vec![x; n]`, `with_capacity`, `resize` and `collect` end the process when memory is short. These
-//! functions return [`Shortage`] with the bytes instead, which the error types of all crates take.
+//! `vec![x; n]`, `with_capacity`, `resize` and `collect` end the process when memory is short. A
+//! library that is embedded in a simulation must not do that: hours of work may be in the memory
+//! that is still there. These functions return [`Shortage`] with the bytes instead, and the error
+//! types of all crates take it.
+//!
+//! **Invariant:** the functions either succeed or leave their argument unchanged, so a call that
+//! fails leaves the engine with its last good state.
 
 use bytemuck::Zeroable;
 
@@ -11,20 +16,20 @@ use bytemuck::Zeroable;
 pub struct Shortage {
     /// Bytes asked for.
     pub bytes: usize,
-    /// What they were for.
+    /// The purpose of the memory, as messages name it.
     pub what: &'static str,
 }
 
 impl Shortage {
-    /// Of `len` values of type `T`.
+    /// The refusal of memory for `len` values of type `T`.
     pub fn of<T>(len: usize, what: &'static str) -> Self {
         let bytes = len.saturating_mul(size_of::<T>());
         Self { bytes, what }
     }
 }
 
-/// Room for `len` values in `vec` altogether, exactly where it has to grow; then neither `resize` nor
-/// `extend` up to that length allocates.
+/// Makes room for `len` values in `vec` altogether, exactly as much where it has to grow. Neither
+/// `resize` nor `extend` up to that length allocates afterwards.
 ///
 /// # Errors
 /// [`Shortage`]; the vector is then unchanged.
@@ -33,7 +38,7 @@ pub fn make_room<T>(vec: &mut Vec<T>, len: usize, what: &'static str) -> Result<
         .map_err(|_| Shortage::of::<T>(len, what))
 }
 
-/// Room for one value more in `vec`, which grows as it does by `push`.
+/// Makes room for one value more in `vec`, which grows by doubling as it does by `push`.
 ///
 /// # Errors
 /// [`Shortage`]; the vector is then unchanged.
@@ -45,7 +50,7 @@ pub fn make_room_for_one<T>(vec: &mut Vec<T>, what: &'static str) -> Result<(), 
     (vec.try_reserve(1)).map_err(|_| Shortage::of::<T>(vec.len() + 1, what))
 }
 
-/// `len` values.
+/// A vector of `len` copies of `value`.
 ///
 /// # Errors
 /// [`Shortage`].
@@ -56,7 +61,8 @@ pub fn filled<T: Clone>(len: usize, value: T, what: &'static str) -> Result<Vec<
     Ok(vec)
 }
 
-/// `len` zeros, straight from the system, so that pages that are never touched cost nothing.
+/// A vector of `len` zeros, straight from the system, so that pages that are never touched cost
+/// nothing.
 ///
 /// # Errors
 /// [`Shortage`].

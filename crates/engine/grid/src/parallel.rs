@@ -3,8 +3,8 @@
 //! Rayon's own loops start the process's global pool when they are begun on a thread of no pool.
 //! That pool has as many threads as the machine has cores, whatever the caller asked for, and a
 //! forked child inherits it without its threads and waits for them for ever. So library code never
-//! calls a loop of rayon's directly: [`PoolLoops`] has the same loops, which run on the calling thread
-//! where this belongs to no pool, or where [`alone`] says so.
+//! calls a loop of rayon's directly: [`PoolLoops`] has the same loops, which run on the calling
+//! thread where this belongs to no pool, or where [`alone`] says so.
 //!
 //! **What others rely on:** results do not depend on where a loop runs.
 
@@ -16,7 +16,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 
 thread_local! {
-    /// Whether loops stay on this thread even where it belongs to a pool.
+    /// True while loops stay on this thread even where it belongs to a pool.
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -36,6 +36,7 @@ pub fn threads() -> usize {
 
 /// Does `work` on the calling thread, with all loops in it.
 pub fn alone<R>(work: impl FnOnce() -> R) -> R {
+    /// Restores the flag when `work` ends or panics.
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -58,7 +59,7 @@ pub fn within<R: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> R + Sen
 /// the calling one.
 ///
 /// # Errors
-/// What the system says when it does not start them.
+/// The system's message when it does not start them.
 pub fn start(threads: usize, name: &'static str) -> Result<Option<ThreadPool>, String> {
     if threads == 1 {
         return Ok(None);
@@ -70,7 +71,7 @@ pub fn start(threads: usize, name: &'static str) -> Result<Option<ThreadPool>, S
 /// Starts a pool of `threads` workers, which may be one.
 ///
 /// # Errors
-/// What the system says when it does not start them.
+/// The system's message when it does not start them.
 pub fn start_some(threads: usize, name: &'static str) -> Result<ThreadPool, String> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -114,8 +115,8 @@ pub trait PoolLoops: IndexedParallelIterator {
         }
     }
 
-    /// All items in order. For as many as there are tasks; what there is one of per point is
-    /// [put](Self::put_into) where room was reserved.
+    /// Returns all items in order. For as many items as there are tasks; arrays with an item per
+    /// point use [`put_into`](Self::put_into), with room that was reserved.
     fn listed(self) -> Vec<Self::Item> {
         let mut items = Vec::new();
         self.put_into(&mut items);
@@ -162,7 +163,7 @@ mod tests {
     use std::sync::Mutex;
     use std::thread;
 
-    /// What all loops give for the numbers below 1000, and the threads that were seen.
+    /// The results of all loops for the numbers below 1000, and the threads that were seen.
     fn loops() -> (Vec<usize>, usize, usize) {
         let numbers = || (0..1000usize).into_par_iter().with_max_len(1);
         let seen = Mutex::new(Vec::new());

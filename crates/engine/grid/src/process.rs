@@ -1,9 +1,16 @@
 //! Values that belong to one process, such as threads: a forked child gets its own.
 //!
 //! `fork` copies the memory of a process and one of its threads. A pool of workers, or a lock that
-//! another thread held, is of no use in the child: nobody works and nobody unlocks. A
-//! [`PerProcess`] remembers which process made its value. In another process it leaves the value
-//! alone, without even dropping it, and makes a new one.
+//! another thread held, is of no use in the child: no thread is there to work or to unlock. A
+//! program that loads this library, such as a Python interpreter with `multiprocessing`, may fork
+//! at any time, and must find a working engine on both sides.
+//!
+//! A [`PerProcess`] remembers which process made its value. In another process it leaves the value
+//! alone, without even dropping it, and makes a new one. An [`OfProcess`] is for values that
+//! cannot be made anew, such as those of a GPU driver: it only tells whether it was inherited, and
+//! is not dropped then.
+//!
+//! **Invariant:** no value is used or dropped by a process that did not make it.
 
 use std::{
     fmt,
@@ -49,7 +56,7 @@ impl<T> PerProcess<T> {
         }
     }
 
-    /// Returns true if the value was made by another process, of which this is a forked child.
+    /// Returns true if the value was made by another process, a parent of this one.
     pub fn is_inherited(&self) -> bool {
         self.made()
             .is_some_and(|made| made.process != process::id())
@@ -65,6 +72,8 @@ impl<T> PerProcess<T> {
         }
     }
 
+    /// Puts a value of this process in the place of an inherited one. Several threads may come
+    /// here at once: one wins the exchange, and the others drop their value and take the winner's.
     #[cold]
     fn make(&self, process: u32, value: T) -> &T {
         let fresh = Box::into_raw(Box::new(Made { process, value }));
@@ -74,11 +83,11 @@ impl<T> PerProcess<T> {
             // the value for itself.
             let there = unsafe { held.as_ref() };
             if let Some(there) = there.filter(|there| there.process == process) {
-                // SAFETY: `fresh` is from `Box::into_raw` above, and nobody else has seen it.
+                // SAFETY: `fresh` is from `Box::into_raw` above, and was not published.
                 drop(unsafe { Box::from_raw(fresh) });
                 return &there.value;
             }
-            // What another process made is leaked here, with all threads that it may have had.
+            // An inherited value is leaked here, with all threads that it had in the parent.
             let order = (Ordering::AcqRel, Ordering::Acquire);
             match (self.made).compare_exchange(held, fresh, order.0, order.1) {
                 // SAFETY: a live box, as above.
@@ -88,6 +97,7 @@ impl<T> PerProcess<T> {
         }
     }
 
+    /// The value that is held, whichever process made it.
     fn made(&self) -> Option<&Made<T>> {
         // SAFETY: null or a live box, as in `make`.
         unsafe { self.made.load(Ordering::Acquire).as_ref() }
@@ -97,7 +107,7 @@ impl<T> PerProcess<T> {
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         if self.made().is_some() && !self.is_inherited() {
-            // SAFETY: from `Box::into_raw`, and nobody has a reference to it any more.
+            // SAFETY: from `Box::into_raw`, and `&mut self` proves that no reference is left.
             drop(unsafe { Box::from_raw(*self.made.get_mut()) });
         }
     }
@@ -120,8 +130,9 @@ impl<T: fmt::Debug> fmt::Debug for PerProcess<T> {
     }
 }
 
-/// A value that only the process that made it drops: what a driver holds for that process must be left
-/// alone in a forked child, which asks [`is_inherited`](Self::is_inherited) before it uses the value.
+/// A value that only the process that made it drops: what a driver holds for that process must be
+/// left alone in a forked child, which asks [`is_inherited`](Self::is_inherited) before it uses the
+/// value.
 #[derive(Debug)]
 pub struct OfProcess<T> {
     value: ManuallyDrop<T>,
@@ -137,7 +148,7 @@ impl<T> OfProcess<T> {
         }
     }
 
-    /// Returns true if the value was made by another process, of which this is a forked child.
+    /// Returns true if the value was made by another process, a parent of this one.
     pub fn is_inherited(&self) -> bool {
         self.process != process::id()
     }

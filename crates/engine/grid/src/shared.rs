@@ -1,4 +1,13 @@
 //! A slice that several workers fill at once, each its own elements.
+//!
+//! Sorting scatters points to final positions that are all over the array, and traversals write
+//! the result of each target to the caller's index of it. Every element has exactly one writer,
+//! but the elements of a worker form no contiguous part that `chunks_mut` could hand out.
+//! [`SharedMut`] is the one place where such writes are allowed, and each call site says why its
+//! elements are its own.
+//!
+//! **Invariant:** callers of the two unsafe functions guarantee that no element is accessed by two
+//! workers at once.
 
 use std::marker::PhantomData;
 
@@ -14,7 +23,7 @@ pub struct SharedMut<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: only `write` and `slice_mut` touch the data, and their callers promise that no element
+// SAFETY: only `write` and `slice_mut` touch the data, and their callers guarantee that no element
 // is accessed by two workers at once.
 unsafe impl<T: Send> Send for SharedMut<'_, T> {}
 // SAFETY: as above.
@@ -30,7 +39,7 @@ impl<'a, T: Copy> SharedMut<'a, T> {
         }
     }
 
-    /// Asks for element `index`, which need not exist, to be fetched for writing.
+    /// Prefetches element `index`, which need not exist, for writing.
     #[inline(always)]
     pub fn expect(&self, index: usize) {
         prefetch_for_writing(self.data.wrapping_add(index));
@@ -39,7 +48,7 @@ impl<'a, T: Copy> SharedMut<'a, T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// `index` is below the slice's length, and nobody else accesses that element meanwhile.
+    /// `index` is below the slice's length, and no other thread accesses that element meanwhile.
     #[inline(always)]
     pub unsafe fn write(&self, index: usize, value: T) {
         debug_assert!(index < self.len);
@@ -50,9 +59,12 @@ impl<'a, T: Copy> SharedMut<'a, T> {
     /// Elements `begin..end`, exclusively.
     ///
     /// # Safety
-    /// `begin <= end <= len`, and nobody else accesses those elements while the slice lives.
+    /// `begin <= end <= len`, and no other code accesses those elements while the slice lives.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)] // disjointness is the caller's promise, that is what this is for
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the caller guarantees that parts are disjoint"
+    )]
     pub unsafe fn slice_mut(&self, begin: usize, end: usize) -> &mut [T] {
         debug_assert!(begin <= end && end <= self.len);
         // SAFETY: in bounds and exclusive by the caller's promise.
@@ -60,7 +72,9 @@ impl<'a, T: Copy> SharedMut<'a, T> {
     }
 }
 
-/// Asks for the cache line at `at`, which need not be memory of ours, to be fetched for writing.
+/// Prefetches the cache line at `at` for writing. The address need not be valid: a prefetch never
+/// faults. Without it a scattered store waits for the line, because no processor foresees as many
+/// streams as a sort writes to.
 #[inline(always)]
 pub fn prefetch_for_writing<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,13 +1,14 @@
 //! Sums over all pairs, without a radius: what is summed, in which arithmetic, at which points.
 //!
-//! Both backends keep to what stands here, so that in [`Arithmetic::Exact`] they give the same bits:
+//! Both backends keep to what stands here, so that in [`Arithmetic::Exact`] they give the same
+//! bits:
 //!
-//! * d = fl(x_j − x_i) per axis and d² = fma(dz, dz, fma(dy, dy, fma(dx, dx, ε²))), with ε² = fl(ε·ε).
-//!   At the points of a [`SampleGrid`] the parts along y and z come first, because a row of points
-//!   shares them: d² = fma(dx, dx, fma(dy, dy, fma(dz, dz, ε²))).
-//! * Sources are added in the order given, [`TILE`] of them to a sum of their own, and those sums to
-//!   the result with compensation (Kahan 1965, DOI 10.1145/363707.363723): the error of a sum does
-//!   not grow with the number of sources.
+//! * d = fl(x_j − x_i) per axis and d² = fma(dz, dz, fma(dy, dy, fma(dx, dx, ε²))), with ε² =
+//!   fl(ε·ε). At the points of a [`SampleGrid`] the parts along y and z come first, because a row
+//!   of points shares them: d² = fma(dx, dx, fma(dy, dy, fma(dz, dz, ε²))).
+//! * Sources are added in the order given, [`TILE`] of them to a sum of their own, and those sums
+//!   to the result with compensation (Kahan 1965, DOI 10.1145/363707.363723): the error of a sum
+//!   does not grow with the number of sources.
 //! * A source with d² = 0 adds nothing: a body to its own field, an atom that lies on a grid point.
 //!   With a softening there is no such source; its potential at its own place is then w/ε.
 
@@ -93,12 +94,12 @@ mod private {
 /// How reciprocal roots are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Arithmetic {
-    /// An estimate of the hardware, refined: the error of a term is below 1e-6 in `f32` and 4e-15 in
-    /// `f64`. The last bits depend on the processor.
+    /// An estimate of the hardware, refined: the error of a term is below 1e-6 in `f32` and 4e-15
+    /// in `f64`. The last bits depend on the processor.
     #[default]
     Fast,
-    /// Roots and divisions rounded correctly: w/√d² and w/(d²·√d²). Every backend, processor and vector
-    /// width gives the same bits.
+    /// Roots and divisions rounded correctly: w/√d² and w/(d²·√d²). Every backend, processor and
+    /// vector width gives the same bits.
     Exact,
 }
 

@@ -25,7 +25,8 @@ impl PairKernel for ChargePotential {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("charge_potential.cuh", pairs::CHARGE_POTENTIAL) };
         Some(twin.uniforms([self.softening * self.softening]))
     }
@@ -58,7 +59,8 @@ impl PairKernel for ChargeField {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("charge_field.cuh", pairs::CHARGE_FIELD) };
         Some(twin.uniforms([self.softening * self.softening]))
     }

@@ -11,8 +11,9 @@ use std::borrow::Cow;
 ///           float* result);
 /// ```
 ///
-/// (or a function of another name, see [`function`](Self::function)), where `pair.d[3]` and `pair.d2` are those of [`Pair`](crate::Pair), `target` and `source` the
-/// channels that the kernel reads, in order, and `result` the channels it gives. `uniform` holds
+/// (or a function of another name, see [`function`](Self::function)), where `pair.d[3]` and
+/// `pair.d2` are those of [`Pair`](crate::Pair), `target` and `source` the channels that the kernel
+/// reads, in order, and `result` the channels it gives. `uniform` holds
 /// [`uniforms`](Self::uniforms). `fast_sqrt` and `fast_rsqrt` are there, off by at most one unit in
 /// the last place. Multiplications and additions are not contracted; write `__fmaf_rn` where that
 /// is wanted.
@@ -31,12 +32,14 @@ pub struct CudaParts {
     pub text: Cow<'static, str>,
     /// The function that it defines, `pair` unless said otherwise.
     pub function: Cow<'static, str>,
-    /// Parameters, at most 160: they are arguments of the launch, so changing them compiles nothing.
+    /// Parameters, at most 160: they are arguments of the launch, so changing them compiles
+    /// nothing.
     pub uniforms: Vec<f32>,
-    /// For kernels whose pairs may be evaluated once for both points: the channels of the result that
-    /// change their sign where the points of a pair change places, all others staying as they are. The
-    /// three of a force, for example, that is equal and opposite. `None`, the default, where what the
-    /// two get differs in more than signs, such as by their masses, or nothing is known of it.
+    /// For kernels whose pairs may be evaluated once for both points: the channels of the result
+    /// that change their sign where the points of a pair change places, all others staying as they
+    /// are. The three of a force, for example, that is equal and opposite. `None`, the default,
+    /// where what the two get differs in more than signs, such as by their masses, or nothing is
+    /// known of it.
     pub turned: Option<Vec<usize>>,
 }
 
@@ -68,15 +71,15 @@ impl Cuda {
     /// ```
     ///
     /// # Safety
-    /// The text is compiled and run on the GPU as it is, in a context that the whole process shares:
-    /// whatever it does there, nothing checks. For every kernel that hands this out,
+    /// The text is compiled and run on the GPU as it is, in a context that the whole process
+    /// shares: whatever it does there, nothing checks. For every kernel that hands this out,
     /// - it reads `target` and `source` only below the numbers of channels of the kernel, and
     ///   `uniform` only below 160;
     /// - it writes `result` only, below its number of channels, and all of these;
     /// - it accesses no other memory, and leaves it to the kernel around it to meet other threads;
     /// - it ends, for every pair, channel and uniform, those that are NaN or infinite included;
-    /// - its lines, and `name`, leave the rest of the program as it is: brackets are balanced, and it
-    ///   defines no macros and no names other than its own.
+    /// - its lines, and `name`, leave the rest of the program as it is: brackets are balanced, and
+    ///   it defines no macros and no names other than its own.
     pub unsafe fn new(
         name: impl Into<Cow<'static, str>>,
         text: impl Into<Cow<'static, str>>,
@@ -92,8 +95,8 @@ impl Cuda {
         }
     }
 
-    /// The same, with a function of this name: one text can serve several kernels. Characters that no
-    /// name of a function has are replaced by underscores.
+    /// The same, with a function of this name: one text can serve several kernels. Characters that
+    /// no name of a function has are replaced by underscores.
     pub fn function(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
         let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -111,8 +114,8 @@ impl Cuda {
         self
     }
 
-    /// The same, saying that these channels of the result change their sign where the points of a pair
-    /// change places, and the others do not: see [`turned`](CudaParts::turned).
+    /// The same, saying that these channels of the result change their sign where the points of a
+    /// pair change places, and the others do not: see [`turned`](CudaParts::turned).
     pub fn turned(mut self, channels: impl Into<Vec<usize>>) -> Self {
         self.parts.turned = Some(channels.into());
         self

@@ -94,7 +94,8 @@ impl PairPotential for CutoffCoulomb {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("cutoff_coulomb.cuh", pairs::CUTOFF_COULOMB) };
         let uniforms = [self.constant, self.square, self.slope, self.offset];
         Some(twin.function("cutoff_coulomb").uniforms(uniforms))

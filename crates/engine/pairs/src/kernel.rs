@@ -115,25 +115,26 @@ pub trait PairKernel: Sync {
     /// are thrown away, so it must not panic; NaN and infinity are harmless there.
     fn pair(&self, pair: Pair, target: Self::Target, source: Self::Source) -> Self::Output;
 
-    /// The distance beyond which [`pair`](Self::pair) gives nothing, in the unit of the coordinates.
+    /// The distance beyond which [`pair`](Self::pair) gives nothing, in the unit of the
+    /// coordinates.
     ///
-    /// A kernel whose support exceeds the search radius would lose the terms in between without a word,
-    /// so engines refuse it. `None`, the default, says that nothing is known, and infinity that there
-    /// is no such distance: the kernel is then cut off at the search radius on purpose, as
-    /// interactions of molecules usually are.
+    /// A kernel whose support exceeds the search radius would lose the terms in between without a
+    /// word, so engines refuse it. `None`, the default, says that nothing is known, and infinity
+    /// that there is no such distance: the kernel is then cut off at the search radius on purpose,
+    /// as interactions of molecules usually are.
     fn support(&self) -> Option<f32> {
         None
     }
 
-    /// The same function as CUDA C++, for the GPU backend; `None`, the default, leaves the kernel to
-    /// the CPU backend.
+    /// The same function as CUDA C++, for the GPU backend; `None`, the default, leaves the kernel
+    /// to the CPU backend.
     fn cuda(&self) -> Option<Cuda> {
         None
     }
 
-    /// Whether [`symmetric`](Self::symmetric) costs less than two calls of [`pair`](Self::pair). Pairs of
-    /// points of one set may then be evaluated once for both points (Newton's third law), which
-    /// changes the order of summation.
+    /// Whether [`symmetric`](Self::symmetric) costs less than two calls of [`pair`](Self::pair).
+    /// Pairs of points of one set may then be evaluated once for both points (Newton's third law),
+    /// which changes the order of summation.
     const SYMMETRIC: bool = false;
 
     /// The contributions of both points of a pair to each other: of j to i, as

@@ -26,7 +26,8 @@ pub enum Truncation {
 /// How the coefficients of unlike atoms follow from those of like ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mixing {
-    /// σ = (σᵢ + σⱼ)/2 and ε = √(εᵢεⱼ) (Lorentz 1881, DOI 10.1002/andp.18812480110; Berthelot 1898).
+    /// σ = (σᵢ + σⱼ)/2 and ε = √(εᵢεⱼ) (Lorentz 1881, DOI 10.1002/andp.18812480110; Berthelot
+    /// 1898).
     #[default]
     LorentzBerthelot,
     /// σ = √(σᵢσⱼ) and ε = √(εᵢεⱼ).
@@ -154,7 +155,8 @@ impl PairPotential for PlainLennardJones {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES) };
         let uniforms = [self.sigma2, self.well, self.offset];
         Some(twin.function("plain_lennard_jones").uniforms(uniforms))
@@ -269,8 +271,8 @@ impl LennardJones {
 
     /// What is left out beyond the cut-off for `counts` atoms of every kind in a volume, taken as
     /// spread evenly there (Allen & Tildesley, Computer Simulation of Liquids, 2017, section 2.8):
-    /// 2π/V·Σ NₐN_b ∫ u r² dr and 2π/V·Σ NₐN_b ∫ −r u′ r² dr from the cut-off on. Nothing for shifted
-    /// potentials, which are what they are.
+    /// 2π/V·Σ NₐN_b ∫ u r² dr and 2π/V·Σ NₐN_b ∫ −r u′ r² dr from the cut-off on. Nothing for
+    /// shifted potentials, which are what they are.
     pub fn long_range(&self, counts: &[usize], volume: f64) -> LongRange {
         let mut sum = LongRange::default();
         if self.truncation != Truncation::Plain {
@@ -316,7 +318,8 @@ impl PairPotential for LennardJones {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("lennard_jones.cuh", pairs::LENNARD_JONES) };
         let mut uniforms = Vec::with_capacity(2 * self.types * (self.types + 1));
         for high in 0..self.types {

@@ -16,7 +16,8 @@ pub trait PairPotential: Sync {
     /// [`PairKernel::pair`] asks: it is evaluated for candidates beyond the radius too.
     fn evaluate(&self, d2: f32, a: Self::Point, b: Self::Point) -> (f32, f32);
 
-    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU backend. The text defines
+    /// The same function as CUDA C++; `None`, the default, leaves it to the CPU backend. The text
+    /// defines
     ///
     /// ```cuda
     /// void NAME(const float* uniform, float d2, const float* a, const float* b,
@@ -88,8 +89,8 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
 
 /// Energy, virial and force on every point.
 ///
-/// Output: half the energy of each of its pairs, half their virial −r·dU/dr, and the force (3). Sums
-/// over all points are thus those over all pairs, each counted once.
+/// Output: half the energy of each of its pairs, half their virial −r·dU/dr, and the force (3).
+/// Sums over all points are thus those over all pairs, each counted once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interactions<P>(pub P);
 

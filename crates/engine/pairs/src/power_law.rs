@@ -82,7 +82,8 @@ impl PairPotential for PowerLaw {
     }
 
     fn cuda(&self) -> Option<Cuda> {
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("power_law.cuh", pairs::POWER_LAW) };
         let exponent = self.exponent as f32;
         let uniforms = [

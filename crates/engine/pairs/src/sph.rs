@@ -107,7 +107,8 @@ impl PairKernel for SphDensity {
         let WendlandC2 {
             inverse_h, scale, ..
         } = self.kernel;
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("sph_density.cuh", pairs::SPH_DENSITY) };
         Some(twin.uniforms([0.5 * inverse_h, scale]))
     }
@@ -157,7 +158,8 @@ impl PairKernel for SphForce {
         let WendlandC2 {
             inverse_h, scale, ..
         } = self.kernel;
-        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing else.
+        // SAFETY: it reads the channels and uniforms of this kernel and writes its result, nothing
+        // else.
         let twin = unsafe { Cuda::new("sph_force.cuh", pairs::SPH_FORCE) };
         Some(twin.uniforms([
             0.5 * inverse_h,

@@ -2,11 +2,15 @@
 //!
 //! With α < t_cpu/t_gpu < β nothing changes. Above the band one subregion's threshold goes down;
 //! below it one subregion's goes up, but only as far as the predicted t_cpu · (w_now + w_added) /
-//! w_now stays under β · t_gpu. Without work on the CPU backend (w_now = 0) there is nothing to predict
-//! from, so a single brick is given to it first, as a probe.
+//! w_now stays under β · t_gpu. Without work on the CPU backend (w_now = 0) there is nothing to
+//! predict from, so a single brick is given to it first, as a probe.
 //!
-//! A backend may then still wait for the other for 1 − α of the time, so unlike `model` this can be
-//! slower than the better single backend by as much.
+//! The rule moves slowly and in one direction at a time, which makes it robust: it assumes only
+//! that more work takes more time. Taking work away goes at once to the middle of the band,
+//! because a GPU that waits is the more costly error.
+//!
+//! Inside the band a backend may still wait for the other for 1 − α of the time, so unlike `model`
+//! this can be slower than the better single backend by as much.
 
 use super::{
     decision::{Action, Decision, carried},
@@ -14,6 +18,7 @@ use super::{
 };
 use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
+/// The band and the speeds that a step is compared with.
 #[derive(Debug, Clone)]
 pub(super) struct Band {
     alpha: f64,
@@ -21,13 +26,14 @@ pub(super) struct Band {
     speeds: Speeds,
 }
 
-/// Everything to the GPU, which is where the seed method starts from.
+/// Everything to the GPU: the seed method starts there.
 pub(super) fn start(layout: &Layout) -> (Vec<Cut>, String) {
     let cuts = vec![Cut::NONE; layout.subregions().len()];
     (cuts, "everything to the GPU to begin with".to_owned())
 }
 
 impl Band {
+    /// A band from `alpha` to `beta`.
     pub(super) fn new(alpha: f64, beta: f64) -> Self {
         Self {
             alpha,
@@ -36,6 +42,7 @@ impl Band {
         }
     }
 
+    /// The decision after a step.
     pub(super) fn next(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Decision {
         let cuts = carried(layout, plan.cuts());
         let keep = |reason: String| Decision::new(cuts.clone(), Action::Keep, reason);
@@ -50,7 +57,8 @@ impl Band {
         let now = plan.load(Backend::Cpu).work();
         let seen = format!("CPU {cpu:.3} ms / GPU {gpu:.3} ms = {ratio:.3}");
         if ratio > self.beta {
-            // What brings both to the middle of the band, at what a pair took either.
+            // The work that brings both to the middle of the band, at their measured times per
+            // pair.
             let middle = (self.alpha + self.beta) / 2.0;
             let per_pair = |ms: f64, backend: Backend| ms / plan.load(backend).work() as f64;
             let change = per_pair(cpu, Backend::Cpu) + middle * per_pair(gpu, Backend::Gpu);

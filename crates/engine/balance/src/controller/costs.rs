@@ -1,7 +1,16 @@
-//! What any threshold is predicted to cost, on one layout and with what is known now.
+//! The predicted cost of any threshold, on one layout and with current knowledge.
 //!
-//! The cost of every brick on either backend is summed once along the ladders, so that a prediction
-//! only looks up two places per subregion.
+//! A search for the best threshold asks for hundreds of predictions, so each must be cheap. The
+//! cost of every brick on either backend is summed once along the ladders; the computing time of a
+//! backend in a subregion is then a difference of two sums. Copies follow from the layout's own
+//! sums of bytes, and the event model of [`overlapped`] adds up the GPU's three streams.
+//!
+//! # The search
+//!
+//! The CPU backend takes longer the higher the threshold is, and the GPU takes shorter. The total,
+//! the larger of both, is therefore least where they cross, which bisection finds. Both extremes
+//! are compared with the crossing, because a backend that works alone has another setup and does
+//! not slow the other down.
 
 use super::{
     fit::Cost,
@@ -20,16 +29,18 @@ pub(super) struct Predicted {
 }
 
 impl Predicted {
+    /// Milliseconds until both backends have ended.
     pub(super) fn total(&self) -> f64 {
         self.cpu.max(self.gpu)
     }
 
-    /// Who works.
+    /// The backends that have work.
     pub(super) fn regime(&self) -> Regime {
         Regime::of(self.cpu > 0.0, self.gpu > 0.0)
     }
 }
 
+/// Predictions on one layout.
 #[derive(Debug)]
 pub(super) struct Costs<'a> {
     layout: &'a Layout,
@@ -75,7 +86,7 @@ impl<'a> Costs<'a> {
         }))
     }
 
-    /// What a backend takes for places of a ladder.
+    /// Milliseconds of a backend for places of a ladder.
     fn of(&self, backend: Backend, places: &Range<usize>) -> f64 {
         let backend = backend as usize;
         match places.is_empty() {
@@ -92,13 +103,13 @@ impl<'a> Costs<'a> {
         self.with(theta, None)
     }
 
-    /// With another threshold in one subregion. What is sent to the GPU for the subregions around
+    /// With another threshold in one subregion. The bytes sent to the GPU for the subregions around
     /// it is taken to be as before.
-    pub(super) fn with(&self, theta: f64, aside: Option<(usize, f64)>) -> Predicted {
+    pub(super) fn with(&self, theta: f64, elsewhere: Option<(usize, f64)>) -> Predicted {
         let (mut cpu_ms, mut cpu_works, mut gpu_works) = (0.0, false, false);
         let stages: Vec<Durations> = (0..self.layout.subregions().len())
             .map(|subregion| {
-                let theta = match aside {
+                let theta = match elsewhere {
                     Some((other, theta)) if other == subregion => theta,
                     _ => theta,
                 };
@@ -130,6 +141,7 @@ impl<'a> Costs<'a> {
         }
     }
 
+    /// Milliseconds of a copy.
     fn copy(&self, stage: usize, bytes: f64) -> f64 {
         let cost = self.knowledge.cost(stage);
         cost.map_or(0.0, |cost| cost.of_bytes(bytes))
@@ -145,7 +157,7 @@ impl<'a> Costs<'a> {
         works.sum::<f64>() / all.max(1.0)
     }
 
-    /// The best threshold, and what it is predicted to take. The GPU is to hold at most `memory` bytes, and
+    /// The best threshold, and its predicted times. The GPU is to hold at most `memory` bytes, and
     /// the CPU backend's share of the work to lie between `shares`.
     pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> (f64, Predicted) {
         let last = self.layout.sorted_keys().len();
@@ -203,7 +215,7 @@ impl<'a> Costs<'a> {
         low
     }
 
-    /// Bytes on the device at most.
+    /// Maximum number of bytes on the device.
     fn needs(&self, theta: f64) -> f64 {
         let (mut upload, mut results) = (0.0, 0.0f64);
         for subregion in 0..self.layout.subregions().len() {

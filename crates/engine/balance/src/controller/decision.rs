@@ -1,8 +1,12 @@
-//! What a policy answers after a step: cuts for the next one, and why.
+//! The answer of a policy after a step: cuts for the next one, and why.
+//!
+//! Every decision carries its reason in words with the measured and predicted numbers, because a
+//! user who sees an odd split wants to know which measurement caused it. The words go to traces
+//! and reports and are never parsed.
 
 use crate::{Cut, Layout};
 
-/// What a decision is.
+/// The kind of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The first thresholds, chosen to learn from.
@@ -13,7 +17,8 @@ pub enum Action {
     Wait,
     /// New thresholds.
     Move,
-    /// One step aside to learn something; the next decision goes back.
+    /// An exploration step: θ differs from the settled value for one step, to sample another split.
+    /// The next decision goes back.
     Explore,
     /// The GPU gets less or nothing because it failed.
     Fault,
@@ -24,13 +29,14 @@ pub enum Action {
 pub struct Decision {
     /// One cut per subregion.
     pub cuts: Vec<Cut>,
-    /// What kind of decision it is.
+    /// The kind of the decision.
     pub action: Action,
     /// Why, in words, with the numbers.
     pub reason: String,
 }
 
 impl Decision {
+    /// A decision with its reason.
     pub(super) fn new(cuts: Vec<Cut>, action: Action, reason: String) -> Self {
         Self {
             cuts,

@@ -1,23 +1,34 @@
 //! Cost = base + Σ rate of class · amount of class, fitted to measured durations.
 //!
-//! Least squares with a gentle pull towards what was believed before: classes that have not been
-//! seen lately keep their rate, and amounts that always occur together share it. How far a prediction can be
-//! off follows from what was measured: where amounts come in other proportions than they did, by much.
+//! # The fit
+//!
+//! Least squares over all samples that are remembered, each step counting 0.9 times as much as the
+//! one after it. A gentle pull towards the rates that were believed before is added to the
+//! diagonal. It keeps the rate of classes that have not been seen lately, and makes amounts that
+//! always occur together share a change instead of cancelling each other with rates of opposite
+//! sign. The normal equations have 17 unknowns and are solved by Cholesky's method.
+//!
+//! # Uncertainty
+//!
+//! The same matrix tells how far a prediction can be off: the variance of a sum of terms t is
+//! tᵀ·M⁻¹·t. Where amounts come in proportions that were seen before that is little; where they
+//! come in others it is much, because the samples do not say how classes compare.
 
 use crate::CLASSES;
 
 /// Amounts that a duration is explained by: work by class of occupancy, or bytes in the first.
 pub(super) type Amounts = [f64; CLASSES];
 
+/// Unknowns of a fit: the base and a rate per class.
 const TERMS: usize = CLASSES + 1;
 
 /// Strength of the pull, in measurements of the usual size.
 const PULL: f64 = 0.02;
 
-/// How far measurements are off, in durations of a usual one.
+/// The standard deviation of measurements, as a share of a usual duration.
 const NOISE: f64 = 0.1;
 
-/// What something costs.
+/// The cost of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cost {
     /// Milliseconds for anything at all.
@@ -34,6 +45,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// The terms of the equations: 1 for the base, and the amounts in units of a usual sample.
     fn terms(&self, unit: f64) -> [f64; TERMS] {
         let mut terms = [0.0; TERMS];
         terms[0] = 1.0;
@@ -129,7 +141,8 @@ impl Fit {
         self.solve();
     }
 
-    /// How far what is predicted for all of these together may be off, relative: one standard deviation.
+    /// How far what is predicted for all of these together may be off, relative: one standard
+    /// deviation.
     pub(super) fn uncertainty(&self, samples: &[Sample]) -> f64 {
         let mut terms = [0.0; TERMS];
         for sample in samples {
@@ -157,6 +170,7 @@ impl Fit {
         self.right = [0.0; TERMS];
     }
 
+    /// Adds a sample to the normal equations; only the lower triangle is kept.
     fn accumulate(&mut self, sample: &Sample) {
         let terms = sample.terms(self.unit);
         for row in 0..TERMS {
@@ -179,6 +193,7 @@ impl Fit {
         matrix
     }
 
+    /// Solves the equations for the cost.
     fn solve(&mut self) {
         let matrix = self.pulled();
         let Some(cost) = &mut self.cost else { return };
@@ -197,11 +212,12 @@ impl Fit {
     }
 }
 
+/// All amounts of the samples together.
 fn amount_of(samples: &[Sample]) -> f64 {
     samples.iter().flat_map(|sample| sample.amounts).sum()
 }
 
-/// Solves a symmetric positive definite system, of which the lower triangle is given, by Cholesky's
+/// Solves a symmetric positive definite system, given by its lower triangle, by Cholesky's
 /// factorisation.
 fn cholesky(mut matrix: [[f64; TERMS]; TERMS], mut right: [f64; TERMS]) -> [f64; TERMS] {
     for row in 0..TERMS {

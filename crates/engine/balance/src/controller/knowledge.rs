@@ -1,24 +1,34 @@
-//! What policy `model` knows about the machine: the cost of every stage, and how far backends as a
-//! whole are off what their stages add up to.
+//! What policy `model` knows about the machine: the cost of every stage, and the bias of each
+//! backend as a whole against the sum of its stages.
 //!
 //! # Stalls and changes
 //!
-//! The speed of a stage in a step is measured by predicted time of all subregions. A step whose speed is off
-//! is put aside. If the next is off to the same side and about as far, the machine has changed: costs are
-//! scaled, what came before is forgotten, and both steps count.
+//! The speed of a stage in a step is measured by predicted time of all subregions. A step whose
+//! speed is off by more than a quarter is put aside. If the next is off to the same side and about
+//! as far, the machine has changed: costs are scaled, the steps before are forgotten, and both
+//! steps count.
 //!
-//! Unless nobody could have known: when classes came in proportions from which no such prediction follows,
-//! it was wrong about how they compare, and both steps are taken in beside what came before. That matters most
-//! for a backend that does everything at once: how its time is divided among subregions is a guess then, which can
-//! be far off, and only steps with other proportions mend it.
+//! There is an exception. When classes came in proportions from which no good prediction follows,
+//! the prediction was wrong about how they compare, and both steps are taken in beside those
+//! before. That matters most for a backend that computes everything in one launch: the division of
+//! its time among subregions is then a guess, which can be far off, and only steps with other
+//! proportions mend it. A kernel per cell, for example, spends most of its time on the sparse
+//! bricks; a GPU that was relieved of those is not one that became ten times as fast.
 //!
-//! A change that undoes the one before, at another share of the work, was none: a backend may take for a little
-//! far less than it takes for more. What it takes for so little is ignored from then on.
+//! A change that undoes the one before, at another share of the work, was no change: a backend may
+//! take far less for little work than the costs for more predict. Its times at so small a share
+//! are ignored from then on.
 //!
 //! # Alone and together
 //!
-//! Backends may slow each other down. Costs are those of both working together, and how far a backend is
-//! off its prediction is remembered separately for steps in which it worked alone.
+//! Backends may slow each other down. Costs are those of both working together, and the bias of a
+//! backend is remembered separately for steps in which it worked alone. So is its setup, the time
+//! before its first subregion.
+//!
+//! # What is remembered
+//!
+//! The last 16 steps, older ones counting less, and the latest step of each regime beyond those;
+//! five setups per backend and regime.
 
 use super::{
     fit::{Cost, Fit, Sample},
@@ -30,7 +40,7 @@ use std::collections::VecDeque;
 
 /// Steps remembered.
 const MEMORY: usize = 16;
-/// Setups of a backend that are remembered.
+/// Setups that are remembered per backend and regime.
 const SETUPS: usize = 5;
 /// Weight of a step relative to the one after it.
 const FADING: f64 = 0.9;
@@ -38,16 +48,16 @@ const FADING: f64 = 0.9;
 const DOUBT: f64 = 1.25;
 /// Two doubted steps confirm each other when they differ by less than this factor.
 const AGREEMENT: f64 = 1.5;
-/// A backend's work that takes less than this part of the step does not say that the backend is slow: it is mostly
-/// what any work at all takes.
+/// Work of a backend that takes less than this part of the step does not show that it is slow: most
+/// of its time is the fixed cost.
 const NEGLIGIBLE: f64 = 0.01;
 /// A backend may be given as many times as much work as it has been seen to do.
 const REACH: f64 = 8.0;
 /// A prediction that can be off by more than this, relative, was none.
 const UNKNOWN: f64 = 0.2;
-/// A subregion that is off by this factor more than the others of its step does not count…
+/// A subregion that is off by this factor more than the others of its step does not count.
 const OUTLIER: f64 = 3.0;
-/// …unless more than this part of them are.
+/// Where more than this part of the subregions is off so far, all count: they scatter.
 const FEW: f64 = 0.125;
 
 /// Stages in messages.
@@ -60,6 +70,7 @@ struct Doubt {
     samples: Vec<Sample>,
 }
 
+/// The state of policy `model` between steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Knowledge {
     fits: [Fit; STAGES],
@@ -68,7 +79,7 @@ pub(super) struct Knowledge {
     changed: [Option<f64>; STAGES],
     /// By stage, the factor by which it changed last, and the backend's share of the work then.
     changes: [Option<(f64, f64)>; STAGES],
-    /// By stage, the share of the work up to which a backend does not take what it takes for more.
+    /// By stage, the share of the work up to which times say nothing about larger shares.
     crooked: [f64; STAGES],
     /// The latest last.
     history: VecDeque<Record>,
@@ -83,7 +94,7 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Takes a step in; says what is doubted or has changed.
+    /// Takes a step in; returns notes on stages that are doubted or have changed.
     pub(super) fn learn(&mut self, plan: &Plan, times: &StepTimes) -> Vec<String> {
         let record = Record::new(plan, times);
         let samples = Record::samples(plan, times);
@@ -129,14 +140,15 @@ impl Knowledge {
         notes
     }
 
-    /// Whether the last step was put aside, in whole or in part.
+    /// Returns true if the last step was put aside, in whole or in part.
     pub(super) fn doubts(&self) -> bool {
         self.doubts.iter().any(Option::is_some)
     }
 
-    /// A stage has changed at a backend's share of the work. When that undoes the change before it, which was found
-    /// at another share, it is not the machine that has changed: what the backend takes does not grow with the
-    /// work as predicted, and what it takes for the smaller share says nothing about more.
+    /// A stage has changed at a backend's share of the work. When that undoes the change before it,
+    /// which was found at another share, it is not the machine that has changed: what the backend
+    /// takes does not grow with the work as predicted, and what it takes for the smaller share says
+    /// nothing about more.
     fn look_back(&mut self, stage: usize, share: f64) {
         let Some(factor) = self.changed[stage].take() else {
             return;
@@ -239,9 +251,9 @@ impl Knowledge {
         }
     }
 
-    /// Measured by predicted time of all subregions together. Not a median of theirs: costs are fitted to sums,
-    /// and where subregions scatter to one side, as those of a device that works piece by piece do, a median
-    /// would be off for good.
+    /// Measured by predicted time of all subregions together. Not a median of theirs: costs are
+    /// fitted to sums, and where subregions scatter to one side, as those of a device that works
+    /// piece by piece do, a median would be off for good.
     fn speed(&self, stage: usize, samples: &[Sample]) -> Option<f64> {
         let cost = self.fits[stage].cost()?;
         let (mut measured, mut predicted) = (0.0, 0.0);
@@ -252,6 +264,7 @@ impl Knowledge {
         (predicted > 0.0).then(|| measured / predicted)
     }
 
+    /// The samples without those that are off much farther than the others of the step.
     fn without_outliers(&self, stage: usize, samples: &[Sample], speed: f64) -> Vec<Sample> {
         let Some(cost) = self.fits[stage].cost() else {
             return samples.to_vec();
@@ -266,13 +279,13 @@ impl Knowledge {
         }
     }
 
-    /// What a stage costs; `None` before it has been seen.
+    /// The cost of a stage; `None` before it has been seen.
     pub(super) fn cost(&self, stage: usize) -> Option<&Cost> {
         self.fits[stage].cost()
     }
 
-    /// Milliseconds that a backend needs before it begins with its subregions: the median of the latest in this
-    /// regime, or beside the other backend while it has not been seen in this one.
+    /// Milliseconds that a backend needs before it begins with its subregions: the median of the
+    /// latest in this regime, or beside the other backend while it has not been seen in this one.
     pub(super) fn setup(&self, backend: Backend, regime: Regime) -> f64 {
         let known = |regime: Regime| {
             let latest = &self.setups[backend as usize][regime as usize];
@@ -281,21 +294,21 @@ impl Knowledge {
         (known(regime).or_else(|| known(Regime::Together))).unwrap_or(0.0)
     }
 
-    /// Factor by which a backend as a whole differs from what its stages add up to.
+    /// Factor by which a backend as a whole differs from the sum of its stages.
     pub(super) fn factor(&self, backend: Backend, regime: Regime) -> f64 {
         self.biases[backend as usize][regime as usize].mean.exp()
     }
 
-    /// The CPU backend's least and greatest share of the work for which what is known may hold: a backend is not
-    /// given many times more than it has been seen to do since it changed last.
+    /// The CPU backend's least and greatest share of the work for which what is known may hold: a
+    /// backend is not given many times more than it has been seen to do since it changed last.
     pub(super) fn shares(&self) -> [f64; 2] {
         let most =
             |backend: usize| self.seen_to_do[backend].map_or(1.0, |share| (REACH * share).min(1.0));
         [1.0 - most(1), most(0)]
     }
 
-    /// Notes how much of the work either backend has been seen to do, as far as steps that count go back; what it
-    /// was where none does.
+    /// Notes how much of the work either backend has been seen to do, as far as steps that count go
+    /// back; what it was where none does.
     fn look_how_much(&mut self) {
         for (backend, stage) in [CPU, COMPUTE].into_iter().enumerate() {
             let records = self.history.iter().chain(self.older.iter().flatten());
@@ -325,8 +338,8 @@ impl Knowledge {
         (variance(0) + variance(1)).sqrt()
     }
 
-    /// How far the time of a backend alone can be off, relative: one standard deviation. That of both
-    /// together is 0 here.
+    /// How far the time of a backend alone can be off, relative: one standard deviation. That of
+    /// both together is 0 here.
     pub(super) fn spread(&self, regime: Regime) -> f64 {
         let backend = match regime {
             Regime::Together => return 0.0,
@@ -336,6 +349,7 @@ impl Knowledge {
         self.biases[backend][regime as usize].variance.sqrt()
     }
 
+    /// Finds the biases anew: costs may have changed, so all remembered steps are predicted again.
     fn find_biases(&mut self) {
         let off = |record: &Record| (record.regime, self.off(record));
         let recent: Vec<_> = self.history.iter().rev().map(off).collect();
@@ -375,12 +389,12 @@ struct Bias {
     mean: f64,
     /// Of the mean.
     variance: f64,
-    /// Whether it was measured in this regime.
+    /// It was measured in this regime.
     known: bool,
 }
 
 impl Bias {
-    /// From values of which each counts less than the one before it.
+    /// From values, each counting less than the one before it.
     fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut weight, mut weights, mut squares) = (1.0, 0.0, 0.0);
         let (mut sum, mut sum_of_squares) = (0.0, 0.0);
@@ -395,7 +409,7 @@ impl Bias {
             return None;
         }
         let mean = sum / weights;
-        // Share of the weights that is one value's: 1 for a single one, of which nothing is known.
+        // Share of the weights that is one value's: 1 for a single one, whose spread is unknown.
         let alone = squares / (weights * weights);
         let spread = (sum_of_squares / weights - mean * mean).max(0.0);
         let variance = if alone < 1.0 {

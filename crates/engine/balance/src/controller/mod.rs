@@ -1,10 +1,26 @@
 //! From the times of the last step to the thresholds of the next.
 //!
-//! No clock, device or thread is used here: plans and times go in, cuts and a reason come out. Every
-//! policy drops the times of the first step (programs are loaded, memory is touched for the first
-//! time), and none acts on a single step in which a backend was much slower or faster than before: it
-//! acts when the next step says the same. After a fault the GPU gets less, or nothing any more,
-//! whatever the policy.
+//! No clock, device or thread is used here: plans and times go in, cuts and a reason come out. The
+//! policies differ in how much they assume.
+//!
+//! | policy | assumes | goes to |
+//! | --- | --- | --- |
+//! | [`fixed`](Policy::Fixed) | nothing | the threshold it was given |
+//! | [`band`](Policy::Band) | work takes proportional time | a ratio of times inside the band |
+//! | [`fraction`](Policy::Fraction) | work takes proportional time | a share in proportion to speed |
+//! | [`model`](Policy::Model) | costs per class, subregion and byte | the predicted optimum |
+//!
+//! # Rules for all of them
+//!
+//! * The times of the first step are dropped: programs are loaded and memory is touched for the
+//!   first time.
+//! * No policy acts on a single step in which a backend was much slower or faster than before. It
+//!   acts when the next step says the same, so a stall costs nothing and a change of speed costs
+//!   one step.
+//! * After a fault the GPU gets less, or nothing any more, whatever the policy: after it ran out
+//!   of memory at most 0.8 of the bytes for 256 steps, after it was lost nothing.
+//!
+//! **Invariant:** a decision has one cut per subregion of the layout it was made for.
 
 mod band;
 mod costs;
@@ -38,6 +54,7 @@ pub struct Controller {
     memory: Option<(f64, u64)>,
 }
 
+/// The state of each policy.
 #[derive(Debug, Clone)]
 enum State {
     Fixed(f64),
@@ -85,8 +102,8 @@ impl Controller {
         self.guarded(layout, decision)
     }
 
-    /// What holds, for a new layout: `cuts` are those on the one before, where that is still known. The CPU
-    /// backend keeps its share of the work, except with a fixed threshold.
+    /// The current decision on a new layout. `cuts` are those on the layout `before`, where that is
+    /// still known. The CPU backend keeps its share of the work, except with a fixed threshold.
     pub fn on_layout(
         &mut self,
         layout: &Layout,
@@ -150,6 +167,7 @@ impl Controller {
         Ok(self.guarded(layout, decision))
     }
 
+    /// Takes note of a fault and repeats the last decision, which is then guarded.
     fn after_fault(&mut self, layout: &Layout, plan: &Plan, fault: Fault) -> Decision {
         let reason = match fault {
             Fault::Lost => {
@@ -172,7 +190,7 @@ impl Controller {
         }
     }
 
-    /// What the policy had decided, once more.
+    /// The last decision of the policy, once more.
     fn repeated(&self, layout: &Layout, plan: &Plan, why: &str) -> Decision {
         let cuts = match &self.state {
             State::Model(model) => model.cuts(layout),
@@ -201,7 +219,8 @@ impl Controller {
     }
 }
 
-/// Cuts that give the CPU backend the share of every subregion that it had of the one in its place before.
+/// Cuts that give the CPU backend the share of every subregion that it had of the corresponding one
+/// before.
 fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
     let count = layout.subregions().len();
     let old = before.subregions().len().min(cuts.len());

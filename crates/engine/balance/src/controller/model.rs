@@ -1,13 +1,28 @@
 //! Policy `model`: goes to the threshold at which both backends are predicted to end together.
 //!
-//! It starts by giving every eighth subregion to the CPU backend, so that both backends are seen at work
-//! on every class of occupancy. After that one threshold holds for all subregions, and it moves when
-//! the predicted gain is worth it, as far as a backend has been seen to do an eighth of what it would be given.
-//! Both extremes are among the candidates. What a backend takes alone
-//! does not follow from what it takes beside the other (it may go another way about it), so an extreme
-//! that may be worth it is tried, early on. When nothing has moved for a while it steps aside once: a
-//! little more to one backend, or everything to the better single backend, to see whether what it believes
-//! is still so. It allows itself a thousandth of the time for each of these.
+//! # Learning
+//!
+//! It starts by giving every eighth subregion to the CPU backend, so that both backends are seen
+//! at work on every class of occupancy. After that one threshold holds for all subregions. It
+//! moves when the predicted gain exceeds 1 % plus half of the uncertainty of the ratio of the
+//! backends' times, so measurements that scatter make it reluctant. It moves at most so far that a
+//! backend gets eight times the work it has been seen to do, because a prediction is not trusted
+//! farther.
+//!
+//! # A backend alone
+//!
+//! Both extremes are among the candidates. The time of a backend alone does not follow from its
+//! time beside the other: it may use another algorithm (pairs evaluated once), one core more, or
+//! no copies. So an extreme that may be worth it is tried early on, up to three times where chance
+//! could decide. The first step of a backend alone touches memory that it had not needed before;
+//! its time is dropped and the step repeated.
+//!
+//! # Exploration steps
+//!
+//! When nothing has moved for 24 steps it explores: a little more to one backend, a little more to
+//! the other, or everything to the better single backend, in turn, to see whether its beliefs
+//! still hold. Each kind may cost a thousandth of the time: an exploration step is made when the
+//! steps since the last one of its kind have paid for it.
 
 use super::{
     costs::{Costs, Predicted},
@@ -19,29 +34,31 @@ use crate::{Backend, Cut, Layout, Plan, StepTimes};
 
 /// Predicted gain below which nothing moves.
 const MIN_GAIN: f64 = 0.01;
-/// How much more for every part of uncertainty about the ratio of the backends' times: an error of that
-/// ratio looks like a gain of half of it.
+/// How much more for every part of uncertainty about the ratio of the backends' times: an error of
+/// that ratio looks like a gain of half of it.
 const CAUTION: f64 = 0.5;
-/// Steps without a move before the first step aside.
+/// Steps without a move before the first exploration step.
 const PATIENCE: u64 = 24;
-/// Share of the time that steps aside of one kind may cost.
+/// Share of the time that exploration steps of one kind may cost.
 const CURIOSITY: f64 = 0.001;
 /// Every how many subregions one goes to the CPU backend in the first steps.
 const FIRST_SHARE: usize = 8;
-/// Kinds of steps aside: more to the CPU, more to the GPU, everything to one backend.
+/// Kinds of exploration steps: more to the CPU, more to the GPU, everything to one backend.
 const KINDS: usize = 3;
 /// Steps without a move before a backend is tried alone.
 const SETTLED: u64 = 4;
-/// It is where that is predicted to take at most as many times as long as both together…
+/// A backend is tried alone where that is predicted to take at most this many times as long as both
+/// together.
 const ALONE: f64 = 2.0;
-/// …and again, so that chance does not decide, where the first try came as close as this…
+/// It is tried again, so that chance does not decide, where the first try came as close as this.
 const CLOSE: f64 = 1.2;
-/// …until it has been tried so often.
+/// Maximum number of tries.
 const TRIES: usize = 3;
-/// Shares of a subregion's work that are moved in a step aside, the first that can be afforded; the
-/// last one stands for a single brick.
-const ASIDES: [f64; 2] = [0.25, 1e-9];
+/// Shares of a subregion's work that are moved in an exploration step, the first that can be
+/// afforded; the last one stands for a single brick.
+const MOVED_SHARES: [f64; 2] = [0.25, 1e-9];
 
+/// The state of the policy between steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     knowledge: Knowledge,
@@ -49,19 +66,20 @@ pub(super) struct Model {
     theta: Option<f64>,
     /// The CPU backend's share of the work at that.
     share: f64,
-    /// Steps since the last move or step aside.
+    /// Steps since the last move or exploration step.
     calm: u64,
-    /// Steps since the last step aside of each kind.
+    /// Steps since the last exploration step of each kind.
     waited: [u64; KINDS],
-    /// Whose turn it is to be looked at.
+    /// Number of the next exploration step, which decides its kind and subregion.
     turn: usize,
-    /// By regime, whether it has been gone through.
+    /// By regime, true once its first step is over.
     warm: [bool; REGIMES],
-    /// The step aside that was just made, until it has been repeated.
-    aside: Option<Vec<Cut>>,
+    /// The exploration step that was just made, until it has been repeated.
+    explored: Option<Vec<Cut>>,
 }
 
 impl Model {
+    /// The cuts of the first step, and why.
     pub(super) fn start(&self, layout: &Layout) -> (Vec<Cut>, String) {
         let reason = "every eighth subregion goes to the CPU, to learn from".to_owned();
         (self.cuts(layout), reason)
@@ -75,13 +93,14 @@ impl Model {
         }
     }
 
-    /// The same share of the work on another layout: its bricks may hold other numbers of points, so that the
-    /// old threshold would mean something else.
+    /// The same share of the work on another layout: its bricks may hold other numbers of points,
+    /// so that the old threshold would mean something else.
     pub(super) fn move_to(&mut self, layout: &Layout) {
-        self.aside = None;
+        self.explored = None;
         self.theta = self.theta.map(|_| layout.theta_at(self.share));
     }
 
+    /// The decision after a step. The GPU is to hold at most `memory` bytes.
     pub(super) fn next(
         &mut self,
         layout: &Layout,
@@ -104,9 +123,9 @@ impl Model {
             seen.push_str("; ");
             seen.push_str(&note);
         }
-        let aside = self.aside.take();
+        let explored = self.explored.take();
         if self.knowledge.doubts() {
-            return self.wait(layout, aside, seen);
+            return self.wait(layout, explored, seen);
         }
         let costs = match Costs::new(layout, &self.knowledge) {
             Ok(Some(costs)) => costs,
@@ -122,7 +141,7 @@ impl Model {
         let worth = self.worth(best, now);
         let alone = now.and_then(|now| self.try_alone(&costs, layout, best, now, memory));
         if let Some(decision) = alone {
-            self.aside = Some(decision.cuts.clone());
+            self.explored = Some(decision.cuts.clone());
             return decision;
         }
         if let Some(instead) = worth {
@@ -139,14 +158,15 @@ impl Model {
             return Decision::new(layout.cuts(theta), Action::Move, reason);
         }
         if let (Some(now), true) = (now, self.calm >= PATIENCE) {
-            // What there is not or what cannot be afforded yet is passed over; its turn comes again.
-            let aside = self.step_aside(&costs, layout, now);
+            // A kind that does not exist here or cannot be afforded yet is passed over; its turn
+            // comes again.
+            let explored = self.exploration(&costs, layout, now);
             let kind = self.turn % KINDS;
             self.turn += 1;
-            if let Some(decision) = aside {
+            if let Some(decision) = explored {
                 self.calm = 0;
                 self.waited[kind] = 0;
-                self.aside = Some(decision.cuts.clone());
+                self.explored = Some(decision.cuts.clone());
                 return decision;
             }
         }
@@ -157,8 +177,8 @@ impl Model {
         Decision::new(self.cuts(layout), Action::Keep, reason)
     }
 
-    /// A backend alone for a step, where that is due: again after a try that left doubts, or for the
-    /// first time once the threshold has settled.
+    /// A backend alone for a step, where that is due: again after a try that left doubts, or for
+    /// the first time once the threshold has settled.
     fn try_alone(
         &self,
         costs: &Costs<'_>,
@@ -179,21 +199,21 @@ impl Model {
         again.or_else(|| self.alone(costs, layout, now, memory))
     }
 
-    /// As before, until the next step confirms a surprise or not; one aside is confirmed aside.
-    fn wait(&self, layout: &Layout, aside: Option<Vec<Cut>>, seen: String) -> Decision {
-        match aside.filter(|cuts| cuts.len() == layout.subregions().len()) {
+    /// As before, until the next step confirms a surprise or not; an exploration step is repeated.
+    fn wait(&self, layout: &Layout, explored: Option<Vec<Cut>>, seen: String) -> Decision {
+        match explored.filter(|cuts| cuts.len() == layout.subregions().len()) {
             Some(cuts) => Decision::new(cuts, Action::Explore, seen),
             None => Decision::new(self.cuts(layout), Action::Wait, seen),
         }
     }
 
-    /// Whether the best is worth a move; then also what it is better than, in words.
+    /// If the best is worth a move, the words that compare it with the present threshold.
     fn worth(&self, best: Predicted, now: Option<Predicted>) -> Option<String> {
         let Some(now) = now else {
             return Some(String::new());
         };
         let mut gain = self.min_gain();
-        // What was tried often enough is what it is on average.
+        // A regime that was tried often enough is known on average.
         if best.regime() != now.regime() && self.knowledge.seen(best.regime()) < TRIES {
             gain += 2.0 * self.knowledge.spread(best.regime());
         }
@@ -201,12 +221,13 @@ impl Model {
             .then(|| format!(" instead of {:.3}", now.total()))
     }
 
+    /// Predicted gain below which nothing moves, by the uncertainty of the predictions.
     fn min_gain(&self) -> f64 {
         MIN_GAIN + self.knowledge.uncertainty() * CAUTION
     }
 
-    /// When a backend was alone for the first time it has touched memory that it had not needed before:
-    /// what it took is dropped, and the step repeated.
+    /// When a backend was alone for the first time it has touched memory that it had not needed
+    /// before: the time of that step is dropped, and the step repeated.
     fn warm_up(&mut self, layout: &Layout, plan: &Plan, times: &StepTimes) -> Option<Decision> {
         let works = |backend| !plan.load(backend).is_empty();
         let regime = Regime::of(works(Backend::Cpu), works(Backend::Gpu));
@@ -217,13 +238,13 @@ impl Model {
             "once more: the first step of a backend alone, {:.3} ms, is dropped",
             times.total_ms()
         );
-        Some(match &self.aside {
+        Some(match &self.explored {
             Some(cuts) => Decision::new(cuts.clone(), Action::Explore, reason),
             None => Decision::new(self.cuts(layout), Action::Keep, reason),
         })
     }
 
-    /// A backend alone, while nobody knows what it takes so.
+    /// A backend alone, while its time alone is unknown.
     fn alone(
         &self,
         costs: &Costs<'_>,
@@ -242,7 +263,7 @@ impl Model {
         })
     }
 
-    /// Whether a backend has been seen to do enough for what it would take alone to be predicted.
+    /// Returns true if a backend has been seen to do enough for its time alone to be predicted.
     fn reaches(&self, regime: Regime) -> bool {
         let [least, most] = self.knowledge.shares();
         match regime {
@@ -252,8 +273,8 @@ impl Model {
         }
     }
 
-    /// The same once more, where a backend alone seems better than both together and that is in doubt: because
-    /// it is by no more than chance may have made it, or because what it took differed from try to try.
+    /// The same once more, where a backend alone seems better than both together and that is in
+    /// doubt: because the difference may be chance, or because the times differed from try to try.
     fn again(
         &self,
         costs: &Costs<'_>,
@@ -268,13 +289,13 @@ impl Model {
         (alone && few && in_doubt).then(|| once(costs, layout, regime, now).0)
     }
 
-    /// The step aside whose turn it is.
-    fn step_aside(&self, costs: &Costs<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
+    /// The exploration step whose turn it is.
+    fn exploration(&self, costs: &Costs<'_>, layout: &Layout, now: Predicted) -> Option<Decision> {
         let theta = self.theta?;
         let kind = self.turn % KINDS;
         let subregion = (self.turn / KINDS * 5) % layout.subregions().len();
         let allowed = now.total() * (1.0 + CURIOSITY * self.waited[kind] as f64);
-        let (cuts, predicted, what) = ASIDES
+        let (cuts, predicted, what) = MOVED_SHARES
             .iter()
             .filter_map(|&share| match kind {
                 0 => a_little(costs, layout, theta, subregion, share),
@@ -293,7 +314,7 @@ impl Model {
     }
 }
 
-/// Everything to one backend for a step, and what that is predicted to take.
+/// Everything to one backend for a step, with its predicted times.
 fn once(
     costs: &Costs<'_>,
     layout: &Layout,
@@ -326,8 +347,8 @@ fn unseen_backend(layout: &Layout, plan: &Plan) -> Decision {
     Decision::new(cuts, Action::Explore, reason)
 }
 
-/// Cuts for a step aside, what they are predicted to take, and what they are.
-type Aside = (Vec<Cut>, Predicted, String);
+/// Cuts of an exploration step, their predicted times, and a description.
+type Exploration = (Vec<Cut>, Predicted, String);
 
 /// A share of one subregion's work more (or less) for the CPU backend.
 fn a_little(
@@ -336,7 +357,7 @@ fn a_little(
     theta: f64,
     subregion: usize,
     share: f64,
-) -> Option<Aside> {
+) -> Option<Exploration> {
     let mut cuts = layout.cuts(theta);
     let before = layout.bricks_of(subregion, cuts[subregion]);
     let work = |bricks: usize| layout.work_below(subregion, bricks) as f64;
@@ -357,15 +378,15 @@ fn a_little(
         return None;
     }
     cuts[subregion] = layout.cut_at(subregion, bricks);
-    let aside = layout.theta_of(subregion, cuts[subregion]);
-    let predicted = costs.with(theta, Some((subregion, aside)));
+    let explored = layout.theta_of(subregion, cuts[subregion]);
+    let predicted = costs.with(theta, Some((subregion, explored)));
     let backend = if share > 0.0 { "CPU" } else { "GPU" };
     let what = format!("more to the {backend} in subregion {subregion}");
     Some((cuts, predicted, what))
 }
 
 /// Everything to the better single backend, unless that is so already.
-fn single_backend(costs: &Costs<'_>, layout: &Layout, theta: f64) -> Option<Aside> {
+fn single_backend(costs: &Costs<'_>, layout: &Layout, theta: f64) -> Option<Exploration> {
     let gpu = costs.at(0.0);
     let cpu = costs.at(layout.highest());
     let (theta_alone, predicted, backend) = if gpu.total() < cpu.total() {

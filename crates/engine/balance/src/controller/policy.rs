@@ -1,4 +1,8 @@
 //! The policies there are, and their names.
+//!
+//! A policy is written as text on command lines, in C and in Python: `model`, `band:0.8:0.95`,
+//! `fraction`, `fixed:12.5`. [`Policy`] parses and prints that form, and refuses numbers that
+//! contradict each other.
 
 use crate::{Error, ErrorKind};
 use std::{fmt, str::FromStr};
@@ -12,8 +16,8 @@ pub enum Policy {
     /// Fits what a pair, a launch and a byte cost each backend, and goes to the predicted optimum.
     #[default]
     Model,
-    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds, changing one
-    /// subregion at a time.
+    /// Keeps the ratio of the CPU backend's time to the GPU backend's between two bounds, changing
+    /// one subregion at a time.
     Band {
         /// Below this ratio the CPU backend is given more.
         alpha: f64,
@@ -49,6 +53,7 @@ impl Policy {
         }
     }
 
+    /// Refuses a band that is not 0 < α < β < 1, and a threshold below 0.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let what = match *self {
             Self::Band { alpha, beta } if !(0.0 < alpha && alpha < beta && beta < 1.0) => format!(

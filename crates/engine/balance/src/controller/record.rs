@@ -1,15 +1,22 @@
 //! A step as policy `model` remembers it.
+//!
+//! Costs change as more is learnt, and then old steps have to be predicted anew to see how far the
+//! model is off. So a record holds the amounts of every stage, not a prediction.
+//!
+//! Amounts are work by class of occupancy for computing and bytes for copies. Steps in which a
+//! backend worked alone are a [`Regime`] of their own, because backends that work together slow
+//! each other down, by memory bandwidth and by the core that drives the GPU.
 
 use super::fit::{Amounts, Cost, Sample};
 use crate::{CLASSES, Durations, Plan, Stage, StepTimes, overlapped};
 
-/// What a step is made of.
+/// Number of the stages of a step.
 pub(super) const STAGES: usize = 4;
-/// What the CPU backend does with a subregion.
+/// The CPU backend's computing.
 pub(super) const CPU: usize = 0;
 /// Sources to the GPU.
 pub(super) const UPLOAD: usize = 1;
-/// What the GPU does with a subregion.
+/// The GPU's computing.
 pub(super) const COMPUTE: usize = 2;
 /// Results back.
 pub(super) const DOWNLOAD: usize = 3;
@@ -26,7 +33,7 @@ pub(super) enum Regime {
 }
 
 impl Regime {
-    /// From who has work.
+    /// The regime in which the backends with work are those given.
     pub(super) fn of(cpu: bool, gpu: bool) -> Self {
         match (cpu, gpu) {
             (true, false) => Self::CpuAlone,
@@ -47,10 +54,11 @@ pub(super) struct Record {
     pub(super) regime: Regime,
     /// Shares of the work of both.
     pub(super) shares: [f64; 2],
-    /// Whether each stage counts.
+    /// Stages that count; others were stalled or said nothing.
     pub(super) trusted: [bool; STAGES],
 }
 
+/// Amounts of a subregion on the GPU.
 #[derive(Debug, Clone)]
 struct GpuAmounts {
     upload: f64,
@@ -59,6 +67,7 @@ struct GpuAmounts {
 }
 
 impl Record {
+    /// The record of a step.
     pub(super) fn new(plan: &Plan, times: &StepTimes) -> Self {
         let mut cpu = ([0.0; CLASSES], 0);
         for stage in plan.stages() {
@@ -88,7 +97,7 @@ impl Record {
         }
     }
 
-    /// What every stage had to do and how long it took, where it had anything to do.
+    /// The amounts and the duration of every stage, subregion by subregion, where it had work.
     pub(super) fn samples(plan: &Plan, times: &StepTimes) -> [Vec<Sample>; STAGES] {
         let mut samples = [const { Vec::new() }; STAGES];
         for ((stage, cpu), gpu) in plan.stages().iter().zip(&times.cpu).zip(&times.gpu) {
@@ -104,7 +113,7 @@ impl Record {
         samples
     }
 
-    /// What the stages add up to, backend by backend; what has no cost yet takes no time.
+    /// Predicted milliseconds of both backends; a stage without a known cost takes no time.
     pub(super) fn predicted<'a>(&self, cost: impl Fn(usize) -> Option<&'a Cost>) -> [f64; 2] {
         let copy = |stage: usize, bytes: f64| cost(stage).map_or(0.0, |cost| cost.of_bytes(bytes));
         let gpu = self.gpu.iter().map(|part| Durations {
@@ -122,7 +131,7 @@ impl Record {
     }
 }
 
-/// What a stage's duration is explained by.
+/// The amounts that a stage's duration is explained by.
 fn amounts(number: usize, stage: &Stage) -> Amounts {
     let bytes = |bytes: f64| {
         let mut amounts = [0.0; CLASSES];

@@ -1,4 +1,9 @@
 //! Tells a stall from a change of speed, for the policies that fit no model.
+//!
+//! On a shared machine a step may take twice as long because another program ran for a moment. A
+//! policy that followed it would move work to and fro. So a step whose speed is off its median by
+//! more than half is doubted once and ignored; if the next step is off too, the backend has
+//! changed, and the past is forgotten.
 
 use crate::{Backend, Plan, StepTimes};
 use std::collections::VecDeque;
@@ -16,8 +21,9 @@ pub(super) struct Speeds {
 }
 
 impl Speeds {
-    /// Takes a step in. Says so when a backend's speed is so far from its median that the step should
-    /// be ignored; if the next one is off too, the backend has changed and the past is forgotten.
+    /// Takes a step in. Says so when a backend's speed is so far from its median that the step
+    /// should be ignored; if the next one is off too, the backend has changed and the past is
+    /// forgotten.
     pub(super) fn doubt(&mut self, plan: &Plan, times: &StepTimes) -> Option<String> {
         let mut doubt = None;
         for (backend, ms) in [

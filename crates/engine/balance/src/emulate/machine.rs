@@ -1,11 +1,20 @@
-//! How long an emulated machine takes.
+//! The times of an emulated machine.
 //!
-//! # What backends cost
+//! Policies are tested on machines that do not exist: a line of text describes the GPU, and a
+//! virtual clock gives the times of any plan, with jitter, stalls, changes of speed and faults
+//! from a seed. A test of a thousand steps takes milliseconds, and the same seed gives the same
+//! run on any computer.
 //!
-//! The CPU backend tests a pair in 0.1 ns (two cores with wide vectors) and prepares a target in the
-//! time of 24 pairs. The GPU tests full cells `speed` times as fast; cells of t targets cost
-//! 1 + 6/t times that, because they do not fill its threads. Policies know neither: what they fit
-//! (rates by octave of a brick's occupancy) only comes near it, as on a real machine.
+//! # Costs of the backends
+//!
+//! The CPU backend tests a pair in 0.1 ns (two cores with wide vectors) and prepares a target in
+//! the time of 24 pairs. The GPU tests full cells `speed` times as fast; cells of t targets take
+//! 1+6/t times as long, because they do not fill its threads. Policies do not know either formula:
+//! the rates that they fit, by octave of a brick's occupancy, only come near it, as on a real
+//! machine.
+//!
+//! **Invariant:** random numbers are drawn per step and in a fixed order, so a fault or another
+//! plan does not change the noise of later steps.
 
 use crate::{
     Backend, Brick, Durations, EmulatedSpec, Fault, FaultAt, Layout, Plan, Span, Stage, StepTimes,
@@ -97,10 +106,12 @@ impl Machine {
         self.run(layout, plan, &mut Noise::new(0.0, 0, 0), None, fault)
     }
 
+    /// Bytes of device memory.
     fn memory(&self) -> f64 {
         self.spec.memory_mib as f64 * 1_048_576.0
     }
 
+    /// Times of one step at the present speeds.
     fn run(
         &self,
         layout: &Layout,
@@ -151,7 +162,8 @@ impl Machine {
             ..StepTimes::default()
         };
         if rest > 0.0 {
-            // The CPU backend goes on with the rest when it has done its own and knows of the fault.
+            // The CPU backend goes on with the rest when it has done its own and knows of the
+            // fault.
             let start_ms = times.total_ms();
             times.recovery = Span {
                 start_ms,
@@ -161,6 +173,7 @@ impl Machine {
         times
     }
 
+    /// Durations of a subregion's three stages.
     fn gpu_durations(
         &self,
         layout: &Layout,
@@ -205,6 +218,7 @@ fn stages_before_fault(plan: &Plan, fault: Option<Fault>) -> usize {
     }
 }
 
+/// The bricks of a backend in a subregion.
 fn bricks<'a>(
     layout: &'a Layout,
     plan: &'a Plan,
@@ -220,6 +234,7 @@ fn bricks<'a>(
         .map(|&brick| &layout.bricks().as_slice()[brick as usize])
 }
 
+/// Milliseconds of the CPU backend for bricks of a subregion.
 fn cpu_ms<'a>(bricks: impl Iterator<Item = &'a Brick>) -> f64 {
     let mut ms = 0.0;
     let mut any = false;
@@ -237,6 +252,7 @@ struct Noise {
 }
 
 impl Noise {
+    /// The noise of one step.
     fn new(jitter: f64, seed: u64, step: u64) -> Self {
         let mix = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Self {

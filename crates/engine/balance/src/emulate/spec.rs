@@ -1,4 +1,8 @@
-//! The machine's description as text.
+//! The description of an emulated machine as text.
+//!
+//! `speed=8,launch_us=5,bandwidth=25` is short enough for a command line and a test's name. Every
+//! key has a default, unknown and repeated keys are refused, and a value that is out of range is
+//! an error that says what it must be.
 
 use crate::{Error, ErrorKind};
 use std::{fmt, str::FromStr};
@@ -17,10 +21,10 @@ pub struct EmulatedSpec {
     pub bandwidth: f64,
     /// Device memory, MiB. Default 8192.
     pub memory_mib: u64,
-    /// Standard deviation of the logarithm of every duration, and once more of every backend's speed
-    /// from step to step; at most 1. Default 0.
+    /// Standard deviation of the logarithm of every duration, and once more of every backend's
+    /// speed from step to step; at most 1. Default 0.
     pub jitter: f64,
-    /// What fails, if anything.
+    /// The fault, if there is one.
     pub fail: Option<FaultAt>,
     /// Seed of the jitter. Default 1.
     pub seed: u64,
@@ -69,6 +73,7 @@ impl FromStr for EmulatedSpec {
 }
 
 impl EmulatedSpec {
+    /// Sets one key.
     fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
         match key {
             "speed" => self.speed = number("speed", value, POSITIVE, |v| v > 0.0)?,
@@ -100,13 +105,16 @@ impl EmulatedSpec {
     }
 }
 
+/// The requirement of speeds and bandwidths, in messages.
 const POSITIVE: &str = "a finite number above 0";
 
+/// The error of a value that a key cannot have.
 fn refused(key: &'static str, value: &str, must: &'static str) -> Error {
     let value = value.to_owned();
     ErrorKind::KeyValue { key, value, must }.into()
 }
 
+/// A number that meets a requirement.
 fn number(
     key: &'static str,
     text: &str,
@@ -119,6 +127,7 @@ fn number(
         .ok_or_else(|| refused(key, text, must))
 }
 
+/// A fault such as `oom@3` or `lost@10`.
 fn fault(text: &str) -> Result<FaultAt, Error> {
     let step = |step: &str| step.parse().ok();
     match text.split_once('@') {

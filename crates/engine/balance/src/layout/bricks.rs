@@ -1,7 +1,11 @@
 //! Cells with their counts, bricks of them, and which bricks lie near each other.
 //!
-//! A brick is a block of `edge`³ cells, the unit that is given to a backend. Bricks are numbered in row
-//! order, x fastest. [`super::work`] makes them from cells; this file holds the result.
+//! A brick is a block of `edge`³ cells, the unit that is given to a backend. Cells would be too
+//! small: the border between the backends would be long, and a plan would have millions of
+//! entries. Bricks are numbered in row order, x fastest; [`super::work`] makes them from cells,
+//! and this file holds the result.
+//!
+//! **Invariant:** `near` lists of all bricks are symmetric, hold the brick itself, and ascend.
 
 use super::cells::row_order;
 

@@ -1,7 +1,9 @@
 //! Occupied places of a lattice (cells, or bricks of them), and which of them lie near each other.
 //!
-//! Places are kept in row order, x fastest. What lies near a place are windows of rows, so rows are
-//! found once per row and the windows slide along: two pointers that only move forward.
+//! Places are kept in row order, x fastest. The places near one are windows of rows, so rows are
+//! found once per row and the windows slide along: two pointers that only move forward. The cost
+//! is proportional to the number of occupied places times the rows of the neighbourhood, whatever
+//! the volume.
 
 use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
@@ -18,7 +20,7 @@ pub struct RowOffset {
     pub reach: i64,
 }
 
-/// Which cells hold candidates of a cell: what the grid's lattice says.
+/// The cells that hold candidates of a cell, as the grid's lattice defines them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbourhood {
     /// Rows around a cell; symmetric: with (y, z) also (−y, −z).
@@ -39,8 +41,9 @@ impl Neighbourhood {
         }
     }
 
-    /// Refuses what could not be walked.
+    /// Refuses a neighbourhood that could not be walked.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        /// Rows farther away than this are refused.
         const FARTHEST: i64 = 1 << 20;
         for (axis, cells) in self.periods.iter().enumerate() {
             if cells.is_some_and(|cells| !(1..=FARTHEST_CELL).contains(&cells)) {
@@ -64,7 +67,8 @@ impl Neighbourhood {
     }
 
     /// Bricks of `edge`³ cells that hold a cell of the neighbourhood of one of a brick's cells: at
-    /// least these. A periodic axis may end in a brick of fewer cells, so that one more is in reach.
+    /// least these. A periodic axis may end in a brick of fewer cells, so that one more is in
+    /// reach.
     pub(crate) fn of_bricks(&self, edge: i64) -> Result<Self, Shortage> {
         let mut reach = [0; 3];
         for row in &self.rows {
@@ -100,6 +104,7 @@ pub(crate) struct Places {
     at: HashMap<[i64; 2], usize>,
 }
 
+/// The places of a row.
 #[derive(Debug, Clone)]
 struct RowOfPlaces {
     y: i64,
@@ -167,6 +172,7 @@ impl Places {
         }
     }
 
+    /// Slides a window along a row.
     fn slide(
         &self,
         row: Range<usize>,

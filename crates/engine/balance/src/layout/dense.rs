@@ -1,10 +1,20 @@
 //! Work and bricks by way of dense tables over the cells' bounding box.
 //!
-//! Real clouds fill their box more or less, and then a table costs a few nanoseconds per cell where
-//! sorting and looking rows up costs hundreds. Candidates are summed row by row: first the windows
-//! along x of every row, once per reach, then the windows of the rows that a row sees. Bricks near a
-//! brick are a product of what is near along each axis; taken in row order it is sorted and has no
-//! repeats, images included. Sparse clouds go the way of [`Places`](super::cells::Places).
+//! Real clouds fill their box more or less, and then a table costs a few nanoseconds per cell
+//! where sorting and looking rows up costs hundreds.
+//!
+//! # Work
+//!
+//! The candidates of a cell are the sources in its neighbour cells. They are summed row by row:
+//! first the windows along x of every row, once per reach, by differences of a running sum; then
+//! the windows of the rows that a row sees. So a cell costs one addition per row of the
+//! neighbourhood. Numbers have 32 bits where all sums fit, which doubles the lanes of the vectors.
+//!
+//! # Neighbours
+//!
+//! Bricks near a brick are a product of the ranges near it along each axis. Taken in row order the
+//! product is sorted and has no repeats, images included, so lists need no sorting. Sparse clouds
+//! use [`Places`](super::cells::Places).
 
 use super::{
     bricks::{Brick, Bricks, CellLoad},
@@ -14,10 +24,12 @@ use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, filled, make_room, make_room_for_one};
 use std::ops::{AddAssign, Range, Sub};
 
+/// The name of the memory in messages.
 const NEAR: &str = "bricks near each other";
+/// The name of the memory in messages.
 const TABLES: &str = "tables of cells and bricks";
 
-/// A box is dense with at most so many cells in it, margins included, per occupied one.
+/// Maximum number of cells of a dense box, margins included, per occupied one.
 const SPARSEST: u128 = 8;
 
 /// A box of places and its numbering, x fastest.
@@ -69,12 +81,13 @@ impl Extent {
 
 /// The cells of a row.
 struct Row {
-    /// Where the row is in the box.
+    /// Position of the row in the box.
     y: usize,
     z: usize,
     cells: Range<usize>,
 }
 
+/// The rows of cells that come in row order.
 fn rows_of(cells: &[CellLoad], extent: &Extent) -> Result<Vec<Row>, Shortage> {
     let mut first = 0;
     let rows = cells
@@ -92,7 +105,7 @@ fn rows_of(cells: &[CellLoad], extent: &Extent) -> Result<Vec<Row>, Shortage> {
     collected(rows, TABLES)
 }
 
-/// Bricks of cells, which come in row order and each once, and who is near whom.
+/// Bricks of cells, which come in row order and each once, and which bricks lie near each other.
 ///
 /// # Errors
 /// [`ErrorKind::TooManyPoints`], [`ErrorKind::Memory`].
@@ -219,6 +232,7 @@ struct Slider<T> {
 }
 
 impl<T: Sum> Slider<T> {
+    /// The numbers of the bricks that hold the cells.
     fn new(extent: &Extent, near: &Neighbourhood, reach: usize) -> Result<Self, Shortage> {
         let (low, width) = (extent.low[0], extent.size[0]);
         let image_of = |place: usize| {
@@ -235,6 +249,7 @@ impl<T: Sum> Slider<T> {
         })
     }
 
+    /// Writes the sums of all windows of a row of cells.
     fn slide(&mut self, cells: &[CellLoad], low: i64, windows: &mut [T]) {
         self.before.fill(T::default());
         for load in cells {
@@ -304,10 +319,12 @@ impl Table {
         (z as usize * self.extent.size[1] + y as usize) * self.extent.size[0]
     }
 
+    /// Numbers of the bricks of a row of cells.
     fn row(&self, row: &Row) -> &[u32] {
         &self.before[self.first_of(row)..]
     }
 
+    /// The occupied bricks, without points.
     fn empty_bricks(&self) -> Result<Vec<Brick>, Shortage> {
         let [width, height, _] = self.extent.size;
         let places = self.before.len() - 1;
@@ -371,13 +388,14 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<
     })
 }
 
-/// Numbers near each brick, four written at a time: the next overwrite what was too much.
+/// Numbers near each brick. Four are written at a time, and the next ones overwrite the excess.
 struct Lists {
     numbers: Vec<u32>,
     length: usize,
 }
 
 impl Lists {
+    /// Entries of room behind the lists.
     const ROOM: usize = 64;
 
     /// With room for bricks that have one neighbour to each side.
@@ -388,6 +406,7 @@ impl Lists {
         })
     }
 
+    /// Appends consecutive numbers to the last list.
     fn push(&mut self, numbers: Range<u32>) -> Result<(), Shortage> {
         let first = numbers.start;
         let four = self.numbers[self.length..].first_chunk_mut();
@@ -409,14 +428,15 @@ impl Lists {
         Ok(())
     }
 
+    /// The lists without the room behind them.
     fn finish(mut self) -> Vec<u32> {
         self.numbers.truncate(self.length);
         self.numbers
     }
 }
 
-/// What lies within `reach` of a place along an axis, in ascending ranges of places of the box, some
-/// of them empty.
+/// The places within `reach` of a place along an axis, in ascending ranges of places of the box,
+/// some of them empty.
 fn along(
     axis: usize,
     at: usize,

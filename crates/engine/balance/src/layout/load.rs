@@ -1,4 +1,8 @@
-//! How much a backend has to do: work by class of occupancy.
+//! The load of a backend: work by class of occupancy, and bytes.
+//!
+//! Time per pair depends on how full a brick is, much more on a GPU than on a CPU, so work is kept
+//! by class: octaves of occupancy. Sixteen classes are enough for bricks of 65,536 points and
+//! small enough to be fitted.
 
 use super::bricks::Brick;
 use std::ops::AddAssign;
@@ -11,7 +15,7 @@ pub fn class_of(targets: u32) -> usize {
     (targets.max(1).ilog2() as usize).min(CLASSES - 1)
 }
 
-/// What a backend has to do in a subregion, or in all.
+/// The load of a backend in a subregion, or in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
     /// Bricks that hold targets.
@@ -28,11 +32,12 @@ impl Load {
         self.by_class.iter().copied().fold(0, u64::saturating_add)
     }
 
-    /// Whether there is nothing to do.
+    /// Returns true if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.bricks == 0
     }
 
+    /// Adds the load of a brick.
     pub(crate) fn add(&mut self, brick: &Brick) {
         self.bricks += 1;
         self.targets += u64::from(brick.targets);
@@ -51,7 +56,7 @@ impl AddAssign for Load {
     }
 }
 
-/// What points cost on the way to the GPU and results on the way back, in bytes.
+/// Bytes of points on the way to the GPU and of results on the way back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Traffic {
     /// Sent per source: position and attributes.
@@ -90,7 +95,7 @@ impl Traffic {
         download_per_pair: 0.0,
     };
 
-    /// Whether bricks cross to the GPU without a byte.
+    /// Returns true if bricks cross to the GPU without a byte.
     pub(crate) fn sends_nothing(&self) -> bool {
         self.upload_per_source == 0.0 && self.upload_per_target == 0.0
     }
@@ -101,7 +106,7 @@ impl Traffic {
             + f64::from(brick.targets) * self.upload_per_target
     }
 
-    /// Bytes fetched for what the GPU did.
+    /// Bytes fetched for the results of the GPU.
     pub(crate) fn download(&self, targets: u64, work: u64) -> f64 {
         targets as f64 * self.download_per_target + work as f64 * self.download_per_pair
     }

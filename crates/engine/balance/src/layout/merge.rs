@@ -1,8 +1,9 @@
 //! A stable sort of values that lie in few ascending runs, in memory that may be refused.
 //!
-//! Places arrive row by row and set by set, keys subregion by subregion: runs of hundreds of values
-//! and more. Adjacent runs are merged in pairs until one is left. The standard library's stable sort
-//! uses runs as well, but ends the process when it is refused its buffer.
+//! Cells arrive row by row and set by set, keys subregion by subregion: runs of hundreds of values
+//! and more. Adjacent runs are merged in pairs until one is left, so the cost is n · log(runs).
+//! The standard library's stable sort uses runs as well, but ends the process when it is refused
+//! its buffer.
 
 use nearfield_grid::memory::{Shortage, copied, make_room_for_one};
 

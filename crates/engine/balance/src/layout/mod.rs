@@ -1,16 +1,30 @@
 //! Subregions, and in each the order in which its bricks go over to the CPU backend.
 //!
+//! # Subregions
+//!
+//! Consecutive bricks of about equal work form a subregion, the unit of transfer: a step needs
+//! some of them, at least 32, so that upload, computing and download of different ones overlap.
+//!
 //! # Thresholds as numbers
 //!
-//! Inside a subregion bricks are ranked by occupancy, ties by brick order. What goes to the CPU backend
-//! is always a beginning of that ranking, so a threshold is a number θ: every brick has a key in
-//! (occupancy − 1, occupancy), its place among the ties, and goes to the CPU backend when the key is
-//! below θ. A whole θ therefore means "occupancy ≤ θ", θ = 8.25 means all bricks of up to 8 points
-//! and a quarter of those with 9, θ = 0 GPU only, and the largest occupancy or more CPU only. Places
-//! among ties are shifted against each other from subregion to subregion, so a slowly rising θ moves
-//! one brick at a time also in a uniform cloud.
+//! Inside a subregion bricks are ranked by occupancy, ties by brick order. The CPU backend always
+//! gets a beginning of that ranking, so a threshold is a number θ. Every brick has a key in
+//! (occupancy − 1, occupancy), given by its rank among the ties, and goes to the CPU backend when
+//! the key is below θ. A whole θ therefore means "occupancy ≤ θ"; θ = 8.25 means all bricks of up
+//! to 8 points and a quarter of those with 9; θ = 0 is GPU only, and the largest occupancy or more
+//! is CPU only. Ranks among ties are shifted against each other from subregion to subregion, so a
+//! slowly rising θ moves one brick at a time also in a uniform cloud.
 //!
-//! [Ties] may also be all bricks of a range of occupancies. Their keys then lie evenly in that range.
+//! [Ties] may also be all bricks of a range of occupancies. Their keys then lie evenly in that
+//! range.
+//!
+//! # Sums
+//!
+//! A policy asks for the load of hundreds of thresholds. Work and targets are summed along the
+//! ranking, and so are the bytes that each subregion must send; the load at any θ is then a
+//! difference of two sums, found by bisection.
+//!
+//! **Invariant:** keys ascend within a subregion, and the work below θ never falls as θ rises.
 
 pub(crate) mod bricks;
 pub(crate) mod cells;
@@ -48,8 +62,8 @@ pub struct Layout {
     /// Class of occupancy of each of them, and its work.
     classes: Vec<u8>,
     works: Vec<f64>,
-    /// Key of each of them, ascending within a subregion. Keys are positive, so that their bits are in
-    /// the same order as they are.
+    /// Key of each of them, ascending within a subregion. Keys are positive, so that their bits are
+    /// in the same order as they are.
     keys: Vec<f64>,
     /// All keys, ascending.
     sorted: Vec<f64>,
@@ -71,7 +85,7 @@ pub struct Subregion {
     uploads: Range<usize>,
 }
 
-/// What both backends have to do in a subregion at some threshold.
+/// The loads of both backends in a subregion at some threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
     /// The CPU backend's part.
@@ -140,11 +154,12 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The ties that a brick is among.
     fn rank(&self, brick: u32) -> Rank {
         self.ranks[brick as usize]
     }
 
-    /// What bricks are ranked by.
+    /// The number that bricks are ranked by.
     fn rank_of(&self, brick: u32) -> u32 {
         self.rank(brick).high
     }
@@ -299,7 +314,8 @@ impl Layout {
         &self.subregions
     }
 
-    /// Bricks of a subregion that hold targets, in the order in which they go over to the CPU backend.
+    /// Bricks of a subregion that hold targets, in the order in which they go over to the CPU
+    /// backend.
     pub fn ladder(&self, subregion: usize) -> &[u32] {
         &self.ladder[self.subregions[subregion].ladder.clone()]
     }
@@ -316,7 +332,8 @@ impl Layout {
         self.before[ladder.start + bricks.min(ladder.len())].0 - self.before[ladder.start].0
     }
 
-    /// The threshold of CPU only: the largest occupancy, or where the range of ties that has it ends.
+    /// The threshold of CPU only: the largest occupancy, or the end of the range of ties that has
+    /// it.
     pub fn highest(&self) -> f64 {
         f64::from(self.most)
     }
@@ -343,8 +360,8 @@ impl Layout {
         }
     }
 
-    /// How many bricks of its ladder a cut by occupancy gives to the CPU backend. (For a cut by brick
-    /// order: how many bricks it gives.)
+    /// How many bricks of its ladder a cut by occupancy gives to the CPU backend. (For a cut by
+    /// brick order: how many bricks it gives.)
     pub fn bricks_of(&self, subregion: usize, cut: Cut) -> usize {
         let ladder = self.ladder(subregion);
         match cut {
@@ -388,8 +405,8 @@ impl Layout {
         below as f64 / (self.before[self.ladder.len()].0 as f64).max(1.0)
     }
 
-    /// The threshold at which the CPU backend's share of the work is nearest to `share`: everything or
-    /// nothing only where that is asked for.
+    /// The threshold at which the CPU backend's share of the work is nearest to `share`: everything
+    /// or nothing only where that is asked for.
     pub fn theta_at(&self, share: f64) -> f64 {
         let (mut low, mut high) = (0.0, self.highest());
         if share <= 0.0 || share >= 1.0 {
@@ -438,7 +455,7 @@ impl Layout {
         Ok(thetas)
     }
 
-    /// What both backends have to do in `subregion` when the whole layout is cut at `theta`: what the
+    /// The loads of both backends in `subregion` when the whole layout is cut at `theta`, as the
     /// plan would say, without making it.
     pub fn estimate(&self, subregion: usize, theta: f64) -> Estimate {
         let (cpu, gpu) = self.places(subregion, theta);
@@ -510,11 +527,13 @@ impl Layout {
         load
     }
 
+    /// Class of the brick at a place of the ladder.
     fn class_at(&self, place: usize) -> usize {
         usize::from(self.classes[place])
     }
 }
 
+/// A vector with room for `len` values.
 fn with_room<T>(len: usize) -> Result<Vec<T>, Shortage> {
     let mut vec = Vec::new();
     make_room(&mut vec, len, LAYOUT)?;

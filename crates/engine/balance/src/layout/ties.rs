@@ -1,8 +1,8 @@
 //! Bricks that a threshold does not tell apart, and which of them go to the CPU backend first.
 //!
-//! Inside a subregion bricks are ranked by occupancy. In a uniform cloud most bricks have nearly the
-//! same occupancy, so the order among equals decides the shape of the CPU backend's part: scattered
-//! bricks, each with a halo of its own, or one slab with little around it.
+//! Inside a subregion bricks are ranked by occupancy. In a uniform cloud most bricks have nearly
+//! the same occupancy, so the order among equals decides the shape of the CPU backend's part:
+//! scattered bricks, each with a halo of its own, or one slab with little around it.
 
 use super::bricks::Bricks;
 use nearfield_grid::memory::{Shortage, collected};
@@ -11,18 +11,18 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 /// The name of the memory in messages.
 const LAYOUT: &str = "a layout of bricks";
 
-/// Which of the bricks that a threshold does not tell apart go over to the CPU backend first.
+/// The order in which bricks that a threshold does not tell apart go over to the CPU backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ties {
     /// Those of every subregion alike: bricks of the same occupancy are ties.
     #[default]
     Even,
-    /// The first ones in brick order, so that what the CPU backend has lies together and little has to be
-    /// brought in from around it. Bricks that hold about as much as is usual (more than a third of it
-    /// and up to half as much again) are ties too.
+    /// The first ones in brick order, so that the CPU backend's bricks lie together and little has
+    /// to be brought in from around it. Bricks that hold about as much as is usual (more than a
+    /// third of it and up to half as much again) are ties too.
     Compact,
-    /// The first ones in brick order too, but only bricks of about the same occupancy are ties: those in
-    /// the same octave, one of which lies about the usual occupancy.
+    /// The first ones in brick order too, but only bricks of about the same occupancy are ties:
+    /// those in the same octave. One octave lies about the usual occupancy.
     Octaves,
 }
 
@@ -34,6 +34,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
+    /// Returns true if a brick of this occupancy is among the ties.
     pub(super) fn has(self, occupancy: u32) -> bool {
         self.low < occupancy && occupancy <= self.high
     }
@@ -57,8 +58,8 @@ pub(super) fn ranks(bricks: &Bricks, ties: Ties) -> Result<Vec<Rank>, Shortage> 
     if ties == Ties::Even {
         return collected(occupancies.map(single), LAYOUT);
     }
-    // In steps: points that move change it a little from plan to plan, and thresholds should keep their
-    // meaning.
+    // In steps: points that move change it a little from plan to plan, and thresholds should keep
+    // their meaning.
     let usual = STEP.powf(usual(bricks)?.log(STEP).round());
     let between = |low: f64, high: f64| {
         let [low, high] = [low, high].map(|at| at.min(f64::from(u32::MAX)) as u32);

@@ -1,8 +1,11 @@
 //! The work model: bricks of cells, and how many pairs each has to test.
 //!
-//! Work of a cell = its targets × the sources in its neighbour cells, every periodic image counted:
-//! the pairs that are tested, not the points. A brick sums its cells. Points of several sets are
-//! counted together: whoever searches is a target, whoever is found a source.
+//! Work of a cell = its targets × the sources in its neighbour cells, every periodic image
+//! counted: the pairs that are tested, not the points. A brick sums its cells. Points of several
+//! sets are counted together: points that search are targets, points that are found are sources.
+//!
+//! Work is the quantity that predicts time. Two subregions with equal numbers of points may differ
+//! tenfold in work where one is dense.
 
 use super::{
     bricks::{Brick, Bricks, CellLoad},
@@ -14,8 +17,11 @@ use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, copied, filled};
 use std::ops::Range;
 
+/// The name of the memory in messages.
 const CELLS: &str = "occupied cells";
+/// The name of the memory in messages.
 const BRICKS: &str = "bricks";
+/// The name of the memory in messages.
 const NEAR: &str = "bricks near each other";
 
 impl Bricks {
@@ -44,6 +50,7 @@ impl Bricks {
         }
     }
 
+    /// Finds the bricks near each other by walking rows.
     fn connected(bricks: Vec<Brick>, near: &Neighbourhood, edge: i64) -> Result<Self, Shortage> {
         let places = Places::new(bricks.iter().map(|brick| brick.at))?;
         let near_bricks = near.of_bricks(edge)?;
@@ -74,6 +81,7 @@ impl Bricks {
         Ok(all)
     }
 
+    /// Sorts every list and drops bricks that stand in it several times.
     fn drop_repeats(&mut self) {
         let mut kept = 0;
         let mut first = 0;

@@ -1,6 +1,10 @@
 //! The two backends, and how a subregion is split between them.
+//!
+//! A cut gives a beginning of a subregion's ranking by occupancy to the CPU backend, and
+//! everything else to the GPU. It is stated in occupancies and ties rather than as a list of
+//! bricks, so it keeps its meaning on the next layout, where bricks are others.
 
-/// Who works on a brick.
+/// The backend that works on a brick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// The pool of worker threads.
@@ -9,7 +13,7 @@ pub enum Backend {
     Gpu,
 }
 
-/// How the bricks of a subregion are split: what goes to the CPU backend.
+/// How the bricks of a subregion are split: the part of the CPU backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Bricks of fewer points than `occupancy`, and the first `ties` of those with exactly as many,

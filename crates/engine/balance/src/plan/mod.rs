@@ -1,12 +1,25 @@
-//! Which backend works on which brick, in what order, and what crosses between them.
+//! Which backend works on which brick, in what order, and the data that cross between them.
 //!
 //! A plan is a pure function of the [`Layout`] and one [`Cut`] per subregion. Its order is that of
-//! the sort rule: key = [subregion | backend | brick | cell], so what one backend works on within one
-//! subregion is contiguous and moves in one transfer.
+//! the sort rule: key = [subregion | backend | brick | cell], so the bricks of one backend within
+//! one subregion are contiguous and move in one transfer.
+//!
+//! # Halo
+//!
+//! Bricks of one backend that lie near bricks of the other are its halo. A pass that needs results
+//! of neighbours, as a force needs densities, exchanges only these. In a compact split the halo is
+//! a surface, some percent of the bricks.
+//!
+//! # Uploads
+//!
+//! The GPU needs the sources of its own bricks and of all bricks near them. Each brick is sent
+//! once, with the first subregion that needs it, so the first subregion can start when its own
+//! part has arrived.
 //!
 //! **Invariant others rely on:** every brick that holds targets stands in the order exactly once;
-//! the parts of both backends, subregion by subregion, cover the order without gaps; and when a source
-//! of one backend's brick can be a neighbour of a target of the other's, its brick is in the halo.
+//! the parts of both backends, subregion by subregion, cover the order without gaps; and when a
+//! source of one backend's brick can be a neighbour of a target of the other's, its brick is in
+//! the halo.
 
 pub(crate) mod cut;
 pub(crate) mod pipeline;
@@ -17,16 +30,17 @@ use cut::{Backend, Cut};
 use nearfield_grid::memory::{Shortage, collected, copied, filled, make_room, make_room_for_one};
 use std::ops::Range;
 
+/// The name of the memory in messages.
 const PLAN: &str = "a plan of bricks";
 
-/// What one backend does in one subregion.
+/// The part of one backend in one subregion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Its bricks, as places in [`Plan::order`].
     pub bricks: Range<usize>,
     /// Its targets, numbered in that order.
     pub slots: Range<u64>,
-    /// How much that is.
+    /// Its load.
     pub load: Load,
     /// Those of its bricks that the other backend needs results of, as places in
     /// [`Plan::halo`] of the backend.
@@ -48,7 +62,7 @@ pub struct Stage {
     pub download: f64,
 }
 
-/// Who does what in a step.
+/// The assignment of bricks to backends for a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     cuts: Vec<Cut>,
@@ -58,7 +72,7 @@ pub struct Plan {
     slots: Vec<u64>,
     uploads: Vec<u32>,
     halo: [Vec<u32>; 2],
-    /// What either backend has to do in all.
+    /// The load of either backend in all.
     loads: [Load; 2],
 }
 
@@ -145,6 +159,8 @@ impl Plan {
         })
     }
 
+    /// Lists the bricks that the GPU's part of a subregion needs and that were not sent before;
+    /// returns their range and bytes.
     fn push_uploads(
         &mut self,
         layout: &Layout,
@@ -180,7 +196,7 @@ impl Plan {
         &self.stages
     }
 
-    /// Who works on a brick; nobody when it holds no targets.
+    /// The backend of a brick; None when it holds no targets.
     pub fn backend(&self, brick: usize) -> Option<Backend> {
         self.backends[brick]
     }
@@ -195,8 +211,8 @@ impl Plan {
         &self.slots
     }
 
-    /// Bricks whose sources go to the GPU, each once, before the subregion that needs it first; none
-    /// when nothing is sent for any.
+    /// Bricks whose sources go to the GPU, each once, before the subregion that needs it first;
+    /// none when nothing is sent for any.
     pub fn uploads(&self) -> &[u32] {
         &self.uploads
     }
@@ -207,7 +223,7 @@ impl Plan {
         &self.halo[backend as usize]
     }
 
-    /// What a backend has to do in all.
+    /// The load of a backend in all.
     pub fn load(&self, backend: Backend) -> Load {
         self.loads[backend as usize]
     }

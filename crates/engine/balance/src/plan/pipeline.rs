@@ -1,7 +1,9 @@
-//! When the stages of a GPU backend run: three streams, one thing at a time on each.
+//! The event model of a GPU backend: three streams, one thing at a time on each.
 //!
-//! Upload of subregion s + 1, compute of s and download of s − 1 overlap. A stage starts when its
-//! stream is free and the stage before it, of the same subregion, has ended.
+//! Upload of subregion s + 1, computing of s and download of s − 1 overlap. A stage starts when
+//! its stream is free and the stage before it, of the same subregion, has ended. The model
+//! predicts the time of a step from the durations of its stages: about the longest stream plus one
+//! upload and one download, when subregions are many.
 
 use super::times::{GpuSpans, Span};
 

@@ -1,4 +1,8 @@
-//! What a step took: the only thing that policies see of the machine.
+//! The times of a step: everything that policies see of the machine.
+//!
+//! Times are spans on one clock, in milliseconds since the step began, so overlap and waiting can
+//! be told from work. Measured steps and emulated ones have the same form, and a policy cannot
+//! tell them apart.
 
 use super::Plan;
 use crate::{Error, ErrorKind};
@@ -46,10 +50,10 @@ pub struct StepTimes {
     pub cpu: Vec<Span>,
     /// The GPU backend, one entry per subregion.
     pub gpu: Vec<GpuSpans>,
-    /// What the CPU and the GPU backend did before their subregions and for all of them together: bringing
-    /// data over, sorting, counting. A backend that has no work has none of it.
+    /// The setup of the CPU and of the GPU backend, before their subregions and for all of them
+    /// together: bringing data over, sorting, counting. A backend that has no work has none of it.
     pub setup: [Span; 2],
-    /// What the CPU backend did of the GPU's part after a fault.
+    /// The time that the CPU backend spent on the GPU's part after a fault.
     pub recovery: Span,
     /// The fault.
     pub fault: Option<Fault>,
@@ -109,6 +113,7 @@ impl StepTimes {
     }
 }
 
+/// Refuses a span that is not finite or runs backwards.
 fn check_span(span: &Span, stage: &'static str, subregion: usize) -> Result<(), Error> {
     let Span { start_ms, end_ms } = *span;
     match start_ms.is_finite() && end_ms.is_finite() && start_ms <= end_ms {
@@ -123,6 +128,7 @@ fn check_span(span: &Span, stage: &'static str, subregion: usize) -> Result<(), 
     }
 }
 
+/// Milliseconds from the first start to the last end; 0 without spans.
 fn extent<'a>(spans: impl Iterator<Item = &'a Span>) -> f64 {
     let (mut start, mut end) = (f64::INFINITY, 0.0f64);
     for span in spans.filter(|span| span.ms() > 0.0) {

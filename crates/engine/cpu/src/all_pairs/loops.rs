@@ -3,12 +3,12 @@
 //! A lane of a vector is a target; sources are the same for all lanes. So every target's sum runs
 //! over the sources in order whatever the width, and no vector is ever added up across its lanes.
 //!
-//! The inner loop has no self-test. If the sum of a tile is not finite, a source may coincide with a
-//! target, and the tile is recomputed with the test.
+//! The inner loop has no self-test. If the sum of a tile is not finite, a source may coincide with
+//! a target, and the tile is recomputed with the test.
 //!
 //! The sources of a tile are added one by one, and the tile's sum to the total with Kahan's
-//! compensation, which bounds the error of long sums and costs a percent. At the points of a row of a
-//! grid the parts of d² along y and z are the same, so a tile then holds them in the place of y.
+//! compensation, which bounds the error of long sums and costs a percent. At the points of a row of
+//! a grid the parts of d² along y and z are the same, so a tile then holds them in the place of y.
 
 use super::sums::Sum;
 use crate::simd::{LANES, Simd, Task, vector::Vector};
@@ -61,8 +61,8 @@ pub(super) enum Targets<'a, T> {
     Row(&'a [T], [T; 2]),
 }
 
-/// At most [`CHUNK`] targets and all sources. `ROW` says that the targets are a row; it is a constant,
-/// so that combinations that never occur are not compiled.
+/// At most [`CHUNK`] targets and all sources. `ROW` says that the targets are a row; it is a
+/// constant, so that combinations that never occur are not compiled.
 pub(super) struct ChunkTask<'a, T, O, const C: usize, const EXACT: bool, const ROW: bool> {
     pub(super) targets: Targets<'a, T>,
     pub(super) sources: Sources<'a, T>,
@@ -120,8 +120,8 @@ impl<T: Levels, O: Sum<C>, const C: usize, const EXACT: bool, const ROW: bool>
         };
         let all = self.sources;
         for (points, weights) in all.points.chunks(TILE).zip(all.weights.chunks(TILE)) {
-            // SAFETY: the caller guarantees the level; arrays of a tile and of a chunk are as long as their
-            // types say, which is a whole number of vectors.
+            // SAFETY: the caller guarantees the level; arrays of a tile and of a chunk are as long
+            // as their types say, which is a whole number of vectors.
             unsafe {
                 stage::<V>(&mut tile, points, weights, scale);
                 if ROW {
@@ -243,8 +243,8 @@ where
     V::Real: Levels,
 {
     const { assert!(CHUNK.is_multiple_of(4 * LANES) && TILE.is_multiple_of(LANES)) };
-    // SAFETY: the caller guarantees the level; there are `G` vectors from `first` on, because a chunk is a
-    // whole number of the largest groups.
+    // SAFETY: the caller guarantees the level; there are `G` vectors from `first` on, because a
+    // chunk is a whole number of the largest groups.
     unsafe {
         let targets: [[V; 3]; G] = std::array::from_fn(|g| {
             std::array::from_fn(|axis| V::load(at[axis].0.as_ptr().add(first + g * V::LANES)))
@@ -272,8 +272,8 @@ where
     G
 }
 
-/// Sums of a tile for `G` vectors of targets; with `SKIP`, sources that coincide with a target are left
-/// out.
+/// Sums of a tile for `G` vectors of targets; with `SKIP`, sources that coincide with a target are
+/// left out.
 ///
 /// # Safety
 /// The processor has the vector's level.

@@ -1,12 +1,12 @@
 //! Sums over all pairs of targets and sources, without a radius.
 //!
 //! [`PairSum`] defines the sums and their order; here they are computed by vectors of targets. An
-//! infinite radius is one cell: every target meets every source, tile by tile, and no list or mask is
-//! needed.
+//! infinite radius is one cell: every target meets every source, tile by tile, and no list or mask
+//! is needed.
 //!
-//! **Invariant:** in the exact form results depend on the input and the [`Arithmetic`] alone. In the
-//! fast form they also depend on the level and the processor, whose estimates of 1/√x differ, but
-//! never on the number of threads.
+//! **Invariant:** in the exact form results depend on the input and the [`Arithmetic`] alone. In
+//! the fast form they also depend on the level and the processor, whose estimates of 1/√x differ,
+//! but never on the number of threads.
 
 mod loops;
 mod sums;
@@ -75,8 +75,8 @@ impl CpuBackend {
     /// The same for the points of the rows `rows` of a grid, in order.
     ///
     /// # Errors
-    /// As [`sum_pairs`](Self::sum_pairs), and [`ErrorKind::OutOfMemory`]; `results` is for the points of
-    /// those rows.
+    /// As [`sum_pairs`](Self::sum_pairs), and [`Error::OutOfMemory`]; `results` is for the points
+    /// of those rows.
     pub fn sum_pairs_on_grid<T: Real>(
         &self,
         settings: PairSumSettings<T>,
@@ -183,8 +183,8 @@ impl<'a, T: Levels> Call<'a, T> {
     }
 
     fn points(&self, targets: &[[T; 3]], results: &mut [T]) {
-        // Few targets are divided more finely, so that all threads have some: no target's sum depends on
-        // which others are summed with it.
+        // Few targets are divided more finely, so that all threads have some: no target's sum
+        // depends on which others are summed with it.
         let each = targets.len().div_ceil(SHARES * self.backend.threads());
         let chunk = each.next_multiple_of(MIN_CHUNK).clamp(MIN_CHUNK, CHUNK);
         let size = chunk * self.sum.components();

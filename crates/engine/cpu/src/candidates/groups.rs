@@ -1,8 +1,9 @@
 //! Group after group of a range of sorted targets, each with its candidates gathered.
 //!
-//! [`Groups::next`] is not an iterator, and nothing here takes a closure: code is compiled for a SIMD
-//! level only where it is inlined into a function of the level, which closures cannot be relied on
-//! to be. It is compiled once in this crate, and not again with every kernel of a program.
+//! [`Groups::next`] is not an iterator, and nothing here takes a closure: code is compiled for a
+//! SIMD level only where it is inlined into a function of the level, which closures cannot be
+//! relied on to be. It is compiled once in this crate, and not again with every kernel of a
+//! program.
 
 use super::{
     gather::{Gather, gather},
@@ -37,8 +38,8 @@ pub(crate) struct Group {
 pub(crate) enum Batch {
     /// All of them.
     Whole,
-    /// Some of them, because there are too many to be held at once. Such a group has one target, and
-    /// the next group is the same with the next batch, up to the `last`.
+    /// Some of them, because there are too many to be held at once. Such a group has one target,
+    /// and the next group is the same with the next batch, up to the `last`.
     Part { first: bool, last: bool },
 }
 

@@ -1,9 +1,9 @@
 //! The runs of a cell around a periodic box, cut into pieces of one image each.
 //!
 //! The grid sorts points by their cell inside the box, while the contract counts images from the
-//! coordinates as they were given. A point that lies n boxes outside is seen through the image of its
-//! run less n. So a run is cut where the wrap of its points changes, and all candidates of a piece
-//! share one image vector.
+//! coordinates as they were given. A point that lies n boxes outside is seen through the image of
+//! its run less n. So a run is cut where the wrap of its points changes, and all candidates of a
+//! piece share one image vector.
 
 use super::{scratch::Piece, walk::Walk};
 use crate::contract::{Image, image_of};

@@ -109,8 +109,8 @@ impl Channels {
     }
 }
 
-/// Packs the neighbours next to each other: the displacement and its square as channels 0 to 3, then
-/// the channels of the source.
+/// Packs the neighbours next to each other: the displacement and its square as channels 0 to 3,
+/// then the channels of the source.
 #[derive(Clone, Copy)]
 pub(crate) struct Packed {
     /// Channels of all candidates, with a vector more than there are candidates.
@@ -142,8 +142,8 @@ impl<V: Compress> Keep<V> for Packed {
 /// Tests all candidates for every target, keeps those that pass, and returns what keeps them.
 ///
 /// # Safety
-/// The processor has the vector's level, `MODE` says what candidates carry, and each of `to` has room
-/// for all candidates and [`LANES`](crate::simd::LANES) more.
+/// The processor has the vector's level, `MODE` says what candidates carry, and each of `to` has
+/// room for all candidates and [`LANES`](crate::simd::LANES) more.
 #[inline(always)]
 pub(crate) unsafe fn scan<V: Compress, K: Keep<V>, const MODE: Mode, const TARGETS: usize>(
     args: &[Select; TARGETS],

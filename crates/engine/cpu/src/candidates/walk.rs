@@ -30,9 +30,9 @@ pub(crate) struct Walk<'a> {
     pub(crate) ranked: bool,
     pub(crate) radii: Radii<'a>,
     /// Only the targets themselves and the points after them are candidates, around the box where
-    /// the domain is periodic, so that every pair of a set is met once. The targets then come first.
-    /// Of a share, in an open domain, points before a target are candidates too where no target of
-    /// the share meets them from the other side.
+    /// the domain is periodic, so that every pair of a set is met once. The targets then come
+    /// first. Of a share, in an open domain, points before a target are candidates too where no
+    /// target of the share meets them from the other side.
     pub(crate) ahead: bool,
     /// Which targets are searched for, if not all.
     pub(crate) share: Option<Share<'a>>,
@@ -75,7 +75,8 @@ impl Radii<'_> {
     }
 }
 
-/// Images of a point within the radius where no box is smaller than that, the point itself included.
+/// Images of a point within the radius where no box is smaller than that, the point itself
+/// included.
 const NEIGHBOUR_BOXES: usize = 27;
 
 impl<'a> Walk<'a> {
@@ -128,7 +129,8 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// Positions in double precision of targets and sources, where the search is in double precision.
+    /// Positions in double precision of targets and sources, where the search is in double
+    /// precision.
     #[inline(always)]
     pub(crate) fn double(&self) -> Option<[&'a DoublePoints; 2]> {
         let (targets, sources) = (self.targets.points(), self.sources.points());

@@ -170,7 +170,8 @@ impl<'a> Decide<'a> {
         };
         let positive = u32::from(through.image > [0; 3]);
         for &candidate in passed {
-            // SAFETY: the caller guarantees the numbers and the room, and tags are slots of sources.
+            // SAFETY: the caller guarantees the numbers and the room, and tags are slots of
+            // sources.
             unsafe {
                 let slot = *tags.get_unchecked(candidate as usize);
                 let at = slot as usize;

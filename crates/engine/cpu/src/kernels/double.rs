@@ -1,5 +1,5 @@
-//! Kernels evaluated in double precision: neighbours are packed as they are decided in `f64`, and the
-//! kernel reads them as it reads packed neighbours of single precision.
+//! Kernels evaluated in double precision: neighbours are packed as they are decided in `f64`, and
+//! the kernel reads them as it reads packed neighbours of single precision.
 
 use super::{
     evaluate::Traversal,
@@ -111,8 +111,8 @@ impl<K: PairKernel> Task for EvaluateInDouble<'_, K> {
                 channels: self.shared.channels,
             };
             let mut sums = [0.0; MAX_OUTPUTS];
-            // SAFETY: the caller guarantees the level; the mode matches the candidates, and `passed` and
-            // `packed` have room for all of them and LANES more.
+            // SAFETY: the caller guarantees the level; the mode matches the candidates, and
+            // `passed` and `packed` have room for all of them and LANES more.
             unsafe {
                 let count = if has(self.decide.group.mode, SHIFTED) {
                     (self.decide).target::<S, SHIFTED, _>(slot, self.passed, &mut to)

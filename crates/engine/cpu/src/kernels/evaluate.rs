@@ -2,8 +2,8 @@
 //!
 //! Either for all candidates, those that are no neighbours masked out, or, when the kernel asks for
 //! it ([`PairKernel::PACKED`]), for the neighbours alone, which are packed together first. On a
-//! lattice with r = 2 spacings 33 of 81 candidates are neighbours, so masking wins where evaluating a
-//! pair costs less than packing it.
+//! lattice with r = 2 spacings 33 of 81 candidates are neighbours, so masking wins where evaluating
+//! a pair costs less than packing it.
 
 use super::{
     fields::{gather_channels, room, target_value},
@@ -141,8 +141,8 @@ impl<K: PairKernel> Evaluate<'_, K> {
             packed: self.packed,
             count: 0,
         };
-        // SAFETY: the caller guarantees the level and the mode; there is room for all candidates and
-        // LANES more.
+        // SAFETY: the caller guarantees the level and the mode; there is room for all candidates
+        // and LANES more.
         unsafe {
             let [packed] = scan::<S::Single, _, MODE, 1>(&[*target], self.candidates, [to]);
             let neighbors = Neighbors::of(self.packed);

@@ -1,8 +1,8 @@
 //! The values per point that a kernel reads, and the array that it writes.
 //!
 //! Fields come in the caller's order as slices. Source channels are sorted once per traversal, as
-//! structure of arrays, and gathered per group like the coordinates; target values are read once per
-//! target, straight from the caller's slices.
+//! structure of arrays, and gathered per group like the coordinates; target values are read once
+//! per target, straight from the caller's slices.
 
 use crate::{
     candidates::{aligned::Aligned, arrays::Candidates, scan::Channels as Arrays},
@@ -91,8 +91,9 @@ pub(crate) fn check_fields(
     Ok(())
 }
 
-/// Appends every channel of the fields to `channels`, in the order of the sorted points, one array per
-/// channel. Arrays come from the backend and go back to it: fresh memory costs more than filling it.
+/// Appends every channel of the fields to `channels`, in the order of the sorted points, one array
+/// per channel. Arrays come from the backend and go back to it: fresh memory costs more than
+/// filling it.
 pub(super) fn sorted_channels(
     backend: &CpuBackend,
     sources: &Grid,

@@ -1,8 +1,8 @@
 //! Contributions of pairs, combined into the sums of a target.
 //!
-//! Contributions are kept in [`LANES`] partial results that are combined in a fixed order at the end,
-//! whatever the width of the vectors. So a sum does not depend on the SIMD level or the number of
-//! threads.
+//! Contributions are kept in [`LANES`] partial results that are combined in a fixed order at the
+//! end, whatever the width of the vectors. So a sum does not depend on the SIMD level or the number
+//! of threads.
 //!
 //! The loops are written for the compiler's vectoriser: contributions go to a local block (which
 //! overlaps with none of the inputs), trip counts are visibly multiples of the vector length, and
@@ -187,9 +187,9 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
 ) -> [f32; MAX_OUTPUTS] {
     let width = S::Single::LANES;
     let mut sums = [0.0; MAX_OUTPUTS];
-    // SAFETY: the caller guarantees the level; a kernel has at most MAX_OUTPUTS channels, so every value
-    // has an element of the block, all LANES of its channels are written before they are read,
-    // and a block holds a whole number of vectors.
+    // SAFETY: the caller guarantees the level; a kernel has at most MAX_OUTPUTS channels, so every
+    // value has an element of the block, all LANES of its channels are written before they are
+    // read, and a block holds a whole number of vectors.
     unsafe {
         let mut partial = [[S::Single::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
         for first in 0..count.div_ceil(LANES) {

@@ -1,18 +1,19 @@
 //! Pairs of one set evaluated once for both points (Newton's third law).
 //!
-//! Every group meets only its own targets and the points after them (around the box where the domain
-//! is periodic: [`Sweep::runs_ahead`](nearfield_grid::Sweep::runs_ahead)), so half the candidates are
-//! tested and half the contributions computed. The contribution of a pair to its target is summed in
-//! registers, the one to its source in an array beside the candidates, which is added to the task's
-//! [`Window`] when the group is done. Storing all sums of a group at once costs less than storing
-//! each contribution to its point, and needs neither atomics nor a colouring of the cells.
+//! Every group meets only its own targets and the points after them (around the box where the
+//! domain is periodic: [`Sweep::runs_ahead`](nearfield_grid::Sweep::runs_ahead)), so half the
+//! candidates are tested and half the contributions computed. The contribution of a pair to its
+//! target is summed in registers, the one to its source in an array beside the candidates, which is
+//! added to the task's [`Window`] when the group is done. Storing all sums of a group at once costs
+//! less than storing each contribution to its point, and needs neither atomics nor a colouring of
+//! the cells.
 //!
-//! Of a share of the targets, pairs of two of them are evaluated once, and pairs with others for the
-//! target alone. The contributions to others are summed too, and dropped at the end; so a share is
-//! done this way only where most neighbours of its targets are its own ([`MIN_OWN`]).
+//! Of a share of the targets, pairs of two of them are evaluated once, and pairs with others for
+//! the target alone. The contributions to others are summed too, and dropped at the end; so a share
+//! is done this way only where most neighbours of its targets are its own ([`MIN_OWN`]).
 //!
-//! Tasks are cut by the points alone, and windows are added up in the order of the tasks, so sums do
-//! not depend on the number of threads.
+//! Tasks are cut by the points alone, and windows are added up in the order of the tasks, so sums
+//! do not depend on the number of threads.
 
 use super::{
     fields::{gather_channels, room},
@@ -85,8 +86,8 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
 }
 
 /// Minimum share of the candidates of a share's targets that are its own, for pairs to be evaluated
-/// once. A contribution to a point outside of the share is lost, and evaluating for both points costs
-/// more than for one.
+/// once. A contribution to a point outside of the share is lost, and evaluating for both points
+/// costs more than for one.
 const MIN_OWN: f64 = 0.6;
 /// Every so many points one is sampled for that.
 const STEP: usize = 1 << 11;
@@ -236,8 +237,8 @@ struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
 impl<K: PairKernel> Task for EvaluateSymmetric<'_, '_, K> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        // SAFETY: the caller guarantees the level; the mode is what the candidates carry; there is room for
-        // the channels of all candidates, the targets first among them, and LANES more.
+        // SAFETY: the caller guarantees the level; the mode is what the candidates carry; there is
+        // room for the channels of all candidates, the targets first among them, and LANES more.
         unsafe {
             gather_channels(self.symmetric.channels, self.candidates, self.gathered);
             self.clear_sums::<S>();

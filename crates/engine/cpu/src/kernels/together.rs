@@ -1,8 +1,8 @@
 //! Adds up the windows of all tasks.
 //!
-//! The sums of every page are combined in the order of the tasks: no races, no atomics, and the same
-//! sums whatever the number of threads. Workers take 32 pages at a time, and find the windows that
-//! hold a page in a table by page.
+//! The sums of every page are combined in the order of the tasks: no races, no atomics, and the
+//! same sums whatever the number of threads. Workers take 32 pages at a time, and find the windows
+//! that hold a page in a table by page.
 
 use super::window::{PAGE, WHAT, WindowSums};
 use crate::{error::Error, pool::CpuBackend};
@@ -18,16 +18,16 @@ use std::{mem, ops::Range};
 const TASKS: usize = 1 << 8;
 /// Minimum and maximum number of targets of a task.
 const TARGETS: [usize; 2] = [1 << 8, 1 << 11];
-/// Tasks are made larger if all windows together hold more than this many times the points, and more
-/// than [`MAX_HELD`] points.
+/// Tasks are made larger if all windows together hold more than this many times the points, and
+/// more than [`MAX_HELD`] points.
 const MAX_TIMES: usize = 8;
 /// See [`MAX_TIMES`].
 const MAX_HELD: usize = 1 << 22;
 /// Pages that are added up at a time.
 const AT_A_TIME: usize = 1 << 5;
 
-/// Returns the targets of a task on `points` points; `held` tells how many points the window of a task
-/// of a given size holds.
+/// Returns the targets of a task on `points` points; `held` tells how many points the window of a
+/// task of a given size holds.
 pub(crate) fn task_size(points: usize, held: impl Fn(usize) -> usize) -> usize {
     let max = points.saturating_mul(MAX_TIMES).max(MAX_HELD);
     let mut size = (points / TASKS).clamp(TARGETS[0], TARGETS[1]);
@@ -37,7 +37,8 @@ pub(crate) fn task_size(points: usize, held: impl Fn(usize) -> usize) -> usize {
     size
 }
 
-/// Returns the number of points of all pages that hold any of the `points`, which come in any order.
+/// Returns the number of points of all pages that hold any of the `points`, which come in any
+/// order.
 pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
     let mut pages: Vec<_> = points
         .filter(|points| !points.is_empty())
@@ -129,8 +130,8 @@ struct HeldPage {
 
 impl PagesHeld {
     fn of(windows: &[WindowSums], pages: usize) -> Result<Self, Shortage> {
-        // Counted one element further on. While pages are filled in, starts move on, each to the start
-        // of the next page.
+        // Counted one element further on. While pages are filled in, starts move on, each to the
+        // start of the next page.
         let mut start = zeroed::<u32>(pages + 1, WHAT)?;
         for &page in windows.iter().flat_map(|window| &window.pages) {
             start[page as usize + 1] += 1;

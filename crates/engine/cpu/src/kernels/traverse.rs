@@ -1,8 +1,8 @@
 //! Fused traversal: a pair kernel evaluated for all neighbours, no list stored.
 //!
 //! Checks the caller's arrays and chooses between three ways: pairs evaluated once for both points
-//! ([`symmetric`]), pairs evaluated per target ([`evaluate`](super::evaluate)), and pairs decided in
-//! double precision ([`double`](super::double)).
+//! ([`symmetric`]), pairs evaluated per target ([`evaluate`](super::evaluate)), and pairs decided
+//! in double precision ([`double`](super::double)).
 
 use super::{
     double::TraverseInDouble,
@@ -26,10 +26,10 @@ impl CpuBackend {
     /// Evaluates `kernel` for every target over its neighbours.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`], [`ErrorKind::FieldChannels`], [`ErrorKind::OutputLength`] or
-    /// [`ErrorKind::RadiiLength`] when the arrays do not fit the sets and the kernel, and
-    /// [`ErrorKind::RadiiInDouble`] for radii of points in double precision. [`ErrorKind::OutOfMemory`]; some
-    /// results are then those of before.
+    /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
+    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel, and
+    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`];
+    /// some results are then those of before.
     pub fn traverse<K: PairKernel>(
         &self,
         kernel: &K,
@@ -122,8 +122,8 @@ impl CpuBackend {
     }
 }
 
-/// Returns the targets of a task if the kernel and the sets let pairs be evaluated once. All candidates
-/// of a group are then held at once, so it is not done where they are too many.
+/// Returns the targets of a task if the kernel and the sets let pairs be evaluated once. All
+/// candidates of a group are then held at once, so it is not done where they are too many.
 fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();

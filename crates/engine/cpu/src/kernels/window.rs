@@ -1,9 +1,9 @@
 //! Sums for the points that one task reaches.
 //!
-//! Where pairs are evaluated once for both points, a task adds to points of other tasks. It does so in
-//! a [`Window`] of its own, which holds pages of 128 consecutive points, opened when the first of
-//! their points is reached. The points within the radius of a few thousand targets are a handful of
-//! stretches far apart in memory, parts of this layer of cells and of the next, and most points
+//! Where pairs are evaluated once for both points, a task adds to points of other tasks. It does so
+//! in a [`Window`] of its own, which holds pages of 128 consecutive points, opened when the first
+//! of their points is reached. The points within the radius of a few thousand targets are a handful
+//! of stretches far apart in memory, parts of this layer of cells and of the next, and most points
 //! between them are never touched. So a window is small however wide a layer is, and tasks can be
 //! small too, which lets many workers share the work evenly.
 //!

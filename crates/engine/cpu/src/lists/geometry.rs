@@ -3,8 +3,8 @@
 //! Lists alone do not say through which image a neighbour was found, and where a box is smaller
 //! than twice the radius the same source stands in a list once per image. So geometry is written
 //! together with its own lists, target by target, by walking the runs of the grid again in scalar
-//! code that knows the image of every candidate. Index and geometry go to parallel arrays at once, so
-//! their orders agree by construction.
+//! code that knows the image of every candidate. Index and geometry go to parallel arrays at once,
+//! so their orders agree by construction.
 
 use super::{
     measured::MeasuredLists,
@@ -101,8 +101,8 @@ impl PairGeometry {
             + size_of::<[i32; 3]>() * self.image.capacity()
     }
 
-    /// Bytes held after geometry of `pairs` neighbours of `targets` points was written: the larger of
-    /// the bytes needed and the bytes held already.
+    /// Bytes held after geometry of `pairs` neighbours of `targets` points was written: the larger
+    /// of the bytes needed and the bytes held already.
     pub fn bytes_after(&self, targets: usize, pairs: u64) -> u64 {
         let max = |held: usize| pairs.max(held as u64);
         self.lists.bytes_after(targets, pairs)
@@ -134,8 +134,8 @@ impl MeasuredLists<'_> {
     /// is large enough. In [`ListOrder::Ascending`], images of one source ascend too.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::FarImage`] when neighbours are more than 2³¹ boxes apart;
-    /// the geometry is then unspecified.
+    /// [`Error::OutOfMemory`], and [`Error::FarImage`] when neighbours are more than 2³¹ boxes
+    /// apart; the geometry is then unspecified.
     pub fn write_geometry(
         &self,
         order: ListOrder,
@@ -212,8 +212,8 @@ impl Task for GeometryTask<'_> {
                         && let Some(at) = entries.next()
                     {
                         let image = shared.narrowed(image, target, index);
-                        // SAFETY: an entry of this target's list, and every sorted target is visited
-                        // once.
+                        // SAFETY: an entry of this target's list, and every sorted target is
+                        // visited once.
                         unsafe { shared.put(at, &NeighborPair { index, image, pair }) };
                     }
                 });
@@ -268,8 +268,8 @@ impl Shared<'_> {
     /// Writes a pair to its entry.
     ///
     /// # Safety
-    /// `at` lies in the list of a target that no other worker visits. Lists were laid out one behind
-    /// the other within the storage, which all arrays are as long as.
+    /// `at` lies in the list of a target that no other worker visits. Lists were laid out one
+    /// behind the other within the storage, which all arrays are as long as.
     #[inline(always)]
     unsafe fn put(&self, at: usize, neighbor: &NeighborPair) {
         // SAFETY: guaranteed by the caller.

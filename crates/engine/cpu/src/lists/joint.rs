@@ -1,9 +1,10 @@
 //! Lists that two backends find together, each those of its own targets, in one storage.
 //!
-//! The other backend writes from the front of the storage on, start and count of its lists where they
-//! stay. This backend writes entries behind its room, and starts and counts to arrays of its own,
-//! because the other backend copies whole arrays of them. They are merged when its starts and counts
-//! have arrived, which may be long before its entries have, or when both backends have ended.
+//! The other backend writes from the front of the storage on, start and count of its lists where
+//! they stay. This backend writes entries behind its room, and starts and counts to arrays of its
+//! own, because the other backend copies whole arrays of them. They are merged when its starts and
+//! counts have arrived, which may be long before its entries have, or when both backends have
+//! ended.
 
 use super::{
     neighbor_lists::NeighborLists,
@@ -92,8 +93,8 @@ impl ShareOfLists {
         self.merged.is_some()
     }
 
-    /// Merges the lists of `taken` targets, their starts mapped by `start_of`, into `lists`; returns
-    /// how many entries they have together.
+    /// Merges the lists of `taken` targets, their starts mapped by `start_of`, into `lists`;
+    /// returns how many entries they have together.
     fn merge(
         &self,
         lists: Bookkeeping<'_>,
@@ -119,8 +120,8 @@ impl ShareOfLists {
 }
 
 impl NeighborLists {
-    /// Makes room for lists of `targets` points of two backends, `theirs` and `ours` entries, in memory
-    /// borrowed from the other backend. There are no lists until [`join`](Self::join).
+    /// Makes room for lists of `targets` points of two backends, `theirs` and `ours` entries, in
+    /// memory borrowed from the other backend. There are no lists until [`join`](Self::join).
     ///
     /// # Errors
     /// Those of `provider`.
@@ -143,13 +144,14 @@ impl NeighborLists {
         })
     }
 
-    /// Puts both backends' lists together. Targets that were `taken` have the lists of `ours`, unless
-    /// these have been [merged](ShareOfLists::put) before; all others have those that the other backend
-    /// has left in the first `theirs` entries, where it wrote `written` of them. Clears `taken`.
+    /// Puts both backends' lists together. Targets that were `taken` have the lists of `ours`,
+    /// unless these have been [merged](ShareOfLists::put) before; all others have those that the
+    /// other backend has left in the first `theirs` entries, where it wrote `written` of them.
+    /// Clears `taken`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) when lists that did not fit into the room find none; there are no lists
-    /// then.
+    /// [`Error::OutOfMemory`] when lists that did not fit into the room find none; there are no
+    /// lists then.
     pub fn join(
         &mut self,
         ours: &mut ShareOfLists,

@@ -20,8 +20,8 @@ use crate::{
 };
 use nearfield_grid::memory::Shortage;
 
-/// Hands the list of the target of `group` to `sink`, and walks through all of its batches. The first
-/// was gathered into `scratch`.
+/// Hands the list of the target of `group` to `sink`, and walks through all of its batches. The
+/// first was gathered into `scratch`.
 ///
 /// # Safety
 /// The processor has the level `S`.
@@ -44,8 +44,8 @@ pub(super) unsafe fn long_list<S: Simd>(
             return;
         }
         let to = scratch.scribble.as_mut_ptr();
-        // SAFETY: the caller guarantees the level; `scribble` has room for all candidates of a batch,
-        // and every batch overwrites the one before.
+        // SAFETY: the caller guarantees the level; `scribble` has room for all candidates of a
+        // batch, and every batch overwrites the one before.
         counted += unsafe { select_batch::<S>(walk, batch, half, scratch, to) };
     });
     if !walked {
@@ -84,8 +84,8 @@ pub(super) unsafe fn long_list<S: Simd>(
     }
 }
 
-/// Calls `each` with the batch that was gathered into `scratch` and with all that follow; false where
-/// memory was refused.
+/// Calls `each` with the batch that was gathered into `scratch` and with all that follow; false
+/// where memory was refused.
 fn for_each_batch<S: Simd>(
     groups: &mut Groups<'_>,
     mut batch: Group,

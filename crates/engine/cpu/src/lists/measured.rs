@@ -1,11 +1,11 @@
 //! Lists whose lengths are counted before anything is allocated.
 //!
 //! [`CpuBackend::search`] finds all lists in one pass and leaves gaps between the chunks that its
-//! workers claim. Where memory is limited, two passes are taken instead. The first counts, so that the
-//! bytes needed are known exactly before any are allocated for entries. The second writes every list to
-//! the entries that the counts assign to it. The second pass may also be done for a range of targets at
-//! a time, into storage that is used again for the next range; targets come in sorted order, so those
-//! of a range are near each other.
+//! workers claim. Where memory is limited, two passes are taken instead. The first counts, so that
+//! the bytes needed are known exactly before any are allocated for entries. The second writes every
+//! list to the entries that the counts assign to it. The second pass may also be done for a range
+//! of targets at a time, into storage that is used again for the next range; targets come in sorted
+//! order, so those of a range are near each other.
 //!
 //! **Invariant:** the sets stay borrowed between the passes, so both find the same neighbours.
 
@@ -171,8 +171,8 @@ impl<'a> Next<'a> {
         Self { index, task, next }
     }
 
-    /// The sorted target that has the index `target`. Targets come in sorted order, which makes this
-    /// fast, but it is right in any order.
+    /// The sorted target that has the index `target`. Targets come in sorted order, which makes
+    /// this fast, but it is right in any order.
     #[inline(always)]
     fn slot(&mut self, target: usize) -> Option<usize> {
         let is_here = |&slot: &usize| self.index[slot] as usize == target;
@@ -230,8 +230,8 @@ impl<'a> MeasuredLists<'a> {
         self.backend
             .for_each_list(self.sets, self.kind, slots, |slot, list| {
                 let begin = starts[index[slot] as usize] as usize;
-                // SAFETY: `lay_out` put the lists one behind the other, as long as they were measured,
-                // and every sorted target is visited once.
+                // SAFETY: `lay_out` put the lists one behind the other, as long as they were
+                // measured, and every sorted target is visited once.
                 let row = unsafe { storage.slice_mut(begin, begin + self.lengths[slot] as usize) };
                 fill(row, list, order);
             })

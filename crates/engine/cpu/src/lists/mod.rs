@@ -2,12 +2,13 @@
 //!
 //! # Storage
 //!
-//! A list is a start and a count per target over one storage of indices ([`neighbor_lists`]). Workers
-//! claim chunks of the storage with an atomic counter and write every list once, where it stays
-//! ([`writer`]); nothing is counted first and nothing is copied afterwards. The price is gaps: the
-//! end of every chunk stays empty, a sixteenth of the storage at most. A storage that proves too
-//! small is found out during the search. Lists then go to overflow blocks, which are moved behind
-//! the storage after it has grown. In the steady state of a simulation that does not happen.
+//! A list is a start and a count per target over one storage of indices ([`neighbor_lists`]).
+//! Workers claim chunks of the storage with an atomic counter and write every list once, where it
+//! stays ([`writer`]); nothing is counted first and nothing is copied afterwards. The price is
+//! gaps: the end of every chunk stays empty, a sixteenth of the storage at most. A storage that
+//! proves too small is found out during the search. Lists then go to overflow blocks, which are
+//! moved behind the storage after it has grown. In the steady state of a simulation that does not
+//! happen.
 //!
 //! The first search of a set estimates the number of pairs from 512 targets, so that the storage is
 //! about right at once.
@@ -19,8 +20,8 @@
 //! # Sinks
 //!
 //! The search itself does not know where lists go: it asks a [`sink`](sink::ListSink) for room for
-//! all candidates of a group, lets the vectors write there, and tells the sink the length. One search
-//! thus serves lists, counts, measured lists and lists of a share ([`joint`]).
+//! all candidates of a group, lets the vectors write there, and tells the sink the length. One
+//! search thus serves lists, counts, measured lists and lists of a share ([`joint`]).
 
 pub(crate) mod geometry;
 pub(crate) mod joint;

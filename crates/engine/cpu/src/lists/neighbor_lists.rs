@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** the list of target i is `storage[start[i] .. start[i] + count[i]]`. Lists of this
 //! crate do not overlap. Lists that another backend wrote lie inside the storage, which is checked
-//! when they are received, but they may overlap; [`NeighborLists::sort`] therefore checks that first.
+//! when they are received, but they may overlap; [`NeighborLists::sort`] therefore checks that
+//! first.
 
 use super::{
     storage::Storage,
@@ -111,8 +112,9 @@ impl NeighborLists {
         size_of::<u32>() * self.indices.capacity()
     }
 
-    /// Gives [`sort`](Self::sort) and [`to_csr`](Self::to_csr) to the workers of `backend`, as long as
-    /// it lives; without a backend the calling thread does them. [`CpuBackend::search`] calls this.
+    /// Gives [`sort`](Self::sort) and [`to_csr`](Self::to_csr) to the workers of `backend`, as long
+    /// as it lives; without a backend the calling thread does them. [`CpuBackend::search`] calls
+    /// this.
     pub fn work_on(&mut self, backend: &CpuBackend) {
         self.workers = backend.workers();
     }
@@ -155,8 +157,8 @@ impl NeighborLists {
         Ok(Csr { offsets, indices })
     }
 
-    /// Brings every list into [`ListOrder::Ascending`]. The contents of lists of another backend that
-    /// overlap are unspecified afterwards.
+    /// Brings every list into [`ListOrder::Ascending`]. The contents of lists of another backend
+    /// that overlap are unspecified afterwards.
     pub fn sort(&mut self) {
         if self.foreign && !self.on_workers(|| self.are_apart()) {
             return self.sort_one_by_one();
@@ -205,8 +207,8 @@ impl NeighborLists {
         };
     }
 
-    /// Gives every target room for exactly its list, one list after the other. `targets` are pairs of
-    /// a target's index and its number of neighbours, of which there are `pairs` together.
+    /// Gives every target room for exactly its list, one list after the other. `targets` are pairs
+    /// of a target's index and its number of neighbours, of which there are `pairs` together.
     pub(super) fn lay_out(
         &mut self,
         targets: impl ExactSizeIterator<Item = (u32, u32)>,
@@ -249,8 +251,8 @@ impl NeighborLists {
         Ok(())
     }
 
-    /// Fills the lists with `write`, which is handed the shared writer of `streams` streams. After an
-    /// error there are no lists.
+    /// Fills the lists with `write`, which is handed the shared writer of `streams` streams. After
+    /// an error there are no lists.
     pub(super) fn fill(
         &mut self,
         streams: usize,

@@ -1,9 +1,9 @@
 //! Lists that another backend wrote, in memory borrowed from it.
 //!
 //! A GPU writes starts, counts and entries by itself. They are data of a device, so nothing about
-//! them is taken for granted: [`Inside::check`] refuses lists that reach beyond the entries, because
-//! safe code would read outside the storage, and `are_apart` finds lists that overlap before they are
-//! sorted in parallel.
+//! them is taken for granted: [`Inside::check`] refuses lists that reach beyond the entries,
+//! because safe code would read outside the storage, and `are_apart` finds lists that overlap
+//! before they are sorted in parallel.
 
 use super::{
     neighbor_lists::NeighborLists,
@@ -15,9 +15,10 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 impl NeighborLists {
-    /// Takes lists that another backend has found, into memory borrowed from it. `fill` writes start
-    /// and count of the list of every target, in the caller's order, and all `pairs` entries. Starts
-    /// and counts that arrive before the entries it may have [checked](Inside::check) meanwhile.
+    /// Takes lists that another backend has found, into memory borrowed from it. `fill` writes
+    /// start and count of the list of every target, in the caller's order, and all `pairs` entries.
+    /// Starts and counts that arrive before the entries it may have [checked](Inside::check)
+    /// meanwhile.
     ///
     /// # Errors
     /// Those of `provider` and `fill`, and [`ErrorKind::ListsOutside`]; the lists are then empty.
@@ -54,8 +55,8 @@ impl NeighborLists {
         Ok(())
     }
 
-    /// Makes room in borrowed memory. A buffer that is too small is replaced by one that is an eighth
-    /// larger than needed.
+    /// Makes room in borrowed memory. A buffer that is too small is replaced by one that is an
+    /// eighth larger than needed.
     pub(super) fn borrow<P: BufferProvider>(
         &mut self,
         targets: usize,
@@ -150,7 +151,8 @@ pub struct Inside {
 pub struct Checked(bool);
 
 impl Inside {
-    /// Checks that all lists lie inside the entries, by the workers of the pool that this is called in.
+    /// Checks that all lists lie inside the entries, by the workers of the pool that this is called
+    /// in.
     pub fn check(self, start: &[u64], count: &[u32]) -> Checked {
         let inside = |(&start, &count): (&u64, &u32)| {
             start

@@ -28,9 +28,9 @@ impl CpuBackend {
     /// Writes the neighbours of every target into `lists`, reusing its memory.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], after which the lists are empty; [`ErrorKind::Sets`],
-    /// [`ErrorKind::RadiiLength`], [`ErrorKind::HalfRule`] and [`ErrorKind::RadiiInDouble`] for sets that cannot
-    /// be searched so.
+    /// [`Error::OutOfMemory`], after which the lists are empty; [`Error::Sets`],
+    /// [`Error::RadiiLength`], [`Error::HalfRule`] and [`Error::RadiiInDouble`] for sets that
+    /// cannot be searched so.
     pub fn search(
         &self,
         sets: PairOfSets<'_>,
@@ -61,8 +61,8 @@ impl CpuBackend {
         Ok(())
     }
 
-    /// Writes the lists of all targets of a walk. Chunks are handed on from task to task, so that no
-    /// more than one per worker and stream is left part empty.
+    /// Writes the lists of all targets of a walk. Chunks are handed on from task to task, so that
+    /// no more than one per worker and stream is left part empty.
     fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) -> Result<(), Error> {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
@@ -78,8 +78,8 @@ impl CpuBackend {
         done
     }
 
-    /// Writes the lists of a [share](PairOfSets::share) into `room`, while another backend writes those
-    /// of the other targets; [`NeighborLists::join`] puts both together.
+    /// Writes the lists of a [share](PairOfSets::share) into `room`, while another backend writes
+    /// those of the other targets; [`NeighborLists::join`] puts both together.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -109,10 +109,10 @@ impl CpuBackend {
     /// storing lists.
     ///
     /// # Errors
-    /// [`ErrorKind::OutputLength`] when `counts` does not have one value per target,
-    /// [`ErrorKind::RadiiLength`] when radii are not those of the sets, and
-    /// [`ErrorKind::RadiiInDouble`] for radii of points in double precision. [`ErrorKind::OutOfMemory`]; some
-    /// counts are then those of before.
+    /// [`Error::OutputLength`] when `counts` does not have one value per target,
+    /// [`Error::RadiiLength`] when radii are not those of the sets, and [`Error::RadiiInDouble`]
+    /// for radii of points in double precision. [`Error::OutOfMemory`]; some counts are then those
+    /// of before.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
         if counts.len() != targets {

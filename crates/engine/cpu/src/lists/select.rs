@@ -190,8 +190,8 @@ impl<L: ListSink> DecideTask<'_, L> {
     /// Hands the list of every target of the group to the sink.
     ///
     /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry, with [`HALF`] for half
-    /// lists.
+    /// The processor has the level `S`, and `MODE` says what candidates carry, with [`HALF`] for
+    /// half lists.
     #[inline(always)]
     unsafe fn lists<S: Simd, const MODE: Mode>(self) {
         let mut passed = std::mem::take(&mut self.scratch.passed);
@@ -207,8 +207,8 @@ impl<L: ListSink> DecideTask<'_, L> {
                     break;
                 }
                 // SAFETY: the caller guarantees the level and the mode; the sink made room for all
-                // candidates and a vector, `passed` has it too; every target lies in one task and is
-                // visited once there.
+                // candidates and a vector, `passed` has it too; every target lies in one task and
+                // is visited once there.
                 unsafe {
                     let count = decide.list::<S, MODE>(slot, &mut passed, to);
                     self.sink.put(0, index[slot] as usize, count);

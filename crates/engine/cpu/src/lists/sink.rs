@@ -14,8 +14,8 @@ pub(super) trait ListSink {
     /// overwrite behind it, or null when memory is short.
     fn room(&mut self, stream: usize, max: usize) -> *mut u32;
 
-    /// Takes the list of `target`: the first `count` entries of the last [`room`](Self::room) of the
-    /// stream.
+    /// Takes the list of `target`: the first `count` entries of the last [`room`](Self::room) of
+    /// the stream.
     ///
     /// # Safety
     /// `count` is at most the `max` of that room, there is such a target, and every target is put
@@ -31,7 +31,8 @@ pub(super) trait ListSink {
     /// only](Self::counts_only).
     fn count(&mut self, _target: usize, _count: u32) {}
 
-    /// The memory that was refused when a room was null. None for a sink that keeps its own account.
+    /// The memory that was refused when a room was null. None for a sink that keeps its own
+    /// account.
     fn refused(&mut self) -> Option<Shortage> {
         None
     }

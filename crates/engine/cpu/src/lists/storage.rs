@@ -151,7 +151,8 @@ impl<T> Deref for Storage<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: `memory` owns `capacity` elements there, and `len` of them at least are initialised.
+        // SAFETY: `memory` owns `capacity` elements there, and `len` of them at least are
+        // initialised.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 }

@@ -1,16 +1,16 @@
 //! Writes lists from many threads into one storage, each list once.
 //!
-//! A worker holds a [`Chunk`] of the storage per stream. A list is written behind the last one of its
-//! stream, in room for all candidates of the group; when its length is known the chunk moves on by that
-//! much. A chunk that is used up is followed by another, claimed by one atomic addition. When the
-//! storage is used up, chunks are allocated as overflow blocks, and starts of lists in them carry the
-//! block's number until [`Moved::resolve`] replaces it.
+//! A worker holds a [`Chunk`] of the storage per stream. A list is written behind the last one of
+//! its stream, in room for all candidates of the group; when its length is known the chunk moves on
+//! by that much. A chunk that is used up is followed by another, claimed by one atomic addition.
+//! When the storage is used up, chunks are allocated as overflow blocks, and starts of lists in
+//! them carry the block's number until [`Moved::resolve`] replaces it.
 //!
 //! Storing to memory that is not in a cache waits for it, so the writer prefetches the storage 256
 //! entries ahead, and starts and counts when a group begins.
 //!
-//! **Invariant:** claimed chunks are disjoint, so no entry has two writers; every target is put once,
-//! so neither has a start or a count.
+//! **Invariant:** claimed chunks are disjoint, so no entry has two writers; every target is put
+//! once, so neither has a start or a count.
 
 use crate::error::{Error, ErrorKind};
 use nearfield_grid::{
@@ -239,15 +239,16 @@ impl ListWriter<'_> {
         *chunk = Chunk::default();
     }
 
-    /// Prefetches the start and count of `target`, which lie far from those of the last target when the
-    /// caller's points are in random order.
+    /// Prefetches the start and count of `target`, which lie far from those of the last target when
+    /// the caller's points are in random order.
     #[inline(always)]
     pub(super) fn expect(&self, target: usize) {
         self.start.expect(target);
         self.count.expect(target);
     }
 
-    /// Room for one list and the vector behind it, `max` entries together; null when memory is short.
+    /// Room for one list and the vector behind it, `max` entries together; null when memory is
+    /// short.
     #[inline(always)]
     pub(super) fn room(&self, chunk: &mut Chunk, max: usize) -> *mut u32 {
         if chunk.left < max && !self.refill(chunk, max) {

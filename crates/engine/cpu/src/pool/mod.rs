@@ -74,9 +74,9 @@ impl CpuBackend {
         (self.workers.pool_beside()).map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Does `work` on the workers, with one less where there is one per core, while this thread does
-    /// `other`, such as driving a GPU. Where this thread is the only worker, another one is started
-    /// for it; where the system refuses that, one is done after the other.
+    /// Does `work` on the workers, with one less where there is one per core, while this thread
+    /// does `other`, such as driving a GPU. Where this thread is the only worker, another one is
+    /// started for it; where the system refuses that, one is done after the other.
     pub fn beside<A, B: Send>(
         &self,
         other: impl FnOnce() -> A,
@@ -99,9 +99,9 @@ impl CpuBackend {
         }
     }
 
-    /// Calls `work` on up to `workers` of those that work [`beside`](Self::beside) another, while this
-    /// thread does `other`. This thread wakes them one by one, so they begin earlier than where each
-    /// wakes the next; that counts where the work is as short as a wake-up.
+    /// Calls `work` on up to `workers` of those that work [`beside`](Self::beside) another, while
+    /// this thread does `other`. This thread wakes them one by one, so they begin earlier than
+    /// where each wakes the next; that counts where the work is as short as a wake-up.
     pub fn at_once<A>(
         &self,
         workers: usize,
@@ -121,9 +121,9 @@ impl CpuBackend {
         })
     }
 
-    /// Runs all jobs on the workers that work [`beside`](Self::beside) another from now on, or on all
-    /// workers again. Changing over in the middle of a step wakes threads that sleep while others go
-    /// to sleep.
+    /// Runs all jobs on the workers that work [`beside`](Self::beside) another from now on, or on
+    /// all workers again. Changing over in the middle of a step wakes threads that sleep while
+    /// others go to sleep.
     pub fn stay_beside(&self, stay: bool) {
         self.crew().stay_beside(stay);
     }

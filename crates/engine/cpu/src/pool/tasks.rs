@@ -1,9 +1,9 @@
 //! Deals a job out to the workers as tasks: consecutive ranges of targets.
 //!
-//! Tasks are taken one by one, because some hold much more work than others, and of a share most hold
-//! none. Their bounds depend on the number of targets alone, so sums do not depend on the number of
-//! threads. A task that is refused memory notes it in its scratch; the tasks that follow are then
-//! skipped, and the call fails with the bytes.
+//! Tasks are taken one by one, because some hold much more work than others, and of a share most
+//! hold none. Their bounds depend on the number of targets alone, so sums do not depend on the
+//! number of threads. A task that is refused memory notes it in its scratch; the tasks that follow
+//! are then skipped, and the call fails with the bytes.
 
 use super::CpuBackend;
 use crate::{candidates::scratch::Scratch, error::Error};
@@ -23,7 +23,8 @@ impl CpuBackend {
     /// function is not compiled again for every kernel.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where a task [says so](Scratch::failed); some tasks are then not done.
+    /// [`Error::OutOfMemory`] where a task [says so](Scratch::failed); some tasks are then not
+    /// done.
     pub(crate) fn for_each_task(
         &self,
         len: usize,

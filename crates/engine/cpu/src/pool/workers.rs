@@ -1,13 +1,13 @@
 //! The threads of a backend, and which of them a piece of work runs on.
 //!
 //! A [`Crew`] belongs to a process: in a forked child, which has none of its parent's threads, the
-//! first call starts a crew of the child's own ([`PerProcess`]). One worker is the calling thread, so
-//! an engine of one thread starts none.
+//! first call starts a crew of the child's own ([`PerProcess`]). One worker is the calling thread,
+//! so an engine of one thread starts none.
 //!
 //! While another thread drives a GPU, one core is left to it: work then runs on a second pool with
 //! one worker less, made when it is first needed. `beside` counts such work under way, and `stays`
-//! keeps everything on the second pool between steps, because changing over wakes threads that sleep
-//! while others go to sleep.
+//! keeps everything on the second pool between steps, because changing over wakes threads that
+//! sleep while others go to sleep.
 
 use crate::{candidates::scratch::Scratch, kernels::window::WindowSums};
 use nearfield_grid::{PerProcess, parallel};

@@ -1,5 +1,5 @@
-//! The pair of sets that a request is about: which targets search which sources, by whose radius, and
-//! which share of the targets.
+//! The pair of sets that a request is about: which targets search which sources, by whose radius,
+//! and which share of the targets.
 //!
 //! Both sets are grids, sorted on the same lattice. [`PairOfSets::check`] refuses pairs for which
 //! the loops would be unsound; everything else in this crate relies on it.

@@ -1,8 +1,8 @@
 //! Radii of single points, checked, squared and sorted for the loops.
 //!
 //! The cells are those of the largest radius, so every pair that any rule lets in is a candidate
-//! anyway. Squares are kept in the order of the sorted points and padded as their coordinates are, so
-//! the loops load them by the vector. One radius much larger than the others makes all searches
+//! anyway. Squares are kept in the order of the sorted points and padded as their coordinates are,
+//! so the loops load them by the vector. One radius much larger than the others makes all searches
 //! slow, because it sets the size of the cells.
 
 use super::rule::SetRadii;
@@ -106,8 +106,8 @@ impl CpuBackend {
     ///
     /// # Errors
     /// What [`check_radii`](Self::check_radii) says of the grid's points and radius,
-    /// [`ErrorKind::RadiiInDouble`] for a grid in double precision, and [`ErrorKind::OutOfMemory`]; `sorted`
-    /// is then unchanged.
+    /// [`Error::RadiiInDouble`] for a grid in double precision, and [`Error::OutOfMemory`];
+    /// `sorted` is then unchanged.
     pub fn sort_radii(
         &self,
         radii: &[f32],

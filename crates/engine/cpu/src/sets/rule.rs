@@ -1,9 +1,9 @@
 //! Whose radius decides whether two points are neighbours.
 //!
-//! A rule changes only the number that a squared distance is compared with: the square of the target's
-//! radius, of the source's, or the larger of the two. Each square is fl(r·r), rounded once per point.
-//! Comparing with the larger square is comparing with the square of the larger radius, because
-//! rounding keeps order.
+//! A rule changes only the number that a squared distance is compared with: the square of the
+//! target's radius, of the source's, or the larger of the two. Each square is fl(r·r), rounded once
+//! per point. Comparing with the larger square is comparing with the square of the larger radius,
+//! because rounding keeps order.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The targets that a backend searches for when it works beside another one.
 //!
-//! A map of bricks assigns every cell to a part, and a share is a range of parts. Tasks skip the cells
-//! of other parts, mark every target that they search for, and add up the time spent per part, which
-//! is what the balance between the backends is learnt from.
+//! A map of bricks assigns every cell to a part, and a share is a range of parts. Tasks skip the
+//! cells of other parts, mark every target that they search for, and add up the time spent per
+//! part, which is what the balance between the backends is learnt from.
 
 use nearfield_grid::{BrickParts, Cell};
 use std::{
@@ -70,8 +70,8 @@ impl Spent {
     }
 }
 
-/// The targets that one task has taken of a share. When the task ends, its time is divided among the
-/// parts in proportion to their numbers of targets.
+/// The targets that one task has taken of a share. When the task ends, its time is divided among
+/// the parts in proportion to their numbers of targets.
 #[derive(Debug)]
 pub(crate) struct Tally<'a> {
     share: Share<'a>,

@@ -1,8 +1,8 @@
 //! Visits the neighbours of one target in plain scalar code, with the geometry of every pair.
 //!
-//! The grid is walked again, cell row by cell row, and the contract decides every candidate. Nothing
-//! is stored, so it serves queries, the geometry of pairs, and callers that have one target at a
-//! time. The order of visits is that of the lists.
+//! The grid is walked again, cell row by cell row, and the contract decides every candidate.
+//! Nothing is stored, so it serves queries, the geometry of pairs, and callers that have one target
+//! at a time. The order of visits is that of the lists.
 
 use super::PairOfSets;
 use crate::{
@@ -16,9 +16,9 @@ use nearfield_grid::DoublePoints;
 use nearfield_pairs::Pair;
 
 impl PairOfSets<'_> {
-    /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and the
-    /// geometry of the pair, on the calling thread. In double precision the geometry is rounded to
-    /// `f32` once the pair is decided, and radii of single points do not count.
+    /// Calls `visit` with the caller's index of every neighbour of a sorted target, its image and
+    /// the geometry of the pair, on the calling thread. In double precision the geometry is rounded
+    /// to `f32` once the pair is decided, and radii of single points do not count.
     ///
     /// # Panics
     /// When there is no such target, and when radii are not those of the sets, as indexing a slice

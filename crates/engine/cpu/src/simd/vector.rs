@@ -23,8 +23,8 @@ pub(crate) trait Vector: Copy {
     type Real: Real;
     /// Lanes of a vector, at most [`super::LANES`] and a divisor of it.
     const LANES: usize;
-    /// The product of both parts of [`inverse_root`](Self::inverse_root) is the inverse root divided
-    /// by this power of two, which callers multiply into the weights beforehand.
+    /// The product of both parts of [`inverse_root`](Self::inverse_root) is the inverse root
+    /// divided by this power of two, which callers multiply into the weights beforehand.
     const UNIT: f64;
 
     unsafe fn splat(value: Self::Real) -> Self;
@@ -37,8 +37,8 @@ pub(crate) trait Vector: Copy {
     unsafe fn sqrt(self) -> Self;
     /// `self · a + b`, rounded once.
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
-    /// Two factors of 1/√self, refined from the hardware's estimate; not finite for 0. Multiplying a
-    /// weight by one after the other saves the multiplication that would join them.
+    /// Two factors of 1/√self, refined from the hardware's estimate; not finite for 0. Multiplying
+    /// a weight by one after the other saves the multiplication that would join them.
     unsafe fn inverse_root(self) -> (Self, Self);
     /// `self` in lanes where `of` ≥ `least`, `other` elsewhere.
     unsafe fn where_at_least(self, other: Self, of: Self, least: Self) -> Self;

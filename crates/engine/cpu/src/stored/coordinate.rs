@@ -25,9 +25,9 @@ pub trait PairArithmetic:
     + Sync
     + 'static
 {
-    /// A relative margin: far above the rounding of a difference and of an image vector, and above the
-    /// error of the inverse of a slender box, at most 2⁻²⁷. Images are only left out where neither
-    /// could bring them within the radius.
+    /// A relative margin: far above the rounding of a difference and of an image vector, and above
+    /// the error of the inverse of a slender box, at most 2⁻²⁷. Images are only left out where
+    /// neither could bring them within the radius.
     #[doc(hidden)]
     const SLACK: f64;
 

@@ -1,9 +1,9 @@
 //! Half lists of one set: every pair evaluated once, for both points.
 //!
-//! As in fused traversals that evaluate pairs once ([`crate::kernels`]), tasks add to points of other
-//! tasks in a [`Window`] of their own. Points are in the caller's order here. Where that is local in
-//! memory, as [`z_sort`](nearfield_grid::Grid::permutation) makes it, windows are small; where it is
-//! not, there are only a few of them, each for most points.
+//! As in fused traversals that evaluate pairs once ([`crate::kernels`]), tasks add to points of
+//! other tasks in a [`Window`] of their own. Points are in the caller's order here. Where that is
+//! local in memory, as [`z_sort`](nearfield_grid::Grid::permutation) makes it, windows are small;
+//! where it is not, there are only a few of them, each for most points.
 
 use super::{layout::Lists, listed::Listed};
 use crate::{
@@ -204,8 +204,8 @@ impl<K: PairKernel> Sums<'_, '_, K> {
         let sums = self.window.pointers::<K>(sources);
         for channel in 0..K::Output::COUNT {
             for lane in 0..sources.len().min(LANES) {
-                // SAFETY: `sums` points to a sum per channel for every source; all lanes of the kernel's
-                // channels were written above.
+                // SAFETY: `sums` points to a sum per channel for every source; all lanes of the
+                // kernel's channels were written above.
                 unsafe {
                     let value = to_source[channel][lane].assume_init();
                     let sum = sums[lane].add(channel);

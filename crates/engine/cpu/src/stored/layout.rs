@@ -1,4 +1,5 @@
-//! Lays out the pairs of a target's stored list, by loops compiled once per precision and SIMD level.
+//! Lays out the pairs of a target's stored list, by loops compiled once per precision and SIMD
+//! level.
 
 use super::{coordinate::PairArithmetic, listed::Listed, pairs::ListWalk};
 use crate::{

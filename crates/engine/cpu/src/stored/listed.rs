@@ -1,7 +1,7 @@
 //! The pairs of one target's stored list, as arrays that kernels read.
 //!
-//! Kernels read the same arrays in either precision and for every kind of box, so laying them out is
-//! compiled once per precision and SIMD level, and not again for every kernel.
+//! Kernels read the same arrays in either precision and for every kind of box, so laying them out
+//! is compiled once per precision and SIMD level, and not again for every kernel.
 
 use crate::{candidates::aligned::Aligned, simd::LANES};
 use nearfield_grid::memory::Shortage;
@@ -51,8 +51,8 @@ impl Listed {
         (d, self.d2.as_mut_ptr())
     }
 
-    /// Displacements and squared distances from pair `first` on, [`LANES`] of them; infinitely far away
-    /// behind the last.
+    /// Displacements and squared distances from pair `first` on, [`LANES`] of them; infinitely far
+    /// away behind the last.
     #[inline(always)]
     pub(crate) fn block(&self, first: usize) -> ([&[f32; LANES]; 3], &[f32; LANES]) {
         let [x, y, z] = &self.d;

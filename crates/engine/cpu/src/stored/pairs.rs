@@ -6,9 +6,10 @@
 //! pairs within the radius, as long as they hold every such source at least once. Verlet lists rest
 //! on that.
 //!
-//! Where the box is more than twice as wide as lists reach, only the nearest image of a source can be
-//! within the radius; [`Nearest`] evaluates sixteen sources at a time through it, without branches.
-//! Otherwise [`ListWalk::visit`] walks all images that interval arithmetic does not rule out.
+//! Where the box is more than twice as wide as lists reach, only the nearest image of a source can
+//! be within the radius; [`Nearest`] evaluates sixteen sources at a time through it, without
+//! branches. Otherwise [`ListWalk::visit`] walks all images that interval arithmetic does not rule
+//! out.
 
 use super::{coordinate::PairArithmetic, listed::Block};
 use crate::{
@@ -78,8 +79,8 @@ impl<T: PairArithmetic> StoredPairs<'_, T> {
         }
     }
 
-    /// The evaluation through nearest images; None where another image can be within the radius too, or
-    /// points have radii of their own.
+    /// The evaluation through nearest images; None where another image can be within the radius
+    /// too, or points have radii of their own.
     fn nearest(&self) -> Option<Nearest<'_, T>> {
         let domain = self.lattice.domain();
         let uniform = matches!(self.radii, SetRadii::Uniform);

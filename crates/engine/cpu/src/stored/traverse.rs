@@ -1,9 +1,9 @@
 //! A pair kernel evaluated over stored lists.
 //!
 //! The pairs of a list are laid out and evaluated [`LANES`] at a time. As in fused traversals,
-//! contributions are kept in that many partial results and folded in a fixed order, so a sum depends
-//! on the lists alone, not on threads or the SIMD level. Half lists of one set give every pair to both
-//! of its points ([`half`](super::half)).
+//! contributions are kept in that many partial results and folded in a fixed order, so a sum
+//! depends on the lists alone, not on threads or the SIMD level. Half lists of one set give every
+//! pair to both of its points ([`half`](super::half)).
 
 use super::{
     half::HalfLists,
@@ -25,8 +25,8 @@ use nearfield_pairs::{Channels, ListKind, PairKernel};
 use std::ops::Range;
 
 impl CpuBackend {
-    /// Evaluates `kernel` for every target over the neighbours that its stored list names; over half
-    /// lists of one set, for both points of every pair.
+    /// Evaluates `kernel` for every target over the neighbours that its stored list names; over
+    /// half lists of one set, for both points of every pair.
     ///
     /// # Errors
     /// [`ErrorKind::ListsLength`], [`ErrorKind::RadiiLength`], [`ErrorKind::FieldLength`],
@@ -138,7 +138,8 @@ impl<K: PairKernel> Task for ListsTask<'_, K> {
                 break;
             }
             let mut sums = [0.0; MAX_OUTPUTS];
-            // SAFETY: there is room for all of the list and LANES more; the caller guarantees the level.
+            // SAFETY: there is room for all of the list and LANES more; the caller guarantees the
+            // level.
             unsafe {
                 gather_fields(shared.fields.sources, listed.sources(), channels);
                 let (d, d2) = listed.pointers();

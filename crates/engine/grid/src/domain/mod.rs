@@ -1,4 +1,19 @@
 //! The space the points live in: open or periodic along each axis.
+//!
+//! A straight box has a length per periodic axis. A tilted (triclinic) one has a vector per
+//! periodic axis, as molecular dynamics uses them; [`tilt`] holds the vectors and their inverse.
+//! Straight boxes do not pass through any of that: a branch on `tilt` is all they pay.
+//!
+//! # Images
+//!
+//! Coordinates stay as the caller gave them, inside the box or not. A pair is seen through an
+//! image n, and the contract adds the image vector S = n·L to the difference of the coordinates. S
+//! is computed in `f64` and rounded once per component, so all backends add the same number.
+//! Wrapping coordinates instead would round them, and would change results when a point crosses a
+//! face.
+//!
+//! **Invariant:** opposite images have exactly opposite vectors, so a pair has the same distance
+//! from either side.
 
 pub(crate) mod tilt;
 
@@ -76,13 +91,13 @@ impl Domain {
     }
 
     /// A box spanned by any vectors a, b and c, one for each periodic axis, `None` where the axis
-    /// is open. They need not form a triangular matrix nor a right-handed system. Where axes are open,
-    /// the one or two vectors may point anywhere: the domain repeats along them, and has no images in
-    /// the directions across them.
+    /// is open. They need not form a triangular matrix nor a right-handed system. Where axes are
+    /// open, the one or two vectors may point anywhere: the domain repeats along them, and has no
+    /// images in the directions across them.
     ///
     /// # Errors
-    /// [`ErrorKind::BoxVector`] when a vector is zero or not finite, and [`ErrorKind::FlatBox`] when they nearly
-    /// lie in one plane, or two of them in one line.
+    /// [`Error::BoxVector`] when a vector is zero or not finite, and [`Error::FlatBox`] when they
+    /// nearly lie in one plane, or two of them in one line.
     pub fn from_vectors(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
         let points_along = |k: usize, v: [f64; 3]| v[k] > 0.0 && v == along(k, v[k]);
         if (0..3).all(|k| vectors[k].is_none_or(|v| points_along(k, v))) {
@@ -120,18 +135,18 @@ impl Domain {
         })
     }
 
-    /// Whether any axis is periodic.
+    /// Returns true if any axis is periodic.
     pub fn is_periodic(&self) -> bool {
         self.lengths.iter().any(Option::is_some)
     }
 
-    /// Whether some box vector does not point along its own axis.
+    /// Returns true if some box vector does not point along its own axis.
     pub fn is_tilted(&self) -> bool {
         self.tilt.is_some()
     }
 
-    /// Whether some axis is open and a box vector leans along it, so that the directions without images
-    /// are not those of coordinates.
+    /// Returns true if some axis is open and a box vector leans along it, so that the directions
+    /// without images are not those of coordinates.
     pub fn is_slanted(&self) -> bool {
         self.tilt.as_ref().is_some_and(|tilt| tilt.slanted)
     }
@@ -169,7 +184,8 @@ impl Domain {
             Some(tilt) => {
                 let vectors = [0, 1, 2].map(|k| match self.lengths[k] {
                     Some(_) => tilt.vectors[k],
-                    // Adds no zero below zero, as the negative parts of a vector across the others would.
+                    // Adds no zero below zero, as the negative parts of a vector across the others
+                    // would.
                     None => [0.0; 3],
                 });
                 sum(vectors, [boxes(0), boxes(1), boxes(2)])

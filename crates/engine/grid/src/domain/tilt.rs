@@ -11,13 +11,18 @@ use crate::{Error, ErrorKind};
 /// Vectors may be this many times as long as the distance between the faces they connect.
 const MAX_STRETCH: f64 = 1024.0;
 
-/// What rounding adds to a dot product of three `f64` terms, relative to the vectors' lengths.
+/// The rounding of a dot product of three `f64` terms, relative to the vectors' lengths.
 const DOT_ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 
 /// Names of the box vectors.
 pub(crate) const VECTOR_NAMES: [char; 3] = ['a', 'b', 'c'];
 
 /// Three vectors that span the box and the inverse of the matrix they form.
+///
+/// The inverse is computed once, by cofactors, and then multiplied with the vectors again. The
+/// largest deviation from the identity, together with the rounding of a dot product, is kept as
+/// the error of a fraction; cells are enlarged by it, so a flat box costs candidates and never
+/// pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tilt {
     /// The box vectors; on an open axis a unit vector across those of the periodic ones: that along
@@ -25,14 +30,14 @@ pub(crate) struct Tilt {
     pub(crate) vectors: [[f64; 3]; 3],
     /// Row `k` times a position is its fraction along vector `k`.
     pub(crate) inverse: [[f64; 3]; 3],
-    /// Whether some vector leans along an open axis.
+    /// Some vector leans along an open axis.
     pub(crate) slanted: bool,
     /// Error of the fractions per box (see the module's comment).
     pub(crate) drift: f64,
 }
 
 impl Tilt {
-    /// For the vectors of the periodic axes, all of which must be finite and not zero.
+    /// For the vectors of the periodic axes, which must all be finite and not zero.
     ///
     /// # Errors
     /// [`ErrorKind::FlatBox`] when they nearly lie in one plane or one line.
@@ -50,7 +55,7 @@ impl Tilt {
         })
     }
 
-    /// Inverts the vectors, all of which must be finite and not zero.
+    /// Inverts the vectors, which must all be finite and not zero.
     ///
     /// # Errors
     /// [`ErrorKind::FlatBox`] when they nearly lie in one plane.
@@ -178,6 +183,7 @@ pub(crate) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     (a[0] * b[0] + a[1] * b[1]) + a[2] * b[2]
 }
 
+/// The vector product, which is orthogonal to both vectors.
 fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
     [
         a[1] * b[2] - a[2] * b[1],

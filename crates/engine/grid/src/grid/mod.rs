@@ -1,4 +1,12 @@
 //! A point set sorted by cell, and the candidates of every cell.
+//!
+//! [`Grid::build`] computes the cell of every point, chooses the table by memory, sorts, and keeps
+//! the number of boxes that each point lies outside of a periodic box. [`points`] holds the sorted
+//! coordinates, [`sweep`] walks the candidates, [`kept`] chooses the points of some bricks, and
+//! [`parts`] assigns bricks to backends.
+//!
+//! **Invariant:** a build either succeeds or leaves the grid as it was: memory is reserved first.
+//! Buffers are kept between builds, so the steady state of a simulation allocates nothing.
 
 pub(crate) mod kept;
 mod occupancy;
@@ -46,7 +54,7 @@ pub struct Grid {
     scratch: SortScratch,
     /// For cells far apart.
     wide: WideScratches,
-    /// Points the caller gave, of which a part may have been left out.
+    /// Points the caller gave; a build of a part leaves some of them out.
     given: usize,
     kept: Kept,
 }
@@ -68,8 +76,9 @@ impl Grid {
         }
     }
 
-    /// Sorts `positions`, whose checked bounds are `bounds`, on `lattice`. Points beyond the bounds, or
-    /// with a coordinate that is not finite, end in some cell, where pairs of theirs may not be found.
+    /// Sorts `positions`, whose checked bounds are `bounds`, on `lattice`. Points beyond the
+    /// bounds, or with a coordinate that is not finite, end in some cell, where pairs of theirs may
+    /// not be found.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::Precision`] for positions in `f64` on a lattice of
@@ -102,8 +111,9 @@ impl Grid {
         Ok(())
     }
 
-    /// Sorts only those points, of positions within `bounds`, that lie in bricks of one part; they keep
-    /// the indices that they have among all. For domains without periodic axes, in single precision.
+    /// Sorts only those points, of positions within `bounds`, that lie in bricks of one part; they
+    /// keep the indices that they have among all. For domains without periodic axes, in single
+    /// precision.
     ///
     /// # Errors
     /// As [`build`](Self::build), and those of [`Bounds::of`].
@@ -133,8 +143,8 @@ impl Grid {
         built
     }
 
-    /// Number of points that the caller gave: the length of arrays that go with them. More than there
-    /// are sorted ones where only [a part](Self::build_part) was sorted.
+    /// Number of points that the caller gave: the length of arrays that go with them. More than
+    /// there are sorted ones where only [a part](Self::build_part) was sorted.
     pub fn given(&self) -> usize {
         self.given
     }
@@ -251,6 +261,7 @@ impl Grid {
         }
     }
 
+    /// Sorts by counting, with a table over all cells of the box.
     fn build_dense<P: Placed>(
         &mut self,
         source: P,
@@ -293,6 +304,7 @@ impl Grid {
         Ok(())
     }
 
+    /// Sorts by keys of type `K`, with a table of the occupied cells.
     fn build_hashed<K: WideKey, P: Placed>(
         &mut self,
         source: P,
@@ -338,11 +350,13 @@ struct WideScratches {
 }
 
 impl WideScratches {
+    /// Bytes held.
     fn bytes(&self) -> usize {
         self.narrow.bytes() + self.wide.bytes()
     }
 }
 
+/// A build in progress, passed to the positions so that its loops are compiled for their layout.
 struct Build<'a> {
     grid: &'a mut Grid,
     len: usize,
@@ -383,6 +397,7 @@ impl Visitor<f64> for Build<'_> {
 }
 
 impl Build<'_> {
+    /// Chooses the table, sorts the points, and counts the boxes that points lie outside.
     fn sort<P: Placed>(&mut self, points: P) -> Result<(), Error> {
         let Self {
             grid,

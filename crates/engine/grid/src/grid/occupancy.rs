@@ -1,6 +1,7 @@
 //! The occupancy of the cells, as an event for subscribers of `tracing`.
 //!
-//! Counting costs time, so it is done for subscribers only, and of large tables a sample is counted.
+//! Counting costs time, so it is done for subscribers only, and of large tables a sample is
+//! counted.
 
 use crate::table::CellTable;
 use std::{collections::BTreeMap, fmt::Write};
@@ -18,8 +19,8 @@ pub(super) fn record(table: &CellTable) {
     }
 }
 
-/// Pairs `points:cells`, ascending: the number of cells that hold that many points, or up to an eighth
-/// more.
+/// Pairs `points:cells`, ascending: the number of cells that hold that many points, or up to an
+/// eighth more.
 fn counted(table: &CellTable, one_in: usize) -> String {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     for place in (0..table.len()).step_by(one_in) {
@@ -60,7 +61,7 @@ mod tests {
     fn cells_are_counted_by_their_points() {
         let at = |x: f32| [x, 0.5, 0.5];
         let grid = grid(&[at(0.5), at(0.5), at(3.5), at(0.6)]);
-        // Cells 0 to 3, of which two are empty.
+        // Cells 0 to 3; two are empty.
         assert_eq!(counted(grid.table(), 1), "0:2 1:1 3:1");
         assert_eq!(counted(grid.table(), 2), "0:1 3:1");
         assert_eq!(counted(Grid::new(grid.lattice().clone()).table(), 1), "");

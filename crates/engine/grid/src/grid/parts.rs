@@ -1,17 +1,25 @@
-//! Who works on which bricks: a part number for every block of cells.
+//! A part number for every block of cells: the map that divides a set between backends.
+//!
+//! A plan gives bricks to backends, and all backends must agree on every target. They share this
+//! map: each looks up the brick of a target's cell, and takes the target if the part is its own.
+//!
+//! **Invariant:** every cell belongs to exactly one part, also cells outside the box of bricks,
+//! where no point was when the map was made. So points may move between plans, and every target is
+//! still searched by exactly one backend.
 
 use crate::{
     Cell,
     memory::{Shortage, collected, filled},
 };
 
+/// The name of the memory in messages.
 const PARTS: &str = "parts of bricks";
 
 /// The part of the work that every brick belongs to.
 ///
-/// A brick is a block of `edge`³ cells; bricks are numbered from cell 0 on, so brick b holds the cells
-/// b·edge to b·edge + edge − 1 along each axis. Every cell belongs to some part, also those where no
-/// point was when the parts were made: whoever shares work by it misses nobody.
+/// A brick is a block of `edge`³ cells; bricks are numbered from cell 0 on, so brick b holds the
+/// cells b·edge to b·edge + edge − 1 along each axis. Every cell belongs to some part, also where
+/// no point was when the parts were made: every target is assigned to exactly one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrickParts {
     edge: u32,
@@ -106,8 +114,8 @@ impl BrickParts {
             .map_or(self.elsewhere, |place| self.parts[place])
     }
 
-    /// The bricks of some parts and all within `reach` bricks of them along every axis are part 1 of
-    /// the result, all others part 0.
+    /// The bricks of some parts and all within `reach` bricks of them along every axis are part 1
+    /// of the result, all others part 0.
     ///
     /// # Errors
     /// [`Shortage`].
@@ -138,8 +146,8 @@ impl BrickParts {
         })
     }
 
-    /// The bricks of some parts are part 0 of the result, all others, and everything outside the box,
-    /// part 1.
+    /// The bricks of some parts are part 0 of the result, all others, and everything outside the
+    /// box, part 1.
     ///
     /// # Errors
     /// [`Shortage`].
@@ -152,6 +160,7 @@ impl BrickParts {
         })
     }
 
+    /// The element of a brick of the box.
     #[inline]
     fn place(&self, brick: [i64; 3]) -> Option<usize> {
         let mut place = 0;
@@ -225,7 +234,7 @@ mod tests {
         parts.set([1, 0, 0], 2);
         let only = parts.only(|part| part == 2).unwrap();
         assert_eq!((only.parts(), only.elsewhere()), (&[1, 0, 1][..], 1));
-        // Bricks are where they were, and what lies outside is nobody's.
+        // Bricks are where they were, and cells outside belong to the default part.
         assert_eq!((only.part([1, 0, 0]), only.part([9, 0, 0])), (0, 1));
         assert_eq!(parts.only(|_| true).unwrap().part([9, 0, 0]), 1);
     }

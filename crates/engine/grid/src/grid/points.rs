@@ -1,7 +1,7 @@
 //! The points of a set in the order of their cells.
 //!
-//! Coordinates are a structure of arrays, each padded by [`PADDING`] elements, so a vector can be loaded
-//! from any point. The caller's index of every point is kept beside them.
+//! Coordinates are a structure of arrays, each padded by [`PADDING`] elements, so a vector can be
+//! loaded from any point. The caller's index of every point is kept beside them.
 
 use crate::{
     Error, PADDING,
@@ -28,14 +28,14 @@ pub struct SortedPoints {
     pub(super) double: Option<DoublePoints>,
 }
 
-/// What sorted points have beside their coordinates in `f32` when they were given for a search in
+/// The positions in double precision of sorted points that were given for a search in
 /// double precision.
 ///
 /// The coordinates in `f32` are proxies then: positions relative to a centre that all sets on a
 /// lattice share. Whenever the contract finds a pair within the radius through some image, the
-/// squared distance of the proxies (moved by [`Lattice::image_shift`]) as computed in `f32` is at
-/// most the target's [`filter_r2`](Self::filter_r2). The converse does not hold: what passes is to
-/// be decided by [`position`](Self::position).
+/// squared distance of the proxies (moved by [`Lattice::image_shift`](crate::Lattice::image_shift))
+/// as computed in `f32` is at most the target's [`filter_r2`](Self::filter_r2). The converse does
+/// not hold: what passes is to be decided by [`position`](Self::position).
 #[derive(Debug, Clone, Default)]
 pub struct DoublePoints {
     pub(super) axes: [Vec<f64>; 3],
@@ -54,7 +54,7 @@ impl DoublePoints {
         [self.axes[0][slot], self.axes[1][slot], self.axes[2][slot]]
     }
 
-    /// What squared distances of proxies are compared with when a sorted point searches, one value
+    /// The filter's bound on squared distances of proxies when a sorted point searches, one value
     /// per point.
     pub fn filter_r2(&self) -> &[f32] {
         &self.filter_r2
@@ -97,7 +97,7 @@ impl SortedPoints {
         self.len
     }
 
-    /// Whether there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -112,7 +112,7 @@ impl SortedPoints {
         &self.index
     }
 
-    /// What there is beside these coordinates in double precision.
+    /// The positions in double precision, where the search is in double precision.
     #[inline(always)]
     pub fn double(&self) -> Option<&DoublePoints> {
         self.double.as_ref()
@@ -130,7 +130,7 @@ impl SortedPoints {
         self.wraps.get(slot).copied().unwrap_or_default()
     }
 
-    /// Whether any point lies outside the periodic box.
+    /// Returns true if any point lies outside the periodic box.
     pub fn any_wrapped(&self) -> bool {
         !self.wraps.is_empty()
     }
@@ -179,6 +179,7 @@ impl SortedPoints {
         reserve(&mut self.index, len + PADDING, "sorted indices")
     }
 
+    /// Makes the arrays `len` points long and fills the padding with points infinitely far away.
     pub(super) fn resize(&mut self, len: usize) {
         self.len = len;
         for axis in [&mut self.x, &mut self.y, &mut self.z] {
@@ -189,6 +190,7 @@ impl SortedPoints {
         self.index[len..].fill(u32::MAX);
     }
 
+    /// The arrays without their padding, for a sort to fill.
     pub(super) fn slots(&mut self) -> Sorted<'_> {
         Sorted {
             x: &mut self.x[..self.len],

@@ -1,4 +1,21 @@
-//! Candidates of cell after cell: neighbour rows are looked up once per row, not once per cell.
+//! The candidates of cell after cell, as runs of sorted points.
+//!
+//! Rows are looked up once per row of cells and not once per cell: a [`Sweep`] remembers the rows
+//! around the last (y, z), and the cells of a row are asked for in order. Per cell and row a run
+//! then costs two loads of starts in a dense table.
+//!
+//! # Ahead
+//!
+//! Where every pair of a set is to be met once, a cell takes its own points from a given one on
+//! and the rows that follow, in the lexicographic order of (image, z, y, x). Of two points in
+//! reach of each other exactly one finds the other. Around a periodic box the half of the images
+//! that come after the central one takes that part.
+//!
+//! # Batches
+//!
+//! Around a box much smaller than the radius a cell has millions of runs, one per image.
+//! [`Sweep::next_runs`] gives them in pieces of at most 65,536 runs and about 524,288 points, and
+//! [`Walked`] remembers where it stopped.
 
 use crate::{
     Cell, Grid,
@@ -16,12 +33,12 @@ pub struct Run {
     pub image: [i32; 3],
 }
 
-/// What the rows and runs of a cell are called where there is no memory for them.
+/// The name of the memory in messages.
 const WHAT: &str = "the candidates of a cell";
 
-/// Maximum number of runs that [`Sweep::next_runs`] gives at a time…
+/// Maximum number of runs that [`Sweep::next_runs`] gives at a time.
 pub const MAX_RUNS: usize = 1 << 16;
-/// …and of points in all of them but the last.
+/// Maximum number of points in all runs of [`Sweep::next_runs`] but the last.
 pub const MAX_POINTS: usize = 1 << 19;
 
 /// Finds the candidates of cells of one grid; made by [`Grid::sweep`].
@@ -40,12 +57,13 @@ pub struct Sweep<'a> {
     runs: Vec<Run>,
 }
 
+/// A row around the cells that are asked for.
 #[derive(Debug, Clone, Copy)]
 struct FoundRow {
     cells: RowCells,
-    /// Whether the row comes after, or is, the one it was found for.
+    /// The row comes after, or is, the one it was found for.
     ahead: bool,
-    /// Whether it is the one, in the central image.
+    /// It is the one it was found for, in the central image.
     own: bool,
     /// Its y and z, around the box where the domain is periodic there.
     at: [i64; 2],
@@ -141,8 +159,8 @@ impl Grid {
     }
 }
 
-/// The cells of a row from `low` on that lie in one image, `high` at most, with their image along x;
-/// and where the next image begins.
+/// The cells of a row from `low` on that lie in one image, `high` at most, with their image along
+/// x; and where the next image begins.
 #[inline(always)]
 fn piece(
     table: &CellTable,
@@ -179,9 +197,9 @@ impl Sweep<'_> {
         Ok(&self.runs)
     }
 
-    /// Some of what [`runs`](Self::runs) or, ahead of a sorted point, [`runs_ahead`](Self::runs_ahead)
-    /// give for `cell`: those that follow what has been `walked`, not more than fill some megabytes
-    /// with their points. For periodic domains.
+    /// Some of what [`runs`](Self::runs) or, ahead of a sorted point,
+    /// [`runs_ahead`](Self::runs_ahead) give for `cell`: those that follow what has been `walked`,
+    /// not more than fill some megabytes with their points. For periodic domains.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
@@ -209,10 +227,10 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Half of the [`runs`](Self::runs): those of the own row from sorted point `from` on, which must
-    /// lie in `cell`, and of the rows that follow, around the box where the domain is periodic. Of
-    /// two points in reach of each other exactly one finds the other here, once per image; all find
-    /// themselves. The own cell comes first.
+    /// Half of the [`runs`](Self::runs): those of the own row from sorted point `from` on, which
+    /// must lie in `cell`, and of the rows that follow, around the box where the domain is
+    /// periodic. Of two points in reach of each other exactly one finds the other here, once per
+    /// image; all find themselves. The own cell comes first.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
@@ -229,10 +247,10 @@ impl Sweep<'_> {
         Ok(&self.runs)
     }
 
-    /// What [`runs_ahead`](Self::runs_ahead) gives for a cell of a share in an open domain, and behind
-    /// it the runs before the cell that are not of the share; `has` tells the cells of the share. Of
-    /// two points in reach of each other, at least one of them of the share, exactly one point of the
-    /// share finds the other here.
+    /// The runs that [`runs_ahead`](Self::runs_ahead) gives for a cell of a share in an open domain, and
+    /// behind it the runs before the cell that are not of the share; `has` tells the cells of the
+    /// share. Of two points in reach of each other, at least one of them of the share, exactly one
+    /// point of the share finds the other here.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
@@ -268,6 +286,7 @@ impl Sweep<'_> {
         Ok(&self.runs)
     }
 
+    /// Collects one run per row that is ahead; in an open domain nothing is cut.
     #[inline(always)]
     fn collect_open_ahead(&mut self, x: i64, more: i64, from: usize) {
         let table = self.grid.table();
@@ -283,6 +302,7 @@ impl Sweep<'_> {
         }
     }
 
+    /// Collects one run per row; in an open domain nothing is cut.
     #[inline(always)]
     fn collect_open(&mut self, x: i64, more: i64) {
         let table = self.grid.table();
@@ -295,7 +315,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// Adds runs of a cell, cut where the box ends along x, until there are enough or `walked` is all.
+    /// Adds runs of a cell, cut where the box ends along x, until there are enough or `walked` is
+    /// all.
     #[inline(always)]
     fn collect(
         &mut self,

@@ -1,4 +1,11 @@
-//! A view of the caller's coordinates, packed, planar or strided inside the caller's structs.
+//! A view of the caller's coordinates: packed, planar, or strided inside the caller's structs.
+//!
+//! Callers keep positions in many layouts, and copying a million points costs as much as sorting
+//! them. So a view holds the caller's slice and the layout, and loops are compiled for each layout
+//! through a [`Visitor`]. Points in the plane have z = 0.
+//!
+//! **Invariant:** a view never reads outside its slice. A strided view is checked once, when it is
+//! made; its reads are unaligned.
 
 use crate::{Error, ErrorKind, Precision, Value, memory::make_room};
 use bytemuck::Pod;
@@ -16,6 +23,7 @@ use std::{borrow::Cow, marker::PhantomData, ops::Range};
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'a>(Layout<'a>);
 
+/// The layouts, in either precision.
 #[derive(Debug, Clone, Copy)]
 enum Layout<'a> {
     Packed(&'a [[f32; 3]]),
@@ -26,6 +34,7 @@ enum Layout<'a> {
     StridedDouble(Strided<'a, f64>),
 }
 
+/// Positions at equal distances in bytes.
 #[derive(Debug)]
 struct Strided<'a, T> {
     bytes: &'a [u8],
@@ -43,6 +52,7 @@ impl<T> Clone for Strided<'_, T> {
 impl<T> Copy for Strided<'_, T> {}
 
 impl<'a, T> Strided<'a, T> {
+    /// Checks that the last position ends within `bytes`.
     fn new(bytes: &'a [u8], offset: usize, stride: usize, len: usize) -> Result<Self, Error> {
         let size = size_of::<[T; 3]>();
         let needed = match len {
@@ -122,7 +132,7 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// Whether there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

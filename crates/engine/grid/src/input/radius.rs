@@ -27,6 +27,9 @@ impl fmt::Display for Precision {
 /// A pair is within the radius when its squared distance, computed in the radius's precision as
 /// the engine's contract says, is at most the [`squared`](Self::squared) one (in double precision
 /// [`squared_f64`](Self::squared_f64)).
+///
+/// Radii from 2⁻⁵⁰ to 2⁶³ are accepted. Below, r·r would be subnormal, and its relative error
+/// could let pairs in or out; above, squared distances of candidates could overflow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Radius {
     value: f32,
@@ -117,13 +120,13 @@ impl Radius {
         self.value_f64
     }
 
-    /// `fl(r·r)` in `f32`, what squared distances are compared with in single precision; of a
+    /// `fl(r·r)` in `f32`, the bound on squared distances in single precision; of a
     /// [`strict`](Self::strict) radius the number below it.
     pub fn squared(self) -> f32 {
         self.squared
     }
 
-    /// `fl(r·r)` in `f64`, what squared distances are compared with in double precision; in single
+    /// `fl(r·r)` in `f64`, the bound on squared distances in double precision; in single
     /// precision the same as [`squared`](Self::squared).
     pub fn squared_f64(self) -> f64 {
         self.squared_f64

@@ -1,12 +1,13 @@
 //! From a coordinate to a cell, one axis at a time.
 //!
-//! All operations are in `f64` and none is fused, so that other backends get the same cells by the same
-//! operations in the same order ([`AxisScale`]). Cells are anchored near coordinate 0, not at the
-//! smallest point, so an outlier or a moving bounding box never moves the cells of the other points.
+//! All operations are in `f64` and none is fused, so that other backends get the same cells by the
+//! same operations in the same order ([`AxisScale`]). Cells are anchored near coordinate 0, not at
+//! the smallest point, so an outlier or a moving bounding box never moves the cells of the other
+//! points.
 //!
-//! **Invariant:** the cell of a coordinate never falls when the coordinate grows; the argument that no
-//! pair is lost ([`super`]) rests on it. Every coordinate has a cell, also NaN and infinity, so no input
-//! leads out of a table.
+//! **Invariant:** the cell of a coordinate never falls when the coordinate grows; the argument that
+//! no pair is lost ([`super`]) rests on it. Every coordinate has a cell, also NaN and infinity, so
+//! no input leads out of a table.
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];
@@ -14,10 +15,10 @@ pub type Cell = [i64; 3];
 /// Cells in the box of a periodic axis at most, and what counts of boxes are clamped to.
 pub(super) const FARTHEST_CELL: f64 = (1u64 << 41) as f64;
 
-/// Beyond this many cells from 0, cells of an open axis grow with the distance: every doubling of it
-/// holds 2²⁹ of them. So three coordinates fit a 128-bit key however far out points are, and points in
-/// a cube that is vast beside the radius do not meet in one cell; every `f32` has a cell of its own
-/// there. Cells that are larger bring no pair farther apart, so none is lost.
+/// Beyond this many cells from 0, cells of an open axis grow with the distance: every doubling of
+/// it holds 2²⁹ of them. So three coordinates fit a 128-bit key however far out points are, and
+/// points in a cube that is vast beside the radius do not meet in one cell; every `f32` has a cell
+/// of its own there. Cells that are larger bring no pair farther apart, so none is lost.
 pub(crate) const EVEN_CELLS: f64 = (1u64 << 40) as f64;
 
 /// Bits of the mantissa that do not tell cells beyond [`EVEN_CELLS`] apart.
@@ -28,8 +29,12 @@ const FAR_SHIFT: u32 = 52 - 29;
 /// begin there too, noise would spread every such layer over two cells, and the boxes that
 /// candidates are pruned by would be as large as the cells. A twelfth keeps the borders between
 /// such layers for two to five layers per cell.
+///
+/// On a jittered lattice with r = 2 spacings a target has 81 candidates with the phase, and 127
+/// without it.
 pub(super) const PHASE: f64 = 1.0 / 12.0;
 
+/// One axis of a lattice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Axis {
     /// Cells per unit length.
@@ -40,11 +45,11 @@ pub(super) struct Axis {
 
 /// How a coordinate x becomes a cell along one axis; all operations in `f64`, none fused.
 ///
-/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell` in
-/// `lattice.rs` and in `contract.cuh` has it. On a periodic
-/// axis of a straight box it is floor((x − w · `length`) · `inverse_edge`) with w = floor(x /
-/// `length`), clamped to `0..cells`; of a tilted one floor((f − floor(f)) · `cells`), with f the
-/// fraction that the row of [`Domain::inverse`] gives.
+/// On an open axis the cell is floor(x · `inverse_edge` + `phase`), and beyond ±2⁴⁰ as `far_cell`
+/// in `lattice.rs` and in `contract.cuh` has it. On a periodic axis of a straight box it is
+/// floor((x − w · `length`) · `inverse_edge`) with w = floor(x / `length`), clamped to `0..cells`;
+/// of a tilted one floor((f − floor(f)) · `cells`), with f the fraction that the row of
+/// [`Domain::inverse`](crate::Domain::inverse) gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AxisScale {
     /// Cells per unit length (in a tilted box, of its width).
@@ -57,7 +62,7 @@ pub struct AxisScale {
     pub phase: f64,
 }
 
-/// Cells of an open axis, all of which have the same edge.
+/// The scale of open axes, which all have cells of the same edge.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenScale {
     pub(super) inverse_edge: f64,
@@ -81,6 +86,7 @@ impl OpenScale {
     }
 }
 
+/// A periodic axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Period {
     pub(super) length: f64,
@@ -125,8 +131,8 @@ fn far_cell(u: f64) -> i64 {
     if u < 0.0 { -cell - 1 } else { cell }
 }
 
-/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]; NaN becomes the smallest. Not `f64::floor`, which
-/// is a library call on the baseline x86-64 target.
+/// `x` rounded down, clamped to ±[`FARTHEST_CELL`]; NaN becomes the smallest. Not `f64::floor`,
+/// which is a library call on the baseline x86-64 target.
 #[inline(always)]
 pub(super) fn floor(x: f64) -> i64 {
     // Written so that each comparison is one instruction, and false for NaN.

@@ -8,28 +8,29 @@
 //! computed in `f64`, on open axes from `x − centre` (so clouds far from the origin lose nothing),
 //! on periodic ones from `x`. Let `u = 2⁻⁵³`, and take everything in lengths.
 //!
-//! * On an open axis a cell coordinate is rounded thrice: by less than `3u·2⁴⁰ < 2⁻¹¹·⁴` cells up to
-//!   2⁴⁰ of them, and beyond, where cells grow with the distance, by `3u·2³⁰` of those there. For two
-//!   points and three axes, with a factor of two to spare, that is `√3·2⁻⁹·⁴·R < 2.6·10⁻³·R`, with `R` the enlarged radius that the cells are
-//!   made for. [`ENLARGEMENT`] covers it.
+//! * On an open axis a cell coordinate is rounded thrice: by less than `3u·2⁴⁰ < 2⁻¹¹·⁴` cells up
+//!   to 2⁴⁰ of them, and beyond, where cells grow with the distance, by `3u·2³⁰` of those there.
+//!   For two points and three axes, with a factor of two to spare, that is `√3·2⁻⁹·⁴·R <
+//!   2.6·10⁻³·R`, with `R` the enlarged radius that the cells are made for. [`ENLARGEMENT`] covers
+//!   it.
 //! * On periodic axes it is rounded by at most `4u·(X + L)` per point, where X is the farthest
 //!   coordinate from 0 and L the box length, and the contract itself rounds the difference, the
-//!   image vector and their sum by at most `4u·(X + r)` together: for two points and three axes less
-//!   than `22u·(X + L + r)`. [`slack`] is `2⁻⁴⁶·(X + L)`, over five times as much. (For tilted boxes
-//!   see the submodule `tilted`.)
+//!   image vector and their sum by at most `4u·(X + r)` together: for two points and three axes
+//!   less than `22u·(X + L + r)`. [`slack`] is `2⁻⁴⁶·(X + L)`, over five times as much. (For tilted
+//!   boxes see the submodule `tilted`.)
 //! * The contract's `d² ≤ r2` lets |d| exceed r by less than `4u·r`, far inside [`ENLARGEMENT`].
 //!
 //! **2. The proxies of a pair that the contract finds pass the filter.** Let `v = 2⁻²⁴` and, per
 //! axis, d be the contract's difference, `e` the filter's `fl(fl(p_j − p_i) + fl(S))`.
 //!
-//! * On an open axis a proxy is clamped to ±[`FARTHEST_PROXY`], which brings no pair farther
-//!   apart, and rounded by `1.01·v·M`, where `M = min(|x − centre|, FARTHEST_PROXY) + r` bounds both
+//! * On an open axis a proxy is clamped to ±[`FARTHEST_PROXY`], which brings no pair farther apart,
+//!   and rounded by `1.01·v·M`, where `M = min(|x − centre|, FARTHEST_PROXY) + r` bounds both
 //!   points of the pair; their difference, at most r and these roundings, is rounded by as much
 //!   again: `|e| ≤ |d| + 2⁻²¹·M`.
 //! * On a periodic axis no point of any set is farther than M₀ from the centre, so `|S| ≤ 2·M₀ +
-//!   1.01·r`. Two proxies, their difference, the image vector and the sum are rounded by `v·(2 + 2 +
-//!   2)·M₀ + 2v·r`, with 1 % for terms of second order: `|e| ≤ |d| + 2⁻²¹·(M₀ + r)`. Where M₀ is
-//!   beyond [`FARTHEST_IMAGE`] and squares could overflow, proxies and image vectors are 0: such
+//!   1.01·r`. Two proxies, their difference, the image vector and the sum are rounded by `v·(2 +
+//!   2 + 2)·M₀ + 2v·r`, with 1 % for terms of second order: `|e| ≤ |d| + 2⁻²¹·(M₀ + r)`. Where M₀
+//!   is beyond [`FARTHEST_IMAGE`] and squares could overflow, proxies and image vectors are 0: such
 //!   an axis is not filtered.
 //! * So `|e| ≤ r + Σ 2⁻²¹·M`, and its square as computed (three roundings in `f32`) at most
 //!   `1 + 2⁻²²` times that squared; [`Frame::filter_r2`] is larger by `2⁻²⁰`, which its own
@@ -41,7 +42,8 @@
 
 use crate::{Bounds, Domain, Radius};
 
-/// What the radius is enlarged by for the cells, above all for the rounding of far cells.
+/// The factor by which the radius is enlarged for the cells, above all for the rounding of far
+/// cells.
 pub(super) const ENLARGEMENT: f64 = 1.0 + 1.0 / (1u64 << 8) as f64;
 
 /// Proxies on open axes are clamped to this distance from the centre.
@@ -50,7 +52,7 @@ const FARTHEST_PROXY: f64 = (1u64 << 61) as f64;
 /// Points on periodic axes may be this far from the centre for the axis to be filtered.
 const FARTHEST_IMAGE: f64 = (1u64 << 60) as f64;
 
-/// What the difference of two proxies may be off by, as a share of how large they may be.
+/// The error of the difference of two proxies, as a share of how large they may be.
 const ROUNDING: f64 = 1.0 / (1u64 << 21) as f64;
 
 /// The centre is a multiple of four times the extent of the points, taken to be at least this many
@@ -58,14 +60,15 @@ const ROUNDING: f64 = 1.0 / (1u64 << 21) as f64;
 /// whatever centre they have for long.
 const NARROWEST: f64 = (1u64 << 14) as f64;
 
-/// What turns positions into proxies.
+/// Turns positions into proxies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Frame {
     radius: f64,
     centre: [f64; 3],
     /// Farthest distance of any point from the centre on periodic axes, at least two boxes and
-    /// rounded up to a power of two, so that a moving cloud keeps it; `None` on open ones. Where a box
-    /// vector leans along an open axis, image vectors have components along all: none is open then.
+    /// rounded up to a power of two, so that a moving cloud keeps it; `None` on open ones. Where a
+    /// box vector leans along an open axis, image vectors have components along all: none is open
+    /// then.
     farthest: [Option<f64>; 3],
 }
 
@@ -123,7 +126,7 @@ impl Frame {
         })
     }
 
-    /// What the squared distance of proxies is compared with when a point at `position` searches.
+    /// The filter's bound on the squared distance of proxies when a point at `position` searches.
     #[inline(always)]
     pub(crate) fn filter_r2(&self, position: [f64; 3]) -> f32 {
         let mut reach = self.radius;
@@ -139,7 +142,7 @@ impl Frame {
         (reach * reach * (1.0 + 2f64.powi(-20))) as f32
     }
 
-    /// What the difference of two proxies is moved by in the image whose vector this is.
+    /// The vector added to the difference of two proxies in the image with `image_vector`.
     #[inline(always)]
     pub(super) fn proxy_shift(&self, image_vector: [f32; 3]) -> [f32; 3] {
         std::array::from_fn(|axis| match self.farthest[axis] {
@@ -167,7 +170,7 @@ fn power_of_two(x: f64) -> f64 {
     if power < x { 2.0 * power } else { power }
 }
 
-/// What rounding can add to a distance along each periodic axis of a straight box (see the module's
+/// The largest rounding of a distance along each periodic axis of a straight box (see the module's
 /// comment), from a number of boxes that is rounded up to a power of two.
 pub(super) fn slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
     let lengths = domain.lengths();

@@ -3,18 +3,37 @@
 //! **Invariant others rely on:** if the contract's `f32` arithmetic finds two points within the
 //! radius, the offset between their cells (images included) is among [`Lattice::rows`].
 //!
-//! Why it holds. Cells are `floor(x · inverse_edge + phase)` in `f64`, anchored near coordinate 0,
-//! not at the smallest point: an `f32` that is many cells from 0 is itself coarse (beyond 2²⁵ cells
-//! two different coordinates differ by more than a cell), so the relative error of the two `f64`
-//! operations never amounts to more than 2⁻²⁵ cells where it could matter. The edge is the radius enlarged by
-//! 1 + 2⁻²⁰, and on periodic axes by 2⁻²² of the box length plus coordinate range, which covers the
-//! rounding of `fl(fl(xj − xi) + S)`; an axis that is so long that no image can be near is [taken as
-//! open](Domain::as_seen). Anchoring at 0 also means that an outlier or a moving
-//! bounding box never moves the cells of the other points.
+//! # Why it holds
+//!
+//! Cells are `floor(x · inverse_edge + phase)` in `f64` ([`axis`]), anchored near coordinate 0,
+//! not at the smallest point. Three things could separate two points within the radius by more
+//! cells than the stencil has, and each is covered.
+//!
+//! * **Rounding of the cell coordinate.** An `f32` that is many cells from 0 is itself coarse:
+//!   beyond 2²⁵ cells two different coordinates differ by more than a cell. So the relative error
+//!   of the two `f64` operations never amounts to more than 2⁻²⁵ cells where it could matter. The
+//!   edge is the radius enlarged by 1 + 2⁻²⁰.
+//! * **Rounding of the pair test.** The contract finds a pair by `fl(fl(xj − xi) + S)`, which may
+//!   be shorter than the true displacement. On periodic axes the edge is enlarged by 2⁻²² of the
+//!   box length plus the coordinate range, which covers all three roundings ([`rows`]).
+//! * **Far coordinates.** Beyond 2⁴⁰ cells from 0 cells grow with the distance. Larger cells bring
+//!   no pair farther apart.
+//!
+//! An axis that is so long that no image can be near is [taken as open](Domain::as_seen), so a
+//! vast box enlarges no cell. Anchoring at 0 also means that an outlier or a moving bounding box
+//! never moves the cells of the other points.
+//!
+//! # Tilted boxes and double precision
 //!
 //! In a tilted box cells are shares of the box vectors; the submodule `tilted` has the same
 //! argument for them. "x", "y" and "z" of a cell or a row then stand for the vectors a, b and c.
 //! The submodule `double` has it for points in double precision.
+//!
+//! # Stability
+//!
+//! A lattice depends on the extent of the points only where that is unavoidable, and then through
+//! powers of two. A cloud that moves keeps its lattice, and so the order of its lists, for many
+//! steps.
 
 pub(crate) mod axis;
 mod double;
@@ -122,9 +141,9 @@ impl Lattice {
         &self.domain
     }
 
-    /// The domain as the points see it that the lattice is for: an axis is open where the box is so long
-    /// that none of them can be near an image of another. Cells and image counts are those of this
-    /// domain.
+    /// The domain as the points see it that the lattice is for: an axis is open where the box is so
+    /// long that none of them can be near an image of another. Cells and image counts are those of
+    /// this domain.
     pub fn effective_domain(&self) -> &Domain {
         &self.seen
     }
@@ -159,8 +178,8 @@ impl Lattice {
         [max(|row| row.reach), max(|row| row.y), max(|row| row.z)]
     }
 
-    /// Whether a point may lie within the radius through several images of a periodic axis, so that
-    /// it may stand in a list several times.
+    /// Returns true if a point may lie within the radius through several images of a periodic axis,
+    /// so that it may stand in a list several times.
     pub fn repeats(&self) -> bool {
         let reach = self.max_offsets();
         // Neighbour cells that are visited once each show every point once.
@@ -172,8 +191,8 @@ impl Lattice {
             .any(twice)
     }
 
-    /// Cell of a position, wrapped into the box on periodic axes. A coordinate that is NaN gets some
-    /// cell.
+    /// Cell of a position, wrapped into the box on periodic axes. A coordinate that is NaN gets
+    /// some cell.
     #[inline(always)]
     pub fn cell(&self, position: [f32; 3]) -> Cell {
         self.cell_f64(position.map(f64::from))
@@ -203,7 +222,7 @@ impl Lattice {
         ]
     }
 
-    /// What differences of sorted coordinates are moved by in the image with this vector: the
+    /// The vector added to differences of sorted coordinates in the image with this vector: the
     /// vector rounded to `f32`, unless coordinates are proxies of an axis that has none (see
     /// [`DoublePoints`](crate::DoublePoints)).
     #[inline]
@@ -217,13 +236,14 @@ impl Lattice {
         }
     }
 
-    /// What turns positions into proxies, in double precision.
+    /// The frame that turns positions into proxies, in double precision.
     #[inline(always)]
     pub(crate) fn frame(&self) -> Option<&Frame> {
         self.frame.as_ref()
     }
 
-    /// What [`cell`](Self::cell) does with each coordinate where all axes are open.
+    /// The scale of all axes where all of them are open; backends and sorts use it for whole
+    /// vectors of points.
     pub(crate) fn open_scale(&self) -> Option<OpenScale> {
         (!self.seen.is_periodic()).then_some(OpenScale {
             inverse_edge: self.axes[0].inverse_edge,

@@ -1,9 +1,9 @@
 //! Which rows of cells can hold a neighbour of a point: the stencil of a lattice.
 //!
-//! Cells at offset o along an axis are at least (|o| − 1)·edge apart. A row at offset (y, z) is left out
-//! where the gaps along y and z together exceed the enlarged radius; otherwise the chord that they leave
-//! bounds the offset along x. With K cells per radius that is (2K + 1)² rows at most, each one
-//! contiguous run of sorted points, in place of (2K + 1)³ cells.
+//! Cells at offset o along an axis are at least (|o| − 1)·edge apart. A row at offset (y, z) is
+//! left out where the gaps along y and z together exceed the enlarged radius; otherwise the chord
+//! that they leave bounds the offset along x. With K cells per radius that is (2K + 1)² rows at
+//! most, each one contiguous run of sorted points, in place of (2K + 1)³ cells.
 
 use super::double;
 use crate::{Bounds, Domain, Error, Precision, Radius, memory::make_room_for_one};
@@ -22,20 +22,20 @@ pub struct Row {
 /// Images searched on each side of a periodic axis before the box is refused as absurdly small.
 pub(super) const MAX_IMAGES: f64 = 1000.0;
 
-/// How far a search reaches, with everything that rounding could add to a distance (see the module's
-/// comment).
+/// How far a search reaches, with everything that rounding could add to a distance (see the
+/// module's comment).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reach {
     /// In any direction.
     radius: f64,
-    /// What is added along single axes.
+    /// Added along single axes.
     extra: [f64; 3],
 }
 
 impl Reach {
-    /// Where rounding adds less than a 64th of the radius, it is taken to add the same along all axes,
-    /// which keeps cells cubes. Beyond that every axis gets its own: one long box must not enlarge the
-    /// cells along the others.
+    /// Where rounding adds less than a 64th of the radius, it is taken to add the same along all
+    /// axes, which keeps cells cubes. Beyond that every axis gets its own: one long box must not
+    /// enlarge the cells along the others.
     pub(super) fn new(radius: Radius, domain: &Domain, bounds: &Bounds) -> Self {
         let (value, enlargement, slack) = match radius.precision() {
             Precision::Single => {
@@ -71,8 +71,8 @@ impl Reach {
     }
 }
 
-/// Per axis, the length of the box and the extent of the points in whole boxes, a power of two of them;
-/// 0 where it is open.
+/// Per axis, the length of the box and the extent of the points in whole boxes, a power of two of
+/// them; 0 where it is open.
 fn single_slack(domain: &Domain, bounds: &Bounds) -> [f64; 3] {
     let (lengths, extent) = (domain.lengths(), bounds.extent());
     std::array::from_fn(|axis| {
@@ -100,14 +100,14 @@ pub(super) fn cells_reached(difference: f64, nudge: f64) -> i64 {
     (difference - nudge).ceil().max(0.0) as i64
 }
 
-/// What the rows of a lattice are called where there is no memory for them.
+/// The name of the memory for rows in messages.
 pub(super) const ROWS: &str = "the neighbour rows of a cell";
 
 /// Rows within `reach` of a cell, each cut to the chord it leaves along x.
 ///
-/// Where rounding has a share of its own along each axis, a pair that is found differs from one within
-/// the enlarged radius by at most that much along each axis; gaps are therefore less by it, and rows
-/// reach farther by it.
+/// Where rounding has a share of its own along each axis, a pair that is found differs from one
+/// within the enlarged radius by at most that much along each axis; gaps are therefore less by it,
+/// and rows reach farther by it.
 pub(super) fn stencil(reach: &Reach, edges: [f64; 3]) -> Result<Vec<Row>, Error> {
     let Reach { radius, extra } = *reach;
     // Cells at offset o are at least (|o| − 1)·edge apart. The tiny share taken off keeps

@@ -1,24 +1,28 @@
 //! Periodic axes that are as good as open.
 //!
-//! Rounding in a vast box would enlarge its cells. Where a box is so long that no point can be near an
-//! image of another, the axis is taken as open, and nothing need be covered.
+//! Rounding in a vast box would enlarge its cells. Where a box is so long that no point can be near
+//! an image of another, the axis is taken as open, and nothing need be covered.
 
 use crate::{Bounds, Domain, domain::tilt::along};
 
-/// Radii from which on a box is so long that what rounding in it adds to distances enlarges cells by a
-/// 64th or more.
+/// Radii from which on a box is so long that what rounding in it adds to distances enlarges cells
+/// by a 64th or more.
 const VAST: f64 = (1u64 << 15) as f64;
 
 impl Domain {
-    /// The domain as points within `bounds` see it when they search within `radius`: an axis whose box is
-    /// over [`VAST`] radii long is open where the points extend over less than half of it, so that none
-    /// can be near an image of another.
+    /// The domain as points within `bounds` see it when they search within `radius`: an axis whose
+    /// box is over [`VAST`] radii long is open where the points extend over less than half of it,
+    /// so that none can be near an image of another.
     ///
-    /// Let e be the extent along such an axis, L the length of its box and r the radius, with e + 2r at
-    /// most L/2. Through an image n other than 0 the contract's difference is at least L·|n|·(1 − 2⁻²³)
-    /// less e·(1 + 2⁻²²), which is more than r; through image 0 the difference is that of an open axis. So
-    /// the pairs are the same, and what rounding in a vast box could add to distances need not be
-    /// covered.
+    /// # Why the pairs are the same
+    ///
+    /// Let e be the extent along such an axis, L the length of its box and r the radius, with e +
+    /// 2r at most L/2. Through an image n other than 0 the contract's difference is at least
+    /// L·|n|·(1 − 2⁻²³) less e·(1 + 2⁻²²), which is more than r. Through image 0 the difference is
+    /// that of an open axis. So the pairs are the same, and the rounding of a vast box need not be
+    /// covered by larger cells.
+    ///
+    /// An axis whose vector leans, or that another vector leans along, stays periodic.
     pub(crate) fn as_seen(&self, bounds: &Bounds, radius: f64) -> Self {
         let (vectors, extent) = (self.vectors(), bounds.extent());
         let is_alone = |k: usize| {

@@ -2,9 +2,10 @@
 //!
 //! A point `x` has the fractions `f_k = g_k·x`, where `g_k` are the rows of the inverse of the
 //! matrix of box vectors `v_k`; its cell along `k` is `floor(f_k·n_k)` with `n_k` cells to a box,
-//! wrapped into the box. An open axis has a unit vector that is orthogonal to all periodic vectors and
-//! to those of other open axes; it has no box, and its cells are those of an open domain over `f_k`. That
-//! is a coordinate unless the box is slanted, that is, some periodic vector leans along an open axis.
+//! wrapped into the box. An open axis has a unit vector that is orthogonal to all periodic vectors
+//! and to those of other open axes; it has no box, and its cells are those of an open domain over
+//! `f_k`. That is a coordinate unless the box is slanted, that is, some periodic vector leans along
+//! an open axis.
 //!
 //! Why no pair within the radius is lost. Let the contract find a pair within `r` through the
 //! image `m`, and let `D = x_j − x_i + Σ m_k·v_k` in real numbers.
@@ -17,11 +18,11 @@
 //!    most `2⁻⁵¹·F_k` with `F_k` the farthest fraction, and because the inverse is a little off,
 //!    by [`Tilt::drift`] per box.
 //! 3. The pair meets only if `|m_k| ≤ 2·F_k + r/w_k`, where the width `w_k = 1/|g_k|` is the
-//!    distance between two faces of the box; [`rounding`] adds all this up, and the enlarged
-//!    radius `R` is thus at least `|D'|`, with a share of 2⁻²⁰ to spare for everything computed
-//!    from it here.
-//!    In a slanted box all three components are sums with `S`, so that the extent is that of all of
-//!    them, and the fraction along an open axis is a rounded dot product too, of up to `2·F_k` lengths.
+//!    distance between two faces of the box; [`rounding`] adds all this up, and the enlarged radius
+//!    `R` is thus at least `|D'|`, with a share of 2⁻²⁰ to spare for everything computed from it
+//!    here. In a slanted box all three components are sums with `S`, so that the extent is that of
+//!    all of them, and the fraction along an open axis is a rounded dot product too, of up to
+//!    `2·F_k` lengths.
 //! 4. The cells of the two points are apart by an offset `o_k` with `|n_k·f_k(D') − o_k| < 1`, and
 //!    `|f_k(D')| ≤ R/w_k`. So **the perpendicular widths decide how many cells an axis has**: with
 //!    `n_k ≤ K·w_k/R`, K cells on either side reach every neighbour.
@@ -134,7 +135,7 @@ pub(super) fn places_within(
     }
 }
 
-/// What rounding can add to a distance (steps 1 to 3 of the module's comment), from numbers of
+/// The largest rounding of a distance (steps 1 to 3 of the module's comment), from numbers of
 /// boxes that are rounded up to powers of two, so that moving points keep their lattice.
 fn rounding(radius: Radius, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f64 {
     let power_of_two = |boxes: f64| boxes.max(1.0).log2().ceil().exp2();
@@ -170,7 +171,8 @@ fn rounding(radius: Radius, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f6
     }
 }
 
-/// All that a range of real numbers can be.
+/// All real numbers from `low` to `high`. Its operations return intervals that contain every
+/// result, so a row that an interval rules out holds no pair.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     low: f64,
@@ -178,6 +180,7 @@ struct Interval {
 }
 
 impl Interval {
+    /// The numbers of magnitude up to `half`.
     fn around_zero(half: f64) -> Self {
         Self {
             low: -half,
@@ -185,6 +188,7 @@ impl Interval {
         }
     }
 
+    /// All products with `factor`.
     fn times(self, factor: f64) -> Self {
         let [a, b] = [self.low * factor, self.high * factor];
         Self {
@@ -193,6 +197,7 @@ impl Interval {
         }
     }
 
+    /// All sums of a number of either.
     fn plus(self, other: Self) -> Self {
         Self {
             low: self.low + other.low,
@@ -200,6 +205,7 @@ impl Interval {
         }
     }
 
+    /// The numbers that are in both; empty if `low` is then above `high`.
     fn and(self, other: Self) -> Self {
         Self {
             low: self.low.max(other.low),
@@ -218,7 +224,7 @@ struct Stencil {
     /// Enlarged radius.
     radius: f64,
     /// Largest fraction along each vector of a displacement within the radius.
-    most: [f64; 3],
+    max: [f64; 3],
     /// Cells per box; on open axes, where the vector has length 1, cells per unit length.
     per_box: [f64; 3],
     /// The box vectors, rotated so that the first lies along x and the second in the xy plane.
@@ -226,10 +232,11 @@ struct Stencil {
 }
 
 impl Stencil {
+    /// The geometry of a box that is cut into `per_box` cells per vector.
     fn new(radius: f64, tilt: &Tilt, per_box: [f64; 3]) -> Self {
         Self {
             radius,
-            most: std::array::from_fn(|k| radius / tilt.width(k)),
+            max: std::array::from_fn(|k| radius / tilt.width(k)),
             per_box,
             rotated: rotated(tilt.vectors),
         }
@@ -237,7 +244,7 @@ impl Stencil {
 
     /// Rows by ascending (z, y).
     fn rows(&self) -> Result<Vec<Row>, Error> {
-        let reach = |k: usize| cells_reached(self.most[k] * self.per_box[k], NUDGE);
+        let reach = |k: usize| cells_reached(self.max[k] * self.per_box[k], NUDGE);
         let (ry, rz) = (reach(1), reach(2));
         let mut rows = Vec::new();
         for z in -rz..=rz {
@@ -266,7 +273,7 @@ impl Stencil {
         let fa = Interval::around_zero(chord.sqrt())
             .plus(sideways.times(-1.0))
             .times(1.0 / a[0])
-            .and(Interval::around_zero(self.most[0]));
+            .and(Interval::around_zero(self.max[0]));
         let farthest = fa.high.max(-fa.low) * self.per_box[0];
         (fa.low <= fa.high).then(|| cells_reached(farthest, NUDGE))
     }
@@ -278,7 +285,7 @@ impl Stencil {
             low: (offset - 1.0) / self.per_box[k],
             high: (offset + 1.0) / self.per_box[k],
         }
-        .and(Interval::around_zero(self.most[k]))
+        .and(Interval::around_zero(self.max[k]))
     }
 }
 

@@ -1,11 +1,20 @@
 //! Numbers of the cells of many points at once, for dense tables.
+//!
+//! The sort needs the cell number of every point. Where all axes are open and no cell is far out,
+//! the whole computation is done in floating point without branches, which the compiler turns into
+//! vectors: every intermediate is a whole number below 2³¹, so it is exact. Otherwise each point
+//! goes through [`Lattice::cell_at`].
+//!
+//! **Invariant:** a number is always below the number of cells of the table, also for NaN and for
+//! points outside the bounds, because the sort indexes with it unchecked.
 
 use crate::{
     Lattice, input::positions::Source, lattice::Frame, sort::widest::Loops, table::cells::CellBox,
 };
 use std::ops::Range;
 
-/// Points as they are sorted: where their cells are computed from, and what is stored of them.
+/// Points as they are sorted: the coordinates that cells are computed from, and those that are
+/// stored.
 pub(crate) trait Placed: Copy + Send + Sync {
     /// Coordinates for [`Lattice::cell_at`] of point `index`.
     fn place(&self, index: usize) -> [f64; 3];
@@ -32,7 +41,7 @@ impl<S: Source<f32>> Placed for Single<S> {
     }
 }
 
-/// Positions in double precision, of which the proxies are stored.
+/// Positions in double precision; their proxies are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Double<'a, S> {
     pub(crate) source: S,

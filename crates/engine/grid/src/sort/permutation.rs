@@ -1,9 +1,17 @@
 //! Reordering the caller's arrays so that points that are near in space are near in memory.
+//!
+//! A solver whose arrays are in random order waits for memory in every loop over neighbours.
+//! Reordering all of its arrays by the engine's own sort every hundred steps or so makes these
+//! loops several times as fast, and makes the next sort nearly free, because its input is nearly
+//! sorted.
+//!
+//! **Invariant:** a permutation holds every index once, so it can be applied to any array of the
+//! set and inverted.
 
 use crate::{Error, ErrorKind, memory, parallel::PoolLoops};
 use rayon::prelude::*;
 
-/// A reordering of a point set: new place `k` takes old point `order()[k]`.
+/// A reordering of a point set: the point at new index `k` is old point `order()[k]`.
 ///
 /// Apply the same permutation to every array of a set (positions, velocities, masses, …).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,12 +20,12 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// From the old index of each new place; must hold every index once.
+    /// From the old index of each new one; must hold every index once.
     pub(crate) fn from_order(order: Vec<u32>) -> Self {
         Self { order }
     }
 
-    /// Old index of each new place.
+    /// Old index of each new one.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
@@ -27,12 +35,12 @@ impl Permutation {
         self.order.len()
     }
 
-    /// Whether there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// New place of each old index.
+    /// New index of each old one.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -70,6 +78,7 @@ impl Permutation {
         Ok(())
     }
 
+    /// Refuses a slice of another length.
     fn check(&self, found: usize) -> Result<(), Error> {
         if found == self.order.len() {
             return Ok(());

@@ -14,6 +14,7 @@ pub(crate) struct CellBox {
 }
 
 impl CellBox {
+    /// The box from cell `low` to cell `high`.
     pub(crate) fn new(low: Cell, high: Cell) -> Self {
         Self {
             origin: low,
@@ -28,7 +29,7 @@ impl CellBox {
         x?.checked_mul(y?)?.checked_mul(z?)
     }
 
-    /// Whether no cell of the box is so far out that cells are larger there.
+    /// Returns true if no cell of the box is so far out that cells are larger there.
     pub(crate) fn is_near(&self) -> bool {
         (0..3).all(|axis| {
             let last = self.origin[axis] + self.dims[axis] - 1;
@@ -67,7 +68,7 @@ impl CellBox {
         }
     }
 
-    /// Whether row (y, z) crosses the box.
+    /// Returns true if row (y, z) crosses the box.
     #[inline(always)]
     pub(super) fn has_row(&self, y: i64, z: i64) -> bool {
         (0..self.dims[1]).contains(&(y - self.origin[1]))

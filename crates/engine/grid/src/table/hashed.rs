@@ -1,4 +1,24 @@
-//! The table of occupied cells only, for points far apart, and the keys that points are sorted by for it.
+//! The table of occupied cells only, for points far apart, and the keys that points are sorted by
+//! for it.
+//!
+//! # Keys
+//!
+//! Cells of a box that is too large for a dense table are packed into one integer that sorts like
+//! (z, y, x): 64 bits where the box allows it, else 128. A box has fewer than 2⁴² cells along an
+//! axis, so 126 bits always suffice.
+//!
+//! # Filling
+//!
+//! Points are already sorted by key, so cells and rows begin where keys change. Tasks of 8,192
+//! points count their beginnings in parallel; a prefix sum over the tasks tells each where its
+//! cells and rows go; then all tasks write at once.
+//!
+//! # Finding a row
+//!
+//! Rows are found by open addressing: a row's number is stored at the first free slot from the one
+//! that its hash names. There are at least twice as many slots as rows, so a free one is near.
+//! Threads fill the slots with compare-and-exchange. The order of their arrival decides which slot
+//! a row has, but not whether it is found, so results do not depend on it.
 
 use crate::{
     Cell, Error, SharedMut,
@@ -20,10 +40,12 @@ const NONE: u32 = u32::MAX;
 
 /// Numbers of cells, wide enough for cells far apart.
 pub(crate) trait WideKey: radsort::Key + Copy + Ord + Default + Send + Sync {
-    /// Whether few keys are sorted faster by comparing them than byte by byte.
+    /// Few keys are sorted faster by comparing them than byte by byte.
     const COMPARED: bool;
 
+    /// The key in this width; it fits.
     fn of(key: u128) -> Self;
+    /// The key in 128 bits.
     fn wide(self) -> u128;
 }
 
@@ -61,6 +83,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
+    /// The packing of the cells of a box.
     pub(crate) fn new(cells: CellBox) -> Self {
         // A box has less than 2⁴² cells along an axis, so that takes at most 42 bits and all three
         // fit in 128.
@@ -78,6 +101,7 @@ impl Packing {
         self.bits
     }
 
+    /// The key of a cell of the box.
     pub(crate) fn key(&self, cell: Cell) -> u128 {
         let [x, y, z] = std::array::from_fn(|axis| {
             // A cell outside the box, of a point that its bounds do not hold, gets one inside.
@@ -87,6 +111,7 @@ impl Packing {
         z << self.shift_z | y << self.shift_y | x
     }
 
+    /// The cell of a key.
     fn cell(&self, key: u128) -> Cell {
         let low = |bits: u32| (1 << bits) - 1;
         let x = key & low(self.shift_y);
@@ -95,7 +120,7 @@ impl Packing {
         std::array::from_fn(|axis| self.cells.origin[axis] + offset[axis] as i64)
     }
 
-    /// What the keys of a row of cells have in common.
+    /// The part of a key that all cells of a row share.
     fn row(&self, key: u128) -> u128 {
         key >> self.shift_y
     }
@@ -133,7 +158,7 @@ impl HashedTable {
         packing: &Packing,
     ) -> Result<(), Error> {
         const WHAT: &str = "the cell table";
-        // Whether a cell and a row begin with a point.
+        // True where a cell, and where a row, begins with a point.
         let begins = |slot: usize| {
             let key = sorted[slot].0.wide();
             let before = slot.checked_sub(1).map(|before| sorted[before].0.wide());
@@ -178,8 +203,8 @@ impl HashedTable {
                         continue;
                     }
                     let at = packing.cell(sorted[slot].0.wide());
-                    // SAFETY: every task writes as many as it has counted, from where those of the task
-                    // before end.
+                    // SAFETY: every task writes as many as it has counted, from where those of the
+                    // task before end.
                     unsafe {
                         if new_row {
                             let (at, first) = ([at[1], at[2]], cell as u32);
@@ -206,6 +231,7 @@ impl HashedTable {
             + self.places.bytes()
     }
 
+    /// First point of every cell, and behind the last the number of points.
     #[inline(always)]
     pub(crate) fn starts(&self) -> &[u32] {
         &self.starts
@@ -249,16 +275,18 @@ impl Places {
         (2 * rows).next_power_of_two()
     }
 
+    /// Makes room for so many rows.
     fn reserve(&mut self, rows: usize, what: &'static str) -> Result<(), Error> {
         reserve(&mut self.0, Self::room(rows), what)
     }
 
+    /// Bytes held.
     fn bytes(&self) -> usize {
         size_of::<AtomicU32>() * self.0.capacity()
     }
 
-    /// Takes in rows, which differ from each other. Which of two that meet comes first decides where
-    /// they are, not whether they are found.
+    /// Takes in rows, which differ from each other. Which of two that meet comes first decides
+    /// where they are, not whether they are found.
     fn fill(&mut self, rows: &[Row]) {
         self.0
             .resize_with(Self::room(rows.len()), AtomicU32::default);
@@ -298,6 +326,7 @@ impl Places {
         (mixed ^ mixed >> 32) as usize & self.0.len().wrapping_sub(1)
     }
 
+    /// The slot after `place`, around the end.
     #[inline(always)]
     fn next(&self, place: usize) -> usize {
         (place + 1) & self.0.len().wrapping_sub(1)

@@ -1,9 +1,19 @@
-//! Where the points of a row of cells lie among the sorted points.
+//! The table of a grid: from a row of cells to a range of sorted points.
 //!
 //! Sorted points are ordered by cell with x fastest, then y, then z, so the cells of one row
-//! (equal y and z) are contiguous. Two tables answer the same questions: the dense one holds a
-//! start per cell of the bounding box, the hashed one holds the occupied cells only and is used
-//! when the box has many more cells than there are points (an outlier far away, a diagonal line).
+//! (equal y and z) are contiguous, and so are the points of any stretch of a row. Two tables
+//! answer the same questions.
+//!
+//! * The **dense** table holds a start per cell of the bounding box. A run is two loads, whatever
+//!   the cells hold. It is used while it has at most eight cells per point.
+//! * The **hashed** table ([`hashed`]) holds the occupied cells only, and finds rows by hash. A
+//!   run costs a look-up of the row and two binary searches in it. It is used when the box has
+//!   many more cells than there are points, as with an outlier far away or a diagonal line, so
+//!   memory follows the points and not the volume.
+//!
+//! **Invariant:** `starts[c] .. starts[c + 1]` are the sorted points of cell number c, in both
+//! tables, and the starts ascend; so a run of cells is the range from the start of its first to
+//! the start of the cell behind its last.
 
 pub(crate) mod cells;
 pub(crate) mod hashed;
@@ -22,6 +32,7 @@ pub enum TableKind {
     Hashed,
 }
 
+/// The table that a grid uses.
 #[derive(Debug, Clone)]
 pub(crate) enum CellTable {
     Dense(DenseTable),
@@ -36,6 +47,7 @@ pub(crate) struct DenseTable {
 }
 
 impl CellTable {
+    /// The kind of the table, for reports.
     pub(crate) fn kind(&self) -> TableKind {
         match self {
             Self::Dense(_) => TableKind::Dense,
@@ -115,6 +127,7 @@ impl CellTable {
         }
     }
 
+    /// First point of every cell, and behind the last the number of points.
     #[inline(always)]
     fn starts(&self) -> &[u32] {
         match self {

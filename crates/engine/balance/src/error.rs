@@ -1,7 +1,7 @@
 //! Errors of a plan's input, with the numbers that locate them.
 //!
-//! A layout or plan is made from counts, cuts and times that a caller measured, so each of them
-//! may be inconsistent. Messages name the cell, the subregion or the stage.
+//! A layout or plan is made from counts, cuts and times that a caller measured, so each of them may
+//! be inconsistent. Messages name the cell, the subregion or the stage.
 
 use nearfield_grid::memory::Shortage;
 
@@ -56,7 +56,7 @@ pub enum ErrorKind {
     /// Rows or periods that no lattice has.
     #[error("the neighbourhood of cells has {what}")]
     Neighbourhood {
-        /// The message, with the numbers.
+        /// The contradiction, with the numbers.
         what: String,
     },
     /// Counts that do not fit.
@@ -101,21 +101,6 @@ pub enum ErrorKind {
         /// End, milliseconds.
         end_ms: f64,
     },
-<<<<<<< HEAD
-=======
-    /// Too few buffers for results.
-    #[error("{buffers} buffers for results: use at least 2, so that compute and download overlap")]
-    Buffers {
-        /// Buffers asked for.
-        buffers: usize,
-    },
-    /// The system refused a thread.
-    #[error("a thread of the GPU backend could not be started: {what}")]
-    Threads {
-        /// The system's message.
-        what: String,
-    },
->>>>>>> 61d0e2c (grid and balance: module heads say what is computed, why, and what others rely on)
     /// Memory for a layout or a plan was refused.
     #[error(transparent)]
     Memory(#[from] Shortage),

@@ -1,11 +1,6 @@
-<<<<<<< HEAD
 //! The hand-offs between the thread that drives a device and the workers of the CPU pool, under every
 //! interleaving of their threads that has at most `LOOM_MAX_PREEMPTIONS` preemptions (all of them when
 //! it is not set). Production runs the same loops.
-=======
-//! The hand-offs between the stages of a backend, under every interleaving of their threads that
-//! has at most `LOOM_MAX_PREEMPTIONS` preemptions (all of them when it is not set).
->>>>>>> 61d0e2c (grid and balance: module heads say what is computed, why, and what others rely on)
 //!
 //! Run by `scripts/loom`; without `--cfg loom` there is nothing here.
 #![cfg(loom)]
@@ -38,75 +33,9 @@ impl Watched {
     }
 }
 
-<<<<<<< HEAD
 /// What `StagedUpload` does: one thread sends, others copy.
 fn upload(helpers: usize, fails_at: Option<usize>) {
     const LEN: usize = 5;
-=======
-fn set(cell: &UnsafeCell<usize>, value: usize) {
-    // SAFETY: loom fails the model when another access is not ordered before or after this one.
-    cell.with_mut(|at| unsafe { *at = value });
-}
-
-fn get(cell: &UnsafeCell<usize>) -> usize {
-    // SAFETY: as in `set`.
-    cell.with(|at| unsafe { *at })
-}
-
-impl Stages for Device {
-    type Error = (Stage, usize);
-
-    fn upload(&self, subregion: usize) -> Result<(), Self::Error> {
-        let place = self.begin(Stage::Upload, subregion)?;
-        set(&self.sources[place], 10 + subregion);
-        Ok(())
-    }
-
-    fn compute(&self, subregion: usize, buffer: usize) -> Result<(), Self::Error> {
-        let place = self.begin(Stage::Compute, subregion)?;
-        set(&self.buffers[buffer], 2 * get(&self.sources[place]));
-        Ok(())
-    }
-
-    fn download(&self, subregion: usize, buffer: usize) -> Result<(), Self::Error> {
-        let place = self.begin(Stage::Download, subregion)?;
-        set(&self.results[place], get(&self.buffers[buffer]));
-        Ok(())
-    }
-}
-
-// SAFETY: everything in it is loom's, which checks that accesses are in order.
-unsafe impl Sync for Device {}
-
-/// A device, its faults, and the step that stations take part in.
-#[derive(Clone)]
-struct Case {
-    device: Arc<Device>,
-    faults: Arc<Faults<(Stage, usize)>>,
-}
-
-impl Case {
-    fn new(failing: Failing) -> Self {
-        Self {
-            device: Arc::new(Device::new(failing)),
-            faults: Arc::new(Faults::default()),
-        }
-    }
-
-    fn step<R>(&self, work: impl FnOnce(&Step<'_, Device>) -> R) -> R {
-        work(&Step {
-            device: &self.device,
-            subregions: &SUBREGIONS,
-            faults: &self.faults,
-            began: Instant::now(),
-        })
-    }
-}
-
-/// Runs a whole step in every interleaving and checks what came of it. The second station keeps its
-/// end of the free buffers to be counted, or hangs up when it is done, as in a crew.
-fn explore(failing: Failing, keeps: bool) {
->>>>>>> 61d0e2c (grid and balance: module heads say what is computed, why, and what others rely on)
     loom::model(move || {
         // Stretches of one element, pieces of two.
         let staging = Arc::new(Staging::new(LEN, 1, 2));

@@ -1,15 +1,21 @@
 //! The pair test of the contract in scalar arithmetic, and images of the periodic box.
 //!
-//! d = fl(fl(x_j − x_i) + S) per axis and d² = fma(dz, dz, fma(dy, dy, dx·dx)). Code that runs
-//! outside of a [`Task`](crate::simd::Task) calls these functions; vector loops repeat the same
-//! operations on vectors. `mul_add` is correctly rounded on every target, by an instruction or by a
-//! library call, so scalar and vector code agree bit for bit.
+//! d = fl(fl(x_j − x_i) + S) per axis and d² = fma(dz, dz, fma(dy, dy, dx·dx)); a pair is within
+//! the radius when d² ≤ fl(r·r). Code that runs outside of a [`Task`](crate::simd::Task) calls
+//! these functions; vector loops repeat the same operations on vectors.
+//!
+//! `mul_add` is correctly rounded on every target, by an instruction or by a library call, and
+//! Rust never contracts a multiplication and an addition on its own. So scalar and vector code
+//! agree bit for bit, and a list is the same set whichever of them found it.
 
 use nearfield_pairs::Pair;
 
 /// By how many boxes a source is moved along each axis; zero on open axes. 64 bits, because two
 /// points that are 2³⁰ boxes away from the origin on either side are 2³¹ boxes apart, and a few
 /// more where the box is smaller than the radius.
+///
+/// Images are compared lexicographically. (i, image) and (j, −image) are the two views of one
+/// pair, so "positive image" picks one of two.
 pub(crate) type Image = [i64; 3];
 
 /// The image of a pair, counted from the unwrapped coordinates. Their cells met through the image

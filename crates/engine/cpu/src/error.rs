@@ -1,4 +1,9 @@
-//! Why the CPU backend refused or could not finish a request.
+//! Errors of the CPU backend, with the numbers that locate them.
+//!
+//! Everything that a caller hands in is checked before a job begins: lengths of fields and
+//! outputs, channels of a kernel, radii, sets that do not go together. During a job only memory
+//! can fail. After an error the backend is usable, and outputs hold either the old values or,
+//! where an error says so, a mixture.
 
 use crate::sets::rule::RadiusRule;
 use nearfield_grid::memory::Shortage;

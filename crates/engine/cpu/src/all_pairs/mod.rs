@@ -194,7 +194,7 @@ impl<'a, T: Levels> Call<'a, T> {
         });
     }
 
-    /// Potentials on whole rows from `first` on.
+    /// Potentials on whole rows, the first one being row `first` of the grid.
     fn rows(&self, grid: &SampleGrid, first: usize, results: &mut [T]) -> Result<(), Error> {
         let axis = |axis: usize| {
             let short = |_| Shortage::of::<T>(grid.dims[axis], "coordinates of a grid");

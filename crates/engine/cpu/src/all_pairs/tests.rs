@@ -23,7 +23,7 @@ struct Scene<T> {
     weights: Vec<T>,
 }
 
-/// Sources of either sign, a few of which lie on targets.
+/// Sources of either sign; every seventh lies on a target.
 fn scene<T: Real>(targets: usize, sources: usize, seed: u64) -> Scene<T> {
     let mut random = Random::new(seed);
     let mut point = || [0; 3].map(|_| T::of(random.between(-1.0, 3.0)));

@@ -1,4 +1,8 @@
 //! Arrays that begin on a cache line, so that a vector load never touches two.
+//!
+//! A vector of AVX-512 is a whole cache line. An unaligned one is loaded from two lines, at half
+//! the speed; in a scratch that is read millions of times that is worth the alignment. A
+//! `Vec<f32>` is aligned to four bytes, so the array is a `Vec` of lines, viewed as numbers.
 
 use bytemuck::{Pod, Zeroable};
 use nearfield_grid::memory::Shortage;
@@ -18,6 +22,8 @@ unsafe impl Zeroable for Line {}
 unsafe impl Pod for Line {}
 
 /// A growable array of `f32` or `u32` that begins on a cache line and ends on one.
+///
+/// The array only grows. It is scratch: its contents mean something only until the next group.
 #[derive(Debug, Default)]
 pub(crate) struct Aligned<T> {
     lines: Vec<Line>,
@@ -45,6 +51,7 @@ impl<T: Pod> Aligned<T> {
         Ok(())
     }
 
+    /// Allocates, out of line.
     #[cold]
     #[inline(never)]
     fn lengthen(&mut self, lines: usize) -> Result<(), Shortage> {

@@ -28,6 +28,7 @@ pub(crate) struct Candidates {
 
 /// Numbers of the arrays.
 const POSITION: usize = 0;
+/// The tag: the caller's index or the slot.
 const TAG: usize = 3;
 /// Image vector per candidate; meaningful when shifted.
 const SHIFT: usize = 4;
@@ -35,6 +36,7 @@ const SHIFT: usize = 4;
 const RANK: usize = 7;
 /// Squared radius of the candidate's own; meaningful when sources have radii.
 const R2: usize = 8;
+/// Number of arrays.
 const ARRAYS: usize = 9;
 
 /// Values added to a power of two to make the stride: five cache lines.
@@ -80,6 +82,7 @@ impl Candidates {
         Ok(())
     }
 
+    /// Allocates anew, out of line.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, needed: usize) -> Result<(), Shortage> {
@@ -96,6 +99,7 @@ impl Candidates {
         self.data.bytes()
     }
 
+    /// Number of candidates.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -145,6 +149,7 @@ impl Candidates {
         }
     }
 
+    /// Coordinates along each axis.
     #[inline(always)]
     pub(crate) fn axes(&self) -> [&[f32]; 3] {
         [
@@ -154,6 +159,7 @@ impl Candidates {
         ]
     }
 
+    /// Image vectors along each axis; meaningful when shifted.
     #[inline(always)]
     pub(crate) fn shifts(&self) -> [&[f32]; 3] {
         [
@@ -163,6 +169,7 @@ impl Candidates {
         ]
     }
 
+    /// Tags.
     #[inline(always)]
     pub(crate) fn tags(&self) -> &[u32] {
         self.array(TAG)
@@ -174,27 +181,31 @@ impl Candidates {
         self.floats(R2)
     }
 
-    /// What half lists compare with the target's index.
+    /// The numbers that half lists compare with the target's index.
     #[inline(always)]
     pub(crate) fn ranks(&self) -> &[u32] {
         self.array(if self.shifted { RANK } else { TAG })
     }
 
+    /// One array with its padding.
     #[inline(always)]
     fn array(&self, array: usize) -> &[u32] {
         &self.data[array * self.stride..][..self.stride]
     }
 
+    /// One array with its padding, to be written.
     #[inline(always)]
     fn array_mut(&mut self, array: usize) -> &mut [u32] {
         &mut self.data[array * self.stride..][..self.stride]
     }
 
+    /// One array of floating-point numbers.
     #[inline(always)]
     fn floats(&self, array: usize) -> &[f32] {
         bytemuck::cast_slice(self.array(array))
     }
 
+    /// One array of floating-point numbers, to be written.
     #[inline(always)]
     fn floats_mut(&mut self, array: usize) -> &mut [f32] {
         bytemuck::cast_slice_mut(self.array_mut(array))

@@ -19,6 +19,7 @@ impl Walk<'_> {
         }
     }
 
+    /// The mean number of candidates of the sample times the number of targets.
     fn expected_work(&self) -> u64 {
         let targets = self.targets.points().len();
         let (mut candidates, mut sampled) = (0u64, 0u64);

@@ -16,6 +16,10 @@ use nearfield_grid::SortedPoints;
 use std::ops::Range;
 
 /// One run of candidates and the box of the targets they are for.
+///
+/// `r2` is the largest squared radius of the targets: with radii of single points a candidate is
+/// kept if it is within the larger of that and its own radius, which prunes well where
+/// neighbouring points have similar radii.
 pub(crate) struct Gather<'a> {
     pub(crate) points: &'a SortedPoints,
     /// Squared radius of every sorted point, for [`RADII`]; as long as the points' padded arrays.

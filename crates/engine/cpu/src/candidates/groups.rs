@@ -1,9 +1,27 @@
 //! Group after group of a range of sorted targets, each with its candidates gathered.
 //!
+//! # Open domains
+//!
+//! A group is the targets of one cell, or of up to eight cells of a row that hold fewer than four
+//! targets each. Its runs are gathered one after the other, in one loop per run.
+//!
+//! # Periodic domains
+//!
+//! The pieces of a cell ([`super::pieces`]) are collected first, each with its image vector.
+//! Targets of one cell may lie in different boxes, because coordinates are not wrapped; then they
+//! see their neighbours through different images, and each wrap is a group of its own.
+//!
+//! # Code per level
+//!
 //! [`Groups::next`] is not an iterator, and nothing here takes a closure: code is compiled for a
 //! SIMD level only where it is inlined into a function of the level, which closures cannot be
 //! relied on to be. It is compiled once in this crate, and not again with every kernel of a
 //! program.
+//!
+//! # Invariant
+//!
+//! Every target of the range, or of the share, is in exactly one group (in as many batches of it
+//! as there are), and the candidates of a group contain every neighbour of each of its targets.
 
 use super::{
     gather::{Gather, gather},
@@ -29,7 +47,7 @@ pub(crate) struct Group {
     /// targets are no candidates.
     pub(crate) itself: Option<usize>,
     pub(crate) batch: Batch,
-    /// What the candidates carry.
+    /// The bits of the arrays that candidates carry.
     pub(crate) mode: Mode,
 }
 
@@ -333,7 +351,7 @@ impl<'a> Groups<'a> {
 }
 
 impl Walk<'_> {
-    /// What gathering for the targets `slots` starts from.
+    /// The arguments for gathering the candidates of the targets `slots`.
     #[inline(always)]
     fn gather_args(&self, slots: &Range<usize>) -> Gather<'_> {
         let (low, high) = self.bounds(slots);

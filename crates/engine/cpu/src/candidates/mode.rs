@@ -20,7 +20,7 @@ pub(crate) const fn has(mode: Mode, bit: Mode) -> bool {
     mode & bit != 0
 }
 
-/// What a gathered candidate is called.
+/// The name of a gathered candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {
     /// The caller's index of the point, for lists.

@@ -32,6 +32,7 @@ impl Collecting {
         }
     }
 
+    /// The target as a range.
     pub(crate) fn targets(&self) -> Range<usize> {
         self.slot..self.slot + 1
     }

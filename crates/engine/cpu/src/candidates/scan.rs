@@ -211,7 +211,7 @@ struct Sources {
     rank: *const u32,
 }
 
-/// A vector of candidates. What its mode lacks is not loaded.
+/// A vector of candidates. Arrays that its mode lacks are not loaded.
 pub(crate) struct Block<V: Compress> {
     /// Number of the first among the candidates.
     first: usize,
@@ -223,6 +223,7 @@ pub(crate) struct Block<V: Compress> {
 }
 
 impl Sources {
+    /// Pointers to the arrays of the candidates.
     #[inline(always)]
     fn new(candidates: &Candidates) -> Self {
         let (position, shift) = (candidates.axes(), candidates.shifts());

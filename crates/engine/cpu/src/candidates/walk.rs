@@ -18,7 +18,7 @@ use nearfield_grid::{DoublePoints, Grid, MAX_POINTS, MAX_RUNS};
 use nearfield_pairs::ListKind;
 use std::ops::Range;
 
-/// What the groups of a search have in common.
+/// The state that all groups of a search share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
     pub(crate) targets: &'a Grid,
@@ -39,6 +39,9 @@ pub(crate) struct Walk<'a> {
 }
 
 /// Squared radii per sorted point, where they are not all the lattice's.
+///
+/// Under the rule "gather" only targets have radii, under "scatter" only sources, under
+/// "symmetric" both.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Radii<'a> {
     /// Of the targets.
@@ -80,7 +83,7 @@ impl Radii<'_> {
 const NEIGHBOUR_BOXES: usize = 27;
 
 impl<'a> Walk<'a> {
-    /// What a search of the sets starts from, candidates called by `tag`.
+    /// The walk of a search of the sets, with candidates called by `tag`.
     ///
     /// # Errors
     /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share whose marks are
@@ -162,7 +165,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the candidates of all groups carry.
+    /// The bits of the mode that are the same for all groups.
     pub(crate) fn common_mode(&self) -> Mode {
         if self.radii.sources.is_some() {
             RADII

@@ -1,4 +1,12 @@
 //! Decides in `f64` which of the candidates that passed the filter are neighbours.
+//!
+//! For every target the filter writes the numbers of the candidates that pass, in order.
+//! Candidates of one image follow each other, so they are decided image by image with one image
+//! vector. The decision is scalar code: about as many candidates pass as are neighbours, and their
+//! positions are gathered from all over memory, so vectors would gain little.
+//!
+//! Every candidate is written to the next free entry, and the entry is kept by moving on if it is
+//! a neighbour. There is no branch to be mispredicted.
 
 use crate::{
     candidates::{
@@ -202,6 +210,7 @@ struct ImageOf {
 }
 
 impl ImageOf {
+    /// No image.
     const CENTRAL: Self = Self {
         image: [0; 3],
         vector: [0.0; 3],

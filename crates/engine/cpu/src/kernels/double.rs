@@ -46,6 +46,9 @@ impl Receive for Packed<'_> {
 }
 
 /// A kernel evaluated for a range of targets.
+///
+/// Pairs are evaluated from either side in double precision, also for symmetric kernels: deciding
+/// costs more than evaluating.
 pub(super) struct TraverseInDouble<'a, K: PairKernel> {
     pub(super) traversal: &'a Traversal<'a, K>,
     pub(super) slots: Range<usize>,

@@ -25,6 +25,9 @@ use nearfield_pairs::{Channels, Field, Pair, PairKernel};
 use std::ops::Range;
 
 /// The state that all tasks of a traversal share.
+///
+/// Channels of sources are sorted once per traversal; target values are read from the caller's
+/// arrays once per target.
 pub(super) struct Traversal<'a, K: PairKernel> {
     pub(super) kernel: &'a K,
     pub(super) walk: Walk<'a>,

@@ -18,6 +18,10 @@ use nearfield_pairs::{Channels, Field, PairKernel};
 use rayon::prelude::*;
 
 /// Per-point values a kernel reads, in the caller's order.
+///
+/// A kernel declares the channels it reads per target and per source as a type; fields are given
+/// in the order of that type. A velocity of three channels and a density make four channels in two
+/// fields.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fields<'a> {
     /// Fields of the target set.

@@ -1,12 +1,17 @@
 //! Contributions of pairs, combined into the sums of a target.
 //!
 //! Contributions are kept in [`LANES`] partial results that are combined in a fixed order at the
-//! end, whatever the width of the vectors. So a sum does not depend on the SIMD level or the number
-//! of threads.
+//! end, whatever the width of the vectors: a level of four lanes keeps four vectors per channel,
+//! one of sixteen keeps one. So a sum does not depend on the SIMD level or the number of threads,
+//! and an SPH run gives the same frames on any machine.
 //!
-//! The loops are written for the compiler's vectoriser: contributions go to a local block (which
-//! overlaps with none of the inputs), trip counts are visibly multiples of the vector length, and
-//! nothing in them can panic.
+//! The loops are written for the compiler's vectoriser. Contributions go to a local block, which
+//! overlaps with none of the inputs. Trip counts are visibly multiples of the vector length.
+//! Nothing in them can panic. A kernel is evaluated for every candidate, also beyond the radius,
+//! and its contribution is replaced by the identity there: a select costs one instruction, a
+//! branch would stop the vectors.
+//!
+//! In debug builds and at the scalar level the same code runs lane by lane, with the same result.
 
 use crate::{
     candidates::{
@@ -116,6 +121,7 @@ impl Batches {
         }
     }
 
+    /// Adds a batch, out of line.
     #[cold]
     #[inline(never)]
     fn add_part<K: PairKernel>(
@@ -226,6 +232,7 @@ pub(super) struct Masked<K: PairKernel> {
 }
 
 impl<K: PairKernel> Masked<K> {
+    /// Hands out the channels, each replaced by the identity if the candidate is no neighbour.
     #[inline(always)]
     fn write(self, mut channel: impl FnMut(usize, f32)) {
         self.value.write(|k, value| {

@@ -81,6 +81,7 @@ struct Sums {
 }
 
 impl Sums {
+    /// The loop over pages.
     fn put_together(
         self,
         backend: &CpuBackend,
@@ -129,6 +130,7 @@ struct HeldPage {
 }
 
 impl PagesHeld {
+    /// Sorts the pages of all windows by page, stably: a counting sort.
     fn of(windows: &[WindowSums], pages: usize) -> Result<Self, Shortage> {
         // Counted one element further on. While pages are filled in, starts move on, each to the
         // start of the next page.
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn there_are_many_tasks_unless_windows_hold_too_much() {
         let points = 1_000_000;
-        // Layers of cells a twelfth of all points apart, of which a window holds parts.
+        // A window holds parts of layers of cells a twelfth of all points apart.
         assert_eq!(task_size(points, |size| 2 * size + 12_000), 1 << 11);
         let all = task_size(points, |_| points);
         assert!(points.div_ceil(all) <= MAX_TIMES);

@@ -44,7 +44,7 @@ impl CpuBackend {
             )
         };
         let targets = sets.targets.points();
-        // Arrays go with all points, of which a part may have been sorted.
+        // Arrays have an element for every point, also where only a part was sorted.
         let given = sets.targets.given();
         fields.check::<K>(given, sets.sources.given())?;
         let (values, combine) = match output {

@@ -83,6 +83,7 @@ impl<'a> Window<'a> {
         })
     }
 
+    /// Opens a page, out of line.
     #[cold]
     #[inline(never)]
     fn open(&mut self, page: usize, channels: usize) -> u32 {

@@ -123,6 +123,7 @@ impl PairGeometry {
 /// The name of the memory in messages.
 const WHAT: &str = "the geometry of pairs";
 
+/// Makes an array `len` long.
 fn resize<T: Clone + Default>(array: &mut Vec<T>, len: usize) -> Result<(), Error> {
     make_room(array, len, WHAT)?;
     array.resize(len, T::default());

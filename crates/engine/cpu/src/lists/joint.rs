@@ -54,6 +54,7 @@ impl ShareOfLists {
         write: impl FnOnce(&ListWriter<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.merged = None;
+        /// The name of the memory in messages.
         const WHAT: &str = "a part of the lists";
         make_room(&mut self.start, targets, WHAT)?;
         make_room(&mut self.count, targets, WHAT)?;

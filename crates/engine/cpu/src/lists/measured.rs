@@ -166,6 +166,7 @@ struct Next<'a> {
 }
 
 impl<'a> Next<'a> {
+    /// The sorted targets of `task`.
     fn new(index: &'a [u32], task: Range<usize>) -> Self {
         let next = task.start;
         Self { index, task, next }

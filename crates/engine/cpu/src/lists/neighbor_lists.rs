@@ -19,6 +19,9 @@ use rayon::prelude::*;
 use std::sync::Weak;
 
 /// Neighbours of every target, in the caller's order and numbering.
+///
+/// Storage is reused by the next search. A list of a target is a slice, so a loop over the
+/// neighbours of all targets reads the storage in long stretches.
 #[derive(Debug, Default)]
 pub struct NeighborLists {
     pub(super) start: Storage<u64>,
@@ -132,6 +135,7 @@ impl NeighborLists {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     pub fn to_csr(&self) -> Result<Csr, Error> {
+        /// The name of the memory in messages.
         const WHAT: &str = "neighbour lists one after the other";
         let mut offsets = Vec::new();
         make_room(&mut offsets, self.len() + 1, WHAT)?;

@@ -89,6 +89,7 @@ impl NeighborLists {
     /// set; after that, lists that overlap have the first entry of one behind that of the other. A
     /// bit per entry is a thirty-second of the storage, and both passes run in parallel.
     pub(super) fn are_apart(&self) -> bool {
+        /// Bits of a word of the set.
         const BITS: usize = u64::BITS as usize;
         let len = self.indices.len();
         let mut begins: Vec<AtomicU64> = Vec::new();

@@ -1,4 +1,8 @@
 //! Searches on the pool: lists, lists of a share, and counts.
+//!
+//! A search checks the sets, estimates the room of a first search from a sample, and deals tasks
+//! of 1,024 sorted targets out to the workers. Sorted targets of a task are near each other, so
+//! the candidates of one group are still in the cache for the next.
 
 use super::{
     joint::ShareOfLists,

@@ -1,4 +1,11 @@
 //! Finds the list of every target of a range and hands it to a sink.
+//!
+//! For every group the candidates are scanned once per four targets. In single precision the scan
+//! writes tags straight to the lists; in double precision it writes candidate numbers, and
+//! [`Decide`] writes the lists.
+//!
+//! The loops for half lists, image vectors and radii are compiled separately
+//! ([`crate::candidates::mode`]), so a plain search has none of their operations.
 
 use super::{long_list::long_list, sink::ListSink};
 use crate::{
@@ -143,7 +150,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What selecting for target number `k` of a group starts from.
+    /// The arguments for selecting the neighbours of target `k` of a group.
     #[inline(always)]
     pub(super) fn select_args(&self, group: &Group, k: usize) -> Select {
         let points = self.targets.points();

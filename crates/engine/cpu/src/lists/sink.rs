@@ -1,4 +1,10 @@
 //! Where lists go as they are found.
+//!
+//! A search asks a sink for room, writes there, and tells how much it wrote. Four streams are open
+//! at a time, see [`crate::candidates::scan`]. The sinks are lists in shared storage ([`Stored`]),
+//! lengths only ([`Counted`]), and lists that are shown once ([`Shown`]). Sinks that keep nothing
+//! still need room for a list, because vectors store whole; it is reused for every list of a
+//! stream.
 
 use super::writer::{Chunk, ListWriter};
 use crate::{candidates::scan::STREAMS, simd::LANES};
@@ -79,6 +85,7 @@ impl Rooms {
         self.lists[stream].as_mut_ptr()
     }
 
+    /// Allocates, out of line; false when memory is short.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, stream: usize, len: usize) -> bool {
@@ -100,6 +107,7 @@ pub(super) struct Counted<F> {
 }
 
 impl<F: FnMut(usize, u32)> Counted<F> {
+    /// A sink that shows what it gets to `put`.
     pub(super) fn new(put: F) -> Self {
         Self {
             rooms: Rooms::default(),

@@ -51,6 +51,7 @@ pub(super) struct Storage<T> {
     memory: Memory<T>,
 }
 
+/// The owner of the memory.
 enum Memory<T> {
     Own(Vec<T>),
     Borrowed { _keeps: Box<dyn BorrowedBuffer<T>> },

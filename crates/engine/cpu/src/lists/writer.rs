@@ -37,6 +37,7 @@ const LONG: u64 = 1 << 18;
 /// Marks a start that counts from the beginning of an overflow block: bit 63, then the block's
 /// number, then 40 bits of offset.
 const OVERFLOW: u64 = 1 << 63;
+/// Bits of an offset in an overflow block.
 const OFFSET_BITS: u32 = 40;
 
 /// An overflow block.
@@ -117,6 +118,7 @@ pub(super) fn entries(room: u64) -> Result<Vec<u32>, Error> {
     Ok(zeroed(room as usize, "neighbour lists")?)
 }
 
+/// The error of memory for `entries` entries.
 pub(super) fn out_of_memory(entries: u64) -> Error {
     Error::from(ErrorKind::OutOfMemory {
         bytes: (entries as usize).saturating_mul(size_of::<u32>()),

@@ -24,6 +24,9 @@ const MAX_THREADS: usize = 4096;
 ///
 /// One worker is the calling thread: no thread is started for it. In a forked child, which has none
 /// of its parent's threads, the first call starts workers of the child's own.
+///
+/// Calls from several threads at once are safe and share the workers. A call from inside a rayon
+/// pool, or from a worker of another backend, works too: it waits for its own tasks only.
 #[derive(Debug)]
 pub struct CpuBackend {
     workers: Arc<Workers>,
@@ -55,6 +58,7 @@ impl CpuBackend {
         self
     }
 
+    /// The threads of this process.
     fn crew(&self) -> &Crew {
         self.workers.crew()
     }

@@ -96,15 +96,18 @@ impl CpuBackend {
 struct Refused(OnceLock<Shortage>);
 
 impl Refused {
+    /// Returns true if memory was refused.
     fn is_known(&self) -> bool {
         self.0.get().is_some()
     }
 
+    /// Remembers the first refusal.
     fn set(&self, shortage: Shortage) {
         // Later shortages are dropped.
         let _ = self.0.set(shortage);
     }
 
+    /// The refusal as an error.
     fn into_result(self) -> Result<(), Error> {
         self.0
             .into_inner()

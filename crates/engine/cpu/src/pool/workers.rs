@@ -48,10 +48,12 @@ pub(super) struct Crew {
 }
 
 impl Crew {
+    /// Starts `threads` workers, 0 for one per core.
     fn start(threads: usize) -> Result<Self, String> {
         Ok(Self::of(parallel::start(threads, NAME)?))
     }
 
+    /// A crew with the workers of `pool`.
     fn of(pool: Option<ThreadPool>) -> Self {
         Self {
             pool,
@@ -64,6 +66,7 @@ impl Crew {
         }
     }
 
+    /// Number of workers.
     pub(super) fn threads(&self) -> usize {
         let pool = self.pool.as_ref();
         pool.map_or(1, ThreadPool::current_num_threads)
@@ -86,10 +89,12 @@ impl Crew {
         lock(&self.scratch)
     }
 
+    /// The stack of arrays for channels.
     pub(super) fn channels(&self) -> MutexGuard<'_, Vec<Vec<f32>>> {
         lock(&self.channels)
     }
 
+    /// The stack of windows.
     pub(super) fn windows(&self) -> MutexGuard<'_, Vec<WindowSums>> {
         lock(&self.windows)
     }

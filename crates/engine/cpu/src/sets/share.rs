@@ -29,6 +29,7 @@ impl Share<'_> {
         self.has_part(self.bricks.part(cell))
     }
 
+    /// Returns true if a part is one of the share.
     fn has_part(&self, part: u8) -> bool {
         (self.parts.0..=self.parts.1).contains(&part)
     }
@@ -88,6 +89,7 @@ struct Met {
 }
 
 impl<'a> Tally<'a> {
+    /// A task begins with no targets taken.
     pub(crate) fn new(share: Share<'a>) -> Self {
         Self {
             share,

@@ -27,6 +27,7 @@ const fn compress_table() -> [[u32; 8]; 256] {
     table
 }
 
+// Every line is one instruction, and `_ps` and `_pd` differ in nothing else.
 impl Vector for __m256 {
     type Real = f32;
     const LANES: usize = 8;

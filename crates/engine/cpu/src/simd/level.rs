@@ -1,4 +1,12 @@
-//! The instruction sets that the inner loops are written for, and which of them this processor has.
+//! The instruction sets that the inner loops are written for, and which of them this processor
+//! has.
+//!
+//! The library is compiled for the baseline of its target, so that one binary runs everywhere, and
+//! chooses at run time. The choice can be forced, for tests and comparisons, and a getter tells it
+//! ([`CpuBackend::level`](crate::CpuBackend::level)).
+//!
+//! **Invariant:** a level that [`SimdLevel::available`] lists can be executed on this processor;
+//! safe code reaches vector loops only through such a level.
 
 /// Instruction sets the inner loops are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -27,6 +27,10 @@ use vector::{Compress, Vector};
 pub(crate) const LANES: usize = 16;
 
 /// An instruction set, as a type that loops are generic over.
+///
+/// A type and not a value: generic code over `S: Simd` is compiled once per level, and every
+/// operation on a vector is then one instruction. The level as a value chooses among the compiled
+/// versions at run time.
 pub(crate) trait Simd {
     /// The level as a value.
     const LEVEL: SimdLevel;

@@ -27,13 +27,21 @@ pub(crate) trait Vector: Copy {
     /// divided by this power of two, which callers multiply into the weights beforehand.
     const UNIT: f64;
 
+    /// The same number in all lanes.
     unsafe fn splat(value: Self::Real) -> Self;
+    /// Consecutive numbers.
     unsafe fn load(from: *const Self::Real) -> Self;
+    /// Writes all lanes.
     unsafe fn store(self, to: *mut Self::Real);
+    /// `self + other`, rounded once.
     unsafe fn add(self, other: Self) -> Self;
+    /// `self − other`, rounded once.
     unsafe fn sub(self, other: Self) -> Self;
+    /// `self · other`, rounded once.
     unsafe fn mul(self, other: Self) -> Self;
+    /// `self / other`, rounded once.
     unsafe fn div(self, other: Self) -> Self;
+    /// √self, rounded once.
     unsafe fn sqrt(self) -> Self;
     /// `self · a + b`, rounded once.
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
@@ -58,11 +66,14 @@ pub(crate) trait Compress: Vector<Real = f32> {
     /// A mask, prepared for compression.
     type Order: Copy;
 
+    /// The smaller lane; `other` where one of them is NaN.
     unsafe fn min(self, other: Self) -> Self;
+    /// The larger lane; `other` where one of them is NaN.
     unsafe fn max(self, other: Self) -> Self;
     /// Lanes where `self` ≤ `other`; a comparison with NaN is false.
     unsafe fn le(self, other: Self) -> u32;
 
+    /// Consecutive integers.
     unsafe fn load_u32(from: *const u32) -> Self::Ints;
     /// `first`, `first + 1`, …
     unsafe fn count_from(first: u32) -> Self::Ints;

@@ -37,6 +37,7 @@ pub(super) struct HalfLists<'a, K: PairKernel> {
 }
 
 impl<K: PairKernel> HalfLists<'_, K> {
+    /// Runs the traversal.
     pub(super) fn run(&self, backend: &CpuBackend) -> Result<(), Error> {
         let len = self.lists.len();
         let task = together::task_size(len, |size| held(self.lists, size));
@@ -53,6 +54,7 @@ impl<K: PairKernel> HalfLists<'_, K> {
         })
     }
 
+    /// Contributions of a range of targets to themselves and to their sources.
     fn window(
         &self,
         backend: &CpuBackend,

@@ -1,5 +1,10 @@
 //! Lays out the pairs of a target's stored list, by loops compiled once per precision and SIMD
 //! level.
+//!
+//! A kernel is generic and is compiled in the program that defines it, together with every loop
+//! that it is inlined into. The loops that find the pairs of a list do not depend on the kernel,
+//! so they are kept behind a trait object ([`Lists`]) and functions that are not generic
+//! ([`Sealed`](sealed::Sealed)); a program with ten kernels compiles them not once.
 
 use super::{coordinate::PairArithmetic, listed::Listed, pairs::ListWalk};
 use crate::{

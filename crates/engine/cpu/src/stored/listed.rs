@@ -77,6 +77,7 @@ impl Listed {
         room <= self.sources.len() || self.lengthen(room)
     }
 
+    /// Allocates, out of line; false when memory is short.
     #[cold]
     #[inline(never)]
     fn lengthen(&mut self, room: usize) -> bool {
@@ -91,6 +92,7 @@ impl Listed {
         self.failed.is_none()
     }
 
+    /// Adds a pair.
     #[inline(always)]
     pub(super) fn push(&mut self, source: u32, pair: Pair) {
         if !self.grow(self.len) {

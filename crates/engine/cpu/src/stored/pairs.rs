@@ -317,6 +317,7 @@ impl<T: PairArithmetic> Nearest<'_, T> {
         block
     }
 
+    /// Adds the nearest image vectors of a straight box.
     #[inline(always)]
     fn shift_straight(&self, d: &mut [[T; LANES]; 3]) {
         for axis in 0..3 {
@@ -332,6 +333,7 @@ impl<T: PairArithmetic> Nearest<'_, T> {
         }
     }
 
+    /// Adds the nearest image vectors of a tilted box.
     #[inline(always)]
     fn shift_tilted(&self, d: &mut [[T; LANES]; 3]) {
         for lane in 0..LANES {

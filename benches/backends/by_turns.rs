@@ -1,8 +1,8 @@
 //! Either backend alone and both together, step by step in turns.
 //!
 //! All run in one process, so that other programs on the machine slow all of them alike. Turns go
-//! forwards and backwards, so that each way comes after either of the others: the step before decides
-//! what is in the caches and which cores are awake.
+//! forwards and backwards, so that each way comes after either of the others: the step before
+//! decides what is in the caches and which cores are awake.
 
 use super::{Options, SLOW_MS, Scene, Subject, Way, Work, median, scenes, split_of};
 use nearfield::{Strategy, balance::Policy, prelude::Device};

@@ -55,22 +55,26 @@
 
 mod backend;
 pub mod device;
+mod device_names;
 mod engine;
 pub mod error;
+mod hardware;
+mod point_set_id;
 
-pub use backend::{hardware::Device, support::Unsupported};
+pub use backend::support::Unsupported;
 pub use engine::{
     Engine,
     builder::Builder,
-    sets::PointSetId,
     traverse::Traversal,
     verlet::{Refresh, VerletLists},
 };
 pub use error::{Error, ErrorKind};
+pub use hardware::Device;
 pub use nearfield_cpu::{ListOrder, NeighborLists, PairGeometry, RadiusRule, SimdLevel};
 pub use nearfield_gpu::Strategy;
 pub use nearfield_grid::{Permutation, Positions, Precision};
 pub use nearfield_pairs::{Field, ListKind, Pair, PairKernel, Reduce};
+pub use point_set_id::PointSetId;
 
 pub mod all_pairs {
     //! Sums over all pairs of points, without a radius: gravity, and potentials on grids.
@@ -120,8 +124,9 @@ pub mod lists {
 pub mod report {
     //! What an engine did and why: [`Engine::report`](crate::Engine::report).
 
+    pub use crate::backend::gpu_report::GpuReport;
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
-    pub use crate::engine::report::{GpuReport, MemoryReport, Report, SetReport, StageTimes};
+    pub use crate::engine::report::{MemoryReport, Report, SetReport, StageTimes};
     pub use nearfield_gpu::{Class, GpuInfo, Trial, Way};
     pub use nearfield_grid::TableKind;
 }

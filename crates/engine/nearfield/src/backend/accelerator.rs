@@ -9,21 +9,18 @@
 //! [`StagedUpload`]: super::transfer::StagedUpload
 
 use super::{
-    DeviceError, Fault, Job, JobKind, StepInput,
+    DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
+    gpu_report::GpuReport,
     split::{GpuDone, Planned},
     support::Backend,
     transfer::{Arriving, Lost},
 };
-use crate::{Device, Error, report::GpuReport};
+use crate::{Device, Error};
 use nearfield_balance::{StepTimes, Traffic};
 use nearfield_cpu::{CpuBackend, Fields, JointLists, NeighborLists, PairOfSets};
-use nearfield_gpu::{HostBuffer, HostLists, PairProgram};
+use nearfield_gpu::{HostLists, PairProgram};
 use nearfield_grid::Bounds;
-use std::{
-    fmt,
-    ops::{Deref, DerefMut},
-    time::Instant,
-};
+use std::{fmt, time::Instant};
 
 /// See the module's documentation.
 pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
@@ -212,33 +209,4 @@ pub(crate) struct KernelWork<'a> {
     /// Its CUDA text with its uniforms, or why there is none.
     pub(crate) program: Result<(PairProgram, Vec<f32>), String>,
     pub(crate) fields: Fields<'a>,
-}
-
-/// Numbers in memory of the host that a device reaches.
-#[derive(Debug)]
-pub(crate) enum HostMemory {
-    /// Of a driver.
-    PageLocked(HostBuffer<f32>),
-    /// Of the host, for a device that is emulated.
-    Own(Vec<f32>),
-}
-
-impl Deref for HostMemory {
-    type Target = [f32];
-
-    fn deref(&self) -> &[f32] {
-        match self {
-            Self::PageLocked(memory) => memory,
-            Self::Own(memory) => memory,
-        }
-    }
-}
-
-impl DerefMut for HostMemory {
-    fn deref_mut(&mut self) -> &mut [f32] {
-        match self {
-            Self::PageLocked(memory) => memory,
-            Self::Own(memory) => memory,
-        }
-    }
 }

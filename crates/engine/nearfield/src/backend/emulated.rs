@@ -8,10 +8,8 @@
 //! its results where the device is lost.
 
 use super::{
-    DeviceError, Fault, Job, JobKind, StepInput,
-    accelerator::{
-        Accelerator, HostMemory, JointRoom, KernelWork, Part, Placed, Receive, ValueWork,
-    },
+    DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
+    accelerator::{Accelerator, JointRoom, KernelWork, Part, Placed, Receive, ValueWork},
     split::{GpuDone, OF_CPU, Planned},
     support::Backend,
     transfer::{Arriving, Lost, Seen, StagedUpload, numbers_of_piece},

@@ -4,7 +4,7 @@
 //! GPU reads directly, and sorts them when it is asked for something that the GPU does not do, or
 //! when the GPU has failed.
 
-use super::accelerator::HostMemory;
+use super::HostMemory;
 use nearfield_cpu::CpuBackend;
 use nearfield_grid::{Bounds, Error, Grid, Lattice, Positions};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -1,18 +1,10 @@
 //! The settings of an engine on the device.
 
-use super::DeviceEngine;
-use crate::{Device, Error, ErrorKind, ListKind, Strategy};
-use nearfield_gpu::{
-    GpuBackend,
-    cudarc::driver::{CudaStream, sys::CUstream},
-};
-use nearfield_grid::{Bounds, Domain, OfProcess, Radius};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use crate::{ListKind, Strategy};
+use nearfield_grid::{Bounds, Domain};
 
-/// Settings of an engine on the device, made by [`DeviceEngine::builder`].
+/// Settings of an engine on the device, made by
+/// [`DeviceEngine::builder`](super::DeviceEngine::builder).
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until on() is called"]
 pub struct DeviceEngineBuilder {
@@ -77,73 +69,5 @@ impl DeviceEngineBuilder {
             max: high.map(f64::from),
         };
         self
-    }
-
-    /// Starts an engine that does everything on `stream`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Setup`] for a radius or box that cannot be used, and [`ErrorKind::Gpu`] when
-    /// programs cannot be compiled or loaded.
-    pub fn on(self, stream: &Arc<CudaStream>) -> Result<DeviceEngine, Error> {
-        self.start(|| GpuBackend::on(stream).map_err(Error::from))
-    }
-
-    /// Starts an engine on a stream of its own of this GPU, counted from 0; see
-    /// [`DeviceEngine::stream`].
-    ///
-    /// # Errors
-    /// As [`on`](Self::on), and [`ErrorKind::DeviceUnavailable`].
-    pub fn on_gpu(self, number: u32) -> Result<DeviceEngine, Error> {
-        self.start(|| {
-            GpuBackend::new(number).map_err(|error| {
-                Error::from(ErrorKind::DeviceUnavailable {
-                    device: Device::Gpu(number),
-                    missing: error.to_string(),
-                })
-            })
-        })
-    }
-
-    /// Starts an engine on a stream that another library owns, such as one made by the CUDA
-    /// runtime; null is the default stream.
-    ///
-    /// # Errors
-    /// As [`on_gpu`](Self::on_gpu).
-    ///
-    /// # Safety
-    /// `stream` is null or a stream of that GPU's primary context, and stays there for as long as
-    /// the engine.
-    pub unsafe fn on_borrowed(self, number: u32, stream: CUstream) -> Result<DeviceEngine, Error> {
-        self.start(|| {
-            // SAFETY: as the caller promises.
-            let backend = unsafe { GpuBackend::on_borrowed(number, stream) };
-            backend.map_err(|error| {
-                Error::from(ErrorKind::DeviceUnavailable {
-                    device: Device::Gpu(number),
-                    missing: error.to_string(),
-                })
-            })
-        })
-    }
-
-    fn start(
-        self,
-        backend: impl FnOnce() -> Result<GpuBackend, Error>,
-    ) -> Result<DeviceEngine, Error> {
-        Radius::new(self.radius).map_err(ErrorKind::Setup)?;
-        let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
-        if domain.is_slanted() {
-            return Err(ErrorKind::Gpu(nearfield_gpu::Error::SlantedBox).into());
-        }
-        Ok(DeviceEngine {
-            settings: self,
-            backend: OfProcess::new(backend()?),
-            lattice: OfProcess::new(None),
-            sets: OfProcess::new(Vec::new()),
-            lists: OfProcess::new(BTreeMap::new()),
-            scratch: OfProcess::new(Mutex::default()),
-            sorted_anew: false,
-            refused: None,
-        })
     }
 }

@@ -4,12 +4,11 @@
 //! the data are: only what the CPU backend needs of them crosses the bus, as a [halo](super::halo).
 
 use super::{
-    DeviceEngine, GpuError, Traversable,
+    engine::{DeviceEngine, Traversable},
     halo::{Bricks, Gathered, Halos, Packing, PartsOfBricks},
-    traverse::DeviceTraversal,
 };
 use crate::{
-    Engine, Error, ErrorKind, PairKernel, PointSetId,
+    Error, ErrorKind, PairKernel, PointSetId,
     backend::{
         DeviceError, Fault, Job, JobKind,
         split::{
@@ -19,7 +18,6 @@ use crate::{
         },
     },
     balance::Policy,
-    engine::traverse::check_support,
     report::SplitReport,
 };
 use nearfield_balance::{Controller, Traffic};
@@ -53,28 +51,6 @@ pub struct CpuHelper {
     /// The GPU's targets.
     ours: OfProcess<DeviceShare>,
     found: Found,
-}
-
-/// An engine with a helper for its next traversal, made by [`DeviceEngine::with_cpu`].
-#[derive(Debug)]
-pub struct WithCpu<'a> {
-    pub(super) engine: &'a mut DeviceEngine,
-    pub(super) helper: &'a mut CpuHelper,
-}
-
-impl<'a> WithCpu<'a> {
-    /// A traversal as [`DeviceEngine::traverse`] makes it, a part of which the helper takes. Running it
-    /// waits for both backends, and its results are never provisional.
-    pub fn traverse<K: PairKernel>(
-        self,
-        kernel: &'a K,
-        targets: PointSetId,
-        sources: PointSetId,
-    ) -> DeviceTraversal<'a> {
-        let program = check_support(kernel, self.engine.radius())
-            .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
-        DeviceTraversal::with_cpu(self, kernel, program, targets, sources)
-    }
 }
 
 /// A pair kernel on the CPU backend, whatever its type.
@@ -154,14 +130,13 @@ impl CpuHelper {
     /// threads cannot be started.
     pub fn new(policy: Policy, threads: usize) -> Result<Self, Error> {
         // Radius and lattice are each engine's own.
-        let settings = Engine::builder(1.0).policy(policy);
         let radius = Radius::new(1.0).map_err(ErrorKind::Setup)?;
         let lattice = Lattice::new(radius, Domain::OPEN, 1, &Bounds::EMPTY);
         let lattice = lattice.map_err(ErrorKind::Setup)?;
         Controller::new(policy)?;
         Ok(Self {
             cpu: CpuBackend::new(threads)?,
-            split: Split::new(&settings),
+            split: Split::new(Settings::of(policy)),
             lattice: None,
             gpu: None,
             packing: OfProcess::new(Packing::default()),
@@ -207,7 +182,7 @@ impl CpuHelper {
             device.evaluate(None, results, deliver)?;
             if engine.settle_all()? {
                 engine.stream().synchronize().map_err(|error| {
-                    ErrorKind::Gpu(GpuError::driver("waiting for the GPU", error))
+                    ErrorKind::Gpu(nearfield_gpu::Error::driver("waiting for the GPU", error))
                 })?;
                 return self.learn_of_gpu(job, engine.points(helped.targets)?, clock);
             }

@@ -1,32 +1,14 @@
 //! The sets of an engine on the device, and the cells that all of them share.
 
-use super::DeviceEngine;
+use super::{engine::DeviceEngine, set::DeviceSetId};
 use crate::{Error, ErrorKind, PointSetId, backend::gpu::finer_cells};
-use nearfield_gpu::{self as gpu, DeviceLattice, DevicePoints, GpuBackend, Measured, Settled};
+use nearfield_gpu::{self as gpu, DeviceLattice, Measured, Settled};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
 /// Room around the points of an open axis, in edges of the radius…
 const ROOM_IN_RADII: f64 = 2.0;
 /// …and as a share of their extent, whichever is more.
 const ROOM_IN_EXTENTS: f64 = 1.0 / 16.0;
-
-/// A point set.
-#[derive(Debug)]
-pub(super) struct DeviceSetId {
-    pub(super) points: DevicePoints,
-    /// What its cells cover.
-    pub(super) room: Bounds,
-}
-
-impl DeviceSetId {
-    /// A set of no points.
-    pub(super) fn new(backend: &GpuBackend) -> Self {
-        Self {
-            points: backend.points(),
-            room: Bounds::EMPTY,
-        }
-    }
-}
 
 impl DeviceEngine {
     /// Waits for the device and looks how the sets were sorted; those that have outgrown their cells are

@@ -1,11 +1,10 @@
 //! A traversal on the device being put together.
 
 use super::{
-    DeviceEngine,
-    helper::{CpuHelper, CpuKernel, Helped, WithCpu},
-    pair,
+    engine::{DeviceEngine, pair},
+    helper::{CpuHelper, CpuKernel, Helped},
 };
-use crate::{Error, PointSetId, Reduce, kernels::Cuda};
+use crate::{Error, PairKernel, PointSetId, Reduce, backend::kernel::check_support, kernels::Cuda};
 use nearfield_gpu::{Deliver, DeviceField, DeviceFields, PairProgram, cudarc::driver::CudaViewMut};
 use std::fmt;
 
@@ -63,6 +62,62 @@ impl DeviceKernel {
     }
 }
 
+impl DeviceEngine {
+    /// A traversal of all pairs of `targets` with their neighbours among `sources`, to be given its
+    /// fields and run.
+    pub fn traverse<'a, K: PairKernel>(
+        &'a self,
+        kernel: &K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'a> {
+        let program = check_support(kernel, self.settings.radius)
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
+        DeviceTraversal::new(self, program, targets, sources)
+    }
+
+    /// The same with a kernel that is known at run time only.
+    pub fn traverse_with<'a>(
+        &'a self,
+        kernel: &DeviceKernel,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'a> {
+        DeviceTraversal::new(self, kernel.program(), targets, sources)
+    }
+
+    /// This engine with the CPU backend as a helper, which takes a part of the next traversal:
+    /// `engine.with_cpu(&mut helper).traverse(&kernel, targets, sources)`.
+    pub fn with_cpu<'a>(&'a mut self, helper: &'a mut CpuHelper) -> WithCpu<'a> {
+        WithCpu {
+            engine: self,
+            helper,
+        }
+    }
+}
+
+/// An engine with a helper for its next traversal, made by [`DeviceEngine::with_cpu`].
+#[derive(Debug)]
+pub struct WithCpu<'a> {
+    engine: &'a mut DeviceEngine,
+    helper: &'a mut CpuHelper,
+}
+
+impl<'a> WithCpu<'a> {
+    /// A traversal as [`DeviceEngine::traverse`] makes it, a part of which the helper takes. Running it
+    /// waits for both backends, and its results are never provisional.
+    pub fn traverse<K: PairKernel>(
+        self,
+        kernel: &'a K,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> DeviceTraversal<'a> {
+        let program = check_support(kernel, self.engine.radius())
+            .and_then(|()| PairProgram::of(kernel).map_err(Error::from));
+        DeviceTraversal::with_cpu(self, kernel, program, targets, sources)
+    }
+}
+
 impl<'a> DeviceTraversal<'a> {
     pub(super) fn new(
         engine: &'a DeviceEngine,
@@ -116,8 +171,8 @@ impl<'a> DeviceTraversal<'a> {
     /// every target, one target after the other in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::Support`] when the kernel reaches farther than the search
-    /// radius, and [`ErrorKind::Gpu`] when the kernel has no CUDA text or it does
+    /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet), [`ErrorKind::Support`](crate::ErrorKind::Support) when the kernel reaches farther than the search
+    /// radius, and [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the kernel has no CUDA text or it does
     /// not compile, arrays do not fit or are on another GPU, or the GPU fails.
     pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Write)

@@ -112,7 +112,7 @@ impl Engine {
             Some(Later::Starting(starting)) if starting.is_ready() => match starting.wait() {
                 Ok(gpu) => {
                     self.accelerator = Some(Box::new(gpu));
-                    self.split = Some(Split::new(&self.settings));
+                    self.split = Some(Split::new(self.settings.division()));
                     self.reason =
                         "a GPU is there; the backends' times decide who does what".to_owned();
                     self.announce();

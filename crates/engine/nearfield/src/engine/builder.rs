@@ -6,7 +6,7 @@ use crate::{
         accelerator::Accelerator,
         emulated::EmulatedDevice,
         gpu::GpuSide,
-        split::Split,
+        split::{BRICK_EDGE, Settings, Split, ties_for},
         support::{Choice, Feature, choose},
     },
     engine::Parts,
@@ -251,7 +251,7 @@ impl Builder {
         let on_cpu = self.check_device(precision, lattice.domain().is_slanted())?;
         let accelerator = self.open_device()?;
         let split = matches!(self.device, Device::Hybrid(_) | Device::Emulated(_))
-            .then(|| Split::new(&self));
+            .then(|| Split::new(self.division()));
         let (later, reason) = match (self.device, on_cpu) {
             (Device::Auto, Some(why)) => (None, format!("the CPU backend: {why}")),
             (Device::Auto, None) if self.deterministic => {
@@ -314,6 +314,17 @@ impl Builder {
             }
         }
         Ok(None)
+    }
+
+    /// How steps are divided between two backends.
+    pub(crate) fn division(&self) -> Settings {
+        Settings {
+            policy: self.policy,
+            brick_edge: self.brick_edge,
+            subregions: self.subregions,
+            ties: ties_for(self.strategy),
+            deterministic: self.deterministic,
+        }
     }
 
     /// The device of an engine that is asked to have one.
@@ -382,7 +393,7 @@ impl Builder {
             strict: false,
             memory_limit: None,
             policy: Policy::Model,
-            brick_edge: 2,
+            brick_edge: BRICK_EDGE,
             subregions: SUBREGIONS,
             deterministic: false,
         }

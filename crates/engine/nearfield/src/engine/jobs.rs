@@ -144,7 +144,7 @@ impl Engine {
     /// yet. Without effect on other devices than hybrid and emulated ones.
     ///
     /// # Errors
-    /// [`ErrorKind::Schedule`] when the policy's numbers contradict each other; the old one then stays.
+    /// [`ErrorKind::Schedule`](crate::ErrorKind::Schedule) when the policy's numbers contradict each other; the old one then stays.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), Error> {
         Controller::new(policy)?;
         self.settings.policy = policy;

@@ -2,7 +2,7 @@
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, Positions,
-    backend::{accelerator::HostMemory, split::Split},
+    backend::{HostMemory, split::Split},
 };
 use nearfield_grid::Bounds;
 use std::time::Instant;

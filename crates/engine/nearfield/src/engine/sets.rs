@@ -1,40 +1,14 @@
 //! The point sets of an engine, and who searches whom.
 
 use crate::{
-    Error, ErrorKind, RadiusRule,
-    backend::{accelerator::HostMemory, lazy::LazyGrid},
+    Error, ErrorKind, PointSetId, RadiusRule,
+    backend::{HostMemory, lazy::LazyGrid},
     engine::radii::PointRadii,
     report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
 use nearfield_grid::{Grid, Lattice, Permutation};
-use std::{
-    fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-};
-
-/// Names a point set of an engine; sets are numbered from 0 in the order added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PointSetId(pub(crate) usize);
-
-impl PointSetId {
-    /// The set with this number, counted from 0; engines refuse the names of sets they do not have
-    /// ([`ErrorKind::UnknownPointSet`]).
-    pub fn new(number: usize) -> Self {
-        Self(number)
-    }
-
-    /// The set's number.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
-
-impl fmt::Display for PointSetId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A point set sorted by cell.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! A traversal being put together: kernel, sets and fields.
 
 use crate::{
-    Device, Engine, Error, ErrorKind, Field, PairKernel, PointSetId, Precision, VerletLists,
+    Device, Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
+        kernel::check_support,
         split::{self, Values},
         support::Feature,
     },
@@ -67,7 +68,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Half lists of one set give every pair to both of its points, by [`PairKernel::symmetric`]; best where
     /// points near each other lie near each other in memory ([`Engine::z_sort`]).
     ///
-    /// Running it is refused with [`ErrorKind::NoLists`] when the lists are out of date. Traversals of
+    /// Running it is refused with [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when the lists are out of date. Traversals of
     /// [`VerletLists`] run over lists anyway.
     pub fn over_lists(mut self) -> Self {
         if let Over::Grid = self.over {
@@ -79,9 +80,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// One result per target, in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::Cpu`] when the fields do not fit the sets and the kernel, [`ErrorKind::Support`] when the
-    /// kernel reaches farther than the search radius, [`ErrorKind::UnknownPointSet`] and
-    /// [`ErrorKind::NoRadii`].
+    /// [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when the fields do not fit the sets and the kernel, [`ErrorKind::Support`](crate::ErrorKind::Support) when the
+    /// kernel reaches farther than the search radius, [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
+    /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii).
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
         let targets = self.engine.points(self.targets)?;
@@ -93,7 +94,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Overwrites `values`, one per target in the caller's order.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and [`ErrorKind::Cpu`] when `values` has the wrong length; it is then
+    /// As [`run`](Self::run), and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when `values` has the wrong length; it is then
     /// unchanged.
     pub fn run_into(self, values: &mut [K::Output]) -> Result<(), Error> {
         self.finish(Output::Write(values))
@@ -247,24 +248,6 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     ) -> Result<(), Error> {
         let backend = &self.engine.backend;
         Ok(backend.traverse_lists(self.kernel, pairs, self.fields, output)?)
-    }
-}
-
-/// Refuses a kernel that reaches farther than pairs are searched for.
-///
-/// # Errors
-/// [`ErrorKind::Support`]; not where the support is but rounded differently from the radius.
-pub(crate) fn check_support<K: PairKernel>(kernel: &K, radius: f32) -> Result<(), Error> {
-    match kernel.support() {
-        Some(support) if support > radius.next_up() && support.is_finite() => {
-            Err(ErrorKind::Support {
-                kernel: std::any::type_name::<K>(),
-                support,
-                radius,
-            }
-            .into())
-        }
-        _ => Ok(()),
     }
 }
 

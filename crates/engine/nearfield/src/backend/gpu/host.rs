@@ -1,6 +1,6 @@
 //! Memory of the host that the GPU writes lists into.
 
-use super::Trouble;
+use super::state::Trouble;
 use nearfield_cpu::{BorrowedBuffer, BufferProvider};
 use nearfield_gpu::{GpuBackend, HostBuffer};
 use std::{fmt, ptr::NonNull};

@@ -1,6 +1,9 @@
 //! Neighbour lists found on the GPU, written into page-locked memory of the host.
 
-use super::{PageLocked, State, Trouble};
+use super::{
+    host::PageLocked,
+    state::{State, Trouble},
+};
 use crate::backend::{
     Job, StepInput,
     accelerator::{Part, Placed},

@@ -1,23 +1,14 @@
 //! The targets of the GPU's part of a job that it shares with the CPU backend.
 
-use super::{State, sort::subdivision};
+use super::{
+    sort::subdivision,
+    state::{KEPT_PLANS, Shares, State},
+};
 use crate::{
     Strategy,
     backend::{StepInput, accelerator::Part},
 };
-use nearfield_gpu::{self as gpu, DeviceParts, DeviceShare, PairOfPoints};
-use std::collections::HashMap;
-
-/// Plans whose bricks the device keeps.
-pub(crate) const KEPT_PLANS: usize = 16;
-
-/// Buffers of shares, kept between steps.
-#[derive(Debug, Default)]
-pub(super) struct Shares {
-    pub(super) share: DeviceShare,
-    /// By the version of the plan.
-    parts: HashMap<u64, DeviceParts>,
-}
+use nearfield_gpu::{self as gpu, DeviceShare, PairOfPoints};
 
 impl State {
     /// Sorts, and gathers the targets of a part. The result must be given back.

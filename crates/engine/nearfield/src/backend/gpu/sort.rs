@@ -3,7 +3,7 @@
 //! The GPU's cells may be finer than the host's: their number to a radius follows from how crowded
 //! they are, or, with the strategy `auto`, from what steps took.
 
-use super::{Order, State};
+use super::state::{Order, State};
 use crate::{Strategy, backend::StepInput};
 use nearfield_gpu::{self as gpu, Class, Way, cudarc::driver::CudaEvent};
 use nearfield_grid::{Bounds, Lattice};

@@ -1,19 +1,17 @@
 //! One value per target, computed on the GPU: counts of neighbours and sums of pair kernels.
 
-use super::State;
+use super::{fields::StagedFields, state::State};
 use crate::backend::{
     Job, StepInput,
     accelerator::{KernelWork, Part, Receive, ValueWork},
     split::{GpuDone, Piece},
-    transfer::{Arriving, Lost, StagedUpload, numbers_of_piece},
+    transfer::{Arriving, Lost, numbers_of_piece},
 };
 use bytemuck::NoUninit;
-use nearfield_cpu::{CpuBackend, Fields};
 use nearfield_gpu::{
-    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairOfPoints, PairScratch,
-    StagedField, StagedSides, Strategy,
+    self as gpu, Arrivals, Destination, GpuBackend, HostBuffer, PairOfPoints, PairScratch, Strategy,
 };
-use nearfield_pairs::{Field, ListKind};
+use nearfield_pairs::ListKind;
 
 impl State {
     /// Computes values of all targets and gives them to `receive` as they arrive.
@@ -215,110 +213,5 @@ impl<'r> Arriving<'r> for Coming<'_, 'r> {
             self.error = Some(error);
             Lost
         })
-    }
-}
-
-/// Fields on their way to the device, through memory that the GPU reads directly.
-#[derive(Debug, Default)]
-pub(super) struct StagedFields {
-    copy: Option<HostBuffer<f32>>,
-    on_device: gpu::StagedFields,
-    /// Tells what was sent last from what was before, from 1 on.
-    number: u64,
-    targets: Vec<StagedField>,
-    sources: Vec<StagedField>,
-}
-
-impl StagedFields {
-    /// Sends the fields of targets and sources to the device, each once.
-    pub(super) fn fill(
-        &mut self,
-        backend: &GpuBackend,
-        cpu: &CpuBackend,
-        fields: Fields<'_>,
-    ) -> Result<(), gpu::Error> {
-        self.number += 1;
-        let (mut all, mut len) = (Vec::new(), 0);
-        self.targets.clear();
-        self.sources.clear();
-        for (fields, staged) in [
-            (fields.targets, &mut self.targets),
-            (fields.sources, &mut self.sources),
-        ] {
-            staged.extend(fields.iter().map(|field| place(field, &mut all, &mut len)));
-        }
-        let bytes = size_of::<f32>() * len;
-        let _span = tracing::debug_span!("gpu.upload", bytes).entered();
-        // The memory may be in use until the device says that it expects others.
-        backend.expect_fields(&mut self.on_device, len)?;
-        let mut copy = backend.host_room(self.copy.take(), len)?;
-        let upload = StagedUpload::new(&all, &mut copy, |_| ());
-        let sent = upload.send(cpu, |first, numbers| {
-            backend.receive_fields(&mut self.on_device, first, numbers)
-        });
-        self.copy = Some(copy);
-        sent
-    }
-
-    /// The number of what was sent last.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// What was sent last.
-    pub(super) fn fields(&mut self) -> (&mut gpu::StagedFields, StagedSides<'_>) {
-        let Self {
-            on_device,
-            targets,
-            sources,
-            ..
-        } = self;
-        (on_device, StagedSides { targets, sources })
-    }
-
-    /// Bytes held on the device.
-    pub(super) fn bytes(&self) -> usize {
-        self.on_device.bytes()
-    }
-}
-
-/// Where a field comes to lie behind `all` the others, `len` numbers, unless it is one of them.
-fn place<'a>(field: &Field<'a>, all: &mut Vec<&'a [f32]>, len: &mut usize) -> StagedField {
-    let (values, channels) = (field.values(), field.channels());
-    let mut first = 0;
-    for known in all.iter() {
-        if std::ptr::eq(*known, values) {
-            return StagedField { first, channels };
-        }
-        first += known.len();
-    }
-    all.push(values);
-    *len += values.len();
-    StagedField { first, channels }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_field_is_sent_once() {
-        let velocity = [[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
-        let mass = [7.0f32, 8.0];
-        let (mut all, mut len) = (Vec::new(), 0);
-        let fields = [
-            Field::from(&mass),
-            Field::from(&velocity),
-            Field::from(&mass),
-        ];
-        let placed = fields
-            .each_ref()
-            .map(|field| place(field, &mut all, &mut len));
-        let of = |first, channels| StagedField { first, channels };
-        assert_eq!(placed, [of(0, 1), of(2, 3), of(0, 1)]);
-        assert_eq!(
-            (all.concat(), len),
-            (vec![7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8)
-        );
     }
 }

@@ -9,8 +9,9 @@ use super::{
         DeviceError, Job, StepInput,
         accelerator::{JointRoom, Part},
     },
-    Backends, Compute, Computed, Drive, Driven, GpuDone, Halves, Outcome, PARTS_OF_CPU, SplitJob,
-    run, share,
+    done::GpuDone,
+    part::{PARTS_OF_CPU, share},
+    protocol::{Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run},
     sorted::sets_of_share,
     step::{Device, Divided, EngineStep, Ran},
 };

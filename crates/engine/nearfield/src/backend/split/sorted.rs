@@ -2,7 +2,7 @@
 
 use super::{
     super::{Job, StepInput},
-    Planned,
+    planned::Planned,
 };
 use crate::{Error, ErrorKind};
 use nearfield_cpu::{PairOfSets, SetRadii};

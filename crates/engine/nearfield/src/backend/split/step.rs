@@ -4,8 +4,12 @@ use super::{
     super::{
         DeviceError, Fault, Job, StepInput, accelerator::Accelerator, support::Backend as Kind,
     },
-    Backends, GpuDone, JobState, Outcome, PartOfSet, Planned, Shared, Split, milliseconds,
-    sorted::have_grown,
+    done::GpuDone,
+    plan::JobState,
+    planned::Planned,
+    protocol::{Backends, Outcome, milliseconds},
+    shared::{Shared, Split},
+    sorted::{PartOfSet, have_grown},
     times::{BackendTimes, Measured, step_times},
     trace::{self, Origin},
 };

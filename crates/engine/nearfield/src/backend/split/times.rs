@@ -4,7 +4,11 @@
 //! subregions together (sorting, counting, bringing data over) is its setup: paid once by a backend that
 //! has any work.
 
-use super::{OF_CPU, done::Piece, plan::Planned, report::BackendReport};
+use super::{
+    done::Piece,
+    planned::{OF_CPU, Planned},
+    report::BackendReport,
+};
 use nearfield_balance::{Fault, GpuSpans, Load, Span, Stage, StepTimes};
 use nearfield_cpu::Spent;
 

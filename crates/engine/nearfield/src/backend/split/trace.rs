@@ -2,7 +2,7 @@
 //! backend and subregion.
 
 use super::done::GpuDone;
-use super::plan::Planned;
+use super::planned::Planned;
 use nearfield_balance::{Action, Cut, Decision, GpuSpans, Load, Policy, Span, StepTimes};
 use std::{
     sync::atomic::{AtomicU64, Ordering},

@@ -2,12 +2,13 @@
 
 use super::{
     super::{
-        DeviceError, Job, StepInput,
-        accelerator::{HostMemory, KernelWork, Numbers, Part, ValueWork},
+        DeviceError, HostMemory, Job, StepInput,
+        accelerator::{KernelWork, Numbers, Part, ValueWork},
         transfer::ScatterResults,
     },
-    Backends, Compute, Computed, Drive, Driven, GpuDone, Halves, Outcome, PARTS_OF_CPU,
-    PARTS_OF_DEVICE, SplitJob, run, share,
+    done::GpuDone,
+    part::{PARTS_OF_CPU, PARTS_OF_DEVICE, share},
+    protocol::{Backends, Compute, Computed, Drive, Driven, Halves, Outcome, SplitJob, run},
     sorted::sets_of_share,
     step::{Device, Divided, EngineStep, Ran},
 };

@@ -4,9 +4,9 @@
 //! same time. Where they are cut follows from what either backend took the last time, so both end
 //! together from the second sum on. Sums of a target never mix backends.
 
-use super::{AllPairsBuilder, AllPairsReport};
+use super::report::AllPairsReport;
 use crate::{
-    Device, Error, ErrorKind,
+    Device, Error, ErrorKind, SimdLevel,
     all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
     backend::{
         DeviceError, Fault,
@@ -151,8 +151,11 @@ struct Last {
 }
 
 impl Backends {
-    pub(super) fn new(settings: &AllPairsBuilder) -> Result<Self, Error> {
-        let device = settings.device;
+    pub(super) fn new(
+        device: Device,
+        threads: usize,
+        simd: Option<SimdLevel>,
+    ) -> Result<Self, Error> {
         choose(device, &Feature::AllPairs)?;
         let missing = |error: gpu::Error| {
             Error::from(ErrorKind::DeviceUnavailable {
@@ -178,8 +181,8 @@ impl Backends {
             },
             Device::Emulated(_) => {}
         }
-        let cpu = CpuBackend::new(settings.threads)?;
-        let cpu = match settings.simd {
+        let cpu = CpuBackend::new(threads)?;
+        let cpu = match simd {
             Some(level) => cpu.with_level(level),
             None => cpu,
         };

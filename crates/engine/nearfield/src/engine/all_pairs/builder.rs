@@ -1,6 +1,6 @@
 //! The settings of sums over all pairs.
 
-use super::{AllPairs, backends::Backends};
+use super::{backends::Backends, sums::AllPairs};
 use crate::{Device, Engine, Error, SimdLevel, all_pairs::Arithmetic};
 
 /// Settings of sums over all pairs, made by [`Engine::all_pairs`].
@@ -65,7 +65,7 @@ impl AllPairsBuilder {
     pub fn build(self) -> Result<AllPairs, Error> {
         Ok(AllPairs {
             arithmetic: self.arithmetic,
-            backends: Backends::new(&self)?,
+            backends: Backends::new(self.device, self.threads, self.simd)?,
         })
     }
 }

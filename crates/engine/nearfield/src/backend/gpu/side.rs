@@ -1,0 +1,387 @@
+//! The GPU of an engine, as one thread at a time uses it.
+
+use super::{
+    super::{
+        DeviceError, Fault, HostMemory, Job, StepInput,
+        accelerator::{Accelerator, JointRoom, KernelWork, Part, Placed, Receive, ValueWork},
+        gpu_report::GpuReport,
+        split::GpuDone,
+        support::Backend,
+        transfer::{Seen, StagedUpload},
+        turn::Turn,
+    },
+    faults::Faults,
+    fields::StagedFields,
+    host::PageLocked,
+    sort::subdivision,
+    state::{OnGpu, Order, Shares, State, Trouble},
+    times::Times,
+};
+use crate::{Device, Error, ErrorKind, Strategy};
+use nearfield_cpu::{CpuBackend, JointLists, NeighborLists};
+use nearfield_gpu::{self as gpu, DeviceLattice, DeviceLists, GpuBackend, HostLists, PairScratch};
+use nearfield_grid::Bounds;
+use std::{
+    collections::HashMap,
+    mem::ManuallyDrop,
+    process,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// The GPU and what it holds of an engine.
+#[derive(Debug)]
+pub(crate) struct GpuSide {
+    number: u32,
+    name: String,
+    /// What the engine was asked to use.
+    strategy: Strategy,
+    /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may wait.
+    state: ManuallyDrop<Turn<State>>,
+    /// The process that started the GPU.
+    process: u32,
+    /// Whether the state says that it has failed, and that for good, for those who cannot look at it.
+    failed: AtomicBool,
+    lost: AtomicBool,
+    /// By set, whether the device has the positions that were placed last. Never locked for longer than
+    /// it takes to look.
+    complete: Mutex<Vec<bool>>,
+    /// What was reported last.
+    reported: Mutex<Option<GpuReport>>,
+}
+
+impl Drop for GpuSide {
+    fn drop(&mut self) {
+        if !self.is_inherited() {
+            // SAFETY: dropped once, here, and not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.state) };
+        }
+    }
+}
+
+impl GpuSide {
+    pub(crate) fn new(number: u32, strategy: Strategy) -> Result<Self, gpu::Error> {
+        let backend = GpuBackend::new(number)?;
+        Ok(Self {
+            number,
+            name: backend.device().name.clone(),
+            strategy,
+            process: process::id(),
+            failed: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            complete: Mutex::default(),
+            reported: Mutex::default(),
+            state: ManuallyDrop::new(Turn::new(State {
+                backend,
+                sets: Vec::new(),
+                times: Times::default(),
+                lattice: None,
+                lists: DeviceLists::default(),
+                scratch: PairScratch::default(),
+                shares: Shares::default(),
+                staged: StagedFields::default(),
+                results: None,
+                refused: HashMap::new(),
+                sorting: None,
+                host_buffers: 0,
+                faults: Faults::default(),
+            })),
+        })
+    }
+
+    fn set_complete(&self, set: usize, to: bool) {
+        let mut complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
+        if complete.len() <= set {
+            complete.resize(set + 1, false);
+        }
+        complete[set] = to;
+    }
+
+    fn report_of(&self, state: &State) -> GpuReport {
+        let sets = state.sets.iter().map(|set| set.points.bytes());
+        GpuReport {
+            name: self.name.clone(),
+            strategy: (state.times.way()).map_or(self.strategy, |way| way.strategy),
+            subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
+            bytes: sets.sum::<usize>()
+                + state.lists.bytes()
+                + state.scratch.bytes()
+                + state.staged.bytes(),
+            trials: state.times.trials(),
+            busy: self.state.missed(),
+            failed: state.faults.reason(),
+            faults: state.faults.so_far(),
+            last_fault: state.faults.last().map(str::to_owned),
+            cache_refused: state.backend.cache_refused(),
+        }
+    }
+
+    /// What `work` gives. A fault when the GPU has failed, now or before, or when it is in use and
+    /// this thread must not wait for it.
+    fn attempt<T>(
+        &self,
+        work: impl FnOnce(&mut State) -> Result<T, Trouble>,
+    ) -> Result<T, DeviceError> {
+        let mut state = self.state.take_for_job().ok_or(Fault::Busy)?;
+        if let Some(reason) = state.faults.reason() {
+            return Err(Fault::Failed(reason).into());
+        }
+        match work(&mut state) {
+            Ok(done) => Ok(done),
+            Err(Trouble::Host(error)) => Err(error.into()),
+            // The text of a kernel is no fault of the GPU.
+            Err(Trouble::Gpu(error @ gpu::Error::Compile { .. })) => {
+                Err(Error::from(ErrorKind::Gpu(error)).into())
+            }
+            Err(Trouble::Gpu(error)) => {
+                state.step_aside(&error);
+                self.lost.store(state.faults.are_final(), Ordering::Relaxed);
+                self.failed.store(true, Ordering::Relaxed);
+                Err(Fault::Failed(error.to_string()).into())
+            }
+        }
+    }
+
+    /// The same where the host has nothing to do that can go wrong.
+    fn attempt_on_gpu<T>(
+        &self,
+        work: impl FnOnce(&mut State) -> Result<T, gpu::Error>,
+    ) -> Result<T, Fault> {
+        match self.attempt(|state| Ok(work(state)?)) {
+            Ok(done) => Ok(done),
+            Err(DeviceError::Fault(fault)) => Err(fault),
+            Err(DeviceError::Host(error)) => Err(Fault::Failed(error.to_string())),
+        }
+    }
+}
+
+impl Accelerator for GpuSide {
+    fn device(&self) -> Device {
+        Device::Gpu(self.number)
+    }
+
+    fn backend(&self) -> Backend {
+        Backend::Gpu
+    }
+
+    fn check_kernel(&self, kernel: &KernelWork<'_>) -> Result<(), String> {
+        let (program, _) = kernel.program.as_ref().map_err(Clone::clone)?;
+        let state = self.state.take();
+        // A GPU that has failed or is in use does not do the job anyway.
+        let Some(mut state) = state.filter(|state| !state.faults.stand()) else {
+            return Ok(());
+        };
+        let State {
+            backend, refused, ..
+        } = &mut *state;
+        let known = refused.entry(kernel.name).or_insert_with(|| {
+            let compiled = backend.load(&program.program()).map(drop);
+            compiled.err().map(|error| error.to_string())
+        });
+        known.clone().map_or(Ok(()), Err)
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        let mut state = self.state.take_for_job().ok_or(Fault::Busy)?;
+        if !state.faults.may_try() {
+            return Err(Fault::Failed(state.faults.reason().unwrap_or_default()));
+        }
+        self.failed.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.process != process::id()
+    }
+
+    fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    fn lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn took_memory(&self) -> bool {
+        // Where another job has taken memory meanwhile, that is not for this one to know.
+        self.state.take().is_some_and(|mut state| {
+            let made = state.backend.host_buffers_made();
+            std::mem::replace(&mut state.host_buffers, made) != made
+        })
+    }
+
+    fn report(&self) -> Option<GpuReport> {
+        if self.is_inherited() {
+            return None;
+        }
+        // Nothing is waited for under the second lock.
+        let now = self.state.take();
+        let now = now.map(|state| self.report_of(&state));
+        let mut reported = (self.reported.lock()).unwrap_or_else(PoisonError::into_inner);
+        let report = match (now, reported.take()) {
+            (Some(report), _) => report,
+            // A job that this thread may be in the middle of uses the GPU: what was so before it.
+            (None, Some(report)) => report,
+            (None, None) => GpuReport {
+                name: self.name.clone(),
+                strategy: self.strategy,
+                subdivision: 1,
+                bytes: 0,
+                trials: Vec::new(),
+                busy: 0,
+                failed: None,
+                faults: 0,
+                last_fault: None,
+                cache_refused: None,
+            },
+        };
+        let busy = self.state.missed();
+        Some(reported.insert(GpuReport { busy, ..report }).clone())
+    }
+
+    fn copy(&self, old: Option<HostMemory>, numbers: usize) -> Result<HostMemory, Fault> {
+        let old = old.and_then(HostMemory::page_locked);
+        self.attempt_on_gpu(|state| {
+            // It may be reading the old copy.
+            state.backend.wait()?;
+            state.backend.host_room(old, numbers)
+        })
+        .map(HostMemory::PageLocked)
+    }
+
+    fn place(
+        &self,
+        set: usize,
+        cpu: &CpuBackend,
+        copy: &mut [f32],
+        from: &[f32],
+    ) -> Result<Option<Bounds>, Fault> {
+        let bytes = size_of_val(from);
+        self.attempt_on_gpu(|state| {
+            let _span = tracing::debug_span!("gpu.upload", bytes).entered();
+            while state.sets.len() <= set {
+                let points = state.backend.points();
+                let order = Order::AsGiven;
+                state.sets.push(OnGpu { points, order });
+            }
+            let State { backend, sets, .. } = state;
+            let target = &mut sets[set];
+            target.order = Order::AsGiven;
+            self.set_complete(set, false);
+            backend.expect(&mut target.points, from.len() / 3)?;
+            let seen = Seen::default();
+            let upload = StagedUpload::new(&[from], copy, |numbers| seen.look(numbers));
+            upload.send(cpu, |first, piece| {
+                backend.receive(&mut target.points, first, piece)
+            })?;
+            self.set_complete(set, true);
+            Ok(seen.bounds())
+        })
+    }
+
+    fn place_again(&self, set: usize, before: Option<&[f32]>) {
+        // A GPU that fails now gets the positions at the next update.
+        let _ = self.attempt_on_gpu(|state| {
+            let State { backend, sets, .. } = state;
+            let Some(target) = sets.get_mut(set) else {
+                return Ok(());
+            };
+            target.order = if before.is_some() {
+                Order::AsGiven
+            } else {
+                Order::Sorted
+            };
+            let before = before.unwrap_or(&[]);
+            self.set_complete(set, false);
+            backend.expect(&mut target.points, before.len() / 3)?;
+            backend.receive(&mut target.points, 0, before)?;
+            self.set_complete(set, true);
+            Ok(())
+        });
+    }
+
+    fn holds(&self, set: usize) -> bool {
+        let complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
+        complete.get(set).is_some_and(|&complete| complete)
+    }
+
+    fn outdate(&mut self) {
+        self.state.get_mut().lattice = None;
+    }
+
+    fn find(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        lists: &mut NeighborLists,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| state.find(input, job, lists))
+    }
+
+    fn values(
+        &self,
+        input: &StepInput<'_>,
+        job: Job,
+        work: &ValueWork<'_>,
+        receive: &mut Receive<'_>,
+    ) -> Result<(), DeviceError> {
+        self.attempt(|state| Ok(state.values(input, job, work, receive)?))
+    }
+
+    fn begin_joint<'l>(
+        &self,
+        lists: &'l mut NeighborLists,
+        targets: usize,
+        room: JointRoom,
+    ) -> Result<JointLists<'l>, DeviceError> {
+        self.attempt(|state| {
+            let lender = PageLocked(&state.backend);
+            lists.begin_joint(targets, room.device, room.cpu, &lender)
+        })
+    }
+
+    fn find_part<'a>(
+        &self,
+        input: &StepInput<'_>,
+        part: Part<'_>,
+        to: HostLists<'a>,
+        placed: &mut Placed<'_, 'a>,
+    ) -> Result<GpuDone, DeviceError> {
+        self.attempt(|state| Ok(state.find_part(input, part, to, placed)?))
+    }
+
+    fn prepare_part(&self, input: &StepInput<'_>, work: &ValueWork<'_>) -> u64 {
+        let Some(kernel) = work.kernel else { return 0 };
+        let prepared = self.attempt_on_gpu(|state| {
+            let _span = tracing::debug_span!("engine.prepare").entered();
+            state.begin_sort_by(input, subdivision(input, &input.bounds()))?;
+            state
+                .staged
+                .fill(&state.backend, input.cpu, kernel.fields)?;
+            Ok(state.staged.number())
+        });
+        // Should the GPU fail, or be in use, that shows when the part is begun.
+        prepared.unwrap_or_default()
+    }
+
+    fn values_part(
+        &self,
+        input: &StepInput<'_>,
+        part: Part<'_>,
+        work: &ValueWork<'_>,
+        prepared: u64,
+    ) -> Result<(HostMemory, GpuDone), DeviceError> {
+        let values = |state: &mut State| Ok(state.values_part(input, part, work, prepared)?);
+        let (results, done) = self.attempt(values)?;
+        Ok((HostMemory::PageLocked(results), done))
+    }
+
+    fn give_back(&self, numbers: HostMemory) {
+        // Without a turn it is made anew for the next results.
+        if let Some(mut state) = self.state.take() {
+            state.results = numbers.page_locked();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a GPU holds of an engine, for one job at a time.
+
+use super::{faults::Faults, fields::StagedFields, times::Times};
+use crate::{Error, backend::Job};
+use nearfield_gpu::{
+    self as gpu, DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend,
+    HostBuffer, PairOfPoints, PairScratch, cudarc::driver::CudaEvent,
+};
+use std::collections::HashMap;
+
+/// Plans whose bricks the device keeps.
+pub(crate) const KEPT_PLANS: usize = 16;
+
+/// Buffers of shares, kept between steps.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    pub(super) share: DeviceShare,
+    /// By the version of the plan.
+    pub(super) parts: HashMap<u64, DeviceParts>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) backend: GpuBackend,
+    /// Positions on the device are current; sorting waits for the first search.
+    pub(super) sets: Vec<OnGpu>,
+    pub(super) times: Times,
+    pub(super) lattice: Option<DeviceLattice>,
+    pub(super) lists: DeviceLists,
+    pub(super) scratch: PairScratch,
+    pub(super) shares: Shares,
+    pub(super) staged: StagedFields,
+    /// Where results arrive, made when first needed.
+    pub(super) results: Option<HostBuffer<f32>>,
+    /// By the name of a kernel's type, why it cannot run here; `None` where it can.
+    pub(super) refused: HashMap<&'static str, Option<String>>,
+    /// Before and after the sort that was begun, where it is timed.
+    pub(super) sorting: Option<[CudaEvent; 2]>,
+    /// Page-locked buffers there were when that was last asked.
+    pub(super) host_buffers: u64,
+    pub(super) faults: Faults,
+}
+
+#[derive(Debug)]
+pub(super) struct OnGpu {
+    pub(super) points: DevicePoints,
+    pub(super) order: Order,
+}
+
+/// How far a set has come since its positions were placed, or since the lattice changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    AsGiven,
+    /// The device has been asked to sort it.
+    Begun,
+    Sorted,
+}
+
+/// Why a job ended before its results were there.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Gpu(gpu::Error),
+    Host(Error),
+}
+
+impl From<gpu::Error> for Trouble {
+    fn from(error: gpu::Error) -> Self {
+        Self::Gpu(error)
+    }
+}
+
+impl From<nearfield_cpu::Error> for Trouble {
+    fn from(error: nearfield_cpu::Error) -> Self {
+        Self::Host(error.into())
+    }
+}
+
+impl State {
+    /// The GPU has failed: it gives back what memory it does not need to go on later.
+    pub(super) fn step_aside(&mut self, error: &gpu::Error) {
+        // After the fault of a kernel every call fails.
+        let lost = self.backend.wait().is_err();
+        tracing::warn!(%error, lost, "the CPU backend takes over from the GPU");
+        self.faults.note(error.to_string(), lost);
+        self.lattice = None;
+        for set in &mut self.sets {
+            set.order = Order::AsGiven;
+        }
+        self.lists = DeviceLists::default();
+        self.scratch = PairScratch::default();
+        self.shares = Shares::default();
+        self.staged = StagedFields::default();
+        self.sorting = None;
+    }
+
+    /// The sets of a job, which the device has sorted.
+    pub(super) fn pair(&self, job: Job) -> Result<PairOfPoints<'_>, gpu::Error> {
+        let set = |set: usize| self.sets.get(set).ok_or(gpu::Error::Unsorted);
+        Ok(PairOfPoints {
+            lattice: self.lattice.as_ref().ok_or(gpu::Error::Unsorted)?,
+            targets: &set(job.targets)?.points,
+            sources: &set(job.sources)?.points,
+            same_set: job.targets == job.sources,
+            share: None,
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! What a backend gets of an engine: its sets, its lattice, its options and its workers.
+
+use super::{job::Job, lazy::LazyGrid};
+use crate::{Error, ErrorKind, PointSetId, Strategy};
+use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
+use nearfield_grid::{Bounds, Grid, Lattice};
+use nearfield_pairs::ListKind;
+
+/// What a backend needs to know of the engine whose job it does.
+#[derive(Debug)]
+pub(crate) struct StepInput<'a> {
+    pub(crate) sets: Vec<SetInput<'a>>,
+    /// The cells of the host; a GPU may have finer ones of its own.
+    pub(crate) lattice: &'a Lattice,
+    /// The workers that copy and compute.
+    pub(crate) cpu: &'a CpuBackend,
+    pub(crate) options: StepOptions,
+}
+
+/// A point set of the engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SetInput<'a> {
+    pub(crate) id: PointSetId,
+    pub(crate) grid: &'a LazyGrid,
+    /// Tells the positions of the set from those it had before.
+    pub(crate) stamp: u64,
+}
+
+/// The settings of an engine that concern a backend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepOptions {
+    pub(crate) strategy: Strategy,
+    /// Cells to a radius.
+    pub(crate) subdivision: u32,
+    pub(crate) lists: ListKind,
+}
+
+impl StepInput<'_> {
+    /// Bounds of all sets.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let all = self.sets.iter().map(|set| set.grid.bounds());
+        all.fold(Bounds::EMPTY, |all, bounds| all.union(bounds))
+    }
+
+    /// Points of all sets.
+    pub(crate) fn points(&self) -> usize {
+        self.sets.iter().map(|set| set.grid.len()).sum()
+    }
+
+    /// Points of the targets and of the sources of a job.
+    pub(crate) fn points_of(&self, job: Job) -> [usize; 2] {
+        [job.targets, job.sources].map(|set| self.sets[set].grid.len())
+    }
+
+    /// The sets of a job, sorted on the host now if they are not. All points have the same radius.
+    pub(crate) fn pair(&self, job: Job) -> Result<PairOfSets<'_>, Error> {
+        Ok(PairOfSets {
+            targets: self.grid(job.targets)?,
+            sources: self.grid(job.sources)?,
+            same_set: job.targets == job.sources,
+            radii: SetRadii::Uniform,
+            share: None,
+        })
+    }
+
+    fn grid(&self, set: usize) -> Result<&Grid, Error> {
+        let SetInput { id, grid, .. } = self.sets[set];
+        let refuse = |source| Error::from(ErrorKind::Positions { set: id, source });
+        grid.get(self.cpu).map_err(refuse)
+    }
+}

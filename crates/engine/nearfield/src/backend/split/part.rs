@@ -1,0 +1,29 @@
+//! Targets in bricks of some parts.
+
+use super::planned::{OF_CPU, Planned};
+use nearfield_cpu::{Share, Spent};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The targets in bricks of some parts.
+pub(crate) fn share<'a>(
+    planned: &'a Planned,
+    taken: &'a [AtomicBool],
+    spent: &'a Spent,
+    parts: (u8, u8),
+) -> Share<'a> {
+    Share {
+        bricks: planned.parts(),
+        parts,
+        taken,
+        spent,
+    }
+}
+
+/// The parts of the CPU backend, and those of the device.
+pub(crate) const PARTS_OF_CPU: (u8, u8) = (OF_CPU, u8::MAX);
+pub(crate) const PARTS_OF_DEVICE: (u8, u8) = (0, OF_CPU - 1);
+
+/// Whether the CPU backend has a target's result.
+pub(crate) fn is_taken(taken: &AtomicBool) -> bool {
+    taken.load(Ordering::Relaxed)
+}

@@ -1,0 +1,40 @@
+//! How steps are divided, as an engine was asked to.
+
+use crate::Strategy;
+use nearfield_balance::{Policy, SUBREGIONS, Ties};
+
+/// Cells along an edge of a brick, where nothing else was asked for.
+pub(crate) const BRICK_EDGE: u32 = 2;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) policy: Policy,
+    pub(crate) brick_edge: u32,
+    pub(crate) subregions: usize,
+    pub(crate) ties: Ties,
+    /// Nothing may depend on what steps took.
+    pub(crate) deterministic: bool,
+}
+
+impl Settings {
+    /// A policy, and what is usual of everything else.
+    pub(crate) fn of(policy: Policy) -> Self {
+        Self {
+            policy,
+            brick_edge: BRICK_EDGE,
+            subregions: SUBREGIONS,
+            ties: ties_for(Strategy::Flat),
+            deterministic: false,
+        }
+    }
+}
+
+/// Which bricks go over together. What a cell costs strategies that go from cell to cell depends on
+/// its points; for the others only the pairs count, and the CPU backend's bricks may as well lie
+/// together.
+pub(crate) fn ties_for(strategy: Strategy) -> Ties {
+    match strategy.of_share() {
+        Strategy::Flat => Ties::Compact,
+        _ => Ties::Octaves,
+    }
+}

@@ -1,0 +1,130 @@
+//! What an engine keeps between steps of two backends: settings, jobs and memory.
+
+use super::{
+    super::Job, plan::JobState, report::SplitReport, settings::Settings, sorted::PartOfSet,
+};
+use crate::Error;
+use nearfield_balance::Policy;
+use nearfield_cpu::{ShareOfLists, Spent};
+use nearfield_grid::memory::{Shortage, make_room};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Mutex, MutexGuard, PoisonError, TryLockError, atomic::AtomicBool},
+    time::Duration,
+};
+
+/// What an engine needs to divide steps.
+#[derive(Debug)]
+pub(crate) struct Split {
+    pub(crate) settings: Settings,
+    shared: Mutex<Shared>,
+    /// Checking and placing positions since the last job.
+    placing: Mutex<Duration>,
+}
+
+/// What one job at a time uses.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) jobs: HashMap<Job, JobState>,
+    pub(crate) taken: Vec<AtomicBool>,
+    /// Whether the last step has left none of them taken.
+    pub(super) unmarked: bool,
+    pub(crate) spent: Spent,
+    pub(super) lists: ShareOfLists,
+    /// By set, the points that the CPU backend needs.
+    pub(super) sorted: HashMap<usize, PartOfSet>,
+}
+
+impl Split {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            shared: Mutex::default(),
+            placing: Mutex::default(),
+        }
+    }
+
+    /// The shared state, unless another job is under way: on another thread, or on this one, which
+    /// may do something else while it waits for the pool.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Shared>> {
+        match self.shared.try_lock() {
+            Ok(shared) => Some(shared),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Positions were placed, which took so long.
+    pub(crate) fn placed(&self, took: Duration) {
+        *locked(&self.placing) += took;
+    }
+
+    pub(super) fn take_placing(&self) -> Duration {
+        std::mem::take(&mut *locked(&self.placing))
+    }
+
+    /// Whether the device has work in the next step, as far as is known.
+    pub(crate) fn wants_device(&self) -> bool {
+        self.try_lock().is_none_or(|shared| {
+            shared.jobs.is_empty() || shared.jobs.values().any(JobState::wants_device)
+        })
+    }
+
+    /// How every job was divided last; none while a job is under way.
+    pub(crate) fn reports(&self) -> Vec<(Job, SplitReport)> {
+        let Some(shared) = self.try_lock() else {
+            return Vec::new();
+        };
+        let reports = shared.jobs.iter();
+        let mut reports: Vec<_> = reports.map(|(job, state)| (*job, state.report())).collect();
+        reports.sort_by_key(|(job, _)| *job);
+        reports
+    }
+
+    /// Another policy for all jobs.
+    pub(crate) fn restart(&mut self, policy: Policy) -> Result<(), Error> {
+        self.settings.policy = policy;
+        let shared = self.shared.get_mut();
+        let mut jobs = shared
+            .unwrap_or_else(PoisonError::into_inner)
+            .jobs
+            .values_mut();
+        jobs.try_for_each(|state| state.restart(policy).map_err(Error::from))
+    }
+
+    /// All sets are on another lattice now, to which no plan refers.
+    pub(crate) fn drop_plans(&self) {
+        if let Some(mut shared) = self.try_lock() {
+            shared.jobs.values_mut().for_each(JobState::drop_plan);
+        }
+    }
+}
+
+impl Shared {
+    /// What is known of a job; made at its first step.
+    pub(crate) fn state_of(&mut self, job: Job, policy: Policy) -> Result<&mut JobState, Error> {
+        let count = self.jobs.len() + 1;
+        (self.jobs.try_reserve(1))
+            .map_err(|_| Shortage::of::<(Job, JobState)>(count, "what is known of a job"))?;
+        Ok(match self.jobs.entry(job) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(JobState::new(policy)?),
+        })
+    }
+
+    /// None of so many targets is taken.
+    pub(crate) fn clear(&mut self, targets: usize) -> Result<(), Shortage> {
+        if !std::mem::take(&mut self.unmarked) {
+            self.taken.clear();
+        }
+        make_room(&mut self.taken, targets, "marks of targets")?;
+        self.taken.resize_with(targets, AtomicBool::default);
+        self.spent.clear();
+        Ok(())
+    }
+}
+
+/// What a mutex holds, whatever a thread that had it did.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,428 @@
+//! The engine for data that live on a GPU: its sets, lists and state.
+
+use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
+use crate::{Error, ErrorKind, PointSetId, Strategy, backend::gpu_report::GpuReport};
+use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
+use nearfield_gpu::{
+    DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, GpuBackend, HostBuffer, HostCopy,
+    Module, PairOfPoints, PairScratch, Program, Queue, Transfers, cudarc,
+};
+use nearfield_grid::OfProcess;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// What [`DeviceEngine::finish`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "results are not valid when the step has to be repeated"]
+pub enum Progress {
+    /// Everything computed since the last call is valid.
+    Valid,
+    /// Points had left their cells, or lists their storage. There is room now: repeat what was
+    /// computed since the updates; they stand.
+    Repeat,
+}
+
+/// A neighbour engine on one stream of one GPU; see the [module's documentation](super).
+#[derive(Debug)]
+pub struct DeviceEngine {
+    pub(super) settings: DeviceEngineBuilder,
+    /// What lies on the device is neither used nor dropped in a forked child: CUDA does not work there,
+    /// and its calls may wait.
+    pub(super) lattice: OfProcess<Option<DeviceLattice>>,
+    pub(super) sets: OfProcess<Vec<DeviceSetId>>,
+    pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
+    pub(super) scratch: OfProcess<Mutex<PairScratch>>,
+    pub(super) backend: OfProcess<GpuBackend>,
+    /// Since the last [`finish`](Self::finish), something was computed from points that were not in their
+    /// cells: the step is to be repeated.
+    pub(super) sorted_anew: bool,
+    /// Positions that were found unusable while another set was worked on, for the next `finish` to say.
+    pub(super) refused: Option<Error>,
+}
+
+/// Two sets on the lattice, and what it takes to traverse them.
+pub(crate) struct Traversable<'a> {
+    pub(crate) backend: &'a GpuBackend,
+    pub(crate) of: PairOfPoints<'a>,
+    pub(crate) strategy: Strategy,
+    pub(crate) scratch: &'a Mutex<PairScratch>,
+}
+
+/// Lists of one pair of sets.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    pub(super) storage: DeviceLists,
+    /// Not looked at since they were written.
+    pub(super) provisional: bool,
+    /// Of the sets as they are.
+    pub(super) current: bool,
+}
+
+impl DeviceEngine {
+    /// Settings for an engine with this search radius, in the unit of the coordinates.
+    pub fn builder(radius: f32) -> DeviceEngineBuilder {
+        DeviceEngineBuilder::new(radius)
+    }
+
+    /// Adds a set of points whose coordinates, three numbers a point, are copied. Waits for the
+    /// device, to measure them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is on
+    /// another GPU or memory runs out; nothing is added then. [`ErrorKind::Setup`] when the box is too
+    /// small for coordinates so far from it.
+    pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
+        self.usable()?;
+        let id = PointSetId(self.sets.len());
+        let sorted_anew = self.sorted_anew;
+        self.sets.push(DeviceSetId::new(&self.backend));
+        if let Err(error) = self.update(id, positions) {
+            self.sets.pop();
+            // Coordinates are looked at before anything is sorted.
+            let unsorted = |source: &GpuError| matches!(source, GpuError::NotFinite { .. });
+            if matches!(error.kind(), ErrorKind::OnDevice { source, .. } if unsorted(source)) {
+                self.sorted_anew = sorted_anew;
+            }
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// Gives a set new coordinates, which are copied; their number may differ from before. Does not
+    /// wait for the device, but where points lie so far apart that cells are hashed and their
+    /// number has changed.
+    ///
+    /// # Errors
+    /// As [`add_point_set`](Self::add_point_set); the set then has its last good positions.
+    /// Coordinates that are not finite are found by [`finish`](Self::finish).
+    pub fn update(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
+        self.known(set)?;
+        let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
+        let DeviceSetId { points, .. } = &mut self.sets[set.0];
+        let unlooked = points.is_provisional();
+        self.backend.place(points, positions).map_err(on_device)?;
+        let sorted = match &*self.lattice {
+            Some(lattice) if points.has_table() => {
+                self.backend.sort_again(points, lattice).map_err(on_device)
+            }
+            _ => {
+                // This forgets how the sort before went.
+                self.sorted_anew |= unlooked;
+                self.make_room(set)
+            }
+        };
+        self.outdate(set);
+        sorted.inspect_err(|_| self.take_back(set))
+    }
+
+    /// The search radius.
+    pub fn radius(&self) -> f32 {
+        self.settings.radius
+    }
+
+    /// Number of neighbours of every target among `sources`, in the caller's order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when `counts` has not one number per target
+    /// or the GPU fails.
+    pub fn count_neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+        counts: &mut CudaViewMut<'_, u32>,
+    ) -> Result<(), Error> {
+        self.usable()?;
+        let of = pair(&self.lattice, &self.sets, targets, sources)?;
+        let (kind, strategy) = (self.settings.lists, self.settings.strategy);
+        self.backend
+            .count_on_device(of, kind, strategy, counts, &mut self.scratch())
+            .map_err(Error::from)
+    }
+
+    /// Writes the neighbour lists of `targets` among `sources` into storage of the engine. Waits
+    /// for the device the first time, to learn how much there is to store.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when memory runs out or the GPU fails.
+    pub fn find_neighbors(
+        &mut self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<(), Error> {
+        self.usable()?;
+        let of = pair(&self.lattice, &self.sets, targets, sources)?;
+        let (kind, strategy) = (self.settings.lists, self.settings.strategy);
+        let lists = self.lists.entry((targets.0, sources.0)).or_default();
+        lists.current = false;
+        lists.provisional = true;
+        let storage = &mut lists.storage;
+        match storage.has_room() {
+            true => self.backend.search_again(of, kind, strategy, storage),
+            false => self.backend.search(of, kind, strategy, storage),
+        }?;
+        lists.current = true;
+        Ok(())
+    }
+
+    /// The lists that [`find_neighbors`](Self::find_neighbors) wrote.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoLists`] when there are none, or a set has been updated since.
+    pub fn neighbors(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<DeviceListsView<'_>, Error> {
+        self.usable()?;
+        self.lists
+            .get(&(targets.0, sources.0))
+            .filter(|lists| lists.current)
+            .and_then(|lists| DeviceListsView::of(&lists.storage))
+            .ok_or(Error::from(ErrorKind::NoLists { targets, sources }))
+    }
+
+    /// Waits for the device and looks whether what was computed since the last call is valid. When
+    /// it is not, makes room, so that the step can be repeated.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
+    /// [`ErrorKind::Gpu`] when the GPU fails. The set then has its last good positions, what was computed
+    /// since the last call does not stand, and the next call says [`Progress::Repeat`].
+    pub fn finish(&mut self) -> Result<Progress, Error> {
+        self.usable()?;
+        // One wait for all that the device is asked.
+        for set in self
+            .sets
+            .iter_mut()
+            .filter(|set| set.points.is_provisional())
+        {
+            set.points.ask(&self.backend)?;
+        }
+        for lists in self.lists.values_mut().filter(|lists| lists.provisional) {
+            lists.storage.ask(&self.backend)?;
+        }
+        self.settle_all()?;
+        let mut progress = if std::mem::take(&mut self.sorted_anew) {
+            Progress::Repeat
+        } else {
+            Progress::Valid
+        };
+        for lists in self.lists.values_mut() {
+            if !std::mem::take(&mut lists.provisional) {
+                continue;
+            }
+            match lists.storage.finish(&self.backend) {
+                Ok(()) => {}
+                Err(nearfield_gpu::Error::ListsOverflow { .. }) => {
+                    lists.storage.outgrown();
+                    lists.current = false;
+                    progress = Progress::Repeat;
+                }
+                Err(error) => return Err(ErrorKind::Gpu(error).into()),
+            }
+        }
+        self.backend.wait()?;
+        Ok(progress)
+    }
+
+    /// Number of point sets.
+    pub fn point_sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Number of points of a set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`].
+    pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
+        self.known(set)?;
+        Ok(self.sets[set.0].points.len())
+    }
+
+    /// The order in which the cells hold the points of a set: the caller's index of each. Arrays
+    /// in that order make everything that follows faster; see [`reorder`](Self::reorder).
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when `order` has not one number a point.
+    pub fn order(&self, set: PointSetId, order: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
+        self.known(set)?;
+        self.backend
+            .order_into(&self.sets[set.0].points, order)
+            .map_err(|source| Error::from(ErrorKind::OnDevice { set, source }))
+    }
+
+    /// Brings values of a set, `channels` of them a point, from the caller's order into that of the
+    /// cells.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when an array has another length.
+    pub fn reorder<T: DeviceRepr>(
+        &self,
+        set: PointSetId,
+        channels: usize,
+        from: &CudaView<'_, T>,
+        to: &mut CudaViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        self.known(set)?;
+        self.backend
+            .reorder(&self.sets[set.0].points, channels, from, to)
+            .map_err(|source| Error::from(ErrorKind::OnDevice { set, source }))
+    }
+
+    /// The stream on which everything is done.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        self.backend.stream()
+    }
+
+    /// The same stream, with kernels and copies of the caller's counted and timed as the engine's
+    /// own: what goes through it appears in traces and in [`transfers`](Self::transfers).
+    pub fn queue(&self) -> &Queue {
+        self.backend.queue()
+    }
+
+    /// Bytes copied between host and device so far, by the engine and through its
+    /// [`queue`](Self::queue).
+    pub fn transfers(&self) -> Transfers {
+        self.backend.queue().transfers()
+    }
+
+    /// Page-locked memory of the host for `len` elements, all zero: copies to it run beside other
+    /// work. Making it takes about half a millisecond a mebibyte, so keep it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] when the system has none to give.
+    pub fn host_buffer<T: cudarc::driver::ValidAsZeroBits>(
+        &self,
+        len: usize,
+    ) -> Result<HostBuffer<T>, Error> {
+        self.usable()?;
+        self.backend.host_buffer(len).map_err(Error::from)
+    }
+
+    /// Page-locked memory that `len` values are copied to again and again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] when the system has none to give.
+    pub fn host_copy<T: cudarc::driver::ValidAsZeroBits>(
+        &self,
+        len: usize,
+    ) -> Result<HostCopy<T>, Error> {
+        self.usable()?;
+        self.backend.host_copy(len).map_err(Error::from)
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &DeviceInfo {
+        self.backend.device()
+    }
+
+    /// A program of the caller's, compiled (or found in the cache) and loaded for this GPU.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] with the compiler's messages.
+    pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
+        self.usable()?;
+        self.backend.load(program).map_err(Error::from)
+    }
+
+    /// The GPU, how the work is mapped to its threads, and what the engine holds there.
+    pub fn report(&self) -> GpuReport {
+        GpuReport {
+            name: self.device().name.clone(),
+            strategy: self.settings.strategy,
+            subdivision: self.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
+            bytes: self.bytes(),
+            trials: Vec::new(),
+            busy: 0,
+            failed: None,
+            faults: 0,
+            last_fault: None,
+            cache_refused: self.backend.cache_refused(),
+        }
+    }
+
+    /// Bytes held on the device.
+    pub fn bytes(&self) -> usize {
+        let sets = self.sets.iter().map(|set| set.points.bytes());
+        let lists = self.lists.values().map(|lists| lists.storage.bytes());
+        sets.chain(lists).sum::<usize>() + self.scratch().bytes()
+    }
+
+    /// What a traversal by both backends needs.
+    pub(crate) fn traversable(
+        &self,
+        targets: PointSetId,
+        sources: PointSetId,
+    ) -> Result<Traversable<'_>, Error> {
+        self.usable()?;
+        Ok(Traversable {
+            backend: &self.backend,
+            of: pair(&self.lattice, &self.sets, targets, sources)?,
+            strategy: self.settings.strategy,
+            scratch: &self.scratch,
+        })
+    }
+
+    pub(super) fn scratch(&self) -> MutexGuard<'_, PairScratch> {
+        // What a panic leaves behind is written anew by whoever uses it next.
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the engine can be used in this process: not in a forked child of the one that started it.
+    /// Programs with arrays of their own on the device ask before they use these; all calls of the
+    /// engine ask by themselves.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Gpu`] with [`GpuError::Forked`].
+    pub fn usable(&self) -> Result<(), Error> {
+        if self.backend.is_inherited() {
+            Err(ErrorKind::Gpu(nearfield_gpu::Error::Forked).into())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn known(&self, set: PointSetId) -> Result<(), Error> {
+        self.usable()?;
+        let sets = self.sets.len();
+        match set.0 < sets {
+            true => Ok(()),
+            false => Err(ErrorKind::UnknownPointSet { set, sets }.into()),
+        }
+    }
+}
+
+/// Two sets on the lattice.
+pub(super) fn pair<'a>(
+    lattice: &'a Option<DeviceLattice>,
+    sets: &'a [DeviceSetId],
+    targets: PointSetId,
+    sources: PointSetId,
+) -> Result<PairOfPoints<'a>, Error> {
+    let set = |set: PointSetId| {
+        let count = sets.len();
+        let unknown = Error::from(ErrorKind::UnknownPointSet { set, sets: count });
+        sets.get(set.0).ok_or(unknown)
+    };
+    let (of_targets, of_sources) = (set(targets)?, set(sources)?);
+    for (set, of_set) in [(targets, of_targets), (sources, of_sources)] {
+        if !of_set.points.is_sorted() {
+            let source = nearfield_gpu::Error::Unsorted;
+            return Err(ErrorKind::OnDevice { set, source }.into());
+        }
+    }
+    let unknown = Error::from(ErrorKind::UnknownPointSet {
+        set: targets,
+        sets: 0,
+    });
+    Ok(PairOfPoints {
+        // There is a lattice as soon as there is a set.
+        lattice: lattice.as_ref().ok_or(unknown)?,
+        targets: &of_targets.points,
+        sources: &of_sources.points,
+        same_set: targets == sources,
+        share: None,
+    })
+}

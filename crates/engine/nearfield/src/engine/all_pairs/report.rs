@@ -1,0 +1,30 @@
+//! Where a sum over all pairs ran.
+
+use crate::{Device, SimdLevel};
+use std::time::Duration;
+
+/// Where the last sum over all pairs ran.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AllPairsReport {
+    /// Device asked for.
+    pub requested: Device,
+    /// Device that ran.
+    pub device: Device,
+    /// Why that one.
+    pub reason: String,
+    /// The GPU's name, where there is one to run on.
+    pub gpu: Option<String>,
+    /// Why the CPU backend does the work instead, after the GPU failed.
+    pub failed: Option<String>,
+    /// Worker threads of the CPU backend.
+    pub threads: usize,
+    /// Instruction set of the CPU backend.
+    pub simd: SimdLevel,
+    /// Pairs of the last sum.
+    pub pairs: u64,
+    /// Part of its targets that the CPU backend had, 0 to 1.
+    pub cpu_share: f64,
+    /// How long it took, transfers included.
+    pub time: Duration,
+}

@@ -1,0 +1,247 @@
+//! Sums over all pairs, checked and handed to the backends.
+
+use super::{
+    backends::{Backends, Targets},
+    check,
+    report::AllPairsReport,
+};
+use crate::{
+    Error,
+    all_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
+};
+use nearfield_grid::memory::{filled, zeroed};
+use std::ops::Range;
+
+/// Sums over all pairs of points, on a CPU, a GPU or both; made by
+/// [`Engine::all_pairs`](crate::Engine::all_pairs).
+///
+/// An infinite radius is a single cell: on either backend the sources go tile by tile past targets
+/// that stay in registers, as candidates do in a cell.
+///
+/// ```
+/// use nearfield::{all_pairs::SampleGrid, prelude::*};
+///
+/// let mut sums = Engine::all_pairs().build()?;
+/// // Two bodies of mass 1 and 3 at a distance of 2, with G = 1.
+/// let bodies = [[0.0f64, 0.0, 0.0], [2.0, 0.0, 0.0]];
+/// let pull = sums.gravity(&bodies, &[1.0, 3.0], 0.0)?;
+/// assert!((pull[0][0] - 0.75).abs() < 1e-12 && (pull[1][0] + 0.25).abs() < 1e-12);
+///
+/// // The potential of a charge at the nodes of a grid.
+/// let grid = SampleGrid { dims: [3, 1, 1], spacing: 1.0, origin: [1.0, 0.0, 0.0] };
+/// let potential = sums.coulomb(&grid, &[[0.0f32; 3]], &[2.0], 0.0)?;
+/// assert!((potential[1] - 1.0).abs() < 1e-6);
+/// # Ok::<(), nearfield::Error>(())
+/// ```
+///
+/// # What is computed
+///
+/// [`PairSum`] has the sums; coordinates are `f32` or `f64`, and so is the arithmetic. Sums are
+/// compensated, so in `f32` every result is within 1e-5 of the sum of its terms' absolute values,
+/// and usually within 1e-6. [`Arithmetic::Exact`] takes correctly rounded roots and gives the same
+/// bits on every device. **A source at the very place of a target adds nothing** when there is no
+/// softening (with [`Arithmetic::Fast`], also one so near that the square of the distance is no
+/// normal number: 1e-19 in `f32`); with a softening ε > 0 it adds w/ε to the potential, and no
+/// pull.
+///
+/// # Errors
+/// All sums refuse coordinates, weights and softenings that are not finite, by index, points so far
+/// apart that squares of distances overflow (1e19 in `f32`: take other units, or `f64`), and arrays
+/// that do not fit each other ([`ErrorKind::AllPairs`](crate::ErrorKind::AllPairs)).
+#[derive(Debug)]
+pub struct AllPairs {
+    pub(super) arithmetic: Arithmetic,
+    pub(super) backends: Backends,
+}
+
+impl AllPairs {
+    /// Accelerations of bodies by the gravity of all others, with G = 1: Σ m_j d / (d² + ε²)^(3/2).
+    ///
+    /// # Errors
+    /// [`ErrorKind::AllPairs`](crate::ErrorKind::AllPairs), see [`AllPairs`].
+    pub fn gravity<T: Real>(
+        &mut self,
+        positions: &[[T; 3]],
+        masses: &[T],
+        softening: T,
+    ) -> Result<Vec<[T; 3]>, Error> {
+        let mut accelerations = filled(positions.len(), [T::default(); 3], "accelerations")?;
+        self.gravity_into(positions, masses, softening, &mut accelerations)?;
+        Ok(accelerations)
+    }
+
+    /// The same into an array of the caller's.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity).
+    pub fn gravity_into<T: Real>(
+        &mut self,
+        positions: &[[T; 3]],
+        masses: &[T],
+        softening: T,
+        accelerations: &mut [[T; 3]],
+    ) -> Result<(), Error> {
+        let sources = Sources {
+            points: positions,
+            weights: masses,
+        };
+        let results = accelerations.as_flattened_mut();
+        self.sum(PairSum::Pull, positions, sources, softening, results)
+    }
+
+    /// Potentials of bodies by the gravity of all others, with G = 1: −Σ m_j / (d² + ε²)^½. With a
+    /// softening the body itself would count; it is taken out.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity).
+    pub fn gravity_potential<T: Real>(
+        &mut self,
+        positions: &[[T; 3]],
+        masses: &[T],
+        softening: T,
+    ) -> Result<Vec<T>, Error> {
+        let mut potentials = filled(positions.len(), T::default(), "potentials")?;
+        let sources = Sources {
+            points: positions,
+            weights: masses,
+        };
+        self.sum(
+            PairSum::Potential,
+            positions,
+            sources,
+            softening,
+            &mut potentials,
+        )?;
+        for (potential, mass) in potentials.iter_mut().zip(masses) {
+            let own = match softening.double() {
+                0.0 => 0.0,
+                softening => mass.double() / softening.abs(),
+            };
+            *potential = T::of(own - potential.double());
+        }
+        Ok(potentials)
+    }
+
+    /// The electric potential of charges at the points of a grid: Σ q_j / (d² + ε²)^½, x fastest.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity), and for grids that [are none](SampleGrid::check).
+    pub fn coulomb<T: Real>(
+        &mut self,
+        grid: &SampleGrid,
+        atoms: &[[T; 3]],
+        charges: &[T],
+        softening: T,
+    ) -> Result<Vec<T>, Error> {
+        grid.check()?;
+        let mut potentials = zeroed(grid.len(), "potentials on a grid")?;
+        self.coulomb_rows(
+            grid,
+            0..grid.rows(),
+            (atoms, charges),
+            softening,
+            &mut potentials,
+        )?;
+        Ok(potentials)
+    }
+
+    /// The same for the rows `rows` of the grid alone: row y + ny·z holds the points at y and z.
+    /// `atoms` are positions and charges.
+    ///
+    /// # Errors
+    /// As [`coulomb`](Self::coulomb).
+    pub fn coulomb_rows<T: Real>(
+        &mut self,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        atoms: (&[[T; 3]], &[T]),
+        softening: T,
+        potentials: &mut [T],
+    ) -> Result<(), Error> {
+        self.sum_rows(PairSum::Potential, grid, rows, atoms, softening, potentials)
+    }
+
+    /// The electric field of charges at the points of rows of a grid: −Σ q_j d / (d² + ε²)^(3/2), d
+    /// being from the point to the charge.
+    ///
+    /// # Errors
+    /// As [`coulomb`](Self::coulomb).
+    pub fn coulomb_field_rows<T: Real>(
+        &mut self,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        atoms: (&[[T; 3]], &[T]),
+        softening: T,
+        field: &mut [[T; 3]],
+    ) -> Result<(), Error> {
+        let results = field.as_flattened_mut();
+        self.sum_rows(PairSum::Pull, grid, rows, atoms, softening, results)?;
+        results.iter_mut().for_each(|one| *one = -*one);
+        Ok(())
+    }
+
+    /// Any sum for any targets; [`PairSum::components`] numbers a target go to `results`.
+    ///
+    /// # Errors
+    /// As [`gravity`](Self::gravity).
+    pub fn sum<T: Real>(
+        &mut self,
+        sum: PairSum,
+        targets: &[[T; 3]],
+        sources: Sources<'_, T>,
+        softening: T,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        check::points("target", targets)?;
+        self.run(sum, Targets::Points(targets), sources, softening, results)
+    }
+
+    fn sum_rows<T: Real>(
+        &mut self,
+        sum: PairSum,
+        grid: &SampleGrid,
+        rows: Range<usize>,
+        (points, weights): (&[[T; 3]], &[T]),
+        softening: T,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        check::rows(grid, &rows)?;
+        let sources = Sources { points, weights };
+        self.run(sum, Targets::Rows(grid, rows), sources, softening, results)
+    }
+
+    fn run<T: Real>(
+        &mut self,
+        sum: PairSum,
+        targets: Targets<'_, T>,
+        sources: Sources<'_, T>,
+        softening: T,
+        results: &mut [T],
+    ) -> Result<(), Error> {
+        check::sources(sources)?;
+        check::softening(softening)?;
+        match &targets {
+            Targets::Points(targets) => check::extent(targets, sources.points, softening)?,
+            Targets::Rows(grid, _) => check::extent(&corners(grid), sources.points, softening)?,
+        }
+        check::results(results.len(), sum.components() * targets.points())?;
+        let settings = PairSumSettings {
+            sum,
+            arithmetic: self.arithmetic,
+            softening,
+        };
+        self.backends.run(settings, targets, sources, results)
+    }
+
+    /// Where the last sum ran, and why there.
+    pub fn report(&self) -> AllPairsReport {
+        self.backends.report()
+    }
+}
+
+/// The first point of a grid and the last.
+fn corners<T: Real>(grid: &SampleGrid) -> [[T; 3]; 2] {
+    let last = |axis: usize| grid.dims[axis].saturating_sub(1) as f64 * grid.spacing;
+    let end = |axis: usize| T::of(grid.origin[axis] + last(axis));
+    [grid.origin.map(T::of), [end(0), end(1), end(2)]]
+}

@@ -12,7 +12,7 @@ use nearfield_grid::memory::Shortage;
 pub struct Error(ErrorKind);
 
 impl Error {
-    /// What was wrong, with the numbers.
+    /// The cause, with the numbers.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
@@ -24,7 +24,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// What was wrong with bricks, a plan, times, a policy or an emulated machine.
+/// The causes for which bricks, a plan, times, a policy or an emulated machine are refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -131,7 +131,7 @@ pub enum ErrorKind {
         key: &'static str,
         /// The value given.
         value: String,
-        /// What it must be.
+        /// The requirement.
         must: &'static str,
     },
 }

@@ -1,6 +1,6 @@
-//! The hand-offs between the thread that drives a device and the workers of the CPU pool, under every
-//! interleaving of their threads that has at most `LOOM_MAX_PREEMPTIONS` preemptions (all of them when
-//! it is not set). Production runs the same loops.
+//! The hand-offs between the thread that drives a device and the workers of the CPU pool, under
+//! every interleaving of their threads that has at most `LOOM_MAX_PREEMPTIONS` preemptions (all of
+//! them when it is not set). Production runs the same loops.
 //!
 //! Run by `scripts/loom`; without `--cfg loom` there is nothing here.
 #![cfg(loom)]
@@ -82,8 +82,8 @@ fn a_send_that_fails_leaves_nothing_uncopied() {
     upload(1, Some(2));
 }
 
-/// What `ScatterResults` does: one thread receives and puts, another puts. So many pieces come. (Two
-/// threads that wait for a third may let each other run for ever in a model.)
+/// What `ScatterResults` does: one thread receives and puts, another puts. So many pieces come.
+/// (Two threads that wait for a third may let each other run for ever in a model.)
 fn scatter(come: usize, fails: bool) {
     const LEN: usize = 5;
     loom::model(move || {

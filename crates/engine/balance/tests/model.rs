@@ -18,7 +18,7 @@ fn moves(steps: &[Step]) -> usize {
         .count()
 }
 
-/// What a run came to, for messages.
+/// The outcome of a run, for messages.
 fn story(steps: &[Step], best: f64) -> String {
     let line = |(number, step): (usize, &Step)| {
         format!(
@@ -480,9 +480,10 @@ fn a_backend_that_needs_long_before_it_begins_beside_the_other_does_not_alone() 
         let plan = Plan::new(&layout, &last.cuts).unwrap();
         let mut times = machine.step(&layout, &plan);
         let together = plan.share() > 0.0 && plan.share() < 1.0;
-        let slower = match together {
-            true => 1.0,
-            false => random.between(0.95, 1.15),
+        let slower = if together {
+            1.0
+        } else {
+            random.between(0.95, 1.15)
         };
         let begin = if together { setup } else { 0.0 };
         times.setup[0].end_ms = begin;

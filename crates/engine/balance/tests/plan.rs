@@ -78,8 +78,7 @@ impl Case {
         Layout::with_ties(bricks, self.subregions, TRAFFIC, self.ties).unwrap()
     }
 
-    /// All pairs of bricks of which one holds a neighbour cell of one of the other's, by
-    /// definition.
+    /// All pairs of bricks, one holding a neighbour cell of a cell of the other, by definition.
     fn near_bricks(&self, layout: &Layout) -> HashSet<(usize, usize)> {
         let all = layout.bricks().as_slice();
         let brick = |cell: [i64; 3]| {
@@ -327,7 +326,7 @@ fn bricks_of_an_octave_go_over_in_brick_order() {
             let plan = &plan;
             usual.filter(move |&brick| plan.backend(brick) == Some(backend))
         };
-        // The sparse ones go first, the crowded ones last, and of the others those that come first.
+        // Sparse bricks go first and full ones last; the others go in brick order.
         let any = |backend: Backend, most: u32| of_backend(backend, most).next().is_some();
         assert!(
             !any(Backend::Cpu, 100) || !any(Backend::Gpu, 10),

@@ -30,7 +30,7 @@ fn a_sweep_has_both_extremes_its_best_and_every_policy() {
     assert!(model.steps.is_some_and(|steps| steps <= 8), "{model:?}");
     assert!(model.total_ms <= tuning.best.total_ms * 1.03);
     assert!((model.share - tuning.best.share).abs() < 0.05);
-    // What ignores occupancy does worse here, where the GPU is slow on spray.
+    // A policy that ignores occupancy does worse here, because the GPU is slow on spray.
     assert!(tuning.policies["fraction"].total_ms > model.total_ms);
     assert!(tuning.policies["band:0.8:0.95"].total_ms < 1.15 * tuning.best.total_ms);
 }

@@ -47,7 +47,7 @@ fn loads(grid: &Grid) -> Vec<CellLoad> {
         .collect()
 }
 
-/// Pairs tested, and which cells hold candidates of which, by the grid's own sweep.
+/// Pairs tested, and the cells with candidates of each cell, by the grid's own sweep.
 fn check_against_the_grid(points: &Vec<[f32; 3]>, domain: Domain, subdivision: u32, edge: u32) {
     let (grid, near) = grid(points, domain, subdivision);
     let loads = loads(&grid);

@@ -15,7 +15,7 @@ use nearfield_grid::memory::Shortage;
 pub struct Error(ErrorKind);
 
 impl Error {
-    /// What was wrong, with the numbers.
+    /// The cause, with the numbers.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
@@ -27,7 +27,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// What the CPU backend refused, or what it lacked.
+/// The causes for which the CPU backend refuses or cannot finish a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {

@@ -23,9 +23,10 @@ fn points(count: usize) -> Vec<[f32; 3]> {
 }
 
 fn lattice(double: bool) -> Lattice {
-    let radius = match double {
-        true => Radius::new_f64(0.5),
-        false => Radius::new(0.5),
+    let radius = if double {
+        Radius::new_f64(0.5)
+    } else {
+        Radius::new(0.5)
     };
     Lattice::new(radius.unwrap(), Domain::OPEN, 1, &Bounds::EMPTY).unwrap()
 }
@@ -47,7 +48,7 @@ fn pair<'a>(targets: &'a Grid, sources: &'a Grid, same_set: bool) -> PairOfSets<
     }
 }
 
-/// What every way of using the sets says.
+/// The errors of all jobs on the sets.
 fn refusals(of: PairOfSets<'_>) -> Vec<Error> {
     let backend = CpuBackend::new(2).unwrap();
     let kernel = SphDensity {

@@ -180,7 +180,7 @@ fn labels(points: usize) -> Vec<f32> {
     (0..points).map(|i| (i % 61) as f32).collect()
 }
 
-/// What [`Labels`] must give, from the oracle's lists.
+/// The expected results of [`Labels`], from the oracle's lists.
 fn expected_labels(problem: &Problem<'_>) -> Vec<[f32; 3]> {
     let labels = labels(problem.targets.len());
     let contribution = |i: usize, j: usize| {
@@ -341,7 +341,7 @@ fn shared_bricks(grid: &Grid, edge: u32, own: impl Fn([u32; 3]) -> bool) -> Bric
         (of.clone().min().unwrap(), of.max().unwrap())
     };
     let ends = [bricks(0), bricks(1), bricks(2)];
-    // What lies outside, far away, is part 0's.
+    // Bricks outside the box, far away, are of part 0.
     let dims = ends.map(|(first, last)| (last - first + 1).min(64) as u32);
     let first = ends.map(|(first, _)| first);
     let mut parts = BrickParts::new(edge, first, dims, 0, usize::MAX)
@@ -362,7 +362,7 @@ fn shared_bricks(grid: &Grid, edge: u32, own: impl Fn([u32; 3]) -> bool) -> Bric
 #[test]
 fn of_a_share_every_target_meets_all_its_neighbours_once() {
     let backend = CpuBackend::new(2).unwrap();
-    // Most of the bricks, a slab, every other brick (of which pairs are evaluated from both sides),
+    // Most of the bricks, a slab, every other brick (whose pairs are evaluated from both sides),
     // all, and none.
     type Own = fn([u32; 3]) -> bool;
     let shares: [(&str, Own); 5] = [
@@ -429,9 +429,10 @@ fn of_a_share_every_target_meets_all_its_neighbours_once() {
                     backend.traverse(&Labels, sets, fields, output).unwrap();
                     for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
                         let mine = bricks.part(grid.lattice().cell(scene.points[i])) == 1;
-                        match mine {
-                            true => assert_eq!(found, expected, "{what}, point {i}"),
-                            false => assert!(found[0].is_nan(), "{what}, point {i}"),
+                        if mine {
+                            assert_eq!(found, expected, "{what}, point {i}")
+                        } else {
+                            assert!(found[0].is_nan(), "{what}, point {i}")
                         }
                         assert!(
                             !mine || taken[i].load(Ordering::Relaxed),

@@ -11,7 +11,7 @@ use crate::{Value, memory::Shortage};
 pub struct Error(ErrorKind);
 
 impl Error {
-    /// What was wrong, with the numbers.
+    /// The cause, with the numbers.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
@@ -23,7 +23,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// What was wrong with positions, a radius, a domain or an array.
+/// The causes for which positions, a radius, a domain or an array are refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {

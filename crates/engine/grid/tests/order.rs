@@ -12,7 +12,7 @@ fn build(points: &[[f32; 3]], radius: f32, domain: Domain) -> Grid {
     grid
 }
 
-/// What the order must be: by z, y, x of the cell, then by index.
+/// The expected order: by z, y, x of the cell, then by index.
 fn expected_order(points: &[[f32; 3]], lattice: &Lattice) -> Vec<u32> {
     let mut order: Vec<u32> = (0..points.len() as u32).collect();
     order.sort_by_key(|&i| {

@@ -3,9 +3,10 @@
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius, TableKind};
 
 fn lattice(domain: Domain, double: bool) -> Lattice {
-    let radius = match double {
-        true => Radius::new_f64(1.0),
-        false => Radius::new(1.0),
+    let radius = if double {
+        Radius::new_f64(1.0)
+    } else {
+        Radius::new(1.0)
     };
     Lattice::new(radius.unwrap(), domain, 1, &Bounds::EMPTY).unwrap()
 }

@@ -19,9 +19,12 @@ fn domain() -> impl Strategy<Value = Domain> {
     let tilts = prop::array::uniform3(-1.5f64..1.5);
     (lengths, tilts, prop::option::of(0..3usize)).prop_map(|(lengths, [xy, xz, yz], open)| {
         let is_open = |axis: usize| open == Some(axis);
-        let tilt = |tilted, along: usize, share: f64| match is_open(tilted) || is_open(along) {
-            true => 0.0,
-            false => share * lengths[along],
+        let tilt = |tilted, along: usize, share: f64| {
+            if is_open(tilted) || is_open(along) {
+                0.0
+            } else {
+                share * lengths[along]
+            }
         };
         let periodic = std::array::from_fn(|axis| (!is_open(axis)).then_some(lengths[axis]));
         let tilts = [tilt(1, 0, xy), tilt(2, 0, xz), tilt(2, 1, yz)];

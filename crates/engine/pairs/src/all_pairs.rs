@@ -103,7 +103,7 @@ pub enum Arithmetic {
     Exact,
 }
 
-/// What is summed over the sources j with weights w (masses, charges) for a target i.
+/// The sum over the sources j with weights w (masses, charges) for a target i.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PairSum {
     /// Σ w_j / (d² + ε²)^½: one number a target.
@@ -126,7 +126,7 @@ impl PairSum {
 /// A sum and how it is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairSumSettings<T> {
-    /// What is summed.
+    /// The sum.
     pub sum: PairSum,
     /// How roots are computed.
     pub arithmetic: Arithmetic,
@@ -155,7 +155,7 @@ pub struct SampleGrid {
 }
 
 impl SampleGrid {
-    /// Most points of a grid.
+    /// Maximum number of points of a grid.
     const MOST: usize = 1 << 40;
 
     /// Refuses grids without points, without a spacing or without a place.

@@ -1,4 +1,11 @@
 //! Values made of `f32` channels, so that arrays of them can be stored channel by channel.
+//!
+//! A kernel reads a velocity and a density; the vectors of a backend read four arrays of `f32`.
+//! [`Channels`] is the bridge: it takes a value apart into channels and puts it together, at
+//! compile time, without a layout in memory. Types nest, so `([f32; 3], f32)` has four channels.
+//!
+//! **Invariant:** an implementation asks for and gives exactly its `COUNT` channels, in order.
+//! Backends rely on it for memory safety, so the trait is sealed.
 
 use glam::{Vec2, Vec3};
 

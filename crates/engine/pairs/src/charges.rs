@@ -1,4 +1,9 @@
-//! Named kernels of charges within a cut-off: what they do at any point.
+//! Named kernels of charges within a cut-off: their potential and field at any point.
+//!
+//! Targets need not be charges: a grid of sample points, or the atoms of another molecule. A
+//! charge at the very place of a target would give an infinite value, so it adds nothing, unless a
+//! softening length makes its term finite. For sums without a cut-off see
+//! [`PairSum`](crate::PairSum).
 
 use crate::{Cuda, Pair, PairKernel};
 use nearfield_kernels::pairs;

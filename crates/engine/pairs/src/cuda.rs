@@ -1,4 +1,11 @@
 //! The CUDA twin of a pair kernel.
+//!
+//! The twin is text: it is compiled by NVRTC at run time for the GPU that is there, together with
+//! the traversal around it, so the compiler inlines it and no function pointer is called per pair.
+//! Parameters are launch arguments, so a time step that changes compiles nothing.
+//!
+//! A twin must give what the Rust text gives, up to rounding in the last places. Nothing can check
+//! that in general; the kernels of this crate are compared with their twins by tests.
 
 use std::borrow::Cow;
 
@@ -22,11 +29,11 @@ pub struct Cuda {
     parts: CudaParts,
 }
 
-/// What a [`Cuda`] holds.
+/// The parts of a [`Cuda`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CudaParts {
-    /// What compile errors call the text, such as a file name.
+    /// The name of the text in compile errors, such as a file name.
     pub name: Cow<'static, str>,
     /// The text.
     pub text: Cow<'static, str>,
@@ -61,7 +68,8 @@ impl Cuda {
     ///     }
     ///
     ///     fn cuda(&self) -> Option<Cuda> {
-    ///         let text = "void pair(const float*, const Pair&, const float*, const float*, float* r) {
+    ///         let text = "void pair(const float*, const Pair&, const float*, const float*,
+    ///                               float* r) {
     ///             r[0] = 1.0f;
     ///         }";
     ///         // SAFETY: it reads nothing and writes the one channel that the kernel gives.
@@ -121,7 +129,7 @@ impl Cuda {
         self
     }
 
-    /// What it holds.
+    /// Its parts.
     pub fn parts(&self) -> &CudaParts {
         &self.parts
     }

@@ -1,9 +1,15 @@
 //! The Coulomb potential within a cut-off.
+//!
+//! Charges act far beyond any cut-off, so cutting them off leaves a jump in energy and force that
+//! heats a simulation. [`Screening`] removes it in the usual ways: a shift of the energy, a shift
+//! of the force, or a reaction field, which replaces the matter beyond the cut-off by a
+//! dielectric. All of them are a polynomial in r added to 1/r, so one kernel serves them all with
+//! three coefficients.
 
 use crate::{Cuda, PairPotential};
 use nearfield_kernels::pairs;
 
-/// What is done about the jump at the cut-off: energies are q·q·(1/r + a·r² + b·r + c).
+/// The treatment of the jump at the cut-off: energies are q·q·(1/r + a·r² + b·r + c).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Screening {
     /// Nothing.
@@ -66,9 +72,10 @@ impl CutoffCoulomb {
             Screening::EnergyShift => (0.0, 0.0, -inverse),
             Screening::ForceShift => (0.0, inverse * inverse, -2.0 * inverse),
             Screening::ReactionField(permittivity) => {
-                let share = match permittivity.is_infinite() {
-                    true => 0.5,
-                    false => (permittivity - 1.0) / (2.0 * permittivity + 1.0),
+                let share = if permittivity.is_infinite() {
+                    0.5
+                } else {
+                    (permittivity - 1.0) / (2.0 * permittivity + 1.0)
                 };
                 (share * inverse.powi(3), 0.0, -(1.0 + share) * inverse)
             }

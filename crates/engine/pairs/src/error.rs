@@ -1,6 +1,7 @@
-//! What can be wrong with the numbers of a kernel or a grid.
+//! Errors of the numbers of a kernel or a grid, and the limits that messages name.
 
-use crate::MAX_TYPES;
+/// Kinds of atoms that a table of coefficients may hold.
+pub const MAX_TYPES: usize = 8;
 
 /// Why the numbers of a kernel or a grid were refused; [`kind`](Self::kind) tells the causes apart.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -8,7 +9,7 @@ use crate::MAX_TYPES;
 pub struct Error(ErrorKind);
 
 impl Error {
-    /// What was wrong, with the numbers.
+    /// The cause, with the numbers.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
@@ -20,7 +21,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// What was wrong with the numbers of a kernel or a grid.
+/// The causes for which the numbers of a kernel or a grid are refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {

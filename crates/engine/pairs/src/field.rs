@@ -1,4 +1,7 @@
 //! Per-point arrays of the caller, borrowed as channels of `f32`.
+//!
+//! Nothing is copied: a [`Field`] is a slice and a number of channels. Backends that need another
+//! order or layout copy what they need, once per traversal.
 
 use glam::{Vec2, Vec3};
 
@@ -21,7 +24,7 @@ impl<'a> Field<'a> {
         self.values.len() / self.channels
     }
 
-    /// Whether the array holds no points.
+    /// Returns true if the array holds no points.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -1,4 +1,22 @@
 //! The trait that a pair interaction implements.
+//!
+//! # Evaluation
+//!
+//! A backend evaluates [`PairKernel::pair`] for sixteen candidates at a time and drops the
+//! contributions of those beyond the radius, because a select is cheaper than a branch. So a
+//! kernel must not panic, and NaN or infinity beyond the radius is harmless.
+//!
+//! # Sums
+//!
+//! Contributions are combined channel by channel by [`Reduce`], in a fixed order that depends on
+//! the sorted points and not on threads or vectors. [`PairKernel::PACKED`] and
+//! [`PairKernel::SYMMETRIC`] choose other algorithms with another order: results differ in the
+//! last bits, and are reproducible within each.
+//!
+//! # Both points at once
+//!
+//! A kernel that sets [`PairKernel::SYMMETRIC`] says that evaluating a pair once for both points
+//! costs less than evaluating it twice. The typical case is a force that is equal and opposite.
 
 use crate::{Channels, Cuda};
 
@@ -35,7 +53,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// What a target without neighbours gets.
+    /// The result of a target without neighbours.
     #[inline(always)]
     pub const fn identity(self) -> f32 {
         match self {
@@ -90,11 +108,11 @@ impl Reduce {
 /// }
 /// ```
 pub trait PairKernel: Sync {
-    /// What is read per target, in the order of the target fields.
+    /// The values read per target, in the order of the target fields.
     type Target: Channels;
-    /// What is read per source, in the order of the source fields.
+    /// The values read per source, in the order of the source fields.
     type Source: Channels;
-    /// What a pair contributes and what a target ends up with.
+    /// The contribution of a pair and the result of a target.
     type Output: Channels;
 
     /// How contributions are combined.
@@ -139,9 +157,10 @@ pub trait PairKernel: Sync {
 
     /// The contributions of both points of a pair to each other: of j to i, as
     /// [`pair`](Self::pair) gives it for `pair`, and of i to j, for the pair
-    /// [`reversed`](Pair::reversed).
+    /// [`reversed`](Pair::reversed). `i` and `j` hold the values of a point as a target and as a
+    /// source.
     ///
-    /// Kernels that set [`SYMMETRIC`](Self::SYMMETRIC) share the work between the two here.
+    /// Kernels that set [`SYMMETRIC`](Self::SYMMETRIC) share the computation between the two here.
     #[inline(always)]
     fn symmetric(
         &self,

@@ -1,16 +1,22 @@
 //! The Lennard-Jones potential, of one kind of atoms and of several.
+//!
+//! U(r) = 4ε·((σ/r)¹² − (σ/r)⁶) (Lennard-Jones 1931, DOI 10.1088/0959-5309/43/5/301). The
+//! coefficients of unlike atoms follow from those of like ones by a [`Mixing`] rule, unless they
+//! are given.
+//!
+//! [`PlainLennardJones`] is for one kind of atoms and has the fewest operations per pair;
+//! [`LennardJones`] looks coefficients up in a table of up to 8 × 8 kinds that stays in the
+//! first-level cache. Both compute in `f32`; functions in double precision beside them serve
+//! references and long-range corrections.
 
-use crate::{Cuda, Error, ErrorKind, PairPotential};
+use crate::{Cuda, Error, ErrorKind, MAX_TYPES, PairPotential};
 use nearfield_kernels::pairs;
 use std::f64::consts::PI;
-
-/// Kinds of atoms that a table of coefficients may hold.
-pub const MAX_TYPES: usize = 8;
 
 /// Entries of a table: a row per type.
 const ENTRIES: usize = MAX_TYPES * MAX_TYPES;
 
-/// What is done about the jump at the cut-off.
+/// The treatment of the jump at the cut-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Truncation {
     /// Nothing: energies beyond the cut-off are left out, which
@@ -82,7 +88,7 @@ impl Coefficients {
         (energy + slope * r + offset, virial - slope * r)
     }
 
-    /// What is added to the energy: an offset, and a slope times the distance.
+    /// The terms added to the energy: an offset, and a slope times the distance.
     fn shifts(self, cutoff: f64, truncation: Truncation) -> (f64, f64) {
         let (energy, virial) = self.at(cutoff);
         match truncation {
@@ -92,6 +98,7 @@ impl Coefficients {
         }
     }
 
+    /// Refuses coefficients that make no potential, naming the types.
     fn check(self, a: usize, b: usize) -> Result<(), Error> {
         let good = |x: f64| x.is_finite() && x >= 0.0;
         let acts_nowhere = self.epsilon == 0.0;
@@ -125,9 +132,10 @@ impl PlainLennardJones {
     pub fn new(of: Coefficients, cutoff: f64, shifted: bool) -> Result<Self, Error> {
         of.check(0, 0)?;
         check_cutoff(cutoff)?;
-        let truncation = match shifted {
-            true => Truncation::EnergyShift,
-            false => Truncation::Plain,
+        let truncation = if shifted {
+            Truncation::EnergyShift
+        } else {
+            Truncation::Plain
         };
         Ok(Self {
             sigma2: if of.epsilon > 0.0 {
@@ -173,7 +181,7 @@ pub struct LennardJones {
     table: Vec<Coefficients>,
     cutoff: f64,
     truncation: Truncation,
-    /// What the backends read, at `a * MAX_TYPES + b`.
+    /// The numbers that the backends read, at `a * MAX_TYPES + b`.
     sigma2: [f32; ENTRIES],
     well: [f32; ENTRIES],
     slope: [f32; ENTRIES],
@@ -246,7 +254,7 @@ impl LennardJones {
         self.cutoff
     }
 
-    /// What is done about the jump at the cut-off.
+    /// The treatment of the jump at the cut-off.
     pub fn truncation(&self) -> Truncation {
         self.truncation
     }
@@ -269,9 +277,9 @@ impl LennardJones {
         }
     }
 
-    /// What is left out beyond the cut-off for `counts` atoms of every kind in a volume, taken as
-    /// spread evenly there (Allen & Tildesley, Computer Simulation of Liquids, 2017, section 2.8):
-    /// 2π/V·Σ NₐN_b ∫ u r² dr and 2π/V·Σ NₐN_b ∫ −r u′ r² dr from the cut-off on. Nothing for
+    /// The energy and virial beyond the cut-off for `counts` atoms of every kind in a volume, taken
+    /// as spread evenly there (Allen & Tildesley, Computer Simulation of Liquids, 2017, section
+    /// 2.8): 2π/V·Σ NₐN_b ∫ u r² dr and 2π/V·Σ NₐN_b ∫ −r u′ r² dr from the cut-off on. Nothing for
     /// shifted potentials, which are what they are.
     pub fn long_range(&self, counts: &[usize], volume: f64) -> LongRange {
         let mut sum = LongRange::default();
@@ -292,6 +300,7 @@ impl LennardJones {
         sum
     }
 
+    /// The entry of the tables for two kinds.
     #[inline(always)]
     fn entry(a: f32, b: f32) -> usize {
         // Masked, so that no check of bounds stands in the way of vectors.
@@ -338,9 +347,10 @@ impl PairPotential for LennardJones {
 }
 
 fn check_cutoff(cutoff: f64) -> Result<(), Error> {
-    match cutoff.is_finite() && cutoff > 0.0 {
-        true => Ok(()),
-        false => Err(ErrorKind::Cutoff(cutoff).into()),
+    if cutoff.is_finite() && cutoff > 0.0 {
+        Ok(())
+    } else {
+        Err(ErrorKind::Cutoff(cutoff).into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pair kernels: what is computed for a pair of neighbours.
+//! Pair kernels: the computation for a pair of neighbours.
 //!
 //! A [`PairKernel`] is plain scalar code for one pair. The backends call it for whole batches of
 //! candidates in structure-of-arrays form, compiled together with the traversal for the widest
@@ -7,8 +7,31 @@
 //! Per-point values go in as [`Field`]s, borrowed from the caller's arrays, and arrive in the
 //! kernel as its [`Target`](PairKernel::Target) and [`Source`](PairKernel::Source) types.
 //!
-//! Forces that depend on the distance alone are written as a [`PairPotential`], of which
-//! [`Interactions`] and [`Forces`] make kernels and [`Sum`] adds two.
+//! Forces that depend on the distance alone are written as a [`PairPotential`]. [`Interactions`]
+//! and [`Forces`] make kernels of it, and [`Sum`] adds two.
+//!
+//! # Which kernel for what
+//!
+//! | quantity | kernel |
+//! | --- | --- |
+//! | SPH density | [`SphDensity`] |
+//! | SPH pressure and viscosity | [`SphForce`] |
+//! | Lennard-Jones, one kind of atoms | [`PlainLennardJones`] |
+//! | Lennard-Jones, several kinds | [`LennardJones`] |
+//! | charges within a cut-off, energy and force | [`CutoffCoulomb`] |
+//! | electric potential or field at any points | [`ChargePotential`], [`ChargeField`] |
+//! | a force by powers of the distance | [`PowerLaw`] |
+//! | potential or pull of all points on all | [`PairSum`], without a radius |
+//!
+//! # On a GPU
+//!
+//! A kernel may bring its twin in CUDA ([`Cuda`]), which is compiled into the GPU's traversal at
+//! run time. Twins of the kernels here are tested against the Rust text, pair by pair. A kernel
+//! without a twin runs on the CPU backend.
+//!
+//! **Invariant:** a kernel is a pure function of the pair, the values of both points and its own
+//! fields, so any backend may evaluate any pair, in any order, and also pairs that are thrown
+//! away.
 
 mod all_pairs;
 mod channels;
@@ -29,11 +52,11 @@ pub use channels::Channels;
 pub use charges::{ChargeField, ChargePotential};
 pub use cuda::{Cuda, CudaParts};
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, MAX_TYPES};
 pub use field::Field;
 pub use kernel::{Pair, PairKernel, Reduce};
 pub use lennard_jones::{
-    Coefficients, LennardJones, LongRange, MAX_TYPES, Mixing, PlainLennardJones, Truncation,
+    Coefficients, LennardJones, LongRange, Mixing, PlainLennardJones, Truncation,
 };
 pub use list_kind::ListKind;
 pub use potential::{Forces, Interactions, PairPotential, Sum};

@@ -1,4 +1,7 @@
-//! Which pairs a neighbour list holds, for every backend that writes lists.
+//! Which pairs a neighbour list holds.
+//!
+//! Full lists serve sums per target. Half lists hold every pair once, for kernels that are
+//! evaluated for both points and for programs that loop over pairs.
 
 /// Which pairs a neighbour list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

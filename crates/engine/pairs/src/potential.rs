@@ -1,13 +1,21 @@
 //! Forces between points that depend on their distance alone, and the kernels made of them.
 //!
-//! A potential is written once, as energy and force of a pair; [`Interactions`] and [`Forces`] make
-//! pair kernels of it that evaluate every pair once for both points, and [`Sum`] adds two.
+//! A potential is written once, as energy and force of a pair at a squared distance;
+//! [`Interactions`] and [`Forces`] make pair kernels of it that evaluate every pair once for both
+//! points, and [`Sum`] adds two, such as Lennard-Jones and Coulomb.
+//!
+//! The force of a pair is F = −(dU/dr)·r̂, which is (−(dU/dr)/r)·d with the displacement d. The
+//! factor in brackets is returned, so no kernel divides by r or normalises a vector. Energy and
+//! virial of a pair are halved per point, so sums over all points are sums over all pairs.
+//!
+//! The CUDA twin of a kernel is made from the twin of its potential by a few lines of text around
+//! it, so a new potential needs one function in each language.
 
 use crate::{Channels, Cuda, Pair, PairKernel};
 
 /// A pair potential U(r): the same whichever point of a pair asks.
 pub trait PairPotential: Sync {
-    /// What is read per point, such as a charge.
+    /// The values read per point, such as a charge.
     type Point: Channels;
 
     /// Energy U and −(dU/dr)/r of a pair at squared distance `d2`: positive where points repel.
@@ -63,9 +71,10 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
         let function = format!("sum_of_{}_and_{}", first.function, second.function);
         let (channels, uniforms) = (A::Point::COUNT, first.uniforms.len());
         // One text may define both.
-        let other = match first.text == second.text {
-            true => "",
-            false => &second.text,
+        let other = if first.text == second.text {
+            ""
+        } else {
+            &second.text
         };
         let text = format!(
             "{}\n{other}\n\
@@ -80,8 +89,8 @@ impl<A: PairPotential, B: PairPotential> PairPotential for Sum<A, B> {
         );
         let uniforms = [first.uniforms, second.uniforms].concat();
         let name = format!("{} + {}", first.name, second.name);
-        // SAFETY: both texts keep to what they were promised to, each with its own parameters and
-        // channels, and what is put around them keeps to it too.
+        // SAFETY: the makers of both texts guarantee the conditions of `Cuda::new`, each for its
+        // own parameters and channels, and the lines put around them read and write only those.
         let twin = unsafe { Cuda::new(name, text) };
         Some(twin.function(function).uniforms(uniforms))
     }
@@ -177,8 +186,8 @@ fn kernel_of(potential: Cuda, body: &str) -> Cuda {
         function = potential.function,
     );
     let function = format!("pair_of_{}", potential.function);
-    // SAFETY: the potential's text keeps to what it was promised to, and the bodies in this module
-    // write the channels of their kernels.
+    // SAFETY: the maker of the potential's text guarantees the conditions of `Cuda::new`, and the
+    // bodies in this module write all channels of their kernels and nothing else.
     let twin = unsafe { Cuda::new(potential.name, text) };
     twin.function(function).uniforms(potential.uniforms)
 }

@@ -1,4 +1,11 @@
 //! A force by powers of the distance, which stays finite.
+//!
+//! Two terms, c₁/r² + (c₂/r)ⁿ, cover gravity or charges with a steep repulsion, as toy models and
+//! games use them. Below a floor the force is that at the floor, so points that are created on top
+//! of each other move apart instead of flying away.
+//!
+//! The power is computed by six squarings whatever the exponent: no loop of variable length stands
+//! in the way of vectors.
 
 use crate::{Cuda, Error, ErrorKind, PairPotential};
 use nearfield_kernels::pairs;
@@ -98,6 +105,7 @@ impl PairPotential for PowerLaw {
 }
 
 impl PowerLaw {
+    /// 1/(n − 1), the factor of the steep term's energy.
     #[inline(always)]
     fn inverse_less_one(&self) -> f32 {
         1.0 / (self.exponent - 1) as f32

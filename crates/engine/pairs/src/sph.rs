@@ -1,4 +1,13 @@
 //! Named kernels of smoothed particle hydrodynamics.
+//!
+//! SPH replaces a field by a sum over neighbours, weighted by a smoothing kernel W that vanishes
+//! beyond a radius. Here W is the C2 kernel of Wendland: it needs no branch inside its support,
+//! and pairs do not clump under it as they do under a spline. A step of a weakly compressible
+//! fluid needs two traversals, [`SphDensity`] and then [`SphForce`], which reads the densities and
+//! the pressures that follow from them.
+//!
+//! Both kernels are symmetric: the value of W, and the magnitude of the force, are the same for
+//! both points of a pair.
 
 use crate::{Cuda, Pair, PairKernel};
 use nearfield_kernels::pairs;
@@ -195,9 +204,10 @@ impl SphForce {
     fn magnitude(
         &self,
         pair: Pair,
-        (vi, rho_i, p_i): ([f32; 3], f32, f32),
-        (vj, rho_j, p_j): ([f32; 3], f32, f32),
+        i: <Self as PairKernel>::Target,
+        j: <Self as PairKernel>::Target,
     ) -> f32 {
+        let ((vi, rho_i, p_i), (vj, rho_j, p_j)) = (i, j);
         // With d = x_j − x_i, both v_ij · x_ij and ∇_i W change sign twice.
         let [dx, dy, dz] = pair.d;
         let approach = (vj[0] - vi[0]) * dx + (vj[1] - vi[1]) * dy + (vj[2] - vi[2]) * dz;

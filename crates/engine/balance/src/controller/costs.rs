@@ -89,12 +89,11 @@ impl<'a> Costs<'a> {
     /// Milliseconds of a backend for places of a ladder.
     fn of(&self, backend: Backend, places: &Range<usize>) -> f64 {
         let backend = backend as usize;
-        match places.is_empty() {
-            true => 0.0,
-            false => {
-                self.bases[backend] + self.before[places.end][backend]
-                    - self.before[places.start][backend]
-            }
+        if places.is_empty() {
+            0.0
+        } else {
+            self.bases[backend] + self.before[places.end][backend]
+                - self.before[places.start][backend]
         }
     }
 
@@ -129,11 +128,12 @@ impl<'a> Costs<'a> {
             ..StepTimes::default()
         };
         let regime = Regime::of(cpu_works, gpu_works);
-        let whole = |backend: Backend, works: bool, ms: f64| match works {
-            true => {
+        let whole = |backend: Backend, works: bool, ms: f64| {
+            if works {
                 self.knowledge.setup(backend, regime) + ms * self.knowledge.factor(backend, regime)
+            } else {
+                0.0
             }
-            false => 0.0,
         };
         Predicted {
             cpu: whole(Backend::Cpu, cpu_works, cpu_ms),
@@ -161,15 +161,16 @@ impl<'a> Costs<'a> {
     /// the CPU backend's share of the work to lie between `shares`.
     pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> (f64, Predicted) {
         let last = self.layout.sorted_keys().len();
-        let most = match shares[1] < 1.0 {
-            true => self
-                .first(|theta| self.share(theta) > shares[1])
-                .saturating_sub(1),
-            false => last,
+        let most = if shares[1] < 1.0 {
+            self.first(|theta| self.share(theta) > shares[1])
+                .saturating_sub(1)
+        } else {
+            last
         };
-        let least = match shares[0] > 0.0 {
-            true => self.first(|theta| self.share(theta) >= shares[0]),
-            false => 0,
+        let least = if shares[0] > 0.0 {
+            self.first(|theta| self.share(theta) >= shares[0])
+        } else {
+            0
         };
         let lowest = memory.map_or(0, |bytes| self.first(|theta| self.needs(theta) <= bytes));
         let lowest = lowest.max(least.min(most));

@@ -186,9 +186,10 @@ impl Knowledge {
         // Alone, the backend as a whole has a factor of its own; costs stay those of both together.
         let backend = usize::from(stage != CPU);
         let usual = self.biases[backend][regime as usize];
-        match usual.known {
-            true => self.judged(stage, speed / usual.mean.exp(), Vec::new()),
-            false => None,
+        if usual.known {
+            self.judged(stage, speed / usual.mean.exp(), Vec::new())
+        } else {
+            None
         }
     }
 
@@ -273,9 +274,10 @@ impl Knowledge {
         let fits = |sample: &&Sample| (1.0 / OUTLIER..OUTLIER).contains(&off(sample));
         let usual: Vec<_> = samples.iter().filter(fits).copied().collect();
         // Where many are off nothing is: they scatter.
-        match (samples.len() - usual.len()) as f64 > FEW * samples.len() as f64 {
-            true => samples.to_vec(),
-            false => usual,
+        if (samples.len() - usual.len()) as f64 > FEW * samples.len() as f64 {
+            samples.to_vec()
+        } else {
+            usual
         }
     }
 

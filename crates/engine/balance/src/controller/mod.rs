@@ -129,8 +129,9 @@ impl Controller {
     /// Thresholds for the next step, on `layout`, from what the last one took.
     ///
     /// # Errors
-    /// [`ErrorKind::Times`](crate::ErrorKind::Times) and [`ErrorKind::Span`](crate::ErrorKind::Span) when `times` do not belong to `plan`; nothing is learnt
-    /// then.
+    /// [`ErrorKind::Times`](crate::ErrorKind::Times) and
+    /// [`ErrorKind::Span`](crate::ErrorKind::Span) when `times` do not belong to `plan`; nothing is
+    /// learnt then.
     pub fn next(
         &mut self,
         layout: &Layout,

@@ -338,9 +338,10 @@ fn once(
 
 /// Everything to the backend that has not worked yet.
 fn unseen_backend(layout: &Layout, plan: &Plan) -> Decision {
-    let (cut, backend) = match plan.share() > 0.0 {
-        true => (Cut::NONE, "GPU"),
-        false => (Cut::ALL, "CPU"),
+    let (cut, backend) = if plan.share() > 0.0 {
+        (Cut::NONE, "GPU")
+    } else {
+        (Cut::ALL, "CPU")
     };
     let cuts = vec![cut; layout.subregions().len()];
     let reason = format!("everything to the {backend} once, because it has not worked yet");

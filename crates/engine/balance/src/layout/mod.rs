@@ -264,9 +264,10 @@ impl Layout {
                 while ends[home] <= *next {
                     home += 1;
                 }
-                let there = match rest[rest.len() - 1] < ends[home] {
-                    true => rest.len(),
-                    false => rest.partition_point(|&other| other < ends[home]),
+                let there = if rest[rest.len() - 1] < ends[home] {
+                    rest.len()
+                } else {
+                    rest.partition_point(|&other| other < ends[home])
                 };
                 let keys = rest[..there].iter().map(|&other| key_of[other as usize]);
                 // No key is NaN, and plain comparisons are quicker than `f64::max`.
@@ -415,9 +416,10 @@ impl Layout {
         // Bricks of a share next to an extreme may be few.
         for _ in 0..64 {
             let middle = (low + high) / 2.0;
-            match self.share_at(middle) < share {
-                true => low = middle,
-                false => high = middle,
+            if self.share_at(middle) < share {
+                low = middle
+            } else {
+                high = middle
             }
         }
         let off = |theta: f64| (self.share_at(theta) - share).abs();

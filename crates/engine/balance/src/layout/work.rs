@@ -28,8 +28,8 @@ impl Bricks {
     /// Bricks of `edge`³ cells. Cells may come in any order and more than once (several sets).
     ///
     /// # Errors
-    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Neighbourhood`], [`ErrorKind::Cell`], [`ErrorKind::FarCell`],
-    /// [`ErrorKind::TooManyPoints`], [`ErrorKind::Memory`].
+    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Neighbourhood`], [`ErrorKind::Cell`],
+    /// [`ErrorKind::FarCell`], [`ErrorKind::TooManyPoints`], [`ErrorKind::Memory`].
     pub fn new(
         cells: impl IntoIterator<Item = CellLoad>,
         near: &Neighbourhood,

@@ -116,15 +116,16 @@ impl StepTimes {
 /// Refuses a span that is not finite or runs backwards.
 fn check_span(span: &Span, stage: &'static str, subregion: usize) -> Result<(), Error> {
     let Span { start_ms, end_ms } = *span;
-    match start_ms.is_finite() && end_ms.is_finite() && start_ms <= end_ms {
-        true => Ok(()),
-        false => Err(ErrorKind::Span {
+    if start_ms.is_finite() && end_ms.is_finite() && start_ms <= end_ms {
+        Ok(())
+    } else {
+        Err(ErrorKind::Span {
             stage,
             subregion,
             start_ms,
             end_ms,
         }
-        .into()),
+        .into())
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Scatter<P> {
 }
 
 impl<P: Copy> Scatter<P> {
-    /// `len` results that arrive `piece` at a time, whole stretches, and are put `stretch` at a time.
+    /// `len` results that arrive `piece` at a time, whole stretches, and are put `stretch` at a
+    /// time.
     pub fn new(len: usize, stretch: usize, piece: usize) -> Self {
         let piece = piece.max(stretch).next_multiple_of(stretch);
         Self {
@@ -55,8 +56,8 @@ impl<P: Copy> Scatter<P> {
     }
 
     /// Puts stretches by `put` until none is left to this thread: a piece, where it begins, and the
-    /// results of it that are to be put. Stretches are handed out in order, so that the first piece is
-    /// done with when the second arrives.
+    /// results of it that are to be put. Stretches are handed out in order, so that the first piece
+    /// is done with when the second arrives.
     pub fn put_all(&self, put: &impl Fn(P, usize, Range<usize>)) {
         loop {
             let begin = self.stretch * self.next.fetch_add(1, Ordering::Relaxed);

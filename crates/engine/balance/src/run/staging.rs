@@ -36,8 +36,8 @@ impl Staging {
         self.len.div_ceil(self.stretch)
     }
 
-    /// Copies the next stretch by `copy`; false when there is none left. Stretches are handed out in
-    /// order, so that the first piece is complete early.
+    /// Copies the next stretch by `copy`; false when there is none left. Stretches are handed out
+    /// in order, so that the first piece is complete early.
     pub fn copy_next(&self, copy: &impl Fn(Range<usize>)) -> bool {
         let begin = self.stretch * self.next.fetch_add(1, Ordering::Relaxed);
         if begin >= self.len {
@@ -48,9 +48,9 @@ impl Staging {
         true
     }
 
-    /// Calls `send` for every piece in order once it is complete, and copies meanwhile. All stretches
-    /// are copied even where `send` fails, as long as other threads call [`copy_next`](Self::copy_next)
-    /// until it returns false.
+    /// Calls `send` for every piece in order once it is complete, and copies meanwhile. All
+    /// stretches are copied even where `send` fails, as long as other threads call
+    /// [`copy_next`](Self::copy_next) until it returns false.
     ///
     /// # Errors
     /// The first of `send`; later pieces are not sent.

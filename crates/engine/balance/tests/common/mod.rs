@@ -129,9 +129,9 @@ pub(crate) fn best(machine: &Machine, layout: &Layout) -> (f64, f64) {
 pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) share: f64,
-    /// What the plan takes without jitter.
+    /// Milliseconds of the plan without jitter.
     pub(crate) quiet: f64,
-    /// What it took.
+    /// Measured milliseconds.
     pub(crate) measured: f64,
     pub(crate) reason: String,
 }

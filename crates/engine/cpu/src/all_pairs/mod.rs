@@ -39,8 +39,8 @@ impl CpuBackend {
     /// `results`.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when there is not one weight per source, [`ErrorKind::OutputLength`] when
-    /// `results` is not as long as it has to be.
+    /// [`ErrorKind::FieldLength`] when there is not one weight per source,
+    /// [`ErrorKind::OutputLength`] when `results` is not as long as it has to be.
     pub fn sum_pairs<T: Real>(
         &self,
         settings: PairSumSettings<T>,

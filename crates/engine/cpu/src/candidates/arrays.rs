@@ -144,7 +144,7 @@ impl Candidates {
             }
         }
         if has(mode, RADII) {
-            // What is left there from before may be infinite, and reach infinitely far.
+            // A radius left there by an earlier group may be infinite, and reach infinitely far.
             self.floats_mut(R2)[tail].fill(0.0);
         }
     }

@@ -86,8 +86,8 @@ impl<'a> Walk<'a> {
     /// The walk of a search of the sets, with candidates called by `tag`.
     ///
     /// # Errors
-    /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share whose marks are
-    /// too few, [`ErrorKind::HalfRule`] and [`ErrorKind::RadiiInDouble`].
+    /// [`ErrorKind::Sets`], [`ErrorKind::RadiiLength`], [`ErrorKind::OutputLength`] for a share
+    /// whose marks are too few, [`ErrorKind::HalfRule`] and [`ErrorKind::RadiiInDouble`].
     pub(crate) fn new(sets: PairOfSets<'a>, tag: Tag, kind: ListKind) -> Result<Self, Error> {
         sets.check()?;
         sets.radii.check(

@@ -212,7 +212,7 @@ impl NeighborLists {
     }
 
     /// Gives every target room for exactly its list, one list after the other. `targets` are pairs
-    /// of a target's index and its number of neighbours, of which there are `pairs` together.
+    /// of a target's index and its number of neighbours; the numbers add up to `pairs`.
     pub(super) fn lay_out(
         &mut self,
         targets: impl ExactSizeIterator<Item = (u32, u32)>,

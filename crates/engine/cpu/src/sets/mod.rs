@@ -51,7 +51,7 @@ impl PairOfSets<'_> {
         Ok(())
     }
 
-    /// Refuses targets of which only a part was sorted, where there is to be a list for each.
+    /// Refuses targets that were sorted in part only, where there is to be a list for each.
     ///
     /// # Errors
     /// [`ErrorKind::Sets`].

@@ -128,7 +128,8 @@ impl CpuBackend {
     /// least [`Radius::MIN`]) and at most `largest`.
     ///
     /// # Errors
-    /// [`ErrorKind::RadiiLength`], and [`ErrorKind::PointRadius`] naming the first that cannot be used.
+    /// [`ErrorKind::RadiiLength`], and [`ErrorKind::PointRadius`] naming the first that cannot be
+    /// used.
     pub fn check_radii(&self, radii: &[f32], points: usize, largest: Radius) -> Result<(), Error> {
         if radii.len() != points {
             let (found, expected) = (radii.len(), points);

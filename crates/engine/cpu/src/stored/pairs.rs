@@ -50,8 +50,8 @@ impl<T: PairArithmetic> StoredPairs<'_, T> {
     /// decided); nothing for a target that has no list, nor where a radius is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where a box is smaller than two radii and there is no room for the
-    /// sources of the list; nothing was visited then.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) where a box is smaller than two
+    /// radii and there is no room for the sources of the list; nothing was visited then.
     pub fn for_each_neighbor(
         &self,
         target: usize,

@@ -30,8 +30,8 @@ impl CpuBackend {
     ///
     /// # Errors
     /// [`ErrorKind::ListsLength`], [`ErrorKind::RadiiLength`], [`ErrorKind::FieldLength`],
-    /// [`ErrorKind::FieldChannels`] or [`ErrorKind::OutputLength`] when the arrays do not fit the sets and
-    /// the kernel.
+    /// [`ErrorKind::FieldChannels`] or [`ErrorKind::OutputLength`] when the arrays do not fit the
+    /// sets and the kernel.
     pub fn traverse_lists<K: PairKernel, T: Coordinate>(
         &self,
         kernel: &K,

@@ -67,7 +67,8 @@ impl Domain {
     ///
     /// # Errors
     /// Those of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
-    /// [`ErrorKind::OpenTilt`] when the vector that is tilted is that of an open axis, which has none.
+    /// [`ErrorKind::OpenTilt`] when the vector that is tilted is that of an open axis, which has
+    /// none.
     pub fn triclinic(lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Result<Self, Error> {
         Self::new(lengths)?;
         let [xy, xz, yz] = tilts;

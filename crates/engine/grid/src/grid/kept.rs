@@ -110,8 +110,8 @@ impl Kept {
         self.copy_marked(points, counts)
     }
 
-    /// Copies the marked points and their indices; `counts` are the marks of every task. Returns the
-    /// bounds of the points.
+    /// Copies the marked points and their indices; `counts` are the marks of every task. Returns
+    /// the bounds of the points.
     fn copy_marked(
         &mut self,
         points: &[[f32; 3]],

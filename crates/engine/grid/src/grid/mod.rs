@@ -81,8 +81,8 @@ impl Grid {
     /// not be found.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::Precision`] for positions in `f64` on a lattice of
-    /// single precision; the grid then holds what it held before.
+    /// [`ErrorKind::OutOfMemory`], and [`ErrorKind::Precision`] for positions in `f64` on a lattice
+    /// of single precision; the grid then holds what it held before.
     pub fn build(
         &mut self,
         positions: Positions<'_>,

@@ -247,10 +247,10 @@ impl Sweep<'_> {
         Ok(&self.runs)
     }
 
-    /// The runs that [`runs_ahead`](Self::runs_ahead) gives for a cell of a share in an open domain, and
-    /// behind it the runs before the cell that are not of the share; `has` tells the cells of the
-    /// share. Of two points in reach of each other, at least one of them of the share, exactly one
-    /// point of the share finds the other here.
+    /// The runs that [`runs_ahead`](Self::runs_ahead) gives for a cell of a share in an open
+    /// domain, and behind it the runs before the cell that are not of the share; `has` tells the
+    /// cells of the share. Of two points in reach of each other, at least one of them of the share,
+    /// exactly one point of the share finds the other here.
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.

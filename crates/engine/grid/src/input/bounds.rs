@@ -51,9 +51,10 @@ impl Bounds {
     /// Checks every coordinate and measures the box.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFinite`] naming the first NaN or infinite coordinate, [`ErrorKind::TooManyPoints`],
-    /// or [`ErrorKind::TooFarFromBox`] ([`ErrorKind::TooFarFromTiltedBox`] in a tilted box) when a point
-    /// lies more than 2³⁰ boxes away along a periodic axis.
+    /// [`ErrorKind::NotFinite`] naming the first NaN or infinite coordinate,
+    /// [`ErrorKind::TooManyPoints`], or [`ErrorKind::TooFarFromBox`]
+    /// ([`ErrorKind::TooFarFromTiltedBox`] in a tilted box) when a point lies more than 2³⁰ boxes
+    /// away along a periodic axis.
     pub fn of(positions: Positions<'_>, domain: &Domain) -> Result<Self, Error> {
         if positions.len() >= u32::MAX as usize {
             return Err(ErrorKind::TooManyPoints(positions.len()).into());
@@ -126,9 +127,10 @@ impl Bounds {
 
     /// Largest distance from 0 of any coordinate along an axis; 0 when there is no point.
     pub(crate) fn magnitude(&self, axis: usize) -> f64 {
-        match self.min[axis] <= self.max[axis] {
-            true => self.min[axis].abs().max(self.max[axis].abs()),
-            false => 0.0,
+        if self.min[axis] <= self.max[axis] {
+            self.min[axis].abs().max(self.max[axis].abs())
+        } else {
+            0.0
         }
     }
 

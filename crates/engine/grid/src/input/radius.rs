@@ -52,15 +52,16 @@ impl Radius {
     /// [`MIN`](Self::MIN)…[`MAX`](Self::MAX).
     pub fn new(value: f32) -> Result<Self, Error> {
         let squared = value * value;
-        match (Self::MIN..=Self::MAX).contains(&value) {
-            true => Ok(Self {
+        if (Self::MIN..=Self::MAX).contains(&value) {
+            Ok(Self {
                 value,
                 squared,
                 value_f64: f64::from(value),
                 squared_f64: f64::from(squared),
                 precision: Precision::Single,
-            }),
-            false => Err(ErrorKind::Radius(value.into()).into()),
+            })
+        } else {
+            Err(ErrorKind::Radius(value.into()).into())
         }
     }
 
@@ -69,15 +70,16 @@ impl Radius {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn new_f64(value: f64) -> Result<Self, Error> {
-        match (f64::from(Self::MIN)..=f64::from(Self::MAX)).contains(&value) {
-            true => Ok(Self {
+        if (f64::from(Self::MIN)..=f64::from(Self::MAX)).contains(&value) {
+            Ok(Self {
                 value: value as f32,
                 squared: (value * value) as f32,
                 value_f64: value,
                 squared_f64: value * value,
                 precision: Precision::Double,
-            }),
-            false => Err(ErrorKind::Radius(value.into()).into()),
+            })
+        } else {
+            Err(ErrorKind::Radius(value.into()).into())
         }
     }
 

@@ -82,14 +82,16 @@ impl Frame {
             radius,
             centre,
             farthest: std::array::from_fn(|axis| {
-                let length = match domain.is_slanted() {
-                    true => domain.lengths().into_iter().flatten().fold(0.0, f64::max),
-                    false => domain.lengths()[axis]?,
+                let length = if domain.is_slanted() {
+                    domain.lengths().into_iter().flatten().fold(0.0, f64::max)
+                } else {
+                    domain.lengths()[axis]?
                 };
                 let [low, high] = [bounds.min[axis], bounds.max[axis]];
-                let farthest = match low <= high {
-                    true => (low - centre[axis]).abs().max((high - centre[axis]).abs()),
-                    false => 0.0,
+                let farthest = if low <= high {
+                    (low - centre[axis]).abs().max((high - centre[axis]).abs())
+                } else {
+                    0.0
                 };
                 Some(power_of_two(farthest.max(2.0 * length)))
             }),

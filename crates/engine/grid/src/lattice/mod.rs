@@ -69,8 +69,8 @@ impl Lattice {
     /// precision it also matters where the points are, roughly.
     ///
     /// # Errors
-    /// [`ErrorKind::TooManyImages`] when a box is over a thousand times smaller than the radius, and
-    /// [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::TooManyImages`] when a box is over a thousand times smaller than the radius,
+    /// and [`ErrorKind::OutOfMemory`].
     pub fn new(
         radius: Radius,
         domain: Domain,

@@ -124,9 +124,12 @@ pub(super) fn places_within(
     let (min, max) = (bounds.min, bounds.max);
     // Each product, and so their rounded sum, never falls from the low corner to the high one.
     let corner = |low: bool| {
-        std::array::from_fn(|i| match (tilt.inverse[k][i] >= 0.0) == low {
-            true => min[i],
-            false => max[i],
+        std::array::from_fn(|i| {
+            if (tilt.inverse[k][i] >= 0.0) == low {
+                min[i]
+            } else {
+                max[i]
+            }
         })
     };
     match axis.period {

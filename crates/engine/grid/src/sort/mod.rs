@@ -171,9 +171,10 @@ impl Order {
         let jumps = (sampled.clone())
             .filter(|&i| key(i).abs_diff(key(i - 1)) > near)
             .count();
-        match 4 * jumps > sampled.count() {
-            true => Self::Shuffled,
-            false => Self::NearlySorted,
+        if 4 * jumps > sampled.count() {
+            Self::Shuffled
+        } else {
+            Self::NearlySorted
         }
     }
 }

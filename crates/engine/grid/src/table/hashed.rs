@@ -366,12 +366,11 @@ mod tests {
                 })
                 .collect();
             sorted.sort();
-            match packing.bits() <= 64 {
-                true => {
-                    let narrow = sorted.iter().map(|&(key, index)| (u64::of(key), index));
-                    table.fill(&narrow.collect::<Vec<_>>(), &packing).unwrap();
-                }
-                false => table.fill(&sorted, &packing).unwrap(),
+            if packing.bits() <= 64 {
+                let narrow = sorted.iter().map(|&(key, index)| (u64::of(key), index));
+                table.fill(&narrow.collect::<Vec<_>>(), &packing).unwrap();
+            } else {
+                table.fill(&sorted, &packing).unwrap()
             }
             let mut slot = 0;
             for place in 0..table.starts().len() - 1 {

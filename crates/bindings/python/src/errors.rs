@@ -1,6 +1,6 @@
 //! Errors of the engine as Python's own exceptions.
 
-use nearfield::{Error, ErrorKind, device::GpuError};
+use nearfield::{Error, ErrorKind, device::GpuErrorKind};
 use pyo3::{
     PyErr,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},
@@ -20,10 +20,11 @@ pub(crate) fn raise(error: Error) -> PyErr {
             PyIndexError::new_err(text)
         }
         // Found on the device, but passed by the caller.
-        ErrorKind::OnDevice {
-            source: GpuError::NotFinite { .. },
-            ..
-        } => PyValueError::new_err(text),
+        ErrorKind::OnDevice { source, .. }
+            if matches!(source.kind(), GpuErrorKind::NotFinite { .. }) =>
+        {
+            PyValueError::new_err(text)
+        }
         ErrorKind::DeviceUnavailable { .. }
         | ErrorKind::Gpu(_)
         | ErrorKind::OnDevice { .. }

@@ -122,7 +122,7 @@ fn median(backend: &GpuBackend, mut work: impl FnMut() -> Result<(), Error>) -> 
 fn measure(backend: &GpuBackend, subject: &Subject, subdivision: u32) -> Result<(), Error> {
     let (lattice, mut set, _) = match placed(backend, &subject.points, subject.radius, subdivision)
     {
-        Err(error @ Error::OutOfMemory { .. }) => {
+        Err(error) if error.is_out_of_memory() => {
             println!("{:<18} K={subdivision}  {error}", subject.name);
             return Ok(());
         }

@@ -1,13 +1,55 @@
 //! Why the GPU backend cannot start or could not finish.
 
-use crate::version::{Arch, Version};
+use crate::{
+    program::UnsafeFolder,
+    version::{Arch, Version},
+};
 use cudarc::driver::result::DriverError;
 use std::{ffi::CStr, path::PathBuf};
 
-/// Errors of the GPU backend.
+/// Why the GPU backend refused or could not finish a request; [`kind`](Self::kind) tells the causes
+/// apart.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(Box<ErrorKind>);
+
+impl Error {
+    /// The cause, with its numbers.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// Returns true if memory was short, on the device or on the host: a smaller request may succeed.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::OutOfMemory { .. } | ErrorKind::HostMemory(_)
+        )
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(Box::new(kind))
+    }
+}
+
+impl From<UnsafeFolder> for Error {
+    fn from(folder: UnsafeFolder) -> Self {
+        Self::from(ErrorKind::UnsafeCache(folder))
+    }
+}
+
+impl From<nearfield_grid::memory::Shortage> for Error {
+    fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
+        Self::from(ErrorKind::HostMemory(shortage))
+    }
+}
+
+/// The causes of an [`Error`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The driver's library cannot be loaded or does not start.
     #[error(
         "no NVIDIA driver: {reason}; install one for CUDA 12.0 or newer (driver 525 or newer), for \
@@ -65,7 +107,7 @@ pub enum Error {
     },
     /// The cache that was named lies where other users could put code.
     #[error(transparent)]
-    UnsafeCache(#[from] crate::program::UnsafeFolder),
+    UnsafeCache(UnsafeFolder),
     /// The box repeats along vectors that lean along open axes.
     #[error(
         "the GPU backend does not search boxes in which a box vector leans along an open axis: use the \
@@ -145,7 +187,7 @@ pub enum Error {
     },
     /// The host has no room.
     #[error(transparent)]
-    HostMemory(#[from] nearfield_grid::memory::Shortage),
+    HostMemory(nearfield_grid::memory::Shortage),
     /// A set has more points than can be numbered.
     #[error("{0} points are too many: a set holds fewer than 4294967295")]
     TooManyPoints(usize),
@@ -173,7 +215,7 @@ pub enum Error {
     )]
     OtherShare {
         /// The strategy asked for.
-        strategy: crate::traversal::Strategy,
+        strategy: &'static str,
     },
     /// Lists are to be delivered that were measured for other points, or before these were sorted last.
     #[error(
@@ -291,12 +333,12 @@ impl Error {
             Ok(text) => text.to_string_lossy().into_owned(),
             Err(_) => "the driver has no word for it".to_owned(),
         };
-        Self::Driver {
+        Self::from(ErrorKind::Driver {
             call: call.into(),
             code: error.0 as u32,
             name: text(error.error_name()),
             text: text(error.error_string()),
-        }
+        })
     }
 }
 
@@ -305,11 +347,11 @@ pub(crate) fn fits(what: &'static str, found: usize, expected: usize) -> Result<
     if found == expected {
         return Ok(());
     }
-    Err(Error::FieldLength {
+    Err(Error::from(ErrorKind::FieldLength {
         what,
         found,
         expected,
-    })
+    }))
 }
 
 /// Architectures, as `sm_80, sm_90`.

@@ -37,7 +37,7 @@ pub use backend::{
 };
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 #[doc(hidden)]
 pub use memory::poison_new_memory;
 pub use memory::{

@@ -10,8 +10,8 @@ mod common;
 use common::{Scene, backend};
 use nearfield_cpu::{CpuBackend, Fields, Output, PairOfSets, SetRadii};
 use nearfield_gpu::{
-    Destination, DeviceLattice, DeviceLists, DevicePoints, Error, GpuBackend, HostLists, Measured,
-    PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
+    Destination, DeviceLattice, DeviceLists, DevicePoints, Error, ErrorKind, GpuBackend, HostLists,
+    Measured, PairFields, PairOfPoints, PairProgram, PairScratch, Strategy,
 };
 use nearfield_grid::{Bounds, Domain, Grid, Lattice, Radius};
 use nearfield_pairs::{
@@ -377,8 +377,11 @@ fn a_set_sorted_again_says_when_points_have_left_its_cells() {
         ));
         backend.upload(&mut set, &points).unwrap();
         assert!(matches!(
-            backend.sort_again(&mut set, &lattice),
-            Err(Error::Unsorted)
+            backend
+                .sort_again(&mut set, &lattice)
+                .as_ref()
+                .map_err(Error::kind),
+            Err(ErrorKind::Unsorted)
         ));
         backend.sort(&mut set, &lattice, &bounds).unwrap();
         // A little farther than the last cell, where empty ones follow, and a lot.
@@ -392,7 +395,10 @@ fn a_set_sorted_again_says_when_points_have_left_its_cells() {
             match beyond == 0.0 {
                 true => assert!(finished.is_ok(), "{finished:?}"),
                 false => assert!(
-                    matches!(finished, Err(Error::Outside { count: 1, .. })),
+                    matches!(
+                        finished.as_ref().map_err(Error::kind),
+                        Err(ErrorKind::Outside { count: 1, .. })
+                    ),
                     "{beyond} beyond: {finished:?}"
                 ),
             }
@@ -430,16 +436,34 @@ fn points_of_another_lattice_and_lists_of_other_points_are_refused() {
         backend.upload(set, &points).unwrap();
         // Positions that were never sorted have nothing to be looked at.
         let unsorted = backend.finish(set, lattice, &bounds);
-        assert!(matches!(unsorted, Err(Error::Unsorted)), "{unsorted:?}");
+        assert!(
+            matches!(
+                unsorted.as_ref().map_err(Error::kind),
+                Err(ErrorKind::Unsorted)
+            ),
+            "{unsorted:?}"
+        );
         backend.sort(set, lattice, &bounds).unwrap();
     }
     let again = backend.sort_again(&mut other, &fine);
-    assert!(matches!(again, Err(Error::OtherLattice)), "{again:?}");
+    assert!(
+        matches!(
+            again.as_ref().map_err(Error::kind),
+            Err(ErrorKind::OtherLattice)
+        ),
+        "{again:?}"
+    );
     backend.sort(&mut other, &coarse, &bounds).unwrap();
     let mut storage = DeviceLists::default();
     for of in [two_sets(&fine, &one, &other), two_sets(&fine, &other, &one)] {
         let found = backend.search(of, ListKind::Full, Strategy::Flat, &mut storage);
-        assert!(matches!(found, Err(Error::OtherLattice)), "{found:?}");
+        assert!(
+            matches!(
+                found.as_ref().map_err(Error::kind),
+                Err(ErrorKind::OtherLattice)
+            ),
+            "{found:?}"
+        );
     }
 
     // Measured for the set as it was sorted before.
@@ -464,7 +488,13 @@ fn points_of_another_lattice_and_lists_of_other_points_are_refused() {
         &mut storage,
         (to, |_: &mut [u64], _: &mut [u32]| {}),
     );
-    assert!(matches!(delivered, Err(Error::OtherLists)), "{delivered:?}");
+    assert!(
+        matches!(
+            delivered.as_ref().map_err(Error::kind),
+            Err(ErrorKind::OtherLists)
+        ),
+        "{delivered:?}"
+    );
 }
 
 #[test]

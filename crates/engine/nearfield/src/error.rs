@@ -30,7 +30,7 @@ pub mod cpu {
 
 /// Drivers, programs and arrays of the GPU backend.
 pub mod gpu {
-    pub use nearfield_gpu::Error;
+    pub use nearfield_gpu::{Error, ErrorKind};
 }
 
 /// Numbers of pair kernels and of sample grids.
@@ -343,7 +343,6 @@ impl Error {
     /// Whether memory was short, on the host or on a GPU: smaller pieces may still be possible.
     pub fn is_out_of_memory(&self) -> bool {
         use ErrorKind as Kind;
-        use nearfield_gpu::Error as Gpu;
         let grid =
             |source: &grid::Error| matches!(source.kind(), grid::ErrorKind::OutOfMemory { .. });
         let cpu = |source: &cpu::Error| matches!(source.kind(), cpu::ErrorKind::OutOfMemory { .. });
@@ -355,9 +354,7 @@ impl Error {
             Kind::Cpu(source) | Kind::QueryRadii(source) | Kind::Radii { source, .. } => {
                 cpu(source)
             }
-            Kind::Gpu(source) | Kind::OnDevice { source, .. } => {
-                matches!(source, Gpu::OutOfMemory { .. } | Gpu::HostMemory(_))
-            }
+            Kind::Gpu(source) | Kind::OnDevice { source, .. } => source.is_out_of_memory(),
             Kind::Schedule(source) => matches!(source.kind(), balance::ErrorKind::Memory(_)),
             _ => false,
         }

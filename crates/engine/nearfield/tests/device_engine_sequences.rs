@@ -17,7 +17,7 @@ use nearfield::{
     Device, Engine, Error, ErrorKind, Field, ListKind, ListOrder, PointSetId, Strategy,
     balance::Policy,
     device::{
-        CpuHelper, DeviceEngine, DeviceField, GpuError, Progress,
+        CpuHelper, DeviceEngine, DeviceField, GpuErrorKind, Progress,
         cudarc::driver::{CudaSlice, CudaStream},
     },
     kernels::{SphDensity, WendlandC2},
@@ -210,7 +210,9 @@ impl Session {
         let set = match error.kind() {
             ErrorKind::OnDevice { set, .. } => set,
             // The set has other points already, as the next call of finish() will say.
-            ErrorKind::Gpu(GpuError::FieldLength { .. }) => return,
+            ErrorKind::Gpu(error) if matches!(error.kind(), GpuErrorKind::FieldLength { .. }) => {
+                return;
+            }
             _ => panic!("{:?}: {error}", self.scene),
         };
         let set = (0..self.scene.sets).find(|&at| id(at) == *set).unwrap();

@@ -7,7 +7,7 @@
 use crate::{Cell, Error, ForceField, System};
 use nearfield::{
     device::{
-        DeviceEngine, DeviceListsView, GpuError, Program, Queue,
+        DeviceEngine, DeviceListsView, GpuErrorKind, Program, Queue,
         cudarc::driver::{
             CudaFunction, CudaSlice, CudaViewMut, DeviceRepr, LaunchArgs, PushKernelArg,
         },
@@ -119,10 +119,11 @@ fn potential(field: &ForceField) -> Option<(Cuda, usize)> {
 pub(super) fn program(field: &ForceField, cell: &Cell) -> Result<(Program, Vec<f32>), Error> {
     let refused = |reason: &str| {
         Error::Engine(nearfield::Error::from(nearfield::ErrorKind::Gpu(
-            GpuError::BadProgram {
+            GpuErrorKind::BadProgram {
                 program: "dynamics".into(),
                 reason: reason.into(),
-            },
+            }
+            .into(),
         )))
     };
     let (cuda, channels) = potential(field).ok_or_else(|| refused("the potential has no text"))?;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
-use nearfield::device::{Arriving, DeviceEngine, GpuError, HostBuffer, Queue};
+use nearfield::device::{Arriving, DeviceEngine, GpuErrorKind, HostBuffer, Queue};
 use nearfield_grid::{OfProcess, memory::make_room};
 
 use super::arrays::{Arrays, PARTICLES, failed, unallocated};
@@ -84,7 +84,7 @@ impl Flight {
     /// Waits for the particles.
     pub(super) fn land(self) -> Result<Particles, Error> {
         if self.arrays.is_inherited() {
-            return Err(failed(GpuError::Forked));
+            return Err(failed(GpuErrorKind::Forked.into()));
         }
         let (position, moving, id) = self.arrays.into_inner();
         let landed = Landing {

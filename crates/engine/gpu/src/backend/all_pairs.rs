@@ -5,7 +5,7 @@
 
 use super::gpu::GpuBackend;
 use crate::{
-    error::{Error, fits},
+    error::{Error, ErrorKind, fits},
     launch::{AllPairsKernels, Summing},
     memory::Buffer,
     program::Program,
@@ -159,13 +159,16 @@ pub(crate) fn all_pairs_programs() -> Vec<Program> {
 fn number(points: usize) -> Result<u32, Error> {
     match u32::try_from(points) {
         Ok(number) if number < u32::MAX - (1 << 20) => Ok(number),
-        _ => Err(Error::TooManyPoints(points)),
+        _ => Err(Error::from(ErrorKind::TooManyPoints(points))),
     }
 }
 
 /// There is no memory on the host for `len` values of a grid.
 fn host_memory<T>(len: usize) -> Error {
-    Error::HostMemory(Shortage::of::<T>(len, "points of a grid"))
+    Error::from(ErrorKind::HostMemory(Shortage::of::<T>(
+        len,
+        "points of a grid",
+    )))
 }
 
 impl GpuBackend {
@@ -173,7 +176,7 @@ impl GpuBackend {
     /// `results`.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when arrays do not fit each other, [`Error::TooManyPoints`], and those
+    /// [`ErrorKind::FieldLength`] when arrays do not fit each other, [`ErrorKind::TooManyPoints`], and those
     /// of running a program.
     pub fn sum_pairs<T: Real>(
         &self,
@@ -338,9 +341,11 @@ struct Sums<'a, T> {
 impl<T: Real> Sums<'_, T> {
     fn kernels(&self) -> Result<&AllPairsKernels, Error> {
         let kernels = self.scratch.kernels[self.kernels].as_ref();
-        kernels.ok_or_else(|| Error::NoKernel {
-            program: nearfield_kernels::ALL_PAIRS.name.to_owned(),
-            kernel: "all_pairs_sources".to_owned(),
+        kernels.ok_or_else(|| {
+            Error::from(ErrorKind::NoKernel {
+                program: nearfield_kernels::ALL_PAIRS.name.to_owned(),
+                kernel: "all_pairs_sources".to_owned(),
+            })
         })
     }
 

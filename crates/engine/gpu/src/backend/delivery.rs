@@ -3,7 +3,7 @@
 
 use super::{gpu::GpuBackend, lists::DeviceLists, walk::PairOfPoints};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{Outlet, TraversalKernels},
     memory::Queue,
     traversal::{Strategy, Work},
@@ -78,8 +78,8 @@ impl GpuBackend {
     /// lengths have arrived, before the entries, `placed` gets them.
     ///
     /// # Errors
-    /// [`Error::OtherLists`] when other points were measured, [`Error::FieldLength`] when the memory has
-    /// another size, [`Error::OutOfMemory`] when not even
+    /// [`ErrorKind::OtherLists`] when other points were measured, [`ErrorKind::FieldLength`] when the memory has
+    /// another size, [`ErrorKind::OutOfMemory`] when not even
     /// a small part of the lists fits, and those of running programs.
     pub fn deliver_lists<'a>(
         &self,
@@ -128,11 +128,11 @@ impl GpuBackend {
             ("lengths of lists", to.count.len(), targets),
         ] {
             if found != expected {
-                return Err(Error::FieldLength {
+                return Err(Error::from(ErrorKind::FieldLength {
                     what,
                     found,
                     expected,
-                });
+                }));
             }
         }
         if of.is_empty() {
@@ -258,11 +258,11 @@ impl GpuBackend {
             copies.wait(&written).map_err(failed)?;
             let place = part.entries.start as usize..part.entries.end as usize;
             let Some(place) = to.entries.get_mut(place) else {
-                return Err(Error::FieldLength {
+                return Err(Error::from(ErrorKind::FieldLength {
                     what: "entries of lists",
                     found: to.entries.len(),
                     expected: part.entries.end as usize,
-                });
+                }));
             };
             lists.entries.copy_to(copies, half, place)?;
             stages.push(Stage {
@@ -293,7 +293,9 @@ impl GpuBackend {
                 .map(|part| part.entries.end - part.entries.start);
             let room = 2 * longest.max().unwrap_or(0) as usize;
             match lists.entries.reserve(&self.stream, room) {
-                Err(Error::OutOfMemory { .. }) if wanted < MAX_PARTS && parts.len() < targets => {
+                Err(error)
+                    if error.is_out_of_memory() && wanted < MAX_PARTS && parts.len() < targets =>
+                {
                     wanted *= 4;
                     let step = step_of(targets, wanted);
                     let starts = lists.bounds(self, step, targets.div_ceil(step))?;

@@ -3,7 +3,7 @@
 
 use super::{gpu::GpuBackend, pairs::PairScratch, walk::PairOfPoints};
 use crate::{
-    error::{Error, fits},
+    error::{Error, ErrorKind, fits},
     memory::{Arrivals, Buffer, Destination, Queue},
     traversal::{PairProgram, Strategy},
 };
@@ -66,7 +66,7 @@ impl GpuBackend {
     /// those that came before have arrived: the memory they came from can be written again.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn expect_fields(&self, staged: &mut StagedFields, numbers: usize) -> Result<(), Error> {
         let copies = self.beside(&mut staged.copies)?;
         copies.synchronize()?;
@@ -85,7 +85,7 @@ impl GpuBackend {
     /// until a kernel has been [evaluated](Self::evaluate_staged), or others are expected.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when there are more than were expected, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when there are more than were expected, and [`ErrorKind::Driver`].
     pub fn receive_fields(
         &self,
         staged: &mut StagedFields,
@@ -97,18 +97,18 @@ impl GpuBackend {
             Some(copies) if end <= staged.numbers => {
                 staged.arrived.upload_at(copies, first, numbers)
             }
-            _ => Err(Error::FieldLength {
+            _ => Err(Error::from(ErrorKind::FieldLength {
                 what: "fields",
                 found: end,
                 expected: staged.numbers,
-            }),
+            })),
         }
     }
 
     /// As [`evaluate`](Self::evaluate), from fields that were [received](Self::receive_fields).
     ///
     /// # Errors
-    /// As there; [`Error::FieldLength`] also when fields end behind what was expected.
+    /// As there; [`ErrorKind::FieldLength`] also when fields end behind what was expected.
     pub fn evaluate_staged<'r>(
         &self,
         of: PairOfPoints<'_>,
@@ -140,11 +140,11 @@ impl GpuBackend {
             };
             let end = fields.iter().map(end).max().unwrap_or(0);
             if end > staged.numbers {
-                return Err(Error::FieldLength {
+                return Err(Error::from(ErrorKind::FieldLength {
                     what,
                     found: staged.numbers,
                     expected: end,
-                });
+                }));
             }
         }
         if let Some(copies) = &staged.copies {

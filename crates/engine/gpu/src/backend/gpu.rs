@@ -2,7 +2,7 @@
 
 use crate::{
     driver::{DeviceInfo, describe, open},
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{GridKernels, ShareKernels},
     memory::{HostBuffer, HostCopy, Queue},
     program::{Module, Modules, Program},
@@ -172,11 +172,11 @@ impl GpuBackend {
         let expected = self.stream.context().ordinal();
         match found == expected {
             true => Ok(()),
-            false => Err(Error::OtherDevice {
+            false => Err(Error::from(ErrorKind::OtherDevice {
                 what,
                 found,
                 expected,
-            }),
+            })),
         }
     }
 
@@ -188,7 +188,7 @@ impl GpuBackend {
     /// Waits for everything that was started.
     ///
     /// # Errors
-    /// [`Error::Driver`] when any of it failed.
+    /// [`ErrorKind::Driver`] when any of it failed.
     pub fn wait(&self) -> Result<(), Error> {
         self.stream.synchronize()
     }
@@ -197,7 +197,7 @@ impl GpuBackend {
     /// of its last, and what it gives.
     ///
     /// # Errors
-    /// Those of `work`, and [`Error::Driver`].
+    /// Those of `work`, and [`ErrorKind::Driver`].
     pub fn timed<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, f32), Error> {
         let begin = self.mark()?;
         let result = work()?;
@@ -208,7 +208,7 @@ impl GpuBackend {
     /// A mark in the backend's work, for [`since`](Self::since).
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn mark(&self) -> Result<CudaEvent, Error> {
         self.stream
             .record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
@@ -218,7 +218,7 @@ impl GpuBackend {
     /// Milliseconds of the device from a mark to the end of what has been started; waits for it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn since(&self, begin: &CudaEvent) -> Result<f32, Error> {
         self.between(begin, &self.mark()?)
     }
@@ -226,7 +226,7 @@ impl GpuBackend {
     /// Milliseconds of the device from one mark to another; waits for it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn between(&self, begin: &CudaEvent, end: &CudaEvent) -> Result<f32, Error> {
         begin
             .elapsed_ms(end)
@@ -254,7 +254,7 @@ impl GpuBackend {
     /// Page-locked memory for `len` elements, all zero.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the system has none to give.
+    /// [`ErrorKind::Driver`] when the system has none to give.
     pub fn host_buffer<T: ValidAsZeroBits>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
         let buffer = HostBuffer::new(&self.shared.context, len)?;
         self.host_buffers.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use super::{
     share::DeviceShare,
 };
 use crate::{
-    error::{Error, fits},
+    error::{Error, ErrorKind, fits},
     memory::Buffer,
     traversal::PairProgram,
 };
@@ -45,7 +45,7 @@ impl GpuBackend {
     /// its order. Waits for it.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when `to` has not one element a point, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when `to` has not one element a point, and [`ErrorKind::Driver`].
     pub fn fetch_points(&self, share: &DeviceShare, to: &mut [[f32; 4]]) -> Result<(), Error> {
         fits("points of a halo", to.len(), share.len())?;
         share.at().download(&self.stream, 0, to)
@@ -55,8 +55,8 @@ impl GpuBackend {
     /// order of the share; `None` for a kernel that reads none. Waits for them.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the field does not fit the set, or `to` the share,
-    /// [`Error::OtherDevice`], [`Error::OutOfMemory`] and those of running a program.
+    /// [`ErrorKind::FieldLength`] when the field does not fit the set, or `to` the share,
+    /// [`ErrorKind::OtherDevice`], [`ErrorKind::OutOfMemory`] and those of running a program.
     pub fn fetch_fields(
         &self,
         (share, points): (&DeviceShare, usize),
@@ -90,9 +90,9 @@ impl GpuBackend {
     /// of all `points` targets are.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the arrays do not fit each other and the kernel,
-    /// [`Error::UnknownTarget`] for an index that no target has, [`Error::OtherDevice`],
-    /// [`Error::OutOfMemory`] and those of running a program.
+    /// [`ErrorKind::FieldLength`] when the arrays do not fit each other and the kernel,
+    /// [`ErrorKind::UnknownTarget`] for an index that no target has, [`ErrorKind::OtherDevice`],
+    /// [`ErrorKind::OutOfMemory`] and those of running a program.
     pub fn put_results(
         &self,
         program: &PairProgram,
@@ -106,10 +106,10 @@ impl GpuBackend {
         fits("results", results.len(), points.saturating_mul(outputs))?;
         fits("results of a halo", found.len(), targets.len() * outputs)?;
         if let Some(&target) = targets.iter().find(|&&target| target as usize >= points) {
-            return Err(Error::UnknownTarget {
+            return Err(Error::from(ErrorKind::UnknownTarget {
                 target,
                 targets: points,
-            });
+            }));
         }
         if targets.is_empty() {
             return Ok(());

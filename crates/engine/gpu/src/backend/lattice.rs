@@ -2,7 +2,7 @@
 
 use super::gpu::GpuBackend;
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{self, Row},
     memory::Buffer,
 };
@@ -33,10 +33,10 @@ impl GpuBackend {
     /// A lattice for the device. `subdivision` is what the lattice was made with.
     ///
     /// # Errors
-    /// [`Error::SlantedBox`], [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`ErrorKind::SlantedBox`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn lattice(&self, lattice: &Lattice, subdivision: u32) -> Result<DeviceLattice, Error> {
         if lattice.domain().is_slanted() {
-            return Err(Error::SlantedBox);
+            return Err(Error::from(ErrorKind::SlantedBox));
         }
         let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
         let mut buffer = Buffer::new("neighbour rows");

@@ -5,7 +5,7 @@ use super::{
     walk::{PairOfPoints, Scratch},
 };
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{Outlet, SCAN_TILE, Status, scan_tiles},
     memory::{Buffer, HostBuffer, HostCopy, Queue},
     traversal::{Strategy, Work},
@@ -75,7 +75,7 @@ impl GpuBackend {
     /// begins, and writes each entry once.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] with the bytes that the entries take, and those of compiling and
+    /// [`ErrorKind::OutOfMemory`] with the bytes that the entries take, and those of compiling and
     /// running programs; the lists are then empty.
     pub fn search(
         &self,
@@ -93,9 +93,11 @@ impl GpuBackend {
         }
         lists.count(self, of, kind, strategy)?;
         let pairs = lists.total(self)?;
-        let room = usize::try_from(pairs).map_err(|_| Error::OutOfMemory {
-            bytes: usize::MAX,
-            what: "entries of lists".to_owned(),
+        let room = usize::try_from(pairs).map_err(|_| {
+            Error::from(ErrorKind::OutOfMemory {
+                bytes: usize::MAX,
+                what: "entries of lists".to_owned(),
+            })
         })?;
         // Room to grow, for later searches that do not wait.
         lists.entries.reserve(&self.stream, room + room / 16)?;
@@ -144,7 +146,7 @@ impl DeviceLists {
     /// Waits for the device and looks how long the lists are that were written since it last did.
     ///
     /// # Errors
-    /// [`Error::ListsOverflow`] when they did not fit, and [`Error::Driver`].
+    /// [`ErrorKind::ListsOverflow`] when they did not fit, and [`ErrorKind::Driver`].
     pub fn finish(&mut self, backend: &GpuBackend) -> Result<(), Error> {
         self.ask(backend)?;
         self.asked = false;
@@ -161,7 +163,7 @@ impl DeviceLists {
         }
         let room = self.entries.capacity() as u64;
         if pairs > room {
-            return Err(Error::ListsOverflow { pairs, room });
+            return Err(Error::from(ErrorKind::ListsOverflow { pairs, room }));
         }
         backend.wait()
     }
@@ -169,7 +171,7 @@ impl DeviceLists {
     /// Starts to bring to the host how long the lists are, where [`finish`](Self::finish) reads it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn ask(&mut self, backend: &GpuBackend) -> Result<(), Error> {
         if self.asked || self.starts.capacity() <= self.scanned || self.status.capacity() == 0 {
             return Ok(());
@@ -234,7 +236,7 @@ impl DeviceLists {
     /// order, `entries` the [`pairs`](Self::pairs) entries.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn download(
         &self,
         backend: &GpuBackend,
@@ -319,7 +321,7 @@ impl DeviceLists {
         if self.counted == Some(counting(of)) {
             Ok(())
         } else {
-            Err(Error::OtherLists)
+            Err(Error::from(ErrorKind::OtherLists))
         }
     }
 

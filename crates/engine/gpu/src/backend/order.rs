@@ -1,14 +1,14 @@
 //! Values brought from the caller's order into that of the cells.
 
 use super::{gpu::GpuBackend, points::DevicePoints};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use cudarc::driver::{CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice};
 
 impl GpuBackend {
     /// Brings values, `channels` of them a point, from the caller's order into that of the cells.
     ///
     /// # Errors
-    /// [`Error::FieldLength`], [`Error::OtherDevice`] and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`], [`ErrorKind::OtherDevice`] and [`ErrorKind::Driver`].
     pub fn reorder<T: DeviceRepr>(
         &self,
         points: &DevicePoints,
@@ -30,11 +30,11 @@ impl GpuBackend {
             let expected = points.len().saturating_mul(channels);
             let countable = size_of::<T>().is_multiple_of(4) && u32::try_from(words).is_ok();
             if found != expected || !countable {
-                return Err(Error::FieldLength {
+                return Err(Error::from(ErrorKind::FieldLength {
                     what,
                     found,
                     expected,
-                });
+                }));
             }
         }
         if points.is_empty() {
@@ -60,11 +60,11 @@ impl GpuBackend {
         points.check_sorted()?;
         self.holds("the order", to.stream().context().ordinal())?;
         if to.len() != points.len() {
-            return Err(Error::FieldLength {
+            return Err(Error::from(ErrorKind::FieldLength {
                 what: "the order",
                 found: to.len(),
                 expected: points.len(),
-            });
+            }));
         }
         if points.is_empty() {
             return Ok(());

@@ -5,7 +5,7 @@ use super::{
     walk::{PairOfPoints, Scratch},
 };
 use crate::{
-    error::{Error, fits},
+    error::{Error, ErrorKind, fits},
     launch::Outlet,
     memory::{Arrivals, Buffer, Destination},
     traversal::{PairProgram, Strategy, Work},
@@ -45,10 +45,12 @@ impl<'a> DeviceField<'a> {
         &'s self,
         stream: &'s CudaStream,
     ) -> Result<(CUdeviceptr, u32, impl Drop + use<'s>), Error> {
-        let stride = u32::try_from(self.stride).map_err(|_| Error::FieldLength {
-            what: "numbers of a point",
-            found: self.stride,
-            expected: u32::MAX as usize,
+        let stride = u32::try_from(self.stride).map_err(|_| {
+            Error::from(ErrorKind::FieldLength {
+                what: "numbers of a point",
+                found: self.stride,
+                expected: u32::MAX as usize,
+            })
         })?;
         let (address, held) = self.values.device_ptr(stream);
         Ok((address, stride, held))
@@ -69,11 +71,11 @@ impl<'a> DeviceField<'a> {
         };
         match self.values.len() >= needed && self.stride >= channels {
             true => Ok(()),
-            false => Err(Error::FieldLength {
+            false => Err(Error::from(ErrorKind::FieldLength {
                 what,
                 found: self.values.len(),
                 expected: needed,
-            }),
+            })),
         }
     }
 }
@@ -142,7 +144,7 @@ impl PairScratch {
     /// what comes before and after is copies and sorting. Waits for it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn traversed(&self, since: &CudaEvent) -> Result<Option<[f32; 2]>, Error> {
         let Some([begin, end]) = &self.marks else {
             return Ok(None);
@@ -178,7 +180,7 @@ impl GpuBackend {
     /// per target as the kernel, in the caller's order.
     ///
     /// # Errors
-    /// [`Error::Compile`] with the kernel's own line numbers, [`Error::FieldLength`] and those of
+    /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and those of
     /// running a program.
     pub fn evaluate(
         &self,
@@ -252,7 +254,7 @@ impl GpuBackend {
     /// without waiting for it. With strategies that launch kernels from kernels it waits for them.
     ///
     /// # Errors
-    /// Those of [`evaluate`](Self::evaluate), and [`Error::OtherDevice`].
+    /// Those of [`evaluate`](Self::evaluate), and [`ErrorKind::OtherDevice`].
     pub fn evaluate_on_device(
         &self,
         of: PairOfPoints<'_>,

@@ -2,7 +2,7 @@
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{self, SCAN_TILE, Sorting, Status, scan_tiles},
     memory::{Buffer, HostCopy},
 };
@@ -137,7 +137,7 @@ impl DevicePoints {
         if self.sorted {
             Ok(())
         } else {
-            Err(Error::Unsorted)
+            Err(Error::from(ErrorKind::Unsorted))
         }
     }
 
@@ -146,7 +146,7 @@ impl DevicePoints {
         if self.is_empty() || self.lattice == lattice.number {
             Ok(())
         } else {
-            Err(Error::OtherLattice)
+            Err(Error::from(ErrorKind::OtherLattice))
         }
     }
 
@@ -189,7 +189,7 @@ impl DevicePoints {
     /// The caller's index of every sorted point.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn order(&self, backend: &GpuBackend) -> Result<Vec<u32>, Error> {
         self.check_sorted()?;
         let mut at = vec![[0.0f32; 4]; self.len()];
@@ -242,7 +242,7 @@ impl DevicePoints {
         }
         // Every point may have a brick of its own; half of the slots stay empty.
         let bricks = u64::from(self.count) * u64::from(BRICK);
-        let too_many = |_| Error::TooManyPoints(self.count as usize);
+        let too_many = |_| Error::from(ErrorKind::TooManyPoints(self.count as usize));
         self.cells = u32::try_from(bricks).map_err(too_many)?;
         self.mask = Some((2 * u64::from(self.count)).next_power_of_two() as u32 - 1);
         Ok(())
@@ -290,7 +290,7 @@ impl DevicePoints {
     /// [`GpuBackend::finish`]: one wait then serves several sets.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn ask(&mut self, backend: &GpuBackend) -> Result<(), Error> {
         if self.status.capacity() == 0 {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints};
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{self, Parts, SCAN_TILE, ShareKernels, Sharing, Status, scan_tiles},
     memory::Buffer,
 };
@@ -73,7 +73,7 @@ impl GpuBackend {
     /// the bricks were made of, which may be another than points are sorted into here.
     ///
     /// # Errors
-    /// [`Error::SlantedBox`], [`Error::TooManyParts`], [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`ErrorKind::SlantedBox`], [`ErrorKind::TooManyParts`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn parts(
         &self,
         bricks: &BrickParts,
@@ -82,13 +82,13 @@ impl GpuBackend {
         old: Option<DeviceParts>,
     ) -> Result<DeviceParts, Error> {
         if lattice.domain().is_slanted() {
-            return Err(Error::SlantedBox);
+            return Err(Error::from(ErrorKind::SlantedBox));
         }
         if count > MAX_PARTS {
-            return Err(Error::TooManyParts {
+            return Err(Error::from(ErrorKind::TooManyParts {
                 found: count,
                 most: MAX_PARTS,
-            });
+            }));
         }
         let mut buffer = old.map_or_else(|| Buffer::new("parts of bricks"), |old| old.bricks);
         buffer.upload(&self.stream, bricks.parts())?;
@@ -110,7 +110,7 @@ impl GpuBackend {
     /// are. They hold until the points are sorted again.
     ///
     /// # Errors
-    /// [`Error::Unsorted`], [`Error::OtherLattice`], [`Error::OutOfMemory`] and those of running a program.
+    /// [`ErrorKind::Unsorted`], [`ErrorKind::OtherLattice`], [`ErrorKind::OutOfMemory`] and those of running a program.
     pub fn share(
         &self,
         points: &DevicePoints,

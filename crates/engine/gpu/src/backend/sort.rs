@@ -6,7 +6,7 @@ use super::{
     points::DevicePoints,
 };
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     launch::{Sorting, Status, scan_tiles},
 };
 use cudarc::driver::{CudaView, DeviceSlice};
@@ -55,7 +55,7 @@ impl GpuBackend {
     /// The set must be [sorted](Self::sort) before anything else is done with it.
     ///
     /// # Errors
-    /// [`Error::TooManyPoints`], [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`ErrorKind::TooManyPoints`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn upload(
         &self,
         points: &mut DevicePoints,
@@ -87,7 +87,7 @@ impl GpuBackend {
     /// are until the backend has been [waited for](Self::wait).
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when there are more than were expected, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when there are more than were expected, and [`ErrorKind::Driver`].
     pub fn receive(
         &self,
         points: &mut DevicePoints,
@@ -99,11 +99,11 @@ impl GpuBackend {
             .checked_add(numbers.len())
             .is_none_or(|end| end > expected)
         {
-            return Err(Error::FieldLength {
+            return Err(Error::from(ErrorKind::FieldLength {
                 what: "positions",
                 found: first.saturating_add(numbers.len()),
                 expected,
-            });
+            }));
         }
         points.positions.upload_at(&self.stream, first, numbers)
     }
@@ -114,9 +114,9 @@ impl GpuBackend {
     /// be [sorted](Self::sort), or [sorted again](Self::sort_again), before it is traversed.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when there are no three numbers for every point,
-    /// [`Error::OtherDevice`], [`Error::TooManyPoints`], [`Error::OutOfMemory`] and
-    /// [`Error::Driver`]; the set is then as it was.
+    /// [`ErrorKind::FieldLength`] when there are no three numbers for every point,
+    /// [`ErrorKind::OtherDevice`], [`ErrorKind::TooManyPoints`], [`ErrorKind::OutOfMemory`] and
+    /// [`ErrorKind::Driver`]; the set is then as it was.
     pub fn place(
         &self,
         points: &mut DevicePoints,
@@ -124,11 +124,11 @@ impl GpuBackend {
     ) -> Result<(), Error> {
         self.holds("positions", positions.stream().context().ordinal())?;
         if !positions.len().is_multiple_of(3) {
-            return Err(Error::FieldLength {
+            return Err(Error::from(ErrorKind::FieldLength {
                 what: "positions",
                 found: positions.len(),
                 expected: positions.len().next_multiple_of(3),
-            });
+            }));
         }
         let count = countable(positions.len() / 3)?;
         points.status.reserve(&self.stream, 1)?;
@@ -152,7 +152,7 @@ impl GpuBackend {
     /// Checks and measures the positions of a set, and waits for it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn measure(&self, points: &mut DevicePoints) -> Result<Measured, Error> {
         if points.count == 0 {
             points.unlooked = false;
@@ -177,7 +177,7 @@ impl GpuBackend {
     /// Sorts a set whose positions were [uploaded](Self::upload) and lie within `bounds`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn sort(
         &self,
         points: &mut DevicePoints,
@@ -215,8 +215,8 @@ impl GpuBackend {
     /// [`finish`](Self::finish) has looked whether the points still fit.
     ///
     /// # Errors
-    /// [`Error::Unsorted`] when it has not been, [`Error::OtherLattice`] when that was into the cells of
-    /// another lattice, [`Error::OutOfMemory`] and [`Error::Driver`].
+    /// [`ErrorKind::Unsorted`] when it has not been, [`ErrorKind::OtherLattice`] when that was into the cells of
+    /// another lattice, [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn sort_again(
         &self,
         points: &mut DevicePoints,
@@ -228,7 +228,7 @@ impl GpuBackend {
             return Ok(());
         }
         if !points.has_table() {
-            return Err(Error::Unsorted);
+            return Err(Error::from(ErrorKind::Unsorted));
         }
         points.check_lattice(lattice)?;
         points.reserve(self, lattice)?;
@@ -269,10 +269,10 @@ impl GpuBackend {
     /// [placed](Self::place) and are sorted well are no longer provisional.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] and [`Error::Outside`] when points do not fit any more: the set must be
-    /// sorted into new bounds then; [`Error::Unsorted`] when positions have been replaced since the
-    /// last sort, [`Error::OtherLattice`] when that was into the cells of another lattice, and
-    /// [`Error::Driver`].
+    /// [`ErrorKind::NotFinite`] and [`ErrorKind::Outside`] when points do not fit any more: the set must be
+    /// sorted into new bounds then; [`ErrorKind::Unsorted`] when positions have been replaced since the
+    /// last sort, [`ErrorKind::OtherLattice`] when that was into the cells of another lattice, and
+    /// [`ErrorKind::Driver`].
     pub fn finish(
         &self,
         points: &mut DevicePoints,
@@ -298,17 +298,17 @@ impl GpuBackend {
             });
         }
         if status.bad > 0 {
-            return Err(Error::NotFinite {
+            return Err(Error::from(ErrorKind::NotFinite {
                 first: status.first_bad,
                 count: status.bad,
-            });
+            }));
         }
         let strayed = lattice.is_periodic() && !contains(bounds, &status.bounds());
         if status.outside > 0 || strayed {
-            return Err(Error::Outside {
+            return Err(Error::from(ErrorKind::Outside {
                 count: status.outside.max(1),
                 bounds: *bounds,
-            });
+            }));
         }
         let crowded = status.crowded > 0;
         let settled_late = crowded && !points.crowded;
@@ -353,5 +353,5 @@ fn countable(points: usize) -> Result<u32, Error> {
     u32::try_from(points)
         .ok()
         .filter(|&count| count < u32::MAX)
-        .ok_or(Error::TooManyPoints(points))
+        .ok_or(Error::from(ErrorKind::TooManyPoints(points)))
 }

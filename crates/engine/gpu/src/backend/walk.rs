@@ -5,7 +5,7 @@ use super::{
     share::DeviceShare,
 };
 use crate::{
-    error::{Error, fits},
+    error::{Error, ErrorKind, fits},
     launch::{
         ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Walk, scan_tiles,
     },
@@ -84,8 +84,8 @@ impl PairOfPoints<'_> {
     /// The program that does `work` with these pairs.
     ///
     /// # Errors
-    /// [`Error::Unsorted`] when a set is not in its cells: kernels write by its sorted order;
-    /// [`Error::OtherLattice`] when it is in those of another lattice, and [`Error::OtherShare`].
+    /// [`ErrorKind::Unsorted`] when a set is not in its cells: kernels write by its sorted order;
+    /// [`ErrorKind::OtherLattice`] when it is in those of another lattice, and [`ErrorKind::OtherShare`].
     pub(crate) fn traversal(
         &self,
         strategy: Strategy,
@@ -103,7 +103,9 @@ impl PairOfPoints<'_> {
         };
         let fits = |share: &DeviceShare| share.is_of(self.targets, strategy != Strategy::Flat);
         if !self.share.is_none_or(fits) {
-            return Err(Error::OtherShare { strategy });
+            return Err(Error::from(ErrorKind::OtherShare {
+                strategy: strategy.name(),
+            }));
         }
         let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
         let open = match plain {
@@ -143,7 +145,7 @@ impl GpuBackend {
     /// Number of neighbours of every target, in the caller's order; waits for them.
     ///
     /// # Errors
-    /// [`Error::FieldLength`], and those of compiling a program and of running it.
+    /// [`ErrorKind::FieldLength`], and those of compiling a program and of running it.
     pub fn count<'r>(
         &self,
         of: PairOfPoints<'_>,
@@ -172,7 +174,7 @@ impl GpuBackend {
     /// As [`count`](Self::count) into an array of the device, without waiting for it.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), [`Error::FieldLength`] and [`Error::OtherDevice`].
+    /// Those of [`count`](Self::count), [`ErrorKind::FieldLength`] and [`ErrorKind::OtherDevice`].
     pub fn count_on_device(
         &self,
         of: PairOfPoints<'_>,
@@ -277,7 +279,9 @@ impl GpuBackend {
                 scratch.launches.download(stream, 0, &mut status)?;
                 match status[0] {
                     Launches { failed: 0, .. } => Ok(()),
-                    Launches { failed, error } => Err(Error::Launches { failed, error }),
+                    Launches { failed, error } => {
+                        Err(Error::from(ErrorKind::Launches { failed, error }))
+                    }
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! a [`Driver`], which only exists where the library is there, has started, and is new enough.
 
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     version::{Arch, Version},
 };
 use cudarc::{
@@ -55,8 +55,8 @@ pub struct DeviceInfo {
 ///
 /// # Errors
 ///
-/// [`Error::NoDriver`], [`Error::DriverTooOld`] or [`Error::NoDevice`] where it is not there, and
-/// [`Error::Driver`] where it is but cannot be used.
+/// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`] or [`ErrorKind::NoDevice`] where it is not there, and
+/// [`ErrorKind::Driver`] where it is but cannot be used.
 pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
     Driver::open()?.context(device)
 }
@@ -65,7 +65,7 @@ pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::NoDriver`] and [`Error::DriverTooOld`].
+/// [`ErrorKind::NoDriver`] and [`ErrorKind::DriverTooOld`].
 pub fn find_driver() -> Result<(), Error> {
     Driver::find().map(drop)
 }
@@ -83,7 +83,7 @@ impl Driver {
     pub(crate) fn open() -> Result<Self, Error> {
         let driver = Self::find()?;
         if STARTED.is_inherited() {
-            return Err(Error::Forked);
+            return Err(Error::from(ErrorKind::Forked));
         }
         match result::init() {
             Ok(()) => {
@@ -104,12 +104,12 @@ impl Driver {
         let load = || unsafe { sys::is_culib_present() };
         if !PRESENT.get_or_make(OnceLock::new).get_or_init(load) {
             let reason = "its library libcuda.so.1 cannot be loaded".to_owned();
-            return Err(Error::NoDriver { reason });
+            return Err(Error::from(ErrorKind::NoDriver { reason }));
         }
         let cuda = version().map_err(|error| refused("cuDriverGetVersion", error))?;
         if cuda < OLDEST {
             let (found, needed) = (cuda, OLDEST);
-            return Err(Error::DriverTooOld { found, needed });
+            return Err(Error::from(ErrorKind::DriverTooOld { found, needed }));
         }
         Ok(Self { cuda })
     }
@@ -168,10 +168,10 @@ impl Driver {
             Ok(ordinal) if index < count => {
                 result::device::get(ordinal).map_err(|error| Error::driver("cuDeviceGet", error))
             }
-            _ => Err(Error::NoDevice {
+            _ => Err(Error::from(ErrorKind::NoDevice {
                 device: index,
                 count,
-            }),
+            })),
         }
     }
 }
@@ -192,9 +192,9 @@ pub(crate) fn release() -> Option<String> {
 
 /// A driver that does not start.
 fn refused(call: &str, error: DriverError) -> Error {
-    Error::NoDriver {
+    Error::from(ErrorKind::NoDriver {
         reason: Error::driver(call, error).to_string(),
-    }
+    })
 }
 
 fn pci(device: sys::CUdevice) -> Result<String, Error> {

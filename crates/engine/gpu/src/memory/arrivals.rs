@@ -53,7 +53,7 @@ impl<'r, T> Arrivals<'r, T> {
     /// Waits until everything has been computed and the first piece is on its way.
     ///
     /// # Errors
-    /// [`Error::Driver`] when something has failed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) when something has failed.
     pub fn computed(&self) -> Result<(), Error> {
         self.computed.synchronize().map_err(failed)
     }
@@ -61,7 +61,7 @@ impl<'r, T> Arrivals<'r, T> {
     /// Waits for the next piece: its first result, and all of them. None after the last one.
     ///
     /// # Errors
-    /// [`Error::Driver`] when something has failed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) when something has failed.
     pub fn arrived(&mut self) -> Result<Option<(usize, &'r [T])>, Error> {
         let Some((first, results, copied)) = self.pieces.next() else {
             return Ok(None);
@@ -73,7 +73,7 @@ impl<'r, T> Arrivals<'r, T> {
     /// Waits for all of them.
     ///
     /// # Errors
-    /// [`Error::Driver`] when something has failed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) when something has failed.
     pub fn wait(&mut self) -> Result<(), Error> {
         while self.arrived()?.is_some() {}
         Ok(())

@@ -4,7 +4,7 @@
 //! capacity are what they were.
 
 use super::queue::{HostCopy, Queue};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use cudarc::driver::{
     CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr, result,
     sys::{CUdeviceptr, CUresult},
@@ -55,7 +55,7 @@ impl<T: DeviceRepr> Buffer<T> {
     /// Makes room for `len` elements; true when the array is new, its contents unspecified.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] and [`Error::Driver`]; the array is then the old one.
+    /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`]; the array is then the old one.
     pub(crate) fn reserve(&mut self, stream: &Arc<CudaStream>, len: usize) -> Result<bool, Error> {
         if len <= self.capacity() && self.slice.is_some() {
             return Ok(false);
@@ -66,7 +66,9 @@ impl<T: DeviceRepr> Buffer<T> {
             Some(_) => len.saturating_add(len / 8),
         };
         let slice = match self.allocate(stream, wanted) {
-            Err(Error::OutOfMemory { .. }) if wanted > len.max(1) => self.allocate(stream, len)?,
+            Err(error) if error.is_out_of_memory() && wanted > len.max(1) => {
+                self.allocate(stream, len)?
+            }
             allocated => allocated?,
         };
         self.slice = Some(slice);
@@ -94,9 +96,11 @@ impl<T: DeviceRepr> Buffer<T> {
     }
 
     fn allocate(&self, stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, Error> {
-        let out_of_memory = || Error::OutOfMemory {
-            bytes: len.saturating_mul(size_of::<T>()),
-            what: self.what.to_owned(),
+        let out_of_memory = || {
+            Error::from(ErrorKind::OutOfMemory {
+                bytes: len.saturating_mul(size_of::<T>()),
+                what: self.what.to_owned(),
+            })
         };
         if len.checked_mul(size_of::<T>()).is_none() {
             return Err(out_of_memory());
@@ -262,10 +266,10 @@ impl<T: DeviceRepr> Buffer<T> {
         if end <= self.capacity() || count == 0 {
             return Ok(end);
         }
-        Err(Error::FieldLength {
+        Err(Error::from(ErrorKind::FieldLength {
             what: self.what,
             found: self.capacity(),
             expected: end,
-        })
+        }))
     }
 }

@@ -1,6 +1,6 @@
 //! Memory of the host that the GPU reads and writes directly.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use cudarc::driver::{CudaContext, ValidAsZeroBits, result, sys};
 use std::{
     ops::{Deref, DerefMut},
@@ -28,15 +28,15 @@ impl<T: ValidAsZeroBits> HostBuffer<T> {
     /// Page-locked memory for `len` elements, all zero.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the system has none to give.
+    /// [`ErrorKind::Driver`] when the system has none to give.
     pub(crate) fn new(context: &Arc<CudaContext>, len: usize) -> Result<Self, Error> {
         let failed = |error| Error::driver(format!("page-locking memory for {len} values"), error);
         context.bind_to_thread().map_err(failed)?;
         let Some(bytes) = len.max(1).checked_mul(size_of::<T>()) else {
-            return Err(Error::OutOfMemory {
+            return Err(Error::from(ErrorKind::OutOfMemory {
                 bytes: usize::MAX,
                 what: "page-locked memory".to_owned(),
-            });
+            }));
         };
         // SAFETY: the context is current; the memory is freed once, when the buffer is dropped.
         let place = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_PORTABLE) };

@@ -7,7 +7,7 @@
 //! blocking calls of the host then appear as the spans `host.wait` and `host.copy`.
 
 use super::host::HostBuffer;
-use crate::error::{Error, fits};
+use crate::error::{Error, ErrorKind, fits};
 use cudarc::driver::{
     CudaEvent, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr,
     DeviceSlice, DriverError, LaunchArgs, LaunchConfig, result,
@@ -99,7 +99,7 @@ impl<T> Arriving<T> {
     /// Waits for the copy.
     ///
     /// # Errors
-    /// [`Error::Driver`] when it failed.
+    /// [`ErrorKind::Driver`] when it failed.
     pub fn wait(self) -> Result<HostBuffer<T>, Error> {
         let arrived = self.arrived.synchronize();
         arrived.map_err(|error| Error::driver("copying to the host", error))?;
@@ -128,7 +128,7 @@ impl<T> HostCopy<T> {
     /// Waits for the last copy that was started, and returns the values.
     ///
     /// # Errors
-    /// [`Error::Driver`] when something on its stream failed.
+    /// [`ErrorKind::Driver`] when something on its stream failed.
     pub fn read(&mut self) -> Result<&[T], Error> {
         self.wait()?;
         Ok(&self.buffer)
@@ -197,7 +197,7 @@ impl Queue {
     /// and is counted with it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn beside(&self) -> Result<Self, Error> {
         let stream = self.stream.fork();
         let stream = stream.map_err(|error| Error::driver("making a stream", error))?;
@@ -219,7 +219,7 @@ impl Queue {
     /// Starts a kernel of a program of the caller's; messages and traces call it `name`.
     ///
     /// # Errors
-    /// [`Error::Driver`] naming the kernel.
+    /// [`ErrorKind::Driver`] naming the kernel.
     ///
     /// # Safety
     /// The arguments in `launch` are those that the kernel declares, and the kernel reads and writes
@@ -246,7 +246,7 @@ impl Queue {
     /// Copies values to the host and waits for them. Messages and traces call them `what`.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when the lengths differ, and [`ErrorKind::Driver`].
     pub fn copy_to_host<T: DeviceRepr>(
         &self,
         what: &'static str,
@@ -274,7 +274,7 @@ impl Queue {
     /// Copies values to the device. Returns when `from` may be changed.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when the lengths differ, and [`ErrorKind::Driver`].
     pub fn copy_to_device<T: DeviceRepr>(
         &self,
         what: &'static str,
@@ -300,7 +300,7 @@ impl Queue {
     /// empty.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`ErrorKind::Driver`].
     pub fn array<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
         &self,
         what: &'static str,
@@ -315,7 +315,7 @@ impl Queue {
     /// Copies values from one array of the device to another, without waiting.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the lengths differ, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when the lengths differ, and [`ErrorKind::Driver`].
     pub fn copy_on_device<T>(
         &self,
         what: &'static str,
@@ -337,7 +337,7 @@ impl Queue {
     /// the host does.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when there is no room, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when there is no room, and [`ErrorKind::Driver`].
     pub fn start_copy<T: DeviceRepr>(
         &self,
         what: &'static str,
@@ -346,11 +346,11 @@ impl Queue {
     ) -> Result<Arriving<T>, Error> {
         let (len, room) = (from.len(), to.len());
         let Some(place) = to.get_mut(..len) else {
-            return Err(Error::FieldLength {
+            return Err(Error::from(ErrorKind::FieldLength {
                 what,
                 found: room,
                 expected: len,
-            });
+            }));
         };
         let (address, held) = from.device_ptr(&self.stream);
         // SAFETY: the array has as many elements. `Arriving` keeps both, and gives the
@@ -369,8 +369,8 @@ impl Queue {
     /// Starts to copy values to where the host will [read](HostCopy::read) them, which waits.
     ///
     /// # Errors
-    /// [`Error::FieldLength`] when the lengths differ, [`Error::OtherStream`] when the values are
-    /// those of another stream, which may free them before they are read, and [`Error::Driver`].
+    /// [`ErrorKind::FieldLength`] when the lengths differ, [`ErrorKind::OtherStream`] when the values are
+    /// those of another stream, which may free them before they are read, and [`ErrorKind::Driver`].
     pub fn start_host_copy<T: DeviceRepr>(
         &self,
         what: &'static str,
@@ -379,7 +379,7 @@ impl Queue {
     ) -> Result<(), Error> {
         fits(what, to.buffer.len(), from.len())?;
         if from.stream().cu_stream() != self.stream.cu_stream() {
-            return Err(Error::OtherStream { what });
+            return Err(Error::from(ErrorKind::OtherStream { what }));
         }
         // An earlier copy that was not read could end after this one.
         to.wait()?;
@@ -442,7 +442,7 @@ impl Queue {
     /// Waits for everything that was started.
     ///
     /// # Errors
-    /// [`Error::Driver`] when any of it failed.
+    /// [`ErrorKind::Driver`] when any of it failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         // While the device computes the host has time for what ended before.
         self.report();

@@ -4,7 +4,7 @@
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc, text::Program};
 use crate::{
     driver,
-    error::Error,
+    error::{Error, ErrorKind},
     toolkit::{Found, Libraries, Part, Search},
     version::{Arch, Version},
 };
@@ -46,11 +46,11 @@ impl Compiler {
         let libraries = search.libraries(cuda);
         let searched = search.description().to_owned();
         let Some(found) = &libraries.nvrtc else {
-            return Err(Error::NoLibrary {
+            return Err(Error::from(ErrorKind::NoLibrary {
                 library: Part::Nvrtc.title(),
                 searched,
                 remedy: Part::Nvrtc.remedy(cuda),
-            });
+            }));
         };
         let nvrtc = Nvrtc::open(&found.path)?;
         tracing::debug!(path = %found.path.display(), version = %nvrtc.version(), "gpu.compiler");
@@ -120,11 +120,11 @@ impl Compiler {
     pub fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
         let known = self.archs();
         if !known.is_empty() && !known.contains(&arch) {
-            return Err(Error::UnknownArch {
+            return Err(Error::from(ErrorKind::UnknownArch {
                 arch,
                 nvrtc: self.version(),
                 known,
-            });
+            }));
         }
         let start = Instant::now();
         let code = self.nvrtc.compile(program, arch)?;
@@ -150,19 +150,21 @@ impl Compiler {
         };
         let milliseconds = start.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(program = program.name(), %arch, milliseconds, linker = linker.name(), "gpu.link");
-        linked.map_err(|log| Error::Link {
-            program: program.name().to_owned(),
-            arch,
-            linker: linker.name(),
-            log,
+        linked.map_err(|log| {
+            Error::from(ErrorKind::Link {
+                program: program.name().to_owned(),
+                arch,
+                linker: linker.name(),
+                log,
+            })
         })
     }
 
     fn missing(&self, part: Part) -> Error {
-        Error::NoLibrary {
+        Error::from(ErrorKind::NoLibrary {
             library: part.title(),
             searched: self.searched.clone(),
             remedy: part.remedy(self.cuda),
-        }
+        })
     }
 }

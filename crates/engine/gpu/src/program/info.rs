@@ -3,7 +3,7 @@
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc};
 use crate::{
     driver::{self, DeviceInfo, Driver},
-    error::Error,
+    error::{Error, ErrorKind},
     toolkit::{Part, Search},
     version::Version,
 };
@@ -93,17 +93,22 @@ impl GpuInfo {
             }
         }
         if count == 0 {
-            self.lacks("device", Error::NoDevice { device: 0, count });
+            self.lacks(
+                "device",
+                Error::from(ErrorKind::NoDevice { device: 0, count }),
+            );
         }
     }
 
     fn find_libraries(&mut self, search: &Search) {
         let cuda = self.cuda;
         let found = search.libraries(cuda);
-        let absent = |part: Part| Error::NoLibrary {
-            library: part.title(),
-            searched: search.description().to_owned(),
-            remedy: part.remedy(cuda),
+        let absent = |part: Part| {
+            Error::from(ErrorKind::NoLibrary {
+                library: part.title(),
+                searched: search.description().to_owned(),
+                remedy: part.remedy(cuda),
+            })
         };
         match found.nvrtc {
             None => self.lacks("nvrtc", absent(Part::Nvrtc)),

@@ -4,7 +4,11 @@ use super::{
     store::{Code, CodeStore, Origin},
     text::{Key, Program},
 };
-use crate::{driver, error::Error, version::Arch};
+use crate::{
+    driver,
+    error::{Error, ErrorKind},
+    version::Arch,
+};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result::DriverError};
 use std::{
     collections::HashMap,
@@ -23,9 +27,11 @@ pub struct Module {
 impl Module {
     /// The kernel of that name.
     pub fn function(&self, name: &str) -> Result<CudaFunction, Error> {
-        let missing = || Error::NoKernel {
-            program: self.program.clone(),
-            kernel: name.to_owned(),
+        let missing = || {
+            Error::from(ErrorKind::NoKernel {
+                program: self.program.clone(),
+                kernel: name.to_owned(),
+            })
         };
         // No kernel's name holds a NUL, and the bindings would panic.
         if name.contains('\0') {
@@ -71,7 +77,7 @@ impl Modules {
     /// None loaded yet; code comes from `store`.
     ///
     /// # Errors
-    /// [`Error::UnsafeCache`] if `store` has a cache that was named and is not trusted.
+    /// [`ErrorKind::UnsafeCache`] if `store` has a cache that was named and is not trusted.
     pub fn with_store(context: &Arc<CudaContext>, store: CodeStore) -> Result<Self, Error> {
         store.trusted_cache()?;
         let (major, minor) = context
@@ -142,10 +148,10 @@ impl Modules {
         } = code;
         let name = program.name();
         let Some(loaded) = driver::load(&self.context, bytes) else {
-            return Err(Error::BadProgram {
+            return Err(Error::from(ErrorKind::BadProgram {
                 program: name.to_owned(),
                 reason: format!("what NVRTC {compiler} made of it is no machine code"),
-            });
+            }));
         };
         let module = loaded.map_err(|error| {
             Error::driver(

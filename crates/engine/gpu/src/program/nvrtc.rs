@@ -5,7 +5,7 @@
 
 use super::text::Program;
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     toolkit as library,
     version::{Arch, Version},
 };
@@ -124,11 +124,11 @@ impl Nvrtc {
             COMPILATION => {
                 let log = unit.read(self.log_size, self.log, program, "its log")?;
                 let log = String::from_utf8_lossy(&log);
-                Err(Error::Compile {
+                Err(Error::from(ErrorKind::Compile {
                     program: program.name().to_owned(),
                     arch,
                     log: log.trim_end_matches(['\0', '\n']).to_owned(),
-                })
+                }))
             }
             // The log may help here too: an option that is not known is named in it.
             _ => {
@@ -151,10 +151,10 @@ fn version_told(path: &Path, function: GetVersion) -> Result<Version, Error> {
     let status = unsafe { function(&mut major, &mut minor) };
     match (status, u32::try_from(major), u32::try_from(minor)) {
         (0, Ok(major), Ok(minor)) => Ok(Version::new(major, minor)),
-        _ => Err(Error::BadLibrary {
+        _ => Err(Error::from(ErrorKind::BadLibrary {
             path: path.to_owned(),
             reason: format!("it does not tell its version (status {status})"),
-        }),
+        })),
     }
 }
 
@@ -225,12 +225,12 @@ impl Drop for Unit<'_> {
 
 /// A failure that is not the text's.
 fn failed(program: &Program, call: &str, status: c_int, log: &str) -> Error {
-    Error::BadProgram {
+    Error::from(ErrorKind::BadProgram {
         program: program.name().to_owned(),
         reason: format!("{call} gave status {status} {log}")
             .trim_end()
             .to_owned(),
-    }
+    })
 }
 
 /// Strings for C.
@@ -239,15 +239,15 @@ fn strings(
     texts: impl IntoIterator<Item = String>,
 ) -> Result<Vec<CString>, Error> {
     let strings = texts.into_iter().map(CString::new);
-    strings
-        .collect::<Result<_, _>>()
-        .map_err(|error| Error::BadProgram {
+    strings.collect::<Result<_, _>>().map_err(|error| {
+        Error::from(ErrorKind::BadProgram {
             program: program.name().to_owned(),
             reason: format!(
                 "a text holds a NUL character at byte {}",
                 error.nul_position()
             ),
         })
+    })
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {

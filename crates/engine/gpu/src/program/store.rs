@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     driver::Driver,
-    error::Error,
+    error::{Error, ErrorKind},
     toolkit::Search,
     version::{Arch, Version},
 };
@@ -84,13 +84,13 @@ impl CodeStore {
     /// The cache if it may be used: without one, every program is compiled.
     ///
     /// # Errors
-    /// [`Error::UnsafeCache`] if the folder was named by `NEARFIELD_CACHE_DIR` or by the caller and
+    /// [`ErrorKind::UnsafeCache`] if the folder was named by `NEARFIELD_CACHE_DIR` or by the caller and
     /// is not trusted. The usual folder is then done without.
     pub fn trusted_cache(&self) -> Result<Option<&Cache>, Error> {
         match (self.refused(), &self.cache) {
             (None, cache) => Ok(cache.as_ref()),
             (Some(refused), Some(cache)) if cache.is_named() => {
-                Err(Error::UnsafeCache(refused.clone()))
+                Err(Error::from(ErrorKind::UnsafeCache(refused.clone())))
             }
             (Some(_), _) => Ok(None),
         }
@@ -179,7 +179,7 @@ mod tests {
         let (program, arch) = (Program::new("some", "text"), Arch::new(90));
         let named = store(Cache::at(place.path().join("named")));
         let error = named.code(&program, arch, None).unwrap_err();
-        assert!(matches!(error, Error::UnsafeCache(_)), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::UnsafeCache(_)), "{error}");
         assert!(error.to_string().contains("0777"), "{error}");
         assert!(named.refused().is_some());
 
@@ -187,7 +187,10 @@ mod tests {
         assert!(matches!(usual.trusted_cache(), Ok(None)));
         // So it is compiled, which there is no compiler for here.
         let error = usual.code(&program, arch, None).unwrap_err();
-        assert!(matches!(error, Error::NoLibrary { .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::NoLibrary { .. }),
+            "{error}"
+        );
         assert!(usual.refused().unwrap().to_string().contains("0777"));
     }
 }

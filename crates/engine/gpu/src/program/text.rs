@@ -4,7 +4,10 @@
 //! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
 //! the user's own line numbers.
 
-use crate::{error::Error, version::Arch};
+use crate::{
+    error::{Error, ErrorKind},
+    version::Arch,
+};
 use nearfield_kernels::Source;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -104,10 +107,10 @@ impl Program {
     /// The user's text with the name and line number that messages are to show.
     fn numbered(&self, name: &str, text: &str) -> Result<String, Error> {
         if name.chars().any(|symbol| symbol.is_control()) {
-            return Err(Error::BadProgram {
+            return Err(Error::from(ErrorKind::BadProgram {
                 program: self.name.clone(),
                 reason: format!("the name {name:?} of the user's text holds control characters"),
-            });
+            }));
         }
         let name = name.replace('\\', "\\\\").replace('"', "\\\"");
         Ok(format!("#line 1 \"{name}\"\n{text}\n"))

@@ -1,7 +1,10 @@
 //! The files of CUDA that are loaded at run time: what they are called, what holds them, how to
 //! get them, and how they are opened.
 
-use crate::{error::Error, version::Version};
+use crate::{
+    error::{Error, ErrorKind},
+    version::Version,
+};
 use libloading::Library;
 use nearfield_grid::PerProcess;
 use std::{
@@ -112,9 +115,11 @@ pub(crate) fn open(path: &Path) -> Result<&'static Library, Error> {
     }
     // SAFETY: loading runs the library's initialisers. It was found by the name of a library of
     // CUDA where the user or the system keeps these; those initialisers need nothing from us.
-    let library = unsafe { Library::new(path) }.map_err(|error| Error::BadLibrary {
-        path: path.to_owned(),
-        reason: error.to_string(),
+    let library = unsafe { Library::new(path) }.map_err(|error| {
+        Error::from(ErrorKind::BadLibrary {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
     })?;
     let library: &'static Library = Box::leak(Box::new(library));
     opened.insert(path.to_owned(), library);
@@ -134,10 +139,10 @@ pub(crate) unsafe fn function<F: Copy>(
     // SAFETY: the caller vouches for the type; the library is never closed.
     match unsafe { library.get::<F>(name.as_bytes()) } {
         Ok(function) => Ok(*function),
-        Err(_) => Err(Error::BadLibrary {
+        Err(_) => Err(Error::from(ErrorKind::BadLibrary {
             path: path.to_owned(),
             reason: format!("it has no function {name}; a newer version is needed"),
-        }),
+        })),
     }
 }
 

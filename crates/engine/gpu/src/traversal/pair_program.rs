@@ -1,6 +1,9 @@
 //! What a pair kernel is compiled from.
 
-use crate::{error::Error, launch::MAX_UNIFORMS};
+use crate::{
+    error::{Error, ErrorKind},
+    launch::MAX_UNIFORMS,
+};
 use nearfield_pairs::{Channels, Cuda, PairKernel, Reduce};
 use std::{
     borrow::Cow,
@@ -50,11 +53,13 @@ impl PairProgram {
     /// The CUDA text of a kernel, with the number of its channels.
     ///
     /// # Errors
-    /// [`Error::NoCuda`] when it has none, [`Error::TooManyUniforms`] and [`Error::TooManyChannels`].
+    /// [`ErrorKind::NoCuda`] when it has none, [`ErrorKind::TooManyUniforms`] and [`ErrorKind::TooManyChannels`].
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
         let name = std::any::type_name::<K>();
-        let cuda = kernel.cuda().ok_or_else(|| Error::NoCuda {
-            kernel: name.to_owned(),
+        let cuda = kernel.cuda().ok_or_else(|| {
+            Error::from(ErrorKind::NoCuda {
+                kernel: name.to_owned(),
+            })
         })?;
         let channels = [K::Target::COUNT, K::Source::COUNT, K::Output::COUNT];
         let (mut program, uniforms) = Self::with_channels(name, cuda, channels, K::REDUCE)?;
@@ -68,7 +73,7 @@ impl PairProgram {
     /// kernels that are known at run time only. Errors call it by the name of the text.
     ///
     /// # Errors
-    /// [`Error::TooManyUniforms`] and [`Error::TooManyChannels`].
+    /// [`ErrorKind::TooManyUniforms`] and [`ErrorKind::TooManyChannels`].
     pub fn new(
         cuda: Cuda,
         channels: [usize; 3],
@@ -86,11 +91,11 @@ impl PairProgram {
     ) -> Result<(Self, Vec<f32>), Error> {
         let cuda = cuda.into_parts();
         if cuda.uniforms.len() > MAX_UNIFORMS {
-            return Err(Error::TooManyUniforms {
+            return Err(Error::from(ErrorKind::TooManyUniforms {
                 kernel: kernel.to_owned(),
                 found: cuda.uniforms.len(),
                 most: MAX_UNIFORMS,
-            });
+            }));
         }
         let channels = [
             ("a target", targets),
@@ -98,12 +103,12 @@ impl PairProgram {
             ("a result", outputs),
         ];
         if let Some(&(what, found)) = channels.iter().find(|channels| channels.1 > MAX_CHANNELS) {
-            return Err(Error::TooManyChannels {
+            return Err(Error::from(ErrorKind::TooManyChannels {
                 kernel: kernel.to_owned(),
                 what,
                 found,
                 most: MAX_CHANNELS,
-            });
+            }));
         }
         let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
         let symmetric = match &cuda.turned {

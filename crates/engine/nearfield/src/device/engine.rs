@@ -4,8 +4,9 @@ use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSet
 use crate::{Error, ErrorKind, PointSetId, Strategy, backend::gpu_report::GpuReport};
 use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
-    DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, GpuBackend, HostBuffer, HostCopy,
-    Module, PairOfPoints, PairScratch, Program, Queue, Transfers, cudarc,
+    DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
+    GpuBackend, HostBuffer, HostCopy, Module, PairOfPoints, PairScratch, Program, Queue, Transfers,
+    cudarc,
 };
 use nearfield_grid::OfProcess;
 use std::{
@@ -81,7 +82,8 @@ impl DeviceEngine {
         if let Err(error) = self.update(id, positions) {
             self.sets.pop();
             // Coordinates are looked at before anything is sorted.
-            let unsorted = |source: &GpuError| matches!(source, GpuError::NotFinite { .. });
+            let unsorted =
+                |source: &GpuError| matches!(source.kind(), GpuErrorKind::NotFinite { .. });
             if matches!(error.kind(), ErrorKind::OnDevice { source, .. } if unsorted(source)) {
                 self.sorted_anew = sorted_anew;
             }
@@ -215,7 +217,7 @@ impl DeviceEngine {
             }
             match lists.storage.finish(&self.backend) {
                 Ok(()) => {}
-                Err(nearfield_gpu::Error::ListsOverflow { .. }) => {
+                Err(error) if matches!(error.kind(), GpuErrorKind::ListsOverflow { .. }) => {
                     lists.storage.outgrown();
                     lists.current = false;
                     progress = Progress::Repeat;
@@ -375,10 +377,10 @@ impl DeviceEngine {
     /// engine ask by themselves.
     ///
     /// # Errors
-    /// [`ErrorKind::Gpu`] with [`GpuError::Forked`].
+    /// [`ErrorKind::Gpu`] with [`GpuErrorKind::Forked`].
     pub fn usable(&self) -> Result<(), Error> {
         if self.backend.is_inherited() {
-            Err(ErrorKind::Gpu(nearfield_gpu::Error::Forked).into())
+            Err(ErrorKind::Gpu(GpuErrorKind::Forked.into()).into())
         } else {
             Ok(())
         }
@@ -409,7 +411,7 @@ pub(super) fn pair<'a>(
     let (of_targets, of_sources) = (set(targets)?, set(sources)?);
     for (set, of_set) in [(targets, of_targets), (sources, of_sources)] {
         if !of_set.points.is_sorted() {
-            let source = nearfield_gpu::Error::Unsorted;
+            let source = GpuErrorKind::Unsorted.into();
             return Err(ErrorKind::OnDevice { set, source }.into());
         }
     }

@@ -45,7 +45,7 @@
 //! does not stand, and its next call says [`Progress::Repeat`].
 //!
 //! A fault of the GPU is an error here: what was on it is lost. In a forked child of the process that
-//! started an engine its calls answer [`GpuError::Forked`], and dropping it there does nothing.
+//! started an engine its calls answer [`GpuErrorKind::Forked`], and dropping it there does nothing.
 
 mod builder;
 mod engine;
@@ -64,7 +64,7 @@ pub use helper::CpuHelper;
 pub use lent::Lent;
 pub use lists::DeviceListsView;
 pub use nearfield_gpu::{
-    Arriving, DeviceField, Error as GpuError, HostBuffer, HostCopy, Module, Program, Queue,
-    Transfers, cudarc,
+    Arriving, DeviceField, Error as GpuError, ErrorKind as GpuErrorKind, HostBuffer, HostCopy,
+    Module, Program, Queue, Transfers, cudarc,
 };
 pub use traverse::{DeviceKernel, DeviceTraversal, WithCpu};

@@ -53,7 +53,7 @@ impl DeviceEngine {
         match self.backend.finish(points, lattice, room) {
             Ok(Settled::AsBefore) => Ok(true),
             Ok(Settled::Reordered | Settled::Missed) => Ok(false),
-            Err(gpu::Error::Outside { .. }) => {
+            Err(error) if matches!(error.kind(), gpu::ErrorKind::Outside { .. }) => {
                 let made = self.make_room(set);
                 made.inspect_err(|_| self.take_back(set)).map(|()| false)
             }
@@ -97,7 +97,7 @@ impl DeviceEngine {
         let bounds = match self.backend.measure(points).map_err(on_device)? {
             Measured::Bounds(bounds) => bounds,
             Measured::NotFinite { first, count } => {
-                return Err(on_device(gpu::Error::NotFinite { first, count }));
+                return Err(on_device(gpu::ErrorKind::NotFinite { first, count }.into()));
             }
         };
         *room = with_room(&bounds, &domain, self.settings.radius);

@@ -67,7 +67,7 @@ impl DeviceEngineBuilder {
         Radius::new(self.radius).map_err(ErrorKind::Setup)?;
         let domain = self.domain.clone().map_err(ErrorKind::Setup)?;
         if domain.is_slanted() {
-            return Err(ErrorKind::Gpu(nearfield_gpu::Error::SlantedBox).into());
+            return Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::SlantedBox.into()).into());
         }
         Ok(DeviceEngine {
             settings: self,

@@ -379,7 +379,7 @@ impl Engine {
     pub(crate) fn usable(&self) -> Result<(), Error> {
         match &self.accelerator {
             Some(device) if device.is_inherited() => {
-                Err(ErrorKind::Gpu(nearfield_gpu::Error::Forked).into())
+                Err(ErrorKind::Gpu(nearfield_gpu::ErrorKind::Forked.into()).into())
             }
             _ => Ok(()),
         }

@@ -132,7 +132,7 @@ impl GpuSide {
             Ok(done) => Ok(done),
             Err(Trouble::Host(error)) => Err(error.into()),
             // The text of a kernel is no fault of the GPU.
-            Err(Trouble::Gpu(error @ gpu::Error::Compile { .. })) => {
+            Err(Trouble::Gpu(error)) if matches!(error.kind(), gpu::ErrorKind::Compile { .. }) => {
                 Err(Error::from(ErrorKind::Gpu(error)).into())
             }
             Err(Trouble::Gpu(error)) => {

@@ -95,9 +95,9 @@ impl State {
 
     /// The sets of a job, which the device has sorted.
     pub(super) fn pair(&self, job: Job) -> Result<PairOfPoints<'_>, gpu::Error> {
-        let set = |set: usize| self.sets.get(set).ok_or(gpu::Error::Unsorted);
+        let set = |set: usize| self.sets.get(set).ok_or(gpu::ErrorKind::Unsorted);
         Ok(PairOfPoints {
-            lattice: self.lattice.as_ref().ok_or(gpu::Error::Unsorted)?,
+            lattice: self.lattice.as_ref().ok_or(gpu::ErrorKind::Unsorted)?,
             targets: &set(job.targets)?.points,
             sources: &set(job.sources)?.points,
             same_set: job.targets == job.sources,

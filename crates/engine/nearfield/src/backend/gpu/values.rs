@@ -196,7 +196,7 @@ impl<'r> dyn Results<'r> + '_ {
             (Ok(()), _) => Ok(()),
             (Err(Lost), Some(error)) => Err(error),
             // It never says so by itself.
-            (Err(Lost), None) => Err(gpu::Error::Unsorted),
+            (Err(Lost), None) => Err(gpu::ErrorKind::Unsorted.into()),
         }
     }
 }

@@ -210,7 +210,7 @@ impl Backends {
             .as_ref()
             .is_some_and(|gpu| gpu.backend.is_inherited())
         {
-            return Err(ErrorKind::Gpu(gpu::Error::Forked).into());
+            return Err(ErrorKind::Gpu(gpu::ErrorKind::Forked.into()).into());
         }
         let begin = Instant::now();
         let pairs = targets.points() as u64 * sources.points.len() as u64;

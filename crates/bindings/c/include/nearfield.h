@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 /*
- What became of a call.
+ Outcome of a call.
  */
 typedef enum {
   /*
@@ -50,8 +50,8 @@ typedef enum {
    */
   NF_STATUS_BAD_HANDLE = 2,
   /*
-   The call would change the handle while others read it, or read it while another changes it: from
-   another thread, or from a callback of a call on it.
+   The call would change the handle while others read it, or read it while another changes it:
+   from another thread, or from a callback of a call on it.
    */
   NF_STATUS_BUSY = 3,
   /*
@@ -193,7 +193,7 @@ typedef uint32_t nf_list_order;
 #endif // __cplusplus
 
 /*
- What becomes of the results of a kernel.
+ Use of a kernel's results.
  */
 enum nf_deliver
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -247,6 +247,11 @@ typedef uint32_t nf_reduce;
 #endif // __cplusplus
 
 /*
+ An engine whose points live on a GPU. Made by nf_device_engine_new().
+ */
+typedef struct nf_device_engine nf_device_engine;
+
+/*
  An engine: one radius, one domain, any number of point sets. Made by nf_engine_new().
  */
 typedef struct nf_engine nf_engine;
@@ -255,11 +260,6 @@ typedef struct nf_engine nf_engine;
  Lists that a query found; they stay as they are whatever becomes of the engine.
  */
 typedef struct nf_query nf_query;
-
-/*
- An engine whose points live on a GPU. Made by nf_device_engine_new().
- */
-typedef struct nf_device_engine nf_device_engine;
 
 /*
  Some targets with all their neighbours, lent for one call of an nf_batch_function.
@@ -307,10 +307,144 @@ typedef struct {
 /*
  A function that is given every target once, with all its neighbours, from several threads at a
  time. It may write results to places that belong to the targets of its batch alone, may read the
- engine and must not change it (NF_STATUS_BUSY), and must return by returning: no exception and no
- longjmp may leave it. Anything but 0 ends the work early.
+ engine and must not change it (NF_STATUS_BUSY), and must return by returning: no exception and
+ no longjmp may leave it. Anything but 0 ends the work early.
  */
 typedef int32_t (*nf_batch_function)(void *user, const nf_batch *batch);
+
+/*
+ Settings of an engine on a GPU; nf_device_options_init() sets all but the radius.
+ */
+typedef struct {
+  /*
+   Size of this structure as the program was compiled; set by nf_device_options_init().
+   */
+  size_t struct_size;
+  /*
+   Search radius in the unit of the coordinates, rounded to float.
+   */
+  double radius;
+  /*
+   Number of the GPU, counted from 0.
+   */
+  uint32_t device;
+  /*
+   0, the default: the engine makes a stream of its own; 1: it uses `stream`.
+   */
+  uint32_t use_stream;
+  /*
+   A CUstream (cudaStream_t) of the GPU's primary context, null for the default stream; it must
+   stay there for as long as the engine.
+   */
+  void *stream;
+  /*
+   An nf_list_kind; full lists by default.
+   */
+  uint32_t lists;
+  /*
+   Cells per radius along each axis, 1 to 8; 0, the default, chooses by the points.
+   */
+  uint32_t subdivision;
+  /*
+   For every axis 1 where the domain repeats, 0, the default, where it is open.
+   */
+  uint32_t periodic[3];
+  /*
+   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
+   lengths on the diagonal. Those of open axes are not read.
+   */
+  double box_vectors[3][3];
+} nf_device_options;
+
+/*
+ Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
+ */
+typedef struct {
+  /*
+   To 64-bit numbers: the first entry of the list of every point.
+   */
+  uint64_t start;
+  /*
+   To 32-bit numbers: its length.
+   */
+  uint64_t count;
+  /*
+   To 32-bit numbers: the lists.
+   */
+  uint64_t indices;
+  /*
+   Number of points.
+   */
+  size_t points;
+} nf_device_lists;
+
+/*
+ Values on the device, so many a point; those of a point begin `stride` numbers behind those of
+ the point before.
+ */
+typedef struct {
+  /*
+   CUdeviceptr to floats; 0 where a kernel reads nothing.
+   */
+  uint64_t values;
+  /*
+   Number of floats there.
+   */
+  size_t len;
+  /*
+   Numbers from one point to the next.
+   */
+  size_t stride;
+} nf_device_field;
+
+/*
+ A pair kernel as CUDA C++, compiled into the traversal at run time. The text defines
+
+ void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
+           float* result);
+
+ where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
+
+ The text runs on the GPU as it is, in the context that the whole process shares, and nothing
+ checks what it does there. It must read target and source only below the numbers of channels
+ given here and uniform only below the number of parameters, write all numbers of result and
+ nothing else, and end for every pair, also for numbers that are NaN or infinite. An access to
+ other memory may end the use of CUDA in the process.
+ */
+typedef struct {
+  /*
+   Name of the text in the compiler's messages, such as a file name.
+   */
+  const char *name;
+  /*
+   The text.
+   */
+  const char *text;
+  /*
+   Parameters of the kernel, at most 160; changing them compiles nothing.
+   */
+  const float *uniforms;
+  /*
+   Number of parameters.
+   */
+  size_t uniform_count;
+  /*
+   Numbers the kernel reads of a target.
+   */
+  uint32_t target_channels;
+  /*
+   Numbers it reads of a source.
+   */
+  uint32_t source_channels;
+  /*
+   Numbers it gives, 1 to 16.
+   */
+  uint32_t outputs;
+  /*
+   An nf_reduce.
+   */
+  uint32_t reduce;
+} nf_device_kernel;
 
 /*
  Settings of an engine; nf_options_init() sets all but the radius, which has no default.
@@ -415,9 +549,9 @@ typedef struct {
  Neighbour lists, viewed where the library keeps them: the neighbours of point i are
  `indices[start[i]]` and the `count[i] - 1` entries behind it.
 
- The pointers are valid until the engine is next changed (any function that takes it by pointer to
- non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of() tells
- lists that are out of date; reading through the pointers does not.
+ The pointers are valid until the engine is next changed (any function that takes it by pointer
+ to non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of()
+ tells lists that are out of date; reading through the pointers does not.
  */
 typedef struct {
   /*
@@ -446,148 +580,14 @@ typedef struct {
   uint64_t state;
 } nf_lists;
 
-/*
- Settings of an engine on a GPU; nf_device_options_init() sets all but the radius.
- */
-typedef struct {
-  /*
-   Size of this structure as the program was compiled; set by nf_device_options_init().
-   */
-  size_t struct_size;
-  /*
-   Search radius in the unit of the coordinates, rounded to float.
-   */
-  double radius;
-  /*
-   Number of the GPU, counted from 0.
-   */
-  uint32_t device;
-  /*
-   0, the default: the engine makes a stream of its own; 1: it uses `stream`.
-   */
-  uint32_t use_stream;
-  /*
-   A CUstream (cudaStream_t) of the GPU's primary context, null for the default stream; it must
-   stay there for as long as the engine.
-   */
-  void *stream;
-  /*
-   An nf_list_kind; full lists by default.
-   */
-  uint32_t lists;
-  /*
-   Cells per radius along each axis, 1 to 8; 0, the default, chooses by the points.
-   */
-  uint32_t subdivision;
-  /*
-   For every axis 1 where the domain repeats, 0, the default, where it is open.
-   */
-  uint32_t periodic[3];
-  /*
-   For every periodic axis the vector along which the domain repeats; an orthogonal box has its
-   lengths on the diagonal. Those of open axes are not read.
-   */
-  double box_vectors[3][3];
-} nf_device_options;
-
-/*
- Lists on the device: as nf_lists, by CUdeviceptr. Valid until the engine is next changed.
- */
-typedef struct {
-  /*
-   To 64-bit numbers: the first entry of the list of every point.
-   */
-  uint64_t start;
-  /*
-   To 32-bit numbers: its length.
-   */
-  uint64_t count;
-  /*
-   To 32-bit numbers: the lists.
-   */
-  uint64_t indices;
-  /*
-   Number of points.
-   */
-  size_t points;
-} nf_device_lists;
-
-/*
- Values on the device, so many a point; those of a point begin `stride` numbers behind those of
- the point before.
- */
-typedef struct {
-  /*
-   CUdeviceptr to floats; 0 where a kernel reads nothing.
-   */
-  uint64_t values;
-  /*
-   Number of floats there.
-   */
-  size_t len;
-  /*
-   Numbers from one point to the next.
-   */
-  size_t stride;
-} nf_device_field;
-
-/*
- A pair kernel as CUDA C++, compiled into the traversal at run time. The text defines
-
- void pair(const float* uniform, const Pair& pair, const float* target, const float* source,
-           float* result);
-
- where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
-
- The text runs on the GPU as it is, in the context that the whole process shares, and nothing checks
- what it does there. It must read target and source only below the numbers of channels given here
- and uniform only below the number of parameters, write all numbers of result and nothing else, and
- end for every pair, also for numbers that are NaN or infinite. An access to other memory may end
- the use of CUDA in the process.
- */
-typedef struct {
-  /*
-   What the compiler's messages call the text, such as a file name.
-   */
-  const char *name;
-  /*
-   The text.
-   */
-  const char *text;
-  /*
-   Parameters of the kernel, at most 160; changing them compiles nothing.
-   */
-  const float *uniforms;
-  /*
-   Number of parameters.
-   */
-  size_t uniform_count;
-  /*
-   Numbers the kernel reads of a target.
-   */
-  uint32_t target_channels;
-  /*
-   Numbers it reads of a source.
-   */
-  uint32_t source_channels;
-  /*
-   Numbers it gives, 1 to 16.
-   */
-  uint32_t outputs;
-  /*
-   An nf_reduce.
-   */
-  uint32_t reduce;
-} nf_device_kernel;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
 /*
  Calls a function with all pairs of `targets` and `sources` in batches, on the engine's worker
- threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written or
- needed.
+ threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written
+ or needed.
 
  # Safety
  The function may be called from several threads at a time with `user`.
@@ -597,6 +597,172 @@ nf_status nf_for_each_batch(const nf_engine *engine,
                             uint32_t sources,
                             nf_batch_function function,
                             void *user);
+
+/*
+ Sets options to their defaults. Pass sizeof(nf_device_options).
+
+ # Safety
+ `options` is null or points to `size` writable bytes.
+ */
+nf_status nf_device_options_init(nf_device_options *options, size_t size);
+
+/*
+ Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is
+ none.
+
+ # Safety
+ `options` points to initialised options, `engine` to a place for a handle; the stream is as
+ nf_device_options says.
+ */
+nf_status nf_device_engine_new(const nf_device_options *options, nf_device_engine **engine);
+
+/*
+ Frees an engine; a null pointer is ignored.
+ */
+nf_status nf_device_engine_free(nf_device_engine *engine);
+
+/*
+ Copies the text of the last failure on this engine, as nf_engine_error() does.
+
+ # Safety
+ As for nf_engine_error().
+ */
+nf_status nf_device_engine_error(const nf_device_engine *engine,
+                                 char *buffer,
+                                 size_t capacity,
+                                 size_t *needed);
+
+/*
+ The CUstream on which the engine does everything.
+
+ # Safety
+ `stream` points to a place for it.
+ */
+nf_status nf_device_engine_stream(const nf_device_engine *engine, void **stream);
+
+/*
+ Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
+
+ # Safety
+ `positions` points to 3 * points floats on the engine's GPU, `set` to a number.
+ */
+nf_status nf_device_engine_add_points(nf_device_engine *engine,
+                                      uint64_t positions,
+                                      size_t points,
+                                      uint32_t *number);
+
+/*
+ Gives a set new positions, which are copied; does not wait for the device.
+
+ # Safety
+ `positions` points to 3 * points floats on the engine's GPU.
+ */
+nf_status nf_device_engine_update(nf_device_engine *engine,
+                                  uint32_t number,
+                                  uint64_t positions,
+                                  size_t points);
+
+/*
+ Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
+ and 0 when points had left their cells or lists their storage: there is room now, repeat what
+ was computed since the updates.
+
+ # Safety
+ `valid` points to a number.
+ */
+nf_status nf_device_engine_finish(nf_device_engine *engine, uint32_t *valid);
+
+/*
+ Writes the lists of a pair of sets into memory of the engine on the device.
+ */
+nf_status nf_device_engine_find_neighbors(nf_device_engine *engine,
+                                          uint32_t targets,
+                                          uint32_t sources);
+
+/*
+ The lists that nf_device_engine_find_neighbors() wrote; nothing is copied.
+
+ # Safety
+ `lists` points to a structure.
+ */
+nf_status nf_device_engine_neighbors(const nf_device_engine *engine,
+                                     uint32_t targets,
+                                     uint32_t sources,
+                                     nf_device_lists *lists);
+
+/*
+ Number of neighbours of every target, into 32-bit numbers on the device.
+
+ # Safety
+ `counts` points to `len` numbers on the engine's GPU.
+ */
+nf_status nf_device_engine_count_neighbors(const nf_device_engine *engine,
+                                           uint32_t targets,
+                                           uint32_t sources,
+                                           uint64_t counts,
+                                           size_t len);
+
+/*
+ The order in which the cells hold the points of a set, into 32-bit numbers on the device.
+
+ # Safety
+ `order` points to `len` numbers on the engine's GPU.
+ */
+nf_status nf_device_engine_order(const nf_device_engine *engine,
+                                 uint32_t number,
+                                 uint64_t order,
+                                 size_t len);
+
+/*
+ Mass density as nf_sph_density(), all on the device.
+
+ `deliver` is an nf_deliver.
+
+ # Safety
+ `mass` and `density` (with `len` floats) are on the engine's GPU.
+ */
+nf_status nf_device_engine_sph_density(const nf_device_engine *engine,
+                                       uint32_t targets,
+                                       uint32_t sources,
+                                       float support,
+                                       nf_device_field mass,
+                                       uint64_t density,
+                                       size_t len,
+                                       uint32_t deliver);
+
+/*
+ Mass density as nf_sph_density_2d(), all on the device.
+
+ # Safety
+ As for nf_device_engine_sph_density().
+ */
+nf_status nf_device_engine_sph_density_2d(const nf_device_engine *engine,
+                                          uint32_t targets,
+                                          uint32_t sources,
+                                          float support,
+                                          nf_device_field mass,
+                                          uint64_t density,
+                                          size_t len,
+                                          uint32_t deliver);
+
+/*
+ Evaluates a kernel of the caller's for all pairs, all on the device.
+
+ `deliver` is an nf_deliver.
+
+ # Safety
+ The texts end with a NUL and the parameters are there; fields and `results` (with `len` floats,
+ the outputs of one target after the other) are on the engine's GPU.
+ */
+nf_status nf_device_engine_traverse(const nf_device_engine *engine,
+                                    const nf_device_kernel *kernel,
+                                    uint32_t targets,
+                                    uint32_t sources,
+                                    nf_device_field target_field,
+                                    nf_device_field source_field,
+                                    uint64_t results,
+                                    size_t len,
+                                    uint32_t deliver);
 
 /*
  Makes an engine; free it with nf_engine_free().
@@ -674,8 +840,8 @@ nf_status nf_update_f64(nf_engine *engine,
                         size_t stride);
 
 /*
- Number of points in an array of `numbers` coordinates, three per point; numbers that are no whole
- points are refused.
+ Number of points in an array of `numbers` coordinates, three per point; numbers that are no
+ whole points are refused.
 
  # Safety
  `points` points to a number.
@@ -738,8 +904,8 @@ nf_status nf_radius(const nf_engine *engine, double *radius);
 nf_status nf_z_sort(const nf_engine *engine, uint32_t number, uint32_t *order, size_t len);
 
 /*
- What the engine did last, as JSON: the device and why it was chosen, milliseconds of each stage,
- point sets, pairs, bytes. Copied as nf_engine_error() copies.
+ The report of the engine's last step, as JSON: the device and the reason for it, milliseconds
+ of each stage, point sets, pairs, bytes. Copied as nf_engine_error() copies.
 
  # Safety
  As for nf_engine_error().
@@ -795,8 +961,8 @@ nf_status nf_sph_density_2d(const nf_engine *engine,
 
 /*
  Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
- `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the kernel
- of three dimensions.
+ `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the
+ kernel of three dimensions.
 
  `deliver` is an nf_deliver. A support larger than the search radius is refused.
 
@@ -852,8 +1018,8 @@ nf_status nf_neighbors(const nf_engine *engine,
  changed since they were got. In loops over all points read the lists directly.
 
  # Safety
- `lists` points to lists that nf_neighbors() filled and nobody altered, `neighbors` and `count` to
- places for the results.
+ `lists` points to lists that nf_neighbors() filled and that were not altered, `neighbors` and
+ `count` to places for the results.
  */
 nf_status nf_neighbors_of(const nf_engine *engine,
                           const nf_lists *lists,
@@ -863,8 +1029,8 @@ nf_status nf_neighbors_of(const nf_engine *engine,
 
 /*
  Copies lists one behind the other: those of point i are `indices[offsets[i]]` to
- `indices[offsets[i + 1] - 1]`, as sparse matrices have them. `offsets_len` is the number of points
- and one, `indices_len` the number of pairs; nf_neighbors() tells both.
+ `indices[offsets[i + 1] - 1]`, as sparse matrices have them. `offsets_len` is the number of
+ points and one, `indices_len` the number of pairs; nf_neighbors() tells both.
 
  # Safety
  The arrays have so many elements.
@@ -925,166 +1091,6 @@ nf_status nf_query_lists(const nf_query *query, nf_lists *lists);
  Frees a query; a null pointer is ignored.
  */
 nf_status nf_query_free(nf_query *query);
-
-/*
- Sets options to their defaults. Pass sizeof(nf_device_options).
-
- # Safety
- `options` is null or points to `size` writable bytes.
- */
-nf_status nf_device_options_init(nf_device_options *options, size_t size);
-
-/*
- Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is none.
-
- # Safety
- `options` points to initialised options, `engine` to a place for a handle; the stream is as
- nf_device_options says.
- */
-nf_status nf_device_engine_new(const nf_device_options *options, nf_device_engine **engine);
-
-/*
- Frees an engine; a null pointer is ignored.
- */
-nf_status nf_device_engine_free(nf_device_engine *engine);
-
-/*
- Copies the text of the last failure on this engine, as nf_engine_error() does.
-
- # Safety
- As for nf_engine_error().
- */
-nf_status nf_device_engine_error(const nf_device_engine *engine,
-                            char *buffer,
-                            size_t capacity,
-                            size_t *needed);
-
-/*
- The CUstream on which the engine does everything.
-
- # Safety
- `stream` points to a place for it.
- */
-nf_status nf_device_engine_stream(const nf_device_engine *engine, void **stream);
-
-/*
- Adds a point set: CUdeviceptr to three floats a point, which are copied. Waits for the device.
-
- # Safety
- `positions` points to 3 * points floats on the engine's GPU, `set` to a number.
- */
-nf_status nf_device_engine_add_points(nf_device_engine *engine,
-                                 uint64_t positions,
-                                 size_t points,
-                                 uint32_t *number);
-
-/*
- Gives a set new positions, which are copied; does not wait for the device.
-
- # Safety
- `positions` points to 3 * points floats on the engine's GPU.
- */
-nf_status nf_device_engine_update(nf_device_engine *engine,
-                             uint32_t number,
-                             uint64_t positions,
-                             size_t points);
-
-/*
- Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
- and 0 when points had left their cells or lists their storage: there is room now, repeat what was
- computed since the updates.
-
- # Safety
- `valid` points to a number.
- */
-nf_status nf_device_engine_finish(nf_device_engine *engine, uint32_t *valid);
-
-/*
- Writes the lists of a pair of sets into memory of the engine on the device.
- */
-nf_status nf_device_engine_find_neighbors(nf_device_engine *engine, uint32_t targets, uint32_t sources);
-
-/*
- The lists that nf_device_engine_find_neighbors() wrote; nothing is copied.
-
- # Safety
- `lists` points to a structure.
- */
-nf_status nf_device_engine_neighbors(const nf_device_engine *engine,
-                                uint32_t targets,
-                                uint32_t sources,
-                                nf_device_lists *lists);
-
-/*
- Number of neighbours of every target, into 32-bit numbers on the device.
-
- # Safety
- `counts` points to `len` numbers on the engine's GPU.
- */
-nf_status nf_device_engine_count_neighbors(const nf_device_engine *engine,
-                                      uint32_t targets,
-                                      uint32_t sources,
-                                      uint64_t counts,
-                                      size_t len);
-
-/*
- The order in which the cells hold the points of a set, into 32-bit numbers on the device.
-
- # Safety
- `order` points to `len` numbers on the engine's GPU.
- */
-nf_status nf_device_engine_order(const nf_device_engine *engine, uint32_t number, uint64_t order, size_t len);
-
-/*
- Mass density as nf_sph_density(), all on the device.
-
- `deliver` is an nf_deliver.
-
- # Safety
- `mass` and `density` (with `len` floats) are on the engine's GPU.
- */
-nf_status nf_device_engine_sph_density(const nf_device_engine *engine,
-                                  uint32_t targets,
-                                  uint32_t sources,
-                                  float support,
-                                  nf_device_field mass,
-                                  uint64_t density,
-                                  size_t len,
-                                  uint32_t deliver);
-
-/*
- Mass density as nf_sph_density_2d(), all on the device.
-
- # Safety
- As for nf_device_engine_sph_density().
- */
-nf_status nf_device_engine_sph_density_2d(const nf_device_engine *engine,
-                                     uint32_t targets,
-                                     uint32_t sources,
-                                     float support,
-                                     nf_device_field mass,
-                                     uint64_t density,
-                                     size_t len,
-                                     uint32_t deliver);
-
-/*
- Evaluates a kernel of the caller's for all pairs, all on the device.
-
- `deliver` is an nf_deliver.
-
- # Safety
- The texts end with a NUL and the parameters are there; fields and `results` (with `len` floats,
- the outputs of one target after the other) are on the engine's GPU.
- */
-nf_status nf_device_engine_traverse(const nf_device_engine *engine,
-                               const nf_device_kernel *kernel,
-                               uint32_t targets,
-                               uint32_t sources,
-                               nf_device_field target_field,
-                               nf_device_field source_field,
-                               uint64_t results,
-                               size_t len,
-                               uint32_t deliver);
 
 /*
  The text of the last failure on this thread, "" before the first: valid until the next failure

@@ -81,7 +81,7 @@ struct returning {
     }
 };
 
-/* Elements that lie side by side, owned by somebody else. */
+/* Elements that lie side by side, owned by another object. */
 template <class T> class span {
 public:
     span() noexcept = default;
@@ -266,7 +266,7 @@ private:
     std::string strategy_;
 };
 
-/* Goes through lists, each of which is a span; valid as long as they are. */
+/* Iterates over lists as spans; valid as long as the lists. */
 class list_iterator {
 public:
     using iterator_category = std::input_iterator_tag;
@@ -541,8 +541,8 @@ public:
                                          &of_sources, acceleration.data(), points, deliver));
     }
 
-    /* Calls `visit(const nf_batch &)` from several threads at a time. What it throws ends the work
-     * and is thrown from here, whatever the policy. */
+    /* Calls `visit(const nf_batch &)` from several threads at a time. An exception of
+     * `visit` ends the job and is thrown from here, whatever the policy. */
     template <class F> result<void> for_each_batch(std::uint32_t targets, std::uint32_t sources,
                                                    F &&visit) const {
         visitor<std::remove_reference_t<F>> state{visit, {}, nullptr};

@@ -1,13 +1,13 @@
-//! What callers pass, checked and turned into slices.
+//! Checks the arguments of C callers and turns them into slices.
 //!
-//! Null, alignment and sizes beyond the address space are found here. That memory is there, and
-//! that nobody writes to what is read, is promised by the caller of the interface.
+//! Null, alignment and sizes beyond the address space are found here. The caller of the interface
+//! guarantees that the memory exists and is not written to while it is read.
 
 use crate::status::{Failure, NfStatus};
 use nearfield::{PointSetId, Positions};
 use std::{ffi::c_char, ptr, slice};
 
-/// Longest name of a device or the like, in bytes.
+/// Longest name of a device, strategy or kernel, in bytes.
 pub(crate) const MAX_NAME: usize = 4096;
 /// Longest path.
 pub(crate) const MAX_PATH: usize = 1 << 16;
@@ -29,7 +29,7 @@ pub(crate) fn set(number: u32) -> PointSetId {
 /// An array of the caller; null is an array of no elements.
 ///
 /// # Safety
-/// `data` is null or points to `len` elements that nobody writes to during `'a`.
+/// `data` is null or points to `len` elements that are not written to during `'a`.
 pub(crate) unsafe fn array<'a, T>(
     data: *const T,
     len: usize,
@@ -46,7 +46,7 @@ pub(crate) unsafe fn array<'a, T>(
 /// An array that results go to.
 ///
 /// # Safety
-/// `data` is null or points to `len` elements that nobody else uses during `'a`.
+/// `data` is null or points to `len` elements that only this call uses during `'a`.
 pub(crate) unsafe fn results<'a, T>(
     data: *mut T,
     len: usize,
@@ -81,7 +81,7 @@ fn check<T>(data: *const T, len: usize, what: &str) -> Result<(), Failure> {
 /// Writes one result.
 ///
 /// # Safety
-/// `place` is null or points to a `T` that nobody else uses meanwhile.
+/// `place` is null or points to a `T` that only this call uses.
 pub(crate) unsafe fn put<T>(place: *mut T, what: &str, value: T) -> Result<(), Failure> {
     check(place, 1, what)?;
     // SAFETY: not null and aligned, as just checked; the rest is promised.
@@ -144,7 +144,7 @@ pub(crate) unsafe fn size_in<T>(place: *const T, what: &str) -> Result<usize, Fa
 /// A structure of the caller.
 ///
 /// # Safety
-/// `place` is null or points to a `T` that nobody writes to during `'a`.
+/// `place` is null or points to a `T` that is not written to during `'a`.
 pub(crate) unsafe fn one<'a, T>(place: *const T, what: &str) -> Result<&'a T, Failure> {
     check(place, 1, what)?;
     // SAFETY: not null and aligned, as just checked; the rest is promised.
@@ -207,7 +207,8 @@ impl Coordinate for f64 {
 /// Coordinates of the caller, `stride` bytes from point to point.
 ///
 /// # Safety
-/// `data` is null or points to so many points of three `T`, which nobody writes to during `'a`.
+/// `data` is null or points to that many points of three `T`, which are not written to during
+/// `'a`.
 pub(crate) unsafe fn positions<'a, T: Coordinate>(
     data: *const T,
     points: usize,

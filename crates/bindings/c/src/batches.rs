@@ -36,8 +36,8 @@ pub struct NfBatch {
 
 /// A function that is given every target once, with all its neighbours, from several threads at a
 /// time. It may write results to places that belong to the targets of its batch alone, may read the
-/// engine and must not change it (NF_STATUS_BUSY), and must return by returning: no exception and no
-/// longjmp may leave it. Anything but 0 ends the work early.
+/// engine and must not change it (NF_STATUS_BUSY), and must return by returning: no exception and
+/// no longjmp may leave it. Anything but 0 ends the work early.
 pub type NfBatchFunction =
     Option<unsafe extern "C" fn(user: *mut c_void, batch: *const NfBatch) -> i32>;
 
@@ -58,8 +58,8 @@ impl User {
 }
 
 /// Calls a function with all pairs of `targets` and `sources` in batches, on the engine's worker
-/// threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written or
-/// needed.
+/// threads; NF_STATUS_STOPPED when it asked to end early. Always on the CPU; no lists are written
+/// or needed.
 ///
 /// # Safety
 /// The function may be called from several threads at a time with `user`.
@@ -73,8 +73,9 @@ pub unsafe extern "C" fn nf_for_each_batch(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         let function = function.ok_or_else(|| args::null("the function"))?;
-        // SAFETY: the same function by the same convention. Were it not called as one that may unwind,
-        // an exception that leaves it all the same would be undefined; now the process ends.
+        // SAFETY: the same function by the same convention. Were it not called as one that may
+        // unwind, an exception that leaves it all the same would be undefined; now the process
+        // ends.
         let function: UnwindingFunction = unsafe { std::mem::transmute(function) };
         let user = User(user);
         let visit = |batch: PairBatch<'_>| {

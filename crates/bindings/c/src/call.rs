@@ -44,8 +44,8 @@ pub(crate) fn write<T>(
     })
 }
 
-/// A panic becomes a failure. What `work` was changing is locked then and stays refused, so that
-/// nobody sees it half done.
+/// A panic becomes a failure. The state that `work` was changing is then locked and stays refused,
+/// so no call sees it half done.
 fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(Failure::new(

@@ -103,15 +103,15 @@ pub enum NfReduce {
 ///
 /// where `pair.d[3]` is the displacement from target to source and pair.d2 its square.
 ///
-/// The text runs on the GPU as it is, in the context that the whole process shares, and nothing checks
-/// what it does there. It must read target and source only below the numbers of channels given here
-/// and uniform only below the number of parameters, write all numbers of result and nothing else, and
-/// end for every pair, also for numbers that are NaN or infinite. An access to other memory may end
-/// the use of CUDA in the process.
+/// The text runs on the GPU as it is, in the context that the whole process shares, and nothing
+/// checks what it does there. It must read target and source only below the numbers of channels
+/// given here and uniform only below the number of parameters, write all numbers of result and
+/// nothing else, and end for every pair, also for numbers that are NaN or infinite. An access to
+/// other memory may end the use of CUDA in the process.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfDeviceKernel {
-    /// What the compiler's messages call the text, such as a file name.
+    /// Name of the text in the compiler's messages, such as a file name.
     pub name: *const c_char,
     /// The text.
     pub text: *const c_char,
@@ -161,7 +161,8 @@ unsafe fn lent<T>(
     what: &str,
 ) -> Result<Lent<T>, Failure> {
     check_address::<T>(pointer, len, what)?;
-    // SAFETY: as promised.
+    // SAFETY: the caller guarantees that the address is device memory of this length until the
+    // stream has used it.
     Ok(unsafe { Lent::new(engine.stream(), pointer, len) })
 }
 
@@ -192,7 +193,8 @@ pub unsafe extern "C" fn nf_device_options_init(
     })
 }
 
-/// Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is none.
+/// Makes an engine on a GPU; free it with nf_device_engine_free(). NF_STATUS_DEVICE where there is
+/// none.
 ///
 /// # Safety
 /// `options` points to initialised options, `engine` to a place for a handle; the stream is as
@@ -204,14 +206,15 @@ pub unsafe extern "C" fn nf_device_engine_new(
 ) -> NfStatus {
     call::plain(|| {
         args::place(engine, "the place for the engine")?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `options` is null or points to a readable structure.
         let size = unsafe { args::size_in(options, "options")? };
         check_size("options", size, size_of::<NfDeviceOptions>())?;
-        // SAFETY: as promised, and of the size that was just checked.
+        // SAFETY: the caller guarantees that `options` is null or points to a readable structure,
+        // of the size that was just checked.
         let options = unsafe { args::one(options, "options")? };
-        // SAFETY: as promised.
+        // SAFETY: `start` needs exactly what the caller of this function guarantees.
         let name = DEVICE_ENGINES.insert(unsafe { options.start()? });
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `engine` is null or points to a writable value.
         unsafe {
             args::put(
                 engine,
@@ -234,7 +237,7 @@ impl NfDeviceOptions {
         let builder = builder.subdivision(choice("subdivision", self.subdivision, 9)?);
         Ok(match choice("use_stream", self.use_stream, 2)? {
             0 => builder.on_gpu(self.device)?,
-            // SAFETY: as promised.
+            // SAFETY: `on_borrowed` needs exactly what the caller of this function guarantees.
             _ => unsafe { builder.on_borrowed(self.device, self.stream.cast())? },
         })
     }
@@ -260,7 +263,7 @@ pub unsafe extern "C" fn nf_device_engine_error(
     capacity: usize,
     needed: *mut usize,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `copy_error` needs exactly what the caller of this function guarantees.
     unsafe { copy_error(&DEVICE_ENGINES, engine as usize, buffer, capacity, needed) }
 }
 
@@ -275,7 +278,7 @@ pub unsafe extern "C" fn nf_device_engine_stream(
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         let found = engine.stream().cu_stream().cast();
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `stream` is null or points to a writable value.
         unsafe { args::put(stream, "the place for the stream", found) }
     })
 }
@@ -293,10 +296,10 @@ pub unsafe extern "C" fn nf_device_engine_add_points(
 ) -> NfStatus {
     call::write(&DEVICE_ENGINES, engine as usize, |engine| {
         args::place(number, "the place for the set's number")?;
-        // SAFETY: as promised.
+        // SAFETY: `coordinates` needs exactly what the caller of this function guarantees.
         let positions = unsafe { coordinates(engine, positions, points)? };
         let id = engine.add_point_set(&positions.as_view())?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `number` is null or points to a writable value.
         unsafe { args::put(number, "the place for the set's number", id.index() as u32) }
     })
 }
@@ -313,7 +316,7 @@ pub unsafe extern "C" fn nf_device_engine_update(
     points: usize,
 ) -> NfStatus {
     call::write(&DEVICE_ENGINES, engine as usize, |engine| {
-        // SAFETY: as promised.
+        // SAFETY: `coordinates` needs exactly what the caller of this function guarantees.
         let positions = unsafe { coordinates(engine, positions, points)? };
         Ok(engine.update(set(number), &positions.as_view())?)
     })
@@ -329,13 +332,14 @@ unsafe fn coordinates(
     let numbers = points
         .checked_mul(3)
         .ok_or_else(|| args::bad(format!("{points} points: more than memory holds")))?;
-    // SAFETY: as promised.
+    // SAFETY: the caller guarantees that the address is device memory of this length until the
+    // stream has used it.
     unsafe { lent(engine, pointer, numbers, "the array of positions") }
 }
 
 /// Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
-/// and 0 when points had left their cells or lists their storage: there is room now, repeat what was
-/// computed since the updates.
+/// and 0 when points had left their cells or lists their storage: there is room now, repeat what
+/// was computed since the updates.
 ///
 /// # Safety
 /// `valid` points to a number.
@@ -347,7 +351,7 @@ pub unsafe extern "C" fn nf_device_engine_finish(
     call::write(&DEVICE_ENGINES, engine as usize, |engine| {
         args::place(valid, "the place for the answer")?;
         let found = u32::from(engine.finish()? == Progress::Valid);
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `valid` is null or points to a writable value.
         unsafe { args::put(valid, "the place for the answer", found) }
     })
 }
@@ -384,7 +388,7 @@ pub unsafe extern "C" fn nf_device_engine_neighbors(
             indices: found.entries.device_ptr(stream).0,
             points: found.count.len(),
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `lists` is null or points to a writable value.
         unsafe { args::put(lists, "lists", found) }
     })
 }
@@ -402,7 +406,8 @@ pub unsafe extern "C" fn nf_device_engine_count_neighbors(
     len: usize,
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that the address is device memory of this length until the
+        // stream has used it.
         let mut counts = unsafe { lent::<u32>(engine, counts, len, "counts")? };
         let (targets, sources) = (set(targets), set(sources));
         Ok(engine.count_neighbors(targets, sources, &mut counts.as_view_mut())?)
@@ -421,7 +426,8 @@ pub unsafe extern "C" fn nf_device_engine_order(
     len: usize,
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that the address is device memory of this length until the
+        // stream has used it.
         let mut order = unsafe { lent::<u32>(engine, order, len, "order")? };
         Ok(engine.order(set(number), &mut order.as_view_mut())?)
     })
@@ -445,7 +451,7 @@ pub unsafe extern "C" fn nf_device_engine_sph_density(
     deliver: u32,
 ) -> NfStatus {
     let kernel = wendland(support, Dimensions::Three);
-    // SAFETY: as promised.
+    // SAFETY: `density_of` needs exactly what the caller of this function guarantees.
     unsafe {
         density_of(
             engine,
@@ -474,7 +480,7 @@ pub unsafe extern "C" fn nf_device_engine_sph_density_2d(
     deliver: u32,
 ) -> NfStatus {
     let kernel = wendland(support, Dimensions::Two);
-    // SAFETY: as promised.
+    // SAFETY: `density_of` needs exactly what the caller of this function guarantees.
     unsafe {
         density_of(
             engine,
@@ -500,7 +506,7 @@ unsafe fn density_of(
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         let kernel = SphDensity { kernel: kernel? };
         let traversal = engine.traverse(&kernel, set(targets), set(sources));
-        // SAFETY: as promised.
+        // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, [None, Some(mass)], results, deliver) }
     })
 }
@@ -525,14 +531,14 @@ pub unsafe extern "C" fn nf_device_engine_traverse(
     deliver: u32,
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `kernel` is null or points to a readable structure.
         let kernel = unsafe { args::one(kernel, "the kernel")?.kernel()? };
         let fields = [
             (kernel.target_channels > 0).then_some(target_field),
             (kernel.source_channels > 0).then_some(source_field),
         ];
         let traversal = engine.traverse_with(&kernel, set(targets), set(sources));
-        // SAFETY: as promised.
+        // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, fields, (results, len), deliver) }
     })
 }
@@ -541,11 +547,11 @@ impl NfDeviceKernel {
     /// # Safety
     /// The texts end with a NUL and the parameters are there.
     unsafe fn kernel(&self) -> Result<DeviceKernel, Failure> {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `self.name` is null or ends with a NUL.
         let name = unsafe { args::text(self.name, MAX_NAME, "the kernel's name")? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `self.text` is null or ends with a NUL.
         let text = unsafe { args::text(self.text, MAX_KERNEL, "the kernel's text")? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `self.uniforms` is null or holds that many elements.
         let uniforms = unsafe { args::array(self.uniforms, self.uniform_count, "uniforms")? };
         let name = name.unwrap_or("kernel").to_owned();
         let text = text
@@ -558,7 +564,8 @@ impl NfDeviceKernel {
             )));
         }
         Ok(DeviceKernel {
-            // SAFETY: the caller promises what the text does, as the structure's documentation says.
+            // SAFETY: the caller promises what the text does, as the structure's documentation
+            // says.
             cuda: unsafe { Cuda::new(name, text) }.uniforms(uniforms),
             target_channels: self.target_channels as usize,
             source_channels: self.source_channels as usize,
@@ -596,13 +603,15 @@ unsafe fn run(
         }
     }
     let lend = |field: Option<NfDeviceField>, what| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that the address is device memory of this length until the
+        // stream has used it.
         let array = field.map(|of| unsafe { lent(engine, of.values, of.len, what) });
         array.transpose()
     };
     let of_targets = lend(fields[0], "the targets' field")?;
     let of_sources = lend(fields[1], "the sources' field")?;
-    // SAFETY: as promised.
+    // SAFETY: the caller guarantees that the address is device memory of this length until the
+    // stream has used it.
     let mut results = unsafe { lent::<f32>(engine, results, len, "results")? };
     // Anew, for a lifetime that ends with what is lent.
     let mut traversal = traversal;

@@ -31,15 +31,16 @@ pub unsafe extern "C" fn nf_engine_new(
 ) -> NfStatus {
     call::plain(|| {
         args::place(engine, "the place for the engine")?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `options` is null or points to a readable structure.
         let size = unsafe { args::size_in(options, "options")? };
         check_size("options", size, size_of::<NfOptions>())?;
-        // SAFETY: as promised, and of the size that was just checked.
+        // SAFETY: the caller guarantees that `options` is null or points to a readable structure,
+        // of the size that was just checked.
         let options = unsafe { args::one(options, "options")? };
-        // SAFETY: as promised.
+        // SAFETY: `builder` needs exactly what the caller of this function guarantees.
         let built = unsafe { options.builder()? }.build()?;
         let name = ENGINES.insert(built);
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `engine` is null or points to a writable value.
         unsafe { args::put(engine, "the place for the engine", name as *mut NfEngine) }
     })
 }
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn nf_engine_error(
     capacity: usize,
     needed: *mut usize,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `copy_error` needs exactly what the caller of this function guarantees.
     unsafe { copy_error(&ENGINES, engine as usize, buffer, capacity, needed) }
 }
 
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn nf_add_points_f32(
     stride: usize,
     set: *mut u32,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `add` needs exactly what the caller of this function guarantees.
     unsafe { add(engine, positions, points, stride, set) }
 }
 
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn nf_add_points_f64(
     stride: usize,
     set: *mut u32,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `add` needs exactly what the caller of this function guarantees.
     unsafe { add(engine, positions, points, stride, set) }
 }
 
@@ -113,10 +114,11 @@ unsafe fn add<T: Coordinate>(
 ) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
         args::place(number, "the place for the set's number")?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
+        // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
         let id = engine.add_point_set(positions)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `number` is null or points to a writable value.
         unsafe { args::put(number, "the place for the set's number", id.index() as u32) }
     })
 }
@@ -134,7 +136,7 @@ pub unsafe extern "C" fn nf_update_f32(
     points: usize,
     stride: usize,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `update` needs exactly what the caller of this function guarantees.
     unsafe { update(engine, set, positions, points, stride) }
 }
 
@@ -150,7 +152,7 @@ pub unsafe extern "C" fn nf_update_f64(
     points: usize,
     stride: usize,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `update` needs exactly what the caller of this function guarantees.
     unsafe { update(engine, set, positions, points, stride) }
 }
 
@@ -162,14 +164,15 @@ unsafe fn update<T: Coordinate>(
     stride: usize,
 ) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
+        // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
         Ok(engine.update(set(number), positions)?)
     })
 }
 
-/// Number of points in an array of `numbers` coordinates, three per point; numbers that are no whole
-/// points are refused.
+/// Number of points in an array of `numbers` coordinates, three per point; numbers that are no
+/// whole points are refused.
 ///
 /// # Safety
 /// `points` points to a number.
@@ -181,7 +184,7 @@ pub unsafe extern "C" fn nf_whole_points(numbers: usize, points: *mut usize) -> 
                 "{numbers} numbers are no whole points, which have three coordinates each"
             )));
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `points` is null or points to a writable value.
         unsafe { args::put(points, "the place for the number of points", numbers / 3) }
     })
 }
@@ -193,7 +196,7 @@ pub unsafe extern "C" fn nf_whole_points(numbers: usize, points: *mut usize) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_point_sets(engine: *const NfEngine, sets: *mut usize) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `sets` is null or points to a writable value.
         unsafe {
             args::put(
                 sets,
@@ -216,7 +219,7 @@ pub unsafe extern "C" fn nf_points(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         let found = engine.points(set(number))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `points` is null or points to a writable value.
         unsafe { args::put(points, "the place for the number of points", found) }
     })
 }
@@ -248,7 +251,7 @@ pub unsafe extern "C" fn nf_is_active(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         let found = engine.is_active(set(targets), set(sources))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `active` is null or points to a writable value.
         unsafe { args::put(active, "the place for the answer", u32::from(found)) }
     })
 }
@@ -273,7 +276,7 @@ pub extern "C" fn nf_set_radius(engine: *mut NfEngine, radius: f64) -> NfStatus 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_radius(engine: *const NfEngine, radius: *mut f64) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `radius` is null or points to a writable value.
         unsafe { args::put(radius, "the place for the radius", engine.radius_f64()) }
     })
 }
@@ -294,14 +297,15 @@ pub unsafe extern "C" fn nf_z_sort(
         let found = engine.z_sort(set(number))?;
         let (found, wanted) = (found.order(), "order");
         check_len(wanted, len, found.len())?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `order` is null or has room for that many elements,
+        // for this call alone.
         unsafe { args::results(order, len, wanted)? }.copy_from_slice(found);
         Ok(())
     })
 }
 
-/// What the engine did last, as JSON: the device and why it was chosen, milliseconds of each stage,
-/// point sets, pairs, bytes. Copied as nf_engine_error() copies.
+/// The report of the engine's last step, as JSON: the device and the reason for it, milliseconds
+/// of each stage, point sets, pairs, bytes. Copied as nf_engine_error() copies.
 ///
 /// # Safety
 /// As for nf_engine_error().
@@ -313,7 +317,7 @@ pub unsafe extern "C" fn nf_report(
     needed: *mut usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: `copy_text` needs exactly what the caller of this function guarantees.
         unsafe { copy_text(&engine.report().to_json(), buffer, capacity, needed) }
     })
 }

@@ -1,12 +1,12 @@
 //! Handles: names of things in a table.
 //!
 //! Calls that read a thing run side by side, any number of them; a call that changes it runs alone.
-//! Neither waits for the other: what cannot run now is refused as busy. A call that waited could wait
-//! for itself, where it comes from a callback, or for a thread that waits for it.
+//! Neither waits for the other: what cannot run now is refused as busy. A call that waited could
+//! wait for itself, where it comes from a callback, or for a thread that waits for it.
 //!
 //! A handle looks like a pointer to C but is a number that counts up over all kinds of handles and
-//! is never used twice. Whatever is passed instead is therefore not found, however it was made, and
-//! nothing is read from where it seems to point.
+//! is never used twice. Any other value is therefore not found, and nothing is read from the
+//! address that it looks like.
 
 use crate::status::{Failure, NfStatus};
 use std::{
@@ -24,7 +24,7 @@ static STATES: AtomicU64 = AtomicU64::new(1);
 
 /// Things of one kind by their names.
 pub(crate) struct Table<T> {
-    /// What such a thing is called in messages.
+    /// Name of these things in messages.
     kind: &'static str,
     entries: RwLock<BTreeMap<usize, Arc<Entry<T>>>>,
 }
@@ -66,7 +66,7 @@ impl<T> Table<T> {
             .ok_or_else(|| self.unknown(name))
     }
 
-    /// Takes the thing of this name away; refused while somebody uses it.
+    /// Removes the thing of this name; refused while a call uses it.
     pub(crate) fn remove(&self, name: usize) -> Result<(), Failure> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.get(&name).ok_or_else(|| self.unknown(name))?;

@@ -12,7 +12,7 @@ use nearfield::{
     kernels::{Dimensions, SphDensity, SphForce, WendlandC2},
 };
 
-/// What becomes of the results of a kernel.
+/// Use of a kernel's results.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy)]
 pub enum NfDeliver {
@@ -62,7 +62,8 @@ pub unsafe extern "C" fn nf_count_neighbors(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         check_len("counts", len, engine.points(set(targets))?)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `counts` is null or has room for that many elements,
+        // for this call alone.
         let counts = unsafe { args::results(counts, len, "counts")? };
         counts.copy_from_slice(&engine.count_neighbors(set(targets), set(sources))?);
         Ok(())
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn nf_sph_density(
 ) -> NfStatus {
     let kernel = wendland(support, Dimensions::Three);
     let (sets, fields) = ([targets, sources], (mass, masses));
-    // SAFETY: as promised.
+    // SAFETY: `sph_density` needs exactly what the caller of this function guarantees.
     unsafe { sph_density(engine, sets, kernel, fields, (density, len), deliver) }
 }
 
@@ -112,7 +113,7 @@ pub unsafe extern "C" fn nf_sph_density_2d(
 ) -> NfStatus {
     let kernel = wendland(support, Dimensions::Two);
     let (sets, fields) = ([targets, sources], (mass, masses));
-    // SAFETY: as promised.
+    // SAFETY: `sph_density` needs exactly what the caller of this function guarantees.
     unsafe { sph_density(engine, sets, kernel, fields, (density, len), deliver) }
 }
 
@@ -128,9 +129,10 @@ unsafe fn sph_density(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         Extent::of(density, len, "density").apart_from(Extent::of(mass, masses, "mass"))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `mass` is null or holds that many elements.
         let mass = unsafe { args::array(mass, masses, "mass")? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `density` is null or has room for that many elements,
+        // for this call alone.
         let density = unsafe { args::results(density, len, "density")? };
         let kernel = SphDensity { kernel: kernel? };
         let fields = (&[][..], &[Field::from(mass)][..]);
@@ -139,8 +141,8 @@ unsafe fn sph_density(
 }
 
 /// Acceleration of every target by the pressure and the artificial viscosity of its neighbours in
-/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the kernel
-/// of three dimensions.
+/// `sources` (Monaghan 1992, DOI 10.1146/annurev.aa.30.090192.002551, eq. 3.3 and 4.1), with the
+/// kernel of three dimensions.
 ///
 /// `deliver` is an nf_deliver. A support larger than the search radius is refused.
 ///
@@ -161,7 +163,7 @@ pub unsafe extern "C" fn nf_sph_force(
 ) -> NfStatus {
     let (sets, fields) = ([targets, sources], [target_fields, source_fields]);
     let (kernel, results) = ((parameters, Dimensions::Three), (acceleration, len));
-    // SAFETY: as promised.
+    // SAFETY: `sph_force` needs exactly what the caller of this function guarantees.
     unsafe { sph_force(engine, sets, kernel, fields, results, deliver) }
 }
 
@@ -184,7 +186,7 @@ pub unsafe extern "C" fn nf_sph_force_2d(
 ) -> NfStatus {
     let (sets, fields) = ([targets, sources], [target_fields, source_fields]);
     let (kernel, results) = ((parameters, Dimensions::Two), (acceleration, len));
-    // SAFETY: as promised.
+    // SAFETY: `sph_force` needs exactly what the caller of this function guarantees.
     unsafe { sph_force(engine, sets, kernel, fields, results, deliver) }
 }
 
@@ -199,16 +201,19 @@ unsafe fn sph_force(
     deliver: u32,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `parameters` is null or points to a readable
+        // structure.
         let parameters = unsafe { args::one(parameters, "parameters")? };
         let kernel = SphForce {
             kernel: wendland(parameters.support, dimensions)?,
             h: 0.5 * parameters.support,
             alpha_c: parameters.alpha_c,
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `target_fields` is null or points to a readable
+        // structure.
         let of_targets = unsafe { args::one(target_fields, "the targets' fields")? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `source_fields` is null or points to a readable
+        // structure.
         let of_sources = unsafe { args::one(source_fields, "the sources' fields")? };
         let results = Extent::of(acceleration.cast::<[f32; 3]>(), len, "acceleration");
         for fields in [of_targets, of_sources] {
@@ -217,14 +222,15 @@ unsafe fn sph_force(
             }
         }
         results.apart_from(Extent::of(of_sources.mass, of_sources.points, "mass"))?;
-        // SAFETY: as promised.
+        // SAFETY: `fields` needs exactly what the caller of this function guarantees.
         let of_targets = unsafe { of_targets.fields()? };
-        // SAFETY: as promised.
+        // SAFETY: `fields` needs exactly what the caller of this function guarantees.
         let [velocity, density, pressure] = unsafe { of_sources.fields()? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `of_sources.mass` is null or holds that many elements.
         let mass = unsafe { args::array(of_sources.mass, of_sources.points, "mass")? };
         let sources_all = [velocity, density, pressure, Field::from(mass)];
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `acceleration` is null or has room for that many
+        // elements, for this call alone.
         let results =
             unsafe { args::results(acceleration.cast::<[f32; 3]>(), len, "acceleration")? };
         let fields = (&of_targets[..], &sources_all[..]);
@@ -249,7 +255,8 @@ impl NfSphPoints {
     /// The arrays have so many elements as the structure says.
     unsafe fn fields<'a>(&self) -> Result<[Field<'a>; 3], Failure> {
         let points = self.points;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `velocity` and the other fields have `points`
+        // elements.
         unsafe {
             let velocity = args::array(self.velocity.cast::<[f32; 3]>(), points, "velocity")?;
             let density = args::array(self.density, points, "density")?;

@@ -11,9 +11,9 @@ use nearfield::NeighborLists;
 /// Neighbour lists, viewed where the library keeps them: the neighbours of point i are
 /// `indices[start[i]]` and the `count[i] - 1` entries behind it.
 ///
-/// The pointers are valid until the engine is next changed (any function that takes it by pointer to
-/// non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of() tells
-/// lists that are out of date; reading through the pointers does not.
+/// The pointers are valid until the engine is next changed (any function that takes it by pointer
+/// to non-const, whatever it returns except NF_STATUS_BUSY) or the query freed. nf_neighbors_of()
+/// tells lists that are out of date; reading through the pointers does not.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct NfLists {
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn nf_neighbors(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, state| {
         let found = engine.neighbors(set(targets), set(sources))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `lists` is null or points to a writable value.
         unsafe { args::put(lists, "lists", NfLists::of(found, state)) }
     })
 }
@@ -93,8 +93,8 @@ pub unsafe extern "C" fn nf_neighbors(
 /// changed since they were got. In loops over all points read the lists directly.
 ///
 /// # Safety
-/// `lists` points to lists that nf_neighbors() filled and nobody altered, `neighbors` and `count` to
-/// places for the results.
+/// `lists` points to lists that nf_neighbors() filled and that were not altered, `neighbors` and
+/// `count` to places for the results.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_neighbors_of(
     engine: *const NfEngine,
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn nf_neighbors_of(
     call::read(&ENGINES, engine as usize, |_, state| {
         args::place(neighbors, "the place for the neighbours")?;
         args::place(count, "the place for their number")?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `lists` is null or points to a readable structure.
         let lists = unsafe { args::one(lists, "lists")? };
         if lists.state != state {
             return Err(Failure::new(
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn nf_neighbors_of(
         // SAFETY: the state is that in which the lists were got, and no two states of any engines
         // have the same number.
         let (first, len) = unsafe { lists.of_point(point)? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `neighbors` is null or points to a writable value.
         unsafe {
             args::put(neighbors, "the place for the neighbours", first)?;
             args::put(count, "the place for their number", len)
@@ -127,8 +127,8 @@ pub unsafe extern "C" fn nf_neighbors_of(
 }
 
 /// Copies lists one behind the other: those of point i are `indices[offsets[i]]` to
-/// `indices[offsets[i + 1] - 1]`, as sparse matrices have them. `offsets_len` is the number of points
-/// and one, `indices_len` the number of pairs; nf_neighbors() tells both.
+/// `indices[offsets[i + 1] - 1]`, as sparse matrices have them. `offsets_len` is the number of
+/// points and one, `indices_len` the number of pairs; nf_neighbors() tells both.
 ///
 /// # Safety
 /// The arrays have so many elements.
@@ -151,9 +151,11 @@ pub unsafe extern "C" fn nf_neighbors_csr(
             indices_len,
             "indices",
         ))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `offsets` is null or has room for that many elements,
+        // for this call alone.
         let offsets = unsafe { args::results(offsets, offsets_len, "offsets")? };
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `indices` is null or has room for that many elements,
+        // for this call alone.
         let indices = unsafe { args::results(indices, indices_len, "indices")? };
         let mut end = 0;
         offsets[0] = 0;

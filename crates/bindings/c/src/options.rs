@@ -116,12 +116,12 @@ impl NfOptions {
         if self.memory_limit > 0 {
             builder = builder.memory_limit(self.memory_limit);
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `self.device` is null or ends with a NUL.
         if let Some(device) = unsafe { args::text(self.device, MAX_NAME, "device")? } {
             let device: Device = device.parse().map_err(unreadable)?;
             builder = builder.device(device);
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `self.strategy` is null or ends with a NUL.
         if let Some(strategy) = unsafe { args::text(self.strategy, MAX_NAME, "strategy")? } {
             let strategy: Strategy = strategy.parse().map_err(unreadable)?;
             builder = builder.strategy(strategy);

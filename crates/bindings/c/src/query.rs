@@ -34,7 +34,7 @@ pub unsafe extern "C" fn nf_query_f32(
     sources: u32,
     query: *mut *mut NfQuery,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `find` needs exactly what the caller of this function guarantees.
     unsafe { find(engine, positions, points, stride, sources, query) }
 }
 
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn nf_query_f64(
     sources: u32,
     query: *mut *mut NfQuery,
 ) -> NfStatus {
-    // SAFETY: as promised.
+    // SAFETY: `find` needs exactly what the caller of this function guarantees.
     unsafe { find(engine, positions, points, stride, sources, query) }
 }
 
@@ -65,10 +65,11 @@ unsafe fn find<T: Coordinate>(
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         args::place(query, "the place for the query")?;
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
+        // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
         let name = QUERIES.insert(engine.query(positions, set(sources))?);
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `query` is null or points to a writable value.
         unsafe { args::put(query, "the place for the query", name as *mut NfQuery) }
     })
 }
@@ -80,7 +81,7 @@ unsafe fn find<T: Coordinate>(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_query_lists(query: *const NfQuery, lists: *mut NfLists) -> NfStatus {
     call::read(&QUERIES, query as usize, |found, state| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `lists` is null or points to a writable value.
         unsafe { args::put(lists, "lists", NfLists::of(found, state)) }
     })
 }

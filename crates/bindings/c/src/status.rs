@@ -7,7 +7,7 @@ use std::{
     ptr,
 };
 
-/// What became of a call.
+/// Outcome of a call.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NfStatus {
@@ -17,8 +17,8 @@ pub enum NfStatus {
     NullPointer = 1,
     /// Not a handle of this kind, or one that was freed.
     BadHandle = 2,
-    /// The call would change the handle while others read it, or read it while another changes it: from
-    /// another thread, or from a callback of a call on it.
+    /// The call would change the handle while others read it, or read it while another changes it:
+    /// from another thread, or from a callback of a call on it.
     Busy = 3,
     /// A number, size, stride, name or combination that cannot be used.
     BadArgument = 4,
@@ -95,7 +95,8 @@ thread_local! {
 
 /// Keeps the text of a failure for [`nf_last_error`].
 pub(crate) fn remember(text: &str) {
-    // A thread that is ending, where an owner is freed by a destructor, has no place for it any more.
+    // A thread that is ending, where an owner is freed by a destructor, has no place for it any
+    // more.
     let _ = LAST.try_with(|last| *last.borrow_mut() = to_c(text));
 }
 

@@ -11,7 +11,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The recording of this process, of which there is one.
+/// The one recording of this process.
 enum State {
     Unused,
     Running(Recording),
@@ -34,7 +34,7 @@ fn recording() -> MutexGuard<'static, State> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nf_trace_start(path: *const c_char) -> NfStatus {
     call::plain(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller guarantees that `path` is null or ends with a NUL.
         let path = unsafe { args::text(path, args::MAX_PATH, "path")? }
             .ok_or_else(|| args::null("path"))?;
         let mut state = recording();

@@ -1,5 +1,5 @@
-//! Lists that a search which failed in the middle had begun to change: views of them are out of date.
-//! A process of its own, whose allocator refuses what the test tells it to.
+//! Lists that a search which failed in the middle had begun to change: views of them are out of
+//! date. A process of its own, whose allocator refuses what the test tells it to.
 
 #[path = "../../../engine/nearfield/tests/refusing/mod.rs"]
 mod refusing;

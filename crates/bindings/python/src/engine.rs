@@ -15,23 +15,24 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Lists handed out that are remembered, to use their memory again once nobody refers to them.
+/// Number of handed-out lists that are remembered, to use their memory again once no array refers
+/// to them.
 const REMEMBERED: usize = 8;
 
 /// Point sets that search each other within a radius.
 ///
 /// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
 /// vectors (rows) along which the domain repeats, all 0 for an open axis; the others may point
-/// anywhere. device: "auto", "cpu", "gpu", "gpu:1" or "hybrid".
-/// precision: "f32" or "f64" (on the CPU, takes both types of arrays). half: lists hold every pair of
-/// a set once. sorted: lists are in ascending order. strict: pairs exactly as far apart as the radius
-/// are no neighbours. threads: 0 for one per core. memory_limit: bytes that lists may take.
+/// anywhere. device: "auto", "cpu", "gpu", "gpu:1" or "hybrid". precision: "f32" or "f64" (on the
+/// CPU, takes both types of arrays). half: lists hold every pair of a set once. sorted: lists are
+/// in ascending order. strict: pairs exactly as far apart as the radius are no neighbours. threads:
+/// 0 for one per core. memory_limit: bytes that lists may take.
 ///
 /// Any number of threads may ask an engine at the same time: query(), count_neighbors(),
 /// sph_density(), z_sort(), report(), and neighbors() of lists that were found. While one thread
-/// changes it, or finds lists, others meet a RuntimeError, and so does a thread that would change it
-/// while others ask. Arrays are copied when a call begins: what other threads write to them later
-/// changes nothing.
+/// changes it, or finds lists, others meet a RuntimeError, and so does a thread that would change
+/// it while others ask. Arrays are copied when a call begins: what other threads write to them
+/// later changes nothing.
 #[pyclass(name = "Engine", module = "nearfield", frozen)]
 pub(crate) struct PyEngine {
     /// Of the engine.
@@ -40,7 +41,7 @@ pub(crate) struct PyEngine {
     held: Mutex<Held>,
 }
 
-/// What calls that change an engine have to themselves.
+/// State that calls which change an engine hold exclusively.
 struct State {
     engine: Engine,
     /// By set, whether its points were given with two coordinates.
@@ -125,8 +126,9 @@ impl PyEngine {
         )
     }
 
-    /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32 or float64, and returns its
-    /// number. It searches all sets and is searched by all, itself included. Points are copied once.
+    /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32 or float64, and returns
+    /// its number. It searches all sets and is searched by all, itself included. Points are copied
+    /// once.
     fn add_points(&self, py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<usize> {
         let points = Points::of(points)?;
         write(&self.state, |state| {
@@ -240,7 +242,8 @@ impl PyEngine {
         Ok(PyNeighbors { lists })
     }
 
-    /// Number of neighbours of every point of one set in another, without lists; shape (n,), uint32.
+    /// Number of neighbours of every point of one set in another, without lists; shape (n,),
+    /// uint32.
     #[pyo3(signature = (targets=0, sources=0))]
     fn count_neighbors<'py>(
         &self,
@@ -256,9 +259,9 @@ impl PyEngine {
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
     /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32.
     ///
-    /// mass: one per source, shape (m,), float32. support: of the kernel, the radius by default, which
-    /// it may not exceed. dimensions: 2 or 3, which the kernel is normalised for; by default 2 where
-    /// both sets were given as arrays of shape (n, 2), and 3 where neither was.
+    /// mass: one per source, shape (m,), float32. support: of the kernel, the radius by default,
+    /// which it may not exceed. dimensions: 2 or 3, which the kernel is normalised for; by default
+    /// 2 where both sets were given as arrays of shape (n, 2), and 3 where neither was.
     #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=None))]
     fn sph_density<'py>(
         &self,
@@ -305,7 +308,8 @@ impl PyEngine {
         Ok(PyArray1::from_slice(py, order.order()))
     }
 
-    /// What the engine did last: the device and why, milliseconds of each stage, pairs, bytes.
+    /// The report of the last step: the device and the reason for it, milliseconds of each stage,
+    /// pairs, bytes.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = self.ask(|engine| Ok(engine.report().to_json()))?;
         py.import("json")?.call_method1("loads", (text,))
@@ -378,12 +382,12 @@ impl PyEngine {
         earlier.extend(old.into_iter().map(|(_, lists)| lists));
         let forgotten = earlier.len().saturating_sub(REMEMBERED);
         let forgotten: Vec<_> = earlier.drain(..forgotten).collect();
-        // What they keep is dropped when nothing is locked any more.
+        // Their memory is freed after all locks are released.
         drop(held);
         drop(forgotten);
     }
 
-    /// The memory of lists that nobody but this engine refers to any longer.
+    /// The memory of lists that only this engine refers to.
     fn reclaim(&self, py: Python<'_>) -> NeighborLists {
         // SAFETY: it is a live object, and this thread is attached to Python.
         let referred = |lists: &Py<PyNeighbors>| unsafe { ffi::Py_REFCNT(lists.as_ptr()) };
@@ -401,7 +405,8 @@ impl PyEngine {
     }
 }
 
-/// The dimensions asked for, or those of two sets that were given with two coordinates, or with three.
+/// The dimensions asked for, or those of two sets that were given with two coordinates, or with
+/// three.
 pub(crate) fn normalised_for(asked: Option<u32>, flat: [bool; 2]) -> PyResult<Dimensions> {
     match (asked, flat) {
         (Some(2), _) | (None, [true, true]) => Ok(Dimensions::Two),
@@ -419,11 +424,11 @@ pub(crate) fn normalised_for(asked: Option<u32>, flat: [bool; 2]) -> PyResult<Di
 /// The neighbours of every point within a radius.
 ///
 /// points: an array of shape (n, 3) or (n, 2) of float32 (searched in single precision) or float64
-/// (in double). radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open,
-/// or three vectors (rows) along which the domain repeats, all 0 for an open axis; the others may point
-/// anywhere. device: "auto", "cpu", "gpu" or "hybrid".
-/// half: every pair once. sorted: lists in ascending order. strict: pairs exactly as far apart as the
-/// radius are no neighbours. threads: 0 for one per core.
+/// (in double). radius: in the unit of the coordinates. box: three lengths, 0 where an axis is
+/// open, or three vectors (rows) along which the domain repeats, all 0 for an open axis; the others
+/// may point anywhere. device: "auto", "cpu", "gpu" or "hybrid". half: every pair once. sorted:
+/// lists in ascending order. strict: pairs exactly as far apart as the radius are no neighbours.
+/// threads: 0 for one per core.
 #[pyfunction]
 #[pyo3(signature = (points, radius, r#box=None, device="auto", *, half=false, sorted=false,
                     strict=false, threads=0))]

@@ -1,9 +1,10 @@
 //! Nearfield for Python: NumPy arrays in and out, nothing copied that need not be.
 //!
-//! Arrays that go in are copied (`points` tells why); while the engine works, other Python threads run,
-//! and may use the same engine (`call`). Lists are handed over by the engine to a Python object that owns them, and
-//! every array that views them keeps that object alive: there is no view that can go stale.
-//! `device` is for arrays on a GPU, where lists stay with the engine and views know their age.
+//! Arrays that go in are copied (`points` tells why); while the engine works, other Python threads
+//! run, and may use the same engine (`call`). Lists are handed over by the engine to a Python
+//! object that owns them, and every array that views them keeps that object alive: there is no view
+//! that can go stale. `device` is for arrays on a GPU, where lists stay with the engine and views
+//! know their age.
 
 mod call;
 mod device;

@@ -8,8 +8,8 @@ use pyo3::{exceptions::PyIndexError, prelude::*};
 /// Neighbour lists: the neighbours of point i are the ``count[i]`` entries of ``indices`` from
 /// ``start[i]`` on, by their index in the set that was searched, once per periodic image.
 ///
-/// ``lists[i]`` is that slice; ``len(lists)`` is the number of points. All arrays view memory of the
-/// library without a copy, are read-only and stay valid as long as anything refers to them.
+/// ``lists[i]`` is that slice; ``len(lists)`` is the number of points. All arrays view memory of
+/// the library without a copy, are read-only and stay valid as long as anything refers to them.
 #[pyclass(name = "Neighbors", module = "nearfield")]
 pub(crate) struct PyNeighbors {
     pub(crate) lists: NeighborLists,
@@ -96,7 +96,7 @@ fn view<'py, T: Element>(
     let owner = this.try_borrow()?;
     let values = ArrayView1::from(part(&owner.lists));
     // SAFETY: the lists stay where they are as long as the object that holds them, which the array
-    // refers to; they are taken out of it only when nobody else refers to it.
+    // refers to; they are taken out of it only when no other object refers to it.
     let array = unsafe { PyArray1::borrow_from_array(&values, this.clone().into_any()) };
     array.call_method1("setflags", (false,))?;
     Ok(array)

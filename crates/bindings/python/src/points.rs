@@ -1,10 +1,11 @@
 //! Numbers of the caller, as the engine reads them: copies of arrays.
 //!
-//! While the engine works other Python threads run, and may write to any array. Rust promises itself
-//! that borrowed memory stays as it is, so nothing is borrowed: every number is read once, while the
-//! thread is attached to Python, by loads that another thread may race with. What it changes
-//! meanwhile is seen or not, number by number. A million points take 2.5 ms on one thread, of which
-//! large arrays get more, where the engine has them; the memory is kept from one update to the next.
+//! While the engine works other Python threads run, and may write to any array. Rust promises
+//! itself that borrowed memory stays as it is, so nothing is borrowed: every number is read once,
+//! while the thread is attached to Python, by loads that another thread may race with. A change by
+//! another thread is seen or not, number by number. A million points take 2.5 ms on one thread;
+//! large arrays are read by several threads if the engine has them. The memory is kept from one
+//! update to the next.
 
 use nearfield::{Positions, Precision};
 use numpy::{Element, PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
@@ -35,7 +36,8 @@ pub(crate) trait Number: Element + Copy + Default + Send {
     /// Reads a number.
     ///
     /// # Safety
-    /// `place` is aligned and points to memory that is there during the call. Others may write to it.
+    /// `place` is aligned and points to memory that is there during the call. Others may write to
+    /// it.
     unsafe fn load(place: *const Self) -> Self;
 }
 
@@ -44,7 +46,8 @@ impl Number for f32 {
 
     #[inline(always)]
     unsafe fn load(place: *const Self) -> Self {
-        // SAFETY: as promised; an atomic has the size and the alignment of the number.
+        // SAFETY: the caller guarantees a readable place; an atomic has the size and the alignment
+        // of the number.
         let bits = unsafe { AtomicU32::from_ptr(place.cast_mut().cast()) };
         Self::from_bits(bits.load(Ordering::Relaxed))
     }
@@ -55,7 +58,8 @@ impl Number for f64 {
 
     #[inline(always)]
     unsafe fn load(place: *const Self) -> Self {
-        // SAFETY: as promised; an atomic has the size and the alignment of the number.
+        // SAFETY: the caller guarantees a readable place; an atomic has the size and the alignment
+        // of the number.
         let bits = unsafe { AtomicU64::from_ptr(place.cast_mut().cast()) };
         Self::from_bits(bits.load(Ordering::Relaxed))
     }

@@ -4,7 +4,7 @@ use crate::errors::raise;
 use nearfield::{Device, Engine, ListKind, ListOrder, Precision};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-/// What `Engine` and `neighbors` can be told.
+/// Settings of `Engine` and `neighbors`.
 pub(crate) struct Settings<'a> {
     pub(crate) radius: f64,
     pub(crate) domain: Option<&'a Bound<'a, PyAny>>,
@@ -47,8 +47,8 @@ impl Settings<'_> {
     }
 }
 
-/// Three lengths, 0 where an axis is open, or three vectors, all 0 where an axis is open. The others may
-/// point anywhere.
+/// Three lengths, 0 where an axis is open, or three vectors, all 0 where an axis is open. The
+/// others may point anywhere.
 pub(crate) enum Domain {
     Lengths([Option<f64>; 3]),
     Vectors([Option<[f64; 3]>; 3]),

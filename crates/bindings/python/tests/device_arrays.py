@@ -60,7 +60,7 @@ is_valid = _python("PyCapsule_IsValid", ctypes.c_int, py_object, ctypes.c_char_p
 # Capsules refer to their names.
 NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 
-# What was handed out lives until it is given back, whatever becomes of the array: by address.
+# Arrays that were handed out live until they are given back, by address.
 _handed_out = {}
 
 
@@ -117,7 +117,7 @@ class ByDLPack:
         self.given += 1
         address = ctypes.addressof(self.managed)
         _handed_out.setdefault(address, []).append(self)
-        # Whoever takes it gives it back: there is no destructor for one that nobody took.
+        # The consumer gives it back: a capsule that was not consumed has no destructor.
         capsule = new_capsule(address, NAMES[self.versioned], None)
         self.capsules.append(capsule)
         return capsule

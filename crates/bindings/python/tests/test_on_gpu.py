@@ -201,7 +201,7 @@ def test_lists_counts_and_density_are_those_of_the_cpu(cuda, stream, protocol, o
     on_host = density.copy_to_host()
     assert (density.shape, density.dtype, len(density)) == ((len(points),), np.float32, len(points))
     np.testing.assert_allclose(on_host, reference.sph_density(mass, 0, 1), rtol=1e-4, atol=1e-5)
-    # What others see is the same memory.
+    # Other libraries see the same memory.
     there = density.__cuda_array_interface__
     assert there["version"] == 3 and there["stream"] == engine.stream
     assert np.array_equal(cuda.read(there["data"][0], there["shape"], there["typestr"]), on_host)

@@ -9,7 +9,7 @@ import pytest
 
 from test_nearfield import cloud, sets
 
-# What other threads write: coordinates that no check would let through, and some that it would.
+# Values that other threads write: coordinates that no check would let through, and some that it would.
 POISON = [np.nan, np.inf, -np.inf, 1e38, 1e30, 3.5]
 
 

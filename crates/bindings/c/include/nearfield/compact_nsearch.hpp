@@ -37,7 +37,7 @@ using Real = double;
 using Real = float;
 #endif
 
-/* The neighbours of one point: a vector that somebody else owns, or, as cuNSearch has it, a
+/* The neighbours of one point: a vector that another object owns, or, as in cuNSearch, a
  * pointer. */
 class NeighborList {
 public:

@@ -28,8 +28,8 @@ use std::{
 
 pub(crate) use super::layout::Dtype;
 
-/// What became of a result: it is provisional until the engine has looked, and memory of the engine
-/// is written again later.
+/// State of a result: provisional until the engine has checked it; memory of the engine is written
+/// again later.
 #[derive(Debug, Default)]
 pub(crate) struct Fate(AtomicU8);
 
@@ -42,7 +42,7 @@ impl Fate {
     /// The engine has looked.
     pub(crate) fn settle(&self, valid: bool) {
         let found = if valid { Self::VALID } else { Self::REPEAT };
-        // What is gone stays so.
+        // A lost result stays lost.
         let _ = self.0.compare_exchange(
             Self::PROVISIONAL,
             found,
@@ -88,8 +88,8 @@ impl Fate {
     }
 }
 
-/// Whose memory it is. The engine's is freed or written again when the engine does so, whoever looks
-/// at it; that alone stays as long as this.
+/// Owner of the memory. The engine frees or writes its own memory again whether or not a view
+/// exists; owned memory lives as long as this value.
 pub(crate) enum Memory {
     Owned(Owned),
     Engine(Arc<Shared>),
@@ -115,7 +115,7 @@ impl Drop for Owned {
     fn drop(&mut self) {
         let _current = Current::enter(self.bytes.stream().context());
         if *self.elsewhere.get_mut() {
-            // Only the device knows when they are done. What fails here has failed before.
+            // Only the device knows when they are done. A failure here has been reported before.
             let _ = self.bytes.stream().context().synchronize();
         }
         // SAFETY: dropped once, here, where the context is current, which freeing needs.
@@ -192,8 +192,8 @@ impl PyDeviceArray {
         (CUDA, self.stream.context().ordinal())
     }
 
-    /// A capsule by DLPack, without a copy, for use on ``stream``: -1 for no ordering, None or 1 for
-    /// the default stream, 2 for that of the thread, or the address of a CUstream.
+    /// A capsule by DLPack, without a copy, for use on ``stream``: -1 for no ordering, None or 1
+    /// for the default stream, 2 for that of the thread, or the address of a CUstream.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -247,7 +247,7 @@ impl PyDeviceArray {
 }
 
 impl PyDeviceArray {
-    /// Somebody may use the memory on another stream.
+    /// Marks that another stream may use the memory.
     fn leaves(&self) {
         if let Memory::Owned(owned) = &*self.memory {
             owned.elsewhere.store(true, Ordering::Release);
@@ -270,8 +270,8 @@ impl PyDeviceArray {
             values.resize(len, T::default());
             if len > 0 {
                 let _current = Current::enter(self.stream.context());
-                // SAFETY: so many elements are there as long as `memory`, and lists that are not out
-                // of date as long as the engine is locked.
+                // SAFETY: so many elements are there as long as `memory`, and lists that are not
+                // out of date as long as the engine is locked.
                 let lent = unsafe { Lent::<T>::new(&self.stream, self.pointer, len) };
                 #[expect(
                     clippy::disallowed_methods,

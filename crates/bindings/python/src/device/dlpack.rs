@@ -92,7 +92,7 @@ impl Managed {
         Ok(managed)
     }
 
-    /// What it holds; what cannot be is refused.
+    /// Describes the tensor; refuses an impossible one.
     pub(crate) fn describe(&self, what: &str) -> PyResult<Described> {
         // SAFETY: `take` has found tensors of these kinds in the capsule, which are ours until they
         // are given back.
@@ -200,7 +200,7 @@ pub(crate) fn export<'py>(
     let capsule =
         unsafe { PyCapsule::new_with_pointer_and_destructor(py, pointer, name, Some(destructor)) };
     if capsule.is_err() {
-        // SAFETY: nobody has got it.
+        // SAFETY: no capsule holds it, so this is the only owner.
         drop(unsafe { Box::from_raw(exported) });
     }
     capsule

@@ -1,5 +1,5 @@
-//! The engine, and the one way to it: arrays are looked at, the engine is locked and works, and what
-//! it was given is kept until its stream has used it.
+//! The engine, and the one way to it: arrays are looked at, the engine is locked and works, and
+//! what it was given is kept until its stream has used it.
 
 use super::{
     array::{Dtype, Fate, Memory, Owned, PyDeviceArray, PyDeviceNeighbors},
@@ -32,15 +32,15 @@ const HELD: usize = 8;
 /// Point sets that live on a GPU and search each other there; arrays of the GPU in and out.
 ///
 /// radius: in the unit of the coordinates. box: three lengths, 0 where an axis is open, or three
-/// vectors, none of which leans along an open axis. gpu: its number, from 0. stream: on which everything is done: 1 or None for the default
-/// stream, on which CuPy and PyTorch work unless told otherwise, or the address of a CUstream of the
-/// GPU's primary context, which must stay for as long as the engine and its arrays. half: lists hold
-/// every pair of a set once. subdivision: cells per radius, 1 to 8; 0 chooses. within: a box
-/// ``(low, high)`` that points are expected to stay in.
+/// vectors that do not lean along open axes. gpu: its number, from 0. stream: on which everything
+/// is done: 1 or None for the default stream, on which CuPy and PyTorch work unless told otherwise,
+/// or the address of a CUstream of the GPU's primary context, which must stay for as long as the
+/// engine and its arrays. half: lists hold every pair of a set once. subdivision: cells per radius,
+/// 1 to 8; 0 chooses. within: a box ``(low, high)`` that points are expected to stay in.
 ///
 /// An array is anything with ``__dlpack__`` or ``__cuda_array_interface__``, float32 unless said
-/// otherwise, contiguous and on this GPU. It is read by work that is only started: where others work
-/// on another stream than the engine, it must not be changed before finish().
+/// otherwise, contiguous and on this GPU. It is read by work that is only started: where others
+/// work on another stream than the engine, it must not be changed before finish().
 ///
 /// Results are provisional until finish() has found them valid:
 ///
@@ -50,8 +50,8 @@ const HELD: usize = 8;
 /// ...     if engine.finish():
 /// ...         break
 ///
-/// An engine may be used from one thread at a time; another meets a RuntimeError. Without a GPU there
-/// is a RuntimeError that says what is missing.
+/// An engine may be used from one thread at a time; another meets a RuntimeError. Without a GPU
+/// there is a RuntimeError that says what is missing.
 #[pyclass(name = "DeviceEngine", module = "nearfield", frozen)]
 pub(crate) struct PyDeviceEngine {
     shared: Arc<Shared>,
@@ -71,7 +71,7 @@ pub(crate) struct State {
     provisional: Vec<Arc<Fate>>,
     /// Of the lists there are, by pair of sets.
     lists: Vec<((usize, usize), Arc<Fate>)>,
-    /// What the stream may not have read or written yet.
+    /// Arrays that the stream may not have read or written yet.
     held: Vec<Given>,
 }
 
@@ -165,8 +165,8 @@ impl PyDeviceEngine {
         })
     }
 
-    /// Gives a set new points, of any number, which are copied; their lists are out of date. Does not
-    /// wait for the device.
+    /// Gives a set new points, of any number, which are copied; their lists are out of date. Does
+    /// not wait for the device.
     fn update(&self, py: Python<'_>, set: usize, points: &Bound<'_, PyAny>) -> PyResult<()> {
         let points = self.given(points, "points")?;
         points.points()?;
@@ -197,8 +197,8 @@ impl PyDeviceEngine {
         Ok(valid)
     }
 
-    /// The neighbours of every point of one set in another, as arrays of the GPU that are valid until
-    /// one of the sets is updated. Waits for the device the first time.
+    /// The neighbours of every point of one set in another, as arrays of the GPU that are valid
+    /// until one of the sets is updated. Waits for the device the first time.
     #[pyo3(signature = (targets=0, sources=0))]
     fn neighbors(
         &self,
@@ -265,9 +265,9 @@ impl PyDeviceEngine {
     /// Mass density of every point of one set by the neighbours in another, its own mass left out:
     /// the sum of m W(d) with the C2 kernel of Wendland (1995); shape (n,), float32.
     ///
-    /// mass: one per source, shape (m,). support: of the kernel, the radius by default, which it may not
-    /// exceed. dimensions: 2 or 3, which the kernel is normalised for. out: an array to write instead
-    /// of a new one, which is then returned. add: whether to add to what is in it.
+    /// mass: one per source, shape (m,). support: of the kernel, the radius by default, which it
+    /// may not exceed. dimensions: 2 or 3, which the kernel is normalised for. out: an array to
+    /// write instead of a new one, which is then returned. add: whether to add to what is in it.
     #[pyo3(signature = (mass, targets=0, sources=0, *, support=None, dimensions=3, out=None,
                         add=false))]
     #[allow(clippy::too_many_arguments)] // they are Python's keywords
@@ -314,17 +314,17 @@ impl PyDeviceEngine {
     /// output, else (n, outputs), float32.
     ///
     /// text: CUDA C++ that defines ``void pair(const float* uniform, const Pair& pair, const float*
-    /// target, const float* source, float* result)``, where ``pair.d[3]`` leads from the target to the
-    /// source and ``pair.d2`` is its square. It is compiled once. target_field, source_field: what it
-    /// reads of the points, shape (n,) or (n, channels). uniforms: parameters, at most 160; changing
-    /// them compiles nothing. outputs: numbers it gives, 1 to 16. reduce: "sum", "min" or "max". name:
-    /// what messages of the compiler call the text. out, add: as for sph_density().
+    /// target, const float* source, float* result)``, where ``pair.d[3]`` leads from the target to
+    /// the source and ``pair.d2`` is its square. It is compiled once. target_field, source_field:
+    /// what it reads of the points, shape (n,) or (n, channels). uniforms: parameters, at most 160;
+    /// changing them compiles nothing. outputs: numbers it gives, 1 to 16. reduce: "sum", "min" or
+    /// "max". name: what messages of the compiler call the text. out, add: as for sph_density().
     ///
     /// The text runs on the GPU as it is, in the context that PyTorch and CuPy use too, and nothing
     /// checks what it does there. It must read target and source only below their numbers of
     /// channels and uniform only below the number of parameters, write all numbers of result and
-    /// nothing else, and end for every pair. An access to other memory may end the use of CUDA in the
-    /// process.
+    /// nothing else, and end for every pair. An access to other memory may end the use of CUDA in
+    /// the process.
     #[pyo3(signature = (text, targets=0, sources=0, *, target_field=None, source_field=None,
                         uniforms=Vec::new(), outputs=1, reduce="sum", name="kernel", out=None,
                         add=false))]
@@ -626,7 +626,7 @@ impl State {
 impl Drop for State {
     fn drop(&mut self) {
         let _current = Current::enter(self.engine.stream().context());
-        // What is held may go then. A GPU that has failed uses nothing any longer.
+        // The held arrays may be freed then. A GPU that has failed uses nothing any longer.
         let _ = self.engine.stream().synchronize();
         // SAFETY: dropped once, here, where the context is current, which freeing needs.
         unsafe { ManuallyDrop::drop(&mut self.engine) }
@@ -635,8 +635,8 @@ impl Drop for State {
 
 fn start(builder: DeviceEngineBuilder, gpu: u32, stream: StreamNumber) -> PyResult<DeviceEngine> {
     let _current = Current::as_it_is();
-    // SAFETY: the caller has promised, as far as Python can, that the number is a stream which stays
-    // for as long as the engine; there is no way to ask the driver.
+    // SAFETY: the caller has promised, as far as Python can, that the number is a stream which
+    // stays for as long as the engine; there is no way to ask the driver.
     unsafe { builder.on_borrowed(gpu, stream.handle()) }.map_err(raise)
 }
 

@@ -45,7 +45,7 @@ impl From<Refused> for PyErr {
     }
 }
 
-/// What keeps the memory; never looked at.
+/// Owner that keeps the memory alive; never read.
 enum Keep {
     Tensor { _tensor: Managed },
     Object { _object: Py<PyAny> },
@@ -85,7 +85,7 @@ pub(crate) fn check_apart(
 }
 
 impl Given {
-    /// What `object` holds on GPU `gpu`, ready for `stream` as far as its owner sees to that.
+    /// The array that `object` holds on GPU `gpu`, ready for `stream` if its owner synchronises.
     pub(crate) fn of(
         object: &Bound<'_, PyAny>,
         what: &'static str,
@@ -202,7 +202,7 @@ impl Given {
 
     /// Refuses an array to be written that shares memory with one that is read by the same work.
     pub(crate) fn apart_from(&self, read: &Self) -> PyResult<()> {
-        // What is read and what is written are numbers of 4 bytes (`points`, `shaped`, `field`).
+        // Both arrays hold numbers of 4 bytes (`points`, `shaped`, `field`).
         let end = |given: &Self| {
             let len = given
                 .shape
@@ -257,10 +257,11 @@ impl Given {
     }
 }
 
-/// What the driver says of an address; none where it knows nothing.
+/// An attribute of an address by the driver; `None` if the driver does not know the address.
 fn attribute(pointer: u64, attribute: Attribute) -> Option<u32> {
     let mut value = 0u64;
-    // SAFETY: these attributes are numbers of at most 32 bits, and an engine has started the driver.
+    // SAFETY: these attributes are numbers of at most 32 bits, and an engine has started the
+    // driver.
     let asked = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, pointer) };
     (asked == CUresult::CUDA_SUCCESS).then_some(value as u32)
 }

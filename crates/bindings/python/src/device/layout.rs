@@ -1,13 +1,13 @@
 //! What an array on a GPU says of itself, and whether it can be used: plain data, no Python.
 //!
-//! Other libraries describe their arrays by the structures of DLPack ([`Described`] reads one) or by
-//! the entries of `__cuda_array_interface__`. Both become a [`Layout`], which refuses whatever an
-//! engine cannot work on: other types and shapes, rows with gaps, addresses where the values cannot
-//! lie. The fuzz target `capsules` runs this file alone.
+//! Other libraries describe their arrays by the structures of DLPack ([`Described`] reads one) or
+//! by the entries of `__cuda_array_interface__`. Both become a [`Layout`], which refuses whatever
+//! an engine cannot work on: other types and shapes, rows with gaps, addresses where the values
+//! cannot lie. The fuzz target `capsules` runs this file alone.
 
 use std::ffi::c_void;
 
-/// What the standard calls memory of the host and of a CUDA device.
+/// Device types of DLPack: memory of the host and of a CUDA device.
 pub(crate) const CPU: i64 = 1;
 pub(crate) const CUDA: i64 = 2;
 
@@ -19,7 +19,7 @@ pub(crate) const FLOAT: u8 = 2;
 pub(crate) const MAJOR: u32 = 1;
 pub(crate) const READ_ONLY: u64 = 1;
 
-/// What a tensor has at most by the array libraries; more is no tensor.
+/// Maximum number of axes in the array libraries; more is no tensor.
 const MAX_AXES: i32 = 64;
 
 #[repr(C)]
@@ -49,7 +49,7 @@ pub(crate) struct DLTensor {
     pub(crate) byte_offset: u64,
 }
 
-/// What an element is.
+/// Type of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dtype {
     F32,
@@ -95,7 +95,7 @@ impl Dtype {
     }
 }
 
-/// What a tensor says of itself.
+/// The fields of a tensor as its owner states them.
 pub(crate) struct Described {
     pub(crate) pointer: u64,
     pub(crate) device: DLDevice,
@@ -107,7 +107,7 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// What a tensor holds; what cannot be is refused.
+    /// Describes a tensor; refuses an impossible one.
     ///
     /// # Safety
     /// `shape` and `strides` are null or have one number for each of the axes.
@@ -152,7 +152,7 @@ pub(crate) enum Refused {
 /// An array: where it lies and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// What messages call it.
+    /// Name in messages.
     pub(crate) what: &'static str,
     pub(crate) pointer: u64,
     pub(crate) shape: Vec<usize>,
@@ -201,7 +201,7 @@ impl Layout {
         Ok(self.shape[0])
     }
 
-    /// So many values of this type.
+    /// Checks that the array holds values of this type in this shape.
     pub(crate) fn shaped(&self, dtype: Dtype, wanted: &[usize]) -> Result<(), Refused> {
         self.expect(dtype, |shape| shape == wanted, &tuple(wanted))
     }
@@ -271,8 +271,8 @@ fn lengths(shape: &[i64], what: &str) -> Result<Vec<usize>, Refused> {
     lengths.map_err(|_| Refused::Value(format!("{what}: a shape of {shape:?}")))
 }
 
-/// Whether elements lie one behind the other, the last axis first; strides of axes along which there
-/// is nothing to step over say nothing.
+/// Whether elements lie one behind the other, the last axis first; strides of axes along which
+/// there is nothing to step over say nothing.
 fn are_packed(shape: &[usize], strides: &[i64], size: i64) -> bool {
     let mut expected = Some(size);
     let axes = shape.iter().zip(strides).rev();

@@ -1,7 +1,7 @@
 //! Engines for data that live on a GPU: device arrays in and out, nothing copied to the host.
 //!
-//! What goes in is anything that speaks DLPack or `__cuda_array_interface__` (`given`), what comes
-//! out speaks both (`array`). Work is done on one stream (`stream`), and memory is kept until that
+//! Arguments may be any object that speaks DLPack or `__cuda_array_interface__` (`given`); results
+//! speak both (`array`). Work is done on one stream (`stream`), and memory is kept until that
 //! stream has used it. Python code of others runs in the exchange, so the engine is never locked
 //! meanwhile; and what it hands over is checked before it is believed.
 

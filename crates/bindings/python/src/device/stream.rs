@@ -17,7 +17,7 @@ const PER_THREAD: i64 = 2;
 pub(crate) struct StreamNumber(i64);
 
 impl StreamNumber {
-    /// One of somebody who gives or takes arrays.
+    /// A stream of the owner or the consumer of an array.
     pub(crate) fn new(number: i64) -> PyResult<Self> {
         match number {
             LEGACY.. => Ok(Self(number)),

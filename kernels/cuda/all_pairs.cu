@@ -1,6 +1,6 @@
-// Sums over all pairs. NF_REAL is the precision, NF_EXACT says how roots are computed, and NF_GUESSED
-// of how many of eight points of a row they are guessed. NF_SEVERAL is the targets of a thread where
-// there are many.
+// Sums over all pairs. NF_REAL is the precision, NF_EXACT says how roots are computed, and
+// NF_GUESSED of how many of eight points of a row they are guessed. NF_SEVERAL is the targets of a
+// thread where there are many.
 #include "all_pairs.cuh"
 
 constexpr int THREADS = nf::ALL_PAIRS_THREADS;

@@ -1,12 +1,12 @@
-// Sums over all pairs of targets and sources, without a radius: the tile traversal of tile.cuh where
-// all sources lie in one cell that every target reaches. A block stages tiles of sources in shared
-// memory and every thread goes through them for several targets of its own, which it keeps in
-// registers, so that a source is loaded once for all of them.
+// Sums over all pairs of targets and sources, without a radius: the tile traversal of tile.cuh
+// where all sources lie in one cell that every target reaches. A block stages tiles of sources in
+// shared memory and every thread goes through them for several targets of its own, which it keeps
+// in registers, so that a source is loaded once for all of them.
 //
 // What is summed, and in which order, stands with nearfield_pairs::PairSum; in the exact form the
-// bits are those of the CPU backend. Whether a source lies on a target is not asked for every pair: it
-// makes the sum of a tile NaN or infinite, and such a tile is done again with the question. Where roots
-// are guessed, tiles with sources on the row are done with the question from the start.
+// bits are those of the CPU backend. Whether a source lies on a target is not asked for every pair:
+// it makes the sum of a tile NaN or infinite, and such a tile is done again with the question.
+// Where roots are guessed, tiles with sources on the row are done with the question from the start.
 #pragma once
 #include "constants.cuh"
 
@@ -62,8 +62,8 @@ __device__ __forceinline__ double inverse_root(double x) {
 }
 
 // w/sqrt(x) without the special-function unit, off by 8e-7 at most, as part of a sum. Half the
-// exponent and mantissa, as an integer, give a guess y within 7 % (Lomont 2003); z = x y^2 then lies
-// between 0.875 and 0.9924, where the cubic below is 1/sqrt(z) but for 5.4e-7 (Remez).
+// exponent and mantissa, as an integer, give a guess y within 7 % (Lomont 2003); z = x y^2 then
+// lies between 0.875 and 0.9924, where the cubic below is 1/sqrt(z) but for 5.4e-7 (Remez).
 __device__ __forceinline__ float add_by_guess(float sum, float x, float w) {
     const float y = __uint_as_float(0x5f300000u - (__float_as_uint(x) >> 1));
     const float z = (x * y) * y;
@@ -71,7 +71,8 @@ __device__ __forceinline__ float add_by_guess(float sum, float x, float w) {
     return fused(w * y, cubic, sum);
 }
 
-// Sources whose terms are written one behind the other. Terms of many instructions gain nothing by it.
+// Sources whose terms are written one behind the other. Terms of many instructions gain nothing by
+// it.
 template <class T, bool EXACT> constexpr int unrolled() { return sizeof(T) == 4 && !EXACT ? 8 : 1; }
 
 // Adds w/d to a target's sum.
@@ -201,8 +202,8 @@ __device__ __forceinline__ void visit_all(const Targets& targets, const Source<T
     for (u32 first = 0; first < count; first += STAGED_TILES * TILE) {
         const u32 tiles = min(STAGED_TILES, (count - first + TILE - 1) / TILE);
         __syncthreads();
-        // A guessed root of 0 is finite, so nothing would show that a source lies on a target: sources
-        // that may, those on the row itself, are found here.
+        // A guessed root of 0 is finite, so nothing would show that a source lies on a target:
+        // sources that may, those on the row itself, are found here.
         bool alike = true, apart = true;
         const T weight = sources[first].w;
         for (u32 n = threadIdx.x; n < tiles * TILE; n += blockDim.x) {

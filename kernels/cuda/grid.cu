@@ -14,7 +14,8 @@ struct Status {
     u32 crowded;    // cells with more than CROWD points
     u32 ticket;     // tiles of the scan begun
     u32 bricks;     // bricks of a sparse table
-    u32 failed;     // whether an earlier sort that the host has not looked at had bad or outside points
+    // whether an earlier sort that the host has not looked at had bad or outside points
+    u32 failed;
     u32 bounds[6];  // smallest and largest coordinates, as `sortable` integers
     u64 pairs;      // list_scan: the longest sum of all lists since the host looked
 };
@@ -24,8 +25,8 @@ constexpr u32 CROWD = 1024;
 
 constexpr u32 THREADS = nf::GRID_THREADS;
 
-// What a step starts from: the status, and tiles of a scan whose sums are not known. With `keep` the
-// host has not looked at the status of the step before: what it must learn of that step stays.
+// What a step starts from: the status, and tiles of a scan whose sums are not known. With `keep`
+// the host has not looked at the status of the step before: what it must learn of that step stays.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_reset(Status* status, u64* tiles, u32 tiles_in_all, u32 keep) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
@@ -403,8 +404,8 @@ lists_in_order(const float4* __restrict__ at, const u64* __restrict__ starts, co
     list_counts[i] = counts[slot];
 }
 
-// Where every `step`th list begins, for `parts` of them, and behind these the end of the last list; goes
-// to memory of the host.
+// Where every `step`th list begins, for `parts` of them, and behind these the end of the last list;
+// goes to memory of the host.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_bounds(const u64* __restrict__ starts, u32 step, u32 parts, u32 last, u64* __restrict__ out) {
     const u32 part = blockIdx.x * THREADS + threadIdx.x;

@@ -1,21 +1,21 @@
 // Strategy `half-tiles`: one set searches itself, and what a pair of points of different cells does
 // to both is computed once (Newton's third law).
 //
-// A group of GROUP lanes takes one cell after another from the list of occupied ones. It goes through
-// the cells ahead only: those at offsets (z, y, x) that are lexicographically positive. An offset and
-// its opposite are never both ahead, so a pair of cells is met from one side, in whatever image of
-// the box it is seen; where a box is so small that a cell is its own neighbour, its image at an
-// offset is the same pair as the image at the opposite one. Pairs within the cell itself are
-// computed from either side: the lanes hold all targets of the cell at once, so half of the pairs
-// would not take fewer steps.
+// A group of GROUP lanes takes one cell after another from the list of occupied ones. It goes
+// through the cells ahead only: those at offsets (z, y, x) that are lexicographically positive. An
+// offset and its opposite are never both ahead, so a pair of cells is met from one side, in
+// whatever image of the box it is seen; where a box is so small that a cell is its own neighbour,
+// its image at an offset is the same pair as the image at the opposite one. Pairs within the cell
+// itself are computed from either side: the lanes hold all targets of the cell at once, so half of
+// the pairs would not take fewer steps.
 //
 // Sources that are too far from all targets of the group are left out first; the others are queued
-// in shared memory, and taken from there GROUP at a time. In step s lane l looks at source
-// (l + s) mod GROUP, so no two lanes meet at a source, and what a source gets is added to its sums in
-// shared memory without atomics. Those sums go to memory as `sums[plane][slot][channel]`: plane 0 is
-// what targets got, every offset ahead has a plane that follows. A place in a plane is written by one
-// group only, whichever order cells are taken in, and `add_halves` adds up the planes of a point in
-// their order; so the same points give the same bits.
+// in shared memory, and taken from there GROUP at a time. In step s lane l looks at source (l + s)
+// mod GROUP, so no two lanes meet at a source, and what a source gets is added to its sums in
+// shared memory without atomics. Those sums go to memory as `sums[plane][slot][channel]`: plane 0
+// is what targets got, every offset ahead has a plane that follows. A place in a plane is written
+// by one group only, whichever order cells are taken in, and `add_halves` adds up the planes of a
+// point in their order; so the same points give the same bits.
 //
 // NF_OPEN says whether the set is in an open domain with a dense table. NF_SYMMETRIC says how the
 // source's share of a pair follows: NF_BY_REVERSAL or NF_BY_SIGN.
@@ -164,9 +164,11 @@ struct Ahead {
 struct Staged {
     float4 at[QUEUE];       // position and first channel
 #if !NF_OPEN
-    uint4 seen[QUEUE];      // the vector to the image as floats, or, where points are outside the box,
-                            // the image less the boxes that the source is away, as integers; 1 where
-                            // the source is a point of the targets' cell and not an image of it
+    // the vector to the image as floats, or, where points are outside the box,
+    uint4 seen[QUEUE];
+                            // the image less the boxes that the source is away, as integers; 1
+                            // where the source is a point of the targets' cell and not an image of
+                            // it
 #endif
     u32 slot[QUEUE];
     u32 plane[QUEUE];
@@ -187,9 +189,9 @@ __device__ __forceinline__ float2 extent(float x) {
     return found;
 }
 
-// The least that a difference of coordinates to any target between `among.x` and `among.y` can be in
-// size. Rounded differences grow with what they are taken of, so it is never more than the neighbour
-// test finds for one of them.
+// The least that a difference of coordinates to any target between `among.x` and `among.y` can be
+// in size. Rounded differences grow with what they are taken of, so it is never more than the
+// neighbour test finds for one of them.
 __device__ __forceinline__ float min_apart(float at, float2 among, float shift) {
     const float low = __fadd_rn(__fsub_rn(at, among.y), shift);
     const float high = __fadd_rn(__fsub_rn(at, among.x), shift);
@@ -430,8 +432,8 @@ half_tiles(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
 }
 
 // Adds up what every point got, as a target and from the cells it is ahead of. Of these only the
-// occupied ones have written anything, so they are looked up; clearing all planes first would cost as
-// much as writing them.
+// occupied ones have written anything, so they are looked up; clearing all planes first would cost
+// as much as writing them.
 extern "C" __global__ void __launch_bounds__(nf::GRID_THREADS)
 add_halves(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const float* __restrict__ sums) {
     using namespace halves;

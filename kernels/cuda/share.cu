@@ -1,7 +1,7 @@
-// The targets of a share: of all sorted points those in bricks that belong to this backend, gathered
-// into arrays of their own, grouped by the part of the work (subregion) that they belong to, and
-// within it in sorted order. Counting sort by part: tiles count, a scan of list_scan's kind adds up
-// (counts stand part by part, tile by tile), tiles place.
+// The targets of a share: of all sorted points those in bricks that belong to this backend,
+// gathered into arrays of their own, grouped by the part of the work (subregion) that they belong
+// to, and within it in sorted order. Counting sort by part: tiles count, a scan of list_scan's kind
+// adds up (counts stand part by part, tile by tile), tiles place.
 #include "contract.cuh"
 
 constexpr u32 THREADS = nf::GRID_THREADS;
@@ -66,8 +66,8 @@ share_bounds(const u64* __restrict__ starts, u32 groups, u32 tiles, u64* __restr
     if (part <= groups) bounds[part] = starts[static_cast<u64>(part) * tiles];
 }
 
-// Puts every point of the share in its place; `ranks`, where it is asked for (ungrouped), says of every
-// slot how many of the share come before it.
+// Puts every point of the share in its place; `ranks`, where it is asked for (ungrouped), says of
+// every slot how many of the share come before it.
 extern "C" __global__ void __launch_bounds__(THREADS)
 share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const unsigned char* __restrict__ keys,
             u32 count, const u64* __restrict__ starts, u32 groups, u32 tiles, float4* __restrict__ out_at,
@@ -137,8 +137,9 @@ share_fields(const float4* __restrict__ at, u32 count, const float* __restrict__
     out[static_cast<u64>(channel) * count + slot] = fields[point * stride + channel];
 }
 
-// Puts the results that another backend found for some targets among those of all. `how` says whether
-// they overwrite or are combined with what is there, as nearfield_pairs::Reduce::combine has it.
+// Puts the results that another backend found for some targets among those of all. `how` says
+// whether they overwrite or are combined with what is there, as nearfield_pairs::Reduce::combine
+// has it.
 extern "C" __global__ void __launch_bounds__(THREADS)
 share_results(const u32* __restrict__ targets, u32 count, const float* __restrict__ found, u32 outputs, u32 how,
               float* __restrict__ results) {

@@ -1,10 +1,10 @@
 //! Numbers that kernels and the code that launches them must agree on, each stated once.
 //!
-//! A table below makes two things of every line: a Rust constant, and a line of CUDA C++ in the header
-//! that sources include. Sizes of blocks, lengths of tables and marks become `constexpr` numbers of
-//! the namespace `nf`; choices among variants, which the preprocessor compares, become macros with
-//! the prefix `NF_`. The header is a constant text, so it is a part of every program's key, and
-//! `nearfield kernels constants` prints it.
+//! A table below makes two things of every line: a Rust constant, and a line of CUDA C++ in the
+//! header that sources include. Sizes of blocks, lengths of tables and marks become `constexpr`
+//! numbers of the namespace `nf`; choices among variants, which the preprocessor compares, become
+//! macros with the prefix `NF_`. The header is a constant text, so it is a part of every program's
+//! key, and `nearfield kernels constants` prints it.
 //!
 //! A number that only one side reads is not in a table: it stands beside the code that reads it.
 //! Lengths that follow from others are written as expressions, which both languages evaluate.

@@ -1,8 +1,8 @@
 //! The CUDA C++ sources of the project, as text, and the manifest of every kernel in them.
 //!
-//! Programs are compiled at run time for the device found (crate `nearfield-gpu`), so neither building
-//! nor running needs the CUDA toolkit. A source includes nothing but the headers listed with it
-//! and what the compiler has built in.
+//! Programs are compiled at run time for the device found (crate `nearfield-gpu`), so neither
+//! building nor running needs the CUDA toolkit. A source includes nothing but the headers listed
+//! with it and what the compiler has built in.
 //!
 //! The manifest is complete: a test compares it with the `__global__` functions of every `.cu` and
 //! `.cuh` file of the workspace, and the compile test of `nearfield-gpu` finds every kernel in

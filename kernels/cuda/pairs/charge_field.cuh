@@ -1,4 +1,5 @@
-// Twin of nearfield_pairs::ChargeField. Uniform: squared softening. Source: charge. Result: field (3).
+// Twin of nearfield_pairs::ChargeField. Uniform: squared softening. Source: charge. Result: field
+// (3).
 void pair(const float* uniform, const Pair& pair, const float*, const float* source, float* result) {
     const float d2 = pair.d2 + uniform[0];
     const float inverse = d2 > 0.0f ? fast_rsqrt(d2) : 0.0f;

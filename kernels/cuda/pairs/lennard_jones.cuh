@@ -1,5 +1,5 @@
-// Twins of nearfield_pairs::PlainLennardJones and LennardJones: energy of a pair, and its force over
-// the distance. The reciprocal is approximate, off by at most one unit in the last place.
+// Twins of nearfield_pairs::PlainLennardJones and LennardJones: energy of a pair, and its force
+// over the distance. The reciprocal is approximate, off by at most one unit in the last place.
 __forceinline__ float lennard_jones_inverse(float d2) { return __fdividef(1.0f, d2); }
 
 // Uniforms: sigma^2, 4 epsilon, offset of the energy.

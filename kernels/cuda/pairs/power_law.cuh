@@ -1,6 +1,6 @@
-// Twin of nearfield_pairs::PowerLaw: energy of a pair, and its force over the distance. Uniforms: both
-// coefficients, the exponent, the squared floor, and 1/(exponent - 1). Reciprocals and roots are off by
-// at most one unit in the last place.
+// Twin of nearfield_pairs::PowerLaw: energy of a pair, and its force over the distance. Uniforms:
+// both coefficients, the exponent, the squared floor, and 1/(exponent - 1). Reciprocals and roots
+// are off by at most one unit in the last place.
 __forceinline__ void power_law(const float* uniform, float d2, const float*, const float*, float& energy, float& over) {
     const float r = fast_sqrt(d2);
     const float floored = fmaxf(d2, uniform[3]);

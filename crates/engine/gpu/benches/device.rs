@@ -1,5 +1,5 @@
-//! Steps whose data live on a GPU on named clouds: build, count, density and lists by every strategy,
-//! medians of 20 in milliseconds, by events on the device.
+//! Steps whose data live on a GPU on named clouds: build, count, density and lists by every
+//! strategy, medians of 20 in milliseconds, by events on the device.
 //!
 //! `cargo bench -p nearfield-gpu [-- CLOUD/POINTS/RADIUS …]`; without arguments the clouds of the
 //! tables in docs/measurements.md.

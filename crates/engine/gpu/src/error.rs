@@ -19,7 +19,8 @@ impl Error {
         &self.0
     }
 
-    /// Returns true if memory was short, on the device or on the host: a smaller request may succeed.
+    /// Returns true if memory was short, on the device or on the host: a smaller request may
+    /// succeed.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(
             self.kind(),
@@ -207,8 +208,8 @@ pub enum ErrorKind {
         "the points are sorted into the cells of another lattice: sort them with this one first"
     )]
     OtherLattice,
-    /// A share was made of other targets, before they were sorted last, or without the cell table that the
-    /// strategy needs.
+    /// A share was made of other targets, before they were sorted last, or without the cell table
+    /// that the strategy needs.
     #[error(
         "the share of the targets was not made of the points as they are sorted now, or not for the \
          strategy {strategy}: make it anew"
@@ -217,7 +218,8 @@ pub enum ErrorKind {
         /// The strategy asked for.
         strategy: &'static str,
     },
-    /// Lists are to be delivered that were measured for other points, or before these were sorted last.
+    /// Lists are to be delivered that were measured for other points, or before these were sorted
+    /// last.
     #[error(
         "the lists were not measured for the points as they are sorted now: measure them first"
     )]

@@ -1,5 +1,5 @@
-//! The backend on a GPU against the oracle and the CPU backend. Without a GPU the tests do nothing, or
-//! fail if `NEARFIELD_REQUIRE_GPU=1`.
+//! The backend on a GPU against the oracle and the CPU backend. Without a GPU the tests do nothing,
+//! or fail if `NEARFIELD_REQUIRE_GPU=1`.
 #![allow(
     clippy::disallowed_methods,
     reason = "copies of a test need no counting"

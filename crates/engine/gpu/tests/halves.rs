@@ -1,5 +1,5 @@
-//! Pairs computed once for both points against the same pairs computed from either side. Without a GPU
-//! the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
+//! Pairs computed once for both points against the same pairs computed from either side. Without a
+//! GPU the tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 #![allow(
     clippy::disallowed_methods,
     reason = "copies of a test need no counting"
@@ -23,7 +23,8 @@ use nearfield_testkit::{
 };
 
 /// Whole numbers, which sums hold exactly: the number of neighbours, products of labels, and their
-/// differences, of which the last change their sign with the side. `ANTISYMMETRIC` says so to the backend.
+/// differences, of which the last change their sign with the side. `ANTISYMMETRIC` says so to the
+/// backend.
 struct Tally<const ANTISYMMETRIC: bool>;
 
 impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
@@ -136,7 +137,8 @@ fn places() -> Vec<(&'static str, Vec<[f32; 3]>, Domain)> {
     ]
 }
 
-/// Sums of a kernel by a strategy. Fields of a point are whole numbers, or what `field` makes of them.
+/// Sums of a kernel by a strategy. Fields of a point are whole numbers, or what `field` makes of
+/// them.
 fn sums<K: PairKernel>(
     backend: &GpuBackend,
     kernel: &K,
@@ -250,8 +252,8 @@ fn pairs_are_the_contracts_in_the_conformance_run() {
     assert!(compared > 10, "only {compared} cases");
 }
 
-/// Whether all sums agree but for rounding: by point, as a share of its largest sum, or of that of half
-/// of the points.
+/// Whether all sums agree but for rounding: by point, as a share of its largest sum, or of that of
+/// half of the points.
 fn assert_alike(name: &str, outputs: usize, expected: &[f32], found: &[f32]) {
     let largest = |sums: &[f32]| sums.iter().fold(0.0f32, |most, sum| most.max(sum.abs()));
     let mut sizes: Vec<f32> = expected.chunks(outputs).map(largest).collect();

@@ -1,7 +1,8 @@
 //! Engines that are asked for a GPU: what it cannot do is refused or left to the CPU, and what both
 //! backends share goes through the code that production runs.
 //!
-//! The null GPU computes nothing, so results of its part are empty; those of the CPU's part are right.
+//! The null GPU computes nothing, so results of its part are empty; those of the CPU's part are
+//! right.
 #![cfg(target_os = "linux")]
 
 mod common;

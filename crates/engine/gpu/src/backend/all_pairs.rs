@@ -19,7 +19,8 @@ use std::ops::Range;
 
 /// Most threads of a block.
 const THREADS: usize = ALL_PAIRS_THREADS as usize;
-/// Blocks from which a thread takes several targets: fewer would leave multiprocessors without work.
+/// Blocks from which a thread takes several targets: fewer would leave multiprocessors without
+/// work.
 const SEVERAL_FROM: usize = 180;
 /// Numbers of results that are on the device at a time.
 const MAX_RESULTS: usize = 1 << 26;
@@ -176,8 +177,8 @@ impl GpuBackend {
     /// `results`.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when arrays do not fit each other, [`ErrorKind::TooManyPoints`], and those
-    /// of running a program.
+    /// [`ErrorKind::FieldLength`] when arrays do not fit each other, [`ErrorKind::TooManyPoints`],
+    /// and those of running a program.
     pub fn sum_pairs<T: Real>(
         &self,
         settings: PairSumSettings<T>,

@@ -1,13 +1,13 @@
-//! Strategy `auto`: which way of traversing is the fastest, found out by running.
+//! Strategy `auto`: the fastest configuration of strategy and cells to a radius, found by running.
 //!
-//! Pure code: times go in, ways come out; whoever runs the backend has the clock. Times are kept per
-//! [`Class`], because what is fast among five points in a cell is slow among five hundred, and per
-//! work, because a force costs more than a count.
+//! Pure code: times go in, configurations come out; the caller has the clock. Times are kept per
+//! [`Class`] of occupancy, because a strategy that is fast with five points in a cell is slow with
+//! five hundred, and per job, because a force costs more than a count.
 //!
-//! Every candidate is run a few times on real steps, whose results are the same whichever way they
-//! are found. The first time of each is not counted: programs may have to be compiled, caches are
-//! cold. A candidate that is far behind is not run again. From then on the fastest runs, and now
-//! and then one that was close behind.
+//! Every candidate is run on three real steps, whose results are the same by any strategy. The
+//! first time of each is dropped: it includes compiling programs and cold caches. A candidate that
+//! is more than 1.5 times slower is not run again. From then on the fastest runs; every 256 steps
+//! one that was within 15 % of it has another chance, so a lasting change is noticed.
 
 use crate::traversal::Strategy;
 use std::{collections::BTreeMap, fmt};
@@ -34,7 +34,7 @@ pub struct Way {
     pub subdivision: u32,
 }
 
-/// How crowded cells are: the binary logarithm of the mean number of points in a cell of the
+/// Occupancy of the cells: the binary logarithm of the mean number of points in a cell of the
 /// radius' edge, rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class(i32);
@@ -43,7 +43,7 @@ pub struct Class(i32);
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Trial {
-    /// How crowded cells were.
+    /// Occupancy of the cells.
     pub class: Class,
     /// The way.
     pub way: Way,
@@ -85,8 +85,8 @@ impl Class {
         f64::from(self.0).exp2()
     }
 
-    /// Ways that can be the fastest for the class. `finer` says how many cells to a radius the table
-    /// may have at most.
+    /// Ways that can be the fastest for the class. `finer` says how many cells to a radius the
+    /// table may have at most.
     pub fn candidates(self, finer: u32) -> Vec<Way> {
         let way = |strategy, subdivision| Way {
             strategy,
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_candidates_where_cells_are_crowded() {
+    fn tiles_are_candidates_at_high_occupancy() {
         let ways = Class::of(1000, 1000.0).candidates(3);
         assert!(ways.iter().all(|way| way.strategy == Strategy::Flat));
         let ways = Class::of(200_000, 1000.0).candidates(3);

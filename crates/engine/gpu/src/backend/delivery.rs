@@ -1,5 +1,20 @@
 //! Lists on their way to the host: written in parts, and every part copied while the next is
-//! written. The device holds two parts at a time, so lists may be larger than its memory.
+//! written.
+//!
+//! The device holds two parts at a time, so lists may be larger than its memory. Parts are
+//! consecutive ranges of sorted targets. Two streams take turns over the two halves of the storage
+//! of entries:
+//!
+//! 1. The backend's stream waits until the copy of the part before the last has ended, writes a
+//!    part into the half that this copy has freed, and records an event.
+//! 2. The stream of copies waits for that event, copies the half, and records an event of its own.
+//!
+//! Starts and lengths of all lists are known from the scan of the counts. They leave first, so the
+//! host can place them while entries arrive. If two of the longest parts do not fit into memory,
+//! the lists are divided into four times as many parts, up to 4,096, before the request is refused.
+//!
+//! No copy is under way when a call returns, successful or not: the host's memory is the caller's
+//! again.
 
 use super::{gpu::GpuBackend, lists::DeviceLists, walk::PairOfPoints};
 use crate::{
@@ -73,14 +88,14 @@ impl GpuBackend {
     }
 
     /// Writes the lists that were [measured](Self::measure_lists) into memory of the host, which
-    /// has room for exactly them, and waits until they are there. In
-    /// [page-locked memory](crate::HostBuffer) the copies run beside the search. When all starts and
-    /// lengths have arrived, before the entries, `placed` gets them.
+    /// has room for exactly them, and waits until they are there. In [page-locked
+    /// memory](crate::HostBuffer) the copies run beside the search. When all starts and lengths
+    /// have arrived, before the entries, `placed` gets them.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherLists`] when other points were measured, [`ErrorKind::FieldLength`] when the memory has
-    /// another size, [`ErrorKind::OutOfMemory`] when not even
-    /// a small part of the lists fits, and those of running programs.
+    /// [`ErrorKind::OtherLists`] when other points were measured, [`ErrorKind::FieldLength`] when
+    /// the memory has another size, [`ErrorKind::OutOfMemory`] when not even a small part of the
+    /// lists fits, and those of running programs.
     pub fn deliver_lists<'a>(
         &self,
         of: PairOfPoints<'_>,
@@ -93,8 +108,8 @@ impl GpuBackend {
             .map(|_| ())
     }
 
-    /// As [`deliver_lists`](Self::deliver_lists), for the lists of a share; says when what was done.
-    /// Starts and lengths of other lists become 0.
+    /// As [`deliver_lists`](Self::deliver_lists), for the lists of a share; says when what was
+    /// done. Starts and lengths of other lists become 0.
     ///
     /// # Errors
     /// As there.
@@ -312,8 +327,8 @@ fn step_of(targets: usize, parts: usize) -> usize {
     targets.div_ceil(parts).max(1)
 }
 
-/// Parts of at most about [`PART`] entries, of `pairs` in all, from those that begin at `starts` and are
-/// `step` targets long.
+/// Parts of at most about [`PART`] entries, of `pairs` in all, from those that begin at `starts`
+/// and are `step` targets long.
 fn together(starts: &[u64], step: usize, targets: usize, pairs: u64) -> Vec<Part> {
     let all = starts.len().saturating_sub(1);
     let wanted = (pairs / PART).clamp(1, all.max(1) as u64) as usize;

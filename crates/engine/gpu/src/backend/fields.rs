@@ -1,5 +1,5 @@
-//! Fields on their way to the device: each comes once and as the caller has it, while the backend does
-//! other things, and the device puts those of a point side by side.
+//! Fields on their way to the device: each comes once and as the caller has it, while the backend
+//! does other things, and the device puts those of a point side by side.
 
 use super::{gpu::GpuBackend, pairs::PairScratch, walk::PairOfPoints};
 use crate::{
@@ -62,8 +62,8 @@ pub struct StagedSides<'a> {
 }
 
 impl GpuBackend {
-    /// Makes room for so many numbers of fields, which are then [received](Self::receive_fields), once
-    /// those that came before have arrived: the memory they came from can be written again.
+    /// Makes room for so many numbers of fields, which are then [received](Self::receive_fields),
+    /// once those that came before have arrived: the memory they came from can be written again.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
@@ -79,13 +79,14 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Copies some of the numbers that were [expected](Self::expect_fields) to the device, from number
-    /// `first` on, beside what the backend does otherwise. Where they are in
-    /// [page-locked memory](crate::HostBuffer) this does not wait for the copy: leave them as they are
-    /// until a kernel has been [evaluated](Self::evaluate_staged), or others are expected.
+    /// Copies some of the numbers that were [expected](Self::expect_fields) to the device, from
+    /// number `first` on, beside what the backend does otherwise. Where they are in [page-locked
+    /// memory](crate::HostBuffer) this does not wait for the copy: leave them as they are until a
+    /// kernel has been [evaluated](Self::evaluate_staged), or others are expected.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when there are more than were expected, and [`ErrorKind::Driver`].
+    /// [`ErrorKind::FieldLength`] when there are more than were expected, and
+    /// [`ErrorKind::Driver`].
     pub fn receive_fields(
         &self,
         staged: &mut StagedFields,
@@ -173,8 +174,8 @@ impl GpuBackend {
         evaluated
     }
 
-    /// Puts the channels of every point side by side, where they are not; returns where they are, and the
-    /// numbers from a point to the next.
+    /// Puts the channels of every point side by side, where they are not; returns where they are,
+    /// and the numbers from a point to the next.
     fn side_by_side(
         &self,
         arrived: &Buffer<f32>,

@@ -1,4 +1,7 @@
-//! One GPU, ready to work.
+//! One GPU, ready to work: its stream, its programs, and page-locked memory.
+//!
+//! Backends of one GPU share a context and the programs loaded there. Each has a stream of its own,
+//! which orders everything the backend starts. A forked child shares nothing with its parent.
 
 use crate::{
     driver::{DeviceInfo, describe, open},
@@ -23,8 +26,8 @@ use std::{
 
 /// One GPU, ready to work.
 ///
-/// Backends of one GPU share its context and the programs loaded there, as long as one of them lives;
-/// each has a stream of its own.
+/// Backends of one GPU share its context and the programs loaded there, as long as one of them
+/// lives; each has a stream of its own.
 #[derive(Debug)]
 pub struct GpuBackend {
     pub(super) shared: Arc<Shared>,
@@ -45,8 +48,8 @@ pub(super) struct Shared {
     pub(super) device: DeviceInfo,
 }
 
-/// The GPUs in use, by number. Of this process: a forked child may neither use those of its parent nor
-/// wait for a lock that a thread of the parent held.
+/// The GPUs in use, by number. Of this process: a forked child may neither use those of its parent
+/// nor wait for a lock that a thread of the parent held.
 static IN_USE: PerProcess<Mutex<HashMap<u32, Weak<Shared>>>> = PerProcess::empty();
 
 impl Shared {
@@ -68,9 +71,10 @@ impl Shared {
             return Ok(shared);
         }
         let context = open(device)?;
-        // SAFETY: a backend's work is on its one stream, which orders it; lists and fields are copied on
-        // streams that it is joined with before either uses what the other wrote; no buffer is used by
-        // two backends, and results are read after their stream, or a mark behind their copy, was waited for.
+        // SAFETY: a backend's work is on its one stream, which orders it; lists and fields are
+        // copied on streams that it is joined with before either uses what the other wrote; no
+        // buffer is used by two backends, and results are read after their stream, or a mark behind
+        // their copy, was waited for.
         unsafe { context.disable_event_tracking() };
         let modules = Modules::new(&context)?;
         let shared = Arc::new(Self {
@@ -102,7 +106,8 @@ impl GpuBackend {
         Ok(Self::of(shared, stream))
     }
 
-    /// As [`new`](Self::new), for work in the order of a stream of the caller's, on the stream's GPU.
+    /// As [`new`](Self::new), for work in the order of a stream of the caller's, on the stream's
+    /// GPU.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -235,8 +240,8 @@ impl GpuBackend {
 }
 
 impl GpuBackend {
-    /// Page-locked memory for at least `len` elements: `old`, where it suffices, or else new memory with
-    /// an eighth more, so that a set that grows does not take it anew every step.
+    /// Page-locked memory for at least `len` elements: `old`, where it suffices, or else new memory
+    /// with an eighth more, so that a set that grows does not take it anew every step.
     ///
     /// # Errors
     /// As [`host_buffer`](Self::host_buffer).
@@ -269,7 +274,8 @@ impl GpuBackend {
         self.host_buffer(len).map(HostCopy::new)
     }
 
-    /// Buffers of page-locked memory made so far: a step in which one was made took longer than others.
+    /// Buffers of page-locked memory made so far: a step in which one was made took longer than
+    /// others.
     pub fn host_buffers_made(&self) -> u64 {
         self.host_buffers.load(Ordering::Relaxed)
     }

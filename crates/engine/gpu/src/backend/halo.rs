@@ -1,5 +1,12 @@
-//! What crosses the bus where everything lives on the device and another backend works on some targets:
-//! the points that backend needs, their channels, and its results.
+//! The halo that crosses the bus where data live on the device and another backend works on some
+//! targets: the points that the other backend needs, their channels, and its results.
+//!
+//! The halo holds the targets of the other backend and all points within reach of them. It is
+//! gathered on the device as an ungrouped [share](super::share), so one contiguous copy brings
+//! positions and another one channels. Channels are transposed on the way: the host reads one
+//! channel after the other. Results return with the caller's indices of their targets and are
+//! written, or combined as the kernel's reduction says, by a kernel. Indices are checked on the
+//! host before it starts: no write leaves the array of results.
 
 use super::{
     gpu::GpuBackend,
@@ -41,8 +48,8 @@ impl HaloScratch {
 }
 
 impl GpuBackend {
-    /// Position and, as the bits of the fourth number, the caller's index of every point of a share, in
-    /// its order. Waits for it.
+    /// Position and, as the bits of the fourth number, the caller's index of every point of a
+    /// share, in its order. Waits for it.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when `to` has not one element a point, and [`ErrorKind::Driver`].
@@ -51,8 +58,8 @@ impl GpuBackend {
         share.at().download(&self.stream, 0, to)
     }
 
-    /// Channels of the points of a share of a set of `points`, one channel after the other, each in the
-    /// order of the share; `None` for a kernel that reads none. Waits for them.
+    /// Channels of the points of a share of a set of `points`, one channel after the other, each in
+    /// the order of the share; `None` for a kernel that reads none. Waits for them.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the field does not fit the set, or `to` the share,
@@ -86,8 +93,8 @@ impl GpuBackend {
         scratch.fields.download(stream, 0, to)
     }
 
-    /// Puts what another backend found for the targets `targets`, the caller's indices, where the results
-    /// of all `points` targets are.
+    /// Puts what another backend found for the targets `targets`, the caller's indices, where the
+    /// results of all `points` targets are.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when the arrays do not fit each other and the kernel,

@@ -1,4 +1,8 @@
-//! The cells that all sets of an engine share, on the device.
+//! The cells that all sets of an engine share, on the device: scales of the axes, and the rows of
+//! cells within reach of a cell.
+//!
+//! A lattice has a number that no other lattice of the process has. Sets and shares remember the
+//! number that they were made with, so a mix-up is an error and not a wrong result.
 
 use super::gpu::GpuBackend;
 use crate::{

@@ -109,8 +109,8 @@ impl GpuBackend {
 }
 
 impl GpuBackend {
-    /// As [`search`](Self::search) into the room there is, without waiting for the device. The lists
-    /// are provisional until [`DeviceLists::finish`] has looked whether they fitted.
+    /// As [`search`](Self::search) into the room there is, without waiting for the device. The
+    /// lists are provisional until [`DeviceLists::finish`] has looked whether they fitted.
     ///
     /// # Errors
     /// Those of running programs.
@@ -136,7 +136,8 @@ impl GpuBackend {
     }
 }
 
-/// What counts belong to: the numbers of the sorts of targets and sources, and how many are searched for.
+/// What counts belong to: the numbers of the sorts of targets and sources, and how many are
+/// searched for.
 fn counting(of: &PairOfPoints<'_>) -> [u64; 3] {
     let searching = of.searching() as u64;
     [of.targets.last_sort(), of.sources.last_sort(), searching]
@@ -315,8 +316,8 @@ impl DeviceLists {
         Ok(())
     }
 
-    /// Refuses points other than those that were counted last: the buffers are as long as their targets
-    /// were many.
+    /// Refuses points other than those that were counted last: the buffers are as long as their
+    /// targets were many.
     pub(super) fn check_counted(&self, of: &PairOfPoints<'_>) -> Result<(), Error> {
         if self.counted == Some(counting(of)) {
             Ok(())

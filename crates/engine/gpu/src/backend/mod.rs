@@ -2,11 +2,11 @@
 //!
 //! A [`GpuBackend`] owns one stream of one GPU; everything it starts runs in the order it was asked
 //! for, so buffers need no further synchronisation. Only copies of lists (`delivery`) and of fields
-//! (`fields`) run on streams beside it, which they are joined with. [`DevicePoints`] is one point set,
-//! [`DeviceLattice`] the cells that all sets of an engine share.
+//! (`fields`) run on streams beside it, which they are joined with. [`DevicePoints`] is one point
+//! set, [`DeviceLattice`] the cells that all sets of an engine share.
 //!
-//! Raw pointers and launches live in the room `launch`; this room is safe code, and keeps the promise
-//! that `launch` relies on: buffers are as long as the counts handed over with them.
+//! Raw pointers and launches live in the room `launch`; this room is safe code, and keeps the
+//! promise that `launch` relies on: buffers are as long as the counts handed over with them.
 
 mod all_pairs;
 mod auto;

@@ -1,4 +1,5 @@
-//! Values brought from the caller's order into that of the cells.
+//! Values brought from the caller's order into that of the cells, for callers that keep arrays
+//! sorted.
 
 use super::{gpu::GpuBackend, points::DevicePoints};
 use crate::error::{Error, ErrorKind};

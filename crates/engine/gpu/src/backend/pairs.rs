@@ -40,7 +40,8 @@ impl<'a> DeviceField<'a> {
         Self { values, stride }
     }
 
-    /// Address, numbers from a point to the next, and what tells the array's stream that it is in use.
+    /// Address, numbers from a point to the next, and what tells the array's stream that it is in
+    /// use.
     pub(super) fn place<'s>(
         &'s self,
         stream: &'s CudaStream,
@@ -140,8 +141,8 @@ impl Default for PairScratch {
 }
 
 impl PairScratch {
-    /// When the last traversal of a share began and ended, in milliseconds of the device since a mark;
-    /// what comes before and after is copies and sorting. Waits for it.
+    /// When the last traversal of a share began and ended, in milliseconds of the device since a
+    /// mark; what comes before and after is copies and sorting. Waits for it.
     ///
     /// # Errors
     /// [`ErrorKind::Driver`].
@@ -180,8 +181,8 @@ impl GpuBackend {
     /// per target as the kernel, in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and those of
-    /// running a program.
+    /// [`ErrorKind::Compile`] with the kernel's own line numbers, [`ErrorKind::FieldLength`] and
+    /// those of running a program.
     pub fn evaluate(
         &self,
         of: PairOfPoints<'_>,
@@ -217,8 +218,8 @@ impl GpuBackend {
         self.evaluate_to_host(of, (program, uniforms), fields, strategy, to, scratch)
     }
 
-    /// Evaluates from channels at these addresses, so many numbers from a point to the next, and waits for
-    /// the results.
+    /// Evaluates from channels at these addresses, so many numbers from a point to the next, and
+    /// waits for the results.
     pub(super) fn evaluate_to_host<'r>(
         &self,
         of: PairOfPoints<'_>,

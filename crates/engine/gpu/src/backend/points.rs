@@ -1,4 +1,12 @@
 //! One point set on the device: its buffers, and the table of cells that suits its points.
+//!
+//! A dense table has one start per cell of the box around the points, padded by empty cells on open
+//! axes. It is used up to 32 cells per point, or 2²⁰ cells for small sets. Sets that are spread
+//! farther have a sparse table: bricks of 8 cells along x, found by hashing, for cells around
+//! points only.
+//!
+//! All buffers are as long as the table and the count of points ask for before a kernel is started;
+//! the room `launch` relies on it.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice};
 use crate::{
@@ -20,7 +28,8 @@ const MAX_CELLS: u64 = u32::MAX as u64 - 2 * SCAN_TILE as u64;
 #[derive(Debug)]
 pub struct DevicePoints {
     pub(super) positions: Buffer<f32>,
-    /// Those before the ones that were [placed](GpuBackend::place) and are provisional, else only room.
+    /// Those before the ones that were [placed](GpuBackend::place) and are provisional, else only
+    /// room.
     pub(super) before: Buffer<f32>,
     pub(super) count_before: u32,
     /// The positions were placed, and the host has not seen yet whether they can be used.
@@ -127,8 +136,8 @@ impl DevicePoints {
         self.unsort();
     }
 
-    /// The cells are not those of the lattice any more: the set must be [sorted](GpuBackend::sort) before
-    /// it is traversed.
+    /// The cells are not those of the lattice any more: the set must be [sorted](GpuBackend::sort)
+    /// before it is traversed.
     pub fn unsort(&mut self) {
         (self.cells, self.sorted) = (0, self.count == 0);
     }

@@ -1,4 +1,15 @@
 //! The targets of this backend when it works beside another one.
+//!
+//! A map of bricks says which part of the work a point belongs to. It is made for one step and
+//! serves many: wherever points move, each lies in exactly one part. The targets of this backend
+//! are gathered from the sorted points into arrays of their own, which kernels read like any set.
+//! Gathering is a counting sort by part: tiles count their points of each part, a scan adds the
+//! counts up part by part, and tiles place their points in sorted order.
+//!
+//! Grouped by part, results leave in the order of the parts while later parts are computed.
+//! Ungrouped, a share keeps the order of cells and has a cell table of its own, for strategies that
+//! go from cell to cell. A share remembers the sort that it was made of and is refused after the
+//! next one.
 
 use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints};
 use crate::{
@@ -69,11 +80,12 @@ impl Default for DeviceShare {
 }
 
 impl GpuBackend {
-    /// Whom bricks belong to, for shares: parts below `count` are this backend's. `lattice` is the one that
-    /// the bricks were made of, which may be another than points are sorted into here.
+    /// Whom bricks belong to, for shares: parts below `count` are this backend's. `lattice` is the
+    /// one that the bricks were made of, which may be another than points are sorted into here.
     ///
     /// # Errors
-    /// [`ErrorKind::SlantedBox`], [`ErrorKind::TooManyParts`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    /// [`ErrorKind::SlantedBox`], [`ErrorKind::TooManyParts`], [`ErrorKind::OutOfMemory`] and
+    /// [`ErrorKind::Driver`].
     pub fn parts(
         &self,
         bricks: &BrickParts,
@@ -110,7 +122,8 @@ impl GpuBackend {
     /// are. They hold until the points are sorted again.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsorted`], [`ErrorKind::OtherLattice`], [`ErrorKind::OutOfMemory`] and those of running a program.
+    /// [`ErrorKind::Unsorted`], [`ErrorKind::OtherLattice`], [`ErrorKind::OutOfMemory`] and those
+    /// of running a program.
     pub fn share(
         &self,
         points: &DevicePoints,
@@ -200,8 +213,8 @@ impl DeviceShare {
             + self.starts.bytes()
     }
 
-    /// Whether it was made of these points as they are sorted now, with a cell table of its own where one
-    /// is needed. A share of no targets is one of any points: it is not walked.
+    /// Whether it was made of these points as they are sorted now, with a cell table of its own
+    /// where one is needed. A share of no targets is one of any points: it is not walked.
     pub(super) fn is_of(&self, points: &DevicePoints, table: bool) -> bool {
         self.is_empty() || (self.sort == points.last_sort() && (self.tabled || !table))
     }

@@ -1,4 +1,33 @@
-//! Points sorted by cell on the device.
+//! Points sorted by cell on the device, without the host.
+//!
+//! # Algorithm
+//!
+//! A counting sort in four passes over the points, by `kernels/cuda/grid.cu`:
+//!
+//! 1. *Keys.* Every point finds its cell and takes a rank in it with an atomic increment of the
+//!    cell's count. Points of a sparse table first claim the brick of their cell in a hash table.
+//! 2. *Scan.* One pass turns counts into starts: every block takes a ticket, publishes the sum of
+//!    its tile, and looks back over the tiles before it until one knows its whole prefix (Merrill
+//!    and Garland 2016, "Single-pass parallel prefix scan with decoupled look-back"). Tickets rule
+//!    out that a tile waits for one that has not begun. The pass leaves the counts zero for the
+//!    next sort.
+//! 3. *Place.* Every point writes its index and cell to `start + rank`. Ranks come from atomics, so
+//!    the order within a cell is arbitrary here.
+//! 4. *Settle.* Every point counts the smaller indices of its cell, which is its final rank, and
+//!    moves its coordinates there. Cells of more than 1,024 points are sorted by a block each
+//!    instead: the count would take quadratic time. A sort that meets such cells for the first time
+//!    settles again.
+//!
+//! The result is the order of the CPU backend, stable by (cell, index), so lists and sums of both
+//! backends agree bit for bit.
+//!
+//! # Provisional results
+//!
+//! Nothing waits for the device until [`GpuBackend::finish`] reads the status of all sorts since it
+//! was last called. Until then traversals may run on the sorted points. That is safe because a
+//! failed sort too leaves a permutation of the set's own indices, with coordinates that are within
+//! no radius: kernels that write by index stay inside their arrays. New positions are copied beside
+//! the last good ones, which [`DevicePoints::take_back`] restores if the new ones are refused.
 
 use super::{
     gpu::GpuBackend,
@@ -34,8 +63,8 @@ pub enum Settled {
     /// Points of crowded cells have only now been brought into their order: sums over them that
     /// were computed before may differ in their last bits from those computed now.
     Reordered,
-    /// The points are sorted well, but those of an earlier sort that was not looked at were not: what
-    /// was computed from that one does not stand.
+    /// The points are sorted well, but those of an earlier sort that was not looked at were not:
+    /// what was computed from that one does not stand.
     Missed,
 }
 
@@ -81,13 +110,14 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Copies some of the positions that were [expected](Self::expect) to the device, x, y and z of one
-    /// point after the other, from number `first` on, without looking at them. Where they are in
-    /// [page-locked memory](crate::HostBuffer) this does not wait for the copy: leave them as they
-    /// are until the backend has been [waited for](Self::wait).
+    /// Copies some of the positions that were [expected](Self::expect) to the device, x, y and z of
+    /// one point after the other, from number `first` on, without looking at them. Where they are
+    /// in [page-locked memory](crate::HostBuffer) this does not wait for the copy: leave them as
+    /// they are until the backend has been [waited for](Self::wait).
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when there are more than were expected, and [`ErrorKind::Driver`].
+    /// [`ErrorKind::FieldLength`] when there are more than were expected, and
+    /// [`ErrorKind::Driver`].
     pub fn receive(
         &self,
         points: &mut DevicePoints,
@@ -108,10 +138,11 @@ impl GpuBackend {
         points.positions.upload_at(&self.stream, first, numbers)
     }
 
-    /// Takes over positions that are on the device already: x, y and z of one point after the other.
-    /// They are copied, without waiting for it, and are provisional until [`finish`](Self::finish) has
-    /// found that they can be used; [`DevicePoints::take_back`] returns to the ones before. The set must
-    /// be [sorted](Self::sort), or [sorted again](Self::sort_again), before it is traversed.
+    /// Takes over positions that are on the device already: x, y and z of one point after the
+    /// other. They are copied, without waiting for it, and are provisional until
+    /// [`finish`](Self::finish) has found that they can be used; [`DevicePoints::take_back`]
+    /// returns to the ones before. The set must be [sorted](Self::sort), or [sorted
+    /// again](Self::sort_again), before it is traversed.
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] when there are no three numbers for every point,
@@ -188,8 +219,8 @@ impl GpuBackend {
         self.finish(points, lattice, bounds).map(drop)
     }
 
-    /// As [`sort`](Self::sort), without waiting for the device: [`finish`](Self::finish) has to follow
-    /// before anything else is done with the set.
+    /// As [`sort`](Self::sort), without waiting for the device: [`finish`](Self::finish) has to
+    /// follow before anything else is done with the set.
     ///
     /// # Errors
     /// As there.
@@ -215,8 +246,8 @@ impl GpuBackend {
     /// [`finish`](Self::finish) has looked whether the points still fit.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsorted`] when it has not been, [`ErrorKind::OtherLattice`] when that was into the cells of
-    /// another lattice, [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
+    /// [`ErrorKind::Unsorted`] when it has not been, [`ErrorKind::OtherLattice`] when that was into
+    /// the cells of another lattice, [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
     pub fn sort_again(
         &self,
         points: &mut DevicePoints,
@@ -269,10 +300,10 @@ impl GpuBackend {
     /// [placed](Self::place) and are sorted well are no longer provisional.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFinite`] and [`ErrorKind::Outside`] when points do not fit any more: the set must be
-    /// sorted into new bounds then; [`ErrorKind::Unsorted`] when positions have been replaced since the
-    /// last sort, [`ErrorKind::OtherLattice`] when that was into the cells of another lattice, and
-    /// [`ErrorKind::Driver`].
+    /// [`ErrorKind::NotFinite`] and [`ErrorKind::Outside`] when points do not fit any more: the set
+    /// must be sorted into new bounds then; [`ErrorKind::Unsorted`] when positions have been
+    /// replaced since the last sort, [`ErrorKind::OtherLattice`] when that was into the cells of
+    /// another lattice, and [`ErrorKind::Driver`].
     pub fn finish(
         &self,
         points: &mut DevicePoints,

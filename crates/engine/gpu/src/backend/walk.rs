@@ -1,4 +1,20 @@
-//! Who searches whom on the device, and running a traversal by any strategy.
+//! A traversal: one set searches another, by any strategy.
+//!
+//! Every strategy visits the same pairs. The cells within reach of a target lie in rows along x,
+//! and the points of a row are one contiguous run of the sorted array, because x runs fastest in
+//! the cell's number. A table of row offsets (y, z, half length) is made once per lattice. `flat`
+//! gives every target a thread, which cuts each row to the chord of the search sphere and tests the
+//! run. The tile strategies give every occupied cell a warp or a block, which stages the runs in
+//! shared memory once for all targets of the cell. `half-tiles` visits only the cells ahead, those
+//! at a lexicographically positive offset, and adds what a pair does to both of its points.
+//!
+//! In an open domain with a dense table the empty cells around the box make bounds checks
+//! unnecessary, and the loops over rows are unrolled for 1 to 3 cells to a radius. Periodic boxes,
+//! tilted boxes and sparse tables take the general walk, which finds the image of every row.
+//!
+//! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
+//! shares that were made of another sort. Kernels rely on this: they index by the sorted order
+//! without checks.
 
 use super::{
     gpu::GpuBackend, lattice::DeviceLattice, pairs::PairScratch, points::DevicePoints,
@@ -69,8 +85,8 @@ impl PairOfPoints<'_> {
         self.searching() == 0 || self.sources.is_empty()
     }
 
-    /// Whether both are the same set, and really the same points: programs for one set read and write
-    /// sums and cells of the sources by the places of the targets.
+    /// Whether both are the same set, and really the same points: programs for one set read and
+    /// write sums and cells of the sources by the places of the targets.
     fn is_one_set(&self) -> bool {
         self.same_set && std::ptr::eq(self.targets, self.sources)
     }
@@ -85,7 +101,8 @@ impl PairOfPoints<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::Unsorted`] when a set is not in its cells: kernels write by its sorted order;
-    /// [`ErrorKind::OtherLattice`] when it is in those of another lattice, and [`ErrorKind::OtherShare`].
+    /// [`ErrorKind::OtherLattice`] when it is in those of another lattice, and
+    /// [`ErrorKind::OtherShare`].
     pub(crate) fn traversal(
         &self,
         strategy: Strategy,

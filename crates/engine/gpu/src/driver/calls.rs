@@ -55,8 +55,8 @@ pub struct DeviceInfo {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`] or [`ErrorKind::NoDevice`] where it is not there, and
-/// [`ErrorKind::Driver`] where it is but cannot be used.
+/// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`] or [`ErrorKind::NoDevice`] where it is not
+/// there, and [`ErrorKind::Driver`] where it is but cannot be used.
 pub fn open(device: u32) -> Result<Arc<CudaContext>, Error> {
     Driver::open()?.context(device)
 }
@@ -96,7 +96,8 @@ impl Driver {
         }
     }
 
-    /// Loads the driver, which is quick, and does not start it: nothing but its version may be asked.
+    /// Loads the driver, which is quick, and does not start it: nothing but its version may be
+    /// asked.
     pub(crate) fn find() -> Result<Self, Error> {
         // Of a forked child its own: its parent may have been asking when it was forked.
         static PRESENT: PerProcess<OnceLock<bool>> = PerProcess::empty();

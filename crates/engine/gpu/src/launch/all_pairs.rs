@@ -69,8 +69,8 @@ impl AllPairsKernels {
         }
     }
 
-    /// Sums for `targets` points, `per` of a thread: 1, or what the program was compiled for; of three
-    /// components each with `pull`, of one else.
+    /// Sums for `targets` points, `per` of a thread: 1, or what the program was compiled for; of
+    /// three components each with `pull`, of one else.
     pub(crate) fn points(
         &self,
         stream: &Queue,

@@ -72,8 +72,8 @@ impl GridKernels {
         })
     }
 
-    /// Clears the tiles of a scan, and the status, of which `keep` keeps what the host has yet to learn
-    /// of the step before.
+    /// Clears the tiles of a scan, and the status, of which `keep` keeps what the host has yet to
+    /// learn of the step before.
     pub(crate) fn reset(
         &self,
         stream: &Queue,
@@ -332,8 +332,8 @@ impl GridKernels {
         }
     }
 
-    /// Brings the starts of `parts` lists, `step` apart, and what stands at `last` behind them to `out`,
-    /// memory of the host for one more than these.
+    /// Brings the starts of `parts` lists, `step` apart, and what stands at `last` behind them to
+    /// `out`, memory of the host for one more than these.
     pub(crate) fn list_bounds(
         &self,
         stream: &Queue,
@@ -380,7 +380,8 @@ impl GridKernels {
         }
     }
 
-    /// `from` holds `numbers` numbers, `width` a point, which go to the first of `stride` of each at `to`.
+    /// `from` holds `numbers` numbers, `width` a point, which go to the first of `stride` of each
+    /// at `to`.
     pub(crate) fn interleave(
         &self,
         stream: &Queue,

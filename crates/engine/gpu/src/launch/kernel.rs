@@ -1,8 +1,8 @@
 //! A kernel, and the one place where launches are started.
 //!
-//! **What the typed functions of this room rely on:** every address handed over is of a live buffer with
-//! as many elements as the counts beside it say (the buffers' owners see to it), and every kernel is on
-//! the backend's one stream, so it finds what the one before it wrote.
+//! **What the typed functions of this room rely on:** every address handed over is of a live buffer
+//! with as many elements as the counts beside it say (the buffers' owners see to it), and every
+//! kernel is on the backend's one stream, so it finds what the one before it wrote.
 
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::{CudaFunction, DeviceRepr, PushKernelArg};

@@ -1,5 +1,7 @@
-//! The structs that kernels take, as `kernels/cuda/contract.cuh`, `walk.cuh`, `work.cuh`,
-//! `grid.cu` and `share.cu` declare them: the same fields in the same order.
+//! The structs that kernels take, laid out as CUDA sources declare them.
+//!
+//! Each names the source that declares it: the same fields in the same order, `#[repr(C)]`.
+//! Addresses are 64-bit numbers of the device; 0 stands for an array that the kernel does not read.
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits, sys::CUdeviceptr};
 use nearfield_grid as grid;

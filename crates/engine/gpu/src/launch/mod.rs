@@ -1,4 +1,7 @@
 //! Every launch of a kernel: one typed function each, and the structs that kernels take.
+//!
+//! This room and `memory` hold the unsafe code of the backend. Rooms above it are safe code: they
+//! hand over addresses of live buffers with the counts that belong to them.
 
 mod all_pairs;
 mod grid;

@@ -148,7 +148,8 @@ impl ShareKernels {
         }
     }
 
-    /// Brings `channels` of each of the `count` points at `at` together, one channel after the other.
+    /// Brings `channels` of each of the `count` points at `at` together, one channel after the
+    /// other.
     pub(crate) fn fields(
         &self,
         stream: &Queue,
@@ -161,8 +162,8 @@ impl ShareKernels {
             blocks(count as usize * channels as usize, GRID_THREADS),
             GRID_THREADS,
         );
-        // SAFETY: the module's promise; every point's index is below the number of points, for which the
-        // caller has checked the values.
+        // SAFETY: the module's promise; every point's index is below the number of points, for
+        // which the caller has checked the values.
         unsafe {
             self.fields.start(
                 stream,

@@ -170,8 +170,8 @@ impl Halves {
             blocks(walk.targets.count as usize, GRID_THREADS),
             GRID_THREADS,
         );
-        // SAFETY: the module's promise; planes that were not written are of cells that hold no point,
-        // which the kernel does not look at.
+        // SAFETY: the module's promise; planes that were not written are of cells that hold no
+        // point, which the kernel does not look at.
         unsafe { self.add.start(stream, shape, &[walk, outlet, &sums]) }
     }
 }

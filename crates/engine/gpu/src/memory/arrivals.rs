@@ -1,5 +1,14 @@
-//! Results on their way to the host, piece by piece: what has arrived can be put where it belongs while
-//! the rest is still coming.
+//! Results on their way to the host, piece by piece: the host uses a piece while the next is
+//! copied.
+//!
+//! A [`Destination`] is memory of the host and a function that receives the pieces. `deliver`
+//! starts the copies of all pieces, each followed by an event, and then calls that function with
+//! the [`Arrivals`]. Each call of [`Arrivals::arrived`] waits for one event and hands out one
+//! piece.
+//!
+//! A copy may not outlive the borrow of the memory it writes to. Therefore `Arrivals` holds the
+//! borrow, exists before the first copy starts, and waits for the stream when it is dropped, also
+//! on errors and panics.
 
 use super::{buffer::Buffer, queue::Queue};
 use crate::error::Error;
@@ -14,9 +23,9 @@ pub struct Destination<'r, T, F> {
 }
 
 impl<'r, T, F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>> Destination<'r, T, F> {
-    /// Memory of the host with room for exactly all results, of which so many come at a time. When all copies
-    /// have been asked for, `receive` is called, and gets what has arrived. Only into [page-locked
-    /// memory](crate::HostBuffer) are they copied beside what the host does.
+    /// Memory of the host with room for exactly all results, of which so many come at a time. When
+    /// all copies have been asked for, `receive` is called, and gets what has arrived. Only into
+    /// [page-locked memory](crate::HostBuffer) are they copied beside what the host does.
     pub fn in_pieces(memory: &'r mut [T], piece: usize, receive: F) -> Self {
         Self {
             memory,
@@ -45,7 +54,8 @@ pub struct Arrivals<'r, T> {
     stream: Arc<CudaStream>,
     /// When all of them have been computed.
     computed: CudaEvent,
-    /// Those that nobody has asked for yet: the first result, room for them, and when they are there.
+    /// Those that nobody has asked for yet: the first result, room for them, and when they are
+    /// there.
     pieces: IntoIter<(usize, &'r mut [T], CudaEvent)>,
 }
 
@@ -90,8 +100,8 @@ impl<T> fmt::Debug for Arrivals<'_, T> {
 
 impl<T> Drop for Arrivals<'_, T> {
     fn drop(&mut self) {
-        // Nothing may be written to the host's memory after this. What failed has been said, or does not
-        // matter any more.
+        // Nothing may be written to the host's memory after this. What failed has been said, or
+        // does not matter any more.
         let _ = self.stream.synchronize();
     }
 }

@@ -1,7 +1,11 @@
 //! Device memory that is kept between steps and grows when it must.
 //!
-//! A buffer that cannot grow keeps the memory it has: after an out-of-memory error its address and its
-//! capacity are what they were.
+//! A buffer grows to an eighth more than was asked for, so a growing set does not allocate every
+//! step. If that does not fit, it asks for the exact length. A buffer that cannot grow keeps the
+//! memory it has: after an out-of-memory error its address and its capacity are what they were.
+//!
+//! New memory is uninitialised. Every element is written by a kernel or a copy before it is read;
+//! tests fill new memory with ones to show violations.
 
 use super::queue::{HostCopy, Queue};
 use crate::error::{Error, ErrorKind};
@@ -182,8 +186,8 @@ impl<T: DeviceRepr> Buffer<T> {
         }
         debug_assert!(end <= self.capacity());
         // SAFETY: the array has those elements. Memory that is not page-locked has been read when
-        // this returns; page-locked memory is left alone by its owners until a stream was waited for
-        // (`receive_fields`).
+        // this returns; page-locked memory is left alone by its owners until a stream was waited
+        // for (`receive_fields`).
         unsafe { queue.start_to_device(self.what, values, self.place(first)) }
     }
 

@@ -87,8 +87,8 @@ impl<T> Drop for HostBuffer<T> {
     }
 }
 
-/// Copies numbers to [page-locked memory](HostBuffer) that the GPU will read, past the caches of the
-/// processor where that is possible: the GPU reads twice as fast what none of them holds.
+/// Copies numbers to [page-locked memory](HostBuffer) that the GPU will read, past the caches of
+/// the processor where that is possible: the GPU reads twice as fast what none of them holds.
 ///
 /// # Panics
 /// When the lengths differ, as copying slices does.

@@ -1,4 +1,7 @@
 //! Memory of the device and of the host, and the stream on which copies between them are ordered.
+//!
+//! Copies pass through a [`Queue`], which counts their bytes and, while a trace is recorded, times
+//! them.
 
 mod arrivals;
 mod buffer;

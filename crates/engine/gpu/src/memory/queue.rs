@@ -23,8 +23,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of timed kernels and copies that may await their report. More of them are not timed, which
-/// a warning in the trace tells.
+/// Number of timed kernels and copies that may await their report. More of them are not timed,
+/// which a warning in the trace tells.
 const MAX_PENDING: usize = 1 << 14;
 /// Events are given in milliseconds as `f32`: after this time since the anchor they are still told
 /// apart to a tenth of a microsecond.
@@ -222,8 +222,8 @@ impl Queue {
     /// [`ErrorKind::Driver`] naming the kernel.
     ///
     /// # Safety
-    /// The arguments in `launch` are those that the kernel declares, and the kernel reads and writes
-    /// nothing but what they allow.
+    /// The arguments in `launch` are those that the kernel declares, and the kernel reads and
+    /// writes nothing but what they allow.
     pub unsafe fn launch(
         &self,
         name: &str,
@@ -369,8 +369,9 @@ impl Queue {
     /// Starts to copy values to where the host will [read](HostCopy::read) them, which waits.
     ///
     /// # Errors
-    /// [`ErrorKind::FieldLength`] when the lengths differ, [`ErrorKind::OtherStream`] when the values are
-    /// those of another stream, which may free them before they are read, and [`ErrorKind::Driver`].
+    /// [`ErrorKind::FieldLength`] when the lengths differ, [`ErrorKind::OtherStream`] when the
+    /// values are those of another stream, which may free them before they are read, and
+    /// [`ErrorKind::Driver`].
     pub fn start_host_copy<T: DeviceRepr>(
         &self,
         what: &'static str,

@@ -1,4 +1,8 @@
 //! From CUDA text to a loaded kernel: compiling, linking, the cache of machine code, and modules.
+//!
+//! [`Modules::load`] asks the [`CodeStore`] for machine code of a [`Program`]. The store asks the
+//! [`Cache`] and then a [`Compiler`]. Machine code is cached, not PTX, so the driver never
+//! compiles.
 
 mod cache;
 mod compile;

@@ -84,8 +84,8 @@ impl CodeStore {
     /// The cache if it may be used: without one, every program is compiled.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsafeCache`] if the folder was named by `NEARFIELD_CACHE_DIR` or by the caller and
-    /// is not trusted. The usual folder is then done without.
+    /// [`ErrorKind::UnsafeCache`] if the folder was named by `NEARFIELD_CACHE_DIR` or by the caller
+    /// and is not trusted. The usual folder is then done without.
     pub fn trusted_cache(&self) -> Result<Option<&Cache>, Error> {
         match (self.refused(), &self.cache) {
             (None, cache) => Ok(cache.as_ref()),

@@ -102,8 +102,8 @@ pub(crate) fn version_of(part: Part, path: &Path) -> Option<Version> {
     real.as_deref().and_then(parse).or_else(|| parse(path))
 }
 
-/// The libraries opened so far. A forked child opens them anew, which is quick: the lock may have been
-/// held when it was forked.
+/// The libraries opened so far. A forked child opens them anew, which is quick: the lock may have
+/// been held when it was forked.
 static OPENED: PerProcess<Mutex<HashMap<PathBuf, &'static Library>>> = PerProcess::empty();
 
 /// Opens a library for good: the functions taken from it stay valid as long as the process lives.

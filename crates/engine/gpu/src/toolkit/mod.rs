@@ -1,5 +1,8 @@
-//! CUDA's compiler, linker and device runtime: where they are looked for, which are taken, and how they
-//! are opened.
+//! CUDA's compiler, linker and device runtime: the folders they are looked for in, the choice among
+//! several versions, and opening them.
+//!
+//! The three must be of one major version and no newer than the driver. Libraries are opened by
+//! full path and stay open for the life of the process.
 
 mod folders;
 mod library;

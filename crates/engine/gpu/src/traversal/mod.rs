@@ -1,5 +1,4 @@
-//! Which program a traversal runs: the strategy, what is done with pairs, and the macros that make a
-//! program of a source.
+//! The program of a traversal: strategy, job, and the macros that make a program of a source.
 
 mod pair_program;
 mod programs;

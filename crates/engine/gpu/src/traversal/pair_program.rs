@@ -1,4 +1,9 @@
-//! What a pair kernel is compiled from.
+//! A pair kernel as the GPU runs it: CUDA text, the name of its function, and the number of its
+//! channels.
+//!
+//! The text is fused into a traversal at compile time, so the inner loop calls no function pointer.
+//! Two programs with equal texts, names and channels are one entry of the table of loaded programs.
+//! Uniforms are no part of it: they travel with every launch.
 
 use crate::{
     error::{Error, ErrorKind},
@@ -37,8 +42,8 @@ pub(crate) enum Symmetric {
 /// Channels of a result, and of a target, that strategy half-tiles keeps in shared memory at most.
 const MAX_STAGED: usize = 16;
 
-/// Channels of a point or a result that programs are made for: what is multiplied by the number of points
-/// then fits into 64 bits. No kernel comes near.
+/// Channels of a point or a result that programs are made for: what is multiplied by the number of
+/// points then fits into 64 bits. No kernel comes near.
 const MAX_CHANNELS: usize = 1 << 16;
 
 impl Hash for PairProgram {
@@ -53,7 +58,8 @@ impl PairProgram {
     /// The CUDA text of a kernel, with the number of its channels.
     ///
     /// # Errors
-    /// [`ErrorKind::NoCuda`] when it has none, [`ErrorKind::TooManyUniforms`] and [`ErrorKind::TooManyChannels`].
+    /// [`ErrorKind::NoCuda`] when it has none, [`ErrorKind::TooManyUniforms`] and
+    /// [`ErrorKind::TooManyChannels`].
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
         let name = std::any::type_name::<K>();
         let cuda = kernel.cuda().ok_or_else(|| {

@@ -1,4 +1,9 @@
-//! The traversal programs: which text and which macros make one, and which are loaded already.
+//! The traversal programs: the source and the macros that make each, and those loaded already.
+//!
+//! `NF_WORK` chooses between counting, lists and a pair kernel, `NF_OPEN` the walk, `NF_K` the
+//! cells to a radius that loops are unrolled for, and `NF_HALF` half lists. Pair kernels add the
+//! number of their channels, their reduction, and whether pairs are evaluated once for both points.
+//! The numbers behind these names are in `nearfield_kernels::constants`.
 
 use super::{
     pair_program::{PairProgram, Symmetric},

@@ -16,21 +16,22 @@ pub enum Strategy {
     ChildAggregated,
     /// The same tiles from a list of tasks made on the device, without launches from kernels.
     CellTasks,
-    /// Pairs of points of different cells are computed once for both (Newton's third law), by half a
-    /// warp per cell that goes through the cells ahead of it; what sources get is summed in shared
-    /// memory and then in a plane of numbers per cell ahead, so sums are the same from run to run.
+    /// Pairs of points of different cells are computed once for both (Newton's third law), by half
+    /// a warp per cell that goes through the cells ahead of it; what sources get is summed in
+    /// shared memory and then in a plane of numbers per cell ahead, so sums are the same from run
+    /// to run.
     ///
     /// Needs [`PairKernel::SYMMETRIC`](nearfield_pairs::PairKernel::SYMMETRIC) or
-    /// [`Cuda::turned`](nearfield_pairs::Cuda::turned), a kernel that adds up at most
-    /// 16 channels and reads at most as many of a target, and one set that searches itself as a
-    /// whole. Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat).
-    /// Takes 4 bytes on the device per point, channel and plane, of which there are 14 with one
-    /// cell to a radius, except in boxes of fewer cells than that takes. A cell is never divided among
+    /// [`Cuda::turned`](nearfield_pairs::Cuda::turned), a kernel that adds up at most 16 channels
+    /// and reads at most as many of a target, and one set that searches itself as a whole.
+    /// Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat). Takes 4
+    /// bytes on the device per point, channel and plane, of which there are 14 with one cell to a
+    /// radius, except in boxes of fewer cells than that takes. A cell is never divided among
     /// several half warps, so many thousands of points in one cell take long.
     HalfTiles,
     /// The engine measures on its first steps which of the others is the fastest for its points,
-    /// with how many cells to a radius, and goes on with that. Asked of a backend itself, which keeps
-    /// no times, it is [`Flat`](Self::Flat).
+    /// with how many cells to a radius, and goes on with that. Asked of a backend itself, which
+    /// keeps no times, it is [`Flat`](Self::Flat).
     Auto,
 }
 
@@ -63,8 +64,8 @@ impl Strategy {
         }
     }
 
-    /// The one that takes its place where only some of the targets are searched for: what a part takes
-    /// says nothing about which way is fastest for the whole, and half tiles take whole sets.
+    /// The one that takes its place where only some of the targets are searched for: what a part
+    /// takes says nothing about which way is fastest for the whole, and half tiles take whole sets.
     pub fn of_share(self) -> Self {
         match self {
             Self::Auto | Self::HalfTiles => Self::Flat,

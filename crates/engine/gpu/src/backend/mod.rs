@@ -11,6 +11,7 @@
 mod all_pairs;
 mod auto;
 mod catalogue;
+mod counts;
 mod delivery;
 mod fields;
 mod gpu;

@@ -16,19 +16,16 @@
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
 //! without checks.
 
-use super::{
-    gpu::GpuBackend, lattice::DeviceLattice, pairs::PairScratch, points::DevicePoints,
-    share::DeviceShare,
-};
+use super::{gpu::GpuBackend, lattice::DeviceLattice, points::DevicePoints, share::DeviceShare};
 use crate::{
-    error::{Error, ErrorKind, fits},
+    error::{Error, ErrorKind},
     launch::{
         ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Walk, scan_tiles,
     },
-    memory::{Arrivals, Buffer, Destination},
+    memory::Buffer,
     traversal::{Open, Strategy, Traversal, Work},
 };
-use cudarc::driver::{CudaViewMut, DevicePtrMut, DeviceSlice, sys::CUlimit};
+use cudarc::driver::sys::CUlimit;
 use nearfield_pairs::ListKind;
 
 /// A pair of sets on one lattice.
@@ -159,66 +156,6 @@ impl PairOfPoints<'_> {
 }
 
 impl GpuBackend {
-    /// Number of neighbours of every target, in the caller's order; waits for them.
-    ///
-    /// # Errors
-    /// [`ErrorKind::FieldLength`], and those of compiling a program and of running it.
-    pub fn count<'r>(
-        &self,
-        of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
-        to: Destination<'r, u32, impl FnOnce(&mut Arrivals<'r, u32>) -> Result<(), Error>>,
-        scratch: &mut PairScratch,
-    ) -> Result<(), Error> {
-        let targets = of.targets.len();
-        fits("counts", to.memory.len(), targets)?;
-        let ([sorted, ordered], scratch) = scratch.counting();
-        ordered.reserve(&self.stream, targets)?;
-        if of.share.is_some() || of.is_empty() {
-            ordered.zero(&self.stream, 0..targets)?;
-        }
-        if !of.is_empty() {
-            sorted.reserve(&self.stream, targets)?;
-            self.count_into(of, kind, strategy, sorted, scratch)?;
-            let (from, out) = (sorted.address(), ordered.address());
-            let grid = &self.shared.grid;
-            grid.counts_in_order(&self.stream, &of.targets_layout(), from, out)?;
-        }
-        to.deliver(&self.stream, ordered)
-    }
-
-    /// As [`count`](Self::count) into an array of the device, without waiting for it.
-    ///
-    /// # Errors
-    /// Those of [`count`](Self::count), [`ErrorKind::FieldLength`] and [`ErrorKind::OtherDevice`].
-    pub fn count_on_device(
-        &self,
-        of: PairOfPoints<'_>,
-        kind: ListKind,
-        strategy: Strategy,
-        counts: &mut CudaViewMut<'_, u32>,
-        scratch: &mut PairScratch,
-    ) -> Result<(), Error> {
-        self.holds("counts", counts.stream().context().ordinal())?;
-        fits("counts", counts.len(), of.targets.len())?;
-        if of.is_empty() {
-            let failed = |error| Error::driver("clearing counts", error);
-            return match of.targets.is_empty() {
-                true => Ok(()),
-                false => self.stream.memset_zeros(counts).map_err(failed),
-            };
-        }
-        let ([sorted, _], scratch) = scratch.counting();
-        sorted.reserve(&self.stream, of.targets.len())?;
-        self.count_into(of, kind, strategy, sorted, scratch)?;
-        let (out, _held) = counts.device_ptr_mut(&self.stream);
-        let points = of.targets_layout();
-        self.shared
-            .grid
-            .counts_in_order(&self.stream, &points, sorted.address(), out)
-    }
-
     /// Number of neighbours of every sorted target.
     pub(crate) fn count_into(
         &self,

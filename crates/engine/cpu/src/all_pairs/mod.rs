@@ -10,8 +10,6 @@
 
 mod loops;
 mod sums;
-#[cfg(test)]
-mod tests;
 
 use crate::{
     error::{Error, ErrorKind},

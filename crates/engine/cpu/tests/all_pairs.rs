@@ -1,7 +1,7 @@
 //! Sums at every level against brute force in double precision.
 
-use super::*;
-use crate::SimdLevel;
+use nearfield_cpu::{CpuBackend, SimdLevel};
+use nearfield_pairs::{Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources};
 use nearfield_testkit::random::Random;
 
 /// Numbers of targets and sources that leave vectors, groups, tiles and chunks part full.

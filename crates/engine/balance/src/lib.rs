@@ -1,9 +1,9 @@
 //! Which backend works on which points, decided from the times of earlier steps.
 //!
-//! Decisions are pure functions: no clock, no device, no thread. Cells go in as counts and times
-//! go in as numbers; an assignment of bricks to backends comes out, with a reason in words. The
-//! threads and clocks that run a step are in [`run`], which decides nothing. So every policy can
-//! be tested on thousands of steps in a second, and a decision can be replayed from a trace.
+//! Decisions are pure functions: no clock, no device, no thread. Cells go in as counts and times go
+//! in as numbers; an assignment of bricks to backends comes out, with a reason in words. The
+//! threads and clocks that run a step are in [`run`], which decides nothing. So every policy can be
+//! tested on thousands of emulated steps, and gives the same decisions for the same times.
 //!
 //! - [`Bricks`]: blocks of cells with their work, the pairs they have to test.
 //! - [`Layout`]: bricks cut into subregions of about equal work, each with the order in which its

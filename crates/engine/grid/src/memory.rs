@@ -7,6 +7,13 @@
 //!
 //! **Invariant:** the functions either succeed or leave their argument unchanged, so a call that
 //! fails leaves the engine with its last good state.
+//!
+//! # Overcommit
+//!
+//! Linux grants more memory than there is and ends a process that touches too much of it. These
+//! functions cannot prevent that. They catch requests that exceed an address space or a limit
+//! (`ulimit -v`, a container with strict accounting), and absurd sizes that follow from absurd
+//! input.
 
 use bytemuck::Zeroable;
 

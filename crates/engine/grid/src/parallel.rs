@@ -7,6 +7,17 @@
 //! thread where this belongs to no pool, or where [`alone`] says so.
 //!
 //! **What others rely on:** results do not depend on where a loop runs.
+//!
+//! # How
+//!
+//! A parallel iterator of rayon can also be run on the calling thread, through its producer,
+//! without touching any pool. [`PoolLoops`] does that wherever the calling thread belongs to no
+//! pool. Only loops of known length have it, which are all that this project uses.
+//!
+//! # Threads of a pool
+//!
+//! [`start`] starts the workers of an engine; [`within`] runs a piece of work there. Inside,
+//! nested loops use the same workers.
 
 use rayon::iter::{
     IndexedParallelIterator,
@@ -81,6 +92,8 @@ pub fn start_some(threads: usize, name: &'static str) -> Result<ThreadPool, Stri
 }
 
 /// Rayon's loops, but never on the global pool.
+///
+/// Implemented for every indexed parallel iterator; importing the trait is all a caller does.
 pub trait PoolLoops: IndexedParallelIterator {
     /// Calls `each` with every item.
     fn run(self, each: impl Fn(Self::Item) + Sync + Send) {

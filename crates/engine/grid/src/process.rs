@@ -11,6 +11,12 @@
 //! is not dropped then.
 //!
 //! **Invariant:** no value is used or dropped by a process that did not make it.
+//!
+//! # Why not `pthread_atfork`
+//!
+//! A handler would run in every fork of the process, in the middle of code that is not this
+//! library's, where almost nothing is allowed. Asking for the process id when a value is needed
+//! costs a system call or less, and only at the beginning of a job.
 
 use std::{
     fmt,

@@ -16,6 +16,8 @@ use std::marker::PhantomData;
 /// The one place where parallel scatter writes are allowed: sorting and traversal know, by
 /// construction, that each element is written by exactly one worker, which the borrow checker
 /// cannot see.
+///
+/// Copies of elements only (`T: Copy`), so overwriting drops nothing.
 #[derive(Debug)]
 pub struct SharedMut<'a, T> {
     data: *mut T,

@@ -1,8 +1,8 @@
 //! A force by powers of the distance, which stays finite.
 //!
-//! Two terms, c₁/r² + (c₂/r)ⁿ, cover gravity or charges with a steep repulsion, as toy models and
-//! games use them. Below a floor the force is that at the floor, so points that are created on top
-//! of each other move apart instead of flying away.
+//! Two terms, c₁/r² + (c₂/r)ⁿ, cover gravity or charges with a steep repulsion. Below a floor the
+//! force is that at the floor, so points that are created on top of each other move apart instead
+//! of flying away.
 //!
 //! The power is computed by six squarings whatever the exponent: no loop of variable length stands
 //! in the way of vectors.

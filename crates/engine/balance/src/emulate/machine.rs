@@ -2,7 +2,7 @@
 //!
 //! Policies are tested on machines that do not exist: a line of text describes the GPU, and a
 //! virtual clock gives the times of any plan, with jitter, stalls, changes of speed and faults
-//! from a seed. A test of a thousand steps takes milliseconds, and the same seed gives the same
+//! from a seed. The same seed gives the same
 //! run on any computer.
 //!
 //! # Costs of the backends

@@ -1,8 +1,8 @@
 //! The load of a backend: work by class of occupancy, and bytes.
 //!
 //! Time per pair depends on how full a brick is, much more on a GPU than on a CPU, so work is kept
-//! by class: octaves of occupancy. Sixteen classes are enough for bricks of 65,536 points and
-//! small enough to be fitted.
+//! by class: octaves of occupancy. Sixteen classes reach to bricks of 32,768 points, and are few
+//! enough to be fitted.
 
 use super::bricks::Brick;
 use std::ops::AddAssign;

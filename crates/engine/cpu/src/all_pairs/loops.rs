@@ -9,6 +9,18 @@
 //! The sources of a tile are added one by one, and the tile's sum to the total with Kahan's
 //! compensation, which bounds the error of long sums and costs a percent. At the points of a row of
 //! a grid the parts of d² along y and z are the same, so a tile then holds them in the place of y.
+//!
+//! # Registers
+//!
+//! Two vectors of targets, or four on rows, share each source that is loaded and broadcast. More
+//! would not fit the registers: a pull keeps three coordinates and three sums per vector. The exact
+//! form divides, which leaves nothing to gain by sharing.
+//!
+//! # Exact and fast
+//!
+//! The exact form uses correctly rounded roots and divisions, so it gives the same bits
+//! everywhere. The fast form refines the hardware's estimate of 1/√x by Newton's step; the factor
+//! ½ of the step goes into the weights beforehand ([`Vector::UNIT`]).
 
 use super::sums::Sum;
 use crate::simd::{LANES, Simd, Task, vector::Vector};
@@ -19,6 +31,9 @@ use std::marker::PhantomData;
 pub(super) const CHUNK: usize = 512;
 
 /// Sources of a tile, an array per coordinate.
+///
+/// 128 sources, 64-byte aligned; behind the last source weights are zero, so whole vectors of
+/// weights can be scaled.
 #[repr(align(64))]
 struct Tile<T> {
     /// x, y and z; the parts of d² along y and z instead of y where a row of a grid shares them.

@@ -7,6 +7,18 @@
 //! **Invariant:** in the exact form results depend on the input and the [`Arithmetic`] alone. In
 //! the fast form they also depend on the level and the processor, whose estimates of 1/√x differ,
 //! but never on the number of threads.
+//!
+//! # Parallelism
+//!
+//! Targets are divided into chunks of 64 to 512, so that all threads have several. No target's sum
+//! depends on the others, so the division does not change results. Each chunk walks all sources; a
+//! tile of 128 sources fits the first-level cache and is read by all vectors of the chunk.
+//!
+//! # Grids
+//!
+//! Points on a regular grid share coordinates: along a row only x differs. Rows of a potential are
+//! summed with the parts of d² along y and z computed once per row and tile. A pull has no such
+//! shortcut, so its points are targets like any others, made a slab at a time to bound memory.
 
 mod loops;
 mod sums;
@@ -73,8 +85,9 @@ impl CpuBackend {
     /// The same for the points of the rows `rows` of a grid, in order.
     ///
     /// # Errors
-    /// As [`sum_pairs`](Self::sum_pairs), and [`Error::OutOfMemory`]; `results` is for the points
-    /// of those rows.
+    /// As [`sum_pairs`](Self::sum_pairs), and
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); `results` is for the points of
+    /// those rows.
     pub fn sum_pairs_on_grid<T: Real>(
         &self,
         settings: PairSumSettings<T>,

@@ -3,6 +3,12 @@
 //! **Invariant:** every array is at least [`LANES`] longer than there are candidates, and
 //! [`Candidates::seal`] fills that tail with positions that are no neighbours. So vector loops need
 //! no remainder, and a lane behind the last candidate never passes a test.
+//!
+//! # Skew
+//!
+//! Nine arrays whose beginnings are a power of two apart would map to the same sets of an 8-way
+//! first-level cache. Adding five cache lines to the stride spreads them. Growing throws the old
+//! contents away: a group is gathered from scratch.
 
 use super::{
     aligned::Aligned,

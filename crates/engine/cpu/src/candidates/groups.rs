@@ -89,6 +89,8 @@ const SMALL_TARGETS: usize = STREAMS;
 const MAX_CELLS: i64 = 8;
 
 /// Groups of a range of sorted targets; made by [`Walk::groups`].
+///
+/// It holds the position in the targets and the rows found last, and is made per task.
 pub(crate) struct Groups<'a> {
     walk: &'a Walk<'a>,
     cells: Cells<'a>,
@@ -132,6 +134,8 @@ impl<'a> Walk<'a> {
 }
 
 /// The search for the next group, compiled per level.
+///
+/// A [`Task`] so that gathering is compiled for the level.
 struct NextGroup<'a, 'b, 'c> {
     groups: &'a mut Groups<'b>,
     scratch: &'a mut Scratch,

@@ -4,6 +4,13 @@
 //! vectors, ranks and radii of single points are further arrays and further operations. Each is a
 //! bit of [`Mode`], and the loops take the mode as a `const` parameter, so a search pays only for
 //! the bits that it sets. The price is code: a kernel's loops are compiled once per combination.
+//!
+//! # Combinations
+//!
+//! Three bits make eight modes. Gathering and kernels know four of them (half lists do not change
+//! what candidates carry, and kernels are never evaluated over half lists here), list loops know
+//! all eight, and the loops of symmetric kernels three, because radii of single points are
+//! searched so in open domains only.
 
 /// A set of [`SHIFTED`], [`HALF`] and [`RADII`].
 pub(crate) type Mode = u8;

@@ -4,6 +4,13 @@
 //! coordinates as they were given. A point that lies n boxes outside is seen through the image of
 //! its run less n. So a run is cut where the wrap of its points changes, and all candidates of a
 //! piece share one image vector.
+//!
+//! # Batches
+//!
+//! All runs of a cell fit one batch unless points have a great many images within the radius. A
+//! target beyond that comes once per batch, see [`super::groups::Batch`]. A traversal that
+//! evaluates pairs once collects all runs at once, because the sums of both points lie beside the
+//! candidates; it is not used where that would be too many.
 
 use super::{scratch::Piece, walk::Walk};
 use crate::contract::{Image, image_of};

@@ -13,6 +13,12 @@
 //!
 //! Everything is `#[inline(always)]` and free of closures, so that it becomes part of the function
 //! that [`Simd::call`](crate::simd::Simd::call) compiles for a level.
+//!
+//! # Half lists and own images
+//!
+//! With [`HALF`] the rank decides and the target itself never passes, because its rank is its own
+//! index. Without it, in shifted modes, the lane of the target is masked by its number among the
+//! candidates.
 
 use super::{
     arrays::Candidates,

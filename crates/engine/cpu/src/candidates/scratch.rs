@@ -2,6 +2,12 @@
 //!
 //! Scratch is kept between searches, so the steady state allocates nothing. A task takes what it
 //! needs out of the scratch and puts it back, because it borrows the candidates at the same time.
+//!
+//! # Sizes
+//!
+//! On a lattice with r = 2 spacings a cell holds 8 points and has 216 candidates before pruning,
+//! 3.4 KiB with their tags. Fields, packed neighbours and sums grow with the number of channels.
+//! All of it fits the second-level cache, and most of it the first.
 
 use super::{aligned::Aligned, arrays::Candidates};
 use crate::{contract::Image, kernels::window::PageTable, stored::listed::Listed};

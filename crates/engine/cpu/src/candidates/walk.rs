@@ -3,6 +3,17 @@
 //! **Invariant:** a [`Walk`] is made by [`Walk::new`] only, which checks what the loops take for
 //! granted: both grids are in the same precision, and every sorted point has a radius where radii
 //! count.
+//!
+//! # Half lists
+//!
+//! Candidates of a half list carry a rank: the tag, plus one in positive images.
+//! A candidate belongs to the list if its rank is above the target's index: j > i in any image, or
+//! j = i in a positive one, with one comparison.
+//!
+//! # Shares
+//!
+//! A share names the bricks of a backend. Its targets are marked as they are searched, so another
+//! backend's results are never overwritten.
 
 use super::mode::{Mode, RADII, Tag};
 use crate::{

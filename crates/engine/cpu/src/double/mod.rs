@@ -10,5 +10,12 @@
 //!
 //! **Invariant:** the set of pairs does not depend on the proxies; only the number of candidates to
 //! decide does. A point far away makes the filter coarse for itself alone.
+//!
+//! # Cost
+//!
+//! A search in double precision takes 2.3 to 3.3 times as long as one in single precision: the
+//! filter does the same work as a single-precision search, and then about as many pairs as are
+//! found are decided by scalar code with positions gathered from memory. 28 bytes per point are
+//! held more, three coordinates in `f64` and the filter radius.
 
 pub(crate) mod decide;

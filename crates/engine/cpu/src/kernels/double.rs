@@ -1,5 +1,17 @@
 //! Kernels evaluated in double precision: neighbours are packed as they are decided in `f64`, and
 //! the kernel reads them as it reads packed neighbours of single precision.
+//!
+//! # Precision
+//!
+//! Displacements and squared distances are computed and compared in `f64`, and rounded to `f32`
+//! when the pair is decided; kernels compute in `f32`. Far from the origin, where `f32`
+//! coordinates of neighbours may be equal, the rounded displacement still has 24 bits.
+//!
+//! # The loop
+//!
+//! Each target's neighbours are packed by [`Decide`], source by source, and the packed arrays are
+//! reduced as in single precision. The group's candidates are gathered once and filtered per
+//! target.
 
 use super::{
     evaluate::Traversal,

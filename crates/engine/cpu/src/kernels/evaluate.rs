@@ -2,8 +2,21 @@
 //!
 //! Either for all candidates, those that are no neighbours masked out, or, when the kernel asks for
 //! it ([`PairKernel::PACKED`]), for the neighbours alone, which are packed together first. On a
-//! lattice with r = 2 spacings 33 of 81 candidates are neighbours, so masking wins where evaluating
+//! lattice with r = 2 spacings 32 of 81 candidates are neighbours, so masking wins where evaluating
 //! a pair costs less than packing it.
+//!
+//! # The masked loop
+//!
+//! Sixteen candidates at a time: displacement, squared distance, the kernel, and a select of the
+//! contribution or the identity. Everything is straight-line code over local arrays of sixteen,
+//! which the compiler keeps in registers. The mask compares `d² ≤ r²` exactly as the lists do, so
+//! a sum has the terms of the list and no others.
+//!
+//! # The packed loop
+//!
+//! The scan stores displacement, squared distance and source channels of the neighbours next to
+//! each other, and the kernel then runs over neighbours only. It costs a compressing store per
+//! channel and vector, and saves the kernel for candidates that are none.
 
 use super::{
     fields::{gather_channels, room, target_value},

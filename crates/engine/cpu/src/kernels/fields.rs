@@ -3,6 +3,21 @@
 //! Fields come in the caller's order as slices. Source channels are sorted once per traversal, as
 //! structure of arrays, and gathered per group like the coordinates; target values are read once
 //! per target, straight from the caller's slices.
+//!
+//! # Why channels
+//!
+//! The compiler's vectoriser loads sixteen values of one array at once, but not sixteen structs.
+//! So source values are split into channels, each an array in the order of the sorted points, and
+//! gathered per group into arrays beside the candidates. A kernel's `Source::read` then asks for
+//! channel k of candidate n, which is a vector load for sixteen candidates.
+//!
+//! Target values are uniform over a target's candidates; they are read once per target and stay in
+//! registers.
+//!
+//! # Memory
+//!
+//! Sorted channels are kept by the backend between traversals. Fresh memory from the system costs
+//! more than filling it, because every page is zeroed first.
 
 use crate::{
     candidates::{aligned::Aligned, arrays::Candidates, scan::Channels as Arrays},

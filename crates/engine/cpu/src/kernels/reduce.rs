@@ -200,12 +200,14 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
         let mut partial = [[S::Single::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
         for first in 0..count.div_ceil(LANES) {
             let mut block = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+            // The kernel for sixteen neighbours, into a local block by channel.
             for lane in 0..LANES {
                 contribution(first * LANES + lane).write(|channel, value| {
                     block.get_unchecked_mut(channel)[lane].write(value);
                 });
             }
             for channel in 0..K::Output::COUNT {
+                // From the block to the partial results, a vector at a time.
                 for part in 0..LANES / width {
                     let values = block[channel].as_ptr().add(part * width);
                     let values = S::Single::load(values.cast());

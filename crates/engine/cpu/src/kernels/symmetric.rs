@@ -14,6 +14,25 @@
 //!
 //! Tasks are cut by the points alone, and windows are added up in the order of the tasks, so sums
 //! do not depend on the number of threads.
+//!
+//! # When it pays
+//!
+//! Half of the tests and contributions are saved, and added are the sums beside the candidates and
+//! the window. Kernels that compute much per pair gain most. It is not done
+//!
+//! * for kernels that do not say they are symmetric, or between two sets;
+//! * under rules that are not symmetric, and for shares around periodic boxes;
+//! * in double precision, where deciding a pair costs more than evaluating it;
+//! * where a target's candidates come in batches, because all sums of a group lie beside its
+//!   candidates;
+//! * for large sets whose windows would be so large that only few tasks are left.
+//!
+//! # Around periodic boxes
+//!
+//! A pair (i, j, image) and its mirror (j, i, −image) are the same pair. A cell meets the half of
+//! its neighbour cells and images that come after its own in lexicographic order, so each pair is
+//! met from one side. A point that meets its own image is a pair of it with itself, and gets both
+//! contributions.
 
 use super::{
     fields::{gather_channels, room},
@@ -260,6 +279,8 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
     /// The processor has the level `S`.
     #[inline(always)]
     unsafe fn clear_sums<S: Simd>(&self) {
+        // Vectors of contributions: to the target's sums in registers, and to the sources' sums in
+        // memory.
         for channel in 0..K::Output::COUNT {
             let mut k = 0;
             while k < self.candidates.len() {
@@ -294,9 +315,12 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         // of vectors.
         unsafe {
             let mut partial = [[S::Single::splat(K::REDUCE.identity()); LANES]; MAX_OUTPUTS];
+            // Candidates before the block of the target are targets before it, which have met it
+            // already; those in its block before it are masked.
             for block in own / LANES..self.candidates.len().div_ceil(LANES) {
                 let mut to_target = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
                 let mut to_source = [[MaybeUninit::<f32>::uninit(); LANES]; MAX_OUTPUTS];
+                // The kernel for sixteen pairs: both contributions go to local blocks.
                 for lane in 0..LANES {
                     let k = block * LANES + lane;
                     let mut d = [

@@ -3,6 +3,19 @@
 //! The sums of every page are combined in the order of the tasks: no races, no atomics, and the
 //! same sums whatever the number of threads. Workers take 32 pages at a time, and find the windows
 //! that hold a page in a table by page.
+//!
+//! # Why pages and not whole arrays
+//!
+//! A window as large as the set would cost points × tasks in memory and in additions. Pages of 128
+//! points are small enough that a window holds little more than the points its task reaches, and
+//! large enough that the table of pages and the look-ups cost nothing beside the sums.
+//!
+//! # The size of tasks
+//!
+//! More tasks balance better, and every task holds the surroundings of its targets: for small
+//! tasks that is many times the targets themselves. [`task_size`] starts from 256 tasks and
+//! doubles their size while all windows together would exceed eight times the points. How much a
+//! window of a given size holds is estimated from a sample by the caller.
 
 use super::window::{PAGE, WHAT, WindowSums};
 use crate::{error::Error, pool::CpuBackend};
@@ -114,6 +127,9 @@ impl Sums {
 }
 
 /// Which windows hold a page of the points, in the order of the tasks.
+///
+/// A counting sort of all pages of all windows by page number, stable in the order of the tasks;
+/// so the windows of a page are one contiguous range.
 struct PagesHeld {
     /// The first element of `held` of every page, and the end behind the last page.
     start: Vec<u32>,

@@ -3,6 +3,18 @@
 //! Checks the caller's arrays and chooses between three ways: pairs evaluated once for both points
 //! ([`symmetric`]), pairs evaluated per target ([`evaluate`](super::evaluate)), and pairs decided
 //! in double precision ([`double`](super::double)).
+//!
+//! # Order of the sums
+//!
+//! The three ways add up contributions in different orders, so their results differ in the last
+//! bits. Which one is taken follows from the kernel, the sets and the precision, never from
+//! timings or threads; so a program that is run twice gives the same bits.
+//!
+//! # Errors
+//!
+//! Lengths and channels are checked against the kernel's types before anything runs. A kernel with
+//! more than 16 output channels does not compile. When memory is refused in the middle, some
+//! results are already written and others are not, which the error's documentation says.
 
 use super::{
     double::TraverseInDouble,
@@ -26,10 +38,14 @@ impl CpuBackend {
     /// Evaluates `kernel` for every target over its neighbours.
     ///
     /// # Errors
-    /// [`Error::FieldLength`], [`Error::FieldChannels`], [`Error::OutputLength`] or
-    /// [`Error::RadiiLength`] when the arrays do not fit the sets and the kernel, and
-    /// [`Error::RadiiInDouble`] for radii of points in double precision. [`Error::OutOfMemory`];
-    /// some results are then those of before.
+    /// [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength),
+    /// [`ErrorKind::FieldChannels`](crate::ErrorKind::FieldChannels),
+    /// [`ErrorKind::OutputLength`](crate::ErrorKind::OutputLength) or
+    /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) when the arrays do not fit the
+    /// sets and the kernel, and [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for
+    /// radii of points in double precision.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); some results are then those of
+    /// before.
     pub fn traverse<K: PairKernel>(
         &self,
         kernel: &K,

@@ -8,6 +8,18 @@
 //! small too, which lets many workers share the work evenly.
 //!
 //! [`together`](super::together) adds the windows up when all tasks are done.
+//!
+//! # Failure
+//!
+//! A window that is refused memory must not abort in the middle of a loop that writes sums without
+//! checks. Its first page always has room, see [`Window::new`]; sums that have no page of their
+//! own go there, the refusal is noted, and [`Window::close`] returns it.
+//!
+//! # Between tasks
+//!
+//! The table of pages has an entry per page of the whole set, and is kept in the worker's scratch.
+//! Closing a window resets the entries it used, not the whole table, so a task costs what it
+//! reaches.
 
 use crate::simd::LANES;
 use nearfield_grid::memory::{Shortage, make_room, make_room_for_one};

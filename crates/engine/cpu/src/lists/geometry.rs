@@ -5,6 +5,12 @@
 //! together with its own lists, target by target, by walking the runs of the grid again in scalar
 //! code that knows the image of every candidate. Index and geometry go to parallel arrays at once,
 //! so their orders agree by construction.
+//!
+//! # Memory
+//!
+//! A pair takes 32 bytes: the index, three components, the squared distance and three image
+//! counts. The bytes are known after the counting pass and before anything is allocated, so a
+//! limit can be checked by [`PairGeometry::bytes_after`].
 
 use super::{
     measured::MeasuredLists,
@@ -135,7 +141,8 @@ impl MeasuredLists<'_> {
     /// is large enough. In [`ListOrder::Ascending`], images of one source ascend too.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and [`Error::FarImage`] when neighbours are more than 2³¹ boxes
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), and
+    /// [`ErrorKind::FarImage`](crate::ErrorKind::FarImage) when neighbours are more than 2³¹ boxes
     /// apart; the geometry is then unspecified.
     pub fn write_geometry(
         &self,

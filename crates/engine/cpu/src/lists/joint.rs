@@ -5,6 +5,12 @@
 //! own, because the other backend copies whole arrays of them. They are merged when its starts and
 //! counts have arrived, which may be long before its entries have, or when both backends have
 //! ended.
+//!
+//! # Marks
+//!
+//! Each backend searches for its own bricks, and marks the targets that it took by the caller's
+//! index. The marks, not the plan, decide whose list a target gets: points may have moved since
+//! the plan was made, and a target belongs to the backend that searched for its present cell.
 
 use super::{
     neighbor_lists::NeighborLists,
@@ -151,8 +157,8 @@ impl NeighborLists {
     /// Clears `taken`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] when lists that did not fit into the room find none; there are no
-    /// lists then.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) when lists that did not fit into
+    /// the room find none; there are no lists then.
     pub fn join(
         &mut self,
         ours: &mut ShareOfLists,

@@ -5,6 +5,17 @@
 //! counted first and then selected into room of exactly its length. One point in a box 200 times
 //! smaller than the radius gives its 33.5 million pairs in less than 400 MB. All other lists are
 //! selected in one go, into room for all candidates.
+//!
+//! # Two walks
+//!
+//! The first walk counts into scratch that every batch overwrites. The second selects each batch
+//! behind the one before. Between them the group is rewound to its first batch, which is gathered
+//! again: the grid did not change, so both walks find the same neighbours.
+//!
+//! # Limits
+//!
+//! A list of more than 2³² − 1 entries has no count and is refused with the number. Sinks that
+//! want lengths only are served by the first walk.
 
 use super::sink::ListSink;
 use crate::{

@@ -4,6 +4,18 @@
 //! crate do not overlap. Lists that another backend wrote lie inside the storage, which is checked
 //! when they are received, but they may overlap; [`NeighborLists::sort`] therefore checks that
 //! first.
+//!
+//! # Steady state
+//!
+//! A search writes into the storage of the one before. In a simulation the number of pairs changes
+//! little, so nothing is allocated; a storage that proves too small grows by an eighth more than
+//! needed.
+//!
+//! # Order inside a list
+//!
+//! Lists hold sources in the order in which the grid's runs give them: row by row, along x, by
+//! index. [`ListOrder::Ascending`] sorts each list afterwards, for programs that compare lists or
+//! need the same list from any backend.
 
 use super::{
     storage::Storage,

@@ -4,6 +4,12 @@
 //! them is taken for granted: [`Inside::check`] refuses lists that reach beyond the entries,
 //! because safe code would read outside the storage, and `are_apart` finds lists that overlap
 //! before they are sorted in parallel.
+//!
+//! # Cost
+//!
+//! All starts and counts are checked in parallel, while the entries are still being copied. The
+//! check for overlaps costs a bit set and two passes, and is done only before sorting lists of
+//! another backend.
 
 use super::{
     neighbor_lists::NeighborLists,

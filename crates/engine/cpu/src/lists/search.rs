@@ -3,6 +3,17 @@
 //! A search checks the sets, estimates the room of a first search from a sample, and deals tasks
 //! of 1,024 sorted targets out to the workers. Sorted targets of a task are near each other, so
 //! the candidates of one group are still in the cache for the next.
+//!
+//! # First search and later ones
+//!
+//! A first search knows nothing of the number of pairs. It searches for 512 targets spread over
+//! the set, and takes the mean times the number of targets, a tenth more, and slack for the chunks
+//! of all streams. Later searches use the storage there is.
+//!
+//! # Shares
+//!
+//! A share writes into a room that another backend left for it, behind that backend's own; both
+//! run at the same time. See [`super::joint`].
 
 use super::{
     joint::ShareOfLists,
@@ -32,9 +43,12 @@ impl CpuBackend {
     /// Writes the neighbours of every target into `lists`, reusing its memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], after which the lists are empty; [`Error::Sets`],
-    /// [`Error::RadiiLength`], [`Error::HalfRule`] and [`Error::RadiiInDouble`] for sets that
-    /// cannot be searched so.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), after which the lists are empty;
+    /// [`ErrorKind::Sets`](crate::ErrorKind::Sets),
+    /// [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength),
+    /// [`ErrorKind::HalfRule`](crate::ErrorKind::HalfRule) and
+    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for sets that cannot be
+    /// searched so.
     pub fn search(
         &self,
         sets: PairOfSets<'_>,
@@ -113,10 +127,12 @@ impl CpuBackend {
     /// storing lists.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] when `counts` does not have one value per target,
-    /// [`Error::RadiiLength`] when radii are not those of the sets, and [`Error::RadiiInDouble`]
-    /// for radii of points in double precision. [`Error::OutOfMemory`]; some counts are then those
-    /// of before.
+    /// [`ErrorKind::OutputLength`](crate::ErrorKind::OutputLength) when `counts` does not have one
+    /// value per target, [`ErrorKind::RadiiLength`](crate::ErrorKind::RadiiLength) when radii are
+    /// not those of the sets, and [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for
+    /// radii of points in double precision.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); some counts are then those of
+    /// before.
     pub fn count(&self, sets: PairOfSets<'_>, counts: &mut [u32]) -> Result<(), Error> {
         let (targets, sorted) = (sets.targets.given(), sets.targets.points().len());
         if counts.len() != targets {

@@ -6,6 +6,17 @@
 //!
 //! The loops for half lists, image vectors and radii are compiled separately
 //! ([`crate::candidates::mode`]), so a plain search has none of their operations.
+//!
+//! # Streams
+//!
+//! The lists of four targets are written at once, each to its own chunk of the storage. A store to
+//! the cache line of the store before it waits for that one; four lists in turn hide the wait. The
+//! remaining one to three targets of a group go one by one.
+//!
+//! # Order
+//!
+//! The targets of a group are announced to the sink before the first is selected, so that it can
+//! prefetch the starts and counts of all, which lie at the caller's indices.
 
 use super::{long_list::long_list, sink::ListSink};
 use crate::{

@@ -5,6 +5,11 @@
 //! lengths only ([`Counted`]), and lists that are shown once ([`Shown`]). Sinks that keep nothing
 //! still need room for a list, because vectors store whole; it is reused for every list of a
 //! stream.
+//!
+//! # Null
+//!
+//! A sink that is refused memory returns a null pointer; the loop then leaves the group, and the
+//! refusal becomes the error of the job. No partial list is put.
 
 use super::writer::{Chunk, ListWriter};
 use crate::{candidates::scan::STREAMS, simd::LANES};

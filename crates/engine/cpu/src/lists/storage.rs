@@ -5,6 +5,12 @@
 //!
 //! **Invariant:** [`Storage`] owns its memory, a `Vec` or a [`BorrowedBuffer`], and holds a pointer
 //! into it. The pointer stays valid while the owner lives, and is replaced whenever the owner is.
+//!
+//! # Two kinds of memory
+//!
+//! Own memory is a `Vec`: it grows with `try_reserve`, and refusals are errors. Borrowed memory is
+//! used up to its length and never grows; a longer array replaces it by own memory, and the
+//! borrowed buffer is given back. Shrinking leaves borrowed memory alone.
 
 use crate::error::{Error, ErrorKind};
 use std::{

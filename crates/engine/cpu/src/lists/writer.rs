@@ -11,6 +11,13 @@
 //!
 //! **Invariant:** claimed chunks are disjoint, so no entry has two writers; every target is put
 //! once, so neither has a start or a count.
+//!
+//! # Numbers
+//!
+//! A chunk has 256 to 32,768 entries, by the size of the storage and the number of streams. The
+//! longest list a group may have must fit a chunk, so a chunk is at least twice as long as the
+//! list it is claimed for. Overflow blocks have at least 32,768 entries, so that a storage that is
+//! far too small does not make many.
 
 use crate::error::{Error, ErrorKind};
 use nearfield_grid::{

@@ -2,6 +2,18 @@
 //!
 //! [`workers`] holds the threads, [`tasks`] deals a job out to them. The other modules add the jobs
 //! to [`CpuBackend`], each in an `impl` of its own: searches, traversals, sums over all pairs.
+//!
+//! # Two sets of workers
+//!
+//! A backend that shares a step with a GPU leaves one core to the thread that drives it.
+//! [`CpuBackend::beside`] runs a job on the remaining workers while the calling thread does
+//! something else, and [`CpuBackend::at_once`] wakes some of them for a short job.
+//!
+//! # Never the global pool
+//!
+//! Loops run on the backend's own workers or on the calling thread, never on rayon's global pool:
+//! that would start threads that the user did not ask for, and a forked child would wait for them
+//! for ever.
 
 mod tasks;
 pub(crate) mod workers;

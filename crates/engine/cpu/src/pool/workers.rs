@@ -8,6 +8,13 @@
 //! one worker less, made when it is first needed. `beside` counts such work under way, and `stays`
 //! keeps everything on the second pool between steps, because changing over wakes threads that
 //! sleep while others go to sleep.
+//!
+//! # Stacks of memory
+//!
+//! Scratch, channel arrays and windows are kept in stacks under a lock that is held for a push or
+//! a pop. A worker takes what lies on top, which was used last and is most likely in a cache.
+//! After a task that was refused memory its scratch is freed instead, because the memory is needed
+//! elsewhere.
 
 use crate::{candidates::scratch::Scratch, kernels::window::WindowSums};
 use nearfield_grid::{PerProcess, parallel};

@@ -3,6 +3,13 @@
 //!
 //! Both sets are grids, sorted on the same lattice. [`PairOfSets::check`] refuses pairs for which
 //! the loops would be unsound; everything else in this crate relies on it.
+//!
+//! # Same set
+//!
+//! A set that searches itself leaves every point out of its own list, and only there may pairs be
+//! evaluated once for both points. The flag and the pointers must agree: a flag that said "same"
+//! of two grids would let loops identify a source by the target's slot. [`PairOfSets::check`]
+//! compares the addresses of the grids.
 
 pub(crate) mod radii;
 pub(crate) mod rule;

@@ -4,6 +4,20 @@
 //! anyway. Squares are kept in the order of the sorted points and padded as their coordinates are,
 //! so the loops load them by the vector. One radius much larger than the others makes all searches
 //! slow, because it sets the size of the cells.
+//!
+//! # In the loops
+//!
+//! A candidate carries its square into the scratch, and every test compares with the larger of
+//! that and the target's. Under the rule "scatter", where only sources count, the target's square
+//! is −1, below any square, so one loop serves all rules. Whether candidates carry squares is a
+//! constant parameter: a search of one radius is compiled without them.
+//!
+//! # Checks
+//!
+//! A radius must be positive, finite and at most the search radius, because cells are made for
+//! that; a larger one would lose pairs. All radii are checked in parallel before any is sorted,
+//! and the error names the first offender and counts all. A refused call leaves the sorted radii
+//! of before.
 
 use super::rule::SetRadii;
 use crate::{
@@ -41,6 +55,10 @@ impl<T> SetRadii<T> {
 
 /// Squared radii of a point set in the order of its sorted points; written by
 /// [`CpuBackend::sort_radii`], and anew whenever the points have been sorted anew.
+///
+/// Squares, not radii, because the loops compare squares. They are stored in `f32`, in which the
+/// contract rounds them; a search in double precision would need squares in `f64` and refuses
+/// radii.
 #[derive(Debug, Clone, Default)]
 pub struct SortedRadii {
     /// [`PADDING`] longer than there are points, as their coordinates are; empty without points.
@@ -106,8 +124,9 @@ impl CpuBackend {
     ///
     /// # Errors
     /// What [`check_radii`](Self::check_radii) says of the grid's points and radius,
-    /// [`Error::RadiiInDouble`] for a grid in double precision, and [`Error::OutOfMemory`];
-    /// `sorted` is then unchanged.
+    /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for a grid in double
+    /// precision, and [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); `sorted` is then
+    /// unchanged.
     pub fn sort_radii(
         &self,
         radii: &[f32],

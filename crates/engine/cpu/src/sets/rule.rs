@@ -4,6 +4,19 @@
 //! target's radius, of the source's, or the larger of the two. Each square is fl(r·r), rounded once
 //! per point. Comparing with the larger square is comparing with the square of the larger radius,
 //! because rounding keeps order.
+//!
+//! # The four rules
+//!
+//! * **Uniform**: one radius for all points, the lattice's.
+//! * **Gather**: the target's radius decides. SPH with adaptive smoothing lengths gathers the
+//!   sources within the target's own support.
+//! * **Scatter**: the source's radius decides. A source reaches every target within its own
+//!   support.
+//! * **Symmetric**: the larger radius decides, so pairs are mutual and momentum is conserved.
+//!
+//! Gather and scatter are not symmetric: i may be a neighbour of j while j is none of i. Half
+//! lists and kernels that are evaluated once for both points need a symmetric rule, and other
+//! rules are refused there.
 
 use std::fmt;
 

@@ -3,6 +3,16 @@
 //! A map of bricks assigns every cell to a part, and a share is a range of parts. Tasks skip the
 //! cells of other parts, mark every target that they search for, and add up the time spent per
 //! part, which is what the balance between the backends is learnt from.
+//!
+//! # Times per part
+//!
+//! Backends are compared by the time they take per subregion, and a part is a subregion's number.
+//! A task works on few neighbouring bricks, mostly of one part, so its time is divided among the
+//! parts it met by their numbers of targets. No clock is read per cell: one reading at the
+//! beginning of a task and one at its end.
+//!
+//! **Invariant:** marks and times are written with relaxed atomics and read after the job has
+//! ended, which the pool's join orders.
 
 use nearfield_grid::{BrickParts, Cell};
 use std::{

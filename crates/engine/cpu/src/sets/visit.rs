@@ -3,6 +3,15 @@
 //! The grid is walked again, cell row by cell row, and the contract decides every candidate.
 //! Nothing is stored, so it serves queries, the geometry of pairs, and callers that have one target
 //! at a time. The order of visits is that of the lists.
+//!
+//! # Cost
+//!
+//! Scalar code tests every candidate of the neighbour cells without pruning, much slower than the
+//! vector loops. It exists for callers that need a pair's image, which lists do not name, and for
+//! single targets, where gathering candidates for one target would not pay.
+//!
+//! Inside a [`Task`](crate::simd::Task) the multiplications and additions of the contract are
+//! fused instructions; outside they are library calls with the same result.
 
 use super::PairOfSets;
 use crate::{

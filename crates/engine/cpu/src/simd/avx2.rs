@@ -3,6 +3,12 @@
 //! AVX2 has no compression. Lanes are moved by a permutation that is looked up from the mask, in a
 //! table of 8 KiB that stays in the first-level cache. The hardware's estimate of 1/√x has 12 bits
 //! and exists in `f32` only.
+//!
+//! # Masks
+//!
+//! A comparison gives a vector of all ones or zeros per lane; `movemask` gathers its sign bits
+//! into an integer, which counts hits (`popcnt`) and selects the permutation. Integers are
+//! compared as signed numbers only, so unsigned comparisons flip the top bit of both sides.
 
 use super::vector::{Compress, Vector, divided_root, operations};
 use std::arch::x86_64::*;

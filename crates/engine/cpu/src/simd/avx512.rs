@@ -3,6 +3,11 @@
 //! Lanes are compressed in a register and stored whole: the compressing store to memory is
 //! microcoded on some processors. The hardware's estimate of 1/√x has 14 bits in both precisions,
 //! and one refinement makes it as good as the correctly rounded root for a sum.
+//!
+//! # Masks
+//!
+//! Comparisons write a mask register with a bit per lane, and compression takes that register
+//! directly: no table and no permutation. Unsigned comparisons exist.
 
 use super::vector::{Compress, Vector, operations};
 use std::arch::x86_64::*;

@@ -7,6 +7,11 @@
 //!
 //! **Invariant:** a level that [`SimdLevel::available`] lists can be executed on this processor;
 //! safe code reaches vector loops only through such a level.
+//!
+//! # Requirements
+//!
+//! AVX2 alone does not imply FMA, BMI or POPCNT, so each is asked for. AVX-512 is used with VL and
+//! DQ, which every processor with AVX-512 F has except for the first generation of accelerators.
 
 /// Instruction sets the inner loops are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,11 @@
 //! Lanes are compressed by a byte permutation that is looked up from the mask. NEON has no
 //! instruction that gathers a comparison into bits, so masks are summed from lanes of one bit each.
 //! The hardware's estimate of 1/√x has 8 bits; two of Newton's steps refine it.
+//!
+//! # Levels of ARM
+//!
+//! NEON is part of every 64-bit ARM processor, so nothing is detected. SVE, with wider vectors and
+//! compression, is not used.
 
 use super::vector::{Compress, Vector, divided_root, operations};
 use std::arch::aarch64::*;

@@ -1,5 +1,8 @@
 //! One lane: plain Rust, for processors without a level of their own and as the reference that the
 //! other levels are tested against.
+//!
+//! Conformance tests compare every level with this one, list by list and bit by bit, and this one
+//! with an oracle that knows nothing of grids.
 
 use super::vector::{Compress, Vector, divided_root, operations};
 

@@ -2,6 +2,12 @@
 //!
 //! Stored pairs are evaluated from positions in the caller's order, in the precision in which they
 //! were given. The contract is the same in either precision; this trait is what differs.
+//!
+//! # Rounding
+//!
+//! In single precision d = fl(fl(x_j − x_i) + S) is computed in `f32`; S is computed in `f64` and
+//! rounded once. In double precision everything is `f64`, and S is not rounded. Either way the
+//! pair that a kernel sees is in `f32`.
 
 use crate::contract::{Image, squared, squared_f64};
 use nearfield_grid::{Domain, Positions, Radius, SortedPoints};

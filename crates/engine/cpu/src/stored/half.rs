@@ -4,6 +4,26 @@
 //! other tasks in a [`Window`] of their own. Points are in the caller's order here. Where that is
 //! local in memory, as [`z_sort`](nearfield_grid::Grid::permutation) makes it, windows are small;
 //! where it is not, there are only a few of them, each for most points.
+//!
+//! # The loop
+//!
+//! The pairs of a target's list are laid out first ([`super::layout`]). Sixteen pairs at a time,
+//! the values of the sources are read from the caller's arrays, the kernel computes both
+//! contributions, the target's go to sixteen partial results, and the sources' are added to the
+//! window one by one. Two sources of a block may be the same point, in two images, so these
+//! additions are not vectors.
+//!
+//! # Tasks
+//!
+//! A list names points all over the set, so the size of windows depends on how local the caller's
+//! order is. A sample of the lists tells how many pages a task of a given size touches, and
+//! [`together::task_size`] chooses.
+//!
+//! # Where it pays
+//!
+//! Half lists have half the entries of full ones, so half the pairs are laid out. Against that
+//! stand the additions to the window. For kernels that compute little per pair full lists are
+//! about as fast.
 
 use super::{layout::Lists, listed::Listed};
 use crate::{
@@ -102,6 +122,8 @@ fn held(lists: &NeighborLists, size: usize) -> usize {
 }
 
 /// A range of targets.
+///
+/// A task, so that the loop is compiled for the SIMD level.
 struct HalfTask<'a, 'b, K: PairKernel> {
     shared: &'a HalfLists<'a, K>,
     level: SimdLevel,
@@ -152,6 +174,8 @@ impl<K: PairKernel> HalfLists<'_, K> {
 }
 
 /// The sums of one target and of its sources.
+///
+/// Sixteen partial results per channel, folded in a fixed order at the end.
 struct Sums<'a, 'b, K: PairKernel> {
     shared: &'a HalfLists<'a, K>,
     own: (K::Target, K::Source),

@@ -5,6 +5,13 @@
 //! that it is inlined into. The loops that find the pairs of a list do not depend on the kernel,
 //! so they are kept behind a trait object ([`Lists`]) and functions that are not generic
 //! ([`Sealed`](sealed::Sealed)); a program with ten kernels compiles them not once.
+//!
+//! # Two ways
+//!
+//! Where only the nearest image can be within the radius, sources are taken sixteen at a time and
+//! none is dropped; those beyond the radius become infinitely far away. That keeps the order of
+//! the list and needs no compression. Otherwise pairs are pushed one by one as the walk finds
+//! them, which may be several per source.
 
 use super::{coordinate::PairArithmetic, listed::Listed, pairs::ListWalk};
 use crate::{

@@ -2,6 +2,15 @@
 //!
 //! Kernels read the same arrays in either precision and for every kind of box, so laying them out
 //! is compiled once per precision and SIMD level, and not again for every kernel.
+//!
+//! # Lanes behind the last
+//!
+//! Blocks of sixteen are read whole, so the arrays are a vector longer than there are pairs, and
+//! the squared distances behind the last are infinite. A kernel is evaluated there and its
+//! contribution dropped.
+//!
+//! **Invariant:** `len` pairs are written, and room for [`LANES`] more is there, unless memory was
+//! refused.
 
 use crate::{candidates::aligned::Aligned, simd::LANES};
 use nearfield_grid::memory::Shortage;

@@ -5,6 +5,12 @@
 //! for both points. In a Lennard-Jones liquid finding neighbours among gathered candidates takes
 //! less than half the time of reading positions through a list, because lists name points all over
 //! memory. On the CPU, lists are for programs that need them.
+//!
+//! # Invariant
+//!
+//! A traversal over stored lists gives exactly the terms of a fused one if the lists hold every
+//! pair within the radius; pairs that they hold beyond it are dropped by the test. The order of
+//! the terms is that of the lists.
 
 pub(crate) mod coordinate;
 mod half;

@@ -10,6 +10,26 @@
 //! be within the radius; [`Nearest`] evaluates sixteen sources at a time through it, without
 //! branches. Otherwise [`ListWalk::visit`] walks all images that interval arithmetic does not rule
 //! out.
+//!
+//! # Which images
+//!
+//! Along a periodic axis the image n can bring a difference d within the reach R only if |n + f| ≤
+//! R/w, with f the fraction of the box that d is and w the width of the box across that axis. The
+//! range of n is computed in `f64` with a relative margin far above all rounding
+//! ([`PairArithmetic::SLACK`]), so no image that the contract finds is left out; images that it
+//! does not find are tested and dropped.
+//!
+//! # Repeats
+//!
+//! Where the box is smaller than two radii a source may stand in a list several times, once per
+//! image. Such lists are sorted and freed of repeats first, because every source is looked at
+//! through all of its images anyway.
+//!
+//! # Lists that are out of date
+//!
+//! A list may name sources that are no neighbours now, sources that do not exist in the arrays
+//! given, or be missing. Each is passed over: the test is made anew, indices are checked against
+//! the arrays, and a target without a list has no neighbours.
 
 use super::{coordinate::PairArithmetic, listed::Block};
 use crate::{
@@ -270,6 +290,9 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
 
 /// Pairs through their nearest images. The others are beyond the radius where the box is more than
 /// twice as wide, so it does not matter to which side a share of exactly a half is rounded.
+///
+/// The nearest image is the one whose fraction rounds to zero. Fractions are computed in `f64`,
+/// the displacement as the contract does, and the test decides as always.
 pub(super) struct Nearest<'a, T> {
     domain: &'a Domain,
     tilted: bool,

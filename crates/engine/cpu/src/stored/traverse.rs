@@ -4,6 +4,21 @@
 //! contributions are kept in that many partial results and folded in a fixed order, so a sum
 //! depends on the lists alone, not on threads or the SIMD level. Half lists of one set give every
 //! pair to both of its points ([`half`](super::half)).
+//!
+//! # Steps per target
+//!
+//! 1. Lay out the pairs of its list: displacement and squared distance per source.
+//! 2. Read the source channels of these pairs from the caller's arrays.
+//! 3. Evaluate the kernel for sixteen pairs at a time, and fold the partial results.
+//!
+//! Nothing is sorted and no grid is built, so a traversal over lists can run at any time after the
+//! search, as long as the lists hold every pair within the radius.
+//!
+//! # Beside a fused traversal
+//!
+//! Reading positions and channels through a list is a gather from memory for every pair; a fused
+//! traversal reads them once per group of targets. So lists pay only where they are needed for
+//! something else, or where the skin of Verlet lists saves most of the searches.
 
 use super::{
     half::HalfLists,

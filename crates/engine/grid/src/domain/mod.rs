@@ -14,6 +14,16 @@
 //!
 //! **Invariant:** opposite images have exactly opposite vectors, so a pair has the same distance
 //! from either side.
+//!
+//! # Open axes of tilted boxes
+//!
+//! Where one or two vectors are given, the domain repeats along them only. If they lean along an
+//! open axis, the directions without images are not those of coordinates: the box is *slanted*,
+//! unit vectors across the given ones stand in for the open axes, and cells along those are those
+//! of an open domain. The GPU backend refuses slanted boxes.
+//!
+//! The vectors are used as given, not reduced. A box that leans by several of its lengths is
+//! searched in slanted cells with more candidates, and gives the same pairs.
 
 pub(crate) mod tilt;
 
@@ -25,6 +35,9 @@ use tilt::{Tilt, VECTOR_NAMES, along, norm, sum};
 ///
 /// Coordinates need not lie inside the box: they are used unwrapped, and the image vector of a
 /// pair is computed in `f64` and rounded once to `f32` ([`image_vector`](Self::image_vector)).
+///
+/// `Copy`, because it is passed along with every search: 24 bytes of lengths, and vectors where
+/// the box is tilted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Domain {
     lengths: [Option<f64>; 3],
@@ -97,8 +110,9 @@ impl Domain {
     /// images in the directions across them.
     ///
     /// # Errors
-    /// [`Error::BoxVector`] when a vector is zero or not finite, and [`Error::FlatBox`] when they
-    /// nearly lie in one plane, or two of them in one line.
+    /// [`ErrorKind::BoxVector`](crate::ErrorKind::BoxVector) when a vector is zero or not finite,
+    /// and [`ErrorKind::FlatBox`](crate::ErrorKind::FlatBox) when they nearly lie in one plane, or
+    /// two of them in one line.
     pub fn from_vectors(vectors: [Option<[f64; 3]>; 3]) -> Result<Self, Error> {
         let points_along = |k: usize, v: [f64; 3]| v[k] > 0.0 && v == along(k, v[k]);
         if (0..3).all(|k| vectors[k].is_none_or(|v| points_along(k, v))) {

@@ -5,6 +5,13 @@
 //! further changes the computed fraction along vector `k` by 1 or 0 up to
 //! `drift · |v_m| / |v_k|`, rounding included. The inverse is checked against the vectors after it
 //! was computed, so this holds however it was computed.
+//!
+//! # Fractions
+//!
+//! The fraction of a position along vector k is the dot product with row k of the inverse. Cells
+//! and wraps are whole parts of it. Its rounding is bounded by 2⁻⁵⁰ of the lengths involved, plus
+//! the error of the inverse itself, which grows with how flat the box is; [`MAX_STRETCH`] bounds
+//! the flatness, and flatter boxes are refused with the vector and the width.
 
 use crate::{Error, ErrorKind};
 

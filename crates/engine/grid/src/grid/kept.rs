@@ -8,6 +8,18 @@
 //!
 //! **Invariant:** the chosen points keep the caller's order, so a stable sort of them gives the
 //! order that the whole set would have.
+//!
+//! # The first pass
+//!
+//! A point's brick is computed in floating point, where all intermediate numbers are whole and
+//! below 2³¹ and so exact: cell, brick, and the element of a table that says whether the brick is
+//! wanted. Points outside the box of bricks get an element of their own. Sixty-four answers become
+//! a word of the mask. Where cells are too far out for that, each point goes through the lattice.
+//!
+//! # The second pass
+//!
+//! Words are walked bit by bit, so the cost follows the marked points. The bounds of the chosen
+//! points are measured on the way, because a smaller box makes a smaller table.
 
 use crate::{
     Bounds, BrickParts, Error, Lattice, SharedMut,
@@ -31,6 +43,8 @@ const WHAT: &str = "a part of the points";
 const NEAR: i64 = 1 << 30;
 
 /// The points that were chosen; kept between builds for the memory.
+///
+/// Kept between builds for the memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     /// A bit for every point.

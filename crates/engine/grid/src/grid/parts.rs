@@ -6,6 +6,12 @@
 //! **Invariant:** every cell belongs to exactly one part, also cells outside the box of bricks,
 //! where no point was when the map was made. So points may move between plans, and every target is
 //! still searched by exactly one backend.
+//!
+//! # Representation
+//!
+//! A byte per brick of a box, and one part for everything outside. A map of a million points has
+//! some ten thousand bricks, so it stays in the first-level cache while every target is looked up
+//! in it, on either backend.
 
 use crate::{
     Cell,

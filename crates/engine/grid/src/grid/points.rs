@@ -2,6 +2,17 @@
 //!
 //! Coordinates are a structure of arrays, each padded by [`PADDING`] elements, so a vector can be
 //! loaded from any point. The caller's index of every point is kept beside them.
+//!
+//! # Double precision
+//!
+//! A search in double precision keeps two sets of coordinates: proxies in `f32`, which vectors
+//! compare, and the positions as given in `f64`, which decide. [`DoublePoints`] holds the latter,
+//! 28 bytes per point with the filter radius.
+//!
+//! # Padding
+//!
+//! Vector loops load sixteen points from any slot. Behind the last point coordinates are infinite,
+//! so no test passes there, and indices are `u32::MAX`, which no point has.
 
 use crate::{
     Error, PADDING,

@@ -16,6 +16,16 @@
 //! Around a box much smaller than the radius a cell has millions of runs, one per image.
 //! [`Sweep::next_runs`] gives them in pieces of at most 65,536 runs and about 524,288 points, and
 //! [`Walked`] remembers where it stopped.
+//!
+//! # Shares
+//!
+//! A backend that searches for its own bricks evaluates pairs of two own points once and pairs
+//! with other points for its own alone. [`Sweep::runs_of_share`] gives the runs ahead, and behind
+//! them the stretches of cells before the target that are not of the share, found by walking those
+//! rows cell by cell.
+//!
+//! **Invariant:** the runs of a cell hold every sorted point within the radius of any point in the
+//! cell, each once per image, in an order that depends on the cells alone.
 
 use crate::{
     Cell, Grid,
@@ -48,6 +58,8 @@ pub const MAX_POINTS: usize = 1 << 19;
 ///
 /// Around a box much smaller than the radius a cell has millions of runs, one per image. They are
 /// walked by [`next_runs`](Self::next_runs) in pieces of bounded size.
+///
+/// It borrows the grid and owns its buffers; a worker makes one per task.
 #[derive(Debug, Clone)]
 pub struct Sweep<'a> {
     grid: &'a Grid,

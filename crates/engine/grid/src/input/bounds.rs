@@ -9,6 +9,25 @@
 //! **Invariant:** after [`Bounds::of`] every coordinate is finite, there are fewer than 2³² − 1
 //! points, and no point is more than 2³⁰ boxes from the origin along a periodic axis, so cells,
 //! images and indices fit their types.
+//!
+//! # Why bounds are kept
+//!
+//! The lattice needs the extent of the coordinates along periodic axes, the dense table needs the
+//! smallest and largest cell, and double precision needs a centre. All of them follow from the
+//! bounding box, in `f64` so that it is exact in either precision.
+//!
+//! # Chunks
+//!
+//! Tasks of 16,384 points are measured by vectors, in groups of 24 numbers where coordinates are
+//! packed: that is a whole number of points and of vectors of every width. The minima of a group
+//! belong to the three axes in turn and are folded at the end.
+//!
+//! # Far points
+//!
+//! A point more than 2³⁰ boxes away along a periodic axis is refused: `f32` cannot resolve a box
+//! there, and the counts of boxes of two points have to be added in 32 bits. In a tilted box the
+//! corners of the bounding box bound the fractions of all points; only if a corner is too far are
+//! points looked at one by one.
 
 use crate::{
     Domain, Error, ErrorKind, Positions, Precision, Value,
@@ -34,7 +53,7 @@ pub struct Bounds {
     pub max: [f64; 3],
 }
 
-/// Points that one task checks.
+/// Number of points that one task checks: a few microseconds of work.
 const CHUNK: usize = 1 << 14;
 
 /// Box lengths from the origin beyond which images are not counted: `f32` cannot resolve a box
@@ -251,7 +270,8 @@ impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
     }
 }
 
-/// Extremes of numbers that belong to the three axes in turn.
+/// Extremes of numbers that belong to the three axes in turn, and a sum that stays zero while all
+/// are finite.
 struct Seen<T, const N: usize> {
     min: [T; N],
     max: [T; N],
@@ -291,7 +311,8 @@ impl<T: Real, const N: usize> Seen<T, N> {
     }
 }
 
-/// Says where the first coordinate that is not finite is, and how many points have one.
+/// The error that names the first coordinate that is not finite, and counts the points that have
+/// one. Called only when there is one, so it may be slow.
 fn find_bad(positions: Positions<'_>) -> Error {
     let points = positions.len();
     let is_bad = |index: usize| {

@@ -6,6 +6,19 @@
 //!
 //! **Invariant:** a view never reads outside its slice. A strided view is checked once, when it is
 //! made; its reads are unaligned.
+//!
+//! # Visitors
+//!
+//! A loop over positions is generic over a [`Source`], and [`Positions::with`] calls it with the
+//! concrete layout, so it is compiled for packed, planar and strided points and has no branch per
+//! point. For `f64` it is compiled for packed points and once for all other layouts, which saves
+//! code where speed matters less.
+//!
+//! # Strided views
+//!
+//! A solver that keeps particles as structs hands over its memory as bytes, with the offset of the
+//! position and the size of a struct. The view checks once that the last position ends within the
+//! bytes; no alignment is needed, because coordinates are read byte by byte in effect.
 
 use crate::{Error, ErrorKind, Precision, Value, memory::make_room};
 use bytemuck::Pod;
@@ -20,6 +33,9 @@ use std::{borrow::Cow, marker::PhantomData, ops::Range};
 ///
 /// A search in double precision takes both, one in single precision refuses `f64`
 /// ([`ErrorKind::Precision`]) rather than round it.
+///
+/// Positions in `f64` are never rounded in silence: a search in single precision refuses them by
+/// name.
 #[derive(Debug, Clone, Copy)]
 pub struct Positions<'a>(Layout<'a>);
 

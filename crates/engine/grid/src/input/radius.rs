@@ -1,4 +1,16 @@
 //! A search radius that is known to be usable, and the precision it is searched in.
+//!
+//! # Strict radii
+//!
+//! Some programs count a pair at exactly the cut-off, others do not. The contract counts it (d² ≤
+//! r²). [`Radius::strict`] compares with the next number below instead, which leaves out exactly
+//! the pairs at distance r and no others.
+//!
+//! # Precision
+//!
+//! The radius decides the precision of a search: it is rounded to `f32` for a search in single
+//! precision, and its square is rounded once more. Both squares are kept, so that loops do not
+//! compute them.
 
 use crate::{Error, ErrorKind, Value};
 use std::fmt;

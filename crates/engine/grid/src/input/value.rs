@@ -1,4 +1,8 @@
 //! Numbers of either precision, for messages that name them.
+//!
+//! A coordinate that is refused should be printed as the caller wrote it: 0.1 as `f32` and as
+//! `f64` are different numbers, and printing one with the digits of the other would name a value
+//! that the caller cannot find.
 
 use std::fmt;
 

@@ -8,6 +8,13 @@
 //! **Invariant:** the cell of a coordinate never falls when the coordinate grows; the argument that
 //! no pair is lost ([`super`]) rests on it. Every coordinate has a cell, also NaN and infinity, so
 //! no input leads out of a table.
+//!
+//! # Open and periodic axes
+//!
+//! On an open axis cells go on for ever in both directions, up to 2⁴⁰ evenly and then growing with
+//! the distance. On a periodic axis a coordinate is first reduced to the box by a whole number of
+//! lengths, its wrap, and the cell is counted from the face of the box, clamped to the cells there
+//! are: rounding may put a point at the very end one cell too far.
 
 /// Coordinates of a cell; wrapped into `0..n` on periodic axes.
 pub type Cell = [i64; 3];

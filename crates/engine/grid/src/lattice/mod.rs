@@ -34,6 +34,18 @@
 //! A lattice depends on the extent of the points only where that is unavoidable, and then through
 //! powers of two. A cloud that moves keeps its lattice, and so the order of its lists, for many
 //! steps.
+//!
+//! # Cells per axis
+//!
+//! On periodic axes the box is cut into whole cells, so a cell on one side of a face continues on
+//! the other side, and images are whole numbers of cells apart. A box smaller than the radius is
+//! one cell whose neighbours are its own images. Points are wrapped for binning only; their
+//! coordinates stay as given.
+//!
+//! # Sharing
+//!
+//! All sets of an engine use one lattice. Its rows are shared by reference count, because around a
+//! box much smaller than the radius there are millions.
 
 pub(crate) mod axis;
 mod double;
@@ -48,6 +60,8 @@ use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
 use std::sync::Arc;
 
 /// Cells of edge r/K for one radius and domain, shared by all point sets of an engine.
+///
+/// Two lattices that are equal give every point the same cell, so lists and orders agree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lattice {
     radius: Radius,

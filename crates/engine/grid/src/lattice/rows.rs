@@ -4,6 +4,14 @@
 //! left out where the gaps along y and z together exceed the enlarged radius; otherwise the chord
 //! that they leave bounds the offset along x. With K cells per radius that is (2K + 1)² rows at
 //! most, each one contiguous run of sorted points, in place of (2K + 1)³ cells.
+//!
+//! # What the enlargement covers
+//!
+//! The contract rounds x_j − x_i, adds S and rounds again, and S itself was rounded once. Together
+//! that is at most 2⁻²² of the numbers involved: the box length and the extent of the coordinates,
+//! a power of two of boxes. Where it is less than a 64th of the radius it is added to all axes
+//! alike, which keeps cells cubes. Beyond that, in a vast box or far from it, each axis gets its
+//! own, so that one long box does not enlarge the cells along the others.
 
 use super::double;
 use crate::{Bounds, Domain, Error, Precision, Radius, memory::make_room_for_one};

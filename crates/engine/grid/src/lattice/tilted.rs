@@ -31,6 +31,12 @@
 //!    module `double` says.
 //! 5. A row is left out, or its reach along x cut, only where interval arithmetic over everything
 //!    its offsets allow (step 4) shows that `|D'| > R`; intervals contain all that is possible.
+//!
+//! # Cost
+//!
+//! A tilted lattice has more rows than a straight one of the same volume, because the sphere of
+//! the radius is a tilted ellipsoid in fractions. Pruning by the box of the targets removes most
+//! of the additional candidates.
 
 use super::{
     axis::{Axis, FARTHEST_CELL, Period, floor, open_cell},
@@ -223,6 +229,9 @@ impl Interval {
 }
 
 /// The geometry that decides which rows reach.
+///
+/// In a rotated frame the first vector lies along x and the second in the xy plane, so the
+/// distance of a row from the origin depends on the fractions along b and c alone.
 struct Stencil {
     /// Enlarged radius.
     radius: f64,
@@ -293,7 +302,8 @@ impl Stencil {
 }
 
 /// The vectors in an orthonormal frame whose first axis is along the first vector and whose second
-/// is in the plane of the first two. Distances are the same in it.
+/// is in the plane of the first two (Gram and Schmidt). Distances are the same in it. The third is
+/// made orthogonal twice, which removes the rounding of a flat box.
 fn rotated(vectors: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
     use crate::domain::tilt::dot;
     let unit = |v: [f64; 3]| v.map(|component| component / norm(v));

@@ -15,6 +15,8 @@ use std::ops::Range;
 
 /// Points as they are sorted: the coordinates that cells are computed from, and those that are
 /// stored.
+///
+/// A trait, so that the sort is compiled for each layout and precision without a branch per point.
 pub(crate) trait Placed: Copy + Send + Sync {
     /// Coordinates for [`Lattice::cell_at`] of point `index`.
     fn place(&self, index: usize) -> [f64; 3];

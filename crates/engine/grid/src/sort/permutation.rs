@@ -2,8 +2,7 @@
 //!
 //! A solver whose arrays are in random order waits for memory in every loop over neighbours.
 //! Reordering all of its arrays by the engine's own sort every hundred steps or so makes these
-//! loops several times as fast, and makes the next sort nearly free, because its input is nearly
-//! sorted.
+//! loops much faster, and makes the next sort nearly free, because its input is nearly sorted.
 //!
 //! **Invariant:** a permutation holds every index once, so it can be applied to any array of the
 //! set and inverted.

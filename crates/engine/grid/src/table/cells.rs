@@ -2,6 +2,9 @@
 //!
 //! Cells are numbered in row order: x fastest, then y, then z. In a dense table that number is the
 //! place of the cell's start; in a hashed table cells are numbered as they occur.
+//!
+//! **Invariant:** [`CellBox::key`] of any cell, inside or not, is below the number of cells of the
+//! box, so an unchecked index into a table of that length is sound.
 
 use crate::{Cell, lattice::axis::EVEN_CELLS};
 use std::ops::Range;

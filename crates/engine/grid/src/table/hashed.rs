@@ -19,6 +19,12 @@
 //! that its hash names. There are at least twice as many slots as rows, so a free one is near.
 //! Threads fill the slots with compare-and-exchange. The order of their arrival decides which slot
 //! a row has, but not whether it is found, so results do not depend on it.
+//!
+//! # Cost
+//!
+//! A hashed table takes 28 bytes per occupied cell and some more per row. Building it reads the
+//! sorted keys twice. A run in it costs some ten times a run in a dense table, which is why small
+//! sets and clouds that fill their box use the dense one.
 
 use crate::{
     Cell, Error, SharedMut,
@@ -137,7 +143,7 @@ pub(crate) struct HashedTable {
     places: Places,
 }
 
-/// A row of cells, up to where the next begins.
+/// A row of cells; it ends where the next begins.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     /// Its y and z.
@@ -258,7 +264,7 @@ impl HashedTable {
     }
 }
 
-/// Where rows are: numbers of rows, each at the first free place from the one its hash names on.
+/// Slots with numbers of rows, each at the first free slot from the one its hash names on.
 #[derive(Debug, Default)]
 struct Places(Vec<AtomicU32>);
 

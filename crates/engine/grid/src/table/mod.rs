@@ -14,6 +14,12 @@
 //! **Invariant:** `starts[c] .. starts[c + 1]` are the sorted points of cell number c, in both
 //! tables, and the starts ascend; so a run of cells is the range from the start of its first to
 //! the start of the cell behind its last.
+//!
+//! # Iterating cells
+//!
+//! Loops over targets ask for the occupied cells of a range of slots, in order. The cell that
+//! holds the first slot is found by bisection; from there the starts are walked, empty cells
+//! skipped. A row's y and z are computed once per row, so no cell needs a division.
 
 pub(crate) mod cells;
 pub(crate) mod hashed;

@@ -60,8 +60,7 @@ fn the_force_is_the_slope_of_the_energy_and_single_precision_is_near() {
 #[test]
 fn the_plain_kernel_is_the_table_of_one_type() {
     for truncation in [Truncation::Plain, Truncation::EnergyShift] {
-        let table =
-            LennardJones::new(&[ARGON], Mixing::default(), &[], 2.5, truncation).unwrap();
+        let table = LennardJones::new(&[ARGON], Mixing::default(), &[], 2.5, truncation).unwrap();
         let plain = table.plain().unwrap();
         for d2 in [0.8f32, 1.3, 2.9, 6.2] {
             assert_eq!(plain.evaluate(d2, (), ()), table.evaluate(d2, 0.0, 0.0));

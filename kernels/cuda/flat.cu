@@ -1,18 +1,24 @@
 // Strategy `flat`: one thread per target.
 //
-// NF_OPEN says whether the domain is open and tables are dense: NF_GENERAL, NF_ONE_SET or NF_TWO_SETS.
-// NF_K cells to a radius.
+// NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), in the padded
+// table of one set in an open domain, NF_K cells to a radius (NF_ONE_SET), or around each target in a
+// dense table of an open, a periodic or a tilted domain (NF_AROUND_OPEN and so on).
+#include "around.cuh"
 #include "work.cuh"
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
 using nf::LIST_THREADS;
 
+constexpr bool PERIODIC = NF_OPEN >= NF_AROUND_PERIODIC, TILTED = NF_OPEN == NF_AROUND_TILTED;
+
 template <class Visitor>
 __device__ __forceinline__ void visit(const Walk& walk, const Target& target, Visitor& work) {
-#if NF_OPEN
-    visit_open<NF_K, NF_OPEN == NF_ONE_SET, NF_HALF>(walk, target, work);
-#else
+#if NF_OPEN == NF_GENERAL
     visit_general<NF_HALF>(walk, target, work);
+#elif NF_OPEN == NF_ONE_SET
+    visit_open<NF_K, NF_HALF>(walk, target, work);
+#else
+    visit_around<PERIODIC, TILTED, NF_HALF>(walk, target, work);
 #endif
 }
 
@@ -81,6 +87,57 @@ struct Pusher {
 
 #endif
 
+#if NF_OPEN >= NF_AROUND_OPEN
+
+// The candidates of a part of a row, 16 at most, whose lanes look at parts of their own.
+__device__ __forceinline__ void push_some(const Walk& walk, const Target& target, uint2& run, u32 image,
+                                          bool wrapped, Pusher& pusher) {
+    const u32 stop = min(run.y, run.x + 16);
+    if (!PERIODIC || (image == HERE && !wrapped)) {
+        visit_run<NF_HALF>(walk, target, make_uint2(run.x, stop), pusher);
+    } else {
+        const Image seen = image_of(walk.lattice, image);
+        for (u32 k = run.x; k < stop; k++) {
+            const float4 source = pusher.source(k);
+            visit_pair<NF_HALF>(walk, target, k, source, __float_as_uint(source.w), seen, true, wrapped, pusher);
+        }
+    }
+    run.x = max(run.x, stop);
+}
+
+// The candidates of all targets of a warp. Lanes go from row to row together, so that `flush` is
+// called by all of them after up to 16 candidates of each.
+__device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
+    Pusher pusher{rings, walk};
+    const bool wrapped = PERIODIC && images_differ(walk);
+    Around<PERIODIC, TILTED> around(walk, target, wrapped);
+    if (!real) around.last_z = around.first_z - 1;
+    #pragma unroll 1
+    for (int z = around.first_z; __any_sync(~0u, z <= around.last_z); z++) {
+        const bool slice = z <= around.last_z && around.take_slice(z);
+        #pragma unroll 1
+        for (int y = around.first_y; __any_sync(~0u, slice && y <= around.last_y); y++) {
+            u32 parts = slice && y <= around.last_y && around.take_row(y) ? around.parts() : 0;
+            uint2 run = make_uint2(0, 0);
+            u32 image = HERE;
+            while (true) {
+                if (run.x >= run.y && parts) {
+                    const Part part = around.part(parts & (0u - parts));
+                    run = part.run;
+                    image = part.image;
+                    parts &= parts - 1;
+                }
+                if (run.x < run.y) push_some(walk, target, run, image, wrapped, pusher);
+                if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
+                if (!__any_sync(~0u, run.x < run.y || parts)) break;
+            }
+        }
+    }
+    rings.flush(true);
+}
+
+#else
+
 // The candidates of all targets of a warp, up to 16 of each between two calls of `flush`.
 __device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
 #if NF_OPEN == NF_ONE_SET
@@ -144,6 +201,8 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
 #endif
     rings.flush(true);
 }
+
+#endif
 
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {

@@ -51,6 +51,13 @@ __device__ __forceinline__ u32 sortable(float value) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
+    // A block's bounds first: atomics on few places of memory wait for each other.
+    __shared__ u32 lowest_shared[3], highest_shared[3];
+    if (threadIdx.x < 3) {
+        lowest_shared[threadIdx.x] = NONE;
+        highest_shared[threadIdx.x] = 0;
+    }
+    __syncthreads();
     u32 low[3] = {NONE, NONE, NONE}, high[3] = {0, 0, 0};
     u32 bad = 0, first = NONE;
     for (u64 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
@@ -77,9 +84,14 @@ grid_bounds(const float* __restrict__ positions, u32 count, Status* status) {
             highest = max(highest, __shfl_xor_sync(~0u, highest, step));
         }
         if ((threadIdx.x & 31) == 0) {
-            atomicMin(&status->bounds[axis], lowest);
-            atomicMax(&status->bounds[3 + axis], highest);
+            atomicMin(&lowest_shared[axis], lowest);
+            atomicMax(&highest_shared[axis], highest);
         }
+    }
+    __syncthreads();
+    if (threadIdx.x < 3) {
+        atomicMin(&status->bounds[threadIdx.x], lowest_shared[threadIdx.x]);
+        atomicMax(&status->bounds[3 + threadIdx.x], highest_shared[threadIdx.x]);
     }
     if (bad) {
         atomicAdd(&status->bad, bad);
@@ -355,7 +367,7 @@ __device__ __forceinline__ void settle(
     if (failed) {
         const float nowhere = __uint_as_float(NOT_A_NUMBER);
         at[slot] = make_float4(nowhere, nowhere, nowhere, __uint_as_float(slot));
-        if (PERIODIC) wraps[slot] = make_int4(0, 0, 0, 0);
+        if (PERIODIC && status->wrapped) wraps[slot] = make_int4(0, 0, 0, 0);
         return;
     }
     const uint2 mine = placed[slot];
@@ -368,7 +380,7 @@ __device__ __forceinline__ void settle(
         for (u32 k = begin; k < end; k++) to += placed[k].x < mine.x;
     }
     at[to] = make_float4(x, y, z, __uint_as_float(mine.x));
-    if (PERIODIC) {
+    if (PERIODIC && status->wrapped) {
         wraps[to] = make_int4(place_of(lattice, 0, x, y, z).wraps, place_of(lattice, 1, x, y, z).wraps,
                               place_of(lattice, 2, x, y, z).wraps, 0);
     }

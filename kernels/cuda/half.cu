@@ -313,7 +313,7 @@ struct Group {
 #if !NF_OPEN
         const u32 own = plane == OWN;
         if (any_wrapped) {
-            const int4 wraps = walk.sources.wraps[slot];
+            const int4 wraps = wraps_of(walk.sources, slot);
             staged.seen[place] = make_uint4(image.a - wraps.x, image.b - wraps.y, image.c - wraps.z, own);
         } else {
             staged.seen[place] = make_uint4(__float_as_uint(shift.x), __float_as_uint(shift.y), __float_as_uint(shift.z), own);

@@ -69,7 +69,7 @@ share_bounds(const u64* __restrict__ starts, u32 groups, u32 tiles, u64* __restr
 // Puts every point of the share in its place; `ranks`, where it is asked for (ungrouped), says of
 // every slot how many of the share come before it.
 extern "C" __global__ void __launch_bounds__(THREADS)
-share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const unsigned char* __restrict__ keys,
+share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const u32* __restrict__ flags, const unsigned char* __restrict__ keys,
             u32 count, const u64* __restrict__ starts, u32 groups, u32 tiles, float4* __restrict__ out_at,
             int4* __restrict__ out_wraps, u32* __restrict__ slots, u32* __restrict__ ranks) {
     __shared__ u32 next[WARPS][MAX_PARTS];
@@ -108,7 +108,7 @@ share_place(const float4* __restrict__ at, const int4* __restrict__ wraps, const
         if (mine) {
             const u32 place = before + __popc(same & lower);
             out_at[place] = at[slot];
-            if (wraps) out_wraps[place] = wraps[slot];
+            if (wraps && flags[ANY_WRAPPED]) out_wraps[place] = wraps[slot];
             slots[place] = slot;
             if (lane == __ffs(same) - 1) next[warp][part] = before + __popc(same);
         }

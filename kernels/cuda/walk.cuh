@@ -1,17 +1,33 @@
 // Candidates of a target or of a cell: contiguous runs of sorted points, one per neighbour row and
 // periodic image.
 //
-// Two ways lead through them. `visit_open` serves open domains with dense tables: rows are cut to
-// the chord that the sphere around this very target leaves of them. Where targets and sources are
-// one set, its table is padded by K empty cells on every side, so no row needs a bounds check.
-// `visit_general` serves everything else (periodic and tilted boxes, sparse tables) by the table of
-// neighbour rows that the CPU backend uses.
+// Three ways lead through them. `visit_open` serves one set in an open domain with a dense table: rows
+// are cut to the chord that the sphere around this very target leaves of them, and the table is padded
+// by K empty cells on every side, so no row needs a bounds check. `visit_around` of around.cuh serves
+// two sets and periodic and tilted boxes with dense tables. `visit_general` serves everything else
+// (sparse tables, boxes that the radius reaches across) by the table of neighbour rows that the CPU
+// backend uses.
 #pragma once
 #include "contract.cuh"
+
+// How around.cuh goes through the sources' table. Lengths are in units of the enlarged radius of the
+// lattice, places in cells from the table's first.
+struct Geometry {
+    float corner[3];      // where the table begins along each axis, rounded; in a straight box…
+    float scale[3];       // …cells per unit of the coordinates…
+    float offset[3];      // …and where the corner lies in the table
+    float reach[3];       // cells along each axis that the enlarged radius reaches, margin included
+    float squared_reach;  // of a length
+    float per_reach;      // cells along x in a length of 1
+    float edge[3];        // a cell along x, across that in the plane of x and y, across this plane
+    float lean[3];        // how far a cell along y and one along z lie along x, and one along z along y
+    int low[3], high[3];  // the box on a periodic axis, everything on an open one
+};
 
 // Who searches whom.
 struct Walk {
     Lattice lattice;
+    Geometry geometry;
     Points targets;
     Points sources;
     const Row* rows;     // neighbour rows of the lattice
@@ -29,10 +45,15 @@ struct Image {
 struct Target {
     float x, y, z;
     u32 slot;            // sorted place among the targets
-    u32 itself;          // the same among the sources, where both are one set
+    u32 itself;          // the same among the sources where both are one set, else NONE
     u32 index;           // the caller's
     int4 wraps;
 };
+
+// Whole boxes between a point and its image in the box. They are stored only if some are not 0.
+__device__ __forceinline__ int4 wraps_of(const Points& points, u32 slot) {
+    return points.flags[ANY_WRAPPED] ? points.wraps[slot] : make_int4(0, 0, 0, 0);
+}
 
 __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     const float4 at = walk.targets.at[slot];
@@ -41,10 +62,10 @@ __device__ __forceinline__ Target target_at(const Walk& walk, u32 slot) {
     target.y = at.y;
     target.z = at.z;
     target.slot = slot;
-    target.itself = walk.targets.slots ? walk.targets.slots[slot] : slot;
+    target.itself = !walk.same_set ? NONE : walk.targets.slots ? walk.targets.slots[slot] : slot;
     target.index = __float_as_uint(at.w);
     target.wraps = make_int4(0, 0, 0, 0);
-    if (walk.lattice.periodic && walk.targets.flags[ANY_WRAPPED]) target.wraps = walk.targets.wraps[slot];
+    if (walk.lattice.periodic) target.wraps = wraps_of(walk.targets, slot);
     return target;
 }
 
@@ -125,35 +146,17 @@ struct OpenCells {
         }
         return make_uint2(__ldg(starts + low), __ldg(starts + high));
     }
-
-    // The same of the row at (dy, dz), which may be outside the table in whole or in part.
-    __device__ __forceinline__ uint2 run_inside(const Points& points, int dy, int dz, float chord) const {
-        const u32 row_y = static_cast<u32>(y + dy), row_z = static_cast<u32>(z + dz);
-        if (row_y >= points.dims[1] || row_z >= points.dims[2]) return make_uint2(0, 0);
-        int low = x, high = x + 1;
-        #pragma unroll
-        for (int k = 0; k < K; k++) {
-            if (left[k] <= chord) low = x - 1 - k;
-            if (right[k] <= chord) high = x + 2 + k;
-        }
-        low = max(low, 0);
-        high = min(high, static_cast<int>(points.dims[0]));
-        if (low >= high) return make_uint2(0, 0);
-        const u32* const row = points.starts + (static_cast<u64>(row_z) * points.dims[1] + row_y) * points.dims[0];
-        return make_uint2(__ldg(row + low), __ldg(row + high));
-    }
 };
 
-// Shows `work` every candidate of a target in an open domain; SAME says that targets and sources
-// are one set.
-template <int K, bool SAME, bool HALF, class Work>
+// Shows `work` every candidate of a target of one set in an open domain.
+template <int K, bool HALF, class Work>
 __device__ __forceinline__ void visit_open(const Walk& walk, const Target& target, Work& work) {
     OpenCells<K> cells(walk, target);
     const Points& points = walk.sources;
-    if (SAME) cells.stay_inside(points);
+    cells.stay_inside(points);
     const float r2 = walk.lattice.r2;
     const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
-    u32 slice = SAME ? cells.corner(points) : 0;
+    u32 slice = cells.corner(points);
     float dz = -K;
     #pragma unroll 1
     for (int z = 0; z <= 2 * K; z++, slice += slice_cells, dz += 1.0f) {
@@ -163,8 +166,7 @@ __device__ __forceinline__ void visit_open(const Walk& walk, const Target& targe
         for (int y = 0; y <= 2 * K; y++) {
             const float chord = left - cells.gap_y[y];
             if (chord < 0.0f) continue;
-            const uint2 run = SAME ? cells.run(points.starts, slice + y * width, chord)
-                                   : cells.run_inside(points, y - K, z - K, chord);
+            const uint2 run = cells.run(points.starts, slice + y * width, chord);
             // Two at a time: the second may lie behind the run, where arrays are padded.
             #pragma unroll 1
             for (u32 k = run.x; k < run.y; k += 2) {
@@ -175,7 +177,7 @@ __device__ __forceinline__ void visit_open(const Walk& walk, const Target& targe
                     const float dy = __fsub_rn(source.y, target.y);
                     const float dz = __fsub_rn(source.z, target.z);
                     const float d2 = squared(dx, dy, dz);
-                    bool hit = d2 <= r2 && !(SAME && k + j == target.itself);
+                    bool hit = d2 <= r2 && k + j != target.itself;
                     if (j > 0) hit = hit && k + j < run.y;
                     if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
                     work.visit(hit, k + j, dx, dy, dz, d2, source.w);
@@ -288,7 +290,7 @@ __device__ __forceinline__ void visit_pair(
     i64 a = image.a, b = image.b, c = image.c;
     if (any_wrapped) {
         // In 64 bits: each count may be 2^30.
-        const int4 wraps = walk.sources.wraps[k];
+        const int4 wraps = wraps_of(walk.sources, k);
         a += static_cast<i64>(target.wraps.x) - wraps.x;
         b += static_cast<i64>(target.wraps.y) - wraps.y;
         c += static_cast<i64>(target.wraps.z) - wraps.z;
@@ -298,7 +300,7 @@ __device__ __forceinline__ void visit_pair(
     const float dy = __fadd_rn(__fsub_rn(source.y, target.y), shift.y);
     const float dz = __fadd_rn(__fsub_rn(source.z, target.z), shift.z);
     const float d2 = squared(dx, dy, dz);
-    const bool itself = walk.same_set && k == target.itself && a == 0 && b == 0 && c == 0;
+    const bool itself = k == target.itself && a == 0 && b == 0 && c == 0;
     bool hit = real && d2 <= walk.lattice.r2 && !itself;
     if (HALF) hit = hit && wanted<HALF>(target.index, source_index, a, b, c);
     work.visit(hit, k, dx, dy, dz, d2, source.w);

@@ -105,12 +105,16 @@ table! {
         LISTS = 1;
         /// or a pair kernel is evaluated.
         PAIRS = 2;
-        /// NF_OPEN: the domain is periodic, or a table is sparse;
+        /// NF_OPEN: candidates are found by the table of neighbour rows,
         GENERAL = 0;
-        /// the domain is open, tables are dense, and targets and sources are one set,
+        /// in the padded table of one set in an open domain,
         ONE_SET = 1;
-        /// or two sets.
-        TWO_SETS = 2;
+        /// around each target in a dense table of an open domain,
+        AROUND_OPEN = 2;
+        /// of a straight periodic box,
+        AROUND_PERIODIC = 3;
+        /// or of a tilted box.
+        AROUND_TILTED = 4;
         /// NF_REDUCE: results of pairs are added up,
         SUM = 0;
         /// or the smallest is kept,

@@ -35,6 +35,7 @@ type Header = (&'static str, &'static str);
 const CONSTANTS: Header = ("constants.cuh", constants::HEADER);
 const CONTRACT: Header = ("contract.cuh", include_str!("../cuda/contract.cuh"));
 const WALK: Header = ("walk.cuh", include_str!("../cuda/walk.cuh"));
+const AROUND: Header = ("around.cuh", include_str!("../cuda/around.cuh"));
 const WORK: Header = ("work.cuh", include_str!("../cuda/work.cuh"));
 const TASK_LIST: Header = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
 const TILE: Header = ("tile.cuh", include_str!("../cuda/tile.cuh"));
@@ -107,7 +108,7 @@ pub const SHARE: Source = Source {
 pub const FLAT: Source = Source {
     name: "flat",
     text: include_str!("../cuda/flat.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, WORK],
     launches_children: false,
     kernels: &["flat", "flat_lists", "gather_fields"],
 };

@@ -3,7 +3,7 @@
 use super::all_pairs::all_pairs_programs;
 use crate::{
     program::Program,
-    traversal::{Open, PairProgram, Strategy, Traversal, Work},
+    traversal::{Candidates, PairProgram, Strategy, Traversal, Work},
 };
 use nearfield_pairs::{
     ChargeField, ChargePotential, Coefficients, CutoffCoulomb, Forces, Interactions, LennardJones,
@@ -23,6 +23,18 @@ pub fn programs() -> Vec<Program> {
         .chain(all_pairs_programs())
         .collect()
 }
+
+/// Ways of `flat` to find candidates, and cells to a radius where programs depend on them. The first two
+/// are those of all strategies.
+const FLAT_WAYS: [(Candidates, u32); 7] = [
+    (Candidates::Rows, 1),
+    (Candidates::OneSet, 1),
+    (Candidates::OneSet, 2),
+    (Candidates::OneSet, 3),
+    (Candidates::Open, 1),
+    (Candidates::Periodic, 1),
+    (Candidates::Tilted, 1),
+];
 
 /// Programs of traversals for every strategy: counting, lists, named pair kernels.
 fn traversal_programs() -> Vec<Program> {
@@ -54,32 +66,26 @@ fn traversal_programs() -> Vec<Program> {
         if strategy == Strategy::ChildAggregated {
             continue;
         }
-        let flat = strategy == Strategy::Flat;
-        for open in [Open::No, Open::OneSet, Open::TwoSets] {
-            if open == Open::TwoSets && !flat {
-                continue;
-            }
-            let unrolled = flat && open != Open::No;
-            for subdivision in if unrolled { 1..=3 } else { 1..=1 } {
-                let works = works.iter();
-                let found = |work: &&Work| match work {
-                    Work::Pairs(pairs) => strategy != Strategy::HalfTiles || pairs.halves(),
-                    _ if strategy == Strategy::HalfTiles => false,
-                    Work::Lists(_) => open != Open::TwoSets,
-                    Work::Count => true,
+        let ways = match strategy {
+            Strategy::Flat => &FLAT_WAYS[..],
+            _ => &FLAT_WAYS[..2],
+        };
+        for &(candidates, subdivision) in ways {
+            let works = works.iter().filter(|work| match work {
+                Work::Pairs(pairs) => strategy != Strategy::HalfTiles || pairs.halves(),
+                _ => strategy != Strategy::HalfTiles,
+            });
+            programs.extend(works.map(|work| {
+                let half = *work == Work::Lists(ListKind::Half);
+                let traversal = Traversal {
+                    strategy,
+                    work: work.clone(),
+                    candidates,
+                    subdivision,
+                    half,
                 };
-                programs.extend(works.filter(found).map(|work| {
-                    let half = *work == Work::Lists(ListKind::Half);
-                    let traversal = Traversal {
-                        strategy,
-                        work: work.clone(),
-                        open,
-                        subdivision,
-                        half,
-                    };
-                    traversal.program()
-                }));
-            }
+                traversal.program()
+            }));
         }
     }
     programs.extend(charge_programs());
@@ -95,17 +101,15 @@ fn charge_programs() -> impl Iterator<Item = Program> {
         PairProgram::of(&ChargeField::default()),
     ];
     let twins = twins.into_iter().flatten();
-    twins.flat_map(|(twin, _)| {
-        (1..=3).map(move |subdivision| {
-            let traversal = Traversal {
-                strategy: Strategy::Flat,
-                work: Work::Pairs(twin.clone()),
-                open: Open::TwoSets,
-                subdivision,
-                half: false,
-            };
-            traversal.program()
-        })
+    twins.map(|(twin, _)| {
+        let traversal = Traversal {
+            strategy: Strategy::Flat,
+            work: Work::Pairs(twin),
+            candidates: Candidates::Open,
+            subdivision: 1,
+            half: false,
+        };
+        traversal.program()
     })
 }
 
@@ -130,11 +134,15 @@ fn potential_programs() -> impl Iterator<Item = Program> {
         power.and_then(|power| twin(&Forces(power))),
     ];
     twins.into_iter().flatten().flat_map(|twin| {
-        [Strategy::Flat, Strategy::HalfTiles].map(|strategy| {
+        let ways = [
+            (Strategy::Flat, Candidates::Periodic),
+            (Strategy::HalfTiles, Candidates::Rows),
+        ];
+        ways.map(|(strategy, candidates)| {
             let traversal = Traversal {
                 strategy,
                 work: Work::Pairs(twin.clone()),
-                open: Open::No,
+                candidates,
                 subdivision: 1,
                 half: false,
             };

@@ -68,6 +68,11 @@ impl DeviceLattice {
         self.subdivision
     }
 
+    /// Whether a radius has the same number of cells along all axes.
+    pub(super) fn is_even(&self) -> bool {
+        self.lattice.max_offsets() == [i64::from(self.subdivision); 3]
+    }
+
     pub(super) fn is_periodic(&self) -> bool {
         self.lattice.domain().is_periodic()
     }

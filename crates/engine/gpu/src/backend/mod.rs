@@ -18,6 +18,8 @@ mod gpu;
 mod halo;
 mod lattice;
 mod lists;
+#[cfg(test)]
+mod on_host;
 mod order;
 mod pairs;
 mod points;

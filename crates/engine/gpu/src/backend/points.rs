@@ -11,7 +11,7 @@
 use super::{gpu::GpuBackend, lattice::DeviceLattice};
 use crate::{
     error::{Error, ErrorKind},
-    launch::{self, SCAN_TILE, Sorting, Status, scan_tiles},
+    launch::{self, Geometry, SCAN_TILE, Sorting, Status, Table, scan_tiles},
     memory::{Buffer, HostCopy},
 };
 use nearfield_grid::Bounds;
@@ -63,6 +63,8 @@ pub struct DevicePoints {
     pub(super) dims: [u32; 3],
     /// Empty cells on either side of the box.
     pub(super) pad: [u32; 3],
+    /// How a dense table is walked around single targets, if it can be.
+    pub(super) geometry: Option<Geometry>,
     /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
     pub(super) mask: Option<u32>,
     pub(super) cells: u32,
@@ -100,6 +102,7 @@ impl DevicePoints {
             origin: [0; 3],
             dims: [0; 3],
             pad: [0; 3],
+            geometry: None,
             mask: None,
             cells: 0,
             crowded: false,
@@ -230,23 +233,19 @@ impl DevicePoints {
     pub(super) fn fit(&mut self, lattice: &DeviceLattice, bounds: &Bounds) -> Result<(), Error> {
         self.cells = 0;
         self.lattice = lattice.number;
-        let (low, high, _) = lattice.lattice.cells_within(bounds);
-        // Open axes are padded, so that the rows around a point need no bounds check.
-        self.pad = (lattice.lattice.effective_domain().lengths()).map(|length| match length {
-            None => lattice.subdivision,
-            Some(_) => 0,
-        });
-        let mut cells = 1u64;
-        for axis in 0..3 {
-            self.origin[axis] = low[axis] - i64::from(self.pad[axis]);
-            let dim = (high[axis] - low[axis]) as u64 + 1 + 2 * u64::from(self.pad[axis]);
-            self.dims[axis] = u32::try_from(dim).unwrap_or(u32::MAX);
-            cells = cells.saturating_mul(dim);
-        }
+        let table = Table::around(&lattice.lattice, bounds);
+        Table {
+            origin: self.origin,
+            dims: self.dims,
+            pad: self.pad,
+        } = table;
+        self.geometry = None;
+        let cells = table.cells();
         let most = (CELLS_PER_POINT * u64::from(self.count)).clamp(SMALL_TABLE, MAX_CELLS);
         if cells <= most {
             self.cells = cells as u32;
             self.mask = None;
+            self.geometry = Geometry::of(&lattice.lattice, table);
             return Ok(());
         }
         // Every point may have a brick of its own; half of the slots stay empty.

@@ -23,7 +23,7 @@ use crate::{
         ChildArguments, Children, Launches, Outlet, Points, TraversalKernels, Walk, scan_tiles,
     },
     memory::Buffer,
-    traversal::{Open, Strategy, Traversal, Work},
+    traversal::{Candidates, Strategy, Traversal, Work},
 };
 use cudarc::driver::sys::CUlimit;
 use nearfield_pairs::ListKind;
@@ -121,20 +121,30 @@ impl PairOfPoints<'_> {
                 strategy: strategy.name(),
             }));
         }
-        let plain = !self.lattice.is_periodic() && !self.sources.is_sparse();
-        let open = match plain {
-            true if self.is_one_set() => Open::OneSet,
-            // Lists of two sets, and tiles of theirs, are rare.
-            true if strategy == Strategy::Flat && !matches!(work, Work::Lists(_)) => Open::TwoSets,
-            _ => Open::No,
-        };
         Ok(Traversal {
             strategy,
             work,
-            open,
+            candidates: self.candidates(strategy),
             subdivision: self.lattice.subdivision(),
             half: half && self.same_set,
         })
+    }
+
+    /// How candidates are found.
+    fn candidates(&self, strategy: Strategy) -> Candidates {
+        let (flat, periodic) = (strategy == Strategy::Flat, self.lattice.is_periodic());
+        let padded = self.is_one_set() && !periodic && !self.sources.is_sparse();
+        if padded && (!flat || self.lattice.is_even()) {
+            Candidates::OneSet
+        } else if !flat || self.sources.geometry.is_none() {
+            Candidates::Rows
+        } else if self.lattice.lattice().effective_domain().is_tilted() {
+            Candidates::Tilted
+        } else if periodic {
+            Candidates::Periodic
+        } else {
+            Candidates::Open
+        }
     }
 
     /// The targets that are searched for, as kernels see them.
@@ -146,6 +156,7 @@ impl PairOfPoints<'_> {
     pub(crate) fn walk(&self) -> Walk {
         Walk {
             lattice: self.lattice.layout,
+            geometry: self.sources.geometry.unwrap_or_default(),
             targets: self.targets_layout(),
             sources: self.sources.layout(),
             rows: self.lattice.rows.address(),

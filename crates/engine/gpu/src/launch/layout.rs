@@ -27,6 +27,7 @@ pub(crate) struct Lattice {
     r2: f32,
     tilted: u32,
     periodic: u32,
+    shifts: [[f32; 3]; 27],
 }
 
 /// `Points` of contract.cuh.
@@ -70,11 +71,28 @@ pub(crate) struct Row {
     reach: i32,
 }
 
+/// `Geometry` of walk.cuh; all zero where tables are not walked by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+pub(crate) struct Geometry {
+    corner: [f32; 3],
+    scale: [f32; 3],
+    offset: [f32; 3],
+    reach: [f32; 3],
+    squared_reach: f32,
+    per_reach: f32,
+    edge: [f32; 3],
+    lean: [f32; 3],
+    low: [i32; 3],
+    high: [i32; 3],
+}
+
 /// `Walk` of walk.cuh.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Walk {
     pub(crate) lattice: Lattice,
+    pub(crate) geometry: Geometry,
     pub(crate) targets: Points,
     pub(crate) sources: Points,
     pub(crate) rows: CUdeviceptr,
@@ -153,6 +171,8 @@ unsafe impl DeviceRepr for Parts {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Row {}
 // SAFETY: as above.
+unsafe impl DeviceRepr for Geometry {}
+// SAFETY: as above.
 unsafe impl DeviceRepr for Walk {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for Outlet {}
@@ -205,7 +225,127 @@ impl Lattice {
             r2: lattice.radius().squared(),
             tilted: u32::from(domain.is_tilted()),
             periodic: u32::from(lattice.domain().is_periodic()),
+            shifts: std::array::from_fn(|number| {
+                let image = [number % 3, number / 3 % 3, number / 9];
+                domain.image_vector(image.map(|n| n as i64 - 1))
+            }),
         }
+    }
+}
+
+/// A table that holds every cell of a box of cells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table {
+    /// First cell.
+    pub(crate) origin: [i64; 3],
+    /// Cells along each axis.
+    pub(crate) dims: [u32; 3],
+    /// Of these, empty cells on either side.
+    pub(crate) pad: [u32; 3],
+}
+
+impl Table {
+    /// Around points within `bounds`. Open axes are padded, so that the rows around a point need no
+    /// bounds check.
+    pub(crate) fn around(lattice: &grid::Lattice, bounds: &grid::Bounds) -> Self {
+        let (low, high, _) = lattice.cells_within(bounds);
+        let lengths = lattice.effective_domain().lengths();
+        let farthest = lattice.max_offsets();
+        let pad = [0, 1, 2].map(|axis| match lengths[axis] {
+            None => u32::try_from(farthest[axis]).unwrap_or(u32::MAX),
+            Some(_) => 0,
+        });
+        Self {
+            origin: [0, 1, 2].map(|axis| low[axis] - i64::from(pad[axis])),
+            dims: [0, 1, 2].map(|axis| {
+                let dim = (high[axis] - low[axis]) as u64 + 1 + 2 * u64::from(pad[axis]);
+                u32::try_from(dim).unwrap_or(u32::MAX)
+            }),
+            pad,
+        }
+    }
+
+    /// Number of cells.
+    pub(crate) fn cells(&self) -> u64 {
+        let dims = self.dims.into_iter().map(u64::from);
+        dims.fold(1, u64::saturating_mul)
+    }
+}
+
+/// Error of a place in cells that is no trouble.
+const SMALL_ERROR: f64 = 1.0 / (1u64 << 12) as f64;
+/// Error from which on the walk by `Geometry` would look at many cells in vain.
+const LARGE_ERROR: f64 = 0.25;
+
+impl Geometry {
+    /// Of a dense table on a lattice. None where its places in `f32` would be off by too much, or
+    /// where an axis of the box is so short that the radius reaches across it.
+    ///
+    /// A place is fma(fl(x - corner), scale, offset) with a factor and an offset that are rounded, at
+    /// most 3·2⁻²⁴ of the cells of the table and those of the offset away from the exact one; adding
+    /// what the radius reaches rounds once more. In kernels that compute it in `f64` and round it, it
+    /// is off by less. Twice this is allowed for, and [`SMALL_ERROR`] for everything else: places of
+    /// far coordinates in `f64`, squares and roots.
+    pub(crate) fn of(lattice: &grid::Lattice, table: Table) -> Option<Self> {
+        let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
+        let vectors = lattice.cell_vectors();
+        let radius = lattice.reach();
+        let mut geometry = Self::default();
+        let mut margin = 0f64;
+        for axis in 0..3 {
+            let grid::AxisScale {
+                inverse_edge,
+                phase,
+                ..
+            } = scales[axis];
+            let phase = if scales[axis].length == 0.0 {
+                phase
+            } else {
+                0.0
+            };
+            let first = table.origin[axis] as f64;
+            let corner = ((first - phase) / inverse_edge) as f32;
+            let offset = f64::from(corner) * inverse_edge + phase - first;
+            let error = SMALL_ERROR + (f64::from(table.dims[axis]) + offset.abs()) * 2f64.powi(-21);
+            // False for what is not a number.
+            let usable = error <= LARGE_ERROR && first.abs() < 2f64.powi(32);
+            if !usable || inverse_edge as f32 == 0.0 {
+                return None;
+            }
+            geometry.corner[axis] = corner;
+            geometry.scale[axis] = inverse_edge as f32;
+            geometry.offset[axis] = offset as f32;
+            let longest = vectors.iter().map(|vector| vector[axis].abs()).sum::<f64>() / radius;
+            margin = margin.max(2.0 * error * longest);
+        }
+        let reach = 1.0 + margin;
+        for axis in 0..3 {
+            let grid::AxisScale {
+                inverse_edge,
+                cells,
+                ..
+            } = scales[axis];
+            let reached = reach * radius * inverse_edge + SMALL_ERROR;
+            geometry.reach[axis] = reached as f32;
+            geometry.edge[axis] = (vectors[axis][axis] / radius) as f32;
+            (geometry.low[axis], geometry.high[axis]) = (i32::MIN / 2, i32::MAX / 2);
+            if cells == 0 {
+                continue;
+            }
+            let low = -table.origin[axis];
+            let bounds = (i32::try_from(low), i32::try_from(low + cells));
+            let (Ok(low), Ok(high)) = bounds else {
+                return None;
+            };
+            if (cells as f64) < (reached + 2.0 * SMALL_ERROR).ceil() {
+                return None;
+            }
+            (geometry.low[axis], geometry.high[axis]) = (low, high);
+        }
+        geometry.lean = [vectors[1][0], vectors[2][0], vectors[2][1]].map(|x| (x / radius) as f32);
+        geometry.squared_reach = (reach * reach) as f32;
+        geometry.per_reach = (radius / vectors[0][0]) as f32;
+        Some(geometry)
     }
 }
 

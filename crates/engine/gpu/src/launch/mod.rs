@@ -14,7 +14,7 @@ pub(crate) use all_pairs::{AllPairsKernels, Summing};
 pub(crate) use grid::{GridKernels, Sorting};
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub(crate) use layout::{
-    Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points, Row, Status, Walk,
+    Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points, Row, Status, Table, Walk,
 };
 pub(crate) use share::{ShareKernels, Sharing};
 pub(crate) use traversal::{ChildArguments, Children, Flat, Halves, Tasks, TraversalKernels};

@@ -105,6 +105,7 @@ impl ShareKernels {
                 &[
                     &points.at,
                     &wraps,
+                    &points.flags,
                     &to.keys,
                     &points.count,
                     &to.starts,

@@ -5,5 +5,5 @@ mod programs;
 mod strategy;
 
 pub use pair_program::PairProgram;
-pub(crate) use programs::{Open, Traversal, Traversals, Work};
+pub(crate) use programs::{Candidates, Traversal, Traversals, Work};
 pub use strategy::{ParseStrategyError, Strategy};

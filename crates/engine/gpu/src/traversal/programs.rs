@@ -29,13 +29,19 @@ pub(crate) enum Work {
     Pairs(PairProgram),
 }
 
-/// Whether the domain is open and tables are dense, so that candidates are found in a simpler way:
-/// `NF_OPEN`.
+/// How candidates are found: `NF_OPEN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Open {
-    No = constants::GENERAL as isize,
+pub(crate) enum Candidates {
+    /// By the table of neighbour rows.
+    Rows = constants::GENERAL as isize,
+    /// In the padded table of one set in an open domain.
     OneSet = constants::ONE_SET as isize,
-    TwoSets = constants::TWO_SETS as isize,
+    /// Around each target in a dense table of an open domain.
+    Open = constants::AROUND_OPEN as isize,
+    /// Around each target in a dense table of a straight periodic box.
+    Periodic = constants::AROUND_PERIODIC as isize,
+    /// Around each target in a dense table of a tilted box.
+    Tilted = constants::AROUND_TILTED as isize,
 }
 
 /// What tells one traversal program from another.
@@ -43,7 +49,7 @@ pub(crate) enum Open {
 pub(crate) struct Traversal {
     pub(crate) strategy: Strategy,
     pub(crate) work: Work,
-    pub(crate) open: Open,
+    pub(crate) candidates: Candidates,
     /// Cells to a radius.
     pub(crate) subdivision: u32,
     /// Half lists, also when they are only counted.
@@ -53,9 +59,9 @@ pub(crate) struct Traversal {
 impl Traversal {
     /// Its text.
     pub(crate) fn program(&self) -> Program {
-        let unrolled = self.strategy == Strategy::Flat && self.open != Open::No;
+        let unrolled = self.strategy == Strategy::Flat && self.candidates == Candidates::OneSet;
         let program = Program::from(self.source())
-            .define("NF_OPEN", self.open as u32)
+            .define("NF_OPEN", self.candidates as u32)
             .define("NF_K", if unrolled { self.subdivision } else { 1 })
             .define("NF_HALF", self.half);
         let work = match &self.work {
@@ -129,7 +135,7 @@ impl PairProgram {
         let traversal = Traversal {
             strategy: Strategy::Flat,
             work: Work::Pairs(self.clone()),
-            open: Open::OneSet,
+            candidates: Candidates::OneSet,
             subdivision: 1,
             half: false,
         };

@@ -53,7 +53,9 @@ pub(crate) mod rows;
 mod seen;
 mod tilted;
 
-use crate::{Bounds, Domain, Error, ErrorKind, Precision, Radius, error::axis_name};
+use crate::{
+    Bounds, Domain, Error, ErrorKind, Precision, Radius, domain::tilt::along, error::axis_name,
+};
 use axis::{Axis, AxisScale, Cell, FARTHEST_CELL, OpenScale, PHASE, Period};
 pub(crate) use double::Frame;
 use rows::{MAX_IMAGES, Reach, Row, images_within, stencil};
@@ -69,6 +71,8 @@ pub struct Lattice {
     /// With axes open along which no image can be near.
     seen: Domain,
     axes: [Axis; 3],
+    /// Farther apart than this, in real numbers, no pair is that the contract finds.
+    reach: f64,
     /// Shared by all copies: around a box much smaller than the radius there are millions.
     rows: Arc<Vec<Row>>,
     /// Present in double precision.
@@ -91,31 +95,47 @@ impl Lattice {
         subdivision: u32,
         bounds: &Bounds,
     ) -> Result<Self, Error> {
+        Self::divided(radius, domain, [subdivision; 3], bounds)
+    }
+
+    /// As [`new`](Self::new), with a number of cells to the radius for each axis. Cells that are
+    /// finer along x cost only table: the cells of a row lie side by side.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn divided(
+        radius: Radius,
+        domain: Domain,
+        subdivision: [u32; 3],
+        bounds: &Bounds,
+    ) -> Result<Self, Error> {
+        let subdivision = subdivision.map(|cells| f64::from(cells.max(1)));
         let seen = domain.as_seen(bounds, radius.value_f64());
         let frame = match radius.precision() {
             Precision::Single => None,
             Precision::Double => Some(Frame::new(radius, &seen, bounds)),
         };
         if let Some(tilt) = seen.tilt() {
-            let (axes, rows) = tilted::axes_and_rows(radius, &seen, tilt, subdivision, bounds)?;
+            let tilted::Cells { axes, rows, reach } =
+                tilted::cells(radius, &seen, tilt, subdivision, bounds)?;
             return Ok(Self {
                 radius,
                 domain,
                 seen,
                 axes,
+                reach,
                 rows: Arc::new(rows),
                 frame,
             });
         }
         let reach = Reach::new(radius, &seen, bounds);
-        let subdivision = f64::from(subdivision.max(1));
         let mut axes = [0, 1, 2].map(|axis| Axis {
-            inverse_edge: 1.0 / (reach.along(axis) / subdivision),
+            inverse_edge: 1.0 / (reach.along(axis) / subdivision[axis]),
             period: None,
         });
         for (axis, length) in seen.lengths().into_iter().enumerate() {
             let Some(length) = length else { continue };
-            let (reach, edge) = (reach.along(axis), reach.along(axis) / subdivision);
+            let (reach, edge) = (reach.along(axis), reach.along(axis) / subdivision[axis]);
             if reach / length > MAX_IMAGES {
                 return Err(ErrorKind::TooManyImages {
                     axis: axis_name(axis),
@@ -140,6 +160,7 @@ impl Lattice {
             domain,
             seen,
             axes,
+            reach: reach.largest(),
             rows: Arc::new(rows),
             frame,
         })
@@ -168,6 +189,21 @@ impl Lattice {
         self.axes.map(|axis| 1.0 / axis.inverse_edge)
     }
 
+    /// The distance beyond which no pair lies that the contract finds: the radius and all that
+    /// rounding can add to it.
+    pub fn reach(&self) -> f64 {
+        self.reach
+    }
+
+    /// The vectors from a cell to the next along each axis, turned so that the first lies along x
+    /// and the second in the plane of x and y. In a straight box they are the edges.
+    pub fn cell_vectors(&self) -> [[f64; 3]; 3] {
+        match self.seen.tilt() {
+            Some(tilt) => tilted::cell_vectors(&self.axes, tilt),
+            None => std::array::from_fn(|axis| along(axis, 1.0 / self.axes[axis].inverse_edge)),
+        }
+    }
+
     /// The neighbour rows of a cell, by ascending (z, y), the cell's own among them.
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -187,7 +223,7 @@ impl Lattice {
     }
 
     /// Largest offset of a neighbour cell along each axis.
-    fn max_offsets(&self) -> [i64; 3] {
+    pub fn max_offsets(&self) -> [i64; 3] {
         let max = |offset: fn(&Row) -> i64| self.rows.iter().map(offset).max().unwrap_or(0);
         [max(|row| row.reach), max(|row| row.y), max(|row| row.z)]
     }
@@ -256,10 +292,11 @@ impl Lattice {
         self.frame.as_ref()
     }
 
-    /// The scale of all axes where all of them are open; backends and sorts use it for whole
-    /// vectors of points.
+    /// The scale of all axes where all of them are open and divided alike; backends and sorts use it
+    /// for whole vectors of points.
     pub(crate) fn open_scale(&self) -> Option<OpenScale> {
-        (!self.seen.is_periodic()).then_some(OpenScale {
+        let alike = self.axes.iter().all(|axis| *axis == self.axes[0]);
+        (!self.seen.is_periodic() && alike).then_some(OpenScale {
             inverse_edge: self.axes[0].inverse_edge,
         })
     }

@@ -77,6 +77,11 @@ impl Reach {
     pub(super) fn along(&self, axis: usize) -> f64 {
         self.radius + self.extra[axis]
     }
+
+    /// In any direction, what is added along single axes included: at most √3 times the largest.
+    pub(super) fn largest(&self) -> f64 {
+        self.radius + 2.0 * self.extra.into_iter().fold(0.0, f64::max)
+    }
 }
 
 /// Per axis, the length of the box and the extent of the points in whole boxes, a power of two of

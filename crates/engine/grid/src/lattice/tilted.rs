@@ -52,28 +52,35 @@ use crate::{
 /// far inside the enlargement of the radius, also in the flattest box.
 const NUDGE: f64 = 1.0 / (1u64 << 36) as f64;
 
-/// Axes and rows of the lattice of a tilted box.
+/// What the lattice of a tilted box is made of.
+pub(super) struct Cells {
+    pub(super) axes: [Axis; 3],
+    pub(super) rows: Vec<Row>,
+    /// The enlarged radius.
+    pub(super) reach: f64,
+}
+
+/// The cells of a tilted box, so many to the radius along each axis.
 ///
 /// # Errors
 /// [`ErrorKind::TooManyImages`] and [`ErrorKind::OutOfMemory`].
-pub(super) fn axes_and_rows(
+pub(super) fn cells(
     radius: Radius,
     domain: &Domain,
     tilt: &Tilt,
-    subdivision: u32,
+    subdivision: [f64; 3],
     bounds: &Bounds,
-) -> Result<([Axis; 3], Vec<Row>), Error> {
+) -> Result<Cells, Error> {
     let enlargement = match radius.precision() {
         Precision::Single => 1.0 + 2f64.powi(-20),
         Precision::Double => ENLARGEMENT,
     };
     let rounding = rounding(radius, domain, tilt, bounds);
     let enlarged = (radius.value_f64() + rounding) * enlargement;
-    let subdivision = f64::from(subdivision.max(1));
-    let mut axes = [Axis {
-        inverse_edge: subdivision / enlarged,
+    let mut axes = subdivision.map(|cells| Axis {
+        inverse_edge: cells / enlarged,
         period: None,
-    }; 3];
+    });
     let mut per_box = axes.map(|axis| axis.inverse_edge);
     for (k, length) in domain.lengths().into_iter().enumerate() {
         let Some(length) = length else { continue };
@@ -87,7 +94,7 @@ pub(super) fn axes_and_rows(
             }
             .into());
         }
-        let cells = (subdivision * width / enlarged)
+        let cells = (subdivision[k] * width / enlarged)
             .floor()
             .clamp(1.0, FARTHEST_CELL);
         per_box[k] = cells;
@@ -99,7 +106,23 @@ pub(super) fn axes_and_rows(
             }),
         };
     }
-    Ok((axes, Stencil::new(enlarged, tilt, per_box).rows()?))
+    Ok(Cells {
+        axes,
+        rows: Stencil::new(enlarged, tilt, per_box).rows()?,
+        reach: enlarged,
+    })
+}
+
+/// The vectors from a cell to the next along each axis, [rotated].
+pub(super) fn cell_vectors(axes: &[Axis; 3], tilt: &Tilt) -> [[f64; 3]; 3] {
+    let vectors = rotated(tilt.vectors);
+    std::array::from_fn(|k| {
+        // Vectors of open axes have length 1.
+        let cells = axes[k]
+            .period
+            .map_or(axes[k].inverse_edge, |period| period.cells as f64);
+        vectors[k].map(|component| component / cells)
+    })
 }
 
 /// Cell and whole boxes along one axis of a position.

@@ -1,0 +1,276 @@
+//! The walks of the device code on the CPU: compiled by the machine's C++ compiler and compared with
+//! the contract on all conformance cases, bit for bit, where there is no GPU.
+//!
+//! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail if
+//! `NEARFIELD_REQUIRE_CXX=1`.
+
+use crate::launch::{Geometry, Lattice, Points, Row, Table, Walk};
+use crate::traversal::Candidates;
+use libloading::Library;
+use nearfield_grid::{self as grid, Bounds, Domain, Radius};
+use nearfield_testkit::{
+    conformance::{Case, Level, Lists, Runner},
+    oracle,
+};
+use std::{env, fs, path::Path, process::Command, sync::OnceLock};
+
+/// `Found` of walk.cpp.
+#[repr(C)]
+struct Found {
+    counts: *mut u64,
+    entries: *mut u32,
+}
+
+type WalkLists = unsafe extern "C" fn(*const Walk, *const Found, u32, u32, u32);
+type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
+
+/// The compiled walks; None where a test is to be skipped.
+fn walks() -> Option<&'static Library> {
+    static COMPILED: OnceLock<Option<Library>> = OnceLock::new();
+    COMPILED.get_or_init(compile).as_ref()
+}
+
+fn compile() -> Option<Library> {
+    let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../kernels/host/walk.cpp");
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("walk.so");
+    let headers = folder.path().join("constants.cuh");
+    fs::write(headers, nearfield_kernels::constants::HEADER).unwrap();
+    let flags = [
+        "-std=c++17",
+        "-O2",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        "-o",
+    ];
+    let output = Command::new(&compiler)
+        .arg("-I")
+        .arg(folder.path())
+        .args(flags)
+        .arg(&library)
+        .arg(source)
+        .output();
+    match output {
+        Ok(output) => {
+            let messages = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{compiler}: {messages}");
+        }
+        Err(error) => {
+            let required = env::var("NEARFIELD_REQUIRE_CXX").is_ok_and(|value| value == "1");
+            assert!(
+                !required,
+                "NEARFIELD_REQUIRE_CXX=1, but {compiler}: {error}"
+            );
+            eprintln!("skipped: {compiler}: {error}");
+            return None;
+        }
+    }
+    // SAFETY: the library was made from this repository's sources a moment ago and has no
+    // initialisers of its own.
+    Some(unsafe { Library::new(library) }.unwrap())
+}
+
+/// A set sorted as grid.cu does it.
+struct Sorted {
+    table: Table,
+    at: Vec<[f32; 4]>,
+    wraps: Vec<[i32; 4]>,
+    starts: Vec<u32>,
+    flags: [u32; 2],
+}
+
+/// Cell and wraps of a point by the device code.
+fn place(walks: &Library, lattice: &Lattice, at: [f32; 3]) -> (grid::Cell, [i32; 3]) {
+    let (mut cells, mut wraps) = ([0.0; 3], [0; 3]);
+    // SAFETY: the function is declared so in walk.cpp; it reads and writes three numbers each.
+    unsafe {
+        let function = walks.get::<PlaceOfPoint>(b"place_of_point").unwrap();
+        function(lattice, at.as_ptr(), cells.as_mut_ptr(), wraps.as_mut_ptr());
+    }
+    (cells.map(|cell| cell as i64), wraps)
+}
+
+impl Sorted {
+    /// None where the table would be sparse.
+    fn new(
+        walks: &Library,
+        lattice: &grid::Lattice,
+        layout: &Lattice,
+        points: &[[f32; 3]],
+        bounds: &Bounds,
+    ) -> Option<Self> {
+        let table = Table::around(lattice, bounds);
+        if table.cells() > 1 << 20 {
+            return None;
+        }
+        let mut places: Vec<(usize, u32, [i32; 3])> = Vec::new();
+        for (index, &at) in points.iter().enumerate() {
+            let (cell, wraps) = place(walks, layout, at);
+            assert_eq!(cell, lattice.cell(at), "cell of {at:?}");
+            assert_eq!(wraps, lattice.wraps(at), "wraps of {at:?}");
+            let inside = |axis: usize| {
+                let offset = (cell[axis] - table.origin[axis]) as usize;
+                assert!(offset < table.dims[axis] as usize);
+                offset
+            };
+            let row = inside(2) * table.dims[1] as usize + inside(1);
+            places.push((
+                row * table.dims[0] as usize + inside(0),
+                index as u32,
+                wraps,
+            ));
+        }
+        places.sort_unstable();
+        let mut starts = vec![0; table.cells() as usize + 1];
+        places.iter().for_each(|place| starts[place.0 + 1] += 1);
+        (1..starts.len()).for_each(|cell| starts[cell] += starts[cell - 1]);
+        let wrapped = places.iter().any(|place| place.2 != [0; 3]);
+        let mut at: Vec<[f32; 4]> = places
+            .iter()
+            .map(|&(_, index, _)| {
+                let [x, y, z] = points[index as usize];
+                [x, y, z, f32::from_bits(index)]
+            })
+            .collect();
+        // Read behind the last, and thrown away.
+        at.extend([[0.0; 4]; 2]);
+        Some(Self {
+            table,
+            at,
+            wraps: places
+                .iter()
+                .map(|&(_, _, [x, y, z])| [x, y, z, 0])
+                .collect(),
+            starts,
+            flags: [u32::from(wrapped), 0],
+        })
+    }
+
+    fn layout(&self) -> Points {
+        Points {
+            at: self.at.as_ptr() as u64,
+            wraps: if self.flags[0] == 0 {
+                0
+            } else {
+                self.wraps.as_ptr() as u64
+            },
+            starts: self.starts.as_ptr() as u64,
+            flags: self.flags.as_ptr() as u64,
+            ids: 0,
+            bricks: 0,
+            origin: self.table.origin,
+            dims: self.table.dims,
+            mask: 0,
+            sparse: 0,
+            cells: self.table.cells() as u32,
+            count: self.at.len() as u32 - 2,
+            pad: self.table.pad,
+            slots: 0,
+        }
+    }
+}
+
+/// How often each way was taken.
+#[derive(Debug, Default)]
+struct Taken {
+    domains: [usize; 5],
+    sparse: usize,
+}
+
+fn lists(walks: &Library, case: &Case, subdivision: [u32; 3], taken: &mut Taken) -> Option<Lists> {
+    let domain = match case.vectors {
+        Some(vectors) => Domain::from_vectors(vectors).unwrap(),
+        None => Domain::new(case.periodic).unwrap(),
+    };
+    let bounds: Vec<Bounds> = (case.sets.iter())
+        .map(|set| Bounds::of(set.as_slice().into(), &domain).unwrap())
+        .collect();
+    let all = bounds.iter().fold(Bounds::EMPTY, |all, one| all.union(one));
+    let radius = Radius::new(case.radius).unwrap();
+    let lattice = grid::Lattice::divided(radius, domain, subdivision, &all).unwrap();
+    let layout = Lattice::new(&lattice, subdivision[1]);
+    let targets = case.targets().len();
+    if targets == 0 || case.sets[case.source].is_empty() {
+        return None;
+    }
+    let sorted = |set: usize| Sorted::new(walks, &lattice, &layout, &case.sets[set], &bounds[set]);
+    let (Some(of), Some(sources)) = (sorted(case.target), sorted(case.source)) else {
+        taken.sparse += 1;
+        return None;
+    };
+    let geometry = Geometry::of(&lattice, sources.table);
+    let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
+    let walk = Walk {
+        lattice: layout,
+        geometry: geometry.unwrap_or_default(),
+        targets: of.layout(),
+        sources: sources.layout(),
+        rows: rows.as_ptr() as u64,
+        row_count: rows.len() as u32,
+        same_set: u32::from(case.target == case.source),
+    };
+    let seen = lattice.effective_domain();
+    let number = match geometry {
+        None => Candidates::Rows,
+        Some(_) if seen.is_tilted() => Candidates::Tilted,
+        Some(_) if lattice.domain().is_periodic() => Candidates::Periodic,
+        Some(_) => Candidates::Open,
+    };
+    let one_set = case.target == case.source && subdivision == [subdivision[1]; 3];
+    let number = if number == Candidates::Open && one_set {
+        Candidates::OneSet
+    } else {
+        number
+    };
+    taken.domains[number as usize] += 1;
+    let half = u32::from(case.list == oracle::ListKind::Half);
+    let mut counts = vec![0u64; targets];
+    let run = |counts: &mut [u64], entries: *mut u32| {
+        let found = Found {
+            counts: counts.as_mut_ptr(),
+            entries,
+        };
+        // SAFETY: the function is declared so in walk.cpp; `counts` has room for every target, and
+        // `entries` for as many as were counted before or is null.
+        unsafe {
+            walks.get::<WalkLists>(b"walk_lists").unwrap()(
+                &walk,
+                &found,
+                number as u32,
+                subdivision[1],
+                half,
+            )
+        };
+    };
+    run(&mut counts, std::ptr::null_mut());
+    let mut entries = vec![u32::MAX; counts.iter().sum::<u64>() as usize];
+    run(&mut counts, entries.as_mut_ptr());
+    let mut lists = vec![Vec::new(); targets];
+    let mut rest = entries.as_slice();
+    for (slot, &count) in counts.iter().enumerate() {
+        let (list, behind) = rest.split_at(count as usize);
+        lists[of.at[slot][3].to_bits() as usize] = list.to_vec();
+        rest = behind;
+    }
+    Some(lists)
+}
+
+#[test]
+fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
+    let Some(walks) = walks() else { return };
+    let runner = Runner::new(Level::Quick)
+        .keep(|case| case.rule == oracle::RadiusRule::Uniform && !case.is_slanted());
+    let mut taken = Taken::default();
+    for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
+        for (case, expected) in runner.with_lists() {
+            if let Some(found) = lists(walks, case, subdivision, &mut taken) {
+                let checked = case.check_against(expected, found);
+                checked.unwrap_or_else(|error| panic!("{} by {subdivision:?}: {error}", case.name));
+            }
+        }
+    }
+    println!("{taken:?}");
+    assert!(taken.domains.iter().all(|&cases| cases > 20), "{taken:?}");
+}

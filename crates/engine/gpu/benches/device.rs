@@ -1,8 +1,10 @@
-//! Steps whose data live on a GPU on named clouds: build, count, density and lists by every
-//! strategy, medians of 20 in milliseconds, by events on the device.
+//! Steps whose data live on a GPU on named clouds: build, counts, density and lists, medians of 20 in
+//! milliseconds, by events on the device, for several numbers of cells to a radius.
 //!
-//! `cargo bench -p nearfield-gpu [-- CLOUD/POINTS/RADIUS …]`; without arguments the clouds of the
-//! tables in docs/measurements.md.
+//! `cargo bench -p nearfield-gpu [-- --strategies CLOUD/POINTS/RADIUS[/DOMAIN] …]`; without arguments the
+//! clouds of the tables in docs/measurements.md. DOMAIN is `open`, `periodic` (a box that the cloud
+//! fills), `left` (the same, with points that have left it) or `tilted`. `--strategies` times density by
+//! all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{
@@ -15,13 +17,32 @@ use nearfield_testkit::cloud::{Cloud, drift};
 use std::env;
 
 const REPETITIONS: usize = 20;
-const CLOUDS: [&str; 6] = [
+const CLOUDS: [&str; 13] = [
     "lattice/1e6/2",
     "lattice/1e6/3",
     "lattice/8e6/2",
     "clusters/4.5e5/1",
     "pool-spray/1e6/2",
     "lattice/1e6/6",
+    "lattice/1e6/2/periodic",
+    "lattice/1e6/3/periodic",
+    "lattice/8e6/2/periodic",
+    "lattice/10648/2.3/periodic",
+    "lattice/1e6/2/left",
+    "lattice/1e6/2/tilted",
+    "lattice/1e6/3/tilted",
+];
+/// Cells to a radius along y and z, and how many of them there are along x for each.
+const CELLS: [[u32; 2]; 9] = [
+    [1, 1],
+    [1, 2],
+    [1, 4],
+    [1, 8],
+    [2, 1],
+    [2, 2],
+    [2, 4],
+    [3, 1],
+    [3, 2],
 ];
 
 struct Subject {
@@ -29,6 +50,7 @@ struct Subject {
     points: Vec<[f32; 3]>,
     bounds: Bounds,
     radius: f32,
+    domain: Domain,
 }
 
 fn main() {
@@ -40,22 +62,23 @@ fn main() {
         true => CLOUDS.map(str::to_owned).to_vec(),
         false => specs,
     };
-    if let Err(error) = run(&specs) {
+    let strategies = env::args().any(|arg| arg == "--strategies");
+    if let Err(error) = run(&specs, strategies) {
         eprintln!("{error}");
         std::process::exit(1);
     }
 }
 
-fn run(specs: &[String]) -> Result<(), Error> {
+fn run(specs: &[String], strategies: bool) -> Result<(), Error> {
     let backend = GpuBackend::new(0)?;
     println!("{}", backend.device().name);
     for spec in specs {
         let Some(subject) = Subject::parse(spec, &backend)? else {
-            eprintln!("{spec}: expected CLOUD/POINTS/RADIUS");
+            eprintln!("{spec}: expected CLOUD/POINTS/RADIUS[/DOMAIN]");
             continue;
         };
-        for subdivision in [1, 2, 3] {
-            measure(&backend, &subject, subdivision)?;
+        for cells in CELLS {
+            measure(&backend, &subject, cells, strategies)?;
         }
     }
     Ok(())
@@ -65,8 +88,10 @@ impl Subject {
     /// A cloud in sorted order, moved a little since it was sorted.
     fn parse(spec: &str, backend: &GpuBackend) -> Result<Option<Self>, Error> {
         let parts: Vec<&str> = spec.split('/').collect();
-        let [cloud, points, radius] = parts[..] else {
-            return Ok(None);
+        let (cloud, points, radius, domain) = match parts[..] {
+            [cloud, points, radius] => (cloud, points, radius, "open"),
+            [cloud, points, radius, domain] => (cloud, points, radius, domain),
+            _ => return Ok(None),
         };
         let (Ok(cloud), Ok(count), Ok(radius)) = (
             cloud.parse::<Cloud>(),
@@ -76,36 +101,71 @@ impl Subject {
             return Ok(None);
         };
         let mut points = cloud.points(count as usize, 1);
-        let (_, set, _) = placed(backend, &points, radius, 1)?;
-        let order = set.order(backend)?;
-        points = order.iter().map(|&i| points[i as usize]).collect();
-        drift(&mut points, 0.015 * radius, 2);
-        let bounds = Bounds::of((&points).into(), &Domain::OPEN).unwrap_or(Bounds::EMPTY);
-        Ok(Some(Self {
+        let side = points
+            .iter()
+            .flatten()
+            .fold(0f32, |most, &x| most.max(x))
+            .ceil();
+        let Some(domain) = boxed(&mut points, domain, f64::from(side)) else {
+            return Ok(None);
+        };
+        let mut subject = Self {
             name: spec.to_owned(),
             points,
-            bounds,
+            bounds: Bounds::EMPTY,
             radius,
-        }))
+            domain,
+        };
+        let (_, set) = placed(backend, &subject, [1, 1])?;
+        let order = set.order(backend)?;
+        subject.points = (order.iter())
+            .map(|&i| subject.points[i as usize])
+            .collect();
+        drift(&mut subject.points, 0.015 * radius, 2);
+        subject.bounds = Bounds::of((&subject.points).into(), &domain).unwrap_or(Bounds::EMPTY);
+        Ok(Some(subject))
+    }
+}
+
+/// The domain of this name around points between about 0 and `side`, which are brought into it.
+fn boxed(points: &mut [[f32; 3]], name: &str, side: f64) -> Option<Domain> {
+    let length = side as f32;
+    if matches!(name, "periodic" | "tilted") {
+        let into = |x: f32| (x + 0.5).rem_euclid(length);
+        points.iter_mut().for_each(|at| *at = at.map(into));
+    }
+    match name {
+        "open" => Some(Domain::OPEN),
+        "periodic" | "left" => Domain::new([Some(side); 3]).ok(),
+        "tilted" => {
+            for [x, y, z] in points {
+                *x += 0.2 * *y + 0.1 * *z;
+                *y -= 0.15 * *z;
+            }
+            let tilts = [0.2, 0.1, -0.15].map(|tilt| tilt * side);
+            Domain::triclinic([Some(side); 3], tilts).ok()
+        }
+        _ => None,
     }
 }
 
 fn placed(
     backend: &GpuBackend,
-    points: &[[f32; 3]],
-    radius: f32,
-    subdivision: u32,
-) -> Result<(DeviceLattice, DevicePoints, Bounds), Error> {
+    subject: &Subject,
+    [cells, along_x]: [u32; 2],
+) -> Result<(DeviceLattice, DevicePoints), Error> {
     let mut set = backend.points();
-    let bounds = match backend.upload(&mut set, points)? {
+    let bounds = match backend.upload(&mut set, &subject.points)? {
         Measured::Bounds(bounds) => bounds,
         Measured::NotFinite { first, .. } => unreachable!("point {first} of a cloud is not finite"),
     };
-    let radius = Radius::new(radius).expect("a radius");
-    let lattice = Lattice::new(radius, Domain::OPEN, subdivision, &bounds).expect("a lattice");
-    let lattice = backend.lattice(&lattice, subdivision)?;
+    let radius = Radius::new(subject.radius).expect("a radius");
+    let subdivision = [cells * along_x, cells, cells];
+    let lattice =
+        Lattice::divided(radius, subject.domain, subdivision, &bounds).expect("a lattice");
+    let lattice = backend.lattice(&lattice, cells)?;
     backend.sort(&mut set, &lattice, &bounds)?;
-    Ok((lattice, set, bounds))
+    Ok((lattice, set))
 }
 
 /// Median of the milliseconds that `work` takes on the device.
@@ -119,15 +179,24 @@ fn median(backend: &GpuBackend, mut work: impl FnMut() -> Result<(), Error>) -> 
     Ok(times[times.len() / 2])
 }
 
-fn measure(backend: &GpuBackend, subject: &Subject, subdivision: u32) -> Result<(), Error> {
-    let (lattice, mut set, _) = match placed(backend, &subject.points, subject.radius, subdivision)
-    {
+fn measure(
+    backend: &GpuBackend,
+    subject: &Subject,
+    cells: [u32; 2],
+    strategies: bool,
+) -> Result<(), Error> {
+    let label = format!("{:<26} K={}x{}", subject.name, cells[0], cells[1]);
+    let (lattice, mut set) = match placed(backend, subject, cells) {
         Err(error) if error.is_out_of_memory() => {
-            println!("{:<18} K={subdivision}  {error}", subject.name);
+            println!("{label}  {error}");
             return Ok(());
         }
         placed => placed?,
     };
+    if set.is_sparse() {
+        println!("{label}  the table is sparse");
+        return Ok(());
+    }
     let build = median(backend, || backend.sort_again(&mut set, &lattice))?;
     backend.finish(&mut set, &lattice, &subject.bounds)?;
     let kernel = SphDensity {
@@ -157,13 +226,11 @@ fn measure(backend: &GpuBackend, subject: &Subject, subdivision: u32) -> Result<
             &mut scratch,
         )
     };
-    print!(
-        "{:<18} K={subdivision} cells {:>9}  build {build:.4}",
-        subject.name,
-        set.cells(),
-    );
+    print!("{label} cells {:>9}  build {build:.4}", set.cells());
     for strategy in Strategy::ALL {
-        if strategy == Strategy::ChildPerCell && subdivision > 1 {
+        let other = strategy != Strategy::Flat;
+        let slow = strategy == Strategy::ChildPerCell && cells[0] > 1;
+        if other && (!strategies || slow || cells[1] > 1) {
             continue;
         }
         let of = itself(&lattice, &set);
@@ -175,27 +242,42 @@ fn measure(backend: &GpuBackend, subject: &Subject, subdivision: u32) -> Result<
         density(itself(&lattice, &set), Strategy::Flat)
     };
     print!("  | build + density {:.4}", median(backend, &mut step)?);
+    let mut counts = (backend.stream())
+        .alloc_zeros::<u32>(subject.points.len())
+        .map_err(failed)?;
+    let mut step = || {
+        backend.sort_again(&mut set, &lattice)?;
+        let (of, counts) = (itself(&lattice, &set), &mut counts.as_view_mut());
+        backend.count_on_device(of, ListKind::Full, Strategy::Flat, counts, &mut scratch)
+    };
+    print!("  counts {:.4}", median(backend, &mut step)?);
+    time_lists(backend, &lattice, &mut set)
+}
+
+/// Prints how long sorting and writing lists take.
+fn time_lists(
+    backend: &GpuBackend,
+    lattice: &DeviceLattice,
+    set: &mut DevicePoints,
+) -> Result<(), Error> {
     let mut lists = DeviceLists::default();
     backend.search(
-        itself(&lattice, &set),
+        itself(lattice, set),
         ListKind::Full,
         Strategy::Flat,
         &mut lists,
     )?;
     let pairs = lists.pairs();
     let mut step = || {
-        backend.sort_again(&mut set, &lattice)?;
+        backend.sort_again(set, lattice)?;
         backend.search_again(
-            itself(&lattice, &set),
+            itself(lattice, set),
             ListKind::Full,
             Strategy::Flat,
             &mut lists,
         )
     };
-    println!(
-        "  build + lists {:.4}  pairs {pairs}",
-        median(backend, &mut step)?
-    );
+    println!("  lists {:.4}  pairs {pairs}", median(backend, &mut step)?);
     lists.finish(backend)?;
     Ok(())
 }

@@ -5,22 +5,22 @@
 // Rows, gaps and chords are computed in f32 in cells of the sources' table. Why no pair is lost:
 //
 // 1. `Around::x`, `y` and `z` are off by at most `e` cells, from 2^-12 in small tables to a quarter
-//    in the largest that are walked this way (crates/engine/gpu/src/layout.rs computes the bound and
-//    refuses others). A cell holds the points whose own coordinates, in f64, lie in it.
+//    in the largest that are walked this way (crates/engine/gpu/src/layout.rs computes the bound
+//    and refuses others). A cell holds the points whose own coordinates, in f64, lie in it.
 // 2. The gaps that are computed along two axes, and the distance along the third, are therefore at
 //    most those between the points and `e` cells each. `Geometry::reach` is the lattice's enlarged
 //    radius and more than the length of such an error (its module comment has the numbers), so the
-//    squares of the gaps of a neighbour's row never use up `squared_reach`, and the root of what they
-//    leave covers the neighbour along x. The same margin covers the rounding of the squares and of
-//    the approximate root.
+//    squares of the gaps of a neighbour's row never use up `squared_reach`, and the root of what
+//    they leave covers the neighbour along x. The same margin covers the rounding of the squares
+//    and of the approximate root.
 // 3. Rows run from floor(y - reach) to floor(y + reach) and not from the target's cell, so an error
 //    of a cell's number, where a target lies on a border, loses no row.
 //
 // A periodic table is one box. Rows, and parts of rows along x, that lie beyond a face are those of
-// the opposite face seen in another image; the host makes sure that no axis is passed more than once.
-// In the image HERE differences need no image vector, so the targets of the interior do what those of
-// an open domain do. A point may lie boxes away from the cell it is sorted into (`wrapped`); every
-// pair then looks up its own image.
+// the opposite face seen in another image; the host makes sure that no axis is passed more than
+// once. In the image HERE differences need no image vector, so the targets of the interior do what
+// those of an open domain do. A point may lie boxes away from the cell it is sorted into
+// (`wrapped`); every pair then looks up its own image.
 //
 // In a tilted box cells are leaning boxes. In the frame whose first axis lies along the rows and
 // whose second lies in the plane of x and y, a cell along z is also a step along y and x, and one
@@ -99,8 +99,8 @@ struct Around {
         }
     }
 
-    // Targets of another set may be anywhere; no number is left for those that a failed sort has put
-    // nowhere. Far enough away is as good as farther.
+    // Targets of another set may be anywhere; no number is left for those that a failed sort has
+    // put nowhere. Far enough away is as good as farther.
     static __device__ __forceinline__ float near_enough(float cells) {
         return fminf(fmaxf(cells, -536870912.0f), 536870912.0f);
     }
@@ -198,8 +198,8 @@ struct Around {
         return make_uint2(__ldg(points.starts + begin), __ldg(points.starts + end));
     }
 
-    // Which parts the present row has, as bits: 1 in the row's own image, 2 and 4 beyond the lower and
-    // the upper face of the box.
+    // Which parts the present row has, as bits: 1 in the row's own image, 2 and 4 beyond the lower
+    // and the upper face of the box.
     __device__ __forceinline__ u32 parts() const {
         if (!PERIODIC) return 1;
         return 1 | (low < geometry.low[0] ? 2 : 0) | (high > geometry.high[0] ? 4 : 0);

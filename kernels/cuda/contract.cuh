@@ -1,8 +1,8 @@
 // What all kernels share: cells, sorted points and the arithmetic of the neighbour test.
 //
 // Everything here gives the same bits as the CPU backend: cells as nearfield_grid::Lattice::cell,
-// distances as the contract has them. The structs are filled by crates/engine/gpu/src/launch/layout.rs, which
-// has the same fields in the same order.
+// distances as the contract has them. The structs are filled by
+// crates/engine/gpu/src/launch/layout.rs, which has the same fields in the same order.
 #pragma once
 #include "constants.cuh"
 
@@ -55,7 +55,8 @@ struct Points {
     u32 cells;              // cells of the table
     u32 count;              // points
     u32 pad[3];             // dense: empty cells on either side, which no point may be in
-    const u32* slots;       // targets that are a share of a set: their places in the whole set, else null
+    // targets that are a share of a set: their places in the whole set, else null
+    const u32* slots;
 };
 
 constexpr int BRICK = nf::BRICK;
@@ -150,8 +151,8 @@ __device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, floa
     return place;
 }
 
-// The image vector of image n, computed in f64 and rounded once. Two points 2^30 boxes on either side
-// of the origin are 2^31 boxes apart, so counts have 64 bits.
+// The image vector of image n, computed in f64 and rounded once. Two points 2^30 boxes on either
+// side of the origin are 2^31 boxes apart, so counts have 64 bits.
 __device__ __forceinline__ float3 image_vector(const Lattice& lattice, i64 a, i64 b, i64 c) {
     if (static_cast<u64>(a + 1) <= 2 && static_cast<u64>(b + 1) <= 2 && static_cast<u64>(c + 1) <= 2) {
         const float* const near = lattice.shifts[HERE + 9 * c + 3 * b + a];

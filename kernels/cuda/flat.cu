@@ -1,8 +1,8 @@
 // Strategy `flat`: one thread per target.
 //
 // NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), in the padded
-// table of one set in an open domain, NF_K cells to a radius (NF_ONE_SET), or around each target in a
-// dense table of an open, a periodic or a tilted domain (NF_AROUND_OPEN and so on).
+// table of one set in an open domain, NF_K cells to a radius (NF_ONE_SET), or around each target in
+// a dense table of an open, a periodic or a tilted domain (NF_AROUND_OPEN and so on).
 #include "around.cuh"
 #include "work.cuh"
 

@@ -1,17 +1,17 @@
 // Candidates of a target or of a cell: contiguous runs of sorted points, one per neighbour row and
 // periodic image.
 //
-// Three ways lead through them. `visit_open` serves one set in an open domain with a dense table: rows
-// are cut to the chord that the sphere around this very target leaves of them, and the table is padded
-// by K empty cells on every side, so no row needs a bounds check. `visit_around` of around.cuh serves
-// two sets and periodic and tilted boxes with dense tables. `visit_general` serves everything else
-// (sparse tables, boxes that the radius reaches across) by the table of neighbour rows that the CPU
-// backend uses.
+// Three ways lead through them. `visit_open` serves one set in an open domain with a dense table:
+// rows are cut to the chord that the sphere around this very target leaves of them, and the table
+// is padded by K empty cells on every side, so no row needs a bounds check. `visit_around` of
+// around.cuh serves two sets and periodic and tilted boxes with dense tables. `visit_general`
+// serves everything else (sparse tables, boxes that the radius reaches across) by the table of
+// neighbour rows that the CPU backend uses.
 #pragma once
 #include "contract.cuh"
 
-// How around.cuh goes through the sources' table. Lengths are in units of the enlarged radius of the
-// lattice, places in cells from the table's first.
+// How around.cuh goes through the sources' table. Lengths are in units of the enlarged radius of
+// the lattice, places in cells from the table's first.
 struct Geometry {
     float corner[3];      // where the table begins along each axis, rounded; in a straight box…
     float scale[3];       // …cells per unit of the coordinates…
@@ -20,7 +20,8 @@ struct Geometry {
     float squared_reach;  // of a length
     float per_reach;      // cells along x in a length of 1
     float edge[3];        // a cell along x, across that in the plane of x and y, across this plane
-    float lean[3];        // how far a cell along y and one along z lie along x, and one along z along y
+    // how far a cell along y and one along z lie along x, and one along z along y
+    float lean[3];
     int low[3], high[3];  // the box on a periodic axis, everything on an open one
 };
 
@@ -117,8 +118,9 @@ struct OpenCells {
         }
     }
 
-    // Keeps the K cells around within a table that is padded by K. Points that were sorted into it are
-    // there already; those of a failed sort are anywhere, and rows are looked up without a check.
+    // Keeps the K cells around within a table that is padded by K. Points that were sorted into it
+    // are there already; those of a failed sort are anywhere, and rows are looked up without a
+    // check.
     __device__ __forceinline__ void stay_inside(const Points& points) {
         x = min(max(x, K), static_cast<int>(points.dims[0]) - 1 - K);
         y = min(max(y, K), static_cast<int>(points.dims[1]) - 1 - K);

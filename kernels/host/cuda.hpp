@@ -1,5 +1,5 @@
-// What the device code of contract.cuh, walk.cuh and around.cuh takes from CUDA, for a compiler of the
-// host: the walk can then be compared with the CPU backend where there is no GPU. Compile with
+// What the device code of contract.cuh, walk.cuh and around.cuh takes from CUDA, for a compiler of
+// the host: the walk can then be compared with the CPU backend where there is no GPU. Compile with
 // `-ffp-contract=off`, as device code is compiled with `--fmad=false`.
 #pragma once
 #include <algorithm>

@@ -1,10 +1,10 @@
-//! Steps whose data live on a GPU on named clouds: build, counts, density and lists, medians of 20 in
-//! milliseconds, by events on the device, for several numbers of cells to a radius.
+//! Steps whose data live on a GPU on named clouds: build, counts, density and lists, medians of 20
+//! in milliseconds, by events on the device, for several numbers of cells to a radius.
 //!
-//! `cargo bench -p nearfield-gpu [-- --strategies CLOUD/POINTS/RADIUS[/DOMAIN] …]`; without arguments the
-//! clouds of the tables in docs/measurements.md. DOMAIN is `open`, `periodic` (a box that the cloud
-//! fills), `left` (the same, with points that have left it) or `tilted`. `--strategies` times density by
-//! all of them.
+//! `cargo bench -p nearfield-gpu [-- --strategies CLOUD/POINTS/RADIUS[/DOMAIN] …]`; without
+//! arguments the clouds of the tables in docs/measurements.md. DOMAIN is `open`, `periodic` (a box
+//! that the cloud fills), `left` (the same, with points that have left it) or `tilted`.
+//! `--strategies` times density by all of them.
 #![allow(clippy::disallowed_methods, reason = "copies outside of what is timed")]
 
 use nearfield_gpu::{

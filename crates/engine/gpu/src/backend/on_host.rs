@@ -1,8 +1,8 @@
-//! The walks of the device code on the CPU: compiled by the machine's C++ compiler and compared with
-//! the contract on all conformance cases, bit for bit, where there is no GPU.
+//! The walks of the device code on the CPU: compiled by the machine's C++ compiler and compared
+//! with the contract on all conformance cases, bit for bit, where there is no GPU.
 //!
-//! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail if
-//! `NEARFIELD_REQUIRE_CXX=1`.
+//! Without a compiler of the host (`c++`, or the one named by `CXX`) the tests do nothing, or fail
+//! if `NEARFIELD_REQUIRE_CXX=1`.
 
 use crate::launch::{Geometry, Lattice, Points, Row, Table, Walk};
 use crate::traversal::Candidates;

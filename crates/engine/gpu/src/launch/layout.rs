@@ -281,11 +281,11 @@ impl Geometry {
     /// Of a dense table on a lattice. None where its places in `f32` would be off by too much, or
     /// where an axis of the box is so short that the radius reaches across it.
     ///
-    /// A place is fma(fl(x - corner), scale, offset) with a factor and an offset that are rounded, at
-    /// most 3·2⁻²⁴ of the cells of the table and those of the offset away from the exact one; adding
-    /// what the radius reaches rounds once more. In kernels that compute it in `f64` and round it, it
-    /// is off by less. Twice this is allowed for, and [`SMALL_ERROR`] for everything else: places of
-    /// far coordinates in `f64`, squares and roots.
+    /// A place is fma(fl(x - corner), scale, offset) with a factor and an offset that are rounded,
+    /// at most 3·2⁻²⁴ of the cells of the table and those of the offset away from the exact one;
+    /// adding what the radius reaches rounds once more. In kernels that compute it in `f64` and
+    /// round it, it is off by less. Twice this is allowed for, and [`SMALL_ERROR`] for everything
+    /// else: places of far coordinates in `f64`, squares and roots.
     pub(crate) fn of(lattice: &grid::Lattice, table: Table) -> Option<Self> {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
         let vectors = lattice.cell_vectors();

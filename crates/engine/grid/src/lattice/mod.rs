@@ -292,8 +292,8 @@ impl Lattice {
         self.frame.as_ref()
     }
 
-    /// The scale of all axes where all of them are open and divided alike; backends and sorts use it
-    /// for whole vectors of points.
+    /// The scale of all axes where all of them are open and divided alike; backends and sorts use
+    /// it for whole vectors of points.
     pub(crate) fn open_scale(&self) -> Option<OpenScale> {
         let alike = self.axes.iter().all(|axis| *axis == self.axes[0]);
         (!self.seen.is_periodic() && alike).then_some(OpenScale {

@@ -47,7 +47,7 @@ use std::ops::Range;
 /// # Errors
 /// All sums refuse coordinates, weights and softenings that are not finite, by index, points so far
 /// apart that squares of distances overflow (1e19 in `f32`: take other units, or `f64`), and arrays
-/// that do not fit each other ([`ErrorKind::AllPairs`](crate::ErrorKind::AllPairs)).
+/// that do not fit each other ([`ErrorKind::Coordinate`](crate::ErrorKind::Coordinate) and the kinds beside it).
 #[derive(Debug)]
 pub struct AllPairs {
     pub(super) arithmetic: Arithmetic,
@@ -58,7 +58,7 @@ impl AllPairs {
     /// Accelerations of bodies by the gravity of all others, with G = 1: Σ m_j d / (d² + ε²)^(3/2).
     ///
     /// # Errors
-    /// [`ErrorKind::AllPairs`](crate::ErrorKind::AllPairs), see [`AllPairs`].
+    /// [`ErrorKind::Coordinate`](crate::ErrorKind::Coordinate) and others, see [`AllPairs`].
     pub fn gravity<T: Real>(
         &mut self,
         positions: &[[T; 3]],

@@ -52,6 +52,13 @@ struct Part {
     entries: Range<u64>,
 }
 
+/// The stream that copies, and the mark since which stages are timed, if they are.
+#[derive(Clone, Copy)]
+struct Observed<'a> {
+    copies: &'a Queue,
+    begin: Option<&'a CudaEvent>,
+}
+
 /// When lists of a share were written and copied, in milliseconds of the device since a mark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivered {
@@ -168,7 +175,17 @@ impl GpuBackend {
             count: &mut *count,
             entries,
         };
-        let under_way = self.deliver(of, kind, strategy, lists, to, (&copies, begin));
+        let under_way = self.deliver(
+            of,
+            kind,
+            strategy,
+            lists,
+            to,
+            Observed {
+                copies: &copies,
+                begin,
+            },
+        );
         let arrived = under_way.and_then(|(places, stages)| {
             places.synchronize().map_err(failed)?;
             Ok(stages)
@@ -202,7 +219,7 @@ impl GpuBackend {
         strategy: Strategy,
         lists: &mut DeviceLists,
         to: HostLists<'_>,
-        (copies, begin): (&Queue, Option<&CudaEvent>),
+        Observed { copies, begin }: Observed<'_>,
     ) -> Result<(CudaEvent, Vec<Stage>), Error> {
         if of.share.is_some() {
             lists.clear_places(self, of.targets.len())?;
@@ -213,24 +230,7 @@ impl GpuBackend {
             .traversals
             .get(&self.shared.modules, &traversal)?;
         let TraversalKernels::Flat(flat) = &*kernels else {
-            // The others do not go by targets, so they write everything at once.
-            let pairs = to.entries.len();
-            lists.entries.reserve(&self.stream, pairs)?;
-            let before = self.mark()?;
-            lists.fill(self, of, kind, strategy, pairs as u64)?;
-            let written = self.mark()?;
-            self.wait()?;
-            lists.list_starts.copy_to(copies, 0, to.start)?;
-            lists.list_counts.copy_to(copies, 0, to.count)?;
-            let placed = copies.record_event(None).map_err(failed)?;
-            lists.entries.copy_to(copies, 0, to.entries)?;
-            let stage = Stage {
-                slots: 0..of.searching(),
-                compute: [before, written],
-                copied: (copies.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)))
-                    .map_err(failed)?,
-            };
-            return Ok((placed, vec![stage]));
+            return self.deliver_at_once(of, kind, strategy, lists, to, copies);
         };
         let parts = self.divided(of, to.entries.len() as u64, lists)?;
         let room = lists.entries.capacity() / 2;
@@ -289,6 +289,35 @@ impl GpuBackend {
         // What the backend does next may use the same buffers.
         self.stream.join(copies).map_err(failed)?;
         Ok((placed, stages))
+    }
+
+    /// As [`deliver`](Self::deliver), for strategies that do not go by targets and so write all
+    /// lists at once.
+    fn deliver_at_once(
+        &self,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+        lists: &mut DeviceLists,
+        to: HostLists<'_>,
+        copies: &Queue,
+    ) -> Result<(CudaEvent, Vec<Stage>), Error> {
+        let pairs = to.entries.len();
+        lists.entries.reserve(&self.stream, pairs)?;
+        let before = self.mark()?;
+        lists.fill(self, of, kind, strategy, pairs as u64)?;
+        let written = self.mark()?;
+        self.wait()?;
+        lists.list_starts.copy_to(copies, 0, to.start)?;
+        lists.list_counts.copy_to(copies, 0, to.count)?;
+        let placed = copies.record_event(None).map_err(failed)?;
+        lists.entries.copy_to(copies, 0, to.entries)?;
+        let stage = Stage {
+            slots: 0..of.searching(),
+            compute: [before, written],
+            copied: (copies.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT))).map_err(failed)?,
+        };
+        Ok((placed, vec![stage]))
     }
 
     /// Divides the lists into parts, two of which find room on the device.

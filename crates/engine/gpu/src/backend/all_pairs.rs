@@ -6,7 +6,7 @@
 use super::gpu::GpuBackend;
 use crate::{
     error::{Error, ErrorKind, fits},
-    launch::{AllPairsKernels, Summing},
+    launch::{AllPairsKernels, RowsOfGrid, Summing},
     memory::Buffer,
     program::Program,
 };
@@ -406,9 +406,15 @@ impl<T: Real> Sums<'_, T> {
             };
             self.kernels()?.rows(
                 &self.backend.stream,
-                (way.shape().0, threads as u32, segments),
-                (self.scratch.targets.address(), dims),
-                (first + part as u32, (all - part as u32).min(step as u32)),
+                RowsOfGrid {
+                    variant: way.shape().0,
+                    threads: threads as u32,
+                    segments,
+                    axes: self.scratch.targets.address(),
+                    dims,
+                    first_row: first + part as u32,
+                    rows: (all - part as u32).min(step as u32),
+                },
                 &summing,
             )?;
         }

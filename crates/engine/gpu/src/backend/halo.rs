@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, fits},
+    launch::{HaloGather, HaloScatter},
     memory::Buffer,
     traversal::PairProgram,
 };
@@ -85,10 +86,14 @@ impl GpuBackend {
         let (address, stride, _held) = field.place(stream)?;
         self.shared.share()?.fields(
             stream,
-            (share.at().address(), count as u32),
-            (address, stride),
-            channels as u32,
-            scratch.fields.address(),
+            HaloGather {
+                at: share.at().address(),
+                count: count as u32,
+                values: address,
+                stride,
+                channels: channels as u32,
+                to: scratch.fields.address(),
+            },
         )?;
         scratch.fields.download(stream, 0, to)
     }
@@ -132,10 +137,14 @@ impl GpuBackend {
         let (to, _held) = results.device_ptr_mut(stream);
         self.shared.share()?.results(
             stream,
-            (scratch.targets.address(), targets.len() as u32),
-            (scratch.results.address(), outputs as u32),
-            how,
-            to,
+            HaloScatter {
+                targets: scratch.targets.address(),
+                count: targets.len() as u32,
+                found: scratch.results.address(),
+                outputs: outputs as u32,
+                how,
+                results: to,
+            },
         )
     }
 }

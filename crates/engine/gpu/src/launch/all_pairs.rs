@@ -30,6 +30,25 @@ pub(crate) struct Summing {
     pub(crate) double: bool,
 }
 
+/// Rows of a grid, and how they are dealt out to threads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowsOfGrid {
+    /// Index among the kernels for rows.
+    pub(crate) variant: usize,
+    /// Threads of a block.
+    pub(crate) threads: u32,
+    /// Blocks of a row.
+    pub(crate) segments: u32,
+    /// Coordinates along x, y and z, one axis after the other.
+    pub(crate) axes: CUdeviceptr,
+    /// Points along each axis.
+    pub(crate) dims: [u32; 3],
+    /// The first row; rows along x are numbered with y fastest.
+    pub(crate) first_row: u32,
+    /// Number of rows.
+    pub(crate) rows: u32,
+}
+
 impl AllPairsKernels {
     /// `guessed` says whether there is a kernel that guesses.
     pub(crate) fn load(module: &Module, guessed: bool) -> Result<Self, Error> {
@@ -98,15 +117,22 @@ impl AllPairsKernels {
         })
     }
 
-    /// Potentials on `rows` rows of a grid from `first_row` on; `way` is a place in `rows`.
+    /// Potentials on `rows` rows of a grid from `first_row` on.
     pub(crate) fn rows(
         &self,
         stream: &Queue,
-        (way, threads, segments): (usize, u32, u32),
-        (axes, dims): (CUdeviceptr, [u32; 3]),
-        (first_row, rows): (u32, u32),
+        grid: RowsOfGrid,
         summing: &Summing,
     ) -> Result<(), Error> {
+        let RowsOfGrid {
+            variant,
+            threads,
+            segments,
+            axes,
+            dims,
+            first_row,
+            rows,
+        } = grid;
         let shape = (rows * segments, threads);
         let [x, y, z] = dims;
         let Summing {
@@ -120,7 +146,7 @@ impl AllPairsKernels {
                 &axes, &x, &y, &z, &first_row, &segments, sources, count, softening2, results,
             ];
             // SAFETY: the module's promise.
-            unsafe { self.rows[way].start(stream, shape, &arguments) }
+            unsafe { self.rows[variant].start(stream, shape, &arguments) }
         })
     }
 }

@@ -10,11 +10,11 @@ mod layout;
 mod share;
 mod traversal;
 
-pub(crate) use all_pairs::{AllPairsKernels, Summing};
+pub(crate) use all_pairs::{AllPairsKernels, RowsOfGrid, Summing};
 pub(crate) use grid::{GridKernels, Sorting};
 pub(crate) use kernel::{SCAN_TILE, scan_tiles};
 pub(crate) use layout::{
     Geometry, Lattice, Launches, MAX_UNIFORMS, Outlet, Parts, Points, Row, Status, Table, Walk,
 };
-pub(crate) use share::{ShareKernels, Sharing};
+pub(crate) use share::{HaloGather, HaloScatter, ShareKernels, Sharing};
 pub(crate) use traversal::{ChildArguments, Children, Flat, Halves, Tasks, TraversalKernels};

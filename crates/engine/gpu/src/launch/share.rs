@@ -39,6 +39,40 @@ pub(crate) struct Sharing {
     pub(crate) ranks: CUdeviceptr,
 }
 
+/// Channels of the points of a share, brought together one channel after the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HaloGather {
+    /// Points of the share.
+    pub(crate) at: CUdeviceptr,
+    /// Number of these points.
+    pub(crate) count: u32,
+    /// Channels of all points of the set, in the caller's order.
+    pub(crate) values: CUdeviceptr,
+    /// Numbers from one point's channels to the next point's.
+    pub(crate) stride: u32,
+    /// Channels of a point.
+    pub(crate) channels: u32,
+    /// Room for `count` × `channels` numbers.
+    pub(crate) to: CUdeviceptr,
+}
+
+/// Results of some targets, put among those of all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HaloScatter {
+    /// The caller's indices of these targets.
+    pub(crate) targets: CUdeviceptr,
+    /// Number of these targets.
+    pub(crate) count: u32,
+    /// Their results, one target after the other.
+    pub(crate) found: CUdeviceptr,
+    /// Numbers of a result.
+    pub(crate) outputs: u32,
+    /// `OVERWRITE`, `ADD`, `KEEP_SMALLER` or `KEEP_LARGER` of `nearfield_kernels::constants`.
+    pub(crate) how: u32,
+    /// Results of all targets.
+    pub(crate) results: CUdeviceptr,
+}
+
 impl ShareKernels {
     pub(crate) fn load(modules: &Modules) -> Result<Self, Error> {
         let module = modules.load(&Program::from(&nearfield_kernels::SHARE))?;
@@ -151,14 +185,15 @@ impl ShareKernels {
 
     /// Brings `channels` of each of the `count` points at `at` together, one channel after the
     /// other.
-    pub(crate) fn fields(
-        &self,
-        stream: &Queue,
-        (at, count): (CUdeviceptr, u32),
-        (values, stride): (CUdeviceptr, u32),
-        channels: u32,
-        to: CUdeviceptr,
-    ) -> Result<(), Error> {
+    pub(crate) fn fields(&self, stream: &Queue, gather: HaloGather) -> Result<(), Error> {
+        let HaloGather {
+            at,
+            count,
+            values,
+            stride,
+            channels,
+            to,
+        } = gather;
         let shape = (
             blocks(count as usize * channels as usize, GRID_THREADS),
             GRID_THREADS,
@@ -175,14 +210,15 @@ impl ShareKernels {
     }
 
     /// Puts the results `found` of `count` targets where those of all targets are.
-    pub(crate) fn results(
-        &self,
-        stream: &Queue,
-        (targets, count): (CUdeviceptr, u32),
-        (found, outputs): (CUdeviceptr, u32),
-        how: u32,
-        results: CUdeviceptr,
-    ) -> Result<(), Error> {
+    pub(crate) fn results(&self, stream: &Queue, scatter: HaloScatter) -> Result<(), Error> {
+        let HaloScatter {
+            targets,
+            count,
+            found,
+            outputs,
+            how,
+            results,
+        } = scatter;
         let shape = (
             blocks(count as usize * outputs as usize, GRID_THREADS),
             GRID_THREADS,

@@ -72,6 +72,13 @@
 //!    spent on the GPU's part. The times of such a step teach nothing.
 //!
 //! Sums may depend on the cuts in their last bits. Deterministic runs use [`Policy::Fixed`].
+//!
+//! # Words
+//!
+//! θ is a threshold on the occupancy of bricks; the ladder of a subregion is its bricks in the
+//! order in which they go over to the CPU backend; a cut is one subregion's θ as a number of
+//! bricks; a regime tells which backends worked in a step; an exploration step samples another
+//! split for once.
 
 #![forbid(unsafe_code)]
 

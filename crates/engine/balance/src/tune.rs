@@ -77,6 +77,8 @@ pub struct Tuning {
 /// # Errors
 /// [`ErrorKind::Policy`](crate::ErrorKind::Policy) for a policy whose numbers contradict each
 /// other.
+///
+/// The sweep makes `rows` + 1 plans, and each policy `steps` of them.
 pub fn tune(
     layout: &Layout,
     spec: EmulatedSpec,

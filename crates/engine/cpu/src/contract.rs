@@ -7,6 +7,12 @@
 //! `mul_add` is correctly rounded on every target, by an instruction or by a library call, and
 //! Rust never contracts a multiplication and an addition on its own. So scalar and vector code
 //! agree bit for bit, and a list is the same set whichever of them found it.
+//!
+//! # Sixty-four bits for images
+//!
+//! Coordinates may lie 2³⁰ boxes from the origin on either side, which [`nearfield_grid::Bounds`]
+//! allows; two such points are 2³¹ boxes apart. Image vectors are products in `f64`, exact up to
+//! 2⁵³ boxes.
 
 use nearfield_pairs::Pair;
 

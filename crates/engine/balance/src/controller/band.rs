@@ -11,6 +11,11 @@
 //!
 //! Inside the band a backend may still wait for the other for 1 − α of the time, so unlike `model`
 //! this can be slower than the better single backend by as much.
+//!
+//! # Choice of the subregion
+//!
+//! Work is taken from the subregion where the CPU backend has most, and given in the one with the
+//! lowest threshold where any brick fits. So thresholds of all subregions stay near each other.
 
 use super::{
     decision::{Action, Decision, carried},
@@ -74,6 +79,8 @@ impl Band {
     }
 
     /// Takes about `work` from the CPU backend in the subregion where it has most.
+    ///
+    /// At least one brick moves, so the ratio changes.
     fn lower(&self, layout: &Layout, mut cuts: Vec<Cut>, work: f64, seen: &str) -> Decision {
         let has = |s: usize| layout.work_below(s, layout.bricks_of(s, cuts[s]));
         let Some(s) = (0..cuts.len()).max_by_key(|&s| has(s)) else {
@@ -135,6 +142,8 @@ impl Band {
 }
 
 /// One brick, the one of least work among the first of all ladders, to the CPU backend.
+///
+/// The brick is chosen small, because a probe costs the step what the CPU backend takes for it.
 fn probe(layout: &Layout, mut cuts: Vec<Cut>, seen: &str) -> Decision {
     let with_points = (0..cuts.len()).filter(|&s| !layout.ladder(s).is_empty());
     match with_points.min_by_key(|&s| layout.work_below(s, 1)) {

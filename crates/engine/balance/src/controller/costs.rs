@@ -11,6 +11,13 @@
 //! the larger of both, is therefore least where they cross, which bisection finds. Both extremes
 //! are compared with the crossing, because a backend that works alone has another setup and does
 //! not slow the other down.
+//!
+//! # Monotony
+//!
+//! Keys ascend along a ladder, and so do the sums before each place, because costs are not
+//! negative. Hence the CPU backend's time rises with θ and the GPU's computing time falls. Uploads
+//! and the overlap of the streams are not monotone to the last digit, so the result of the
+//! bisection is compared with its neighbours' candidates rather than taken for granted.
 
 use super::{
     fit::Cost,
@@ -22,6 +29,8 @@ use nearfield_grid::memory::{Shortage, make_room};
 use std::ops::Range;
 
 /// Milliseconds of both backends.
+///
+/// A backend without work takes no time at all, not even its setup.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Predicted {
     pub(super) cpu: f64,
@@ -190,7 +199,8 @@ impl<'a> Costs<'a> {
         best.unwrap_or((0.0, self.at(0.0)))
     }
 
-    /// The threshold that gives as many bricks to the CPU backend.
+    /// The threshold that gives the first `bricks` bricks of all ladders, by key, to the CPU
+    /// backend.
     fn theta(&self, bricks: usize) -> f64 {
         let keys = self.layout.sorted_keys();
         match bricks {
@@ -202,7 +212,8 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// The least number of bricks for which something holds that then holds for all more.
+    /// The least number of bricks for which `holds` is true, if it is true for all larger numbers.
+    /// Found by bisection.
     fn first(&self, holds: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.layout.sorted_keys().len());
         while low < high {

@@ -13,6 +13,11 @@
 //! The same matrix tells how far a prediction can be off: the variance of a sum of terms t is
 //! tᵀ·M⁻¹·t. Where amounts come in proportions that were seen before that is little; where they
 //! come in others it is much, because the samples do not say how classes compare.
+//!
+//! # Bounds
+//!
+//! Rates are kept above a fiftieth of their mean, and the base above zero: noise could make them
+//! negative, and a class that costs nothing would draw all work to it.
 
 use crate::CLASSES;
 
@@ -218,7 +223,7 @@ fn amount_of(samples: &[Sample]) -> f64 {
 }
 
 /// Solves a symmetric positive definite system, given by its lower triangle, by Cholesky's
-/// factorisation.
+/// factorisation. The pull on the diagonal keeps the matrix definite whatever was measured.
 fn cholesky(mut matrix: [[f64; TERMS]; TERMS], mut right: [f64; TERMS]) -> [f64; TERMS] {
     for row in 0..TERMS {
         for column in 0..=row {

@@ -74,6 +74,8 @@ impl Fraction {
 
 /// Gives the first bricks of every subregion to the CPU backend until it has its share; the excess
 /// or lack of one subregion is made up for by the next.
+///
+/// A brick goes to the CPU backend if more than half of it lies within the share.
 fn cuts(layout: &Layout, share: f64) -> Vec<Cut> {
     let all = layout.bricks().as_slice();
     let (mut wanted, mut given) = (0.0, 0.0);

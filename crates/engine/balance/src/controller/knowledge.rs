@@ -29,6 +29,17 @@
 //!
 //! The last 16 steps, older ones counting less, and the latest step of each regime beyond those;
 //! five setups per backend and regime.
+//!
+//! # Outliers
+//!
+//! On a device that works piece by piece one subregion may include a wait. A subregion that is off
+//! three times as far as the others of its step is left out, unless more than an eighth of them
+//! are: then nothing is an outlier.
+//!
+//! # Setup
+//!
+//! Bringing data over, sorting and counting are paid once per step by every backend that has work.
+//! The median of the last five is used, by regime, because a backend alone may sort differently.
 
 use super::{
     fit::{Cost, Fit, Sample},
@@ -64,6 +75,8 @@ const FEW: f64 = 0.125;
 const NAMES: [&str; STAGES] = ["the CPU backend", "upload", "the GPU's work", "download"];
 
 /// A speed that was off once, and what was measured then.
+///
+/// The samples are kept: if the next step agrees, both count.
 #[derive(Debug, Clone)]
 struct Doubt {
     speed: f64,
@@ -170,7 +183,9 @@ impl Knowledge {
         }
     }
 
-    /// Compares the last step's stage with its prediction, and learns from it or doubts it.
+    /// Compares the last step's stage with its prediction. A step that agrees is learnt from. A
+    /// step that is off is doubted; if the one before was off to the same side and about as far,
+    /// the stage has changed, or its classes compare differently than was believed.
     fn judge(&mut self, stage: usize, samples: Vec<Sample>, regime: Regime) -> Option<String> {
         if samples.is_empty() {
             self.doubts[stage] = None;
@@ -386,6 +401,8 @@ impl Knowledge {
 }
 
 /// Logarithm of measured by predicted time of a backend as a whole.
+///
+/// Logarithms, so that twice as long and half as long are equally far off.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bias {
     mean: f64,

@@ -44,6 +44,9 @@ use policy::Policy;
 const MEMORY_RETRY: u64 = 256;
 
 /// A policy and what it has learnt.
+///
+/// It is a value without references: an engine keeps one per job and pair of sets, and may clone
+/// it.
 #[derive(Debug, Clone)]
 pub struct Controller {
     policy: Policy,
@@ -202,6 +205,9 @@ impl Controller {
 
     /// No more for the GPU than it can take: whole subregions go to the CPU backend, the last ones
     /// first.
+    ///
+    /// A layout whose cuts would need more memory than the GPU is known to hold loses whole
+    /// subregions from the end, until it fits.
     fn guarded(&self, layout: &Layout, mut decision: Decision) -> Decision {
         if self.lost {
             decision.cuts.fill(Cut::ALL);
@@ -222,6 +228,9 @@ impl Controller {
 
 /// Cuts that give the CPU backend the share of every subregion that it had of the corresponding one
 /// before.
+///
+/// Policy `band` keeps a threshold per subregion; on a new layout a subregion inherits the share
+/// of the one at the corresponding place.
 fn carried_over(layout: &Layout, before: &Layout, cuts: &[Cut]) -> Vec<Cut> {
     let count = layout.subregions().len();
     let old = before.subregions().len().min(cuts.len());

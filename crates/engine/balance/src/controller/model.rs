@@ -23,6 +23,14 @@
 //! the other, or everything to the better single backend, in turn, to see whether its beliefs
 //! still hold. Each kind may cost a thousandth of the time: an exploration step is made when the
 //! steps since the last one of its kind have paid for it.
+//!
+//! # Trust
+//!
+//! A policy that predicts can be wrong in ways that a rule of thumb cannot. Four rules bound the
+//! damage: no step is acted upon alone; predictions are not trusted far from what was seen; moves
+//! must be worth more than the uncertainty; and exploration is paid for in advance. Tests hold the
+//! policy to at most 2 % above the better single backend on twenty random machines and five
+//! clouds.
 
 use super::{
     costs::{Costs, Predicted},
@@ -112,6 +120,7 @@ impl Model {
         if let Some(decision) = self.warm_up(layout, plan, times) {
             return decision;
         }
+        // Learn from the step, and say in the reason what was learnt.
         let notes = self.knowledge.learn(plan, times);
         self.waited.iter_mut().for_each(|waited| *waited += 1);
         let mut seen = format!(
@@ -144,6 +153,7 @@ impl Model {
             self.explored = Some(decision.cuts.clone());
             return decision;
         }
+        // The best threshold is worth a move.
         if let Some(instead) = worth {
             self.theta = Some(theta);
             self.share = layout.share_at(theta);
@@ -244,7 +254,9 @@ impl Model {
         })
     }
 
-    /// A backend alone, while its time alone is unknown.
+    /// A backend alone, while its time alone is unknown. The GPU is tried only where its memory is
+    /// not short, and either only where its time alone is predicted to be at most twice that of
+    /// both together.
     fn alone(
         &self,
         costs: &Costs<'_>,
@@ -273,8 +285,8 @@ impl Model {
         }
     }
 
-    /// The same once more, where a backend alone seems better than both together and that is in
-    /// doubt: because the difference may be chance, or because the times differed from try to try.
+    /// A backend alone once more, where it seems better than both together and that is in doubt:
+    /// because the difference may be chance, or because the times differed from try to try.
     fn again(
         &self,
         costs: &Costs<'_>,
@@ -351,7 +363,8 @@ fn unseen_backend(layout: &Layout, plan: &Plan) -> Decision {
 /// Cuts of an exploration step, their predicted times, and a description.
 type Exploration = (Vec<Cut>, Predicted, String);
 
-/// A share of one subregion's work more (or less) for the CPU backend.
+/// A share of one subregion's work more (or less) for the CPU backend; at least one brick. None
+/// where there is no brick to move.
 fn a_little(
     costs: &Costs<'_>,
     layout: &Layout,
@@ -400,7 +413,8 @@ fn single_backend(costs: &Costs<'_>, layout: &Layout, theta: f64) -> Option<Expl
     (cuts != layout.cuts(theta)).then_some((cuts, predicted, what))
 }
 
-/// Every eighth subregion to the CPU backend; half of the bricks where there are few subregions.
+/// The cuts of the first steps: every eighth subregion to the CPU backend, or half of the bricks
+/// of each where there are few subregions.
 fn first_cuts(layout: &Layout) -> Vec<Cut> {
     let count = layout.subregions().len();
     (0..count)

@@ -114,6 +114,9 @@ impl Record {
     }
 
     /// Predicted milliseconds of both backends; a stage without a known cost takes no time.
+    ///
+    /// The GPU's stages overlap as [`overlapped`] has them, so the prediction is that of the whole
+    /// backend and not a sum.
     pub(super) fn predicted<'a>(&self, cost: impl Fn(usize) -> Option<&'a Cost>) -> [f64; 2] {
         let copy = |stage: usize, bytes: f64| cost(stage).map_or(0.0, |cost| cost.of_bytes(bytes));
         let gpu = self.gpu.iter().map(|part| Durations {

@@ -14,6 +14,8 @@ const MEMORY: usize = 5;
 const DOUBT: f64 = 1.5;
 
 /// Milliseconds per pair of both backends in the last steps that were believed.
+///
+/// A median of five, so that two odd steps do not move it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Speeds {
     recent: [VecDeque<f64>; 2],

@@ -15,6 +15,12 @@
 //!
 //! **Invariant:** random numbers are drawn per step and in a fixed order, so a fault or another
 //! plan does not change the noise of later steps.
+//!
+//! # Faults
+//!
+//! A lost device fails in the middle of its part: half of the GPU's subregions are done, and the
+//! CPU backend does the rest after it has done its own and knows of the fault. Too little memory
+//! fails in the same way, in every step whose plan needs more than the device has.
 
 use crate::{
     Backend, Brick, Durations, EmulatedSpec, Fault, FaultAt, Layout, Plan, Span, Stage, StepTimes,
@@ -35,6 +41,9 @@ const CPU_MS_PER_SUBREGION: f64 = 0.002;
 const HALF_SPEED_TARGETS: f64 = 6.0;
 
 /// A machine on a virtual clock.
+///
+/// It has no clock of its own: a step's times follow from the plan, and the only state is the
+/// number of the step and the changes of speed so far.
 #[derive(Debug, Clone)]
 pub struct Machine {
     spec: EmulatedSpec,
@@ -101,6 +110,8 @@ impl Machine {
 
     /// Times of a step at the present speeds without jitter, stalls and faults other than too
     /// little memory. The clock does not advance.
+    ///
+    /// Tests compare a policy's steps with the best quiet step over all thresholds.
     pub fn quiet(&self, layout: &Layout, plan: &Plan) -> StepTimes {
         let fault = (plan.device_bytes() > self.memory()).then_some(Fault::OutOfMemory);
         self.run(layout, plan, &mut Noise::new(0.0, 0, 0), None, fault)
@@ -246,6 +257,8 @@ fn cpu_ms<'a>(bricks: impl Iterator<Item = &'a Brick>) -> f64 {
 }
 
 /// Factors around 1.
+///
+/// Log-normal, so that durations stay positive and twice as long is as likely as half as long.
 struct Noise {
     jitter: f64,
     random: Xoshiro256PlusPlus,

@@ -6,6 +6,12 @@
 //! and this file holds the result.
 //!
 //! **Invariant:** `near` lists of all bricks are symmetric, hold the brick itself, and ascend.
+//!
+//! # Occupancy
+//!
+//! The number of targets of a brick is its occupancy: how full a brick is decides how well a GPU
+//! works on it, and thresholds compare it. A brick of b³ cells has b³ times the occupancy of its
+//! cells on average, so thresholds depend on the edge of bricks.
 
 use super::cells::row_order;
 
@@ -36,6 +42,8 @@ pub struct Brick {
 }
 
 /// Occupied bricks in row order (x fastest), and who is near whom.
+///
+/// Lists of near bricks take about 27 entries per brick, four bytes each.
 #[derive(Debug, Clone)]
 pub struct Bricks {
     pub(super) bricks: Vec<Brick>,

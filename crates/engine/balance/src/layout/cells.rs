@@ -4,6 +4,18 @@
 //! found once per row and the windows slide along: two pointers that only move forward. The cost
 //! is proportional to the number of occupied places times the rows of the neighbourhood, whatever
 //! the volume.
+//!
+//! # Windows
+//!
+//! For a place at x and a row around it, the places within reach are a range of that row. As x
+//! rises along a row both ends of the range only move forward, so all windows of a pair of rows
+//! cost as much as the two rows together. Periodic images of the box along x are further windows
+//! of the same row, shifted by whole periods.
+//!
+//! # Limits
+//!
+//! Cells farther than 2⁶⁰ from the origin and neighbourhoods wider than 2²⁰ cells are refused, so
+//! no sum of coordinates overflows.
 
 use crate::{Error, ErrorKind};
 use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
@@ -21,6 +33,8 @@ pub struct RowOffset {
 }
 
 /// The cells that hold candidates of a cell, as the grid's lattice defines them.
+///
+/// It is symmetric: a cell is a candidate of its own candidates. Halo and uploads rely on that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbourhood {
     /// Rows around a cell; symmetric: with (y, z) also (−y, −z).
@@ -97,6 +111,8 @@ impl Neighbourhood {
 }
 
 /// Occupied places in row order, without duplicates.
+///
+/// Coordinates are kept per row, so a place takes eight bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     x: Vec<i64>,
@@ -148,6 +164,9 @@ impl Places {
 
     /// Calls `visit` with every place and each range of places in its neighbourhood, one range per
     /// row and periodic image. The ranges of one place do not come one after the other.
+    ///
+    /// A place may be visited several times for the same range where the box is small, once per
+    /// image; callers that need sets drop repeats.
     pub(crate) fn windows(&self, near: &Neighbourhood, mut visit: impl FnMut(usize, Range<usize>)) {
         let wrap = |value: i64, axis: usize| match near.periods[axis] {
             Some(period) => value.rem_euclid(period),
@@ -198,7 +217,7 @@ impl Places {
     }
 }
 
-/// Whole periods by which windows of `reach` can leave the box.
+/// Whole periods by which windows of `reach` can leave the box, the central one included.
 fn image_shifts(reach: i64, period: Option<i64>) -> impl Iterator<Item = i64> {
     let (first, last, period) = match period {
         None => (0, 0, 0),
@@ -215,6 +234,9 @@ fn image_shifts(reach: i64, period: Option<i64>) -> impl Iterator<Item = i64> {
 const FARTHEST_CELL: i64 = 1 << 60;
 
 /// The least box around cells.
+///
+/// Checking the two corners is enough where they are inside; only otherwise are all cells looked
+/// at, to name the first that is not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) low: [i64; 3],

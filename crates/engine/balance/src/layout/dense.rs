@@ -15,6 +15,19 @@
 //! Bricks near a brick are a product of the ranges near it along each axis. Taken in row order the
 //! product is sorted and has no repeats, images included, so lists need no sorting. Sparse clouds
 //! use [`Places`](super::cells::Places).
+//!
+//! # Tables
+//!
+//! A table of the cells' bounding box holds the windows of every row, one table per distinct reach
+//! of the neighbourhood's rows: usually one to three. Another table over the bricks' box numbers
+//! the occupied bricks in row order: the number of a brick is the count of occupied places before
+//! it, by one prefix sum.
+//!
+//! # When it is used
+//!
+//! While the box has at most eight cells per occupied one, margins for the windows included. A
+//! cloud with outliers has a vast box and is walked by rows instead; both give the same bricks,
+//! the same work and the same lists, which a test compares.
 
 use super::{
     bricks::{Brick, Bricks, CellLoad},
@@ -33,6 +46,9 @@ const TABLES: &str = "tables of cells and bricks";
 const SPARSEST: u128 = 8;
 
 /// A box of places and its numbering, x fastest.
+///
+/// Sizes are numbers of places, so an index is at most a product that [`Extent::of_dense`] has
+/// bounded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
     low: [i64; 3],
@@ -80,6 +96,8 @@ impl Extent {
 }
 
 /// The cells of a row.
+///
+/// Rows of cells are consecutive in the input, so a row is a range of it.
 struct Row {
     /// Position of the row in the box.
     y: usize,
@@ -145,6 +163,7 @@ fn summed<T: Sum>(
     let mut bricks = table.empty_bricks()?;
     let mut overflow: Option<usize> = None;
     let mut candidates = filled(width, T::default(), TABLES)?;
+    // Candidates of every cell of the row, from the windows of all rows around it.
     for row in &rows {
         candidates.fill(T::default());
         for (reach, offset) in &windows.offsets {
@@ -181,6 +200,8 @@ fn summed<T: Sum>(
 }
 
 /// Sources in the window around every cell of every row.
+///
+/// A window of a cell counts the sources from `reach` cells before it to `reach` cells behind it.
 struct Windows<T> {
     by_reach: Vec<Vec<T>>,
     /// Which of them each row of the neighbourhood looks into, and where that row is.
@@ -223,6 +244,9 @@ fn windows<T: Sum>(
 }
 
 /// Sums over windows of `2 · reach + 1` cells of a row, periodic images counted.
+///
+/// Periodic images are margins: the cells within reach beyond either end of the row are copies of
+/// those at the other end, where the box ends there.
 struct Slider<T> {
     reach: usize,
     /// Which cells of the row are those before and behind it, as places in `before` both.
@@ -272,6 +296,8 @@ impl<T: Sum> Slider<T> {
 }
 
 /// The numbers of bricks by place.
+///
+/// Positions of cells are mapped to those of bricks by a look-up per axis, not by divisions.
 struct Table {
     extent: Extent,
     /// For each axis and place of a cell along it the place of its brick.
@@ -343,7 +369,8 @@ impl Table {
     }
 }
 
-/// Lists the bricks near each.
+/// Lists the bricks near each brick: the product of the ranges near it along the three axes. Rows
+/// of the product are found once for all bricks of a row.
 fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<Bricks, Shortage> {
     let extent = &table.extent;
     // Neighbourhoods of bricks are whole boxes.
@@ -389,6 +416,8 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<
 }
 
 /// Numbers near each brick. Four are written at a time, and the next ones overwrite the excess.
+///
+/// Most lists are short runs of three consecutive numbers; writing four at a time needs no loop.
 struct Lists {
     numbers: Vec<u32>,
     length: usize,
@@ -437,6 +466,9 @@ impl Lists {
 
 /// The places within `reach` of a place along an axis, in ascending ranges of places of the box,
 /// some of them empty.
+///
+/// A range that crosses the end of a periodic axis becomes two; a reach of the whole box becomes
+/// the box once.
 fn along(
     axis: usize,
     at: usize,

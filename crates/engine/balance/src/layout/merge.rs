@@ -4,6 +4,11 @@
 //! and more. Adjacent runs are merged in pairs until one is left, so the cost is n · log(runs).
 //! The standard library's stable sort uses runs as well, but ends the process when it is refused
 //! its buffer.
+//!
+//! # Memory
+//!
+//! One spare array as long as the values, and the ends of the runs. A refusal leaves the values
+//! untouched, because merging writes to the spare array first.
 
 use nearfield_grid::memory::{Shortage, copied, make_room_for_one};
 
@@ -57,7 +62,8 @@ pub(crate) fn sort_runs<T: Copy, K: Ord>(
     Ok(())
 }
 
-/// Merges two ascending runs into `merged`, which is as long as both.
+/// Merges two ascending runs into `merged`, which is as long as both. Of equal values those of the
+/// first run come first, which makes the sort stable.
 fn merge<T: Copy, K: Ord>(a: &[T], b: &[T], merged: &mut [T], key: &impl Fn(&T) -> K) {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     for place in merged {

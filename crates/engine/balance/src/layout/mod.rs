@@ -25,6 +25,19 @@
 //! difference of two sums, found by bisection.
 //!
 //! **Invariant:** keys ascend within a subregion, and the work below θ never falls as θ rises.
+//!
+//! # Bytes to the GPU
+//!
+//! A brick's sources are sent with the first subregion in which a brick near it is the GPU's. For
+//! one brick that subregion is a step function of θ: as θ passes the highest key of the bricks
+//! near it in one subregion, the brick is no longer needed there and moves to the next. So each
+//! subregion keeps a list of (key, bytes) where bytes change, and the bytes at any θ are found by
+//! bisection.
+//!
+//! # Ties across subregions
+//!
+//! With [`Ties::Compact`] and [`Ties::Octaves`] keys of ties rise in brick order through all
+//! subregions, so the CPU backend's part of a uniform cloud is one slab that grows at one face.
 
 pub(crate) mod bricks;
 pub(crate) mod cells;
@@ -49,6 +62,9 @@ const LAYOUT: &str = "a layout of bricks";
 pub const SUBREGIONS: usize = 32;
 
 /// Bricks cut into subregions of about equal work, ready to be split between the backends.
+///
+/// All arrays that are indexed by place run over the *ladder*: the bricks with targets, by rank
+/// within each subregion, subregion after subregion.
 #[derive(Debug, Clone)]
 pub struct Layout {
     bricks: Bricks,
@@ -77,6 +93,9 @@ pub struct Layout {
 }
 
 /// Consecutive bricks that move in one transfer.
+///
+/// Its bricks are consecutive in row order, so it is a slab of the cloud, some layers of bricks
+/// thick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subregion {
     /// Its bricks.
@@ -345,6 +364,8 @@ impl Layout {
     }
 
     /// The cut that gives the first `bricks` bricks of a subregion's ladder to the CPU backend.
+    ///
+    /// A cut is by occupancy and number of ties, so it can be applied to another layout.
     pub fn cut_at(&self, subregion: usize, bricks: usize) -> Cut {
         let ladder = self.ladder(subregion);
         let occupancy = |place: usize| self.rank_of(ladder[place]);
@@ -408,6 +429,8 @@ impl Layout {
 
     /// The threshold at which the CPU backend's share of the work is nearest to `share`: everything
     /// or nothing only where that is asked for.
+    ///
+    /// Found by bisection over θ: the share rises with θ, in steps of a brick.
     pub fn theta_at(&self, share: f64) -> f64 {
         let (mut low, mut high) = (0.0, self.highest());
         if share <= 0.0 || share >= 1.0 {
@@ -436,6 +459,8 @@ impl Layout {
     ///
     /// # Errors
     /// [`ErrorKind::Memory`].
+    ///
+    /// For sweeps: the thresholds are those of bricks at which the shares are passed.
     pub fn thetas(&self, count: usize) -> Result<Vec<f64>, Error> {
         let work = |place: usize| self.before[place + 1].0 - self.before[place].0;
         let ranked = (0..self.ladder.len()).map(|place| (self.keys[place], work(place)));
@@ -503,7 +528,8 @@ impl Layout {
         &self.sorted
     }
 
-    /// Sum over places of the ladder, which ascend in occupancy: one look-up per class.
+    /// The load of places of the ladder. Occupancies ascend along a ladder, so a class is one
+    /// stretch, found by one look-up; ties of several classes are walked.
     fn load(&self, places: Range<usize>) -> Load {
         let mut load = Load {
             bricks: places.len() as u32,
@@ -542,7 +568,9 @@ fn with_room<T>(len: usize) -> Result<Vec<T>, Shortage> {
     Ok(vec)
 }
 
-/// Ranges of bricks whose borders lie as near as can be to equal shares of the work.
+/// Ranges of bricks whose borders lie as near as can be to equal shares of the work. A border is
+/// set before the brick whose middle passes the next equal share, so no range misses its share by
+/// more than half a brick at either end.
 fn equal_work(bricks: &Bricks, count: usize) -> Result<Vec<Range<usize>>, Shortage> {
     let all = bricks.as_slice();
     let total = u128::from(bricks.work());

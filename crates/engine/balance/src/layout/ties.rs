@@ -3,6 +3,11 @@
 //! Inside a subregion bricks are ranked by occupancy. In a uniform cloud most bricks have nearly
 //! the same occupancy, so the order among equals decides the shape of the CPU backend's part:
 //! scattered bricks, each with a halo of its own, or one slab with little around it.
+//!
+//! # The usual occupancy
+//!
+//! Half of the work is below it. It is rounded to a power of 1.25, because points that move change
+//! it a little from plan to plan, and thresholds should keep their meaning.
 
 use super::bricks::Bricks;
 use nearfield_grid::memory::{Shortage, collected};
@@ -48,7 +53,9 @@ impl Rank {
 /// Factor between the occupancies that are taken to be the usual one.
 const STEP: f64 = 1.25;
 
-/// The ties that bricks are among.
+/// The ties that every brick is among. [`Ties::Even`] gives each occupancy a range of its own.
+/// [`Ties::Compact`] joins the occupancies from a third of the usual one to half as much again.
+/// [`Ties::Octaves`] joins those of an octave.
 pub(super) fn ranks(bricks: &Bricks, ties: Ties) -> Result<Vec<Rank>, Shortage> {
     let occupancies = bricks.as_slice().iter().map(|brick| brick.targets);
     let single = |targets: u32| Rank {

@@ -6,6 +6,17 @@
 //!
 //! Work is the quantity that predicts time. Two subregions with equal numbers of points may differ
 //! tenfold in work where one is dense.
+//!
+//! # Two ways
+//!
+//! Cells come in any order and more than once, one time per set. They are brought into row order
+//! first, which costs little because they come as few ascending runs ([`super::merge`]). A box
+//! that cells fill is then handled by tables ([`super::dense`]), any other by walking rows.
+//!
+//! # Overflow
+//!
+//! Counts have 32 bits and are checked; work has 64 bits and saturates, because a work of 2⁶⁴
+//! pairs is only ever compared.
 
 use super::{
     bricks::{Brick, Bricks, CellLoad},
@@ -102,7 +113,7 @@ impl Bricks {
     }
 }
 
-/// Cells in row order, each once, and what they lie in.
+/// Cells in row order, each once with the sums of its counts, and their bounds.
 fn merged(
     cells: impl IntoIterator<Item = CellLoad>,
     near: &Neighbourhood,
@@ -156,7 +167,8 @@ fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood) -> Result<Vec<u64>, S
     Ok(work)
 }
 
-/// Sums cells to bricks, in row order.
+/// Sums cells to bricks, in row order. Cells of a brick are not consecutive in row order, so
+/// bricks are sorted once more; a stable sort of few runs.
 fn gather(cells: &[CellLoad], work: &[u64], edge: i64) -> Result<Vec<Brick>, Error> {
     let single = cells.iter().zip(work).map(|(load, &work)| Brick {
         at: load.cell.map(|axis| axis.div_euclid(edge)),

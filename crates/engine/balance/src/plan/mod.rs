@@ -63,6 +63,8 @@ pub struct Stage {
 }
 
 /// The assignment of bricks to backends for a step.
+///
+/// It owns all its lists and refers to nothing, so it can be handed to other threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     cuts: Vec<Cut>,
@@ -125,6 +127,8 @@ impl Plan {
     }
 
     /// The part of a backend, in the room that was made for all bricks.
+    ///
+    /// Bricks of the part in row order, with the load and the part of the halo.
     fn push_part(
         &mut self,
         layout: &Layout,
@@ -237,6 +241,8 @@ impl Plan {
 
     /// Bytes that the GPU must hold: all sources sent, and the results of three subregions at a
     /// time (one being computed, one fetched, one waiting).
+    ///
+    /// A lower bound by the plan; an engine's buffers have some room more.
     pub fn device_bytes(&self) -> f64 {
         let uploads: f64 = self.stages.iter().map(|stage| stage.upload).sum();
         let results = self

@@ -19,6 +19,9 @@ pub struct Durations {
 }
 
 /// When every stage runs, from time 0 on.
+///
+/// The model knows no waiting for buffers and no slowing of one stream by another; what these cost
+/// shows in the bias of a backend, which policy `model` learns.
 pub fn overlapped(subregions: impl IntoIterator<Item = Durations>) -> Vec<GpuSpans> {
     let mut free = [0.0f64; 3];
     subregions

@@ -3,6 +3,12 @@
 //! Times are spans on one clock, in milliseconds since the step began, so overlap and waiting can
 //! be told from work. Measured steps and emulated ones have the same form, and a policy cannot
 //! tell them apart.
+//!
+//! # Faults and recovery
+//!
+//! After a fault the CPU backend does the GPU's part, or the rest of it. That time stands in
+//! `recovery`, apart from the spans of its own part, so a policy never takes it for work that it
+//! gave to the CPU backend.
 
 use super::Plan;
 use crate::{Error, ErrorKind};
@@ -44,6 +50,8 @@ pub enum Fault {
 }
 
 /// A step as it was measured, or as an emulated machine's clock has it.
+///
+/// Vectors have one element per subregion of the plan, also for subregions without work.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepTimes {
     /// The CPU backend, one span per subregion.

@@ -43,6 +43,8 @@ struct Tile<T> {
 }
 
 /// Numbers of the targets of a chunk, padded to whole vectors.
+///
+/// Padding lanes hold zeros; their sums are computed and dropped.
 #[repr(align(64))]
 struct Numbers<T>([T; CHUNK]);
 
@@ -69,6 +71,8 @@ impl Levels for f64 {
 }
 
 /// The targets of a task.
+///
+/// On a row y and z are the same for all targets, so only x is loaded.
 pub(super) enum Targets<'a, T> {
     /// Anywhere.
     Points(&'a [[T; 3]]),

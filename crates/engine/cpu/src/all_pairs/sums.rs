@@ -1,8 +1,22 @@
 //! The contribution of a source to a vector of targets.
+//!
+//! # Self terms
+//!
+//! With `SKIP`, targets that coincide with the source are left out by a select on d². The
+//! potential keeps the old sum there; the pull, whose displacement is zero, makes its factor zero,
+//! because an infinite factor times zero would be NaN.
+//!
+//! # Operations
+//!
+//! Per pair the fast potential takes an estimate, its refinement, one multiplication and a fused
+//! addition; the fast pull takes four multiplications and three fused additions after the
+//! refinement.
 
 use crate::simd::vector::Vector;
 
 /// A sum over sources, of `C` components.
+///
+/// A type and not a value, so that the inner loop has no branch on the kind of sum.
 pub(super) trait Sum<const C: usize>: Sync {
     /// Power of [`Vector::UNIT`] that weights are multiplied with beforehand.
     const POWER: i32;

@@ -3,6 +3,8 @@
 //! A vector of AVX-512 is a whole cache line. An unaligned one is loaded from two lines, at half
 //! the speed; in a scratch that is read millions of times that is worth the alignment. A
 //! `Vec<f32>` is aligned to four bytes, so the array is a `Vec` of lines, viewed as numbers.
+//!
+//! **Invariant:** the contents are plain numbers, so any bytes are valid, and new lines are zero.
 
 use bytemuck::{Pod, Zeroable};
 use nearfield_grid::memory::Shortage;

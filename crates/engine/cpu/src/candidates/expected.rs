@@ -3,6 +3,9 @@
 //! Work is counted in pairs to test: occupancy × candidates, summed over the cells. Counting all of
 //! them would cost as much as a small search, so a sample of 64 targets stands for all, and nothing
 //! is counted while no subscriber listens.
+//!
+//! The sample also serves the balance between backends indirectly: traces show expected beside
+//! measured work.
 
 use super::walk::Walk;
 use nearfield_grid::Run;

@@ -6,6 +6,12 @@
 //! each operation is the pair test's own, and monotone: see [`crate::candidates`].
 //!
 //! Vectors may reach beyond the end of a run; a mask of the lanes inside is combined with the test.
+//!
+//! # Stores
+//!
+//! Every vector of a run is stored whole and compressed, lanes that are dropped behind those that
+//! are kept, and the next store overwrites them. There is no branch on how many are kept, which is
+//! unpredictable. The price is a vector of room behind the last candidate.
 
 use super::{
     arrays::Arrays,

@@ -24,6 +24,8 @@ use crate::{
 use nearfield_grid::DoublePoints;
 
 /// A group of targets whose candidates are to be decided.
+///
+/// It borrows the gathered group; one is made per group.
 pub(crate) struct Decide<'a> {
     pub(crate) walk: &'a Walk<'a>,
     pub(crate) group: &'a Group,
@@ -46,6 +48,8 @@ struct Target {
 }
 
 /// Takes neighbours as they are decided.
+///
+/// Lists take the caller's index; kernels take displacement, square and channels.
 pub(crate) trait Receive {
     /// Takes the source `slot` as neighbour number `number`, until another is put there.
     ///

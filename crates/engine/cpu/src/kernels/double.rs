@@ -105,7 +105,7 @@ impl<K: PairKernel> Task for TraverseInDouble<'_, K> {
     }
 }
 
-/// A group to be evaluated.
+/// A group to be evaluated; a task of its own.
 struct EvaluateInDouble<'a, K: PairKernel> {
     shared: &'a Traversal<'a, K>,
     decide: Decide<'a>,

@@ -95,7 +95,8 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
     }
 }
 
-/// A group to be evaluated, with room for the channels of its candidates.
+/// A group to be evaluated, with room for the channels of its candidates. It is a task of its own,
+/// so that the compiler vectorises its loops by themselves.
 struct Evaluate<'a, K: PairKernel> {
     shared: &'a Traversal<'a, K>,
     group: &'a Group,
@@ -166,10 +167,9 @@ impl<K: PairKernel> Evaluate<'_, K> {
         }
     }
 
-    /// Evaluates the kernel for all candidates and drops those that are no neighbours.
-    ///
-    /// # Safety
-    /// The processor has the level `S`, and `MODE` says what candidates carry.
+    /// Evaluates the kernel for all candidates and drops those that are no neighbours. Positions,
+    /// tags and channels are read as plain slices with unchecked indices: a bounds check in the
+    /// loop would stop the vectoriser.
     #[inline(always)]
     unsafe fn masked<S: Simd, const MODE: Mode>(
         &self,

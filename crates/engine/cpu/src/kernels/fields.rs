@@ -65,7 +65,8 @@ impl Fields<'_> {
     }
 }
 
-/// Room for `count` channels of `stride` values in `array`.
+/// Room for `count` channels of `stride` values in `array`. Strides are multiples of a vector, so
+/// channels are aligned as the array is.
 #[inline(always)]
 pub(crate) fn room(
     array: &mut Aligned<f32>,
@@ -139,7 +140,8 @@ pub(super) fn sorted_channels(
     Ok(())
 }
 
-/// One value of the target type, read from the caller's arrays.
+/// One value of the target type, read from the caller's arrays. The walk over fields is resolved
+/// at compile time once the loop is unrolled.
 #[inline(always)]
 pub(crate) fn target_value<T: Channels>(fields: &[Field<'_>], index: usize) -> T {
     let (mut field, mut first) = (0, 0);

@@ -67,7 +67,8 @@ const MIN_TASKS: usize = 64;
 /// See [`MIN_TASKS`].
 const MANY: usize = 1 << 18;
 
-/// A traversal of one set that evaluates every pair once.
+/// A traversal of one set that evaluates every pair once. Channels of targets and sources are both
+/// sorted, because every candidate is both.
 pub(crate) struct Symmetric<'a, K: PairKernel> {
     pub(crate) kernel: &'a K,
     /// With [`ahead`](Walk::ahead) set and candidates tagged by slot.
@@ -199,7 +200,7 @@ impl<K: PairKernel> Symmetric<'_, K> {
     }
 }
 
-/// A range of targets.
+/// A range of targets with the window of its task.
 struct SymmetricTask<'a, 'b, K: PairKernel> {
     symmetric: &'a Symmetric<'a, K>,
     slots: Range<usize>,
@@ -241,7 +242,8 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
     }
 }
 
-/// A group to be evaluated.
+/// A group to be evaluated. It is a task of its own, so that the compiler vectorises the loop over
+/// candidates by itself, apart from gathering.
 struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
     symmetric: &'a Symmetric<'a, K>,
     group: &'a Group,
@@ -389,7 +391,8 @@ impl<K: PairKernel> EvaluateSymmetric<'_, '_, K> {
         }
     }
 
-    /// Adds the sums of the candidates to the window.
+    /// Adds the sums of the candidates to the window. Candidates of a run are consecutive points,
+    /// so additions stream through the pages.
     #[inline(always)]
     fn add_sums(self) {
         let tags = &self.candidates.tags()[..self.candidates.len()];

@@ -52,6 +52,8 @@ pub(crate) fn task_size(points: usize, held: impl Fn(usize) -> usize) -> usize {
 
 /// Returns the number of points of all pages that hold any of the `points`, which come in any
 /// order.
+///
+/// Overlapping ranges count once: pages are sorted by their start and walked.
 pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
     let mut pages: Vec<_> = points
         .filter(|points| !points.is_empty())
@@ -66,7 +68,8 @@ pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
     held * PAGE
 }
 
-/// Takes the sums of a range of points.
+/// Takes the sums of a range of points. A trait object, so that adding up is not compiled for
+/// every kernel.
 type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
 
 /// Adds up the windows of all tasks on `points` points and hands the sums of every point to `put`.

@@ -137,6 +137,9 @@ impl<'a> Window<'a> {
     }
 
     /// Pointers to the sums of up to [`LANES`] points, which may be the same point several times.
+    ///
+    /// Pages are opened first and pointers taken afterwards, because opening a page may move the
+    /// sums.
     #[inline(always)]
     pub(crate) fn pointers<K: PairKernel>(&mut self, points: &[u32]) -> [*mut f32; LANES] {
         let mut pages = [0; LANES];

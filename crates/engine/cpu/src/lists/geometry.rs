@@ -11,6 +11,18 @@
 //! A pair takes 32 bytes: the index, three components, the squared distance and three image
 //! counts. The bytes are known after the counting pass and before anything is allocated, so a
 //! limit can be checked by [`PairGeometry::bytes_after`].
+//!
+//! # Order
+//!
+//! In [`ListOrder::Unspecified`] pairs come as the scalar walk visits them, which is the order of
+//! the runs. In ascending order the pairs of one target are collected and sorted by (index,
+//! image), so images of one source are in order too.
+//!
+//! # Far images
+//!
+//! Images are 64-bit counts inside and 32-bit in the arrays. A pair whose image does not fit is
+//! possible only between points 2³¹ boxes apart. It is remembered as the error of the call, and
+//! the loop goes on, because it must not stop in the middle of a parallel job.
 
 use super::{
     measured::MeasuredLists,

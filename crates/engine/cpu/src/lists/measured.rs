@@ -13,6 +13,13 @@
 //!
 //! Two passes take 1.9 times as long as one search. The counting pass does everything but keep the
 //! indices, so it costs as much as finding the lists.
+//!
+//! # Rows of a range
+//!
+//! [`MeasuredLists::write_range`] writes the lists of consecutive sorted targets as compressed
+//! rows, into storage that the next range uses again. A program that streams lists to a file, or
+//! that has little memory, holds one range at a time. [`ListRows::reserve`] makes the room for the
+//! largest range beforehand, so that nothing can fail in the middle.
 
 use super::{
     neighbor_lists::{ListOrder, NeighborLists},

@@ -148,6 +148,9 @@ impl NeighborLists {
 }
 
 /// The entries that lists of another backend have to lie in.
+///
+/// A value that the filling function gets and may use up once, so that the check cannot be
+/// forgotten: without it the lists are checked afterwards.
 #[derive(Debug)]
 pub struct Inside {
     pairs: u64,

@@ -61,6 +61,7 @@ impl CpuBackend {
         sets.check_whole()?;
         let walk = Walk::new(sets, Tag::Index, kind)?;
         walk.record_work(&span);
+        // A set without points: nothing is dealt out.
         if targets == 0 || sets.sources.points().is_empty() {
             // Most pairs of many sets that hold nothing: waking workers would take all of the time.
             return lists.find_none(targets);

@@ -58,7 +58,7 @@ impl Walk<'_> {
     }
 }
 
-/// Lists of a range of targets.
+/// Lists of a range of targets: a task, so that everything inside is compiled for the level.
 struct ListTask<'a, L> {
     walk: &'a Walk<'a>,
     slots: Range<usize>,

@@ -106,6 +106,8 @@ impl Rooms {
 }
 
 /// Lists whose lengths are shown to `put`.
+///
+/// Used for counts, for the first pass of measured lists, and for the sample of a first search.
 pub(super) struct Counted<F> {
     rooms: Rooms,
     put: F,
@@ -151,6 +153,8 @@ impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
 }
 
 /// Lists that are shown to `put` and not kept.
+///
+/// Used for the second pass of measured lists, which copies each list to its place.
 pub(super) struct Shown<F> {
     rooms: Rooms,
     put: F,

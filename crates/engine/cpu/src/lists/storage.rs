@@ -49,6 +49,8 @@ pub trait BufferProvider {
 }
 
 /// An array that can be read and written as a slice.
+///
+/// A pointer and not an enum of slices, so that reading it costs no branch.
 pub(super) struct Storage<T> {
     first: NonNull<T>,
     len: usize,

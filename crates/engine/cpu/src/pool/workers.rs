@@ -113,6 +113,8 @@ fn lock<T>(stack: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
 }
 
 /// A job beside another backend, counted until it ends or panics.
+///
+/// Dropped by a panic too, so that a failed job does not leave a core unused for ever.
 pub(super) struct BesideGuard<'a>(&'a AtomicUsize);
 
 impl Drop for BesideGuard<'_> {

@@ -104,7 +104,8 @@ impl SortedRadii {
             })
     }
 
-    /// Squares the radii, one per point, in the order of the points.
+    /// Squares the radii, one per point, in the order of the points, and pads them with zeros: a
+    /// candidate behind the last reaches nothing.
     fn fill(&mut self, radii: &[f32], points: &SortedPoints) {
         points.index()[..points.len()]
             .par_iter()

@@ -12,6 +12,7 @@
 use super::vector::{Compress, Vector, operations};
 use std::arch::x86_64::*;
 
+// One instruction per line, as in the file for AVX2.
 impl Vector for __m512 {
     type Real = f32;
     const LANES: usize = 16;

@@ -6,6 +6,7 @@
 
 use super::vector::{Compress, Vector, divided_root, operations};
 
+// Both precisions have the same text.
 macro_rules! one_lane {
     ($real:ty) => {
         impl Vector for $real {

@@ -153,6 +153,7 @@ impl<K: PairKernel> Task for HalfTask<'_, '_, K> {
                 partial: [[K::REDUCE.identity(); LANES]; MAX_OUTPUTS],
                 window: &mut *window,
             };
+            // Sixteen pairs of the target at a time.
             for (block, sources) in listed.sources().chunks(LANES).enumerate() {
                 let (d, d2) = listed.block(block * LANES);
                 sums.add(sources, d, d2);
@@ -184,7 +185,9 @@ struct Sums<'a, 'b, K: PairKernel> {
 }
 
 impl<K: PairKernel> Sums<'_, '_, K> {
-    /// Adds the pairs with up to [`LANES`] sources, leaving out those that are infinitely far away.
+    /// Adds the pairs with up to [`LANES`] sources, leaving out those that are infinitely far
+    /// away. Values of lanes without a source are the target's own, so the kernel is evaluated for
+    /// something harmless there.
     #[inline(always)]
     fn add(&mut self, sources: &[u32], d: [&[f32; LANES]; 3], d2: &[f32; LANES]) {
         let mut near = [false; LANES];

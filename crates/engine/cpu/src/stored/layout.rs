@@ -41,6 +41,8 @@ mod sealed {
 }
 
 /// Lists of targets in either precision, as a trait object that kernels' loops do not depend on.
+///
+/// Object-safe: a traversal is compiled once for both precisions.
 pub(super) trait Lists: Sync {
     /// Lays out the pairs of a target; none where it has no list.
     fn lay_out(&self, level: SimdLevel, target: usize, listed: &mut Listed);

@@ -135,6 +135,8 @@ struct InverseRow {
 }
 
 /// Stored pairs with the values that are worked out once for all targets.
+///
+/// Made once per traversal; visiting a target only reads it.
 pub(super) struct ListWalk<'a, T> {
     pub(super) pairs: &'a StoredPairs<'a, T>,
     pub(super) nearest: Option<Nearest<'a, T>>,
@@ -217,7 +219,7 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
         Some(if r2 > target.r2 { r2 } else { target.r2 })
     }
 
-    /// In an open domain, where no point stands in its own list.
+    /// Visits in an open domain, where no point stands in its own list and there are no images.
     #[inline(always)]
     fn visit_open(&self, target: &Target<T>, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
         let from = target.from;
@@ -234,7 +236,8 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
         }
     }
 
-    /// Through all images, for a list in which every source stands once.
+    /// Visits through all images, for a list in which every source stands once. The loops over
+    /// images are at most one iteration each where the box is wide.
     #[inline(always)]
     fn visit_images(&self, target: &Target<T>, list: &[u32], visit: &mut impl FnMut(u32, Pair)) {
         let from = target.from;

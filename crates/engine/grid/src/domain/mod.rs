@@ -36,8 +36,7 @@ use tilt::{Tilt, VECTOR_NAMES, along, norm, sum};
 /// Coordinates need not lie inside the box: they are used unwrapped, and the image vector of a
 /// pair is computed in `f64` and rounded once to `f32` ([`image_vector`](Self::image_vector)).
 ///
-/// `Copy`, because it is passed along with every search: 24 bytes of lengths, and vectors where
-/// the box is tilted.
+/// `Copy`, because it is passed along with every search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Domain {
     lengths: [Option<f64>; 3],

@@ -55,7 +55,7 @@ use std::ops::Range;
 use tracing::field::Empty;
 
 /// Maximum number of cells per point of a dense cell table. A start takes four bytes, so the table
-/// takes at most 32 bytes per point, about as much as the sorted point itself.
+/// takes at most 32 bytes per point, twice the 16 bytes of a sorted point.
 const CELLS_PER_POINT: usize = 8;
 /// A dense cell table may always hold this many cells, so that small sets never hash.
 const SMALL_TABLE: usize = 1 << 16;

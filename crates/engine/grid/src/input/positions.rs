@@ -18,7 +18,7 @@
 //!
 //! A solver that keeps particles as structs hands over its memory as bytes, with the offset of the
 //! position and the size of a struct. The view checks once that the last position ends within the
-//! bytes; no alignment is needed, because coordinates are read byte by byte in effect.
+//! bytes; no alignment is needed.
 
 use crate::{Error, ErrorKind, Precision, Value, memory::make_room};
 use bytemuck::Pod;

@@ -23,8 +23,8 @@
 //! # Cost
 //!
 //! A hashed table takes 28 bytes per occupied cell and some more per row. Building it reads the
-//! sorted keys twice. A run in it costs some ten times a run in a dense table, which is why small
-//! sets and clouds that fill their box use the dense one.
+//! sorted keys twice. A run in it costs more than one in a dense table, which is why small sets and
+//! clouds that fill their box use the dense one.
 
 use crate::{
     Cell, Error, SharedMut,

@@ -29,7 +29,9 @@ use std::{
 
 /// A value with the process that made it.
 struct Made<T> {
+    /// Id of the process that made the value.
     process: u32,
+    /// The value.
     value: T,
 }
 
@@ -141,7 +143,9 @@ impl<T: fmt::Debug> fmt::Debug for PerProcess<T> {
 /// value.
 #[derive(Debug)]
 pub struct OfProcess<T> {
+    /// The value, dropped by hand.
     value: ManuallyDrop<T>,
+    /// Id of the process that made it.
     process: u32,
 }
 

@@ -20,8 +20,11 @@ use std::marker::PhantomData;
 /// Copies of elements only (`T: Copy`), so overwriting drops nothing.
 #[derive(Debug)]
 pub struct SharedMut<'a, T> {
+    /// First element.
     data: *mut T,
+    /// Number of elements.
     len: usize,
+    /// Keeps the slice borrowed.
     borrow: PhantomData<&'a mut [T]>,
 }
 

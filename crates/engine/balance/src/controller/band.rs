@@ -26,8 +26,11 @@ use crate::{Backend, Cut, Layout, Plan, StepTimes};
 /// The band and the speeds that a step is compared with.
 #[derive(Debug, Clone)]
 pub(super) struct Band {
+    /// Lower end of the band.
     alpha: f64,
+    /// Upper end of the band.
     beta: f64,
+    /// The usual speeds of both backends.
     speeds: Speeds,
 }
 

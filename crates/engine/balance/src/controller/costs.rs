@@ -33,7 +33,9 @@ use std::ops::Range;
 /// A backend without work takes no time at all, not even its setup.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Predicted {
+    /// Milliseconds of the CPU backend.
     pub(super) cpu: f64,
+    /// Milliseconds of the GPU backend.
     pub(super) gpu: f64,
 }
 
@@ -52,7 +54,9 @@ impl Predicted {
 /// Predictions on one layout.
 #[derive(Debug)]
 pub(super) struct Costs<'a> {
+    /// The layout.
     layout: &'a Layout,
+    /// Knowledge of the machine so far.
     knowledge: &'a Knowledge,
     /// Milliseconds before each place of the ladders, on either backend, and pairs tested.
     before: Vec<[f64; 3]>,

@@ -45,7 +45,9 @@ pub(super) struct Cost {
 /// A measured duration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
+    /// The amounts.
     pub(super) amounts: Amounts,
+    /// The duration in milliseconds.
     pub(super) ms: f64,
 }
 
@@ -111,12 +113,15 @@ impl Cost {
 /// A cost and the measurements it follows from, which fade.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fit {
+    /// The current solution.
     cost: Option<Cost>,
     /// Amount of a usual sample: in its units all terms are milliseconds.
     unit: f64,
     /// Milliseconds of a usual sample.
     usual_ms: f64,
+    /// Left side of the normal equations, without the pull.
     matrix: [[f64; TERMS]; TERMS],
+    /// Right side of the normal equations.
     right: [f64; TERMS],
 }
 

@@ -19,7 +19,9 @@ const MIN_CHANGE: f64 = 0.01;
 /// The current share and the speeds it follows from.
 #[derive(Debug, Clone)]
 pub(super) struct Fraction {
+    /// The CPU backend's share of the work.
     share: f64,
+    /// The usual speeds of both backends.
     speeds: Speeds,
 }
 

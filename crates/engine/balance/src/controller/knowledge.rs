@@ -79,14 +79,18 @@ const NAMES: [&str; STAGES] = ["the CPU backend", "upload", "the GPU's work", "d
 /// The samples are kept: if the next step agrees, both count.
 #[derive(Debug, Clone)]
 struct Doubt {
+    /// Measured by predicted time.
     speed: f64,
+    /// The samples of the step.
     samples: Vec<Sample>,
 }
 
 /// The state of policy `model` between steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Knowledge {
+    /// The cost of every stage.
     fits: [Fit; STAGES],
+    /// By stage, the doubt of the last step.
     doubts: [Option<Doubt>; STAGES],
     /// By stage, the factor by which it has changed in this step.
     changed: [Option<f64>; STAGES],
@@ -405,6 +409,7 @@ impl Knowledge {
 /// Logarithms, so that twice as long and half as long are equally far off.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bias {
+    /// Weighted mean.
     mean: f64,
     /// Of the mean.
     variance: f64,

@@ -49,9 +49,13 @@ const MEMORY_RETRY: u64 = 256;
 /// it.
 #[derive(Debug, Clone)]
 pub struct Controller {
+    /// The policy as it was asked for.
     policy: Policy,
+    /// Its state.
     state: State,
+    /// Steps so far.
     steps: u64,
+    /// The GPU is gone for good.
     lost: bool,
     /// Bytes that the GPU is known to hold at most, and the step at which that was found.
     memory: Option<(f64, u64)>,

@@ -69,6 +69,7 @@ const MOVED_SHARES: [f64; 2] = [0.25, 1e-9];
 /// The state of the policy between steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
+    /// Knowledge of the machine so far.
     knowledge: Knowledge,
     /// The threshold; `None` until both backends have been seen.
     theta: Option<f64>,

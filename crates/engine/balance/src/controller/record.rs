@@ -48,9 +48,11 @@ impl Regime {
 pub(super) struct Record {
     /// The CPU backend's work, and in how many subregions.
     cpu: (Amounts, usize),
+    /// The GPU's amounts, by subregion.
     gpu: Vec<GpuAmounts>,
     /// Measured milliseconds of both backends, setup left out.
     pub(super) backends: [f64; 2],
+    /// The backends that worked.
     pub(super) regime: Regime,
     /// Shares of the work of both.
     pub(super) shares: [f64; 2],
@@ -61,8 +63,11 @@ pub(super) struct Record {
 /// Amounts of a subregion on the GPU.
 #[derive(Debug, Clone)]
 struct GpuAmounts {
+    /// Bytes sent.
     upload: f64,
+    /// Work by class.
     compute: Amounts,
+    /// Bytes fetched.
     download: f64,
 }
 

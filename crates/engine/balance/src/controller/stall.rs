@@ -18,7 +18,9 @@ const DOUBT: f64 = 1.5;
 /// A median of five, so that two odd steps do not move it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Speeds {
+    /// Milliseconds per pair of the last steps that were believed, by backend.
     recent: [VecDeque<f64>; 2],
+    /// The last step of a backend was doubted.
     doubted: [bool; 2],
 }
 

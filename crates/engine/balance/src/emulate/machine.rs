@@ -46,11 +46,17 @@ const HALF_SPEED_TARGETS: f64 = 6.0;
 /// number of the step and the changes of speed so far.
 #[derive(Debug, Clone)]
 pub struct Machine {
+    /// The description.
     spec: EmulatedSpec,
+    /// Number of the next step.
     step: u64,
+    /// Factor of the CPU backend's speed.
     cpu_speed: f64,
+    /// Factor of the GPU's speed.
     gpu_speed: f64,
+    /// Factor of the CPU backend's time while the GPU works.
     contention: f64,
+    /// A stall of the next step.
     stall: Option<(Backend, f64)>,
 }
 
@@ -260,7 +266,9 @@ fn cpu_ms<'a>(bricks: impl Iterator<Item = &'a Brick>) -> f64 {
 ///
 /// Log-normal, so that durations stay positive and twice as long is as likely as half as long.
 struct Noise {
+    /// Standard deviation of the logarithm.
     jitter: f64,
+    /// The generator of the step.
     random: Xoshiro256PlusPlus,
 }
 

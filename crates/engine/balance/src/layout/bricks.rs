@@ -46,9 +46,11 @@ pub struct Brick {
 /// Lists of near bricks take about 27 entries per brick, four bytes each.
 #[derive(Debug, Clone)]
 pub struct Bricks {
+    /// The bricks, in row order.
     pub(super) bricks: Vec<Brick>,
     /// `near[starts[b]..starts[b + 1]]` are the bricks near brick b, itself among them, ascending.
     pub(super) starts: Vec<usize>,
+    /// All lists of near bricks, one after the other.
     pub(super) near: Vec<u32>,
 }
 

@@ -115,16 +115,22 @@ impl Neighbourhood {
 /// Coordinates are kept per row, so a place takes eight bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
+    /// x of every place.
     x: Vec<i64>,
+    /// The rows with their places.
     rows: Vec<RowOfPlaces>,
+    /// Number of the row at (y, z).
     at: HashMap<[i64; 2], usize>,
 }
 
 /// The places of a row.
 #[derive(Debug, Clone)]
 struct RowOfPlaces {
+    /// The row's y.
     y: i64,
+    /// The row's z.
     z: i64,
+    /// Numbers of its places.
     places: Range<usize>,
 }
 
@@ -239,7 +245,9 @@ const FARTHEST_CELL: i64 = 1 << 60;
 /// at, to name the first that is not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
+    /// Smallest coordinate along each axis.
     pub(crate) low: [i64; 3],
+    /// Largest coordinate along each axis.
     pub(crate) high: [i64; 3],
 }
 

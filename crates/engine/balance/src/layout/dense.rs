@@ -51,7 +51,9 @@ const SPARSEST: u128 = 8;
 /// bounded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
+    /// The smallest place.
     low: [i64; 3],
+    /// Places along each axis.
     size: [usize; 3],
 }
 
@@ -101,7 +103,9 @@ impl Extent {
 struct Row {
     /// Position of the row in the box.
     y: usize,
+    /// Position of the row in the box along z.
     z: usize,
+    /// Its cells.
     cells: Range<usize>,
 }
 
@@ -203,6 +207,7 @@ fn summed<T: Sum>(
 ///
 /// A window of a cell counts the sources from `reach` cells before it to `reach` cells behind it.
 struct Windows<T> {
+    /// A table per distinct reach.
     by_reach: Vec<Vec<T>>,
     /// Which of them each row of the neighbourhood looks into, and where that row is.
     offsets: Vec<(usize, (i64, i64))>,
@@ -248,6 +253,7 @@ fn windows<T: Sum>(
 /// Periodic images are margins: the cells within reach beyond either end of the row are copies of
 /// those at the other end, where the box ends there.
 struct Slider<T> {
+    /// Cells to either side.
     reach: usize,
     /// Which cells of the row are those before and behind it, as places in `before` both.
     images: Vec<(usize, usize)>,
@@ -299,6 +305,7 @@ impl<T: Sum> Slider<T> {
 ///
 /// Positions of cells are mapped to those of bricks by a look-up per axis, not by divisions.
 struct Table {
+    /// The box of bricks.
     extent: Extent,
     /// For each axis and place of a cell along it the place of its brick.
     along: [Vec<u32>; 3],
@@ -419,7 +426,9 @@ fn connected(bricks: Vec<Brick>, table: &Table, near: &Neighbourhood) -> Result<
 ///
 /// Most lists are short runs of three consecutive numbers; writing four at a time needs no loop.
 struct Lists {
+    /// The numbers, with room behind.
     numbers: Vec<u32>,
+    /// Numbers in use.
     length: usize,
 }
 

@@ -67,16 +67,21 @@ pub const SUBREGIONS: usize = 32;
 /// within each subregion, subregion after subregion.
 #[derive(Debug, Clone)]
 pub struct Layout {
+    /// The bricks.
     bricks: Bricks,
+    /// Bytes per point and pair.
     traffic: Traffic,
+    /// Which bricks are ties.
     ties: Ties,
     /// The ties that every brick is among.
     ranks: Vec<Rank>,
+    /// The subregions.
     subregions: Vec<Subregion>,
     /// Bricks that hold targets, by rank within each subregion.
     ladder: Vec<u32>,
     /// Class of occupancy of each of them, and its work.
     classes: Vec<u8>,
+    /// Work of every place of the ladder.
     works: Vec<f64>,
     /// Key of each of them, ascending within a subregion. Keys are positive, so that their bits are
     /// in the same order as they are.
@@ -100,7 +105,9 @@ pub struct Layout {
 pub struct Subregion {
     /// Its bricks.
     pub bricks: Range<usize>,
+    /// Its places of the ladder.
     ladder: Range<usize>,
+    /// Its steps of bytes to the GPU.
     uploads: Range<usize>,
 }
 

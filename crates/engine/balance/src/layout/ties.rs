@@ -34,7 +34,9 @@ pub enum Ties {
 /// Occupancies that thresholds do not tell apart: those above `low` and up to `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rank {
+    /// Occupancies above this.
     pub(super) low: u32,
+    /// Occupancies up to this.
     pub(super) high: u32,
 }
 

@@ -67,12 +67,19 @@ pub struct Stage {
 /// It owns all its lists and refers to nothing, so it can be handed to other threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
+    /// The cuts it was made from.
     cuts: Vec<Cut>,
+    /// The subregions.
     stages: Vec<Stage>,
+    /// Backend of every brick; None without targets.
     backends: Vec<Option<Backend>>,
+    /// Bricks with targets, in the order of the sort rule.
     order: Vec<u32>,
+    /// First target of every brick of the order.
     slots: Vec<u64>,
+    /// Bricks to send, in order.
     uploads: Vec<u32>,
+    /// Halo of either backend.
     halo: [Vec<u32>; 2],
     /// The load of either backend in all.
     loads: [Load; 2],

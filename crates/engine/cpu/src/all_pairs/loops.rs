@@ -38,7 +38,9 @@ pub(super) const CHUNK: usize = 512;
 struct Tile<T> {
     /// x, y and z; the parts of d² along y and z instead of y where a row of a grid shares them.
     at: [[T; TILE]; 3],
+    /// Weight of every source, scaled.
     weight: [T; TILE],
+    /// Number of sources.
     len: usize,
 }
 
@@ -83,12 +85,15 @@ pub(super) enum Targets<'a, T> {
 /// At most [`CHUNK`] targets and all sources. `ROW` says that the targets are a row; it is a
 /// constant, so that combinations that never occur are not compiled.
 pub(super) struct ChunkTask<'a, T, O, const C: usize, const EXACT: bool, const ROW: bool> {
+    /// The targets, at most [`CHUNK`].
     pub(super) targets: Targets<'a, T>,
+    /// All sources.
     pub(super) sources: Sources<'a, T>,
     /// Squared softening.
     pub(super) softening2: T,
     /// `C` numbers a target.
     pub(super) results: &'a mut [T],
+    /// The kind of sum.
     pub(super) sum: PhantomData<O>,
 }
 

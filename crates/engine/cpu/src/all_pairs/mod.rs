@@ -169,10 +169,15 @@ fn check_results(found: usize, expected: usize) -> Result<(), Error> {
 
 /// A sum of one precision.
 struct Call<'a, T> {
+    /// The workers and the level.
     backend: &'a CpuBackend,
+    /// The kind of sum.
     sum: PairSum,
+    /// Exact or fast.
     arithmetic: Arithmetic,
+    /// Squared softening.
     softening2: T,
+    /// All sources.
     sources: Sources<'a, T>,
 }
 

@@ -28,7 +28,9 @@ unsafe impl Pod for Line {}
 /// The array only grows. It is scratch: its contents mean something only until the next group.
 #[derive(Debug, Default)]
 pub(crate) struct Aligned<T> {
+    /// The memory.
     lines: Vec<Line>,
+    /// The type of the values.
     values: PhantomData<T>,
 }
 

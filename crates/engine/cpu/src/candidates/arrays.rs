@@ -25,10 +25,13 @@ use std::ops::Range;
 /// compete for the same few lines of the first-level cache.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
+    /// Number of candidates.
     len: usize,
+    /// They carry image vectors.
     shifted: bool,
     /// Values per array.
     stride: usize,
+    /// All arrays.
     data: Aligned<u32>,
 }
 
@@ -51,10 +54,15 @@ const SKEW: usize = 5 * LANES;
 /// Raw view of all arrays for vector code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrays {
+    /// Coordinates along each axis.
     pub(crate) position: [*mut f32; 3],
+    /// Image vectors along each axis.
     pub(crate) shift: [*mut f32; 3],
+    /// Tags.
     pub(crate) tag: *mut u32,
+    /// Squared radii.
     pub(crate) r2: *mut f32,
+    /// Ranks of half lists.
     rank: *mut u32,
 }
 

@@ -27,9 +27,11 @@ use std::ops::Range;
 /// kept if it is within the larger of that and its own radius, which prunes well where
 /// neighbouring points have similar radii.
 pub(crate) struct Gather<'a> {
+    /// The sorted sources.
     pub(crate) points: &'a SortedPoints,
     /// Squared radius of every sorted point, for [`RADII`]; as long as the points' padded arrays.
     pub(crate) source_r2: &'a [f32],
+    /// The name that candidates get.
     pub(crate) tag: Tag,
     /// Image vector added to every difference; stored per candidate for [`SHIFTED`].
     pub(crate) shift: [f32; 3],

@@ -46,6 +46,7 @@ pub(crate) struct Group {
     /// Number of the first target among the candidates; the others follow it. `None` when the
     /// targets are no candidates.
     pub(crate) itself: Option<usize>,
+    /// Which of the candidates were gathered.
     pub(crate) batch: Batch,
     /// The bits of the arrays that candidates carry.
     pub(crate) mode: Mode,
@@ -92,8 +93,11 @@ const MAX_CELLS: i64 = 8;
 ///
 /// It holds the position in the targets and the rows found last, and is made per task.
 pub(crate) struct Groups<'a> {
+    /// The search that the groups are of.
     walk: &'a Walk<'a>,
+    /// Cells of the targets that are yet to come.
     cells: Cells<'a>,
+    /// Finds the runs of cells.
     sweep: Sweep<'a>,
     /// A cell taken from `cells` whose targets, or the last of them, are yet to come.
     rest: Option<CellTargets>,
@@ -105,15 +109,19 @@ pub(crate) struct Groups<'a> {
 
 /// A cell, or several of a row, with targets.
 struct CellTargets {
+    /// The first cell.
     cell: Cell,
     /// Cells after `cell` along x whose targets are included.
     more: i64,
+    /// The targets.
     slots: Range<usize>,
 }
 
 /// Targets whose pieces were collected.
 struct Collected {
+    /// The targets, all of one wrap.
     targets: Range<usize>,
+    /// Which of their candidates.
     batch: Batch,
     /// Some piece is not of the central image.
     shifted: bool,
@@ -137,8 +145,11 @@ impl<'a> Walk<'a> {
 ///
 /// A [`Task`] so that gathering is compiled for the level.
 struct NextGroup<'a, 'b, 'c> {
+    /// The groups.
     groups: &'a mut Groups<'b>,
+    /// Where candidates go.
     scratch: &'a mut Scratch,
+    /// The group that was found.
     next: &'c mut Option<Group>,
 }
 

@@ -23,7 +23,9 @@ use std::ops::Range;
 /// A target whose candidates are collected, perhaps in batches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Collecting {
+    /// The target's cell.
     pub(crate) cell: Cell,
+    /// The target.
     pub(crate) slot: usize,
     /// How far the runs of the cell have been walked.
     pub(crate) walked: Walked,

@@ -33,6 +33,7 @@ pub(crate) const STREAMS: usize = 4;
 /// One target, and what keeps a candidate out of its list besides the distance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Select {
+    /// Position of the target.
     pub(crate) target: [f32; 3],
     /// Squared radius; for [`RADII`] the larger of this and the candidate's own counts.
     pub(crate) r2: f32,
@@ -97,8 +98,11 @@ impl<V: Compress> Keep<V> for Numbers {
 /// Arrays of equal length behind each other: value `k` of channel `c` is at `c * stride + k`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Channels {
+    /// First value of the first channel.
     pub(crate) data: *mut f32,
+    /// Values from one channel to the next.
     pub(crate) stride: usize,
+    /// Number of channels.
     pub(crate) count: usize,
 }
 
@@ -210,10 +214,15 @@ pub(crate) unsafe fn select<V: Compress, const MODE: Mode, const TARGETS: usize>
 
 /// Where the candidates are.
 struct Sources {
+    /// Coordinates along each axis.
     position: [*const f32; 3],
+    /// Image vectors along each axis.
     shift: [*const f32; 3],
+    /// Squared radii.
     r2: *const f32,
+    /// Tags.
     tag: *const u32,
+    /// Ranks of half lists.
     rank: *const u32,
 }
 
@@ -221,10 +230,15 @@ struct Sources {
 pub(crate) struct Block<V: Compress> {
     /// Number of the first among the candidates.
     first: usize,
+    /// Coordinates.
     position: [V; 3],
+    /// Image vectors, with [`SHIFTED`].
     shift: [V; 3],
+    /// Squared radii, with [`RADII`].
     r2: V,
+    /// Tags.
     tags: V::Ints,
+    /// Ranks, with [`HALF`].
     ranks: V::Ints,
 }
 
@@ -299,9 +313,13 @@ unsafe fn load3<V: Compress>(from: [*const f32; 3], k: usize) -> [V; 3] {
 /// One target in every lane.
 #[derive(Clone, Copy)]
 struct Target<V: Compress> {
+    /// Its coordinates in all lanes.
     position: [V; 3],
+    /// Its squared radius in all lanes.
     r2: V,
+    /// Its own tag.
     own_tag: u32,
+    /// Its own number among the candidates.
     own_candidate: usize,
 }
 

@@ -17,6 +17,7 @@ use std::ops::Range;
 /// Buffers of one worker, reused for every group.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    /// Candidates of the current group.
     pub(crate) candidates: Candidates,
     /// Source channels of the candidates, for traversals.
     pub(crate) gathered: Aligned<f32>,
@@ -28,6 +29,7 @@ pub(crate) struct Scratch {
     pub(crate) passed: Aligned<u32>,
     /// Room for lists that are counted only.
     pub(crate) scribble: Aligned<u32>,
+    /// Pieces of the current group, around a periodic box.
     pub(crate) pieces: Vec<Piece>,
     /// Pairs of one target, for traversals over lists.
     pub(crate) listed: Listed,
@@ -53,7 +55,9 @@ impl Scratch {
 /// Part of a run whose points all take part in the same image.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
+    /// The points.
     pub(crate) slots: Range<usize>,
+    /// Their image.
     pub(crate) image: Image,
     /// Image vector of `image`.
     pub(crate) image_vector: [f64; 3],

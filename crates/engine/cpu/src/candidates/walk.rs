@@ -32,13 +32,17 @@ use std::ops::Range;
 /// The state that all groups of a search share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
+    /// The set that searches.
     pub(crate) targets: &'a Grid,
+    /// The set that is searched.
     pub(crate) sources: &'a Grid,
     /// Targets and sources are one set, so that a point must not find itself.
     pub(crate) same_set: bool,
+    /// The name that candidates get.
     pub(crate) tag: Tag,
     /// Candidates need ranks, for half lists.
     pub(crate) ranked: bool,
+    /// Radii of single points.
     pub(crate) radii: Radii<'a>,
     /// Only the targets themselves and the points after them are candidates, around the box where
     /// the domain is periodic, so that every pair of a set is met once. The targets then come

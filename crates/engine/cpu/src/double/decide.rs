@@ -27,19 +27,26 @@ use nearfield_grid::DoublePoints;
 ///
 /// It borrows the gathered group; one is made per group.
 pub(crate) struct Decide<'a> {
+    /// The search.
     pub(crate) walk: &'a Walk<'a>,
+    /// The group.
     pub(crate) group: &'a Group,
+    /// Its candidates.
     candidates: &'a Candidates,
     /// Consecutive candidates of one image each; meaningful when they carry image vectors.
     pieces: &'a [Piece],
+    /// Positions of the targets as given.
     targets: &'a DoublePoints,
+    /// Positions of the sources as given.
     sources: &'a DoublePoints,
+    /// fl(r·r) in `f64`.
     r2: f64,
 }
 
 /// A target that searches.
 #[derive(Clone, Copy)]
 struct Target {
+    /// Its position as given.
     position: [f64; 3],
     /// The caller's index of it.
     index: u32,
@@ -209,7 +216,9 @@ impl<'a> Decide<'a> {
 
 /// The image that sources are seen through, and its vector.
 struct ImageOf {
+    /// The image.
     image: Image,
+    /// Its vector in `f64`.
     vector: [f64; 3],
 }
 
@@ -223,6 +232,7 @@ impl ImageOf {
 
 /// A list being written.
 struct ListOf<'a> {
+    /// The first entry.
     to: *mut u32,
     /// The caller's index of every source.
     index: &'a [u32],

@@ -34,6 +34,7 @@ use std::ops::Range;
 
 /// Neighbours being packed for a kernel: displacement, its square, and the source channels.
 struct Packed<'a> {
+    /// Where they go.
     to: Channels,
     /// In the order of the sorted sources.
     channels: &'a [Vec<f32>],
@@ -62,8 +63,11 @@ impl Receive for Packed<'_> {
 /// Pairs are evaluated from either side in double precision, also for symmetric kernels: deciding
 /// costs more than evaluating.
 pub(super) struct TraverseInDouble<'a, K: PairKernel> {
+    /// The traversal.
     pub(super) traversal: &'a Traversal<'a, K>,
+    /// The targets.
     pub(super) slots: Range<usize>,
+    /// The worker's buffers.
     pub(super) scratch: &'a mut Scratch,
 }
 
@@ -107,10 +111,15 @@ impl<K: PairKernel> Task for TraverseInDouble<'_, K> {
 
 /// A group to be evaluated; a task of its own.
 struct EvaluateInDouble<'a, K: PairKernel> {
+    /// The traversal.
     shared: &'a Traversal<'a, K>,
+    /// The group.
     decide: Decide<'a>,
+    /// Room for the neighbours of one target.
     packed: Channels,
+    /// Room for the numbers of candidates that pass the filter.
     passed: &'a mut Aligned<u32>,
+    /// Sums of earlier batches.
     batches: &'a mut Batches,
 }
 

@@ -42,19 +42,25 @@ use std::ops::Range;
 /// Channels of sources are sorted once per traversal; target values are read from the caller's
 /// arrays once per target.
 pub(super) struct Traversal<'a, K: PairKernel> {
+    /// The kernel.
     pub(super) kernel: &'a K,
+    /// The search.
     pub(super) walk: Walk<'a>,
     /// Target fields.
     pub(super) fields: &'a [Field<'a>],
     /// Source channels in the order of the sorted points.
     pub(super) channels: &'a [Vec<f32>],
+    /// Where results go.
     pub(super) results: Results<'a, K::Output>,
 }
 
 /// A range of targets.
 pub(super) struct TraverseTask<'a, K: PairKernel> {
+    /// The traversal.
     pub(super) traversal: &'a Traversal<'a, K>,
+    /// The targets.
     pub(super) slots: Range<usize>,
+    /// The worker's buffers.
     pub(super) scratch: &'a mut Scratch,
 }
 
@@ -98,13 +104,17 @@ impl<K: PairKernel> Task for TraverseTask<'_, K> {
 /// A group to be evaluated, with room for the channels of its candidates. It is a task of its own,
 /// so that the compiler vectorises its loops by themselves.
 struct Evaluate<'a, K: PairKernel> {
+    /// The traversal.
     shared: &'a Traversal<'a, K>,
+    /// The group.
     group: &'a Group,
+    /// Its candidates.
     candidates: &'a Candidates,
     /// Source channels of the candidates.
     gathered: Arrays,
     /// Displacement, its square and source channels of the neighbours of one target.
     packed: Arrays,
+    /// Sums of earlier batches.
     batches: &'a mut Batches,
 }
 

@@ -32,6 +32,7 @@ pub(crate) const MAX_OUTPUTS: usize = 16;
 
 /// The array for the results of all targets.
 pub(crate) struct Results<'a, T> {
+    /// One value per target, in the caller's order.
     pub(crate) values: &'a SharedMut<'a, T>,
     /// Combine with the values in the array instead of overwriting them.
     pub(crate) combine: bool,
@@ -61,7 +62,9 @@ impl<T: Channels> Results<'_, T> {
 
 /// Neighbours of one target, as arrays. Those that are infinitely far away do not count.
 pub(crate) struct Neighbors {
+    /// Displacements along each axis.
     pub(crate) d: [*const f32; 3],
+    /// Squared distances.
     pub(crate) d2: *mut f32,
     /// Of the sources.
     pub(crate) channels: Arrays,
@@ -86,10 +89,15 @@ impl Neighbors {
 
 /// [`reduce_packed`] as a function of its own, for callers that call it once per target anyway.
 pub(crate) struct ReducePacked<'a, K: PairKernel> {
+    /// The kernel.
     pub(crate) kernel: &'a K,
+    /// Number of neighbours.
     pub(crate) count: usize,
+    /// The neighbours.
     pub(crate) neighbors: &'a Neighbors,
+    /// The target's value.
     pub(crate) value: K::Target,
+    /// Where the sums go.
     pub(crate) sums: &'a mut [f32; MAX_OUTPUTS],
 }
 
@@ -229,7 +237,9 @@ pub(super) unsafe fn reduce<K: PairKernel, S: Simd>(
 
 /// A contribution that counts only when its candidate is a neighbour.
 pub(super) struct Masked<K: PairKernel> {
+    /// The candidate is a neighbour.
     pub(super) near: bool,
+    /// The contribution, if it is.
     pub(super) value: K::Output,
 }
 

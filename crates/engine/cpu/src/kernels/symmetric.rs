@@ -70,11 +70,13 @@ const MANY: usize = 1 << 18;
 /// A traversal of one set that evaluates every pair once. Channels of targets and sources are both
 /// sorted, because every candidate is both.
 pub(crate) struct Symmetric<'a, K: PairKernel> {
+    /// The kernel.
     pub(crate) kernel: &'a K,
     /// With [`ahead`](Walk::ahead) set and candidates tagged by slot.
     pub(crate) walk: Walk<'a>,
     /// Source channels, then target channels, in the order of the sorted points.
     pub(crate) channels: &'a [Vec<f32>],
+    /// Where results go.
     pub(crate) results: Results<'a, K::Output>,
 }
 
@@ -202,9 +204,13 @@ impl<K: PairKernel> Symmetric<'_, K> {
 
 /// A range of targets with the window of its task.
 struct SymmetricTask<'a, 'b, K: PairKernel> {
+    /// The traversal.
     symmetric: &'a Symmetric<'a, K>,
+    /// The targets.
     slots: Range<usize>,
+    /// The worker's buffers.
     scratch: &'a mut Scratch,
+    /// The sums of the task.
     window: &'a mut Window<'b>,
 }
 
@@ -245,13 +251,17 @@ impl<K: PairKernel> Task for SymmetricTask<'_, '_, K> {
 /// A group to be evaluated. It is a task of its own, so that the compiler vectorises the loop over
 /// candidates by itself, apart from gathering.
 struct EvaluateSymmetric<'a, 'b, K: PairKernel> {
+    /// The traversal.
     symmetric: &'a Symmetric<'a, K>,
+    /// The group.
     group: &'a Group,
+    /// Its candidates.
     candidates: &'a Candidates,
     /// Source and target channels of the candidates.
     gathered: Arrays,
     /// Sums of the candidates.
     sums: Arrays,
+    /// The sums of the task.
     window: &'a mut Window<'b>,
 }
 

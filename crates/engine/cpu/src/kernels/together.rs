@@ -92,7 +92,9 @@ pub(crate) fn put_together<K: PairKernel>(
 /// once for all kernels.
 #[derive(Clone, Copy)]
 struct Sums {
+    /// Output channels of the kernel.
     channels: usize,
+    /// How they are combined.
     reduce: Reduce,
 }
 
@@ -136,6 +138,7 @@ impl Sums {
 struct PagesHeld {
     /// The first element of `held` of every page, and the end behind the last page.
     start: Vec<u32>,
+    /// The pages of all windows, sorted.
     held: Vec<HeldPage>,
 }
 

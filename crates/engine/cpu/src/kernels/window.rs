@@ -35,8 +35,11 @@ const NONE: u32 = u32::MAX;
 
 /// The sums of one task while it works; the channels of a point lie next to each other.
 pub(crate) struct Window<'a> {
+    /// From pages of the points to pages of the window.
     table: &'a mut PageTable,
+    /// The value of a sum without contributions.
     identity: f32,
+    /// The pages and their sums.
     held: WindowSums,
     /// Memory that was refused; the sums are then of no use.
     failed: Option<Shortage>,

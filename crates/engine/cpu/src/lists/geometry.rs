@@ -47,9 +47,13 @@ use std::{ops::Range, sync::OnceLock};
 /// neighbour `k` of target `i`.
 #[derive(Debug, Default)]
 pub struct PairGeometry {
+    /// The lists.
     lists: NeighborLists,
+    /// Displacement of every entry.
     displacement: Vec<[f32; 3]>,
+    /// Squared distance of every entry.
     distance_squared: Vec<f32>,
+    /// Image of every entry.
     image: Vec<[i32; 3]>,
 }
 
@@ -194,15 +198,23 @@ impl MeasuredLists<'_> {
 
 /// The state that all tasks share.
 struct Shared<'a> {
+    /// The sets.
     sets: PairOfSets<'a>,
     /// Each pair of the set stands once.
     half: bool,
+    /// The order of every list.
     order: ListOrder,
+    /// First entry of every list.
     starts: &'a [u64],
+    /// Length of every list.
     counts: &'a [u32],
+    /// Where indices go.
     indices: SharedMut<'a, u32>,
+    /// Where displacements go.
     displacement: SharedMut<'a, [f32; 3]>,
+    /// Where squared distances go.
     distance_squared: SharedMut<'a, f32>,
+    /// Where images go.
     image: SharedMut<'a, [i32; 3]>,
     /// A pair whose image has no 32-bit counts.
     far: OnceLock<Error>,
@@ -210,8 +222,11 @@ struct Shared<'a> {
 
 /// A range of sorted targets; a [`Task`] so that fused multiply-adds are instructions, not calls.
 struct GeometryTask<'a> {
+    /// The job.
     shared: &'a Shared<'a>,
+    /// The targets.
     slots: Range<usize>,
+    /// Where a refusal of memory is noted.
     failed: &'a mut Option<Shortage>,
 }
 

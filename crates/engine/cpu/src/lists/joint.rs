@@ -28,10 +28,13 @@ const MIN_LEN: usize = 1 << 12;
 /// This backend's lists, kept between steps for their memory.
 #[derive(Debug, Default)]
 pub struct ShareOfLists {
+    /// First entry of every list, within this backend's room.
     start: Vec<u64>,
+    /// Length of every list.
     count: Vec<u32>,
     /// Entries of the room that were claimed.
     used: u64,
+    /// Lists that did not fit.
     overflow: Vec<Block>,
     /// Entries of the lists that were merged, once they are.
     merged: Option<u64>,

@@ -120,11 +120,17 @@ fn for_each_batch<S: Simd>(
 
 /// A batch of one target, selected by functions of the level.
 struct SelectBatch<'a, 'b> {
+    /// The search.
     walk: &'a Walk<'b>,
+    /// The batch.
     batch: &'a Group,
+    /// Half lists.
     half: bool,
+    /// The worker's buffers, with the candidates.
     scratch: &'a mut Scratch,
+    /// Where neighbours go.
     to: *mut u32,
+    /// Number of neighbours.
     found: &'a mut usize,
 }
 

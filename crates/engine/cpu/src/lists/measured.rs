@@ -39,11 +39,15 @@ use tracing::field::Empty;
 /// Lists of a pair of sets whose lengths are known, made by [`CpuBackend::measure`].
 #[derive(Debug)]
 pub struct MeasuredLists<'a> {
+    /// The backend that measured.
     backend: &'a CpuBackend,
+    /// The sets.
     sets: PairOfSets<'a>,
+    /// Full or half.
     kind: ListKind,
     /// Length of the list of each sorted target.
     lengths: Vec<u32>,
+    /// All lengths together.
     pairs: u64,
 }
 
@@ -53,6 +57,7 @@ pub struct MeasuredLists<'a> {
 pub struct ListRows {
     /// One offset per target and one behind the last.
     offsets: Vec<u64>,
+    /// The lists.
     indices: Vec<u32>,
 }
 
@@ -171,7 +176,9 @@ impl CpuBackend {
 
 /// Finds the sorted targets of a task by the caller's indices.
 struct Next<'a> {
+    /// The caller's index of every slot.
     index: &'a [u32],
+    /// The slots of the task.
     task: Range<usize>,
     /// The one that is expected.
     next: usize,

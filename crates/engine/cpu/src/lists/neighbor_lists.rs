@@ -36,9 +36,13 @@ use std::sync::Weak;
 /// neighbours of all targets reads the storage in long stretches.
 #[derive(Debug, Default)]
 pub struct NeighborLists {
+    /// First entry of every list.
     pub(super) start: Storage<u64>,
+    /// Length of every list.
     pub(super) count: Storage<u32>,
+    /// The storage.
     pub(super) indices: Storage<u32>,
+    /// Number of neighbours together.
     pub(super) pairs: u64,
     /// Another backend wrote them, so that they may overlap.
     pub(super) foreign: bool,

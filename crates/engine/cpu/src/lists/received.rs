@@ -153,6 +153,7 @@ impl NeighborLists {
 /// forgotten: without it the lists are checked afterwards.
 #[derive(Debug)]
 pub struct Inside {
+    /// Number of entries.
     pairs: u64,
 }
 

@@ -60,10 +60,15 @@ impl Walk<'_> {
 
 /// Lists of a range of targets: a task, so that everything inside is compiled for the level.
 struct ListTask<'a, L> {
+    /// The search.
     walk: &'a Walk<'a>,
+    /// The targets.
     slots: Range<usize>,
+    /// The worker's buffers.
     scratch: &'a mut Scratch,
+    /// Half lists of one set.
     half: bool,
+    /// Where lists go.
     sink: &'a mut L,
 }
 
@@ -181,10 +186,15 @@ impl Walk<'_> {
 
 /// Lists of a group in double precision.
 struct DecideTask<'a, L> {
+    /// The search.
     walk: &'a Walk<'a>,
+    /// The group.
     group: &'a Group,
+    /// The worker's buffers, with the candidates.
     scratch: &'a mut Scratch,
+    /// Half lists of one set.
     half: bool,
+    /// Where lists go.
     sink: &'a mut L,
 }
 

@@ -51,7 +51,9 @@ pub(super) trait ListSink {
 
 /// Lists written into shared storage.
 pub(super) struct Stored<'a> {
+    /// The writer that all workers share.
     pub(super) writer: &'a ListWriter<'a>,
+    /// The worker's chunk for every stream.
     pub(super) chunks: [Chunk; STREAMS],
 }
 
@@ -76,7 +78,9 @@ impl ListSink for Stored<'_> {
 /// Rooms for the lists of all streams, one list each.
 #[derive(Default)]
 struct Rooms {
+    /// A room per stream.
     lists: [Vec<u32>; STREAMS],
+    /// Memory that was refused.
     refused: Option<Shortage>,
 }
 
@@ -109,7 +113,9 @@ impl Rooms {
 ///
 /// Used for counts, for the first pass of measured lists, and for the sample of a first search.
 pub(super) struct Counted<F> {
+    /// Room for lists that are not kept.
     rooms: Rooms,
+    /// Takes target and length.
     put: F,
 }
 
@@ -156,7 +162,9 @@ impl<F: FnMut(usize, u32)> ListSink for Counted<F> {
 ///
 /// Used for the second pass of measured lists, which copies each list to its place.
 pub(super) struct Shown<F> {
+    /// Room for one list per stream.
     rooms: Rooms,
+    /// Takes target and list.
     put: F,
 }
 

@@ -52,8 +52,11 @@ pub trait BufferProvider {
 ///
 /// A pointer and not an enum of slices, so that reading it costs no branch.
 pub(super) struct Storage<T> {
+    /// First element.
     first: NonNull<T>,
+    /// Number of elements in use.
     len: usize,
+    /// Number of elements there is room for.
     capacity: usize,
     /// Owns the memory at `first`.
     memory: Memory<T>,

@@ -52,6 +52,7 @@ const OFFSET_BITS: u32 = 40;
 pub(super) struct Block {
     /// Its number.
     pub(super) id: u64,
+    /// Its lists.
     pub(super) entries: Vec<u32>,
 }
 
@@ -88,7 +89,9 @@ pub(super) struct Written {
 
 /// Starts and counts of lists, in the caller's order.
 pub(super) struct Bookkeeping<'a> {
+    /// First entry of every list.
     pub(super) start: &'a mut [u64],
+    /// Length of every list.
     pub(super) count: &'a mut [u32],
 }
 
@@ -142,13 +145,19 @@ const LINE: usize = 16;
 
 /// The state that all workers share while lists are written.
 pub(super) struct ListWriter<'a> {
+    /// First entry of every list.
     start: SharedMut<'a, u64>,
+    /// Length of every list.
     count: SharedMut<'a, u32>,
+    /// The storage.
     storage: SharedMut<'a, u32>,
+    /// Its entries.
     capacity: u64,
     /// Entries to claim at a time.
     chunk: u64,
+    /// The first entry that is not claimed.
     next: AtomicU64,
+    /// Overflow blocks that were handed over.
     overflow: Mutex<Vec<Block>>,
     /// Entries of an overflow block that could not be allocated.
     failed: AtomicU64,
@@ -159,6 +168,7 @@ pub(super) struct ListWriter<'a> {
 pub(super) struct Chunk {
     /// Where the next list goes; `left` entries from there on are the worker's.
     to: *mut u32,
+    /// Entries left.
     left: usize,
     /// The start of the next list.
     start: u64,

@@ -41,7 +41,9 @@ const MAX_THREADS: usize = 4096;
 /// pool, or from a worker of another backend, works too: it waits for its own tasks only.
 #[derive(Debug)]
 pub struct CpuBackend {
+    /// The threads; lists may borrow them.
     workers: Arc<Workers>,
+    /// The SIMD level of all loops.
     level: SimdLevel,
 }
 

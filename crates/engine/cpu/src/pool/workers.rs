@@ -33,6 +33,7 @@ const NAME: &str = "nearfield";
 pub(crate) struct Workers {
     /// Threads asked for, 0 for one per core.
     asked: usize,
+    /// The threads of this process.
     crew: PerProcess<Crew>,
 }
 
@@ -47,6 +48,7 @@ pub(super) struct Crew {
     beside: AtomicUsize,
     /// All jobs run on the workers beside another backend.
     stays: AtomicBool,
+    /// Buffers of workers between jobs.
     scratch: Mutex<Vec<Scratch>>,
     /// Arrays of channels between traversals.
     channels: Mutex<Vec<Vec<f32>>>,

@@ -48,7 +48,9 @@ impl Share<'_> {
 /// Nanoseconds that all workers together have spent on each part, and the number of targets.
 #[derive(Debug)]
 pub struct Spent {
+    /// By part.
     nanoseconds: [AtomicU64; 256],
+    /// Targets of all parts.
     targets: AtomicU64,
 }
 
@@ -85,7 +87,9 @@ impl Spent {
 /// the parts in proportion to their numbers of targets.
 #[derive(Debug)]
 pub(crate) struct Tally<'a> {
+    /// The share.
     share: Share<'a>,
+    /// When the task began.
     begin: Instant,
     /// The parts met so far: neighbouring bricks, so a few at most.
     met: Vec<Met>,
@@ -94,7 +98,9 @@ pub(crate) struct Tally<'a> {
 /// A part that a task has met.
 #[derive(Debug)]
 struct Met {
+    /// The part.
     part: u8,
+    /// Targets of it.
     targets: u64,
 }
 

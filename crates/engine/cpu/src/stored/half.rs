@@ -49,10 +49,15 @@ const SAMPLE_TARGETS: usize = 1 << 7;
 
 /// A traversal of half lists.
 pub(super) struct HalfLists<'a, K: PairKernel> {
+    /// The kernel.
     pub(super) kernel: &'a K,
+    /// The half lists.
     pub(super) lists: &'a NeighborLists,
+    /// Lays out the pairs of a target.
     pub(super) pairs: &'a dyn Lists,
+    /// Values of the points.
     pub(super) fields: Fields<'a>,
+    /// Where results go.
     pub(super) results: Results<'a, K::Output>,
 }
 
@@ -125,10 +130,15 @@ fn held(lists: &NeighborLists, size: usize) -> usize {
 ///
 /// A task, so that the loop is compiled for the SIMD level.
 struct HalfTask<'a, 'b, K: PairKernel> {
+    /// The traversal.
     shared: &'a HalfLists<'a, K>,
+    /// The SIMD level.
     level: SimdLevel,
+    /// The targets.
     targets: Range<usize>,
+    /// Room for the pairs of one target.
     listed: &'a mut Listed,
+    /// The sums of the task.
     window: &'a mut Window<'b>,
 }
 
@@ -178,9 +188,13 @@ impl<K: PairKernel> HalfLists<'_, K> {
 ///
 /// Sixteen partial results per channel, folded in a fixed order at the end.
 struct Sums<'a, 'b, K: PairKernel> {
+    /// The traversal.
     shared: &'a HalfLists<'a, K>,
+    /// Values of the target.
     own: (K::Target, K::Source),
+    /// Partial sums of the target.
     partial: [[f32; LANES]; MAX_OUTPUTS],
+    /// The sums of the task.
     window: &'a mut Window<'b>,
 }
 

@@ -61,8 +61,11 @@ impl<T: Coordinate> Lists for ListWalk<'_, T> {
 
 /// One target whose pairs are to be laid out.
 pub(crate) struct LayOut<'a, T> {
+    /// The lists.
     walk: &'a ListWalk<'a, T>,
+    /// The target.
     target: usize,
+    /// Where its pairs go.
     listed: &'a mut Listed,
 }
 

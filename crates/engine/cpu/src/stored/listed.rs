@@ -30,9 +30,13 @@ pub(super) struct Block {
 /// out, are infinitely far away.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
+    /// Number of pairs.
     pub(super) len: usize,
+    /// Source of every pair.
     sources: Aligned<u32>,
+    /// Displacements along each axis.
     d: [Aligned<f32>; 3],
+    /// Squared distances.
     pub(super) d2: Aligned<f32>,
     /// Scratch for lists in which sources repeat.
     pub(super) seen: Vec<u32>,

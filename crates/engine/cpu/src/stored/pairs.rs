@@ -116,8 +116,11 @@ impl<T: PairArithmetic> StoredPairs<'_, T> {
 
 /// A target and its squared radius; the larger of this and the source's counts.
 struct Target<T> {
+    /// Its index.
     target: usize,
+    /// Its position.
     from: [T; 3],
+    /// Its squared radius.
     r2: T,
 }
 
@@ -130,7 +133,9 @@ fn squared<T: PairArithmetic>(radius: f32) -> T {
 /// A row of the inverse of the box vectors, and its length.
 #[derive(Clone, Copy)]
 struct InverseRow {
+    /// The row.
     row: [f64; 3],
+    /// Its length, one over the width of the box.
     length: f64,
 }
 
@@ -138,11 +143,15 @@ struct InverseRow {
 ///
 /// Made once per traversal; visiting a target only reads it.
 pub(super) struct ListWalk<'a, T> {
+    /// The lists and positions.
     pub(super) pairs: &'a StoredPairs<'a, T>,
+    /// The evaluation through nearest images, where that is all.
     pub(super) nearest: Option<Nearest<'a, T>>,
     /// Of the sources.
     radii: Option<&'a [f32]>,
+    /// The radius with a margin for rounding.
     reach: f64,
+    /// Some axis is periodic.
     periodic: bool,
     /// The inverse of the box vectors; `None` on open axes.
     inverse: [Option<InverseRow>; 3],
@@ -297,10 +306,15 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
 /// The nearest image is the one whose fraction rounds to zero. Fractions are computed in `f64`,
 /// the displacement as the contract does, and the test decides as always.
 pub(super) struct Nearest<'a, T> {
+    /// The box.
     domain: &'a Domain,
+    /// The box is tilted.
     tilted: bool,
+    /// Length along every periodic axis.
     lengths: [Option<f64>; 3],
+    /// Rows of the inverse of the box vectors.
     inverse: [Option<[f64; 3]>; 3],
+    /// fl(r·r).
     r2: T,
 }
 

@@ -118,17 +118,25 @@ impl CpuBackend {
 
 /// The state that all tasks share.
 struct Shared<'a, K: PairKernel> {
+    /// The kernel.
     kernel: &'a K,
+    /// Lays out the pairs of a target.
     lists: &'a dyn Lists,
+    /// The SIMD level.
     level: SimdLevel,
+    /// Values of the points.
     fields: Fields<'a>,
+    /// Where results go.
     results: Results<'a, K::Output>,
 }
 
 /// A range of targets.
 struct ListsTask<'a, K: PairKernel> {
+    /// The traversal.
     shared: &'a Shared<'a, K>,
+    /// The targets.
     targets: Range<usize>,
+    /// The worker's buffers.
     scratch: &'a mut Scratch,
 }
 

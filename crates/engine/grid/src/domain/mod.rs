@@ -39,6 +39,7 @@ use tilt::{Tilt, VECTOR_NAMES, along, norm, sum};
 /// `Copy`, because it is passed along with every search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Domain {
+    /// Length of the vector of every periodic axis.
     lengths: [Option<f64>; 3],
     /// Present when some box vector does not point along its own axis.
     tilt: Option<Tilt>,

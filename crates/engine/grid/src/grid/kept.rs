@@ -49,7 +49,9 @@ const NEAR: i64 = 1 << 30;
 pub(crate) struct Kept {
     /// A bit for every point.
     masks: Vec<u64>,
+    /// Indices of the chosen points among all.
     index: Vec<u32>,
+    /// Positions of the chosen points.
     positions: Vec<[f32; 3]>,
     /// 1 for every brick of the part asked for; the last element stands for all cells outside the
     /// box.
@@ -183,9 +185,13 @@ impl Kept {
 /// and below 2³¹.
 #[derive(Debug, Clone, Copy)]
 struct Bricks {
+    /// From coordinates to cells.
     cells: OpenScale,
+    /// Bricks per cell along an axis.
     inverse_edge: f64,
+    /// First brick of the box along each axis.
     first: [f64; 3],
+    /// Bricks of the box along each axis.
     dims: [f64; 3],
     /// The element of `wanted` for points outside the box.
     outside: f64,
@@ -225,9 +231,13 @@ impl Bricks {
 
 /// Sets the bits of the points that are wanted, and counts them.
 struct Mark<'a> {
+    /// Points of a task.
     points: &'a [[f32; 3]],
+    /// Their masks.
     masks: &'a mut [u64],
+    /// 1 for wanted bricks.
     wanted: &'a [u8],
+    /// From positions to elements of `wanted`.
     bricks: Bricks,
 }
 

@@ -68,15 +68,21 @@ const SMALL_TABLE: usize = 1 << 16;
 /// place in all of them.
 #[derive(Debug, Clone)]
 pub struct Grid {
+    /// The lattice of the last build.
     lattice: Lattice,
+    /// Bounds of the points of the last build.
     bounds: Bounds,
+    /// The sorted points.
     points: SortedPoints,
+    /// The table of their cells.
     table: CellTable,
+    /// For the sort by counting.
     scratch: SortScratch,
     /// For cells far apart.
     wide: WideScratches,
     /// Points the caller gave; a build of a part leaves some of them out.
     given: usize,
+    /// For builds of a part.
     kept: Kept,
 }
 
@@ -370,7 +376,9 @@ impl Grid {
 /// Scratch for keys of either width.
 #[derive(Debug, Clone, Default)]
 struct WideScratches {
+    /// For keys of 64 bits.
     narrow: WideScratch<u64>,
+    /// For keys of 128 bits.
     wide: WideScratch<u128>,
 }
 
@@ -383,9 +391,13 @@ impl WideScratches {
 
 /// A build in progress, passed to the positions so that its loops are compiled for their layout.
 struct Build<'a> {
+    /// The grid that is built.
     grid: &'a mut Grid,
+    /// Number of points.
     len: usize,
+    /// Their bounds.
     bounds: Bounds,
+    /// The lattice to sort on.
     lattice: &'a Lattice,
 }
 
@@ -476,11 +488,13 @@ impl Build<'_> {
 /// Iterator of [`Grid::cells`]: a cell and the sorted points in it.
 #[derive(Debug, Clone)]
 pub struct Cells<'a> {
+    /// The table that is walked.
     table: &'a CellTable,
     /// Number of the next cell of the table.
     place: usize,
     /// The row it lies in, looked up once for all cells of the row.
     row: RowOfCells,
+    /// Slots whose cells are yet to come.
     slots: Range<usize>,
 }
 

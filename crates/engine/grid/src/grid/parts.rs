@@ -28,10 +28,15 @@ const PARTS: &str = "parts of bricks";
 /// no point was when the parts were made: every target is assigned to exactly one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrickParts {
+    /// Cells of a brick along each axis.
     edge: u32,
+    /// First brick of the box along each axis.
     first: [i64; 3],
+    /// Bricks of the box along each axis.
     dims: [u32; 3],
+    /// Part of every brick of the box, x fastest.
     parts: Vec<u8>,
+    /// Part of everything outside the box.
     elsewhere: u8,
 }
 

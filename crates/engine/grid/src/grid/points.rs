@@ -30,12 +30,19 @@ use rayon::prelude::*;
 /// double precision they hold *proxies*, see [`DoublePoints`].
 #[derive(Debug, Clone, Default)]
 pub struct SortedPoints {
+    /// Number of points, without the padding.
     pub(super) len: usize,
+    /// x of every point, padded.
     pub(super) x: Vec<f32>,
+    /// y of every point, padded.
     pub(super) y: Vec<f32>,
+    /// z of every point, padded.
     pub(super) z: Vec<f32>,
+    /// The caller's index of every point, padded.
     pub(super) index: Vec<u32>,
+    /// Boxes between every point and its image inside; empty when all points are inside.
     pub(super) wraps: Vec<[i32; 3]>,
+    /// Present after a build in double precision.
     pub(super) double: Option<DoublePoints>,
 }
 
@@ -49,7 +56,9 @@ pub struct SortedPoints {
 /// not hold: what passes is to be decided by [`position`](Self::position).
 #[derive(Debug, Clone, Default)]
 pub struct DoublePoints {
+    /// Coordinates along each axis as they were given.
     pub(super) axes: [Vec<f64>; 3],
+    /// The filter's bound for every point.
     pub(super) filter_r2: Vec<f32>,
 }
 

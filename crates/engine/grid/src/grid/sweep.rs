@@ -62,16 +62,20 @@ pub const MAX_POINTS: usize = 1 << 19;
 /// It borrows the grid and owns its buffers; a worker makes one per task.
 #[derive(Debug, Clone)]
 pub struct Sweep<'a> {
+    /// The grid that is searched.
     grid: &'a Grid,
     /// (y, z) the rows were found for.
     of: Option<[i64; 2]>,
+    /// The rows that were found.
     rows: Vec<FoundRow>,
+    /// The runs of the last cell.
     runs: Vec<Run>,
 }
 
 /// A row around the cells that are asked for.
 #[derive(Debug, Clone, Copy)]
 struct FoundRow {
+    /// The row in the table.
     cells: RowCells,
     /// The row comes after, or is, the one it was found for.
     ahead: bool,
@@ -79,8 +83,11 @@ struct FoundRow {
     own: bool,
     /// Its y and z, around the box where the domain is periodic there.
     at: [i64; 2],
+    /// Largest offset along x in cells.
     reach: i64,
+    /// Image of the box that the row was found in, along y.
     image_y: i32,
+    /// The same along z.
     image_z: i32,
 }
 
@@ -91,6 +98,7 @@ pub struct Walked {
     row: usize,
     /// The cell of that row that comes next; None for its first.
     low: Option<i64>,
+    /// Every run has been given.
     all: bool,
 }
 
@@ -109,7 +117,9 @@ impl Walked {
 /// How much is collected at a time.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
+    /// Maximum number of runs.
     runs: usize,
+    /// Maximum number of points in all runs but the last.
     points: usize,
 }
 

@@ -192,6 +192,7 @@ impl Bounds {
 
 /// The measurement of all points, in chunks on all workers.
 struct Measure {
+    /// Number of points.
     len: usize,
 }
 
@@ -239,8 +240,11 @@ impl Real for f64 {
 /// Bounds of one chunk, and whether all of it is finite. `min` and `max` skip NaN, so finiteness
 /// is found out by a sum of `0·x`, which stays 0 only if every x is finite.
 struct MeasureChunk<S, T> {
+    /// The positions.
     source: S,
+    /// The points of the chunk.
     range: Range<usize>,
+    /// The type of the coordinates.
     coordinates: PhantomData<T>,
 }
 
@@ -273,8 +277,11 @@ impl<T: Real, S: Source<T>> Loops for MeasureChunk<S, T> {
 /// Extremes of numbers that belong to the three axes in turn, and a sum that stays zero while all
 /// are finite.
 struct Seen<T, const N: usize> {
+    /// Smallest numbers.
     min: [T; N],
+    /// Largest numbers.
     max: [T; N],
+    /// Sums of 0·x.
     zero: [T; N],
 }
 

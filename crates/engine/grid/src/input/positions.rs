@@ -53,9 +53,13 @@ enum Layout<'a> {
 /// Positions at equal distances in bytes.
 #[derive(Debug)]
 struct Strided<'a, T> {
+    /// The caller's memory from the first position on.
     bytes: &'a [u8],
+    /// Bytes from one position to the next.
     stride: usize,
+    /// Number of positions.
     len: usize,
+    /// The type of the coordinates.
     coordinates: PhantomData<T>,
 }
 

@@ -44,10 +44,15 @@ impl fmt::Display for Precision {
 /// could let pairs in or out; above, squared distances of candidates could overflow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Radius {
+    /// r, rounded to `f32` in double precision.
     value: f32,
+    /// fl(r·r) in `f32`.
     squared: f32,
+    /// r as given.
     value_f64: f64,
+    /// fl(r·r) in the precision of the search.
     squared_f64: f64,
+    /// The precision of the search.
     precision: Precision,
 }
 

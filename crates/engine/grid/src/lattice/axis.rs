@@ -72,6 +72,7 @@ pub struct AxisScale {
 /// The scale of open axes, which all have cells of the same edge.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenScale {
+    /// Cells per unit length.
     pub(super) inverse_edge: f64,
 }
 
@@ -96,7 +97,9 @@ impl OpenScale {
 /// A periodic axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Period {
+    /// Length of the box.
     pub(super) length: f64,
+    /// Cells in the box.
     pub(super) cells: i64,
 }
 

@@ -63,7 +63,9 @@ const NARROWEST: f64 = (1u64 << 14) as f64;
 /// Turns positions into proxies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Frame {
+    /// The search radius.
     radius: f64,
+    /// The centre that all sets share.
     centre: [f64; 3],
     /// Farthest distance of any point from the centre on periodic axes, at least two boxes and
     /// rounded up to a power of two, so that a moving cloud keeps it; `None` on open ones. Where a

@@ -66,10 +66,13 @@ use std::sync::Arc;
 /// Two lattices that are equal give every point the same cell, so lists and orders agree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lattice {
+    /// The search radius.
     radius: Radius,
+    /// The domain as given.
     domain: Domain,
     /// With axes open along which no image can be near.
     seen: Domain,
+    /// From coordinates to cells, axis by axis.
     axes: [Axis; 3],
     /// Farther apart than this, in real numbers, no pair is that the contract finds.
     reach: f64,

@@ -207,7 +207,9 @@ fn rounding(radius: Radius, domain: &Domain, tilt: &Tilt, bounds: &Bounds) -> f6
 /// result, so a row that an interval rules out holds no pair.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
+    /// Smallest number.
     low: f64,
+    /// Largest number.
     high: f64,
 }
 

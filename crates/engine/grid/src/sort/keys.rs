@@ -46,7 +46,9 @@ impl<S: Source<f32>> Placed for Single<S> {
 /// Positions in double precision; their proxies are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Double<'a, S> {
+    /// The positions as given.
     pub(crate) source: S,
+    /// From positions to proxies.
     pub(crate) frame: &'a Frame,
 }
 
@@ -64,10 +66,15 @@ impl<S: Source<f64>> Placed for Double<'_, S> {
 
 /// Fills `keys` with the cell numbers, in `cells`, of the points `range`.
 pub(crate) struct FillKeys<'a, P> {
+    /// The points.
     pub(crate) source: P,
+    /// Which of them.
     pub(crate) range: Range<usize>,
+    /// Where their keys go.
     pub(crate) keys: &'a mut [u32],
+    /// From coordinates to cells.
     pub(crate) lattice: &'a Lattice,
+    /// The box that cells are numbered in.
     pub(crate) cells: CellBox,
 }
 

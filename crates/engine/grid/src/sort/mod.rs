@@ -69,8 +69,11 @@ const LINE: usize = 16;
 /// One point on its way to its sorted position.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Item<P> {
+    /// Number of its cell.
     key: u32,
+    /// The caller's index.
     index: u32,
+    /// Its position, if that is carried.
     position: P,
 }
 
@@ -192,9 +195,13 @@ fn buckets_for(len: usize) -> usize {
 
 /// The arrays for sorted points.
 pub(crate) struct Sorted<'a> {
+    /// x of every slot.
     pub(crate) x: &'a mut [f32],
+    /// y of every slot.
     pub(crate) y: &'a mut [f32],
+    /// z of every slot.
     pub(crate) z: &'a mut [f32],
+    /// The caller's index of every slot.
     pub(crate) index: &'a mut [u32],
 }
 
@@ -337,7 +344,9 @@ fn count_cells<P>(items: &[Item<P>], first: u32, base: u32, starts: &mut [u32]) 
 /// Keys of points, and those sorted; kept between sorts for the memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WideScratch<K> {
+    /// Keys in the caller's order.
     pub(crate) keys: Vec<K>,
+    /// Keys with indices, sorted.
     sorted: Vec<(K, u32)>,
 }
 
@@ -409,8 +418,11 @@ fn splitters<K: WideKey>(keys: &[K]) -> Vec<K> {
 /// The position at which each chunk of the input puts its points of each bucket. A prefix sum over
 /// buckets, and within a bucket over chunks, makes all positions disjoint and the scatter stable.
 struct BucketPlan {
+    /// Number of points.
     len: usize,
+    /// Points of a chunk of the input.
     chunk: usize,
+    /// Number of buckets.
     buckets: usize,
     /// `cursors[chunk * buckets + bucket]`: first place of that chunk's points of that bucket.
     cursors: Vec<u32>,

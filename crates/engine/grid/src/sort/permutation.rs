@@ -15,6 +15,7 @@ use rayon::prelude::*;
 /// Apply the same permutation to every array of a set (positions, velocities, masses, …).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permutation {
+    /// Old index of each new one.
     order: Vec<u32>,
 }
 

@@ -12,7 +12,9 @@ use std::ops::Range;
 /// Cells of a bounding box in row order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CellBox {
+    /// The smallest cell.
     pub(crate) origin: Cell,
+    /// Cells along each axis, at least one.
     pub(crate) dims: [i64; 3],
 }
 
@@ -82,15 +84,20 @@ impl CellBox {
 /// A row of a dense table, remembered between cells so that none needs a division.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowOfCells {
+    /// Numbers of the cells of the row.
     pub(super) places: Range<usize>,
+    /// The row's y.
     pub(super) y: i64,
+    /// The row's z.
     pub(super) z: i64,
 }
 
 /// A row of cells in a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowCells {
+    /// Number of the first cell.
     pub(super) first: usize,
+    /// Number of cells.
     pub(super) len: usize,
 }
 

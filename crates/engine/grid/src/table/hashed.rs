@@ -82,9 +82,13 @@ impl WideKey for u128 {
 /// Cells of a box packed into one integer that sorts like (z, y, x).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packing {
+    /// The box of the cells.
     cells: CellBox,
+    /// Bits before those of y.
     shift_y: u32,
+    /// Bits before those of z.
     shift_z: u32,
+    /// Bits of a key.
     bits: u32,
 }
 
@@ -135,11 +139,13 @@ impl Packing {
 /// Occupied cells in sorted order, in rows that are found by hash.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HashedTable {
+    /// Coordinates of the occupied cells, in sorted order.
     cells: Vec<Cell>,
     /// `starts[k]..starts[k + 1]` are the points of cell `k`.
     starts: Vec<u32>,
     /// And behind the last where its cells end.
     rows: Vec<Row>,
+    /// Finds rows by hash.
     places: Places,
 }
 

@@ -48,7 +48,9 @@ pub(crate) enum CellTable {
 /// `starts[c]..starts[c + 1]` are the points of cell `c` of the box.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DenseTable {
+    /// The box of the cells.
     pub(crate) cells: CellBox,
+    /// First sorted point of every cell, and the number of points.
     pub(crate) starts: Vec<u32>,
 }
 

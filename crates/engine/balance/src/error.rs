@@ -2,6 +2,13 @@
 //!
 //! A layout or plan is made from counts, cuts and times that a caller measured, so each of them may
 //! be inconsistent. Messages name the cell, the subregion or the stage.
+//!
+//! # Adding a cause
+//!
+//! A cause is a variant of [`ErrorKind`] with the numbers that contradict each other.
+//!
+//! **Invariant:** a call that returns an error has learnt nothing and changed nothing, so the
+//! controller can go on with the next step.
 
 use nearfield_grid::memory::Shortage;
 

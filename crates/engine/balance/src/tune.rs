@@ -3,6 +3,8 @@
 //! The sweep shows what any threshold would take without noise; the policies are run with noise
 //! and should settle near its minimum. Rows are plain data that serialise to the JSON of
 //! `nearfield tune`.
+//!
+//! **Invariant:** the first row of a sweep is GPU only and the last is CPU only.
 
 use crate::{
     Action, Controller, Cut, EmulatedSpec, Error, Layout, Machine, Plan, Policy, StepTimes,
@@ -57,6 +59,8 @@ pub struct Settled {
 }
 
 /// A sweep and the policies beside it.
+///
+/// The object that `nearfield tune --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tuning {
     /// Subregions of the layout.
@@ -111,6 +115,8 @@ pub fn tune(
 /// # Errors
 /// [`ErrorKind::Memory`](crate::ErrorKind::Memory); [`ErrorKind::Cuts`](crate::ErrorKind::Cuts) is
 /// not caused by the layout's own cuts.
+///
+/// The rows rise evenly in the CPU backend's share, not in θ.
 pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>, Error> {
     layout
         .thetas(rows)?
@@ -127,6 +133,8 @@ pub fn sweep(layout: &Layout, machine: &Machine, rows: usize) -> Result<Vec<Row>
 /// # Errors
 /// [`ErrorKind::Policy`](crate::ErrorKind::Policy) for a policy whose numbers contradict each
 /// other.
+///
+/// The machine has the noise and faults of `spec`.
 pub fn settle(
     layout: &Layout,
     spec: EmulatedSpec,
@@ -161,6 +169,8 @@ pub fn settle(
 }
 
 /// The step after which all stay within 3 % of the last one.
+///
+/// Counted in quiet times, so that noise does not restart the count.
 fn steps_to_rest(quiet: &[(usize, f64)]) -> Option<usize> {
     let end = quiet.last()?.1;
     let far = |ms: f64| (ms / end - 1.0).abs() > 0.03;

@@ -57,6 +57,8 @@ pub(crate) fn difference_f64(from: [f64; 3], to: [f64; 3], image_vector: [f64; 3
 
 /// A pair of double precision as kernels see it: displacement and square, each rounded once to
 /// `f32`.
+///
+/// Rounding happens after the decision, so it changes no list.
 #[inline(always)]
 pub(crate) fn rounded(d: [f64; 3], d2: f64) -> Pair {
     Pair {

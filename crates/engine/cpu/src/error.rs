@@ -4,6 +4,15 @@
 //! outputs, channels of a kernel, radii, sets that do not go together. During a job only memory
 //! can fail. After an error the backend is usable, and outputs hold either the old values or,
 //! where an error says so, a mixture.
+//!
+//! # Adding a cause
+//!
+//! A cause is a variant of [`ErrorKind`] with the numbers that a caller needs to act on it, and a
+//! message that contains them and the remedy. The facade hands the kind on, so programs match it
+//! there.
+//!
+//! **Invariant:** a message names the set, the point or the length at fault, never only the kind
+//! of the fault.
 
 use crate::sets::rule::RadiusRule;
 use nearfield_grid::memory::Shortage;

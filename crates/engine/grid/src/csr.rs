@@ -3,8 +3,13 @@
 //! Lists of an engine lie in storage with gaps, because every worker writes its own chunk.
 //! Sparse-matrix libraries, files and Python want them without gaps, as monotone offsets over one
 //! array. The conversion is a copy, so it is made only when it is asked for.
+//!
+//! **Invariant:** offsets start with 0, never fall, and end with the number of indices.
 
 /// Neighbour lists with monotone offsets: row `i` is `indices[offsets[i]..offsets[i + 1]]`.
+///
+/// SciPy, cuSPARSE and most graph libraries take this form; an offset is 64 bits, because lists of
+/// a million points may have more than 2³² entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Csr {
     /// One offset per row and one behind the last: `rows + 1` values, the first is 0.

@@ -2,6 +2,13 @@
 //!
 //! A message names the point, the axis and the value, and says how to repair the input. Points are
 //! named by the caller's index, so the message can be looked up in the caller's own arrays.
+//!
+//! # Adding a cause
+//!
+//! A cause is a variant of [`ErrorKind`] with the first offender, the number of offenders where
+//! that is known, and the limit that was passed.
+//!
+//! **Invariant:** a refusal leaves grids, lattices and bounds as they were.
 
 use crate::{Value, memory::Shortage};
 

@@ -18,6 +18,8 @@
 use bytemuck::Zeroable;
 
 /// Memory that the system refused.
+///
+/// Small and `Copy`, so that a worker can note it in its scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: {bytes} bytes are needed for {what}")]
 pub struct Shortage {

@@ -71,6 +71,8 @@ pub fn within<R: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> R + Sen
 ///
 /// # Errors
 /// The system's message when it does not start them.
+///
+/// One worker of an engine is the thread that calls it.
 pub fn start(threads: usize, name: &'static str) -> Result<Option<ThreadPool>, String> {
     if threads == 1 {
         return Ok(None);
@@ -105,6 +107,8 @@ pub trait PoolLoops: IndexedParallelIterator {
     }
 
     /// Combines all items, with `identity` where there are none; `combine` is associative.
+    ///
+    /// The order of combination is not fixed, so floating-point sums are not combined with it.
     fn combined(
         self,
         identity: impl Fn() -> Self::Item + Sync + Send,

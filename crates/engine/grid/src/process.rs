@@ -141,6 +141,8 @@ impl<T: fmt::Debug> fmt::Debug for PerProcess<T> {
 /// A value that only the process that made it drops: what a driver holds for that process must be
 /// left alone in a forked child, which asks [`is_inherited`](Self::is_inherited) before it uses the
 /// value.
+///
+/// Driver contexts, streams and buffers are of this kind.
 #[derive(Debug)]
 pub struct OfProcess<T> {
     /// The value, dropped by hand.

@@ -36,6 +36,8 @@ unsafe impl<T: Send> Sync for SharedMut<'_, T> {}
 
 impl<'a, T: Copy> SharedMut<'a, T> {
     /// Shares `slice` for as long as it is borrowed.
+    ///
+    /// The borrow keeps every other access to the slice out.
     pub fn new(slice: &'a mut [T]) -> Self {
         Self {
             data: slice.as_mut_ptr(),

@@ -107,6 +107,9 @@ impl Band {
 
     /// Gives at most `allowed` work to the CPU backend, in the subregion with the lowest threshold
     /// where any brick is allowed.
+    ///
+    /// At most so much is given that the predicted ratio stays under β; the predicted time grows
+    /// in proportion to the work.
     fn raise(&self, layout: &Layout, mut cuts: Vec<Cut>, allowed: f64, seen: &str) -> Decision {
         let mut order: Vec<usize> = (0..cuts.len()).collect();
         order.sort_by(|&a, &b| {

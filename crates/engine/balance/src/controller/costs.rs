@@ -117,6 +117,8 @@ impl<'a> Costs<'a> {
 
     /// With another threshold in one subregion. The bytes sent to the GPU for the subregions around
     /// it is taken to be as before.
+    ///
+    /// Used for exploration steps, which change one subregion.
     pub(super) fn with(&self, theta: f64, elsewhere: Option<(usize, f64)>) -> Predicted {
         let (mut cpu_ms, mut cpu_works, mut gpu_works) = (0.0, false, false);
         let stages: Vec<Durations> = (0..self.layout.subregions().len())
@@ -161,6 +163,8 @@ impl<'a> Costs<'a> {
     }
 
     /// The CPU backend's share of the work.
+    ///
+    /// From the sums of work along the ladders.
     fn share(&self, theta: f64) -> f64 {
         let works = (0..self.layout.subregions().len()).map(|subregion| {
             let (cpu, _) = self.layout.places(subregion, theta);
@@ -172,6 +176,9 @@ impl<'a> Costs<'a> {
 
     /// The best threshold, and its predicted times. The GPU is to hold at most `memory` bytes, and
     /// the CPU backend's share of the work to lie between `shares`.
+    ///
+    /// Four candidates are compared: the two ends of the allowed range, and the two bricks at the
+    /// crossing.
     pub(super) fn best(&self, memory: Option<f64>, shares: [f64; 2]) -> (f64, Predicted) {
         let last = self.layout.sorted_keys().len();
         let most = if shares[1] < 1.0 {
@@ -232,6 +239,8 @@ impl<'a> Costs<'a> {
     }
 
     /// Maximum number of bytes on the device.
+    ///
+    /// All sources, and the results of three subregions at a time.
     fn needs(&self, theta: f64) -> f64 {
         let (mut upload, mut results) = (0.0, 0.0f64);
         for subregion in 0..self.layout.subregions().len() {

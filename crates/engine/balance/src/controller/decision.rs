@@ -3,6 +3,8 @@
 //! Every decision carries its reason in words with the measured and predicted numbers, because a
 //! user who sees an odd split wants to know which measurement caused it. The words go to traces
 //! and reports and are never parsed.
+//!
+//! **Invariant:** a decision is complete: applying its cuts needs no state of the policy.
 
 use crate::{Cut, Layout};
 
@@ -25,6 +27,8 @@ pub enum Action {
 }
 
 /// Thresholds for the next step.
+///
+/// The number of cuts is that of the layout's subregions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// One cut per subregion.
@@ -46,7 +50,8 @@ impl Decision {
     }
 }
 
-/// The last cuts, for as many subregions as there are now.
+/// The last cuts, for as many subregions as there are now: each takes the cut of the one at the
+/// corresponding place.
 pub(super) fn carried(layout: &Layout, last: &[Cut]) -> Vec<Cut> {
     let count = layout.subregions().len();
     (0..count)

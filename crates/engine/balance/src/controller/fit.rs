@@ -65,6 +65,8 @@ impl Sample {
 
 impl Cost {
     /// The same rate for every class; `None` without measurements.
+    ///
+    /// The first belief, before samples tell classes apart.
     fn flat(samples: &[Sample]) -> Option<Self> {
         let amount = amount_of(samples);
         let ms: f64 = samples.iter().map(|sample| sample.ms).sum();
@@ -132,6 +134,8 @@ impl Fit {
     }
 
     /// Takes the measurements of a step in; all earlier ones count `fading` times as much.
+    ///
+    /// Solving takes a few microseconds, so it is done after every step.
     pub(super) fn add(&mut self, samples: &[Sample], fading: f64) {
         if samples.is_empty() {
             return;
@@ -170,6 +174,9 @@ impl Fit {
 
     /// Everything takes `factor` times as long from now on: what was measured no longer counts, but
     /// how classes compare does.
+    ///
+    /// The matrix is cleared and the cost is kept, so the pull holds the rates together until new
+    /// samples come.
     pub(super) fn restart(&mut self, factor: f64) {
         if let Some(cost) = &mut self.cost {
             cost.base *= factor;

@@ -6,6 +6,14 @@
 //! whatever their occupancy. This is the rule of most heterogeneous codes, kept for comparison: it
 //! cannot know that a GPU is slow on sparse bricks, so it divides a mixed cloud worse than a
 //! threshold does.
+//!
+//! # Settling
+//!
+//! From half and half it reaches the share that the speeds ask for in one move, once both backends
+//! have been seen, and then follows the medians in steps of at least one percent.
+//!
+//! **Invariant:** the shares of all subregions add up to the share of the whole, up to half a
+//! brick.
 
 use super::{
     decision::{Action, Decision},

@@ -166,6 +166,8 @@ impl Knowledge {
     /// which was found at another share, it is not the machine that has changed: what the backend
     /// takes does not grow with the work as predicted, and what it takes for the smaller share says
     /// nothing about more.
+    ///
+    /// Such a pair of changes comes from probing a backend with very little work and going back.
     fn look_back(&mut self, stage: usize, share: f64) {
         let Some(factor) = self.changed[stage].take() else {
             return;
@@ -261,6 +263,8 @@ impl Knowledge {
     }
 
     /// Only the last two steps count from now on.
+    ///
+    /// The step of the doubt and the one that confirmed it remain.
     fn forget(&mut self, stage: usize) {
         let last_two = self.history.len().saturating_sub(2);
         for (place, record) in self.history.iter_mut().enumerate() {
@@ -274,6 +278,8 @@ impl Knowledge {
     /// Measured by predicted time of all subregions together. Not a median of theirs: costs are
     /// fitted to sums, and where subregions scatter to one side, as those of a device that works
     /// piece by piece do, a median would be off for good.
+    ///
+    /// One number per stage and step.
     fn speed(&self, stage: usize, samples: &[Sample]) -> Option<f64> {
         let cost = self.fits[stage].cost()?;
         let (mut measured, mut predicted) = (0.0, 0.0);
@@ -307,6 +313,8 @@ impl Knowledge {
 
     /// Milliseconds that a backend needs before it begins with its subregions: the median of the
     /// latest in this regime, or beside the other backend while it has not been seen in this one.
+    ///
+    /// A regime that was never seen takes the setup of both together, which is the nearest guess.
     pub(super) fn setup(&self, backend: Backend, regime: Regime) -> f64 {
         let known = |regime: Regime| {
             let latest = &self.setups[backend as usize][regime as usize];
@@ -330,6 +338,8 @@ impl Knowledge {
 
     /// Notes how much of the work either backend has been seen to do, as far as steps that count go
     /// back; what it was where none does.
+    ///
+    /// A step whose stage was put aside does not count.
     fn look_how_much(&mut self) {
         for (backend, stage) in [CPU, COMPUTE].into_iter().enumerate() {
             let records = self.history.iter().chain(self.older.iter().flatten());
@@ -354,6 +364,8 @@ impl Knowledge {
 
     /// How far the ratio of the backends' times can be off when both work, relative: one standard
     /// deviation.
+    ///
+    /// The bias of either backend scatters from step to step; both variances add up.
     pub(super) fn uncertainty(&self) -> f64 {
         let variance = |backend: usize| self.biases[backend][Regime::Together as usize].variance;
         (variance(0) + variance(1)).sqrt()
@@ -361,6 +373,8 @@ impl Knowledge {
 
     /// How far the time of a backend alone can be off, relative: one standard deviation. That of
     /// both together is 0 here.
+    ///
+    /// Used as a margin before a backend alone is preferred to both together.
     pub(super) fn spread(&self, regime: Regime) -> f64 {
         let backend = match regime {
             Regime::Together => return 0.0,

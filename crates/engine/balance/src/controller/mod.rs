@@ -98,6 +98,8 @@ impl Controller {
     }
 
     /// Thresholds for the first step, on `layout`.
+    ///
+    /// Nothing is known yet, so the cuts are chosen to learn from.
     pub fn start(&mut self, layout: &Layout) -> Decision {
         let (cuts, reason) = match &self.state {
             State::Fixed(theta) => (layout.cuts(*theta), format!("theta is fixed at {theta}")),
@@ -139,6 +141,8 @@ impl Controller {
     /// [`ErrorKind::Times`](crate::ErrorKind::Times) and
     /// [`ErrorKind::Span`](crate::ErrorKind::Span) when `times` do not belong to `plan`; nothing is
     /// learnt then.
+    ///
+    /// Call it once per step, in order; steps that were not timed may be left out.
     pub fn next(
         &mut self,
         layout: &Layout,

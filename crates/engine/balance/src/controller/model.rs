@@ -104,6 +104,8 @@ impl Model {
 
     /// The same share of the work on another layout: its bricks may hold other numbers of points,
     /// so that the old threshold would mean something else.
+    ///
+    /// Called when points have moved so far that a new layout was made.
     pub(super) fn move_to(&mut self, layout: &Layout) {
         self.explored = None;
         self.theta = self.theta.map(|_| layout.theta_at(self.share));
@@ -219,6 +221,8 @@ impl Model {
     }
 
     /// If the best is worth a move, the words that compare it with the present threshold.
+    ///
+    /// A regime that was tried less than three times needs a gain beyond its spread as well.
     fn worth(&self, best: Predicted, now: Option<Predicted>) -> Option<String> {
         let Some(now) = now else {
             return Some(String::new());
@@ -277,6 +281,8 @@ impl Model {
     }
 
     /// Returns true if a backend has been seen to do enough for its time alone to be predicted.
+    ///
+    /// A backend that has been seen to do an eighth of everything has been seen enough.
     fn reaches(&self, regime: Regime) -> bool {
         let [least, most] = self.knowledge.shares();
         match regime {
@@ -328,6 +334,9 @@ impl Model {
 }
 
 /// Everything to one backend for a step, with its predicted times.
+///
+/// Used for first tries and for repetitions. A type Exploration None of them is kept: the next
+/// decision goes back.
 fn once(
     costs: &Costs<'_>,
     layout: &Layout,
@@ -350,6 +359,9 @@ fn once(
 }
 
 /// Everything to the backend that has not worked yet.
+///
+/// Without it a backend that got no work in the first steps, because the cloud has few bricks,
+/// would never be known.
 fn unseen_backend(layout: &Layout, plan: &Plan) -> Decision {
     let (cut, backend) = if plan.share() > 0.0 {
         (Cut::NONE, "GPU")
@@ -400,7 +412,7 @@ fn a_little(
     Some((cuts, predicted, what))
 }
 
-/// Everything to the better single backend, unless that is so already.
+/// Everything to the better single backend by prediction, unless that is the present state.
 fn single_backend(costs: &Costs<'_>, layout: &Layout, theta: f64) -> Option<Exploration> {
     let gpu = costs.at(0.0);
     let cpu = costs.at(layout.highest());

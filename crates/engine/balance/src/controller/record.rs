@@ -6,6 +6,9 @@
 //! Amounts are work by class of occupancy for computing and bytes for copies. Steps in which a
 //! backend worked alone are a [`Regime`] of their own, because backends that work together slow
 //! each other down, by memory bandwidth and by the core that drives the GPU.
+//!
+//! **Invariant:** a record can be predicted anew with any costs, and its measured times are never
+//! changed.
 
 use super::fit::{Amounts, Cost, Sample};
 use crate::{CLASSES, Durations, Plan, Stage, StepTimes, overlapped};
@@ -25,6 +28,8 @@ pub(super) const DOWNLOAD: usize = 3;
 pub(super) const REGIMES: usize = 3;
 
 /// Which backends worked.
+///
+/// Knowledge of one regime is not applied to another, except while nothing better is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Regime {
     Together,

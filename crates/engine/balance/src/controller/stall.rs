@@ -28,6 +28,8 @@ impl Speeds {
     /// Takes a step in. Says so when a backend's speed is so far from its median that the step
     /// should be ignored; if the next one is off too, the backend has changed and the past is
     /// forgotten.
+    ///
+    /// Backends that had no work are passed over, so a backend that pauses keeps its median.
     pub(super) fn doubt(&mut self, plan: &Plan, times: &StepTimes) -> Option<String> {
         let mut doubt = None;
         for (backend, ms) in [
@@ -71,7 +73,7 @@ impl Speeds {
     }
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// The middle value, or the mean of the two in the middle; None without values.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -74,6 +74,8 @@ impl Machine {
     }
 
     /// From the next step on a backend computes `factor` times as fast as it did.
+    ///
+    /// Factors multiply, so two changes by 2 make 4.
     pub fn change_speed(&mut self, backend: Backend, factor: f64) {
         match backend {
             Backend::Cpu => self.cpu_speed *= factor,
@@ -83,11 +85,15 @@ impl Machine {
 
     /// From the next step on the CPU backend takes `factor` times as long in steps in which the GPU
     /// works too, as where both share the memory's bandwidth.
+    ///
+    /// The effect that makes a backend alone faster than its part of a step of both.
     pub fn set_contention(&mut self, factor: f64) {
         self.contention = factor;
     }
 
     /// In the next step only, a backend takes `factor` times as long.
+    ///
+    /// Tests that a policy ignores what happens once.
     pub fn stall_once(&mut self, backend: Backend, factor: f64) {
         self.stall = Some((backend, factor));
     }
@@ -98,6 +104,8 @@ impl Machine {
     }
 
     /// Times of the next step, jitter and faults included.
+    ///
+    /// Random numbers depend on the seed and the number of the step.
     pub fn step(&mut self, layout: &Layout, plan: &Plan) -> StepTimes {
         let step = self.step;
         self.step += 1;
@@ -222,7 +230,8 @@ impl Machine {
     }
 }
 
-/// Subregions that the GPU finishes: half of those it was given when it fails.
+/// Subregions that the GPU finishes: half of those it was given when it fails, all without a
+/// fault.
 fn stages_before_fault(plan: &Plan, fault: Option<Fault>) -> usize {
     match fault {
         None => plan.stages().len(),

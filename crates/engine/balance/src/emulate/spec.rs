@@ -3,6 +3,9 @@
 //! `speed=8,launch_us=5,bandwidth=25` is short enough for a command line and a test's name. Every
 //! key has a default, unknown and repeated keys are refused, and a value that is out of range is
 //! an error that says what it must be.
+//!
+//! **Invariant:** a parsed description has positive speeds and bandwidths and a jitter between 0
+//! and 1.
 
 use crate::{Error, ErrorKind};
 use std::{fmt, str::FromStr};
@@ -31,6 +34,8 @@ pub struct EmulatedSpec {
 }
 
 /// A fault at a step, counted from 0.
+///
+/// `fail=oom@3` and `fail=lost@10` in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultAt {
     /// Out of memory in this step only.

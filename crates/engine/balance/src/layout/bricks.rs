@@ -16,6 +16,8 @@
 use super::cells::row_order;
 
 /// Points of one cell.
+///
+/// Cells without points need not be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellLoad {
     /// Coordinates of the cell, in `0..n` on periodic axes.
@@ -27,6 +29,8 @@ pub struct CellLoad {
 }
 
 /// A block of cells, the unit that is given to a backend.
+///
+/// `cells` counts occupied cells, from which the mean occupancy of its cells follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Brick {
     /// Coordinates in bricks.
@@ -61,6 +65,8 @@ impl Bricks {
     }
 
     /// Number of the brick at `at`, in coordinates of bricks; `None` where no cell is occupied.
+    ///
+    /// By bisection in row order.
     pub fn index_of(&self, at: [i64; 3]) -> Option<usize> {
         let key = row_order(&at);
         let found = self
@@ -70,11 +76,15 @@ impl Bricks {
     }
 
     /// Bricks that hold a neighbour cell of one of `brick`'s cells, itself among them.
+    ///
+    /// Ascending, so the bricks of one subregion are consecutive in it.
     pub fn near(&self, brick: usize) -> &[u32] {
         &self.near[self.starts[brick]..self.starts[brick + 1]]
     }
 
     /// Pairs tested by all targets; `u64::MAX` where they are more.
+    ///
+    /// The unit is pairs tested, not pairs found.
     pub fn work(&self) -> u64 {
         let work = self.bricks.iter().map(|brick| brick.work);
         work.fold(0, u64::saturating_add)

@@ -22,6 +22,8 @@ use nearfield_grid::memory::{Shortage, collected, make_room, make_room_for_one};
 use std::{collections::HashMap, ops::Range};
 
 /// Cells `x − reach ..= x + reach` of the row at offset (y, z).
+///
+/// The same as a row of the grid's lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowOffset {
     /// Offset along y, in cells.
@@ -45,6 +47,8 @@ pub struct Neighbourhood {
 
 impl Neighbourhood {
     /// All cells within `reach` along every axis, on open axes.
+    ///
+    /// A neighbourhood for tests and examples; engines pass the lattice's rows.
     pub fn cube(reach: i64) -> Self {
         let rows = (-reach..=reach)
             .flat_map(|z| (-reach..=reach).map(move |y| RowOffset { y, z, reach }))
@@ -56,6 +60,8 @@ impl Neighbourhood {
     }
 
     /// Refuses a neighbourhood that could not be walked.
+    ///
+    /// Periods must be at least one cell, and offsets at most 2²⁰.
     pub(crate) fn check(&self) -> Result<(), Error> {
         /// Rows farther away than this are refused.
         const FARTHEST: i64 = 1 << 20;
@@ -83,6 +89,9 @@ impl Neighbourhood {
     /// Bricks of `edge`³ cells that hold a cell of the neighbourhood of one of a brick's cells: at
     /// least these. A periodic axis may end in a brick of fewer cells, so that one more is in
     /// reach.
+    ///
+    /// The result is a box of bricks, which may hold some that no cell reaches; a halo that is too
+    /// large costs little, one that is too small would be wrong.
     pub(crate) fn of_bricks(&self, edge: i64) -> Result<Self, Shortage> {
         let mut reach = [0; 3];
         for row in &self.rows {
@@ -141,6 +150,8 @@ pub(crate) fn row_order(place: &[i64; 3]) -> [i64; 3] {
 
 impl Places {
     /// From places in strictly ascending row order.
+    ///
+    /// One pass; a new row begins where y or z changes.
     pub(crate) fn new(places: impl ExactSizeIterator<Item = [i64; 3]>) -> Result<Self, Shortage> {
         const WHAT: &str = "rows of places";
         let mut found = Self {
@@ -280,6 +291,8 @@ impl Bounds {
 }
 
 /// Refuses a cell outside the box, or too far out.
+///
+/// The axis and the number of cells stand in the message.
 fn check_cell(cell: [i64; 3], periods: &[Option<i64>; 3]) -> Result<(), Error> {
     let near = |axis: i64| (-FARTHEST_CELL..=FARTHEST_CELL).contains(&axis);
     if !cell.into_iter().all(near) {

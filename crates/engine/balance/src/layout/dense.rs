@@ -149,11 +149,14 @@ pub(crate) fn bricks(
     }
 }
 
-/// Numbers that sources are added up in.
+/// Numbers that sources are added up in: 32 bits where every sum fits, which is known beforehand,
+/// else 64.
 trait Sum: Copy + Default + AddAssign + Sub<Output = Self> + From<u32> + Into<u64> {}
 impl Sum for u32 {}
 impl Sum for u64 {}
 
+/// The bricks with their work, summed in numbers of type `T`. One pass over the rows of cells:
+/// candidates of the row, then work of its cells, added to their bricks.
 fn summed<T: Sum>(
     cells: &[CellLoad],
     near: &Neighbourhood,
@@ -213,6 +216,7 @@ struct Windows<T> {
     offsets: Vec<(usize, (i64, i64))>,
 }
 
+/// The windows of all rows, one table per distinct reach.
 fn windows<T: Sum>(
     cells: &[CellLoad],
     rows: &[Row],

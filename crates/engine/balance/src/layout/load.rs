@@ -3,6 +3,13 @@
 //! Time per pair depends on how full a brick is, much more on a GPU than on a CPU, so work is kept
 //! by class: octaves of occupancy. Sixteen classes reach to bricks of 32,768 points, and are few
 //! enough to be fitted.
+//!
+//! # Saturation
+//!
+//! Work is a product of counts and may exceed 64 bits for absurd input. Sums saturate instead of
+//! wrapping, so the order of loads stays right and no test of an engine panics in a debug build.
+//!
+//! **Invariant:** the load of a union of disjoint parts is the sum of their loads.
 
 use super::bricks::Brick;
 use std::ops::AddAssign;
@@ -11,11 +18,16 @@ use std::ops::AddAssign;
 pub const CLASSES: usize = 16;
 
 /// The class of a brick that holds `targets` points: 1, 2–3, 4–7, …
+///
+/// Octaves, because the time per pair of a GPU falls with the logarithm of the occupancy rather
+/// than with the occupancy.
 pub fn class_of(targets: u32) -> usize {
     (targets.max(1).ilog2() as usize).min(CLASSES - 1)
 }
 
 /// The load of a backend in a subregion, or in all.
+///
+/// Loads are added and never subtracted; differences are taken of the sums along a ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
     /// Bricks that hold targets.
@@ -28,6 +40,8 @@ pub struct Load {
 
 impl Load {
     /// Pairs to test.
+    ///
+    /// The sum over all classes.
     pub fn work(&self) -> u64 {
         self.by_class.iter().copied().fold(0, u64::saturating_add)
     }
@@ -57,6 +71,8 @@ impl AddAssign for Load {
 }
 
 /// Bytes of points on the way to the GPU and of results on the way back.
+///
+/// Bytes are real numbers, because entries of lists are estimated from pairs tested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Traffic {
     /// Sent per source: position and attributes.

@@ -16,6 +16,8 @@ use nearfield_grid::memory::{Shortage, copied, make_room_for_one};
 ///
 /// # Errors
 /// [`Shortage`]; the values are then as they were.
+///
+/// Values that ascend already cost one pass and no memory.
 pub(crate) fn sort_runs<T: Copy, K: Ord>(
     values: &mut [T],
     key: impl Fn(&T) -> K,

@@ -191,6 +191,9 @@ impl Layout {
     }
 
     /// Gives ties keys that rise in brick order through all subregions.
+    ///
+    /// Two passes: the first counts the ties of every range, the second numbers them in brick
+    /// order and spreads their keys over the range.
     fn break_ties_in_order(&mut self) -> Result<(), Shortage> {
         let mut counts: HashMap<u32, (u32, u32)> = HashMap::new();
         for &brick in &self.ladder {
@@ -211,6 +214,10 @@ impl Layout {
     }
 
     /// The next subregion; `ranked` is room for its bricks with their ranks.
+    ///
+    /// Ranks the bricks of the subregion, gives them keys among their ties, and extends the sums.
+    /// The shift of keys against the subregion before is a multiple of the golden ratio, which
+    /// spreads them evenly for any number of subregions.
     fn push_subregion(
         &mut self,
         range: Range<usize>,
@@ -391,6 +398,9 @@ impl Layout {
 
     /// How many bricks of its ladder a cut by occupancy gives to the CPU backend. (For a cut by
     /// brick order: how many bricks it gives.)
+    ///
+    /// Cuts from another layout are applied by occupancy and ties, and clipped to the bricks there
+    /// are.
     pub fn bricks_of(&self, subregion: usize, cut: Cut) -> usize {
         let ladder = self.ladder(subregion);
         match cut {
@@ -411,6 +421,9 @@ impl Layout {
     }
 
     /// The threshold that a subregion's cut amounts to, between 0 and [`highest`](Self::highest).
+    ///
+    /// The inverse of [`cut_at`](Self::cut_at): the key of the first brick that stays with the
+    /// GPU.
     pub fn theta_of(&self, subregion: usize, cut: Cut) -> f64 {
         let ladder = self.ladder(subregion);
         let bricks = self.bricks_of(subregion, cut);
@@ -427,6 +440,8 @@ impl Layout {
     }
 
     /// The CPU backend's share of the work at threshold `theta`, 0 to 1.
+    ///
+    /// A look-up per subregion, so it costs microseconds.
     pub fn share_at(&self, theta: f64) -> f64 {
         let subregions = 0..self.subregions.len();
         let below = |subregion| self.work_below(subregion, self.below(subregion, theta));
@@ -510,6 +525,8 @@ impl Layout {
     }
 
     /// Bytes that go to the GPU with a subregion at `theta`.
+    ///
+    /// Found by bisection in the subregion's steps.
     pub(crate) fn upload(&self, subregion: usize, theta: f64) -> f64 {
         let uploads = &self.uploads[self.subregions[subregion].uploads.clone()];
         let needed = uploads.partition_point(|need| need.0 < theta);
@@ -531,6 +548,8 @@ impl Layout {
     }
 
     /// All keys, ascending: a threshold between two of them splits as either of them does.
+    ///
+    /// A search for a threshold tries these only.
     pub(crate) fn sorted_keys(&self) -> &[f64] {
         &self.sorted
     }

@@ -8,6 +8,16 @@
 //!
 //! Half of the work is below it. It is rounded to a power of 1.25, because points that move change
 //! it a little from plan to plan, and thresholds should keep their meaning.
+//!
+//! # The three kinds
+//!
+//! * [`Ties::Even`]: each subregion gives the same share of its ties. Transfers overlap evenly,
+//!   and the CPU backend's bricks are scattered through the cloud.
+//! * [`Ties::Compact`]: ties go in brick order through the whole cloud. The CPU backend's bricks
+//!   of usual occupancy form one slab; sparser or denser bricks are told apart one by one.
+//! * [`Ties::Octaves`]: as compact, within each octave of occupancy.
+//!
+//! **Invariant:** every brick is among the ties of exactly one range, and ranges do not overlap.
 
 use super::bricks::Bricks;
 use nearfield_grid::memory::{Shortage, collected};
@@ -17,6 +27,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 const LAYOUT: &str = "a layout of bricks";
 
 /// The order in which bricks that a threshold does not tell apart go over to the CPU backend.
+///
+/// Engines use `Compact` with kernels that are as fast on sparse bricks as on full ones, and
+/// `Octaves` with strategies that go from cell to cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ties {
     /// Those of every subregion alike: bricks of the same occupancy are ties.
@@ -92,7 +105,8 @@ pub(super) fn ranks(bricks: &Bricks, ties: Ties) -> Result<Vec<Rank>, Shortage> 
     collected(occupancies.map(rank), LAYOUT)
 }
 
-/// The occupancy that half of the work is below.
+/// The occupancy that half of the work is below: a median weighted by work, so that a spray of
+/// nearly empty bricks does not decide what is usual.
 fn usual(bricks: &Bricks) -> Result<f64, Shortage> {
     let loads = (bricks.as_slice().iter()).map(|brick| (brick.targets, brick.work));
     let mut loads = collected(loads, LAYOUT)?;

@@ -142,7 +142,7 @@ fn merged(
     }
 }
 
-/// Adds counts; `None` if they do not fit.
+/// Adds counts of targets and sources; `None` if they do not fit.
 fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
     for (kept, next) in kept.into_iter().zip(next) {
         *kept = kept.checked_add(next)?;
@@ -150,7 +150,8 @@ fn add_points(kept: [&mut u32; 2], next: [u32; 2]) -> Option<()> {
     Some(())
 }
 
-/// Pairs tested by the targets of each cell.
+/// Pairs tested by the targets of each cell. Sources before each cell are summed once, so a window
+/// counts by one difference.
 fn work_of_cells(cells: &[CellLoad], near: &Neighbourhood) -> Result<Vec<u64>, Shortage> {
     let mut before = filled(cells.len() + 1, 0u64, CELLS)?;
     for (at, load) in cells.iter().enumerate() {

@@ -5,6 +5,8 @@
 //! bricks, so it keeps its meaning on the next layout, where bricks are others.
 
 /// The backend that works on a brick.
+///
+/// Numbered from 0, so that arrays by backend are indexed by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// The pool of worker threads.
@@ -14,6 +16,8 @@ pub enum Backend {
 }
 
 /// How the bricks of a subregion are split: the part of the CPU backend.
+///
+/// Policies `band` and `model` cut by occupancy, `fraction` by order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Bricks of fewer points than `occupancy`, and the first `ties` of those with exactly as many,

@@ -4,10 +4,17 @@
 //! its stream is free and the stage before it, of the same subregion, has ended. The model
 //! predicts the time of a step from the durations of its stages: about the longest stream plus one
 //! upload and one download, when subregions are many.
+//!
+//! Production devices need not follow the model to the letter. Its purpose is to rank thresholds,
+//! and the policies learn the factor by which it is off.
+//!
+//! **Invariant:** spans of one stream do not overlap, and a subregion's stages follow each other.
 
 use super::times::{GpuSpans, Span};
 
 /// Durations of a subregion's stages, milliseconds; zero where there is nothing to do.
+///
+/// A stage of zero duration takes no slot of its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Durations {
     /// Sources to the GPU.
@@ -49,6 +56,8 @@ pub fn overlapped(subregions: impl IntoIterator<Item = Durations>) -> Vec<GpuSpa
 }
 
 /// One thing after the other, from time 0 on.
+///
+/// The model of the CPU backend, which does one subregion after the other.
 pub fn in_turn(durations: impl IntoIterator<Item = f64>) -> Vec<Span> {
     let mut now = 0.0;
     durations

@@ -9,11 +9,16 @@
 //! After a fault the CPU backend does the GPU's part, or the rest of it. That time stands in
 //! `recovery`, apart from the spans of its own part, so a policy never takes it for work that it
 //! gave to the CPU backend.
+//!
+//! **Invariant:** times that [`StepTimes::check`] accepted have one entry per subregion of the
+//! plan, and no span is negative or infinite.
 
 use super::Plan;
 use crate::{Error, ErrorKind};
 
 /// From when to when, milliseconds since the step began; both zero for what did not happen.
+///
+/// A span of zero length means that the stage had nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Span {
     /// Start.
@@ -41,6 +46,8 @@ pub struct GpuSpans {
 }
 
 /// Why the GPU backend did not finish a step.
+///
+/// Other errors of a device are errors of the step, not faults that a policy reacts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Its memory did not suffice.

@@ -198,6 +198,7 @@ impl<'a, T: Levels> Call<'a, T> {
         }
     }
 
+    /// Few targets are divided more finely, so that all threads have some.
     fn points(&self, targets: &[[T; 3]], results: &mut [T]) {
         // Few targets are divided more finely, so that all threads have some: no target's sum
         // depends on which others are summed with it.
@@ -229,6 +230,8 @@ impl<'a, T: Levels> Call<'a, T> {
     }
 
     /// Sums of at most [`CHUNK`] points.
+    ///
+    /// The four combinations are compiled separately, for each precision and level.
     fn chunk(&self, targets: &[[T; 3]], results: &mut [T]) {
         let targets = Targets::Points(targets);
         match (self.sum, self.arithmetic) {

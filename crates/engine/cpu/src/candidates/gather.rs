@@ -69,6 +69,9 @@ pub(super) unsafe fn splat<V: Compress>(x: [f32; 3]) -> [V; 3] {
 /// # Safety
 /// The processor has the vector's level, `slots` are sorted points of `args`, the arrays have room
 /// for the run and [`LANES`](crate::simd::LANES) more, and `MODE` says what candidates carry.
+///
+/// Slots of a run are consecutive, so coordinates are loaded by the vector. Tags are loaded, or
+/// counted up where they are slots.
 #[inline(always)]
 pub(crate) unsafe fn gather<V: Compress, const MODE: Mode>(
     args: &Gather<'_>,

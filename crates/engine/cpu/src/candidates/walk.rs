@@ -140,6 +140,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The walk over the candidates that are to be decided in double precision.
+    ///
+    /// The filter's bound per target takes the place of a squared radius, so the loops for radii
+    /// of targets serve it.
     fn filtering(mut self) -> Self {
         self.tag = Tag::Slot;
         self.ranked = false;

@@ -109,6 +109,8 @@ impl<'a> Decide<'a> {
     ///
     /// # Safety
     /// As for [`list`](Self::list), and `to` has room for all candidates and one more.
+    ///
+    /// Candidates that pass are divided among the pieces by their numbers, which ascend.
     #[inline(always)]
     pub(crate) unsafe fn target<S: Simd, const MODE: Mode, R: Receive>(
         &self,

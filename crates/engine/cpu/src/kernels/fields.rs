@@ -46,6 +46,8 @@ pub struct Fields<'a> {
 }
 
 /// The array for the results: one value per target in the caller's order.
+///
+/// Combining serves sums over several source sets: the first traversal writes, the others combine.
 #[derive(Debug)]
 pub enum Output<'a, T> {
     /// Overwrite the array.
@@ -59,6 +61,8 @@ impl Fields<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::FieldLength`] and [`ErrorKind::FieldChannels`].
+    ///
+    /// Called by every traversal before anything runs.
     pub fn check<K: PairKernel>(&self, targets: usize, sources: usize) -> Result<(), Error> {
         check_fields("target", self.targets, targets, K::Target::COUNT)?;
         check_fields("source", self.sources, sources, K::Source::COUNT)

@@ -80,7 +80,8 @@ pub(crate) struct Symmetric<'a, K: PairKernel> {
     pub(crate) results: Results<'a, K::Output>,
 }
 
-/// Returns the targets of a task, or `None` when pairs are better evaluated from either side.
+/// Returns the targets of a task, or `None` when pairs are better evaluated from either side: for
+/// a share that has too many foreign neighbours, and for large sets that would make too few tasks.
 pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     if (walk.share.as_ref()).is_some_and(|share| !is_worth_it(walk, share)) {
         return Ok(None);
@@ -114,7 +115,8 @@ const MIN_OWN: f64 = 0.6;
 /// Every so many points one is sampled for that.
 const STEP: usize = 1 << 11;
 
-/// Returns true if enough neighbours of a share's targets are targets too, by a sample of them.
+/// Returns true if enough neighbours of a share's targets are targets too. Every 2,048th point is
+/// sampled, and cells stand for their points.
 fn is_worth_it(walk: &Walk<'_>, share: &Share<'_>) -> bool {
     let points = walk.sources.points();
     let lattice = walk.sources.lattice();

@@ -73,6 +73,8 @@ pub(crate) fn in_pages(points: impl Iterator<Item = Range<usize>>) -> usize {
 type Put<'a> = dyn Fn(Range<usize>, &[f32]) + Sync + 'a;
 
 /// Adds up the windows of all tasks on `points` points and hands the sums of every point to `put`.
+///
+/// The memory of the windows goes back to the backend.
 pub(crate) fn put_together<K: PairKernel>(
     backend: &CpuBackend,
     points: usize,

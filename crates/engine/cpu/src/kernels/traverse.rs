@@ -138,8 +138,9 @@ impl CpuBackend {
     }
 }
 
-/// Returns the targets of a task if the kernel and the sets let pairs be evaluated once. All
-/// candidates of a group are then held at once, so it is not done where they are too many.
+/// Returns the targets of a task if the kernel, the sets and the domain let pairs be evaluated
+/// once. All candidates of a group are then held at once, so it is not done where they are too
+/// many.
 fn symmetric_task<K: PairKernel>(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
     let open = !walk.sources.lattice().effective_domain().is_periodic();
     let uniform = walk.radii.sources.is_none() && walk.radii.targets.is_none();

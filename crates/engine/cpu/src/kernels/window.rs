@@ -132,6 +132,8 @@ impl<'a> Window<'a> {
     }
 
     /// The sums of a point.
+    ///
+    /// The slice holds one value per output channel.
     #[inline(always)]
     pub(crate) fn sums<K: PairKernel>(&mut self, point: usize) -> &mut [f32] {
         let page = self.page(point, K::Output::COUNT);
@@ -164,6 +166,8 @@ impl<'a> Window<'a> {
     ///
     /// # Errors
     /// The memory that was refused meanwhile.
+    ///
+    /// The table is left as it was before the window was opened.
     pub(crate) fn close(self) -> Result<WindowSums, Shortage> {
         for &page in &self.held.pages {
             self.table.pages[page as usize] = NONE;

@@ -41,6 +41,8 @@ pub struct ShareOfLists {
 }
 
 /// Where both backends write.
+///
+/// Both backends write at the same time, each to its own part.
 #[derive(Debug)]
 pub struct JointLists<'a> {
     /// First entry of every list of the other backend, in the caller's order.

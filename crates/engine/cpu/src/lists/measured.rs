@@ -37,6 +37,8 @@ use std::ops::Range;
 use tracing::field::Empty;
 
 /// Lists of a pair of sets whose lengths are known, made by [`CpuBackend::measure`].
+///
+/// Four bytes per target are held until it is dropped.
 #[derive(Debug)]
 pub struct MeasuredLists<'a> {
     /// The backend that measured.
@@ -152,6 +154,8 @@ impl CpuBackend {
     }
 
     /// Finds the list of every sorted target in `slots` once and calls `put` with both.
+    ///
+    /// The order of calls is not specified; every slot comes once.
     fn for_each_list(
         &self,
         sets: PairOfSets<'_>,

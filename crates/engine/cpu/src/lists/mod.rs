@@ -22,6 +22,11 @@
 //! The search itself does not know where lists go: it asks a [`sink`](sink::ListSink) for room for
 //! all candidates of a group, lets the vectors write there, and tells the sink the length. One
 //! search thus serves lists, counts, measured lists and lists of a share ([`joint`]).
+//!
+//! **Invariant:** a search leaves either all lists of a set or none; half-written lists are never
+//! visible.
+//!
+//! A reader of lists never sees gaps: it takes a list by its start and count.
 
 pub(crate) mod geometry;
 pub(crate) mod joint;

@@ -112,6 +112,9 @@ impl NeighborLists {
     }
 
     /// The storage the lists lie in; entries that belong to no list are unspecified.
+    ///
+    /// Together with [`starts`](Self::starts) and [`counts`](Self::counts) it is the form in which
+    /// other languages take lists.
     pub fn storage(&self) -> &[u32] {
         &self.indices
     }
@@ -150,6 +153,8 @@ impl NeighborLists {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    ///
+    /// The copy runs on the workers of the backend that found the lists.
     pub fn to_csr(&self) -> Result<Csr, Error> {
         /// The name of the memory in messages.
         const WHAT: &str = "neighbour lists one after the other";
@@ -210,6 +215,8 @@ impl NeighborLists {
     }
 
     /// Gives back the room behind the last list.
+    ///
+    /// Gaps between lists stay; only the room behind the last one is given back.
     pub fn shrink(&mut self) {
         let ends = self.start.iter().zip(self.count.iter());
         let end = ends.map(|(&start, &count)| start + u64::from(count)).max();
@@ -219,6 +226,8 @@ impl NeighborLists {
     }
 
     /// Gives back all memory; no lists are left.
+    ///
+    /// The next search allocates anew, as a first one does.
     pub fn release(&mut self) {
         let workers = std::mem::take(&mut self.workers);
         *self = Self {

@@ -82,6 +82,9 @@ impl CpuBackend {
 
     /// Writes the lists of all targets of a walk. Chunks are handed on from task to task, so that
     /// no more than one per worker and stream is left part empty.
+    ///
+    /// The stack of chunks is shared, so a task continues the chunk that the last finished task
+    /// left.
     fn write(&self, walk: &Walk<'_>, kind: ListKind, writer: &ListWriter<'_>) -> Result<(), Error> {
         let chunks: Mutex<Vec<[Chunk; STREAMS]>> = Mutex::default();
         let stack = || chunks.lock().unwrap_or_else(|error| error.into_inner());
@@ -157,6 +160,9 @@ impl CpuBackend {
     }
 
     /// Estimates the number of pairs from a sample of the targets, with some room to spare.
+    ///
+    /// An estimate that is too low costs overflow blocks once; one that is too high costs address
+    /// space, as untouched pages take no memory.
     fn expected_pairs(
         &self,
         walk: &Walk<'_>,

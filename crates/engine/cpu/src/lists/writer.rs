@@ -144,6 +144,9 @@ const AHEAD: usize = 256;
 const LINE: usize = 16;
 
 /// The state that all workers share while lists are written.
+///
+/// Shared by reference; everything that changes is atomic, under a lock, or written by one worker
+/// only.
 pub(super) struct ListWriter<'a> {
     /// First entry of every list.
     start: SharedMut<'a, u64>,
@@ -192,6 +195,8 @@ impl Default for Chunk {
 
 impl ListWriter<'_> {
     /// Gives `chunk` room for one list of `max` entries; false when memory is short.
+    ///
+    /// Out of line: it happens once per some thousands of lists.
     #[cold]
     #[inline(never)]
     fn refill(&self, chunk: &mut Chunk, max: usize) -> bool {
@@ -249,6 +254,8 @@ impl ListWriter<'_> {
     }
 
     /// Hands a full overflow block over.
+    ///
+    /// Called when a worker has no more tasks.
     pub(super) fn retire(&self, chunk: &mut Chunk) {
         if let Some(Block { id, mut entries }) = chunk.block.take() {
             entries.truncate(entries.len() - chunk.left);

@@ -14,6 +14,9 @@
 //! Loops run on the backend's own workers or on the calling thread, never on rayon's global pool:
 //! that would start threads that the user did not ask for, and a forked child would wait for them
 //! for ever.
+//!
+//! **Invariant:** the level of a backend is one that the processor has, and no call runs on
+//! threads other than the backend's and the caller's.
 
 mod tasks;
 pub(crate) mod workers;
@@ -64,6 +67,8 @@ impl CpuBackend {
     }
 
     /// The backend held to `level`, or to the best level there is if the processor lacks it.
+    ///
+    /// For tests, and for comparing levels on one machine.
     #[must_use]
     pub fn with_level(mut self, level: SimdLevel) -> Self {
         if level.is_available() {
@@ -152,6 +157,8 @@ impl CpuBackend {
     }
 
     /// Bytes of scratch that workers keep for the next search or traversal.
+    ///
+    /// Counted in the report of an engine's memory.
     pub fn scratch_bytes(&self) -> usize {
         let crew = self.crew();
         let scratch: usize = crew.scratch().iter().map(|one| one.bytes()).sum();

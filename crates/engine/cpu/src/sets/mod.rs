@@ -10,6 +10,9 @@
 //! evaluated once for both points. The flag and the pointers must agree: a flag that said "same"
 //! of two grids would let loops identify a source by the target's slot. [`PairOfSets::check`]
 //! compares the addresses of the grids.
+//!
+//! **Invariant:** a [`PairOfSets`] that passed [`PairOfSets::check`] has both sets in one
+//! precision, and says "same set" of one grid only.
 
 pub(crate) mod radii;
 pub(crate) mod rule;

@@ -128,6 +128,8 @@ impl CpuBackend {
     /// [`ErrorKind::RadiiInDouble`](crate::ErrorKind::RadiiInDouble) for a grid in double
     /// precision, and [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); `sorted` is then
     /// unchanged.
+    ///
+    /// To be called again after every sort of the points.
     pub fn sort_radii(
         &self,
         radii: &[f32],

@@ -12,7 +12,8 @@
 //!   sources within the target's own support.
 //! * **Scatter**: the source's radius decides. A source reaches every target within its own
 //!   support.
-//! * **Symmetric**: the larger radius decides, so both points find each other and momentum is conserved.
+//! * **Symmetric**: the larger radius decides, so both points find each other and momentum is
+//!   conserved.
 //!
 //! Gather and scatter are not symmetric: i may be a neighbour of j while j is none of i. Half
 //! lists and kernels that are evaluated once for both points need a symmetric rule, and other

@@ -21,6 +21,8 @@ use std::{
 };
 
 /// Targets in bricks of some parts.
+///
+/// Shared between the workers of a job by copies; all of its state is behind atomics.
 #[derive(Debug, Clone, Copy)]
 pub struct Share<'a> {
     /// The part of every brick; made for the lattice of the targets.
@@ -46,6 +48,8 @@ impl Share<'_> {
 }
 
 /// Nanoseconds that all workers together have spent on each part, and the number of targets.
+///
+/// An array of 256, because parts are bytes.
 #[derive(Debug)]
 pub struct Spent {
     /// By part.

@@ -12,6 +12,9 @@
 //!
 //! AVX2 alone does not imply FMA, BMI or POPCNT, so each is asked for. AVX-512 is used with VL and
 //! DQ, which every processor with AVX-512 F has except for the first generation of accelerators.
+//!
+//! A processor with AVX-512 is taken to have AVX2 and FMA as well, which every such processor
+//! does.
 
 /// Instruction sets the inner loops are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -111,7 +111,8 @@ impl<K: PairKernel> HalfLists<'_, K> {
     }
 }
 
-/// Estimates the number of points that the window of a task of `size` targets holds.
+/// Estimates the number of points that the window of a task of `size` targets holds, from four
+/// blocks of targets spread over the set.
 fn held(lists: &NeighborLists, size: usize) -> usize {
     let all = (0..SAMPLE_BLOCKS).map(|block| {
         let first = block * (lists.len() / SAMPLE_BLOCKS);

@@ -43,6 +43,8 @@ use nearfield_pairs::{ListKind, Pair};
 use std::ops::RangeInclusive;
 
 /// Lists, and the positions and radii they are evaluated with, in the precision of the positions.
+///
+/// Positions are those of now; lists may be older, see the head of the module's file.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredPairs<'a, T = f32> {
     /// For every target, every source within the radius, and possibly others.
@@ -281,6 +283,8 @@ impl<T: PairArithmetic> ListWalk<'_, T> {
     }
 
     /// Images along an axis that can bring a difference `d` within the radius.
+    ///
+    /// An empty range where no image can reach, also when the difference has overflowed.
     #[inline(always)]
     fn images(&self, axis: usize, d: [f64; 3]) -> RangeInclusive<i64> {
         let Some(InverseRow { row, length }) = self.inverse[axis] else {

@@ -82,6 +82,8 @@ impl Domain {
     /// Those of [`new`](Self::new) and of [`from_vectors`](Self::from_vectors), and
     /// [`ErrorKind::OpenTilt`] when the vector that is tilted is that of an open axis, which has
     /// none.
+    ///
+    /// LAMMPS writes the tilts as `xy xz yz`, in this order.
     pub fn triclinic(lengths: [Option<f64>; 3], tilts: [f64; 3]) -> Result<Self, Error> {
         Self::new(lengths)?;
         let [xy, xz, yz] = tilts;
@@ -210,6 +212,9 @@ impl Domain {
 
     /// Per periodic axis the vector whose dot product with a position is the number of box vectors
     /// of that axis that lead there; its length is one over the width of the box across that axis.
+    ///
+    /// A displacement within r is at most r times the length of such a vector long along that
+    /// axis.
     pub fn inverse(&self) -> [Option<[f64; 3]>; 3] {
         std::array::from_fn(|axis| {
             let length = self.lengths[axis]?;

@@ -12,6 +12,9 @@
 //! and wraps are whole parts of it. Its rounding is bounded by 2⁻⁵⁰ of the lengths involved, plus
 //! the error of the inverse itself, which grows with how flat the box is; [`MAX_STRETCH`] bounds
 //! the flatness, and flatter boxes are refused with the vector and the width.
+//!
+//! An open axis gets a unit vector across the periodic vectors, so that three vectors span space
+//! and one inverse serves all axes.
 
 use crate::{Error, ErrorKind};
 

@@ -184,6 +184,9 @@ impl Grid {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`]; the grid then holds what it held before.
+    ///
+    /// Used when the radius or the box changes while points stay: the positions are taken from the
+    /// sorted points, in the caller's order.
     pub fn rebuild(&mut self, lattice: &Lattice) -> Result<(), Error> {
         debug_assert_eq!(
             self.given,
@@ -270,6 +273,8 @@ impl Grid {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
+    ///
+    /// Applying it to all arrays of the set makes the next sort stream through memory.
     pub fn permutation(&self) -> Result<Permutation, Error> {
         let order = &self.points.index[..self.points.len];
         Ok(Permutation::from_order(memory::copied(
@@ -279,6 +284,9 @@ impl Grid {
     }
 
     /// Occupied cells that hold the sorted points `slots`, each with its share of them.
+    ///
+    /// A task asks for the cells of its own slots; a cell that is cut by the end of the task is
+    /// given with its share.
     pub fn cells(&self, slots: Range<usize>) -> Cells<'_> {
         Cells {
             table: &self.table,

@@ -47,6 +47,9 @@ impl BrickParts {
     ///
     /// # Errors
     /// [`Shortage`].
+    ///
+    /// A limit on the number of bricks keeps the map small; a set whose bounds are vast is divided
+    /// by larger bricks.
     pub fn new(
         edge: u32,
         first: [i64; 3],

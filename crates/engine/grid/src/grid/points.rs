@@ -145,6 +145,8 @@ impl SortedPoints {
     }
 
     /// Whole boxes between a sorted point and its image inside the box.
+    ///
+    /// Counted along each axis of the box, or along its vectors where it is tilted.
     #[inline(always)]
     pub fn wraps(&self, slot: usize) -> [i32; 3] {
         self.wraps.get(slot).copied().unwrap_or_default()
@@ -168,6 +170,8 @@ impl SortedPoints {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    ///
+    /// One pass that writes each position to its caller's index.
     pub fn in_callers_order(&self) -> Result<Vec<[f32; 3]>, Error> {
         self.scatter(|slot| self.position(slot))
     }

@@ -181,8 +181,8 @@ impl Grid {
     }
 }
 
-/// The cells of a row from `low` on that lie in one image, `high` at most, with their image along
-/// x; and where the next image begins.
+/// The points of a row's cells from `low` on that lie in one image, up to cell `high`, with their
+/// image along x; and the cell at which the next image begins.
 #[inline(always)]
 fn piece(
     table: &CellTable,
@@ -208,6 +208,8 @@ impl Sweep<'_> {
     ///
     /// # Errors
     /// [`Shortage`] where there is no memory for them.
+    ///
+    /// With `more` cells the runs reach as far beyond the last of them as before the first.
     #[inline(always)]
     pub fn runs(&mut self, cell: Cell, more: i64) -> Result<&[Run], Shortage> {
         let [x, ..] = cell;
@@ -339,6 +341,9 @@ impl Sweep<'_> {
 
     /// Adds runs of a cell, cut where the box ends along x, until there are enough or `walked` is
     /// all.
+    ///
+    /// A run that crosses the end of the box is cut there, because its two parts are seen through
+    /// different images.
     #[inline(always)]
     fn collect(
         &mut self,
@@ -388,6 +393,9 @@ impl Sweep<'_> {
     }
 
     /// Finds the rows of the grid that the cells of row (`y`, `z`) reach.
+    ///
+    /// Around a periodic box rows are wrapped, and the image is kept with the row. Out of line: it
+    /// happens once per row of cells.
     #[cold]
     #[inline(never)]
     fn find_rows(&mut self, y: i64, z: i64) -> Result<(), Shortage> {

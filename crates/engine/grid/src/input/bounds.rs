@@ -45,6 +45,9 @@ use std::{
 
 /// Smallest box that holds all points of a set; empty sets have `min > max`. In `f64` whatever the
 /// precision of the points, so it is exact.
+///
+/// Bounds of several sets are joined by [`union`](Self::union), so that one lattice serves them
+/// all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Smallest coordinate per axis.
@@ -95,6 +98,9 @@ impl Bounds {
     ///
     /// # Errors
     /// [`ErrorKind::TooFarFromBox`] and [`ErrorKind::TooFarFromTiltedBox`], as [`of`](Self::of).
+    ///
+    /// An engine that measures coordinates while it copies them elsewhere, as the GPU backend
+    /// does, checks its bounds here.
     pub fn check(&self, positions: Positions<'_>, domain: &Domain) -> Result<(), Error> {
         match domain.tilt() {
             None => self.check_distance_from_box(positions, domain),
@@ -239,6 +245,9 @@ impl Real for f64 {
 
 /// Bounds of one chunk, and whether all of it is finite. `min` and `max` skip NaN, so finiteness
 /// is found out by a sum of `0·x`, which stays 0 only if every x is finite.
+///
+/// Coordinates that lie one after the other are taken as one row of numbers, whole vectors at a
+/// time; other layouts point by point.
 struct MeasureChunk<S, T> {
     /// The positions.
     source: S,

@@ -169,6 +169,9 @@ impl<'a> Positions<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Precision`] for `f64` in a search in single precision.
+    ///
+    /// Rounding in silence would move points by up to 2⁻²⁵ of their coordinates and change results
+    /// near the radius.
     pub fn check_precision(&self, precision: Precision) -> Result<(), Error> {
         match (self.precision(), precision) {
             (Precision::Double, Precision::Single) => Err(ErrorKind::Precision.into()),
@@ -199,6 +202,8 @@ impl<'a> Positions<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Precision`] when the coordinates are `f64`, and [`ErrorKind::OutOfMemory`].
+    ///
+    /// For backends that need three numbers per point side by side, such as a GPU's upload.
     pub fn to_packed(&self) -> Result<Cow<'a, [[f32; 3]]>, Error> {
         match self.0 {
             Layout::Packed(points) => Ok(Cow::Borrowed(points)),
@@ -221,6 +226,9 @@ impl<'a> Positions<'a> {
 
     /// The same in `f64`, to which `f32` is converted. Compiled for packed positions and once for
     /// all other layouts, which are told apart point by point.
+    ///
+    /// Loops in double precision wait for memory more than for branches, so fewer copies of the
+    /// code do.
     pub(crate) fn with_f64<V: Visitor<f64>>(&self, visitor: V) -> V::Output {
         match self.0 {
             Layout::PackedDouble(points) => visitor.visit(points),

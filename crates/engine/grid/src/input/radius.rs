@@ -16,6 +16,8 @@ use crate::{Error, ErrorKind, Value};
 use std::fmt;
 
 /// The precision that coordinates are taken in and pairs are decided in.
+///
+/// It decides the type of every operation of the pair test, not only the storage of coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
     /// `f32`, four bytes per coordinate.
@@ -113,6 +115,9 @@ impl Radius {
 
     /// The same radius for a search that leaves out pairs exactly as far apart as it: squared
     /// distances are compared with the next smaller number below `fl(r·r)`.
+    ///
+    /// Squared distances are numbers of the precision, so there is none between the squared radius
+    /// and the next below.
     pub fn strict(self) -> Self {
         Self {
             squared: self.squared.next_down(),

@@ -118,6 +118,8 @@ impl Frame {
     }
 
     /// The proxy of a position.
+    ///
+    /// Values beyond the range of the filter are clamped, which brings no pair farther apart.
     #[inline(always)]
     pub(crate) fn proxy(&self, position: [f64; 3]) -> [f32; 3] {
         std::array::from_fn(|axis| {

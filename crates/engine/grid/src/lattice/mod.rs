@@ -213,6 +213,8 @@ impl Lattice {
     }
 
     /// Maximum number of images of a point among the candidates of a cell; 1 in an open domain.
+    ///
+    /// An upper bound: the widest row along x and the farthest rows along y and z.
     pub fn max_images(&self) -> usize {
         let reach = self.max_offsets();
         let images = |axis: usize| {
@@ -340,6 +342,8 @@ impl Lattice {
     /// How coordinates become cells along an axis, for backends that do it themselves: the same
     /// operations in the same order give the same cells as [`cell`](Self::cell), in single
     /// precision.
+    ///
+    /// The GPU backend computes cells with these numbers.
     pub fn scale(&self, axis: usize) -> AxisScale {
         let Axis {
             inverse_edge,
@@ -355,6 +359,9 @@ impl Lattice {
 
     /// Smallest and largest cell that points within `bounds` can lie in, and whether every such
     /// point is already inside the box. `bounds` must not be empty.
+    ///
+    /// The cells of the two corners bound those of all points, because cells rise with the
+    /// coordinates.
     pub fn cells_within(&self, bounds: &Bounds) -> (Cell, Cell, bool) {
         let bounds = &match &self.frame {
             None => *bounds,

@@ -2,6 +2,11 @@
 //!
 //! Rounding in a vast box would enlarge its cells. Where a box is so long that no point can be near
 //! an image of another, the axis is taken as open, and nothing need be covered.
+//!
+//! A simulation in a box of a kilometre with a radius of a millimetre is the case in mind: its
+//! points fill a corner of the box.
+//!
+//! **Invariant:** the pairs found on the effective domain are those of the domain as given.
 
 use crate::{Bounds, Domain, domain::tilt::along};
 

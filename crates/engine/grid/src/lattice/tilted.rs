@@ -52,7 +52,7 @@ use crate::{
 /// far inside the enlargement of the radius, also in the flattest box.
 const NUDGE: f64 = 1.0 / (1u64 << 36) as f64;
 
-/// What the lattice of a tilted box is made of.
+/// The axes and rows of the lattice of a tilted box.
 pub(super) struct Cells {
     pub(super) axes: [Axis; 3],
     pub(super) rows: Vec<Row>,
@@ -296,6 +296,10 @@ impl Stencil {
     }
 
     /// Largest offset along x in row (y, z), or `None` when the row is out of reach.
+    ///
+    /// Intervals along c give the gap along z, those along b and c the gap along y; the chord that
+    /// is left bounds the displacement along x, from which the sideways parts of b and c are taken
+    /// off.
     fn reach(&self, y: i64, z: i64) -> Option<i64> {
         let [a, b, c] = self.rotated;
         let fb = self.fractions(1, y);

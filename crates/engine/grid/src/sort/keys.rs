@@ -65,6 +65,8 @@ impl<S: Source<f64>> Placed for Double<'_, S> {
 }
 
 /// Fills `keys` with the cell numbers, in `cells`, of the points `range`.
+///
+/// Compiled for the widest vectors, see [`widest`](super::widest).
 pub(crate) struct FillKeys<'a, P> {
     /// The points.
     pub(crate) source: P,

@@ -72,6 +72,9 @@ impl Permutation {
     ///
     /// # Errors
     /// As [`reordered`](Self::reordered); the slice is then unchanged.
+    ///
+    /// A copy of the array is made and written back, so any element type does and a refusal of
+    /// memory changes nothing.
     pub fn apply<T: Copy + Send + Sync>(&self, slice: &mut [T]) -> Result<(), Error> {
         let reordered = self.reordered(slice)?;
         slice.copy_from_slice(&reordered);

@@ -256,6 +256,8 @@ impl HashedTable {
     }
 
     /// The cells of row (y, z), if there are any.
+    ///
+    /// None where no point lies in the row.
     #[inline(always)]
     pub(crate) fn row(&self, y: i64, z: i64) -> Option<RowCells> {
         let found = self.places.find(&self.rows, [y, z])?;
@@ -297,8 +299,7 @@ impl Places {
         size_of::<AtomicU32>() * self.0.capacity()
     }
 
-    /// Takes in rows, which differ from each other. Which of two that meet comes first decides
-    /// where they are, not whether they are found.
+    /// Takes in rows, which differ from each other, from many threads at once.
     fn fill(&mut self, rows: &[Row]) {
         self.0
             .resize_with(Self::room(rows.len()), AtomicU32::default);

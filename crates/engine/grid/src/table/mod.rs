@@ -89,6 +89,8 @@ impl CellTable {
     }
 
     /// Sorted points in the cells `low..=high` along x of a row of this table.
+    ///
+    /// Cells beyond the ends of the row are clipped.
     #[inline(always)]
     pub(crate) fn run(&self, row: RowCells, low: i64, high: i64) -> Range<usize> {
         let (begin, end) = match self {
@@ -107,6 +109,8 @@ impl CellTable {
     }
 
     /// Last cell that starts at or before sorted point `slot` and is not empty.
+    ///
+    /// Used once per iteration over cells.
     pub(crate) fn find(&self, slot: usize) -> usize {
         self.starts()
             .partition_point(|&start| start as usize <= slot)

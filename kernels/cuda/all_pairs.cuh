@@ -3,10 +3,10 @@
 // shared memory and every thread goes through them for several targets of its own, which it keeps
 // in registers, so that a source is loaded once for all of them.
 //
-// What is summed, and in which order, stands with nearfield_pairs::PairSum; in the exact form the
-// bits are those of the CPU backend. Whether a source lies on a target is not asked for every pair:
-// it makes the sum of a tile NaN or infinite, and such a tile is done again with the question.
-// Where roots are guessed, tiles with sources on the row are done with the question from the start.
+// nearfield_pairs::PairSum states which operations are computed and in which order; in the exact
+// form the bits are those of the CPU backend. The inner loop has no self-test: a source on a target
+// makes the sum of a tile NaN or infinite, and such a tile is recomputed with the test. Where roots
+// are guessed, tiles with sources on the row are done with the question from the start.
 #pragma once
 #include "constants.cuh"
 
@@ -20,7 +20,8 @@ constexpr u32 STAGED_TILES = 4;
 template <class T> struct Numbers;
 
 template <> struct Numbers<float> {
-    // What lies behind the last source: so far away that it adds nothing, also without a weight.
+    // Coordinate of padding behind the last source: so far away that it adds nothing, also without
+    // a weight.
     static constexpr float NOWHERE = 1e18f;
     static constexpr float MIN_NORMAL = 1.17549435e-38f;
     static constexpr float LEAST = 1.4e-45f;
@@ -139,8 +140,8 @@ template <class T, class Op, int PER> struct PointTargets {
     }
 };
 
-// PER points of a row of a grid, of which the roots of GUESSED come without the special-function
-// unit, which is otherwise what everything waits for.
+// PER points of a row of a grid. The roots of GUESSED of them come without the special-function
+// unit, which is otherwise the bottleneck.
 template <class T, class Op, int PER, int GUESSED> struct RowTargets {
     static constexpr int COUNT = PER;
     static constexpr bool GUESSES = GUESSED > 0;

@@ -6,13 +6,13 @@ using nf::PARENT_THREADS;
 constexpr u32 MAX_THREADS = 1024;
 constexpr u32 AGGREGATED_THREADS = 128;
 
-// What children read; in device memory, so that a launch passes pointers only.
+// Arguments of children; in device memory, so that a launch passes pointers only.
 struct Arguments {
     Walk walk;
     Outlet outlet;
 };
 
-// What went wrong in launches.
+// Failures of launches.
 struct Launches {
     u32 failed;
     u32 error;  // the largest code of the runtime

@@ -90,7 +90,7 @@ struct Row {
     int y, z, reach;
 };
 
-// What counts of boxes and cells in a box are clamped to; see nearfield_grid::Lattice.
+// Upper limit of counts of boxes and of cells in a box; see nearfield_grid::Lattice.
 constexpr double FARTHEST_CELL = 2199023255552.0;
 
 // Cells of an open axis farther out grow with the distance, 2^29 to every doubling of it.

@@ -5,13 +5,13 @@
 // order is that of the CPU: stable by (cell, index).
 #include "contract.cuh"
 
-// What the host reads after the step.
+// Status that the host reads after the step.
 struct Status {
     u32 bad;        // points with a coordinate that is not finite
     u32 first_bad;  // the first of them
     u32 outside;    // points outside the box of the table, or in the empty cells around it
     u32 wrapped;    // points outside the periodic box
-    u32 crowded;    // cells with more than CROWD points
+    u32 large_cells;    // cells with more than LARGE_CELL points
     u32 ticket;     // tiles of the scan begun
     u32 bricks;     // bricks of a sparse table
     // whether an earlier sort that the host has not looked at had bad or outside points
@@ -21,12 +21,12 @@ struct Status {
 };
 
 // In cells of more points than this, ranks are not found by counting.
-constexpr u32 CROWD = 1024;
+constexpr u32 LARGE_CELL = 1024;
 
 constexpr u32 THREADS = nf::GRID_THREADS;
 
-// What a step starts from: the status, and tiles of a scan whose sums are not known. With `keep`
-// the host has not looked at the status of the step before: what it must learn of that step stays.
+// Resets the status and the tiles of a scan before a step. With `keep` the host has not yet read
+// the status of the step before: the entries that it must read stay.
 extern "C" __global__ void __launch_bounds__(THREADS)
 grid_reset(Status* status, u64* tiles, u32 tiles_in_all, u32 keep) {
     const u32 i = blockIdx.x * THREADS + threadIdx.x;
@@ -36,7 +36,7 @@ grid_reset(Status* status, u64* tiles, u32 tiles_in_all, u32 keep) {
     if (keep) {
         const Status last = *status;
         next.failed = last.failed || last.bad || last.outside;
-        next.crowded = last.crowded;
+        next.large_cells = last.large_cells;
         next.pairs = last.pairs;
         for (int k = 0; k < 6; k++) next.bounds[k] = last.bounds[k];
     }
@@ -272,7 +272,7 @@ __device__ __forceinline__ void scan(u32* counts, Out* starts, u32 tiles_in_all,
         sums[k] = inclusive - sum + carry;
         carry += __shfl_sync(~0u, inclusive, 31);
     }
-    if (CELLS && most > CROWD) atomicAdd(&status->crowded, 1u);
+    if (CELLS && most > LARGE_CELL) atomicAdd(&status->large_cells, 1u);
     if (lane == 31) warp_sums[warp] = carry;
     __syncthreads();
     u32 before_warp = 0;
@@ -321,13 +321,13 @@ grid_place(const uint2* __restrict__ key_and_rank, const u32* __restrict__ start
     placed[starts[key.x] + key.y] = make_uint2(i, key.x);
 }
 
-// Sorts the points of crowded cells by index, one block a cell: Batcher's odd-even merge sort,
+// Sorts the points of large cells by index, one block a cell: Batcher's odd-even merge sort,
 // which works on any number of items in place.
 extern "C" __global__ void __launch_bounds__(nf::SETTLE_THREADS)
-grid_settle_crowded(const u32* __restrict__ starts, u32 cells, uint2* placed) {
+grid_settle_large(const u32* __restrict__ starts, u32 cells, uint2* placed) {
     for (u32 cell = blockIdx.x; cell < cells; cell += gridDim.x) {
         const u32 begin = starts[cell], count = starts[cell + 1] - begin;
-        if (count <= CROWD) continue;
+        if (count <= LARGE_CELL) continue;
         uint2* const items = placed + begin;
         for (u64 p = 1; p < count; p *= 2) {
             for (u64 k = p; k >= 1; k /= 2) {
@@ -348,9 +348,10 @@ grid_settle_crowded(const u32* __restrict__ starts, u32 cells, uint2* placed) {
 
 // The sorted points: every cell in the order of the caller's indices.
 //
-// Whatever the sort met, every slot gets a point, and the points' indices are a permutation of all
-// indices below `count`: traversals write by them before the host has looked at the status. After a
-// failed sort the points stay in the caller's order, at coordinates that are within no radius.
+// Every slot gets a point, also after a failed sort, and the points' indices are a permutation of
+// all indices below `count`: traversals write by them before the host has looked at the status.
+// After a failed sort the points stay in the caller's order, at coordinates that are within no
+// radius.
 template <bool PERIODIC>
 __device__ __forceinline__ void settle(
     const float* positions, const Lattice& lattice, const u32* starts, const uint2* placed,
@@ -375,7 +376,7 @@ __device__ __forceinline__ void settle(
     const float x = positions[3 * i], y = positions[3 * i + 1], z = positions[3 * i + 2];
     const u32 begin = starts[mine.y], end = starts[mine.y + 1];
     u32 to = slot;
-    if (end - begin <= CROWD) {
+    if (end - begin <= LARGE_CELL) {
         to = begin;
         for (u32 k = begin; k < end; k++) to += placed[k].x < mine.x;
     }

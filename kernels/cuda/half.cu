@@ -160,7 +160,7 @@ struct Ahead {
     }
 };
 
-// What a group keeps in shared memory: a ring of sources, and what those being looked at have got.
+// Shared memory of a group: a ring of sources, and the sums of those in rotation.
 struct Staged {
     float4 at[QUEUE];       // position and first channel
 #if !NF_OPEN

@@ -25,7 +25,7 @@ struct Geometry {
     int low[3], high[3];  // the box on a periodic axis, everything on an open one
 };
 
-// Who searches whom.
+// Targets, sources and lattice of a search.
 struct Walk {
     Lattice lattice;
     Geometry geometry;
@@ -127,7 +127,7 @@ struct OpenCells {
         z = min(max(z, K), static_cast<int>(points.dims[2]) - 1 - K);
     }
 
-    // What is left of the squared reach in the slice of cells at offset `d` along z.
+    // The rest of the squared reach in the slice of cells at offset `d` along z.
     __device__ __forceinline__ float left_in_slice(float d) const {
         return reach - squared_gap(d, within_z);
     }

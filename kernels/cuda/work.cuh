@@ -35,7 +35,7 @@ constexpr int TARGET_ROOM = NF_TARGETS > 0 ? NF_TARGETS : 1;
 constexpr int OUTPUT_ROOM = NF_OUTPUTS > 0 ? NF_OUTPUTS : 1;
 #endif
 
-// What the works read and write; the host fills in what its work needs.
+// Buffers that jobs read and write; the host fills in those that its job needs.
 struct Outlet {
     u32* counts;           // NF_COUNT: neighbours of every sorted target
     const u64* starts;     // NF_LISTS: entries before every sorted target…
@@ -95,7 +95,7 @@ struct Work {
 
 #else
 
-// Channels of sorted source k, of which the first comes along with its position.
+// Channels of sorted source k; the first comes along with its position.
 __device__ __forceinline__ void read_channels(const Outlet& outlet, u32 k, float first, float* channels) {
     channels[0] = first;
     for (int record = 0; record < RECORDS; record++) {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-// What the walks fill in: the caller's indices of all neighbours of all sorted targets in turn, and
-// how many each has. The first call finds how many there are.
+// Output of the walks: the caller's indices of all neighbours of all sorted targets in turn, and
+// their number per target. The first call finds the numbers.
 struct Found {
     u64* counts;
     u32* entries;  // or null

@@ -72,7 +72,7 @@ table! {
         TILE_THREADS = 128;
         /// Cells that a block looks at when it lists the occupied ones.
         LISTING_THREADS = 256;
-        /// Cells of a parent block, of which every occupied one has a child.
+        /// Cells of a parent block; every occupied one has a child.
         PARENT_THREADS = 256;
         /// Uniforms of a pair kernel that a launch can carry.
         MAX_UNIFORMS = 160;
@@ -83,7 +83,7 @@ table! {
         SHARE_TILE = GRID_THREADS * SHARE_ROUNDS;
         /// Parts of the work that a share tells apart.
         MAX_PARTS = 64;
-        /// What becomes of a halo's results: they overwrite those on the device,
+        /// Use of a halo's results: they overwrite those on the device,
         OVERWRITE = 0;
         /// are added to them,
         ADD = 1;

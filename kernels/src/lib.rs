@@ -75,7 +75,7 @@ pub const GRID: Source = Source {
         "grid_scan",
         "list_scan",
         "grid_place",
-        "grid_settle_crowded",
+        "grid_settle_large",
         "grid_settle_open",
         "grid_settle_periodic",
         "counts_in_order",

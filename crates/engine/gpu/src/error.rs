@@ -57,7 +57,7 @@ pub enum ErrorKind {
          example the apt package nvidia-driver-580"
     )]
     NoDriver {
-        /// What was tried and what came of it.
+        /// The attempts and their outcomes.
         reason: String,
     },
     /// The driver lacks calls that the GPU backend needs.
@@ -65,7 +65,7 @@ pub enum ErrorKind {
         "the NVIDIA driver supports CUDA {found}, but {needed} is needed; install a newer driver"
     )]
     DriverTooOld {
-        /// What the driver supports.
+        /// Version that the driver supports.
         found: Version,
         /// The least that will do.
         needed: Version,
@@ -91,7 +91,7 @@ pub enum ErrorKind {
     /// A library that is needed to compile or to link was not found.
     #[error("{library} was not found in {searched}; {remedy}")]
     NoLibrary {
-        /// What is missing.
+        /// Name of the missing library.
         library: &'static str,
         /// Where it was looked for.
         searched: String,
@@ -133,7 +133,7 @@ pub enum ErrorKind {
         arch: Arch,
         /// The compiler's version.
         nvrtc: Version,
-        /// What it can compile for.
+        /// Architectures that it can compile for.
         known: Vec<Arch>,
     },
     /// The compiler refused the program's text.
@@ -141,7 +141,7 @@ pub enum ErrorKind {
     Compile {
         /// Name of the program.
         program: String,
-        /// What it was compiled for.
+        /// Its architecture.
         arch: Arch,
         /// The compiler's messages, with files and lines.
         log: String,
@@ -151,7 +151,7 @@ pub enum ErrorKind {
     Link {
         /// Name of the program.
         program: String,
-        /// What it was compiled for.
+        /// Its architecture.
         arch: Arch,
         /// Which linker.
         linker: &'static str,
@@ -183,7 +183,7 @@ pub enum ErrorKind {
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
-        /// What they were for.
+        /// Use of the memory.
         what: String,
     },
     /// The host has no room.
@@ -315,7 +315,7 @@ pub enum ErrorKind {
         what: &'static str,
         /// Its length.
         found: usize,
-        /// What it should be.
+        /// The expected value.
         expected: usize,
     },
     /// A result is for a target that there is not.

@@ -29,7 +29,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What machine code is made for: a compute capability, 90 for 9.0.
+/// Architecture of machine code: a compute capability, 90 for 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Arch(u32);
 

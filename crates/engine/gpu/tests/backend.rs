@@ -119,7 +119,7 @@ fn open(backend: &GpuBackend, points: &[[f32; 3]], radius: f32, subdivision: u32
 #[test]
 fn the_sorted_order_is_that_of_the_cpu() {
     let Some(backend) = backend() else { return };
-    let crowded = [
+    let large = [
         shapes::coincident(3000, [0.5; 3]),
         shapes::coincident(129, [7.0; 3]),
         Cloud::Uniform.points(5000, 3),
@@ -128,7 +128,7 @@ fn the_sorted_order_is_that_of_the_cpu() {
     let clouds = [
         (Cloud::Lattice.points(64_000, 1), 2.0),
         (Cloud::Clusters.points(200_000, 2), 1.0),
-        (crowded, 1.0),
+        (large, 1.0),
         (Cloud::Plummer.points(20_000, 4), 0.1),
     ];
     let mut compared = 0;

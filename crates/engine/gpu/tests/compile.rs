@@ -266,7 +266,7 @@ fn a_filled_cache_needs_no_compiler() {
     let arch = Arch::new(90);
     let here = CodeStore::new(cache(), Search::from_env());
     let node = CodeStore::new(cache(), nowhere());
-    // A few of them, some of which are linked.
+    // A few of them; some are linked.
     let few = programs().into_iter().step_by(9);
     let (linked, plain): (Vec<_>, Vec<_>) = few.partition(Program::launches_children);
     assert!(!linked.is_empty() && plain.len() > 2);

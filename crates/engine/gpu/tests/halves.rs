@@ -22,8 +22,8 @@ use nearfield_testkit::{
     oracle, shapes,
 };
 
-/// Whole numbers, which sums hold exactly: the number of neighbours, products of labels, and their
-/// differences, of which the last change their sign with the side. `ANTISYMMETRIC` says so to the
+/// Whole numbers, which sums hold exactly: the number of neighbours, products of labels, and
+/// differences of labels, which change their sign with the side. `ANTISYMMETRIC` says so to the
 /// backend.
 struct Tally<const ANTISYMMETRIC: bool>;
 
@@ -50,7 +50,7 @@ impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
     }
 }
 
-/// What the source gets is neither what the target gets nor its opposite.
+/// The source's result is neither the target's nor its opposite.
 struct Lopsided;
 
 impl PairKernel for Lopsided {
@@ -81,7 +81,7 @@ fn places() -> Vec<(&'static str, Vec<[f32; 3]>, Domain)> {
     let narrow = [[1.3, 0.0, 0.0], [0.6, 1.1, 0.0], [0.2, -0.4, 2.2]];
     let vectors = |vectors: [[f64; 3]; 3]| vectors.map(Some);
     let in_vectors = |of| Domain::from_vectors(vectors(of)).unwrap();
-    let crowded = [
+    let large = [
         inside(2000, 1.5),
         shapes::translated(inside(700, 0.4), [6.0, -3.0, 2.0]),
         shapes::translated(inside(33, 6.0), [-3.0; 3]),
@@ -96,10 +96,10 @@ fn places() -> Vec<(&'static str, Vec<[f32; 3]>, Domain)> {
         ("open", inside(3000, 6.0), open),
         ("thin", inside(500, 9.0), open),
         ("clusters", Cloud::Clusters.points(6000, 3), open),
-        ("crowded", crowded.concat(), open),
+        ("large cells", large.concat(), open),
         ("far apart", scattered.collect::<Vec<_>>().concat(), open),
         ("periodic", inside(3000, 7.3), cube(7.3)),
-        ("crowded and periodic", inside(3000, 3.1), cube(3.1)),
+        ("large cells and periodic", inside(3000, 3.1), cube(3.1)),
         (
             "outside the box",
             shapes::unwrapped(inside(2000, 5.4), [Some(5.4); 3], 3, 8),

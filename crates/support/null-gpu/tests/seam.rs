@@ -123,7 +123,7 @@ fn shared() {
         assert!(lists.pairs() > 0, "{:?}", engine.report().jobs);
         assert!(counts.iter().all(|&count| has_all(count as usize)));
     }
-    // What the GPU cannot do is the CPU's, and the report says so.
+    // The CPU does the job that the GPU cannot, and the report says so.
     let sums = engine.traverse(&OnCpu, set, set).run().unwrap();
     assert!(sums.iter().all(|&sum| sum >= 6.0));
     assert_eq!(engine.query(&points, set).unwrap().len(), points.len());

@@ -1,7 +1,8 @@
 //! Sums over all pairs, without a radius.
 //!
-//! What is computed, and in which order, stands with [`PairSum`]. In the exact form the bits are
-//! those of the CPU backend. Targets are worked on in parts that fit the device beside the sources.
+//! [`PairSum`] states which operations are computed and in which order. In the exact form the bits
+//! are those of the CPU backend. Targets are worked on in parts that fit the device beside the
+//! sources.
 
 use super::gpu::GpuBackend;
 use crate::{
@@ -41,8 +42,8 @@ pub enum RowWay {
     Four,
     /// Eight.
     Eight,
-    /// Eight, two of which take roots without the special-function unit, where the arithmetic is
-    /// fast and in `f32`.
+    /// Eight; two of them take roots without the special-function unit if the arithmetic is fast
+    /// and in `f32`.
     Mixed,
 }
 

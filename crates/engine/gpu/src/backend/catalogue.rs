@@ -24,8 +24,8 @@ pub fn programs() -> Vec<Program> {
         .collect()
 }
 
-/// Ways of `flat` to find candidates, and cells to a radius where programs depend on them. The first two
-/// are those of all strategies.
+/// Ways of `flat` to find candidates, and cells to a radius where programs depend on them. The
+/// first two are those of all strategies.
 const FLAT_WAYS: [(Candidates, u32); 7] = [
     (Candidates::Rows, 1),
     (Candidates::OneSet, 1),
@@ -151,7 +151,7 @@ fn potential_programs() -> impl Iterator<Item = Program> {
     })
 }
 
-/// What the GPU evaluates for a kernel; `None` where it cannot.
+/// The program of a kernel for the GPU; `None` if the kernel has none.
 fn twin(kernel: &impl PairKernel) -> Option<PairProgram> {
     PairProgram::of(kernel).ok().map(|(twin, _)| twin)
 }

@@ -87,7 +87,7 @@ impl GpuBackend {
             return Ok(0);
         }
         lists.count(self, of, kind, strategy)?;
-        // What lists are divided by comes along with what there is in all.
+        // The bounds of the parts are copied together with the total.
         let step = step_of(of.searching(), PARTS);
         let parts = of.searching().div_ceil(step);
         lists.parts = lists.bounds(self, step, parts)?;
@@ -193,7 +193,7 @@ impl GpuBackend {
         if arrived.is_ok() {
             placed(start, count);
         }
-        // Whatever happened, nothing may be written to the host's memory after this.
+        // After this nothing may be written to the host's memory, also after an error.
         let waited = copies.synchronize();
         let stages = arrived?;
         waited?;
@@ -286,7 +286,7 @@ impl GpuBackend {
                 copied: mark(copies).map_err(failed)?,
             });
         }
-        // What the backend does next may use the same buffers.
+        // The next job of the backend may use the same buffers.
         self.stream.join(copies).map_err(failed)?;
         Ok((placed, stages))
     }
@@ -320,7 +320,7 @@ impl GpuBackend {
         Ok((placed, vec![stage]))
     }
 
-    /// Divides the lists into parts, two of which find room on the device.
+    /// Divides the lists into parts so small that two of them fit the device.
     fn divided(
         &self,
         of: PairOfPoints<'_>,

@@ -36,7 +36,7 @@ pub struct GpuBackend {
     host_buffers: AtomicU64,
 }
 
-/// What all backends of a GPU share.
+/// State that all backends of a GPU share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) context: Arc<CudaContext>,

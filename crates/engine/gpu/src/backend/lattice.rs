@@ -22,7 +22,7 @@ pub(super) fn next_number() -> u64 {
 /// The cells that all sets of an engine share, as kernels read them.
 #[derive(Debug)]
 pub struct DeviceLattice {
-    /// What tells it from all other lattices.
+    /// Number that no other lattice of this process has.
     pub(super) number: u64,
     pub(super) lattice: Lattice,
     pub(super) subdivision: u32,

@@ -39,7 +39,7 @@ pub struct DeviceLists {
     scanned: usize,
     targets: usize,
     pairs: u64,
-    /// What was counted last: see [`counting`].
+    /// Identity of the last counts: see [`counting`].
     counted: Option<[u64; 3]>,
     /// The status is that of searches that the host has not looked at.
     unlooked: bool,
@@ -136,7 +136,7 @@ impl GpuBackend {
     }
 }
 
-/// What counts belong to: the numbers of the sorts of targets and sources, and how many are
+/// Identifies counts: the numbers of the sorts of targets and sources, and the number of targets
 /// searched for.
 fn counting(of: &PairOfPoints<'_>) -> [u64; 3] {
     let searching = of.searching() as u64;
@@ -281,7 +281,7 @@ impl DeviceLists {
         self.list_starts.reserve(stream, targets)?;
         self.list_counts.reserve(stream, targets)?;
         self.status.reserve(stream, 1)?;
-        // What is scanned behind the last target.
+        // The scan also reads these elements behind the last target.
         self.counts.zero(stream, targets..padded)
     }
 

@@ -90,7 +90,7 @@ pub struct DeviceFields<'a> {
     pub sources: Option<DeviceField<'a>>,
 }
 
-/// What becomes of results.
+/// Use of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Deliver {
     /// They overwrite what was there.
@@ -169,7 +169,7 @@ impl PairScratch {
             + self.scratch.bytes()
     }
 
-    /// What counting needs: room for counts as targets are sorted, and in the caller's order.
+    /// The buffers of counting: counts in sorted order, and in the caller's order.
     pub(super) fn counting(&mut self) -> ([&mut Buffer<u32>; 2], &mut Scratch) {
         let counts = [&mut self.counts, &mut self.counts_in_order];
         (counts, &mut self.scratch)
@@ -233,7 +233,7 @@ impl GpuBackend {
         fits("results", all, of.targets.len() * program.outputs)?;
         let identity = program.reduce.identity();
         scratch.results.reserve(&self.stream, all)?;
-        // What is not computed is what no neighbours give.
+        // Results that are not computed are those of targets without neighbours.
         if all > 0 && (of.share.is_some() || of.is_empty()) {
             let (grid, results) = (&self.shared.grid, scratch.results.address());
             grid.fill_values(&self.stream, results, all, identity)?;

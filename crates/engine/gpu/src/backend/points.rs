@@ -44,7 +44,7 @@ pub struct DevicePoints {
     pub(super) unlooked: bool,
     pub(super) at: Buffer<[f32; 4]>,
     pub(super) wraps: Buffer<[i32; 4]>,
-    /// What the last sort met, as `Points::flags` of contract.cuh.
+    /// Flags of the last sort, as `Points::flags` of contract.cuh.
     pub(super) flags: Buffer<u32>,
     pub(super) starts: Buffer<u32>,
     pub(super) counts: Buffer<u32>,
@@ -69,7 +69,7 @@ pub struct DevicePoints {
     pub(super) mask: Option<u32>,
     pub(super) cells: u32,
     /// Whether the last step found cells with so many points that they are sorted apart.
-    pub(super) crowded: bool,
+    pub(super) large_cells: bool,
 }
 
 impl DevicePoints {
@@ -105,7 +105,7 @@ impl DevicePoints {
             geometry: None,
             mask: None,
             cells: 0,
-            crowded: false,
+            large_cells: false,
         }
     }
 

@@ -246,7 +246,7 @@ impl DeviceShare {
         self.starts.reserve(stream, padded + 1)?;
         self.status.reserve(stream, 1)?;
         self.on_device.reserve(stream, groups + 1)?;
-        // What is scanned behind the last.
+        // The scan also reads these elements behind the last.
         self.counts.zero(stream, items..padded)?;
         if lattice.is_periodic() {
             self.wraps.reserve(stream, count)?;

@@ -41,7 +41,7 @@ use crate::{
 use cudarc::driver::{CudaView, DeviceSlice};
 use nearfield_grid::Bounds;
 
-/// What was found out about positions on the device.
+/// Bounds and validity of positions on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measured {
     /// All are finite, and within these bounds.
@@ -58,9 +58,9 @@ pub enum Measured {
 /// How a sort went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// What was computed since it stands.
+    /// Results computed since then are valid.
     AsBefore,
-    /// Points of crowded cells have only now been brought into their order: sums over them that
+    /// Points of large cells have only now been brought into their order: sums over them that
     /// were computed before may differ in their last bits from those computed now.
     Reordered,
     /// The points are sorted well, but those of an earlier sort that was not looked at were not:
@@ -242,8 +242,8 @@ impl GpuBackend {
     }
 
     /// Sorts a set anew whose positions on the device have changed since it was sorted, into the
-    /// same box of cells and without waiting for the device. What it gives is provisional until
-    /// [`finish`](Self::finish) has looked whether the points still fit.
+    /// same box of cells and without waiting for the device. The result is provisional until
+    /// [`finish`](Self::finish) has checked that the points still fit.
     ///
     /// # Errors
     /// [`ErrorKind::Unsorted`] when it has not been, [`ErrorKind::OtherLattice`] when that was into
@@ -310,7 +310,7 @@ impl GpuBackend {
         lattice: &DeviceLattice,
         bounds: &Bounds,
     ) -> Result<Settled, Error> {
-        // What is settled below is as long as the points of the last sort were many.
+        // The arrays settled below are as long as the last sort had points.
         points.check_sorted()?;
         points.check_lattice(lattice)?;
         let unlooked = std::mem::take(&mut points.unlooked);
@@ -341,15 +341,15 @@ impl GpuBackend {
                 bounds: *bounds,
             }));
         }
-        let crowded = status.crowded > 0;
-        let settled_late = crowded && !points.crowded;
+        let large = status.large_cells > 0;
+        let settled_late = large && !points.large_cells;
         if settled_late {
-            // The first step that meets crowded cells settles them afterwards.
-            points.crowded = true;
+            // The first step that meets large cells settles them afterwards.
+            points.large_cells = true;
             let sorting = points.sorting();
             self.settle(points, lattice, &sorting)?;
         }
-        points.crowded = crowded;
+        points.large_cells = large;
         points.provisional = false;
         Ok(if status.failed > 0 {
             Settled::Missed
@@ -367,10 +367,10 @@ impl GpuBackend {
         sorting: &Sorting,
     ) -> Result<(), Error> {
         let layout = points.layout();
-        if points.crowded {
+        if points.large_cells {
             self.shared
                 .grid
-                .settle_crowded(&self.stream, sorting, layout.starts)?;
+                .settle_large(&self.stream, sorting, layout.starts)?;
         }
         let periodic = lattice.is_periodic();
         self.shared

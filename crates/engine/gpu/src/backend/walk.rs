@@ -44,7 +44,7 @@ pub struct PairOfPoints<'a> {
     pub share: Option<&'a DeviceShare>,
 }
 
-/// Scratch of a traversal; kept by whoever runs it again and again.
+/// Scratch of a traversal; callers keep it between runs.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     tasks: Buffer<u32>,

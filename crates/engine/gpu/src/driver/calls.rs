@@ -41,7 +41,7 @@ pub struct DeviceInfo {
     pub index: u32,
     /// As the maker calls it.
     pub name: String,
-    /// What programs for it are compiled for.
+    /// Architecture that programs are compiled for.
     pub arch: Arch,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,

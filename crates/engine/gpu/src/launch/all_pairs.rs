@@ -12,11 +12,11 @@ pub(crate) struct AllPairsKernels {
     /// One target a thread, and several.
     pull: [Kernel; 2],
     potential: [Kernel; 2],
-    /// By points of a thread: 1, 4, 8, and 8 of which some are guessed where that is done.
+    /// By points of a thread: 1, 4, 8, and 8 with some guessed roots, if the arithmetic allows it.
     rows: [Kernel; 4],
 }
 
-/// What every sum reads and writes. All numbers are of the kernels' precision.
+/// Arguments of every sum. All numbers are of the kernels' precision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Summing {
     /// Sources as the kernels want them.

@@ -23,7 +23,7 @@ pub(crate) struct GridKernels {
     scan: Kernel,
     list_scan: Kernel,
     place: Kernel,
-    settle_crowded: Kernel,
+    settle_large: Kernel,
     settle: [Kernel; 2],
     counts_in_order: Kernel,
     list_bounds: Kernel,
@@ -34,7 +34,7 @@ pub(crate) struct GridKernels {
     interleave: Kernel,
 }
 
-/// What sorting a set reads and writes.
+/// Arguments of the kernels that sort a set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sorting {
     pub(crate) positions: CUdeviceptr,
@@ -60,7 +60,7 @@ impl GridKernels {
             scan: kernel("grid_scan")?,
             list_scan: kernel("list_scan")?,
             place: kernel("grid_place")?,
-            settle_crowded: kernel("grid_settle_crowded")?,
+            settle_large: kernel("grid_settle_large")?,
             settle: [kernel("grid_settle_open")?, kernel("grid_settle_periodic")?],
             counts_in_order: kernel("counts_in_order")?,
             list_bounds: kernel("list_bounds")?,
@@ -72,8 +72,8 @@ impl GridKernels {
         })
     }
 
-    /// Clears the tiles of a scan, and the status, of which `keep` keeps what the host has yet to
-    /// learn of the step before.
+    /// Clears the tiles of a scan, and the status. `keep` keeps the entries of the status that the
+    /// host has not yet read for the step before.
     pub(crate) fn reset(
         &self,
         stream: &Queue,
@@ -237,7 +237,7 @@ impl GridKernels {
         }
     }
 
-    pub(crate) fn settle_crowded(
+    pub(crate) fn settle_large(
         &self,
         stream: &Queue,
         sorting: &Sorting,
@@ -247,7 +247,7 @@ impl GridKernels {
         let cells = cells as u32;
         // SAFETY: the module's promise.
         unsafe {
-            self.settle_crowded.start(
+            self.settle_large.start(
                 stream,
                 (cells.min(1024), SETTLE_THREADS),
                 &[&starts, &cells, &placed],

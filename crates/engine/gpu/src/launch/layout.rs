@@ -149,7 +149,7 @@ pub(crate) struct Status {
     pub(crate) first_bad: u32,
     pub(crate) outside: u32,
     pub(crate) wrapped: u32,
-    pub(crate) crowded: u32,
+    pub(crate) large_cells: u32,
     pub(crate) ticket: u32,
     pub(crate) bricks: u32,
     /// Whether an earlier sort since the host looked had points that could not be placed.
@@ -373,13 +373,13 @@ impl Row {
 }
 
 impl Status {
-    /// What a step starts from.
+    /// The status at the beginning of a step.
     pub(crate) const BEFORE: Self = Self {
         bad: 0,
         first_bad: u32::MAX,
         outside: 0,
         wrapped: 0,
-        crowded: 0,
+        large_cells: 0,
         ticket: 0,
         bricks: 0,
         failed: 0,

@@ -23,7 +23,7 @@ pub(crate) struct ShareKernels {
     results: Kernel,
 }
 
-/// What the points of a share are found from, and where they go.
+/// Arguments of the kernels that find and write the points of a share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sharing {
     pub(crate) keys: CUdeviceptr,

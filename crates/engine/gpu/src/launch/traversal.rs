@@ -142,7 +142,7 @@ impl Halves {
         let room = (ahead + 1)
             .saturating_mul(points)
             .saturating_mul(self.outputs);
-        // What is too much by far is for the device to refuse.
+        // Larger requests are left to the driver, which returns an error.
         room.min(usize::MAX / 64)
     }
 

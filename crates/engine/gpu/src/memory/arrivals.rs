@@ -23,9 +23,9 @@ pub struct Destination<'r, T, F> {
 }
 
 impl<'r, T, F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>> Destination<'r, T, F> {
-    /// Memory of the host with room for exactly all results, of which so many come at a time. When
-    /// all copies have been asked for, `receive` is called, and gets what has arrived. Only into
-    /// [page-locked memory](crate::HostBuffer) are they copied beside what the host does.
+    /// Memory of the host with room for exactly all results, which come in pieces of this length.
+    /// When all copies have been asked for, `receive` is called, and gets what has arrived. Only
+    /// into [page-locked memory](crate::HostBuffer) are they copied beside what the host does.
     pub fn in_pieces(memory: &'r mut [T], piece: usize, receive: F) -> Self {
         Self {
             memory,
@@ -54,8 +54,8 @@ pub struct Arrivals<'r, T> {
     stream: Arc<CudaStream>,
     /// When all of them have been computed.
     computed: CudaEvent,
-    /// Those that nobody has asked for yet: the first result, room for them, and when they are
-    /// there.
+    /// Pieces that were not received yet: the first result, the memory, and the event of their
+    /// arrival.
     pieces: IntoIter<(usize, &'r mut [T], CudaEvent)>,
 }
 
@@ -100,8 +100,8 @@ impl<T> fmt::Debug for Arrivals<'_, T> {
 
 impl<T> Drop for Arrivals<'_, T> {
     fn drop(&mut self) {
-        // Nothing may be written to the host's memory after this. What failed has been said, or
-        // does not matter any more.
+        // Nothing may be written to the host's memory after this. An error has been reported
+        // before, or its results are not used.
         let _ = self.stream.synchronize();
     }
 }

@@ -77,7 +77,7 @@ impl<T> DerefMut for HostBuffer<T> {
 
 impl<T> Drop for HostBuffer<T> {
     fn drop(&mut self) {
-        // What a context that is gone held is gone with it.
+        // The memory of a destroyed context was freed with it.
         if self.context.bind_to_thread().is_ok() {
             // A copy that was started may not have ended.
             let _ = self.context.synchronize();

@@ -65,7 +65,7 @@ struct Meter {
     timeline: Mutex<Timeline>,
 }
 
-/// What has been timed and not reported yet.
+/// Times that were not reported yet.
 #[derive(Debug, Default)]
 struct Timeline {
     pending: Vec<Timed>,
@@ -82,7 +82,7 @@ struct Anchor {
     event: CudaEvent,
     at: Instant,
     clock_error: u64,
-    /// What events measure of nothing, milliseconds.
+    /// Time that two events without work between them measure, milliseconds.
     nothing: f32,
 }
 
@@ -153,7 +153,7 @@ enum Direction {
     OnDevice,
 }
 
-/// What is timed.
+/// An operation that is timed.
 #[derive(Debug)]
 enum Work {
     Kernel(String),
@@ -257,7 +257,7 @@ impl Queue {
         if to.is_empty() {
             return self.synchronize();
         }
-        // What was started before is not the copy's time.
+        // Work started before must not count as the copy's time.
         if is_recording() {
             self.synchronize()?;
         }
@@ -510,7 +510,7 @@ impl Queue {
         if self.timeline().anchor.as_ref().is_some_and(current) {
             return;
         }
-        // What was timed since the last anchor is told by that one.
+        // Times since the last anchor are reported relative to that anchor.
         self.report();
         let Some((first, second)) = self.mark().zip(self.mark()) else {
             return;

@@ -197,7 +197,7 @@ fn from_variables(
     Some(Cache::usual(base?.join("nearfield").join("kernels")))
 }
 
-/// What stands before the code, its checksum over itself and the code included.
+/// The bytes before the code, with a checksum over themselves and the code.
 fn header(key: &Key, entry: &Entry) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER);
     header.extend(MAGIC);
@@ -281,7 +281,7 @@ mod tests {
         fs::copy(&path, cache.path("some", ARCH, &other)).unwrap();
         assert_eq!(cache.read("some", ARCH, &other), None);
 
-        // What a later version would write, its checksum right.
+        // An entry as a later version would write it, with a correct checksum.
         let mut bytes = header(&key(), &entry)[..HEADER - 32].to_vec();
         bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
         let checksum = Sha256::new_with_prefix(&bytes).chain_update(&entry.code);

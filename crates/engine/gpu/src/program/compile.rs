@@ -16,12 +16,12 @@ use std::{path::Path, sync::Arc, time::Instant};
 pub struct Compiler {
     nvrtc: Nvrtc,
     libraries: Libraries,
-    /// What the driver supports, to name remedies that fit.
+    /// Version that the driver supports, to name remedies that fit.
     cuda: Option<Version>,
     searched: String,
 }
 
-/// Who links.
+/// The linker.
 #[derive(Debug, Clone)]
 pub enum Linker {
     /// NVIDIA's library, which needs neither a driver nor a device.
@@ -31,7 +31,7 @@ pub enum Linker {
 }
 
 impl Linker {
-    /// What messages call it.
+    /// Name in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::NvJitLink(_) => "nvJitLink",
@@ -67,13 +67,13 @@ impl Compiler {
         self.nvrtc.version()
     }
 
-    /// What it can compile for, ascending.
+    /// Architectures that it can compile for, ascending.
     pub fn archs(&self) -> Vec<Arch> {
         self.nvrtc.archs()
     }
 
-    /// What to compile for so that the code runs on `arch`: `arch` itself if the compiler knows
-    /// it, else the nearest older of the same major number, which `arch` runs too.
+    /// Architecture to compile for so that the code runs on `arch`: `arch` itself if the compiler
+    /// knows it, else the nearest older of the same major number, which `arch` runs too.
     pub fn target(&self, arch: Arch) -> Arch {
         let family = |known: &Arch| known.number() / 10 == arch.number() / 10 && *known <= arch;
         self.archs()
@@ -83,7 +83,7 @@ impl Compiler {
             .unwrap_or(arch)
     }
 
-    /// What was found.
+    /// The libraries that were found.
     pub fn libraries(&self) -> &Libraries {
         &self.libraries
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::path::{Path, PathBuf};
 
-/// What is there for the GPU backend.
+/// The parts of the GPU backend that this machine has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuInfo {
     /// The driver's version, such as 580.95.05, where the system tells it.
@@ -24,7 +24,7 @@ pub struct GpuInfo {
     pub nvjitlink: Option<Tool>,
     /// The device runtime.
     pub device_runtime: Option<PathBuf>,
-    /// What is missing or does not work, most important first.
+    /// Parts that are missing or do not work, most important first.
     pub missing: Vec<Missing>,
 }
 
@@ -40,7 +40,7 @@ pub struct Tool {
 /// Something that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// What, in a word: `driver`, `device`, `nvrtc`, `nvjitlink`, `device runtime`.
+    /// The part, in a word: `driver`, `device`, `nvrtc`, `nvjitlink`, `device runtime`.
     pub what: &'static str,
     /// Why it is missing and how to get it.
     pub message: String,

@@ -92,7 +92,7 @@ impl Modules {
         })
     }
 
-    /// What programs are compiled for here.
+    /// Architecture that programs are compiled for here.
     pub fn arch(&self) -> Arch {
         self.arch
     }
@@ -167,7 +167,7 @@ impl Modules {
     }
 }
 
-/// What a panic elsewhere leaves behind is whole: a slot is filled at the end.
+/// A panic elsewhere leaves a whole value behind: a slot is filled at the end.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

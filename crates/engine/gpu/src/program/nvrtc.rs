@@ -95,7 +95,7 @@ impl Nvrtc {
         self.version
     }
 
-    /// What it can compile for, ascending.
+    /// Architectures that it can compile for, ascending.
     pub(crate) fn archs(&self) -> Vec<Arch> {
         let mut count = 0;
         // SAFETY: it writes one number.

@@ -127,7 +127,7 @@ impl Program {
         options
     }
 
-    /// What tells this program's machine code for `arch` from any other.
+    /// Key of this program's machine code for `arch`.
     ///
     /// The compiler's version is no part of it: a node without the compiler has to find what was
     /// prepared for it.

@@ -1,7 +1,7 @@
 //! Whether machine code in a folder can only have been put there by this user.
 //!
 //! Code from the cache runs with the rights of the process that loads it, so a checksum is not
-//! enough: whoever can write a file can write its checksum. A folder or a file is trusted if it
+//! enough: a user who can write a file can write its checksum. A folder or a file is trusted if it
 //! belongs to the user that the process runs as, or to root, and if neither its group nor others
 //! may write to it. The superuser makes no exception for itself: a folder of another user is as
 //! foreign to root as to anyone else. Symbolic links are followed and their destination is judged.

@@ -15,7 +15,7 @@ use std::{
 /// differently before.
 const OLDEST: u32 = 12;
 
-/// What a toolkit calls the kind of machine that runs us; it may hold libraries for others too.
+/// Names in a toolkit of the kind of machine that runs this; it may hold libraries for others too.
 #[cfg(target_arch = "aarch64")]
 const TARGETS: [&str; 2] = ["sbsa-linux", "aarch64-linux"];
 #[cfg(not(target_arch = "aarch64"))]
@@ -30,7 +30,7 @@ pub struct Found {
     pub version: Option<Version>,
 }
 
-/// What was found for compiling and linking, of versions that work together.
+/// Libraries for compiling and linking, of versions that work together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Libraries {
     /// The run-time compiler.
@@ -55,7 +55,7 @@ pub(crate) struct Toolkit {
 }
 
 impl Toolkit {
-    /// What the folders hold.
+    /// The toolkit in these folders.
     fn of(folders: &[PathBuf]) -> Self {
         let mut files: Vec<_> = folders.iter().flat_map(|folder| files_in(folder)).collect();
         files.sort_by_key(|(_, found)| std::cmp::Reverse(found.version));
@@ -100,7 +100,7 @@ fn files_in(folder: &Path) -> Vec<(Part, Found)> {
     files
 }
 
-/// What is installed at `place`: a folder of libraries, a toolkit, an environment of Python or
+/// Toolkits installed at `place`: a folder of libraries, a toolkit, an environment of Python or
 /// conda, or a folder that Python imports from.
 pub(crate) fn toolkits_in(place: &Path) -> Vec<Toolkit> {
     let mut folders = vec![place.to_owned(), place.join("lib64"), place.join("lib")];
@@ -141,7 +141,7 @@ fn begins(path: &Path, start: &str) -> bool {
     name.is_some_and(|name| name.starts_with(start))
 }
 
-/// What `folder` holds, by name.
+/// Folders in `folder`, by name.
 pub(crate) fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();

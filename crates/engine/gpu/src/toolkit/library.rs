@@ -38,7 +38,7 @@ impl Part {
         Self::HostRuntime,
     ];
 
-    /// What messages call it.
+    /// Name in messages.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Nvrtc => "NVRTC (libnvrtc.so)",

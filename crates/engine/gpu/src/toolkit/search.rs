@@ -163,7 +163,7 @@ mod tests {
             self.0.path().join(name)
         }
 
-        /// What is found in `places`: compiler, linker, device runtime.
+        /// Libraries found in `places`: compiler, linker, device runtime.
         fn finds(&self, places: &[&str], cuda: Option<Version>) -> [Option<String>; 3] {
             let search = Search::only(places.iter().map(|place| self.path(place)));
             let found = search.libraries(cuda);

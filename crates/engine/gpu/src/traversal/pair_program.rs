@@ -15,7 +15,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-/// What a pair kernel is compiled from.
+/// Text and channels from which a pair kernel is compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairProgram {
     pub(crate) name: Cow<'static, str>,
@@ -31,7 +31,7 @@ pub struct PairProgram {
 /// How the source's share of a pair follows from the target's: `NF_SYMMETRIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Symmetric {
-    /// What the kernel gives for the reversed pair.
+    /// The kernel's result for the reversed pair.
     Reversed,
     /// The same, channels with these bits set with the other sign.
     Turned(u32),

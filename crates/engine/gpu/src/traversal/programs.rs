@@ -44,7 +44,7 @@ pub(crate) enum Candidates {
     Tilted = constants::AROUND_TILTED as isize,
 }
 
-/// What tells one traversal program from another.
+/// Key of a traversal program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Traversal {
     pub(crate) strategy: Strategy,

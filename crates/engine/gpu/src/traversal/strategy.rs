@@ -25,9 +25,9 @@ pub enum Strategy {
     /// [`Cuda::turned`](nearfield_pairs::Cuda::turned), a kernel that adds up at most 16 channels
     /// and reads at most as many of a target, and one set that searches itself as a whole.
     /// Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat). Takes 4
-    /// bytes on the device per point, channel and plane, of which there are 14 with one cell to a
-    /// radius, except in boxes of fewer cells than that takes. A cell is never divided among
-    /// several half warps, so many thousands of points in one cell take long.
+    /// bytes on the device per point, channel and plane. There are 14 planes with one cell to a
+    /// radius, fewer in boxes of fewer cells. A cell is never divided among several half warps, so
+    /// many thousands of points in one cell take long.
     HalfTiles,
     /// The engine measures on its first steps which of the others is the fastest for its points,
     /// with how many cells to a radius, and goes on with that. Asked of a backend itself, which

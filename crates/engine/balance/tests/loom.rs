@@ -33,7 +33,7 @@ impl Watched {
     }
 }
 
-/// What `StagedUpload` does: one thread sends, others copy.
+/// The hand-off of `StagedUpload`: one thread sends, others copy.
 fn upload(helpers: usize, fails_at: Option<usize>) {
     const LEN: usize = 5;
     loom::model(move || {
@@ -64,7 +64,7 @@ fn upload(helpers: usize, fails_at: Option<usize>) {
         for helper in helpers {
             helper.join().unwrap();
         }
-        // Whoever copied, everything is there, once.
+        // Every element was copied once, by any thread.
         while staging.copy_next(&write) {}
         assert!((0..LEN).all(|at| copy.get(at) == at + 1));
     });
@@ -82,8 +82,8 @@ fn a_send_that_fails_leaves_nothing_uncopied() {
     upload(1, Some(2));
 }
 
-/// What `ScatterResults` does: one thread receives and puts, another puts. So many pieces come.
-/// (Two threads that wait for a third may let each other run for ever in a model.)
+/// The hand-off of `ScatterResults`: one thread receives and writes, another writes. `come` pieces
+/// arrive. (Two threads that wait for a third may let each other run for ever in a model.)
 fn scatter(come: usize, fails: bool) {
     const LEN: usize = 5;
     loom::model(move || {

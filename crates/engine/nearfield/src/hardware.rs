@@ -19,8 +19,8 @@ pub enum Device {
     Gpu(u32),
     /// The CPU backend and the GPU with this number together.
     Hybrid(u32),
-    /// The CPU backend together with a GPU that does not exist, for trying out how steps are divided
-    /// between the two where there is none.
+    /// The CPU backend together with a GPU that does not exist, for trying out how steps are
+    /// divided between the two where there is none.
     Emulated(EmulatedSpec),
 }
 

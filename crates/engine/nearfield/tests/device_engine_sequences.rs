@@ -1,7 +1,8 @@
-//! Random sequences of calls of an engine on a GPU: sets that grow, shrink and vanish, points that leave
-//! their cells, coordinates that are not finite, updates that nobody waits for. After every step that is
-//! valid the results are those of the CPU; and whatever the step was, no number outside the caller's
-//! arrays has changed. New device memory is poisoned, so results that use it before it was written show.
+//! Random sequences of calls of an engine on a GPU: sets that grow, shrink and vanish, points that
+//! leave their cells, coordinates that are not finite, updates without a wait. After every valid
+//! step the results are those of the CPU, and after every step no number outside the caller's
+//! arrays has changed. New device memory is poisoned, so results that use it before it was written
+//! show.
 //!
 //! `NEARFIELD_SEQUENCES` says how many sequences (60), `NEARFIELD_SEED` where they begin, and
 //! `NEARFIELD_NO_CHILDREN=1` leaves out the strategies that launch kernels from kernels, which some
@@ -26,14 +27,14 @@ use nearfield_testkit::random::Random;
 use on_gpu::{start, upload};
 use std::sync::Arc;
 
-/// Elements on either side of an output that nobody may touch.
+/// Guard elements on either side of an output, which must not change.
 const GUARD: usize = 4096;
 const GUARD_COUNT: u32 = 0xABCD_1234;
 const GUARD_SUM: f32 = -7.0;
 /// A step that cannot be made valid in so many tries never will be.
 const TRIES: usize = 6;
 
-/// What a sequence is about.
+/// Settings of a sequence.
 #[derive(Debug, Clone)]
 struct Scene {
     radius: f32,
@@ -97,7 +98,7 @@ impl Scene {
     }
 }
 
-/// An output between two zones that nobody may touch.
+/// An output between two guard zones that must not change.
 struct Guarded<T> {
     memory: CudaSlice<T>,
     guard: T,
@@ -128,14 +129,14 @@ struct Session {
     scene: Scene,
     engine: DeviceEngine,
     helper: Option<CpuHelper>,
-    /// What was last found valid, and what was given last.
+    /// The last valid positions, and the last given positions.
     good: Vec<Vec<[f32; 3]>>,
     given: Vec<Vec<[f32; 3]>>,
-    /// What was given since the last valid step: some of it may have been found usable meanwhile.
+    /// Positions given since the last valid step: some may have been accepted meanwhile.
     between: Vec<Vec<Vec<[f32; 3]>>>,
 }
 
-/// What a step has computed.
+/// Results of a step.
 struct Found {
     counts: Vec<u32>,
     sums: Vec<f32>,
@@ -171,7 +172,7 @@ impl Session {
         })
     }
 
-    /// Gives a set other points, some of them such that nobody can use them.
+    /// Gives a set other points, some of them unusable.
     fn update(&mut self, random: &mut Random) {
         let set = random.below(self.scene.sets as u64) as usize;
         let points = match random.below(8) {
@@ -204,8 +205,8 @@ impl Session {
         }
     }
 
-    /// The set that the error names has its last good points again: those of the last valid step, or
-    /// later ones that an update has waited for.
+    /// The set that the error names has its last good points again: those of the last valid step,
+    /// or later ones that an update has waited for.
     fn refused(&mut self, error: &Error) {
         let set = match error.kind() {
             ErrorKind::OnDevice { set, .. } => set,
@@ -276,7 +277,8 @@ impl Session {
         })
     }
 
-    /// The lists there are; those of a step that is not valid may be anything, but not out of place.
+    /// The lists there are; those of a step that is not valid may be anything, but not out of
+    /// place.
     fn lists(&self, (targets, sources): (PointSetId, PointSetId), points: usize) -> Vec<Vec<u32>> {
         let stream = self.engine.stream();
         let found = self.engine.neighbors(targets, sources).unwrap();
@@ -382,7 +384,7 @@ fn no_sequence_of_updates_writes_out_of_place_or_gives_wrong_results() {
             for _ in 0..1 + random.below(2) {
                 session.update(&mut random);
                 if random.unit() < 0.2 {
-                    // Computed from points that nobody has looked at, and never asked for.
+                    // Computed from points that were not checked, and never read.
                     let set = random.below(session.scene.sets as u64) as usize;
                     if let Err(error) = session.compute((set, set)) {
                         session.refused(&error);

@@ -1,5 +1,5 @@
-//! Traversals of both backends over data on a GPU against those of the GPU alone. Without a GPU the tests do
-//! nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
+//! Traversals of both backends over data on a GPU against those of the GPU alone. Without a GPU the
+//! tests do nothing, or fail if `NEARFIELD_REQUIRE_GPU=1`.
 #![allow(
     clippy::disallowed_methods,
     reason = "copies of a test need no counting"

@@ -1,5 +1,5 @@
-//! Calls of several steps that fail in the middle, because memory is short there: the engine is then
-//! as it was before. A process of its own, whose allocator refuses what the test tells it to.
+//! Calls of several steps that fail in the middle, because memory is short there: the engine is
+//! then as it was before. A process of its own, whose allocator refuses what the test tells it to.
 
 mod refusing;
 

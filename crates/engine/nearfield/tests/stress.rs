@@ -52,7 +52,7 @@ fn in_time(what: &str, work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// What is compared: lists, counts and densities.
+/// Answers that are compared: lists, counts and densities.
 #[derive(Debug, Clone, PartialEq)]
 struct Answers {
     lists: Vec<Vec<u32>>,
@@ -80,7 +80,7 @@ fn points(seed: u64) -> Vec<[f32; 3]> {
     Cloud::Lattice.points(2_000, seed)
 }
 
-/// What is asked of an engine through a shared reference.
+/// Answers of an engine through a shared reference.
 fn asked(engine: &Engine, set: PointSetId) -> (Vec<u32>, Vec<f32>) {
     let kernel = SphDensity {
         kernel: WendlandC2::with_support(RADIUS),

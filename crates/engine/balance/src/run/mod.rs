@@ -18,7 +18,7 @@
 //! 2. [`Scatter`]: the driver receives results piece by piece, and workers put them where the
 //!    caller wants them. *A stretch is put by exactly one thread, after its piece has arrived. When
 //!    nothing more comes, because all has or the device failed, no thread waits any longer.*
-//! 3. [`hand_over`]: one value for the thread that waits for it. *Whoever drops its end without
+//! 3. [`hand_over`]: one value for the thread that waits for it. *An end that is dropped without
 //!    giving the value ends the wait.*
 //!
 //! Each hand-off waits for work that another thread has already begun, so there is no circle of

@@ -1,8 +1,8 @@
 //! A device with memory of its own, as engines use it: a real GPU, or the emulated one.
 //!
-//! The device has the positions of all sets, which come through [`StagedUpload`], and does whole jobs
-//! or the [part](Part) of a job that a plan leaves to it. The thread that calls it drives it, and
-//! waits for it. Results are checked by nobody else: after `Ok` they are complete, after a
+//! The device has the positions of all sets, which come through [`StagedUpload`], and does whole
+//! jobs or the [part](Part) of a job that a plan leaves to it. The thread that calls it drives it,
+//! and waits for it. Results are not checked again: after `Ok` they are complete, after a
 //! [`DeviceError::Fault`] none of them count, and the caller's arrays may hold some of them, unless
 //! they are combined with what was there.
 //!
@@ -24,10 +24,10 @@ use std::{fmt, time::Instant};
 
 /// See the module's documentation.
 pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
-    /// What reports call it where it does a job alone.
+    /// Device that reports name if it does a job alone.
     fn device(&self) -> Device;
 
-    /// What decides which jobs it can do.
+    /// Backend by which [`support`](super::support) decides which jobs it can do.
     fn backend(&self) -> Backend;
 
     /// Why a pair kernel cannot run here, for all kernels of its type.
@@ -36,8 +36,8 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     /// The reason, such as the compiler's message.
     fn check_kernel(&self, kernel: &KernelWork<'_>) -> Result<(), String>;
 
-    /// Whether it can take a job, asked once per job. A device that has failed is tried again after a
-    /// number of jobs.
+    /// Whether it can take a job, asked once per job. A device that has failed is tried again after
+    /// a number of jobs.
     ///
     /// # Errors
     /// A fault when the CPU backend has to do the job.
@@ -65,19 +65,19 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         false
     }
 
-    /// What reports say of a real GPU.
+    /// The report of a real GPU; `None` for an emulated one.
     fn report(&self) -> Option<GpuReport> {
         None
     }
 
-    /// What a job sends and fetches, on a virtual clock. On a real one copies are part of what a
-    /// subregion is measured to take.
+    /// Bytes that a job sends and fetches, on a virtual clock. On a real clock copies are part of
+    /// the measured time of a subregion.
     fn traffic(&self, _: JobKind) -> Traffic {
         Traffic::NONE
     }
 
-    /// What the next step of a plan takes on a virtual clock; None on a real one. Where it says that
-    /// the device fails, the device's next job fails.
+    /// Times of the next step of a plan on a virtual clock; `None` on a real one. If they contain
+    /// a fault, the device's next job fails.
     fn virtual_times(&self, _: &Planned) -> Option<StepTimes> {
         None
     }
@@ -95,8 +95,8 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
         from: &[f32],
     ) -> Result<Option<Bounds>, Fault>;
 
-    /// Brings back the positions that a set had before others were placed and refused; none where the
-    /// device had none.
+    /// Brings back the positions that a set had before others were placed and refused; none where
+    /// the device had none.
     fn place_again(&self, set: usize, before: Option<&[f32]>);
 
     /// Whether the device has the positions of a set that were placed last.
@@ -144,8 +144,8 @@ pub(crate) trait Accelerator: fmt::Debug + Send + Sync {
     /// the device has it. All workers copy faster than some of them beside others that sort.
     fn prepare_part(&self, input: &StepInput<'_>, work: &ValueWork<'_>) -> u64;
 
-    /// Computes the values of a part, which was prepared under that number; numbers of all targets in
-    /// the caller's order, in memory that is to be [given back](Self::give_back).
+    /// Computes the values of a part, which was prepared under that number; numbers of all targets
+    /// in the caller's order, in memory that is to be [given back](Self::give_back).
     fn values_part(
         &self,
         input: &StepInput<'_>,
@@ -191,7 +191,7 @@ pub(crate) trait Numbers: Sync {
     ) -> Result<(), Error>;
 }
 
-/// What is computed for every target.
+/// The values to compute for every target.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueWork<'a> {
     /// None for counts of neighbours, which are `u32` in the bits of an `f32`.

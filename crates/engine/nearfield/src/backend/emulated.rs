@@ -1,11 +1,11 @@
 //! A device that does not exist: one more thread of the CPU, and a virtual clock.
 //!
-//! Policies see the clock, so what they do is the same on every machine and in every run. Results are
-//! computed for real, and they take the way of a real GPU's: positions come in pieces into memory of
-//! the device's own and are sorted there, starts and lengths of lists are handed over before their
-//! entries, and values arrive in pieces. Only the code that computes is the CPU backend's. A step
-//! that fails on the virtual clock fails for real, early for too little memory, and in the middle of
-//! its results where the device is lost.
+//! Policies see the clock, so what they do is the same on every machine and in every run. Results
+//! are computed for real, and they take the way of a real GPU's: positions come in pieces into
+//! memory of the device's own and are sorted there, starts and lengths of lists are handed over
+//! before their entries, and values arrive in pieces. Only the code that computes is the CPU
+//! backend's. A step that fails on the virtual clock fails for real, early for too little memory,
+//! and in the middle of its results where the device is lost.
 
 use super::{
     DeviceError, Fault, HostMemory, Job, JobKind, StepInput,
@@ -49,14 +49,14 @@ pub(crate) struct EmulatedDevice {
 #[derive(Debug)]
 struct Clock {
     machine: Machine,
-    /// What happens to the device in its next job.
+    /// Fault of the device in its next job.
     fault: Option<VirtualFault>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     sets: Vec<OnDevice>,
-    /// What the sets are sorted into.
+    /// Lattice that the sets are sorted on.
     lattice: Option<Lattice>,
     taken: Vec<AtomicBool>,
     spent: Spent,
@@ -101,7 +101,8 @@ impl EmulatedDevice {
         self.complete.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happens to the device in the job that begins now: too little memory ends it at once.
+    /// The fault of the device in the job that begins now, if any: too little memory ends the job
+    /// at once.
     fn begin(&self) -> Result<Option<Fault>, Fault> {
         match self.clock().fault.take() {
             Some(VirtualFault::OutOfMemory) => Err(failed("it has run out of memory")),

@@ -16,15 +16,15 @@ pub struct GpuReport {
     pub bytes: usize,
     /// With the strategy `auto`: what has been tried, how long it took, and what is chosen.
     pub trials: Vec<Trial>,
-    /// Jobs that the CPU backend did because another job of the engine was using the GPU, and their thread, a
-    /// worker of a rayon pool, must not wait for it.
+    /// Jobs that the CPU backend did because another job of the engine was using the GPU, and their
+    /// thread, a worker of a rayon pool, must not wait for it.
     pub busy: u64,
-    /// Why the CPU backend does the work instead, after the GPU failed. After a fault that may pass, such
-    /// as too little memory, the GPU is tried again later.
+    /// Why the CPU backend does the work instead, after the GPU failed. After a fault that may
+    /// pass, such as too little memory, the GPU is tried again later.
     pub failed: Option<String>,
     /// How often it has failed.
     pub faults: u32,
-    /// What it failed of last, if it has.
+    /// Text of its last fault, if any.
     pub last_fault: Option<String>,
     /// Why the cache of compiled kernels is not used: other users could have put code there. None
     /// where it is used, or where there is none.

@@ -6,7 +6,7 @@ use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii};
 use nearfield_grid::{Bounds, Grid, Lattice};
 use nearfield_pairs::ListKind;
 
-/// What a backend needs to know of the engine whose job it does.
+/// The parts of an engine's state that a backend needs for a job.
 #[derive(Debug)]
 pub(crate) struct StepInput<'a> {
     pub(crate) sets: Vec<SetInput<'a>>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is asked of a backend for one pair of sets, by the numbers of the sets.
+/// A job of a backend for one pair of sets, named by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Job {
     pub(crate) kind: JobKind,

@@ -1,8 +1,8 @@
-//! A set's grid on the host, sorted only when somebody needs it.
+//! A set's grid on the host, sorted only at its first use.
 //!
-//! Engines that work on a GPU sort there. The host keeps a copy of the positions, in memory that the
-//! GPU reads directly, and sorts them when it is asked for something that the GPU does not do, or
-//! when the GPU has failed.
+//! Engines that work on a GPU sort there. The host keeps a copy of the positions, in memory that
+//! the GPU reads directly, and sorts them when it is asked for something that the GPU does not do,
+//! or when the GPU has failed.
 
 use super::HostMemory;
 use nearfield_cpu::CpuBackend;
@@ -18,7 +18,7 @@ pub(crate) enum LazyGrid {
     Deferred(Box<Deferred>),
 }
 
-/// What a grid is made from.
+/// The input of a grid.
 #[derive(Debug)]
 pub(crate) struct Deferred {
     /// Three numbers a point; there may be room behind them.
@@ -78,8 +78,8 @@ impl LazyGrid {
         }
     }
 
-    /// Sorts positions now, and gives the copy of older ones back, if there was one. When that fails
-    /// everything stays as it was.
+    /// Sorts positions now, and gives the copy of older ones back, if there was one. When that
+    /// fails everything stays as it was.
     pub(crate) fn build(
         &mut self,
         positions: Positions<'_>,
@@ -119,7 +119,7 @@ impl LazyGrid {
         }
     }
 
-    /// The copy of the positions, for its memory to be used again. Whoever takes it goes on to
+    /// The copy of the positions, for its memory to be used again. The caller must then call
     /// [`defer`](Self::defer) or [`build`](Self::build).
     pub(crate) fn take_copy(&mut self, lattice: &Lattice) -> Option<HostMemory> {
         match std::mem::replace(self, Self::from(Grid::new(lattice.clone()))) {

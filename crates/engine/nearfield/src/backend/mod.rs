@@ -1,11 +1,11 @@
 //! The hardware that does an engine's jobs: the CPU pool, a GPU, and both at once.
 //!
-//! A backend never sees an engine. It gets a [step's input](StepInput): the point sets, the lattice,
-//! the options that concern a backend and the CPU pool, and a [job](Job): lists, counts or a pair
-//! kernel for one pair of sets. [`support`] alone decides which backend can do which job, and it is
-//! asked once, before anything runs. What goes wrong while a job runs is a [`DeviceError`]: either a
-//! [fault](Fault) of the device, after which the engine finishes the job on the CPU and reports it,
-//! or an error of the host, which the caller gets.
+//! A backend never sees an engine. It gets a [step's input](StepInput): the point sets, the
+//! lattice, the options that concern a backend and the CPU pool, and a [job](Job): lists, counts or
+//! a pair kernel for one pair of sets. [`support`] alone decides which backend can do which job,
+//! and it is asked once, before anything runs. A failure while a job runs is a [`DeviceError`]:
+//! either a [fault](Fault) of the device, after which the engine finishes the job on the CPU and
+//! reports it, or an error of the host, which the caller gets.
 
 pub(crate) mod accelerator;
 pub(crate) mod emulated;

@@ -1,10 +1,10 @@
 //! Which backend can do what: the only place where that is decided.
 //!
 //! [`supports`] says whether one backend can do one [feature](Feature); [`choose`] makes of it what
-//! an engine does that was asked for a [`Device`]. A device that was named and cannot do a feature is
-//! an error ([`Unsupported`]) before anything runs. [`Device::Auto`] and [`Device::Hybrid`] leave
-//! such a job to the CPU backend, and the report says why. The table in `docs/backends.md` is made
-//! from the same two functions ([`table`]).
+//! an engine does that was asked for a [`Device`]. A device that was named and cannot do a feature
+//! is an error ([`Unsupported`]) before anything runs. [`Device::Auto`] and [`Device::Hybrid`]
+//! leave such a job to the CPU backend, and the report says why. The table in `docs/backends.md` is
+//! made from the same two functions ([`table`]).
 
 use crate::Device;
 use std::{borrow::Cow, fmt};
@@ -68,7 +68,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// What was asked for, in a few words.
+    /// The feature that was asked for, in a few words.
     pub fn feature(&self) -> &str {
         &self.feature
     }
@@ -78,7 +78,7 @@ impl Unsupported {
         self.backend.name()
     }
 
-    /// What to do instead.
+    /// The remedy.
     pub fn remedy(&self) -> &'static str {
         self.remedy
     }
@@ -142,7 +142,7 @@ impl Feature {
         })
     }
 
-    /// What to do where a backend lacks it.
+    /// Remedy if a backend lacks it.
     fn remedy(&self) -> &'static str {
         match self {
             Self::Double => {

@@ -1,9 +1,10 @@
 //! Copies between the caller's arrays and memory that a device reaches, by all workers at once.
 //!
 //! An upload goes through memory of the host that the device reads directly. [`StagedUpload`] lets
-//! the workers of the pool copy to there while the calling thread sends off what is complete, so that
-//! copying and sending overlap. [`ScatterResults`] does the same on the way back. The hand-offs
-//! between the threads are those of [`nearfield_balance::run`]; this module adds the memory.
+//! the workers of the pool copy to there while the calling thread sends off what is complete, so
+//! that copying and sending overlap. [`ScatterResults`] does the same on the way back. The
+//! hand-offs between the threads are those of [`nearfield_balance::run`]; this module adds the
+//! memory.
 
 use nearfield_balance::run::{Scatter, Staging};
 use nearfield_cpu::CpuBackend;
@@ -28,8 +29,9 @@ const RESULT_PIECES: usize = 8;
 /// …unless that would be of fewer targets.
 const MIN_RESULT_PIECE: usize = 4 * STRETCH;
 
-/// Arrays that workers copy one behind the other while another thread sends them off. `look` sees all
-/// numbers of every array before they are copied, some whole points at a time where a point has three.
+/// Arrays that workers copy one behind the other while another thread sends them off. `look` sees
+/// all numbers of every array before they are copied, some whole points at a time where a point has
+/// three.
 pub(crate) struct StagedUpload<'a, L> {
     /// Where each array begins, and the array.
     from: Vec<(usize, &'a [f32])>,
@@ -62,8 +64,8 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
         }
     }
 
-    /// Copies everything, and calls `send` with the place and the numbers of every piece in turn, as
-    /// soon as it is complete. Once that fails the others are not sent.
+    /// Copies everything, and calls `send` with the place and the numbers of every piece in turn,
+    /// as soon as it is complete. Once that fails the others are not sent.
     pub(crate) fn send<E>(
         &self,
         cpu: &CpuBackend,
@@ -74,8 +76,8 @@ impl<'a, L: Fn(&[f32]) + Sync> StagedUpload<'a, L> {
         let others = self.staging.stretches().saturating_sub(1);
         let drive = || {
             self.staging.send_all(&copy, |piece| {
-                // SAFETY: `Staging` sends a piece after its last stretch was written, and no stretch
-                // is written twice.
+                // SAFETY: `Staging` sends a piece after its last stretch was written, and no
+                // stretch is written twice.
                 send(piece.start, unsafe {
                     self.to.slice_mut(piece.start, piece.end)
                 })
@@ -269,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Pieces of some numbers, some of which come before the device fails or has no more.
+    /// Pieces of numbers; some come before the device fails or has no more.
     struct Some<'r> {
         numbers: &'r [f32],
         piece: usize,

@@ -1,18 +1,18 @@
 //! Whose turn it is to use the GPU of an engine that several threads share.
 //!
-//! A job holds the GPU while workers of the engine's pool copy for it. Where the job's own thread is a
-//! worker of some rayon pool, it does other work of that pool while it waits for them: perhaps another
-//! job of the same engine, on top of its own stack, or work whose end another worker's job needs.
-//! **A worker therefore never waits for its turn**, or the pool may stand still for ever: it is told that
-//! the GPU is in use, and the CPU backend does the job. Threads that belong to no pool do nothing else
-//! while they have the GPU, so others of their kind wait for them.
+//! A job holds the GPU while workers of the engine's pool copy for it. Where the job's own thread
+//! is a worker of some rayon pool, it does other work of that pool while it waits for them: perhaps
+//! another job of the same engine, on top of its own stack, or work whose end another worker's job
+//! needs. **A worker therefore never waits for its turn**, or the pool may stand still for ever: it
+//! is told that the GPU is in use, and the CPU backend does the job. Threads that belong to no pool
+//! do nothing else while they have the GPU, so others of their kind wait for them.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError, TryLockError,
     atomic::{AtomicU64, Ordering},
 };
 
-/// What one thread at a time may use.
+/// A value that one thread at a time may use.
 #[derive(Debug)]
 pub(crate) struct Turn<T> {
     value: Mutex<T>,
@@ -28,12 +28,12 @@ impl<T> Turn<T> {
         }
     }
 
-    /// The value, once no other thread uses it; `None` for a worker of a rayon pool where somebody
-    /// does.
+    /// The value, once no other thread uses it; `None` for a worker of a rayon pool while another
+    /// thread uses it.
     pub(crate) fn take(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // What a panic leaves behind is sorted anew at the next step.
+            // State left by a panic is sorted anew at the next step.
             Err(TryLockError::Poisoned(value)) => Some(value.into_inner()),
             Err(TryLockError::WouldBlock) if rayon::current_thread_index().is_some() => None,
             Err(TryLockError::WouldBlock) => {
@@ -60,7 +60,7 @@ impl<T> Turn<T> {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// The value of a turn that nobody shares.
+    /// The value of a turn that is not shared.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,7 +75,7 @@ mod tests {
     /// Far longer than the jobs take.
     const DEADLINE: Duration = Duration::from_secs(60);
 
-    /// What `work` gives, run by a thread of its own; panics where it comes to no end.
+    /// Runs `work` on a thread of its own and returns its result; panics if it does not end.
     fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (done, result) = mpsc::channel();
         thread::spawn(move || done.send(work()));

@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// What [`DeviceEngine::finish`] found.
+/// Result of [`DeviceEngine::finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "results are not valid when the step has to be repeated"]
 pub enum Progress {
@@ -29,17 +29,18 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct DeviceEngine {
     pub(super) settings: DeviceEngineBuilder,
-    /// What lies on the device is neither used nor dropped in a forked child: CUDA does not work there,
-    /// and its calls may wait.
+    /// Device memory is neither used nor dropped in a forked child: CUDA does not work there, and
+    /// its calls may wait.
     pub(super) lattice: OfProcess<Option<DeviceLattice>>,
     pub(super) sets: OfProcess<Vec<DeviceSetId>>,
     pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
     pub(super) scratch: OfProcess<Mutex<PairScratch>>,
     pub(super) backend: OfProcess<GpuBackend>,
-    /// Since the last [`finish`](Self::finish), something was computed from points that were not in their
-    /// cells: the step is to be repeated.
+    /// Since the last [`finish`](Self::finish), something was computed from points that were not in
+    /// their cells: the step is to be repeated.
     pub(super) sorted_anew: bool,
-    /// Positions that were found unusable while another set was worked on, for the next `finish` to say.
+    /// Positions that were found unusable while another set was worked on, for the next `finish` to
+    /// say.
     pub(super) refused: Option<Error>,
 }
 
@@ -71,9 +72,9 @@ impl DeviceEngine {
     /// device, to measure them.
     ///
     /// # Errors
-    /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is on
-    /// another GPU or memory runs out; nothing is added then. [`ErrorKind::Setup`] when the box is too
-    /// small for coordinates so far from it.
+    /// [`ErrorKind::OnDevice`] when coordinates are not finite or not three a point, the array is
+    /// on another GPU or memory runs out; nothing is added then. [`ErrorKind::Setup`] when the box
+    /// is too small for coordinates so far from it.
     pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
         self.usable()?;
         let id = PointSetId(self.sets.len());
@@ -127,8 +128,8 @@ impl DeviceEngine {
     /// Number of neighbours of every target among `sources`, in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when `counts` has not one number per target
-    /// or the GPU fails.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when `counts` has not one number per
+    /// target or the GPU fails.
     pub fn count_neighbors(
         &self,
         targets: PointSetId,
@@ -147,7 +148,8 @@ impl DeviceEngine {
     /// for the device the first time, to learn how much there is to store.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when memory runs out or the GPU fails.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::Gpu`] when memory runs out or the GPU
+    /// fails.
     pub fn find_neighbors(
         &mut self,
         targets: PointSetId,
@@ -189,9 +191,10 @@ impl DeviceEngine {
     /// it is not, makes room, so that the step can be repeated.
     ///
     /// # Errors
-    /// [`ErrorKind::OnDevice`] naming the set when coordinates are not finite or memory runs out, and
-    /// [`ErrorKind::Gpu`] when the GPU fails. The set then has its last good positions, what was computed
-    /// since the last call does not stand, and the next call says [`Progress::Repeat`].
+    /// [`ErrorKind::OnDevice`] naming the set when coordinates are not finite or memory runs out,
+    /// and [`ErrorKind::Gpu`] when the GPU fails. The set then has its last good positions, what
+    /// was computed since the last call does not stand, and the next call says
+    /// [`Progress::Repeat`].
     pub fn finish(&mut self) -> Result<Progress, Error> {
         self.usable()?;
         // One wait for all that the device is asked.
@@ -247,7 +250,8 @@ impl DeviceEngine {
     /// in that order make everything that follows faster; see [`reorder`](Self::reorder).
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when `order` has not one number a point.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when `order` has not one number
+    /// a point.
     pub fn order(&self, set: PointSetId, order: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
         self.known(set)?;
         self.backend
@@ -259,7 +263,8 @@ impl DeviceEngine {
     /// cells.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when an array has another length.
+    /// [`ErrorKind::UnknownPointSet`], and [`ErrorKind::OnDevice`] when an array has another
+    /// length.
     pub fn reorder<T: DeviceRepr>(
         &self,
         set: PointSetId,
@@ -352,7 +357,7 @@ impl DeviceEngine {
         sets.chain(lists).sum::<usize>() + self.scratch().bytes()
     }
 
-    /// What a traversal by both backends needs.
+    /// Input of a traversal by both backends.
     pub(crate) fn traversable(
         &self,
         targets: PointSetId,
@@ -368,13 +373,13 @@ impl DeviceEngine {
     }
 
     pub(super) fn scratch(&self) -> MutexGuard<'_, PairScratch> {
-        // What a panic leaves behind is written anew by whoever uses it next.
+        // State left by a panic is overwritten by the next user.
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the engine can be used in this process: not in a forked child of the one that started it.
-    /// Programs with arrays of their own on the device ask before they use these; all calls of the
-    /// engine ask by themselves.
+    /// Whether the engine can be used in this process: not in a forked child of the one that
+    /// started it. Programs with arrays of their own on the device ask before they use these; all
+    /// calls of the engine ask by themselves.
     ///
     /// # Errors
     /// [`ErrorKind::Gpu`] with [`GpuErrorKind::Forked`].

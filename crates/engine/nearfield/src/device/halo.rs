@@ -1,8 +1,9 @@
-//! The points that the CPU backend needs of data that live on a GPU, brought over for one traversal.
+//! The points that the CPU backend needs of data that live on a GPU, brought over for one
+//! traversal.
 //!
-//! A halo holds the points of the CPU backend's bricks and those within reach of them, gathered on the
-//! GPU by a map of bricks, with the channels that a kernel reads. On the host they are a set of their
-//! own, sorted anew; their indices are places in the halo.
+//! A halo holds the points of the CPU backend's bricks and those within reach of them, gathered on
+//! the GPU by a map of bricks, with the channels that a kernel reads. On the host they are a set of
+//! their own, sorted anew; their indices are places in the halo.
 
 use crate::{
     Error, ErrorKind, Strategy,
@@ -24,7 +25,7 @@ use std::{
 };
 use tracing::field::Empty;
 
-/// What points are gathered with.
+/// Buffers for gathering points.
 #[derive(Debug, Default)]
 pub(super) struct Packing {
     /// Maps of bricks on the device.
@@ -35,7 +36,7 @@ pub(super) struct Packing {
 /// Bricks whose points are gathered.
 pub(super) enum Bricks<'a> {
     All,
-    /// What the CPU backend needs.
+    /// The points that the CPU backend needs.
     Needed(&'a Planned),
     /// The GPU's, subregion by subregion.
     Gpu(&'a Planned),
@@ -47,7 +48,7 @@ type PartsKey = (u64, u8);
 /// Maps of bricks on the device.
 pub(super) type PartsOfBricks = HashMap<PartsKey, DeviceParts>;
 
-/// What has come over for a step.
+/// Halos that were copied for a step.
 #[derive(Debug)]
 pub(super) struct Halos {
     pub(super) targets: Halo,

@@ -1,7 +1,8 @@
 //! The CPU backend as a helper of engines whose data live on a GPU.
 //!
-//! Steps follow the same protocol as those of an [`Engine`] with two backends. The difference is where
-//! the data are: only what the CPU backend needs of them crosses the bus, as a [halo](super::halo).
+//! Steps follow the same protocol as those of an [`Engine`] with two backends. The difference is
+//! where the data are: only what the CPU backend needs of them crosses the bus, as a
+//! [halo](super::halo).
 
 use super::{
     engine::{DeviceEngine, Traversable},
@@ -30,14 +31,14 @@ use nearfield_grid::{Bounds, Domain, Lattice, OfProcess, Radius, memory::filled}
 use nearfield_pairs::Channels;
 use std::{sync::Mutex, time::Instant};
 
-/// The CPU backend as the helper of [`DeviceEngine`]s: takes those bricks of points off the GPU whose
-/// targets it is the better place for, as a [`Policy`] finds out from what steps take.
+/// The CPU backend as the helper of [`DeviceEngine`]s: takes those bricks of points off the GPU
+/// whose targets it is the better place for, as a [`Policy`] finds out from what steps take.
 ///
-/// Everything stays on the GPU. What crosses the bus is a halo: the points of the CPU backend's bricks
-/// and those within reach of them, with their channels, and the results of its targets on the way back,
-/// for every traversal anew. (When a plan is made, seldom, all positions are looked at once; and where
-/// there is a periodic axis or the CPU backend has most of the work, the halo holds all points.) Keep
-/// one helper for one engine: it remembers what steps took.
+/// Everything stays on the GPU. Only a halo crosses the bus: the points of the CPU backend's
+/// bricks and those within reach of them, with their channels, and the results of its targets on
+/// the way back, for every traversal anew. (When a plan is made, seldom, all positions are looked
+/// at once; and where there is a periodic axis or the CPU backend has most of the work, the halo
+/// holds all points.) Keep one helper for one engine: it remembers what steps took.
 #[derive(Debug)]
 pub struct CpuHelper {
     cpu: CpuBackend,
@@ -126,8 +127,8 @@ impl CpuHelper {
     /// A helper with a policy and so many threads; 0 is one per core.
     ///
     /// # Errors
-    /// [`ErrorKind::Schedule`] when the policy's numbers contradict each other, and [`ErrorKind::Cpu`] when
-    /// threads cannot be started.
+    /// [`ErrorKind::Schedule`] when the policy's numbers contradict each other, and
+    /// [`ErrorKind::Cpu`] when threads cannot be started.
     pub fn new(policy: Policy, threads: usize) -> Result<Self, Error> {
         // Radius and lattice are each engine's own.
         let radius = Radius::new(1.0).map_err(ErrorKind::Setup)?;
@@ -175,8 +176,8 @@ impl CpuHelper {
             sources: helped.sources.0,
         };
         let device = OnDevice::of(engine, helped)?;
-        // Where the GPU has everything, how its sort went may be looked at afterwards. What was added
-        // to could not be computed again.
+        // If the GPU has everything, its sort may be checked afterwards. Values that were added to
+        // could not be computed again.
         if deliver == Deliver::Write && self.leaves_all_to(&device, job) {
             let clock = Clock::start(None);
             device.evaluate(None, results, deliver)?;
@@ -399,8 +400,8 @@ impl HelperStep<'_, '_> {
         )
     }
 
-    /// Sends the results of those points of the halo that are the CPU backend's to where all results
-    /// are, and waits until they are there.
+    /// Sends the results of those points of the halo that are the CPU backend's to where all
+    /// results are, and waits until they are there.
     fn put(&mut self, of_cpu: impl Fn(usize) -> bool) -> Result<(), Error> {
         let Found {
             numbers,

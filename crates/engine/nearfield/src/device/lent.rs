@@ -3,18 +3,19 @@
 use nearfield_gpu::cudarc::driver::{CudaSlice, CudaStream, CudaViewMut};
 use std::{fmt, mem::ManuallyDrop, ops::Deref, sync::Arc};
 
-/// Device memory that is not ours to free, lent for a call: what the engine is given where all that is
-/// known of an array is its address.
+/// Device memory that is not ours to free, lent for a call: what the engine is given where all that
+/// is known of an array is its address.
 pub struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
 
 impl<T> Lent<T> {
     /// The `len` elements at `pointer`.
     ///
     /// # Safety
-    /// `pointer` points to `len` elements on the stream's GPU, which the work that is given this may
-    /// use until the stream has done it.
+    /// `pointer` points to `len` elements on the stream's GPU, which the work that is given this
+    /// may use until the stream has done it.
     pub unsafe fn new(stream: &Arc<CudaStream>, pointer: u64, len: usize) -> Self {
-        // SAFETY: as promised.
+        // SAFETY: the caller of this function guarantees that the address holds `len` initialised
+        // values for as long as this borrows it.
         Self(ManuallyDrop::new(unsafe {
             stream.upgrade_device_ptr(pointer, len)
         }))
@@ -36,8 +37,8 @@ impl<T> Deref for Lent<T> {
 }
 
 impl<T> Lent<T> {
-    /// All of it, to be written. A view and not the array itself: that could be put somewhere else in
-    /// exchange for another, and would free the memory there.
+    /// All of it, to be written. A view and not the array itself: that could be put somewhere else
+    /// in exchange for another, and would free the memory there.
     pub fn as_view_mut(&mut self) -> CudaViewMut<'_, T> {
         self.0.as_view_mut()
     }

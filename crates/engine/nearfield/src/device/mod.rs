@@ -40,12 +40,13 @@
 //!
 //! # Errors
 //!
-//! Positions that cannot be used, because some are not finite or memory runs out, are refused: the set
-//! has its last good positions again. Where `finish` finds this, what was computed since its last call
-//! does not stand, and its next call says [`Progress::Repeat`].
+//! Positions that cannot be used, because some are not finite or memory runs out, are refused: the
+//! set has its last good positions again. Where `finish` finds this, what was computed since its
+//! last call does not stand, and its next call says [`Progress::Repeat`].
 //!
-//! A fault of the GPU is an error here: what was on it is lost. In a forked child of the process that
-//! started an engine its calls answer [`GpuErrorKind::Forked`], and dropping it there does nothing.
+//! A fault of the GPU is an error here: what was on it is lost. In a forked child of the process
+//! that started an engine its calls answer [`GpuErrorKind::Forked`], and dropping it there does
+//! nothing.
 
 mod builder;
 mod engine;

@@ -7,7 +7,7 @@ use nearfield_grid::Bounds;
 #[derive(Debug)]
 pub(super) struct DeviceSetId {
     pub(super) points: DevicePoints,
-    /// What its cells cover.
+    /// Box that its cells cover.
     pub(super) room: Bounds,
 }
 

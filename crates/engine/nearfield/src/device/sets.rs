@@ -11,8 +11,8 @@ const ROOM_IN_RADII: f64 = 2.0;
 const ROOM_IN_EXTENTS: f64 = 1.0 / 16.0;
 
 impl DeviceEngine {
-    /// Waits for the device and looks how the sets were sorted; those that have outgrown their cells are
-    /// sorted anew, and the answer is false.
+    /// Waits for the device and looks how the sets were sorted; those that have outgrown their
+    /// cells are sorted anew, and the answer is false.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
@@ -71,9 +71,9 @@ impl DeviceEngine {
         }
     }
 
-    /// Gives a set the last positions that could be used, in the place of those that are refused. Where
-    /// they cannot be sorted now, the set stays unsorted: traversals of it are refused, and the next
-    /// [`finish`](Self::finish) tries again.
+    /// Gives a set the last positions that could be used, in the place of those that are refused.
+    /// Where they cannot be sorted now, the set stays unsorted: traversals of it are refused, and
+    /// the next [`finish`](Self::finish) tries again.
     pub(super) fn take_back(&mut self, set: PointSetId) {
         self.outdate(set);
         self.sorted_anew = true;
@@ -138,7 +138,8 @@ impl DeviceEngine {
         Ok(())
     }
 
-    /// The lattice for the rooms of all sets, and its cells to a radius; `bounds` are those of `set`.
+    /// The lattice for the rooms of all sets, and its cells to a radius; `bounds` are those of
+    /// `set`.
     fn lattice_of_all(&self, bounds: &Bounds, set: PointSetId) -> Result<(Lattice, u32), Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
         let all = self.sets.iter().map(|set| set.room);
@@ -165,7 +166,7 @@ impl DeviceEngine {
                 continue;
             }
             any = true;
-            // What was computed from them may not be valid.
+            // Results computed from them may be invalid.
             self.sorted_anew = true;
             if let Err(error) = self.measure(set) {
                 self.refused.get_or_insert(error);

@@ -12,14 +12,14 @@ use std::fmt;
 #[must_use = "a traversal does nothing until it is run"]
 pub struct DeviceTraversal<'a> {
     on: On<'a>,
-    /// What is compiled, with its uniforms, or why that cannot be.
+    /// The program and its uniforms, or the reason why there is none.
     program: Result<(PairProgram, Vec<f32>), Error>,
     targets: PointSetId,
     sources: PointSetId,
     fields: DeviceFields<'a>,
 }
 
-/// What a traversal runs on.
+/// The device of a traversal.
 enum On<'a> {
     Gpu(&'a DeviceEngine),
     /// The GPU, and the CPU backend beside it.
@@ -55,7 +55,7 @@ pub struct DeviceKernel {
 }
 
 impl DeviceKernel {
-    /// What is compiled, and the uniforms.
+    /// The program and the uniforms.
     pub(super) fn program(&self) -> Result<(PairProgram, Vec<f32>), Error> {
         let channels = [self.target_channels, self.source_channels, self.outputs];
         PairProgram::new(self.cuda.clone(), channels, self.reduce).map_err(Error::from)
@@ -104,7 +104,7 @@ pub struct WithCpu<'a> {
 }
 
 impl<'a> WithCpu<'a> {
-    /// A traversal as [`DeviceEngine::traverse`] makes it, a part of which the helper takes. Running it
+    /// A traversal as [`DeviceEngine::traverse`] makes it; the helper takes a part. Running it
     /// waits for both backends, and its results are never provisional.
     pub fn traverse<K: PairKernel>(
         self,
@@ -171,9 +171,10 @@ impl<'a> DeviceTraversal<'a> {
     /// every target, one target after the other in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet), [`ErrorKind::Support`](crate::ErrorKind::Support) when the kernel reaches farther than the search
-    /// radius, and [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the kernel has no CUDA text or it does
-    /// not compile, arrays do not fit or are on another GPU, or the GPU fails.
+    /// [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet),
+    /// [`ErrorKind::Support`](crate::ErrorKind::Support) when the kernel reaches farther than the
+    /// search radius, and [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the kernel has no CUDA
+    /// text or it does not compile, arrays do not fit or are on another GPU, or the GPU fails.
     pub fn run_into(self, results: &mut CudaViewMut<'_, f32>) -> Result<(), Error> {
         self.run(results, Deliver::Write)
     }

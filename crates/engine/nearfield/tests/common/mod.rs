@@ -36,7 +36,7 @@ impl Precise for f64 {
     }
 }
 
-/// What a run of a case is tried with.
+/// Settings of a run of a case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) simd: SimdLevel,
@@ -54,7 +54,8 @@ impl Default for Settings {
     }
 }
 
-/// The SIMD levels of this machine over and over, for tests whose cases are many enough for one level each.
+/// The SIMD levels of this machine over and over, for tests whose cases are many enough for one
+/// level each.
 pub(crate) fn levels_in_turn() -> impl Iterator<Item = SimdLevel> {
     SimdLevel::available().iter().copied().cycle()
 }
@@ -160,7 +161,7 @@ pub(crate) fn labels<T>(points: &[[T; 3]]) -> Vec<f32> {
     (0..points.len()).map(label).collect()
 }
 
-/// What a traversal of a case with [`Fingerprint`] must return.
+/// Expected results of a traversal of a case with [`Fingerprint`].
 pub(crate) fn fingerprints<T: Precise>(case: &Case<T>) -> Vec<[f32; 3]> {
     fingerprints_of(case, &case.problem().neighbors())
 }

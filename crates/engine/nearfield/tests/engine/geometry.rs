@@ -30,7 +30,7 @@ pub(crate) fn has_narrow_images(neighbors: &[Vec<oracle::Neighbor>]) -> bool {
     counts.all(|boxes| i32::try_from(boxes).is_ok())
 }
 
-/// What the contract says of a pair.
+/// Geometry of a pair by the contract.
 fn by_definition(case: &Case, target: usize, neighbor: &oracle::Neighbor) -> NeighborPair {
     let from = case.targets()[target];
     let to = case.sources()[neighbor.index as usize];
@@ -43,7 +43,7 @@ fn by_definition(case: &Case, target: usize, neighbor: &oracle::Neighbor) -> Nei
     }
 }
 
-/// What the contract says of a case.
+/// Geometry of a case by the contract.
 fn expected(case: &Case, lists: &[Vec<oracle::Neighbor>]) -> Vec<Vec<NeighborPair>> {
     let list = |(target, list): (usize, &Vec<oracle::Neighbor>)| {
         let pairs = list.iter().map(|pair| by_definition(case, target, pair));

@@ -1,5 +1,5 @@
-//! Both backends on one step, with an emulated device: the contract's neighbours whatever the threshold,
-//! whatever moves, and whatever fails.
+//! Both backends on one step, with an emulated device: the contract's neighbours whatever the
+//! threshold, whatever moves, and whatever fails.
 
 use crate::common::{
     Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, fingerprints_of, labels,
@@ -357,7 +357,7 @@ fn threads_may_traverse_at_once() {
     });
 }
 
-/// What an engine on an emulated device says of a job that only the CPU backend does.
+/// Checks that an engine on an emulated device refuses a job that only the CPU backend does.
 fn check_refused<T>(result: Result<T, Error>, feature: &str) {
     let Err(error) = result else {
         panic!("{feature}: it was done");

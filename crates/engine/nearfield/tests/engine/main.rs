@@ -1,5 +1,5 @@
-//! Everything that engines promise on the CPU. One program for all of it, because each would compile
-//! the same traversals anew.
+//! Everything that engines promise on the CPU. One program for all of it, because each would
+//! compile the same traversals anew.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -41,7 +41,8 @@ fn from_chunks(case: &Case, limit: u64) -> Result<Lists, Error> {
 fn chunks_make_up_the_contracts_lists_within_any_limit() {
     for (number, (case, expected)) in Runner::new(Level::Quick).with_lists().enumerate() {
         let longest = expected.iter().map(Vec::len).max().unwrap_or(0) as u64;
-        // No longer than the longest list, and in turn with a few more beside it, with most of them, with all.
+        // No longer than the longest list, and in turn with a few more beside it, with most of
+        // them, and with every other list.
         let tight = 16 + 4 * longest;
         let others = [2 * tight + 100, 5_000 + 4 * longest, u64::MAX];
         for limit in [tight, others[number % others.len()]] {

@@ -1,5 +1,5 @@
-//! An engine is used by several jobs of one rayon pool, and by the callbacks of its own jobs: every job
-//! comes to an end, and its results are those it would have alone.
+//! An engine is used by several jobs of one rayon pool, and by the callbacks of its own jobs: every
+//! job comes to an end, and its results are those it would have alone.
 
 use crate::common::{Fingerprint, labels};
 use nearfield::{Engine, prelude::*};
@@ -18,7 +18,7 @@ use std::{
 /// Far longer than the jobs take.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What `work` gives, run by a thread of its own; panics where it comes to no end.
+/// Runs `work` on a thread of its own and returns its result; panics if it does not end.
 fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, result) = mpsc::channel();
     thread::spawn(move || done.send(work()));

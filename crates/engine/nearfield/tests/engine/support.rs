@@ -13,7 +13,7 @@ fn density(support: f32) -> SphDensity {
     }
 }
 
-/// What a traversal says of a support, if it does.
+/// Checks the refusal of a support by a traversal.
 fn check<T>(result: Result<T, Error>, expected: (f32, f32)) {
     let Err(error) = result else {
         panic!("the support {} was taken", expected.0);
@@ -78,7 +78,7 @@ fn an_engine_in_f64_and_lists_with_a_skin_refuse_it_too() {
     };
     check(run(0.300_001), (0.300_001, 0.3));
     run(0.3).unwrap();
-    // What is looked at goes as far as radius and skin together, what counts does not.
+    // Lists reach as far as radius and skin together; kernels reach to the radius.
     let mut lists = VerletLists::new(Engine::builder(0.5), 0.25).unwrap();
     let set = lists.add_point_set(&points).unwrap();
     lists.refresh().unwrap();

@@ -276,7 +276,7 @@ fn beside_a_set_at_rest_the_other_may_use_up_the_whole_skin() {
     assert_eq!(
         lists.refresh().unwrap(),
         Refresh::Kept,
-        "nobody asks for the others"
+        "the others are not asked for"
     );
     assert!(matches!(
         lists

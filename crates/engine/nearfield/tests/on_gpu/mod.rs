@@ -30,7 +30,8 @@ pub(crate) fn upload(stream: &Arc<CudaStream>, points: &[[f32; 3]]) -> CudaSlice
     stream.clone_htod(points.as_flattened()).unwrap()
 }
 
-/// Takes the memory of the stream's GPU, all but about 64 MiB; it is free again when this is dropped.
+/// Takes the memory of the stream's GPU, all but about 64 MiB; it is free again when this is
+/// dropped.
 pub(crate) fn take_memory(stream: &Arc<CudaStream>) -> Vec<CudaSlice<u8>> {
     const LEFT: usize = 64 << 20;
     let mut taken = Vec::new();
@@ -41,7 +42,7 @@ pub(crate) fn take_memory(stream: &Arc<CudaStream>) -> Vec<CudaSlice<u8>> {
         let Some(more) = free.checked_sub(LEFT).filter(|&more| more > 1 << 20) else {
             break;
         };
-        // SAFETY: nobody reads it.
+        // SAFETY: it is never read.
         taken.extend(unsafe { stream.alloc::<u8>(more - more / 16) });
     }
     taken

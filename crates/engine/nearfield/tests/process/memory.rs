@@ -17,8 +17,8 @@ fn cushion() {
     std::mem::forget(last);
 }
 
-/// Does something within more and more memory until it succeeds; before that it must fail with an error
-/// that says so, never otherwise.
+/// Does something within more and more memory until it succeeds; before that it must fail with an
+/// error that says so, never otherwise.
 fn squeeze(name: &str, work: impl Fn() -> Result<u64, Error>) {
     let expected = work().unwrap_or_else(|error| panic!("{name}: {error}"));
     let (mut more, mut refused) = (MEGABYTE / 4, 0);

@@ -36,8 +36,8 @@ pub(crate) fn alone(name: &str, test: impl FnOnce()) {
     let output = Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(VARIABLE, name)
-        // What is freed goes back to the system, and nothing is set aside for threads, so that memory
-        // can be refused again and again.
+        // Freed memory goes back to the system, and nothing is set aside for threads, so that
+        // memory can be refused again and again.
         .env("MALLOC_ARENA_MAX", "1")
         .env("MALLOC_MMAP_THRESHOLD_", "131072")
         .env("MALLOC_TRIM_THRESHOLD_", "131072")

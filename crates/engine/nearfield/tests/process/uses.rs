@@ -50,7 +50,7 @@ impl Input {
     }
 }
 
-/// What is done with an engine; the number says that it found something, and the same on every run.
+/// A use of an engine; returns a number that is the same on every run and not 0.
 pub(crate) type Use = fn(&Input, Builder) -> Result<u64, Error>;
 
 fn single(input: &Input, builder: Builder) -> Result<(Engine, PointSetId), Error> {

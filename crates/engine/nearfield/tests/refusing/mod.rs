@@ -69,8 +69,8 @@ unsafe impl GlobalAlloc for Refusing {
                 false => unsafe { System.realloc(place, layout, size) },
             };
         }
-        // SAFETY: the caller's promise: the size is not 0 and fits the alignment, `place` holds more
-        // than that, came from there and is not used any more.
+        // SAFETY: the caller's promise: the size is not 0 and fits the alignment, `place` holds
+        // more than that, came from there and is not used any more.
         unsafe {
             let moved = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !moved.is_null() {

@@ -1,8 +1,9 @@
 //! When a GPU that has failed is tried again.
 //!
-//! A GPU that ran out of memory may have some again soon, because another program ended or sets became
-//! smaller; one whose context was destroyed by a kernel's fault never works again in this process. So a
-//! fault either steps the GPU aside for a number of jobs, more of them after every fault, or for good.
+//! A GPU that ran out of memory may have some again soon, because another program ended or sets
+//! became smaller; one whose context was destroyed by a kernel's fault never works again in this
+//! process. So a fault either steps the GPU aside for a number of jobs, more of them after every
+//! fault, or for good.
 
 /// Jobs that the GPU stays away from after its first fault…
 const FIRST_REST: u32 = 8;
@@ -17,7 +18,7 @@ pub(crate) struct Faults {
     last: Option<String>,
 }
 
-/// What keeps the GPU from working.
+/// The fault that keeps the GPU from working.
 #[derive(Debug, Clone)]
 struct Fault {
     lost: bool,
@@ -67,7 +68,7 @@ impl Faults {
         self.so_far
     }
 
-    /// What it failed of last.
+    /// Text of the last fault.
     pub(crate) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }

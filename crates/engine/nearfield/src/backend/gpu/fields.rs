@@ -52,7 +52,7 @@ impl StagedFields {
         self.number
     }
 
-    /// What was sent last.
+    /// The fields that were sent last.
     pub(super) fn fields(&mut self) -> (&mut gpu::StagedFields, StagedSides<'_>) {
         let Self {
             on_device,

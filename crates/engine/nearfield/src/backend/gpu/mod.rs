@@ -1,8 +1,8 @@
 //! A real GPU as an engine uses it: its sets on the device, and the jobs it does there.
 //!
 //! The host keeps everything too, so nothing is lost when the GPU fails: the job is finished on the
-//! CPU backend, as are those that follow until the GPU is [tried again](faults), and the report says
-//! why. One thread at a time uses the GPU (see `turn.rs`).
+//! CPU backend, as are those that follow until the GPU is [tried again](faults), and the report
+//! says why. One thread at a time uses the GPU (see `turn.rs`).
 
 mod faults;
 mod fields;

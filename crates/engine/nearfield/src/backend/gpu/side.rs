@@ -36,19 +36,21 @@ use std::{
 pub(crate) struct GpuSide {
     number: u32,
     name: String,
-    /// What the engine was asked to use.
+    /// Strategy that the user chose.
     strategy: Strategy,
-    /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may wait.
+    /// In a forked child neither used nor dropped: CUDA does not work there, and its calls may
+    /// wait.
     state: ManuallyDrop<Turn<State>>,
     /// The process that started the GPU.
     process: u32,
-    /// Whether the state says that it has failed, and that for good, for those who cannot look at it.
+    /// Whether the state says that it has failed, and that for good, for those who cannot look at
+    /// it.
     failed: AtomicBool,
     lost: AtomicBool,
-    /// By set, whether the device has the positions that were placed last. Never locked for longer than
-    /// it takes to look.
+    /// By set, whether the device has the positions that were placed last. Never locked for longer
+    /// than it takes to look.
     complete: Mutex<Vec<bool>>,
-    /// What was reported last.
+    /// The last report.
     reported: Mutex<Option<GpuReport>>,
 }
 
@@ -118,8 +120,8 @@ impl GpuSide {
         }
     }
 
-    /// What `work` gives. A fault when the GPU has failed, now or before, or when it is in use and
-    /// this thread must not wait for it.
+    /// Runs `work` and returns its result. A fault if the GPU has failed, now or before, or if it
+    /// is in use and this thread must not wait for it.
     fn attempt<T>(
         &self,
         work: impl FnOnce(&mut State) -> Result<T, Trouble>,

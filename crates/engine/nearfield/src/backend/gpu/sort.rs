@@ -1,7 +1,7 @@
 //! Sorting an engine's sets on the GPU, into cells of its own.
 //!
-//! The GPU's cells may be finer than the host's: their number to a radius follows from how crowded
-//! they are, or, with the strategy `auto`, from what steps took.
+//! The GPU's cells may be finer than the host's: their number to a radius follows from the
+//! occupancy, or, with the strategy `auto`, from the times of steps.
 
 use super::state::{Order, State};
 use crate::{Strategy, backend::StepInput};
@@ -37,8 +37,8 @@ impl State {
         }
     }
 
-    /// Does `work` and books its time; `name` tells it from the other jobs of the step. Work that goes
-    /// on after the device has done its part leaves a mark there.
+    /// Does `work` and books its time; `name` tells it from the other jobs of the step. Work that
+    /// goes on after the device has done its part leaves a mark there.
     pub(super) fn booked<T>(
         &mut self,
         name: impl Hash,
@@ -65,8 +65,8 @@ impl State {
         Ok(strategy)
     }
 
-    /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may be
-    /// done with them before [`finish_sort`](Self::finish_sort).
+    /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may
+    /// be done with them before [`finish_sort`](Self::finish_sort).
     pub(super) fn begin_sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
         let way = self.way(input);
         let timed = self.times.way().is_some();
@@ -138,7 +138,8 @@ pub(super) fn subdivision(input: &StepInput<'_>, bounds: &Bounds) -> u32 {
     finer_cells(input.points(), bounds.extent(), input.lattice.edges())
 }
 
-/// How crowded cells of the radius' edge are, and the finest cells whose table is no burden.
+/// Class of occupancy of cells whose edge is the radius, and the finest cells whose table is small
+/// enough.
 fn occupancy(input: &StepInput<'_>, bounds: &Bounds) -> (Class, u32) {
     let cells = cells_of(bounds.extent(), input.lattice.edges());
     let points = input.points();

@@ -3,14 +3,15 @@
 use nearfield_gpu::{Chooser, Class, Trial, Way};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What times have taught so far, and the step that is being timed.
+/// Knowledge from past times, and the step that is being timed.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     chooser: Chooser,
     step: Option<Step>,
 }
 
-/// All that is done between two sorts, timed together, because the cells are the same for all of it.
+/// All that is done between two sorts, timed together, because the cells are the same for all of
+/// it.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     class: Class,
@@ -18,7 +19,7 @@ struct Step {
     milliseconds: f32,
     /// Tells one sequence of works from another.
     work: u64,
-    /// What the way was chosen for: the work of the step before.
+    /// The work that the choice was made for: that of the step before.
     expected: u64,
 }
 
@@ -28,7 +29,8 @@ impl Times {
         self.step.map(|step| step.way)
     }
 
-    /// Begins a step of points as crowded as `class` says, with at most `finest` cells to a radius.
+    /// Begins a step of points whose occupancy is of `class`, with at most `finest` cells to a
+    /// radius.
     pub(super) fn next(&mut self, class: Class, finest: u32) -> Way {
         let last = self.step.take();
         // Another sequence of works than the one before says nothing about either.

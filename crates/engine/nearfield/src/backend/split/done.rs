@@ -16,17 +16,17 @@ pub(crate) struct Piece {
     pub(crate) end_ms: f64,
 }
 
-/// What became of the device's part of a job.
+/// Outcome of the device's part of a job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GpuDone {
     /// Targets that were the GPU's, and where each part of them ends.
     pub(crate) bounds: Vec<u64>,
     pub(crate) pieces: Vec<Piece>,
-    /// When the device's clock began, milliseconds since both backends did, and how far off that may be
-    /// in nanoseconds.
+    /// When the device's clock began, milliseconds since both backends did, and how far off that
+    /// may be in nanoseconds.
     pub(crate) origin_ms: f64,
     pub(crate) clock_error: u64,
-    /// What a cell took beside its pairs, in pairs tested.
+    /// Cost of a cell beside its pairs, in pairs tested.
     pub(crate) per_cell: f64,
     /// Entries of its lists.
     pub(crate) pairs: u64,
@@ -34,7 +34,7 @@ pub(crate) struct GpuDone {
     pub(crate) fitted: bool,
 }
 
-/// What launching a kernel for a cell takes on an H200, about 5 µs, in pairs tested of 3 ps.
+/// Cost of launching a kernel for a cell on an H200, about 5 µs, in pairs tested of 3 ps.
 const LAUNCH: f64 = 1.7e6;
 
 impl GpuDone {
@@ -64,8 +64,8 @@ impl GpuDone {
         self.clock_error = (slack / 2.0 * 1e6) as u64;
     }
 
-    /// When which part of a share was worked on, since both backends began: within a piece one part after
-    /// the other.
+    /// When which part of a share was worked on, since both backends began: within a piece one part
+    /// after the other.
     pub(super) fn spans(&self, gpu_ms: f64) -> Vec<GpuSpans> {
         let parts = self.bounds.len().saturating_sub(1);
         let mut spans = vec![GpuSpans::default(); parts];

@@ -2,9 +2,9 @@
 //!
 //! Every job, the lists or counts of a pair of sets or one kernel over it, has a controller and a
 //! [plan](Planned) of its own, because backends compare differently on each. The plan says which
-//! bricks are whose; [`protocol`] says what happens in a step, whatever the job is. Each backend sorts
-//! for itself. The CPU backend marks the targets that it takes, and the results of all others are the
-//! device's.
+//! bricks are whose; [`protocol`] says what happens in a step, whatever the job is. Each backend
+//! sorts for itself. The CPU backend marks the targets that it takes, and the results of all others
+//! are the device's.
 //!
 //! A plan is made from the points of some step and serves for many: every cell of space belongs to
 //! some part, so points that move meanwhile are searched for by exactly one backend all the same.

@@ -27,7 +27,8 @@ const TURNOVER: f64 = 0.1;
 /// Neighbours per pair tested where nothing is known: half as many again as in a uniform cloud.
 const HITS: f64 = 0.25;
 
-/// Share of the time that decisions may take which leave things as they are, once they have for a while.
+/// Share of the time that decisions may take which leave things as they are, once they have for a
+/// while.
 const OWN_COST: f64 = 0.005;
 
 /// Pairs that memory is taken for without knowing how many there are.
@@ -36,9 +37,9 @@ const SMALL_PAIRS: u64 = 1 << 21;
 /// Steps of both backends from which it is known what they usually need before their subregions.
 const SETUPS: usize = 5;
 
-/// Whether anything happens that a controller should be asked about. Asking costs about as much as a
-/// twentieth of a short step, so when it has kept everything as it was for a while and steps take as
-/// long as they did, it is asked about every sixteenth only.
+/// Whether anything happens that a controller should be asked about. Asking costs about as much as
+/// a twentieth of a short step, so when it has kept everything as it was for a while and steps take
+/// as long as they did, it is asked about every sixteenth only.
 #[derive(Debug, Default)]
 struct Calm {
     /// Decisions in turn that kept everything as it was.
@@ -58,8 +59,9 @@ impl Calm {
     const EVERY: u32 = 16;
     /// Change of a step's time that ends the calm.
     const SURPRISE: f64 = 0.2;
-    /// Decisions after a move that are not put off, because they show what it was worth and try either backend
-    /// alone: a work that stands in a wrong place for hundreds of steps loses more than they take.
+    /// Decisions after a move that are not put off, because they show what it was worth and try
+    /// either backend alone: a work that stands in a wrong place for hundreds of steps loses more
+    /// than they take.
     const EAGER: u32 = 16;
 
     /// Whether the next decision may be put off until steps have made up for the last one.
@@ -103,9 +105,9 @@ pub(crate) struct JobState {
     /// Neighbours per pair tested on either backend.
     hits: [Option<f64>; 2],
     calm: Calm,
-    /// What the last decision took, as far as steps since have not been long enough to make up for it.
+    /// Cost of the last decision that the steps since have not yet made up for.
     debt_ms: f64,
-    /// What both backends needed before their subregions, in the last steps of both.
+    /// Setups of both backends before their subregions, in the last steps of both.
     setups: VecDeque<[f64; 2]>,
     steps: u64,
     /// Whether the last step was one aside.
@@ -141,7 +143,8 @@ impl JobState {
         self.planned.is_none() || self.backends() != Backends::Cpu
     }
 
-    /// Neighbours that the CPU backend and the device are expected to find, with some room to spare.
+    /// Neighbours that the CPU backend and the device are expected to find, with some room to
+    /// spare.
     pub(crate) fn expected_pairs(&self) -> [usize; 2] {
         let work = |backend| {
             self.planned
@@ -200,7 +203,8 @@ impl JobState {
                     && self.backends() != Backends::Device
             }
         };
-        // A step aside that was decided on is made first: what it is for would have to be found anew.
+        // A step aside that was decided on is made first: what it is for would have to be found
+        // anew.
         let aside = matches!(&self.decision, Some(decision) if decision.action == Action::Explore);
         turned || old && !aside || self.planned.is_none()
     }
@@ -270,8 +274,8 @@ impl JobState {
         Ok(())
     }
 
-    /// Milliseconds that both backends usually need before they begin with their subregions: medians, since
-    /// a step that takes memory anew needs more than the others.
+    /// Milliseconds that both backends usually need before they begin with their subregions:
+    /// medians, since a step that takes memory anew needs more than the others.
     pub(crate) fn setups(&self) -> [f64; 2] {
         [0, 1].map(|backend| {
             let mut known: Vec<f64> = self.setups.iter().map(|setups| setups[backend]).collect();
@@ -297,9 +301,10 @@ impl JobState {
         self.last = measured;
     }
 
-    /// Whether the controller is to learn from the step that was [noted](Self::note), which took so long. Not when
-    /// it made a plan first. Where times are `real`, a controller that has left things as they were for a while
-    /// is asked again when steps have made up for what asking takes.
+    /// Whether the controller is to learn from the step that was [noted](Self::note), which took so
+    /// long. Not when it made a plan first. Where times are `real`, a controller that has left
+    /// things as they were for a while is asked again when steps have made up for what asking
+    /// takes.
     pub(crate) fn asks(&mut self, total_ms: f64, failed: bool, real: bool) -> bool {
         if failed {
             return true;

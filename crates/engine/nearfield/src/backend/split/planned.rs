@@ -32,7 +32,7 @@ pub(super) fn next_version() -> u64 {
     VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Who works where.
+/// Division of the bricks between the backends.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(super) layout: Layout,
@@ -210,8 +210,8 @@ fn extent(bricks: &Bricks) -> ([i64; 3], [u32; 3]) {
     (low, dims)
 }
 
-/// Whose every brick is: its subregion, with [`OF_CPU`] set where it is the CPU backend's. What lies
-/// outside goes to the device.
+/// Owner of every brick: its subregion, with [`OF_CPU`] set if it is the CPU backend's. Points
+/// outside of all bricks go to the device.
 pub(super) fn parts_of(layout: &Layout, plan: &Plan, edge: u32) -> Result<BrickParts, Shortage> {
     let bricks = layout.bricks();
     let (first, dims) = extent(bricks);

@@ -10,20 +10,21 @@
 //! ```
 //!
 //! The calling thread drives the device, which overlaps its own copies and kernels, so no other
-//! thread has to be woken for it: that takes a twentieth of a millisecond on some machines. When the
-//! device has a [fault](super::super::Fault), none of its results count, and the CPU backend does its
-//! part too ([`SplitJob::recover`]). An error of the host ends the job and is the caller's.
+//! thread has to be woken for it: that takes a twentieth of a millisecond on some machines. When
+//! the device has a [fault](super::super::Fault), none of its results count, and the CPU backend
+//! does its part too ([`SplitJob::recover`]). An error of the host ends the job and is the
+//! caller's.
 //!
-//! What a job is, a plan and a result differ; lists, counts and pair kernels of an engine, traversals
-//! of data on a device and sums over all pairs implement [`SplitJob`]. Whether a device exists or is
-//! emulated makes no difference here.
+//! Jobs differ in their input, plan and result. Lists, counts and pair kernels of an engine,
+//! traversals of data on a device and sums over all pairs implement [`SplitJob`]. Whether a device
+//! exists or is emulated makes no difference here.
 
 use super::super::{DeviceError, Fault};
 use crate::Error;
 use nearfield_cpu::CpuBackend;
 use std::time::{Duration, Instant};
 
-/// Who has work in a step.
+/// The backends that have work in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backends {
     Cpu,
@@ -42,8 +43,8 @@ pub(crate) trait SplitJob {
     /// Does everything on the device.
     fn by_device(&mut self) -> Result<(), DeviceError>;
 
-    /// Both parts, to be done at the same time. The calling thread drives the device, and is told when
-    /// both began; the CPU pool computes the other part.
+    /// Both parts, to be done at the same time. The calling thread drives the device, and is told
+    /// when both began; the CPU pool computes the other part.
     fn divide(&mut self) -> Result<Halves<impl Drive, impl Compute>, DeviceError>;
 
     /// Puts the results of both parts together.
@@ -90,14 +91,14 @@ pub(crate) struct Computed {
 /// A step that was done.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Who was planned to have work.
+    /// The backends that were planned to have work.
     pub(crate) backends: Backends,
     /// When both began.
     pub(crate) began: Instant,
-    /// What either took, milliseconds; 0 for a backend that had nothing to do.
+    /// Time of each backend, milliseconds; 0 for a backend without work.
     pub(crate) cpu_ms: f64,
     pub(crate) device_ms: f64,
-    /// What the CPU backend took for the device's part, milliseconds.
+    /// Time of the CPU backend for the device's part, milliseconds.
     pub(crate) recovery_ms: f64,
     /// Why none of the device's results count.
     pub(crate) fault: Option<Fault>,

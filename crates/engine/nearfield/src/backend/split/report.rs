@@ -25,17 +25,17 @@ pub struct JobReport {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SplitReport {
-    /// What decides the threshold.
+    /// Policy that decides the threshold.
     pub policy: Policy,
     /// Steps done.
     pub steps: u64,
-    /// Occupancy threshold of the next step, the mean over subregions weighted by work: bricks of at
-    /// most so many points go to the CPU backend.
+    /// Occupancy threshold of the next step, the mean over subregions weighted by work: bricks of
+    /// at most so many points go to the CPU backend.
     pub theta: f64,
     /// The CPU backend's share of the pairs tested, 0 to 1.
     pub share: f64,
-    /// True for an exploration step: θ differs from the settled value for one step to sample another
-    /// split.
+    /// True for an exploration step: θ differs from the settled value for one step to sample
+    /// another split.
     pub aside: bool,
     /// Both backends.
     pub backends: [BackendReport; 2],

@@ -29,9 +29,9 @@ impl Settings {
     }
 }
 
-/// Which bricks go over together. What a cell costs strategies that go from cell to cell depends on
-/// its points; for the others only the pairs count, and the CPU backend's bricks may as well lie
-/// together.
+/// Bricks that go over together. For strategies that go from cell to cell the cost of a cell
+/// depends on its points; for the others only the pairs count, and the CPU backend's bricks may as
+/// well lie together.
 pub(crate) fn ties_for(strategy: Strategy) -> Ties {
     match strategy.of_share() {
         Strategy::Flat => Ties::Compact,

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// What an engine needs to divide steps.
+/// State of an engine for dividing steps.
 #[derive(Debug)]
 pub(crate) struct Split {
     pub(crate) settings: Settings,
@@ -22,7 +22,7 @@ pub(crate) struct Split {
     placing: Mutex<Duration>,
 }
 
-/// What one job at a time uses.
+/// State that one job at a time uses.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) jobs: HashMap<Job, JobState>,
@@ -101,7 +101,7 @@ impl Split {
 }
 
 impl Shared {
-    /// What is known of a job; made at its first step.
+    /// State of a job; made at its first step.
     pub(crate) fn state_of(&mut self, job: Job, policy: Policy) -> Result<&mut JobState, Error> {
         let count = self.jobs.len() + 1;
         (self.jobs.try_reserve(1))
@@ -124,7 +124,7 @@ impl Shared {
     }
 }
 
-/// What a mutex holds, whatever a thread that had it did.
+/// Locks a mutex, also after a panic of a thread that held it.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,15 +13,16 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(super) struct PartOfSet {
     grid: Grid,
-    /// Of which positions, and for which plan.
+    /// Number of the positions, and of the plan, that it was made for.
     stamp: u64,
     version: u64,
-    /// Whether memory was taken for it since this was last asked. Taking it takes longer than the sort.
+    /// Whether memory was taken for it since this was last asked. Taking it takes longer than the
+    /// sort.
     grew: bool,
 }
 
-/// The sets of a job as the CPU backend needs them for its part: whole where they are sorted anyway,
-/// else the points within reach of its bricks.
+/// The sets of a job as the CPU backend needs them for its part: whole where they are sorted
+/// anyway, else the points within reach of its bricks.
 pub(super) fn sets_of_share<'a>(
     input: &'a StepInput<'_>,
     sorted: &'a mut HashMap<usize, PartOfSet>,

@@ -80,7 +80,7 @@ pub(super) struct EngineStep<'s> {
     fault: Option<Fault>,
 }
 
-/// What both parts of a step need.
+/// Input of both parts of a step.
 pub(super) struct Divided<'a> {
     pub(super) planned: &'a Planned,
     /// Neighbours that the CPU backend and the device are expected to find.
@@ -92,8 +92,8 @@ pub(super) struct Divided<'a> {
 }
 
 impl EngineStep<'_> {
-    /// Who works in this step. A plan is made if there is none. What the device does not have it
-    /// cannot work on; it gets it at the next update.
+    /// The backends that work in this step. A plan is made if there is none. The device cannot
+    /// work on sets that it does not have; it gets them at the next update.
     pub(super) fn plan(&mut self) -> Result<Backends, Error> {
         if self.fault.is_some() {
             return Ok(Backends::Cpu);
@@ -109,7 +109,8 @@ impl EngineStep<'_> {
                 state.plan_for(input.pair(job)?, settings, traffic, subdivision)?;
             }
             backends = state.backends();
-            // As long as both backends work, positions are checked and copied by the same workers too.
+            // As long as both backends work, positions are checked and copied by the same workers
+            // too.
             let real = self.device.backend() == Kind::Gpu;
             input.cpu.stay_beside(backends == Backends::Both && real);
         }
@@ -204,7 +205,7 @@ impl EngineStep<'_> {
         learn(state, &self.timed, outcome, seen)
     }
 
-    /// What became of the job.
+    /// Outcome of the job.
     pub(super) fn ran(self, outcome: Outcome) -> Ran {
         let no_room = || "more neighbours were found than there was room for".to_owned();
         let fault = self.fault.or(outcome.fault);
@@ -248,18 +249,18 @@ pub(crate) struct Timed {
     pub(crate) clock: Clock,
     /// Milliseconds that planning took before both backends began.
     pub(crate) planning_ms: f64,
-    /// What the step takes on the virtual clock of an emulated device.
+    /// Times of the step on the virtual clock of an emulated device.
     pub(crate) virtual_times: Option<StepTimes>,
 }
 
-/// What a step has shown beside its outcome.
+/// Observations of a step beside its outcome.
 pub(crate) struct Seen<'a> {
     /// All targets.
     pub(crate) targets: usize,
-    /// What workers have spent on the CPU backend's part, and how many they were.
+    /// Time that workers spent on the CPU backend's part, and their number.
     pub(crate) spent: &'a Spent,
     pub(crate) threads: usize,
-    /// What the device said of its part.
+    /// Report of the device on its part.
     pub(crate) done: &'a GpuDone,
     /// Whether a device that has failed cannot work again.
     pub(crate) lost: bool,
@@ -329,7 +330,7 @@ fn learn_of_both(
     Ok(())
 }
 
-/// What the controller is told of a step of both backends on a real clock.
+/// Times of a step of both backends on a real clock, for the controller.
 fn times_of_both(
     state: &JobState,
     timed: &Timed,
@@ -341,7 +342,7 @@ fn times_of_both(
         return StepTimes::default();
     };
     let (cpu_ms, device_ms) = (outcome.cpu_ms, outcome.device_ms);
-    // What comes before both backends begin and after both have ended is part of either's time.
+    // The time before both backends begin and after both have ended counts for each of them.
     let both_ms = timed.planning_ms + outcome.recovery_ms + cpu_ms.max(device_ms);
     let common = (total_ms - both_ms).max(0.0);
     let (cpu_ms, device_ms) = (cpu_ms + common, device_ms + common);
@@ -415,8 +416,8 @@ fn learn_of_one(
         (None, Some(planned)) => {
             let mut backends = [BackendTimes::default(), BackendTimes::default()];
             backends[backend] = BackendTimes::whole(took_ms);
-            // All of it goes with the work: what comes before the subregions of a backend alone is not
-            // what does beside the other one.
+            // All of it goes with the work: what comes before the subregions of a backend alone is
+            // not what does beside the other one.
             step_times(planned, (&backends[0], &backends[1]), [0.0; 2], 0.0, None)
         }
         (None, None) => return Ok(()),

@@ -1,7 +1,7 @@
 //! From clocks to what controllers learn from.
 //!
-//! A controller wants to know how long each subregion took on each backend. What a backend does for all its
-//! subregions together (sorting, counting, bringing data over) is its setup: paid once by a backend that
+//! A controller needs the time of each subregion on each backend. The work of a backend for all
+//! its subregions together (sorting, counting, copying) is its setup: paid once by a backend that
 //! has any work.
 
 use super::{
@@ -43,7 +43,7 @@ impl Measured {
     }
 }
 
-/// What a backend took in all, and what of that can be told apart by subregion.
+/// Time of a backend in all, and the part of it that is known per subregion.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BackendTimes {
     pub(super) total_ms: f64,
@@ -52,7 +52,7 @@ pub(super) struct BackendTimes {
 }
 
 impl BackendTimes {
-    /// A backend of which only the whole is known.
+    /// A backend whose total time alone is known.
     pub(super) fn whole(total_ms: f64) -> Self {
         Self {
             total_ms,
@@ -89,9 +89,9 @@ impl BackendTimes {
         Self { total_ms, own_ms }
     }
 
-    /// The same, by subregion also where the device did not tell them apart: then the work decides, and
-    /// what a cell of a brick takes beside it, `per_cell`, in pairs tested. Of a brick so many cells can hold
-    /// points.
+    /// The same, by subregion also where the device did not tell them apart: then the work decides,
+    /// and what a cell of a brick takes beside it, `per_cell`, in pairs tested. Of a brick so many
+    /// cells can hold points.
     pub(super) fn told_apart(mut self, loads: &[Load], per_cell: f64, cells: u64) -> Self {
         if let ([all], true) = (&self.own_ms[..], loads.len() > 1) {
             let took = |load: &Load| {
@@ -107,8 +107,9 @@ impl BackendTimes {
         self
     }
 
-    /// The setup, and after it consecutive spans of the subregions that the backend has work in; together
-    /// they take as long as the backend did. `usual` is the backend's setup where only the whole is known.
+    /// The setup, and after it consecutive spans of the subregions that the backend has work in;
+    /// together they take as long as the backend did. `usual` is the backend's setup where only the
+    /// whole is known.
     fn spans(&self, loads: &[Load], usual: f64) -> (Span, Vec<Span>) {
         let has_work = |subregion: usize| !loads[subregion].is_empty();
         let work: f64 = loads.iter().map(|load| load.work() as f64).sum();
@@ -148,7 +149,7 @@ impl BackendTimes {
     }
 }
 
-/// What a controller learns from; `usual` are the setups of both backends as they were last known.
+/// Times that a controller learns from; `usual` are the last known setups of both backends.
 pub(super) fn step_times(
     planned: &Planned,
     (cpu, gpu): (&BackendTimes, &BackendTimes),

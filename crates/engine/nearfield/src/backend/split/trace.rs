@@ -1,5 +1,5 @@
-//! What a step of both backends did, as events for whoever listens: the same that the controller sees, by
-//! backend and subregion.
+//! Events of a step of both backends for listeners of `tracing`: the times that the controller
+//! sees, by backend and subregion.
 
 use super::done::GpuDone;
 use super::planned::Planned;
@@ -16,7 +16,7 @@ fn nanoseconds(ms: f64) -> u64 {
     (ms.max(0.0) * 1e6) as u64
 }
 
-/// Whether anybody listens.
+/// Whether a listener is installed.
 pub(super) fn is_on() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
 }
@@ -179,8 +179,8 @@ pub(super) fn subregions(
     }
 }
 
-/// A step that one backend did alone, as it does without a plan: what was whose, but no times, which
-/// stand in the spans of what the backend did.
+/// A step that one backend did alone, as it does without a plan: what was whose, but no times,
+/// which stand in the spans of what the backend did.
 pub(super) fn alone(planned: &Planned) {
     if !is_on() {
         return;

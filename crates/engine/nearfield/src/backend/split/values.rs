@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Results that one thread merges at a time.
 const MIN_LEN: usize = 1 << 13;
 
-/// What is evaluated.
+/// A quantity that is evaluated for every target.
 pub(crate) trait Values: Numbers {
     /// Of a target.
     type Value: Copy + Send + Sync;

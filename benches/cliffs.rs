@@ -48,7 +48,7 @@ impl Side {
     fn double(radius: f64, points: &[[f32; 3]]) -> Self {
         let points = points.iter().map(|at| at.map(f64::from)).collect();
         Self {
-            builder: Engine::builder_f64(radius).device(Device::Cpu),
+            builder: Engine::builder(radius).precision(Precision::Double).device(Device::Cpu),
             points: Points::Double(points),
             empty_sets: 0,
         }

@@ -60,11 +60,8 @@ pub(crate) struct EngineOptions {
 impl EngineOptions {
     /// An engine's settings with these options.
     pub(crate) fn engine(&self, radius: Radius) -> Builder {
-        let builder = match radius {
-            Radius::Single(radius) => Engine::builder(radius),
-            Radius::Double(radius) => Engine::builder_f64(radius),
-        };
-        builder
+        radius
+            .builder()
             .device(self.device)
             .threads(self.threads)
             .deterministic(self.deterministic)
@@ -97,6 +94,16 @@ impl Precision {
 pub(crate) enum Radius {
     Single(f32),
     Double(f64),
+}
+
+impl Radius {
+    /// An engine's settings with this radius, in its precision.
+    pub(crate) fn builder(self) -> Builder {
+        match self {
+            Self::Single(radius) => Engine::builder(radius),
+            Self::Double(radius) => Engine::builder(radius).precision(nearfield::Precision::Double),
+        }
+    }
 }
 
 /// A radius before its precision is chosen: it is rounded once, to either.

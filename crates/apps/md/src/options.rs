@@ -43,11 +43,7 @@ impl Default for Options {
 impl Options {
     /// An engine's settings.
     pub(crate) fn builder(&self, cell: &Cell, cutoff: f64) -> Builder {
-        let builder = match self.precision {
-            Precision::Single => Engine::builder(cutoff as f32),
-            Precision::Double => Engine::builder_f64(cutoff),
-        };
-        cell.set(builder)
+        cell.set(Engine::builder(cutoff).precision(self.precision))
             .device(self.device)
             .threads(self.threads)
             .strategy(self.strategy)

@@ -7,7 +7,7 @@ use crate::{
     options::{NfOptions, check_size},
     status::{Failure, NfStatus, copy_error, copy_text},
 };
-use nearfield::{Engine, Precision};
+use nearfield::Engine;
 use std::{ffi::c_char, marker::PhantomData};
 
 /// An engine: one radius, one domain, any number of point sets. Made by nf_engine_new().
@@ -261,11 +261,7 @@ pub unsafe extern "C" fn nf_is_active(
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_set_radius(engine: *mut NfEngine, radius: f64) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
-        match engine.precision() {
-            Precision::Single => engine.set_radius(radius as f32)?,
-            Precision::Double => engine.set_radius_f64(radius)?,
-        }
-        Ok(())
+        Ok(engine.set_radius(radius)?)
     })
 }
 
@@ -277,7 +273,7 @@ pub extern "C" fn nf_set_radius(engine: *mut NfEngine, radius: f64) -> NfStatus 
 pub unsafe extern "C" fn nf_radius(engine: *const NfEngine, radius: *mut f64) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
         // SAFETY: the caller guarantees that `radius` is null or points to a writable value.
-        unsafe { args::put(radius, "the place for the radius", engine.radius_f64()) }
+        unsafe { args::put(radius, "the place for the radius", engine.radius()) }
     })
 }
 

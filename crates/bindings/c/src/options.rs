@@ -5,7 +5,7 @@ use crate::{
     call,
     status::{Failure, NfStatus},
 };
-use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Strategy};
+use nearfield::{Builder, Device, Engine, ListKind, ListOrder, Precision, Strategy};
 use std::{ffi::c_char, ptr};
 
 /// The precision that coordinates are taken and pairs are decided in.
@@ -94,10 +94,11 @@ impl NfOptions {
     /// # Safety
     /// The texts are null or end with a NUL.
     pub(crate) unsafe fn builder(&self) -> Result<Builder, Failure> {
-        let mut builder = match choice("precision", self.precision, 2)? {
-            0 => Engine::builder(self.radius as f32),
-            _ => Engine::builder_f64(self.radius),
+        let precision = match choice("precision", self.precision, 2)? {
+            0 => Precision::Single,
+            _ => Precision::Double,
         };
+        let mut builder = Engine::builder(self.radius).precision(precision);
         if choice("lists", self.lists, 2)? == 1 {
             builder = builder.lists(ListKind::Half);
         }

@@ -70,18 +70,20 @@ impl Failure {
 
 impl From<nearfield::Error> for Failure {
     fn from(error: nearfield::Error) -> Self {
-        use nearfield::ErrorKind;
+        use nearfield::{ErrorKind, error::grid};
         let status = match error.kind() {
             _ if error.is_out_of_memory() => NfStatus::OutOfMemory,
             ErrorKind::Setup(_) => NfStatus::Setup,
-            ErrorKind::Positions { .. } | ErrorKind::Query(_) => NfStatus::Positions,
+            ErrorKind::Positions { source, .. } | ErrorKind::Query(source) => match source.kind() {
+                grid::ErrorKind::Precision => NfStatus::Precision,
+                _ => NfStatus::Positions,
+            },
             ErrorKind::UnknownPointSet { .. } => NfStatus::UnknownPointSet,
             ErrorKind::UnknownPoint { .. } => NfStatus::UnknownPoint,
             ErrorKind::NoLists { .. } => NfStatus::NoLists,
             ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => NfStatus::MemoryLimit,
             ErrorKind::DeviceUnavailable { .. } => NfStatus::Device,
             ErrorKind::Gpu(_) | ErrorKind::OnDevice { .. } => NfStatus::Gpu,
-            ErrorKind::Precision { .. } => NfStatus::Precision,
             _ => NfStatus::BadArgument,
         };
         Self::new(status, error.to_string())

@@ -8,7 +8,7 @@ use crate::{
     settings::Settings,
 };
 use nearfield::{
-    Engine, Field, NeighborLists, PointSetId, Precision,
+    Engine, Field, NeighborLists, PointSetId,
     kernels::{Dimensions, SphDensity, WendlandC2},
 };
 use numpy::{IntoPyArray, PyArray1};
@@ -111,19 +111,12 @@ impl PyEngine {
     /// The search radius; setting it makes all lists out of date.
     #[getter]
     fn radius(&self) -> PyResult<f64> {
-        self.ask(|engine| Ok(engine.radius_f64()))
+        self.ask(|engine| Ok(engine.radius()))
     }
 
     #[setter]
     fn set_radius(&self, py: Python<'_>, radius: f64) -> PyResult<()> {
-        self.change(
-            py,
-            |_| true,
-            |engine| match engine.precision() {
-                Precision::Single => engine.set_radius(radius as f32),
-                Precision::Double => engine.set_radius_f64(radius),
-            },
-        )
+        self.change(py, |_| true, |engine| engine.set_radius(radius))
     }
 
     /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32 or float64, and returns
@@ -274,7 +267,7 @@ impl PyEngine {
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let support = match support {
             Some(support) => support,
-            None => self.ask(|engine| Ok(engine.radius()))?,
+            None => self.ask(|engine| Ok(engine.radius() as f32))?,
         };
         if !(support.is_finite() && support > 0.0) {
             return Err(PyValueError::new_err(format!(
@@ -320,7 +313,7 @@ impl PyEngine {
             Ok(format!(
                 "<nearfield.Engine of {} sets, radius {}>",
                 engine.point_sets(),
-                engine.radius_f64()
+                engine.radius()
             ))
         })
     }

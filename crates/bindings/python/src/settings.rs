@@ -19,10 +19,7 @@ pub(crate) struct Settings<'a> {
 
 impl Settings<'_> {
     pub(crate) fn build(&self) -> PyResult<Engine> {
-        let mut builder = match self.precision {
-            Precision::Single => Engine::builder(self.radius as f32),
-            Precision::Double => Engine::builder_f64(self.radius),
-        };
+        let mut builder = Engine::builder(self.radius).precision(self.precision);
         let device: Device = self.device.parse().map_err(unreadable)?;
         builder = builder.device(device).threads(self.threads);
         if let Some(domain) = self.domain {

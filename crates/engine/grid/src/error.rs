@@ -154,7 +154,7 @@ pub enum ErrorKind {
     /// Positions in double precision were given to a search in single precision.
     #[error(
         "the positions are f64, but the search is in f32 and would have to round them: search in \
-         f64 (Engine::builder_f64), or round them to f32 first"
+         f64 (Precision::Double), or round them to f32 first"
     )]
     Precision,
     /// A strided view does not fit its bytes.

@@ -15,7 +15,7 @@
 //! # Ok::<(), nearfield::Error>(())
 //! ```
 
-use crate::{Device, PointSetId, Precision, RadiusRule};
+use crate::{Device, PointSetId, RadiusRule};
 use nearfield_grid::memory::Shortage;
 
 /// Positions, radii, boxes and permutations.
@@ -109,8 +109,8 @@ pub enum ErrorKind {
     },
     /// Radii of single points were asked for together with double precision.
     #[error(
-        "engines in f64 have one radius for all points, not the rule {0}: build with \
-         Engine::builder and f32 positions, or leave out Builder::radii"
+        "engines in f64 have one radius for all points, not the rule {0}: build in \
+         Precision::Single, or leave out Builder::radii"
     )]
     RadiiInDouble(RadiusRule),
     /// Radii of single points were asked for together with a strict radius.
@@ -125,16 +125,6 @@ pub enum ErrorKind {
     /// A strided view or a permutation that the caller made does not fit its array.
     #[error(transparent)]
     Input(nearfield_grid::Error),
-    /// What was asked for exists in another precision than the engine's only.
-    #[error("{what} is not available in {precision} engines: {remedy}")]
-    Precision {
-        /// What was asked for.
-        what: &'static str,
-        /// Precision of the engine.
-        precision: Precision,
-        /// What to do instead.
-        remedy: &'static str,
-    },
     /// The device asked for cannot be used.
     #[error("device {device} is not available: {missing}")]
     DeviceUnavailable {

@@ -46,7 +46,7 @@
 //! size too.
 //!
 //! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
-//! coordinates as given. [`Engine::builder_f64`] makes an engine that takes `&[[f64; 3]]`,
+//! coordinates as given. [`Precision::Double`] makes an engine that takes `&[[f64; 3]]`,
 //! `&[glam::DVec3]` and their like (and `f32`, which it converts), and for which all of the above
 //! holds with `f64` in the place of `f32`: radius, coordinates, image vectors and every operation.
 //! Kernels, callbacks and geometry get that displacement and its square, each rounded to `f32` once,

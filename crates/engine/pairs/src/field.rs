@@ -4,13 +4,21 @@
 //! order or layout copy what they need, once per traversal.
 
 use glam::{Vec2, Vec3};
+use std::fmt;
 
 /// A per-point array in the caller's order: one channel for `&[f32]`, two or three for arrays of
 /// vectors. Nothing is copied.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Field<'a> {
     values: &'a [f32],
     channels: usize,
+}
+
+/// Points and channels, not the values.
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Field({} points, {} channels)", self.len(), self.channels)
+    }
 }
 
 impl<'a> Field<'a> {

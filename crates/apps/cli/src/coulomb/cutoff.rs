@@ -32,12 +32,10 @@ pub(super) struct Within {
 
 impl Within {
     pub(super) fn new(atoms: &Atoms, settings: &Settings) -> Result<Self, Failure> {
-        let builder = match settings.radius {
-            Radius::Single(radius) => Engine::builder(radius),
-            Radius::Double(radius) => Engine::builder_f64(radius),
-        };
         let short = |shortage: Shortage| nearfield::Error::from(shortage);
-        let mut engine = builder
+        let mut engine = settings
+            .radius
+            .builder()
             .device(settings.device)
             .threads(settings.threads)
             .build()?;

@@ -157,7 +157,7 @@ impl Radius {
     }
 
     /// The radius in its precision, for messages.
-    pub(crate) fn as_given(self) -> Value {
+    pub fn as_given(self) -> Value {
         match self.precision {
             Precision::Single => Value::Single(self.value),
             Precision::Double => Value::Double(self.value_f64),

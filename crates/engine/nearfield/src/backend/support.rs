@@ -146,7 +146,7 @@ impl Feature {
     fn remedy(&self) -> &'static str {
         match self {
             Self::Double => {
-                "use Device::Auto or Device::Cpu, or build an engine in f32 with Engine::builder"
+                "use Device::Auto or Device::Cpu, or build the engine in Precision::Single"
             }
             Self::KernelWithoutCuda { .. } => {
                 "use Device::Auto or Device::Cpu, or give the kernel CUDA text that compiles"
@@ -273,7 +273,7 @@ mod tests {
                 Self::Skin => ("lists with a skin", "`VerletLists`"),
                 Self::AllPairs => ("sums over all pairs", "`Engine::all_pairs`"),
                 Self::PointRadii => ("radii of single points", "`Builder::radii`"),
-                Self::Double => ("positions in `f64`", "`builder_f64`"),
+                Self::Double => ("positions in `f64`", "`Builder::precision`"),
                 Self::SlantedBox => (
                     "box with a vector that leans along an open axis",
                     "`Builder::box_vectors`",

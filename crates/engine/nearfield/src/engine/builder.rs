@@ -14,7 +14,7 @@ use crate::{
 };
 use nearfield_balance::{Controller, Policy, SUBREGIONS};
 use nearfield_cpu::{CpuBackend, ListOrder, RadiusRule, SimdLevel};
-use nearfield_grid::{Bounds, Domain, Lattice, Radius, Value};
+use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 use nearfield_pairs::ListKind;
 use std::ops::RangeInclusive;
 
@@ -23,12 +23,12 @@ const BRICK_EDGES: RangeInclusive<u32> = 1..=8;
 /// Subregions of a step.
 const SUBREGION_COUNTS: RangeInclusive<usize> = 1..=64;
 
-/// Settings of an engine, made by [`Engine::builder`] or [`Engine::builder_f64`].
+/// Settings of an engine, made by [`Engine::builder`].
 #[derive(Debug, Clone)]
 #[must_use = "settings do nothing until build() is called"]
 pub struct Builder {
-    /// Of the precision to search in.
-    pub(crate) radius: Value,
+    pub(crate) radius: f64,
+    pub(crate) precision: Precision,
     pub(crate) domain: Result<Domain, nearfield_grid::Error>,
     pub(crate) device: Device,
     pub(crate) threads: usize,
@@ -89,8 +89,32 @@ impl Builder {
         self
     }
 
+    /// The precision in which positions are taken and pairs are decided; [`Precision::Single`] by
+    /// default. [`Precision::Double`] is for coordinates that `f32` is too coarse for, such as those
+    /// of a small cloud far from the origin.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let far = [[1e8, 0.0, 0.0], [1e8 + 0.25, 0.0, 0.0], [1e8 + 0.75, 0.0, 0.0f64]];
+    /// let mut engine = Engine::builder(0.3).precision(Precision::Double).build()?;
+    /// let points = engine.add_point_set(&far)?;
+    /// engine.find_neighbors()?;
+    /// assert_eq!(engine.neighbors(points, points)?.of(0), &[1]);
+    /// assert!(engine.neighbors(points, points)?.of(2).is_empty());
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// Which pairs are neighbours is decided by the same operations as in `f32`, all of them in `f64`
+    /// (see the [crate's documentation](crate)). What is handed out with a pair, its displacement and
+    /// squared distance, is rounded to `f32` afterwards, and fields of kernels are `f32`: sums are as
+    /// precise as `f32` sums are, of exactly the right pairs.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
     /// Hardware to use; [`Device::Auto`] by default. The GPU backend takes `f32` only:
-    /// [engines in `f64`](Engine::builder_f64) are refused a [`Device::Gpu`].
+    /// [engines in `f64`](Self::precision) are refused a [`Device::Gpu`].
     ///
     /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU is
     /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
@@ -149,7 +173,7 @@ impl Builder {
     ///
     /// Searches and traversals refuse a set whose radii count and have not been given
     /// ([`ErrorKind::NoRadii`]). Pair kernels are not told the radii: hand them in as a field where
-    /// they need them. [Engines in `f64`](Engine::builder_f64) have one radius for all points:
+    /// they need them. [Engines in `f64`](Self::precision) have one radius for all points:
     /// [`build`](Self::build) refuses another rule for them.
     pub fn radii(mut self, rule: RadiusRule) -> Self {
         self.rule = rule;
@@ -280,7 +304,11 @@ impl Builder {
 
     /// The radius, as strict as the settings say.
     pub(crate) fn checked_radius(&self) -> Result<Radius, Error> {
-        let radius = Radius::of(self.radius).map_err(ErrorKind::Setup)?;
+        let radius = match self.precision {
+            Precision::Single => Radius::new(self.radius as f32),
+            Precision::Double => Radius::new_f64(self.radius),
+        }
+        .map_err(ErrorKind::Setup)?;
         match (self.strict, self.rule) {
             (true, RadiusRule::Uniform) => Ok(radius.strict()),
             (true, rule) => Err(ErrorKind::StrictRadii(rule).into()),
@@ -346,41 +374,28 @@ impl Builder {
 }
 
 impl Engine {
-    /// Settings for an engine with this search radius, in the unit of the coordinates, that takes
-    /// and decides everything in `f32`; the largest radius where points have
-    /// [radii of their own](Builder::radii).
-    pub fn builder(radius: f32) -> Builder {
-        Builder::new(radius.into())
-    }
-
-    /// Settings for an engine with this search radius, in the unit of the coordinates, that takes
-    /// and decides everything in `f64`: for coordinates that `f32` is too coarse for, such as those
-    /// of a small cloud far from the origin.
+    /// Settings for an engine with this search radius, in the unit of the coordinates; the largest
+    /// radius where points have [radii of their own](Builder::radii).
+    ///
+    /// A radius given as `f32` is taken as it is. One given as `f64` is rounded to `f32` once, unless
+    /// the engine is built in [`Precision::Double`].
     ///
     /// ```
     /// use nearfield::prelude::*;
-    /// let far = [[1e8, 0.0, 0.0], [1e8 + 0.25, 0.0, 0.0], [1e8 + 0.75, 0.0, 0.0f64]];
-    /// let mut engine = Engine::builder_f64(0.3).build()?;
-    /// let points = engine.add_point_set(&far)?;
-    /// engine.find_neighbors()?;
-    /// assert_eq!(engine.neighbors(points, points)?.of(0), &[1]);
-    /// assert!(engine.neighbors(points, points)?.of(2).is_empty());
+    /// let engine = Engine::builder(0.1).periodic([Some(1.0), None, None]).threads(2).build()?;
+    /// assert_eq!(engine.radius(), f64::from(0.1f32));
     /// # Ok::<(), nearfield::Error>(())
     /// ```
-    ///
-    /// Which pairs are neighbours is then decided by the same operations as in `f32`, all of them
-    /// in `f64` (see the [crate's documentation](crate)). What is handed out with a pair, its
-    /// displacement and squared distance, is rounded to `f32` afterwards, and fields of kernels
-    /// are `f32`: sums are as precise as `f32` sums are, of exactly the right pairs.
-    pub fn builder_f64(radius: f64) -> Builder {
+    pub fn builder(radius: impl Into<f64>) -> Builder {
         Builder::new(radius.into())
     }
 }
 
 impl Builder {
-    fn new(radius: Value) -> Self {
+    fn new(radius: f64) -> Self {
         Self {
             radius,
+            precision: Precision::Single,
             domain: Ok(Domain::OPEN),
             device: Device::Auto,
             threads: 0,

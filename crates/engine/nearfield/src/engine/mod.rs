@@ -28,11 +28,13 @@ use crate::{
     report::{MemoryReport, Report, StageTimes},
 };
 use nearfield_cpu::{CpuBackend, Fields};
-use nearfield_grid::{Bounds, Grid, Lattice, Permutation, Radius};
-use std::sync::{Mutex, PoisonError};
+use nearfield_grid::{Bounds, Grid, Lattice, Permutation};
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError},
+};
 
 /// A fixed-radius neighbour engine; see the [crate's documentation](crate).
-#[derive(Debug)]
 pub struct Engine {
     pub(crate) settings: Builder,
     pub(crate) lattice: Lattice,
@@ -49,6 +51,19 @@ pub struct Engine {
     pub(crate) pairs: Vec<SearchPair>,
     pub(crate) times: Mutex<StageTimes>,
     pub(crate) done: Mutex<Done>,
+}
+
+/// The device, the radius, the lengths of the box, and the number of points of every set.
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let points = self.sets.iter().map(|set| set.grid.len());
+        f.debug_struct("Engine")
+            .field("device", &format_args!("{}", self.device()))
+            .field("radius", &self.lattice.radius().as_given())
+            .field("periodic", &self.lattice.domain().lengths())
+            .field("points", &points.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 /// What an engine is made of beside its settings.
@@ -256,14 +271,9 @@ impl Engine {
         order.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
     }
 
-    /// The search radius, the largest where points have radii of their own; in an `f64` engine
-    /// rounded to `f32`.
-    pub fn radius(&self) -> f32 {
-        self.lattice.radius().value()
-    }
-
-    /// The search radius as it was given.
-    pub fn radius_f64(&self) -> f64 {
+    /// The search radius, the largest where points have radii of their own; in single precision a
+    /// value that `f32` holds exactly.
+    pub fn radius(&self) -> f64 {
         self.lattice.radius().value_f64()
     }
 
@@ -272,41 +282,19 @@ impl Engine {
         self.lattice.radius().precision()
     }
 
-    /// Changes the search radius; all sets are sorted anew and all lists are out of date.
+    /// Changes the search radius, which is rounded as [`Engine::builder`] does; all sets are sorted
+    /// anew and all lists are out of date.
     ///
     /// # Errors
-    /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger (give it
-    /// another first); the old radius then stays.
-    pub fn set_radius(&mut self, radius: f32) -> Result<(), Error> {
-        let radius = match self.precision() {
-            Precision::Single => Radius::new(radius),
-            Precision::Double => Radius::new_f64(f64::from(radius)),
-        };
-        self.search_within(radius.map_err(ErrorKind::Setup)?)
-    }
-
-    /// The same for an engine in `f64`.
-    ///
-    /// # Errors
-    /// As [`set_radius`](Self::set_radius), and [`ErrorKind::Precision`] in an `f32` engine.
-    pub fn set_radius_f64(&mut self, radius: f64) -> Result<(), Error> {
-        if self.precision() == Precision::Single {
-            return Err(ErrorKind::Precision {
-                what: "a radius in f64",
-                precision: Precision::Single,
-                remedy: "give it to set_radius in f32, or build the engine with builder_f64",
-            }
-            .into());
-        }
-        self.search_within(Radius::new_f64(radius).map_err(ErrorKind::Setup)?)
-    }
-
-    fn search_within(&mut self, radius: Radius) -> Result<(), Error> {
+    /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger (give
+    /// it another first); the old radius then stays.
+    pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
         self.usable()?;
-        let radius = match self.settings.strict {
-            true => radius.strict(),
-            false => radius,
+        let settings = Builder {
+            radius: radius.into(),
+            ..self.settings.clone()
         };
+        let radius = settings.checked_radius()?;
         for (number, set) in self.sets.iter().enumerate() {
             set.radii
                 .check(radius, &self.backend)
@@ -316,13 +304,10 @@ impl Engine {
                 })?;
         }
         let domain = *self.lattice.domain();
-        let lattice = Lattice::new(radius, domain, self.settings.subdivision, &self.bounds())
+        let lattice = Lattice::new(radius, domain, settings.subdivision, &self.bounds())
             .map_err(ErrorKind::Setup)?;
         self.move_to(lattice)?;
-        self.settings.radius = match radius.precision() {
-            Precision::Single => radius.value().into(),
-            Precision::Double => radius.value_f64().into(),
-        };
+        self.settings = settings;
         Ok(())
     }
 

@@ -119,9 +119,9 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         .entered();
         let begin = Instant::now();
         let radius = match self.over {
-            Over::Grid | Over::Lists => self.engine.radius(),
+            Over::Grid | Over::Lists => self.engine.radius() as f32,
             // The engine's own radius has the skin in it.
-            Over::Skin(lists) => lists.radius(),
+            Over::Skin(lists) => lists.radius() as f32,
         };
         check_support(self.kernel, radius)?;
         match self.over {

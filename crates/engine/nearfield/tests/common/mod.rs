@@ -28,7 +28,7 @@ impl Precise for f32 {
 
 impl Precise for f64 {
     fn builder(radius: Self) -> Builder {
-        Engine::builder_f64(radius)
+        Engine::builder(radius).precision(Precision::Double)
     }
 
     fn positions(points: &[[Self; 3]]) -> Positions<'_> {

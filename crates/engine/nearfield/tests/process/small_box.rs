@@ -43,7 +43,8 @@ fn one_point_in_a_box_200_times_smaller_than_the_radius_takes_a_few_hundred_mega
         let expected = images(200);
         assert!(expected > 33_000_000);
         let boxes = || [Some(1.0); 3];
-        for builder in [Engine::builder(200.0), Engine::builder_f64(200.0)] {
+        for precision in [Precision::Single, Precision::Double] {
+            let builder = Engine::builder(200.0).precision(precision);
             let builder = builder.device(Device::Cpu).threads(1).periodic(boxes());
             let pairs = with_memory(400 * MEGABYTE, || {
                 let mut engine = builder.build().unwrap();
@@ -90,11 +91,9 @@ fn batches_of_images_lose_nothing_and_double_nothing() {
     // Every point of the three sees the images of itself and of the two others.
     let expected = brute_force(&double, f64::from(radius));
     for level in [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512] {
-        for (threads, precision) in [(1, 32), (2, 32), (1, 64)] {
-            let builder = match precision {
-                32 => Engine::builder(radius as f32),
-                _ => Engine::builder_f64(radius.into()),
-            };
+        let settings = [(1, Precision::Single), (2, Precision::Single), (1, Precision::Double)];
+        for (threads, precision) in settings {
+            let builder = Engine::builder(radius).precision(precision);
             let builder = builder.device(Device::Cpu).threads(threads).simd(level);
             let builder = builder.periodic([Some(1.0); 3]);
             check(&builder, &points, &expected);

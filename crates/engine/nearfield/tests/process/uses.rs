@@ -252,7 +252,7 @@ pub(crate) fn double(input: &Input, builder: Builder) -> Result<u64, Error> {
         .source_fields(&fields)
         .run()?;
     engine.pair_geometry(set, set, &mut PairGeometry::default())?;
-    engine.set_radius_f64(0.9 * f64::from(input.radius))?;
+    engine.set_radius(0.9 * f64::from(input.radius))?;
     Ok(found + bits(&values) % 1000)
 }
 
@@ -293,7 +293,8 @@ pub(crate) fn on_both(input: &Input, threads: usize) -> Builder {
 
 /// Settings of one in double precision.
 pub(crate) fn in_double(input: &Input, threads: usize) -> Builder {
-    Engine::builder_f64(input.radius.into())
+    Engine::builder(input.radius)
+        .precision(Precision::Double)
         .device(Device::Cpu)
         .threads(threads)
 }

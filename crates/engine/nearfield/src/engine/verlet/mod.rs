@@ -35,6 +35,7 @@ use crate::{
 use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
 use sets::Sets;
+use std::fmt;
 use tracked::Tracked;
 
 /// Share of E + R kept free for rounding (see the module's comment).
@@ -72,13 +73,23 @@ fn margin(precision: Precision) -> f64 {
 /// Whatever is asked for gives exactly the pairs within r at the positions of the last
 /// [`update`](Self::update), as an [`Engine`] of radius r would; lists that can no longer do so are
 /// refused with [`ErrorKind::NeedsRefresh`].
-#[derive(Debug)]
 pub struct VerletLists {
     /// Holds the sets as they were when the lists were built, with the radius r + skin.
     engine: Engine,
     radius: Radius,
     sets: Sets,
     builds: u64,
+}
+
+/// The engine of the lists, the radius within which pairs are found, and how often lists were built.
+impl fmt::Debug for VerletLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerletLists")
+            .field("engine", &self.engine)
+            .field("radius", &self.radius.as_given())
+            .field("builds", &self.builds)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What [`VerletLists::refresh`] did.
@@ -110,8 +121,8 @@ impl VerletLists {
         choose(settings.device, &Feature::Skin)?;
         let wide = Builder {
             radius: match radius.precision() {
-                Precision::Single => (radius.value() + skin).into(),
-                Precision::Double => (radius.value_f64() + f64::from(skin)).into(),
+                Precision::Single => f64::from(radius.value() + skin),
+                Precision::Double => radius.value_f64() + f64::from(skin),
             },
             ..settings
         };
@@ -232,13 +243,13 @@ impl VerletLists {
         Ok(self.sets.path(set.0).moved())
     }
 
-    /// The radius r within which pairs are found; of an `f64` engine rounded to `f32`.
-    pub fn radius(&self) -> f32 {
-        self.radius.value()
+    /// The radius r within which pairs are found.
+    pub fn radius(&self) -> f64 {
+        self.radius.value_f64()
     }
 
-    /// The radius r + skin of the lists; of an `f64` engine rounded to `f32`.
-    pub fn list_radius(&self) -> f32 {
+    /// The radius r + skin of the lists.
+    pub fn list_radius(&self) -> f64 {
         self.engine.radius()
     }
 
@@ -415,7 +426,7 @@ impl VerletLists {
         let widest = periodic.map(|axis| extent[axis]).fold(0.0, f64::max);
         Self::allowed_displacement(
             self.radius.value_f64(),
-            self.engine.radius_f64(),
+            self.engine.radius(),
             widest,
             self.engine.precision(),
         )

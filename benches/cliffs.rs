@@ -48,7 +48,9 @@ impl Side {
     fn double(radius: f64, points: &[[f32; 3]]) -> Self {
         let points = points.iter().map(|at| at.map(f64::from)).collect();
         Self {
-            builder: Engine::builder(radius).precision(Precision::Double).device(Device::Cpu),
+            builder: Engine::builder(radius)
+                .precision(Precision::Double)
+                .device(Device::Cpu),
             points: Points::Double(points),
             empty_sets: 0,
         }
@@ -88,9 +90,8 @@ impl Side {
     /// One step: the points are placed and all lists found.
     fn step(&self, engine: &mut Engine) -> Duration {
         let begin = Instant::now();
-        engine
-            .update(PointSetId::new(0), self.positions())
-            .expect("points");
+        let points = engine.point_set(0).expect("added before");
+        engine.update(points, self.positions()).expect("points");
         engine.find_neighbors().expect("lists");
         begin.elapsed()
     }

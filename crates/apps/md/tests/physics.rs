@@ -125,7 +125,10 @@ fn rock_salt_has_its_madelung_constant() {
         }
     }
     let reach = 1.8 * f64::from(HALF);
-    let mut engine = Engine::builder(reach).precision(Precision::Double).build().unwrap();
+    let mut engine = Engine::builder(reach)
+        .precision(Precision::Double)
+        .build()
+        .unwrap();
     let all = engine.add_point_set(&ions).unwrap();
     let centre = ions.iter().position(|ion| *ion == [0.0; 3]).unwrap();
     let coulomb = CutoffCoulomb::new(1.0, reach, Screening::Plain);

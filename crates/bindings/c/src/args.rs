@@ -4,7 +4,7 @@
 //! guarantees that the memory exists and is not written to while it is read.
 
 use crate::status::{Failure, NfStatus};
-use nearfield::{PointSetId, Positions};
+use nearfield::Positions;
 use std::{ffi::c_char, ptr, slice};
 
 /// Longest name of a device, strategy or kernel, in bytes.
@@ -20,10 +20,6 @@ pub(crate) fn null(what: &str) -> Failure {
 
 pub(crate) fn bad(text: impl Into<String>) -> Failure {
     Failure::new(NfStatus::BadArgument, text)
-}
-
-pub(crate) fn set(number: u32) -> PointSetId {
-    PointSetId::new(number as usize)
 }
 
 /// An array of the caller; null is an array of no elements.

@@ -1,8 +1,7 @@
 //! Pair kernels of the caller on the CPU: a function that is given pairs in batches.
 
 use crate::{
-    args::{self, set},
-    call,
+    args, call,
     engine::{ENGINES, NfEngine},
     status::{Failure, NfStatus},
 };
@@ -87,7 +86,11 @@ pub unsafe extern "C" fn nf_for_each_batch(
                 _ => ControlFlow::Break(()),
             }
         };
-        match engine.for_each_batch(set(targets), set(sources), visit)? {
+        match engine.for_each_batch(
+            engine.point_set(targets)?,
+            engine.point_set(sources)?,
+            visit,
+        )? {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Failure::new(
                 NfStatus::Stopped,

@@ -1,7 +1,7 @@
 //! Engines for data that live on a GPU: device pointers in and out, on the caller's stream.
 
 use crate::{
-    args::{self, Extent, MAX_KERNEL, MAX_NAME, set},
+    args::{self, Extent, MAX_KERNEL, MAX_NAME},
     call,
     handle::Table,
     kernels::wendland,
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn nf_device_engine_add_points(
         let positions = unsafe { coordinates(engine, positions, points)? };
         let id = engine.add_point_set(&positions.as_view())?;
         // SAFETY: the caller guarantees that `number` is null or points to a writable value.
-        unsafe { args::put(number, "the place for the set's number", id.index() as u32) }
+        unsafe { args::put(number, "the place for the set's number", id.number()) }
     })
 }
 
@@ -318,7 +318,18 @@ pub unsafe extern "C" fn nf_device_engine_update(
     call::write(&DEVICE_ENGINES, engine as usize, |engine| {
         // SAFETY: `coordinates` needs exactly what the caller of this function guarantees.
         let positions = unsafe { coordinates(engine, positions, points)? };
-        Ok(engine.update(set(number), &positions.as_view())?)
+        Ok(engine.update(engine.point_set(number)?, &positions.as_view())?)
+    })
+}
+
+/// Removes a set, with its points and lists, as nf_remove_set() does.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_device_engine_remove_set(
+    engine: *mut NfDeviceEngine,
+    number: u32,
+) -> NfStatus {
+    call::write(&DEVICE_ENGINES, engine as usize, |engine| {
+        Ok(engine.remove_point_set(engine.point_set(number)?)?)
     })
 }
 
@@ -364,7 +375,7 @@ pub extern "C" fn nf_device_engine_find_neighbors(
     sources: u32,
 ) -> NfStatus {
     call::write(&DEVICE_ENGINES, engine as usize, |engine| {
-        Ok(engine.find_neighbors(set(targets), set(sources))?)
+        Ok(engine.find_neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?)
     })
 }
 
@@ -380,7 +391,7 @@ pub unsafe extern "C" fn nf_device_engine_neighbors(
     lists: *mut NfDeviceLists,
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
-        let found = engine.neighbors(set(targets), set(sources))?;
+        let found = engine.neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?;
         let stream = engine.stream();
         let found = NfDeviceLists {
             start: found.start.device_ptr(stream).0,
@@ -409,7 +420,7 @@ pub unsafe extern "C" fn nf_device_engine_count_neighbors(
         // SAFETY: the caller guarantees that the address is device memory of this length until the
         // stream has used it.
         let mut counts = unsafe { lent::<u32>(engine, counts, len, "counts")? };
-        let (targets, sources) = (set(targets), set(sources));
+        let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
         Ok(engine.count_neighbors(targets, sources, &mut counts.as_view_mut())?)
     })
 }
@@ -429,7 +440,7 @@ pub unsafe extern "C" fn nf_device_engine_order(
         // SAFETY: the caller guarantees that the address is device memory of this length until the
         // stream has used it.
         let mut order = unsafe { lent::<u32>(engine, order, len, "order")? };
-        Ok(engine.order(set(number), &mut order.as_view_mut())?)
+        Ok(engine.order(engine.point_set(number)?, &mut order.as_view_mut())?)
     })
 }
 
@@ -505,7 +516,7 @@ unsafe fn density_of(
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         let kernel = SphDensity { kernel: kernel? };
-        let traversal = engine.traverse(&kernel, set(targets), set(sources));
+        let traversal = engine.traverse(&kernel, engine.point_set(targets)?, engine.point_set(sources)?);
         // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, [None, Some(mass)], results, deliver) }
     })
@@ -537,7 +548,7 @@ pub unsafe extern "C" fn nf_device_engine_traverse(
             (kernel.target_channels > 0).then_some(target_field),
             (kernel.source_channels > 0).then_some(source_field),
         ];
-        let traversal = engine.traverse_with(&kernel, set(targets), set(sources));
+        let traversal = engine.traverse_with(&kernel, engine.point_set(targets)?, engine.point_set(sources)?);
         // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, fields, (results, len), deliver) }
     })

@@ -1,7 +1,7 @@
 //! Engines: made, filled, moved, asked.
 
 use crate::{
-    args::{self, Coordinate, set},
+    args::{self, Coordinate},
     call,
     handle::Table,
     options::{NfOptions, check_size},
@@ -119,7 +119,7 @@ unsafe fn add<T: Coordinate>(
         let positions = unsafe { args::positions(data, points, stride)? };
         let id = engine.add_point_set(positions)?;
         // SAFETY: the caller guarantees that `number` is null or points to a writable value.
-        unsafe { args::put(number, "the place for the set's number", id.index() as u32) }
+        unsafe { args::put(number, "the place for the set's number", id.number()) }
     })
 }
 
@@ -167,7 +167,39 @@ unsafe fn update<T: Coordinate>(
         // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
         // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
-        Ok(engine.update(set(number), positions)?)
+        Ok(engine.update(engine.point_set(number)?, positions)?)
+    })
+}
+
+/// Removes a set, with its points and lists: its number is refused from then on, and other sets keep
+/// theirs. A set that is added later gets a number that was not given before.
+#[unsafe(no_mangle)]
+pub extern "C" fn nf_remove_set(engine: *mut NfEngine, set: u32) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        Ok(engine.remove_point_set(engine.point_set(set)?)?)
+    })
+}
+
+/// Keeps the points of a set whose entry in `keep`, one byte a point, is not 0, and removes all
+/// others. Points that are kept stay in their order and are numbered anew from 0. Lists that involve
+/// the set are gone until nf_find_neighbors(), unless no point was removed.
+///
+/// # Safety
+/// `keep` points to `points` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nf_retain_points(
+    engine: *mut NfEngine,
+    set: u32,
+    keep: *const u8,
+    points: usize,
+) -> NfStatus {
+    call::write(&ENGINES, engine as usize, |engine| {
+        let set = engine.point_set(set)?;
+        check_len("keep", points, engine.points(set)?)?;
+        // SAFETY: the caller guarantees that there is a byte for every point.
+        let keep = unsafe { args::array(keep, points, "keep")? };
+        engine.retain_points(set, |point| keep[point] != 0)?;
+        Ok(())
     })
 }
 
@@ -218,7 +250,7 @@ pub unsafe extern "C" fn nf_points(
     points: *mut usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        let found = engine.points(set(number))?;
+        let found = engine.points(engine.point_set(number)?)?;
         // SAFETY: the caller guarantees that `points` is null or points to a writable value.
         unsafe { args::put(points, "the place for the number of points", found) }
     })
@@ -234,7 +266,11 @@ pub extern "C" fn nf_set_active(
 ) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
         let active = crate::options::choice("active", active, 2)? == 1;
-        Ok(engine.set_active(set(targets), set(sources), active)?)
+        Ok(engine.set_active(
+            engine.point_set(targets)?,
+            engine.point_set(sources)?,
+            active,
+        )?)
     })
 }
 
@@ -250,7 +286,7 @@ pub unsafe extern "C" fn nf_is_active(
     active: *mut u32,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        let found = engine.is_active(set(targets), set(sources))?;
+        let found = engine.is_active(engine.point_set(targets)?, engine.point_set(sources)?)?;
         // SAFETY: the caller guarantees that `active` is null or points to a writable value.
         unsafe { args::put(active, "the place for the answer", u32::from(found)) }
     })
@@ -290,7 +326,7 @@ pub unsafe extern "C" fn nf_z_sort(
     len: usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        let found = engine.z_sort(set(number))?;
+        let found = engine.z_sort(engine.point_set(number)?)?;
         let (found, wanted) = (found.order(), "order");
         check_len(wanted, len, found.len())?;
         // SAFETY: the caller guarantees that `order` is null or has room for that many elements,

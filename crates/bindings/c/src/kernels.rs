@@ -1,14 +1,14 @@
 //! The named pair kernels.
 
 use crate::{
-    args::{self, Extent, set},
+    args::{self, Extent},
     call,
     engine::{ENGINES, NfEngine, check_len},
     options::choice,
     status::{Failure, NfStatus},
 };
 use nearfield::{
-    Engine, Field, PairKernel, PointSetId,
+    Engine, Field, PairKernel,
     kernels::{Dimensions, SphDensity, SphForce, WendlandC2},
 };
 
@@ -61,11 +61,13 @@ pub unsafe extern "C" fn nf_count_neighbors(
     len: usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        check_len("counts", len, engine.points(set(targets))?)?;
+        check_len("counts", len, engine.points(engine.point_set(targets)?)?)?;
         // SAFETY: the caller guarantees that `counts` is null or has room for that many elements,
         // for this call alone.
         let counts = unsafe { args::results(counts, len, "counts")? };
-        counts.copy_from_slice(&engine.count_neighbors(set(targets), set(sources))?);
+        counts.copy_from_slice(
+            &engine.count_neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?,
+        );
         Ok(())
     })
 }
@@ -136,7 +138,7 @@ unsafe fn sph_density(
         let density = unsafe { args::results(density, len, "density")? };
         let kernel = SphDensity { kernel: kernel? };
         let fields = (&[][..], &[Field::from(mass)][..]);
-        run(engine, &kernel, sets.map(set), fields, density, deliver)
+        run(engine, &kernel, sets, fields, density, deliver)
     })
 }
 
@@ -234,7 +236,7 @@ unsafe fn sph_force(
         let results =
             unsafe { args::results(acceleration.cast::<[f32; 3]>(), len, "acceleration")? };
         let fields = (&of_targets[..], &sources_all[..]);
-        run(engine, &kernel, sets.map(set), fields, results, deliver)
+        run(engine, &kernel, sets, fields, results, deliver)
     })
 }
 
@@ -278,11 +280,12 @@ pub(crate) fn wendland(support: f32, dimensions: Dimensions) -> Result<WendlandC
 fn run<K: PairKernel>(
     engine: &Engine,
     kernel: &K,
-    [targets, sources]: [PointSetId; 2],
+    [targets, sources]: [u32; 2],
     (target_fields, source_fields): (&[Field<'_>], &[Field<'_>]),
     results: &mut [K::Output],
     deliver: u32,
 ) -> Result<(), Failure> {
+    let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
     let traversal = engine
         .traverse(kernel, targets, sources)
         .target_fields(target_fields)

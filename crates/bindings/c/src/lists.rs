@@ -1,7 +1,7 @@
 //! Neighbour lists: found, viewed where they are, copied as CSR.
 
 use crate::{
-    args::{self, Extent, set},
+    args::{self, Extent},
     call,
     engine::{ENGINES, NfEngine, check_len},
     status::{Failure, NfStatus},
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn nf_neighbors(
     lists: *mut NfLists,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, state| {
-        let found = engine.neighbors(set(targets), set(sources))?;
+        let found = engine.neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?;
         // SAFETY: the caller guarantees that `lists` is null or points to a writable value.
         unsafe { args::put(lists, "lists", NfLists::of(found, state)) }
     })
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn nf_neighbors_csr(
     indices_len: usize,
 ) -> NfStatus {
     call::read(&ENGINES, engine as usize, |engine, _| {
-        let lists = engine.neighbors(set(targets), set(sources))?;
+        let lists = engine.neighbors(engine.point_set(targets)?, engine.point_set(sources)?)?;
         check_len("offsets", offsets_len, lists.len() + 1)?;
         check_len("indices", indices_len, lists.pairs() as usize)?;
         Extent::of(offsets, offsets_len, "offsets").apart_from(Extent::of(

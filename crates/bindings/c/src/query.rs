@@ -1,7 +1,7 @@
 //! Neighbours of positions that are no points of any set.
 
 use crate::{
-    args::{self, Coordinate, set},
+    args::{self, Coordinate},
     call,
     engine::{ENGINES, NfEngine},
     handle::Table,
@@ -68,7 +68,7 @@ unsafe fn find<T: Coordinate>(
         // SAFETY: the caller guarantees that `data` is null or holds that many positions at this
         // stride.
         let positions = unsafe { args::positions(data, points, stride)? };
-        let name = QUERIES.insert(engine.query(positions, set(sources))?);
+        let name = QUERIES.insert(engine.query(positions, engine.point_set(sources)?)?);
         // SAFETY: the caller guarantees that `query` is null or points to a writable value.
         unsafe { args::put(query, "the place for the query", name as *mut NfQuery) }
     })

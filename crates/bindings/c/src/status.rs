@@ -78,7 +78,9 @@ impl From<nearfield::Error> for Failure {
                 grid::ErrorKind::Precision => NfStatus::Precision,
                 _ => NfStatus::Positions,
             },
-            ErrorKind::UnknownPointSet { .. } => NfStatus::UnknownPointSet,
+            ErrorKind::UnknownPointSet { .. } | ErrorKind::RemovedPointSet { .. } => {
+                NfStatus::UnknownPointSet
+            }
             ErrorKind::UnknownPoint { .. } => NfStatus::UnknownPoint,
             ErrorKind::NoLists { .. } => NfStatus::NoLists,
             ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => NfStatus::MemoryLimit,

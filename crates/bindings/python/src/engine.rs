@@ -2,18 +2,21 @@
 
 use crate::{
     call::{guarded, read, write},
-    errors::raise,
+    errors::{raise, set_named},
     neighbors::PyNeighbors,
     points::{Points, Room, values},
     settings::Settings,
 };
 use nearfield::{
-    Engine, Field, NeighborLists, PointSetId,
+    Engine, Field, NeighborLists, PointSetId, Precision,
     kernels::{Dimensions, SphDensity, WendlandC2},
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+};
 
 /// Number of handed-out lists that are remembered, to use their memory again once no array refers
 /// to them.
@@ -45,7 +48,7 @@ pub(crate) struct PyEngine {
 struct State {
     engine: Engine,
     /// By set, whether its points were given with two coordinates.
-    flat: Vec<bool>,
+    flat: HashMap<usize, bool>,
     /// Where points are copied to.
     room: Room,
 }
@@ -98,7 +101,7 @@ impl PyEngine {
         };
         let state = State {
             engine: guarded(|| settings.build())?,
-            flat: Vec::new(),
+            flat: HashMap::new(),
             room: Room::default(),
         };
         Ok(Self {
@@ -128,8 +131,9 @@ impl PyEngine {
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
             let id = py.detach(|| engine.add_point_set(positions).map_err(raise))?;
-            flat.push(points.are_flat());
-            Ok(id.index())
+            let number = id.number() as usize;
+            flat.insert(number, points.are_flat());
+            Ok(number)
         })
     }
 
@@ -139,13 +143,13 @@ impl PyEngine {
         write(&self.state, |state| {
             let State { engine, flat, room } = state;
             let positions = points.copied(room, self.threads)?;
-            let id = PointSetId::new(set);
+            let id = set_named(set, |set| engine.point_set(set))?;
             let updated = py.detach(|| {
                 let updated = engine.update(id, positions);
                 updated.map_err(raise)
             });
             if updated.is_ok() {
-                flat[set] = points.are_flat();
+                flat.insert(set, points.are_flat());
             }
             // Also of a failed update, which leaves the set as it was, but perhaps not its lists.
             self.retire(|(targets, sources)| targets == set || sources == set);
@@ -153,9 +157,35 @@ impl PyEngine {
         })
     }
 
+    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets keep
+    /// theirs.
+    fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
+        let id = self.set(set)?;
+        let involved = |(targets, sources)| targets == set || sources == set;
+        self.change(py, involved, |engine| engine.remove_point_set(id))
+    }
+
+    /// Keeps the points of a set where `keep`, an array of shape (n,) of bool, is true, and removes all
+    /// others. Points that are kept stay in their order and are numbered anew from 0.
+    fn retain_points(&self, py: Python<'_>, set: usize, keep: Vec<bool>) -> PyResult<()> {
+        let (id, points) = (self.set(set)?, self.points(set)?);
+        if keep.len() != points {
+            return Err(PyValueError::new_err(format!(
+                "keep has {} entries, but set {set} has {points} points",
+                keep.len()
+            )));
+        }
+        let involved = |(targets, sources)| targets == set || sources == set;
+        self.change(py, involved, |engine| {
+            let keep = |point: usize| keep.get(point).copied().unwrap_or(true);
+            engine.retain_points(id, keep).map(drop)
+        })
+    }
+
     /// Number of points of a set.
     fn points(&self, set: usize) -> PyResult<usize> {
-        self.ask(|engine| engine.points(PointSetId::new(set)).map_err(raise))
+        let set = self.set(set)?;
+        self.ask(|engine| engine.points(set).map_err(raise))
     }
 
     /// Number of sets.
@@ -165,7 +195,7 @@ impl PyEngine {
 
     /// Whether a set searches in another in find_neighbors(); all do at first.
     fn set_active(&self, targets: usize, sources: usize, active: bool) -> PyResult<()> {
-        let sets = [targets, sources].map(PointSetId::new);
+        let sets = [self.set(targets)?, self.set(sources)?];
         // Takes no time, so that other threads need not run meanwhile.
         write(&self.state, |state| {
             let set = state.engine.set_active(sets[0], sets[1], active);
@@ -177,7 +207,7 @@ impl PyEngine {
 
     /// Asks what set_active() sets.
     fn is_active(&self, targets: usize, sources: usize) -> PyResult<bool> {
-        let sets = [targets, sources].map(PointSetId::new);
+        let sets = [self.set(targets)?, self.set(sources)?];
         self.ask(|engine| engine.is_active(sets[0], sets[1]).map_err(raise))
     }
 
@@ -198,7 +228,7 @@ impl PyEngine {
             return Ok(lists);
         }
         let spare = self.reclaim(py);
-        let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
+        let (t, s) = (self.set(targets)?, self.set(sources)?);
         write(&self.state, |state| {
             if let Some(lists) = self.current(py, (targets, sources)) {
                 return Ok(lists);
@@ -228,8 +258,9 @@ impl PyEngine {
         let points = Points::of(positions)?;
         let mut room = Room::default();
         let positions = points.copied(&mut room, self.threads)?;
+        let sources = self.set(sources)?;
         let lists = self.work(py, |engine| {
-            let lists = engine.query(positions, PointSetId::new(sources));
+            let lists = engine.query(positions, sources);
             lists.map_err(raise)
         })?;
         Ok(PyNeighbors { lists })
@@ -244,7 +275,7 @@ impl PyEngine {
         targets: usize,
         sources: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
+        let (t, s) = (self.set(targets)?, self.set(sources)?);
         let counts = self.work(py, |engine| engine.count_neighbors(t, s).map_err(raise))?;
         Ok(counts.into_pyarray(py))
     }
@@ -275,7 +306,7 @@ impl PyEngine {
             )));
         }
         let flat = read(&self.state, |state| {
-            let flat = |set: usize| state.flat.get(set).copied().unwrap_or_default();
+            let flat = |set: usize| state.flat.get(&set).copied().unwrap_or_default();
             Ok([targets, sources].map(flat))
         })?;
         let kernel = SphDensity {
@@ -283,7 +314,7 @@ impl PyEngine {
                 .in_dimensions(normalised_for(dimensions, flat)?),
         };
         let mass = values::<f32>(mass, self.threads, "mass")?;
-        let (t, s) = (PointSetId::new(targets), PointSetId::new(sources));
+        let (t, s) = (self.set(targets)?, self.set(sources)?);
         let density = self.work(py, |engine| {
             let fields = [Field::from(&mass)];
             let traversal = engine.traverse(&kernel, t, s);
@@ -296,7 +327,7 @@ impl PyEngine {
     /// arrays of the set, and update it, every few dozen steps.
     #[pyo3(signature = (set=0))]
     fn z_sort<'py>(&self, py: Python<'py>, set: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let set = PointSetId::new(set);
+        let set = self.set(set)?;
         let order = self.work(py, |engine| engine.z_sort(set).map_err(raise))?;
         Ok(PyArray1::from_slice(py, order.order()))
     }
@@ -320,6 +351,11 @@ impl PyEngine {
 }
 
 impl PyEngine {
+    /// The set with this number.
+    fn set(&self, number: usize) -> PyResult<PointSetId> {
+        self.ask(|engine| set_named(number, |number| engine.point_set(number)))
+    }
+
     /// Asks something that takes no time.
     fn ask<T>(&self, ask: impl FnOnce(&Engine) -> PyResult<T>) -> PyResult<T> {
         read(&self.state, |state| ask(&state.engine))

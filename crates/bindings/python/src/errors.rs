@@ -1,10 +1,21 @@
 //! Errors of the engine as Python's own exceptions.
 
-use nearfield::{Error, ErrorKind, device::GpuErrorKind};
+use nearfield::{Error, ErrorKind, PointSetId, device::GpuErrorKind};
 use pyo3::{
-    PyErr,
+    PyErr, PyResult,
     exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError},
 };
+
+/// The set with a number, by the engine's `point_set`.
+pub(crate) fn set_named(
+    number: usize,
+    point_set: impl FnOnce(u32) -> Result<PointSetId, Error>,
+) -> PyResult<PointSetId> {
+    let known = u32::try_from(number);
+    let known =
+        known.map_err(|_| PyIndexError::new_err(format!("there is no point set {number}")))?;
+    point_set(known).map_err(raise)
+}
 
 /// `ValueError` for what was passed, `IndexError` for a set or point that is not there,
 /// `MemoryError`, and `RuntimeError` for devices and for calls in the wrong order; the text names
@@ -16,9 +27,9 @@ pub(crate) fn raise(error: Error) -> PyErr {
         ErrorKind::MemoryLimit { .. } | ErrorKind::ListTooLong { .. } => {
             PyMemoryError::new_err(text)
         }
-        ErrorKind::UnknownPointSet { .. } | ErrorKind::UnknownPoint { .. } => {
-            PyIndexError::new_err(text)
-        }
+        ErrorKind::UnknownPointSet { .. }
+        | ErrorKind::RemovedPointSet { .. }
+        | ErrorKind::UnknownPoint { .. } => PyIndexError::new_err(text),
         // Found on the device, but passed by the caller.
         ErrorKind::OnDevice { source, .. }
             if matches!(source.kind(), GpuErrorKind::NotFinite { .. }) =>

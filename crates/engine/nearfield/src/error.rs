@@ -231,6 +231,26 @@ pub enum ErrorKind {
         /// Number of sets.
         sets: usize,
     },
+    /// A point set of another engine was named.
+    #[error(
+        "point set {set} is one of another engine: name sets by what this engine's add_point_set returned"
+    )]
+    OtherEngine {
+        /// The set asked for.
+        set: PointSetId,
+    },
+    /// A point set that has been removed was named.
+    #[error("point set {set} has been removed from the engine")]
+    RemovedPointSet {
+        /// The set asked for.
+        set: PointSetId,
+    },
+    /// More point sets than an engine holds.
+    #[error("an engine holds at most {limit} point sets: remove some first")]
+    TooManyPointSets {
+        /// Number of sets that an engine holds.
+        limit: usize,
+    },
     /// A point set has no such point.
     #[error("point set {set} has no point {point}: it has {points}")]
     UnknownPoint {
@@ -312,16 +332,38 @@ pub enum ErrorKind {
         radius: f32,
     },
     /// There are no current lists for a pair of sets.
-    #[error(
-        "no neighbour lists of targets {targets} among sources {sources}: \
-         activate the pair and call find_neighbors after the last update"
-    )]
+    #[error("no neighbour lists of targets {targets} among sources {sources}: {why}")]
     NoLists {
         /// Set that searches.
         targets: PointSetId,
         /// Set that is searched.
         sources: PointSetId,
+        /// Why there are none.
+        why: MissingLists,
     },
+}
+
+/// Why there are no current lists of a pair of sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissingLists {
+    /// The pair is not active.
+    #[error("the pair is not active; activate it with set_active and call find_neighbors")]
+    Inactive,
+    /// Lists have not been found since the sets were added or the pair was activated, or they were
+    /// taken.
+    #[error("call find_neighbors, which has not found any yet or whose lists were taken")]
+    #[default]
+    NotFound,
+    /// The positions or the radii of a set have changed since the lists were found.
+    #[error("set {set} has changed since they were found; call find_neighbors again")]
+    Changed {
+        /// The set.
+        set: PointSetId,
+    },
+    /// The search radius has changed since the lists were found.
+    #[error("the search radius has changed since they were found; call find_neighbors again")]
+    Radius,
 }
 
 impl Error {

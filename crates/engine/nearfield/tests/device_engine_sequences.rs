@@ -144,6 +144,11 @@ struct Found {
 }
 
 impl Session {
+    /// The name of a set by its number.
+    fn id(&self, set: usize) -> PointSetId {
+        self.engine.point_set(set as u32).unwrap()
+    }
+
     fn begin(random: &mut Random) -> Option<Self> {
         let scene = Scene::draw(random);
         let builder = DeviceEngine::builder(scene.radius)
@@ -195,7 +200,8 @@ impl Session {
             }
         }
         let stream = self.engine.stream().clone();
-        let updated = (self.engine).update(id(set), &upload(&stream, &points).as_view());
+        let id = self.id(set);
+        let updated = (self.engine).update(id, &upload(&stream, &points).as_view());
         match updated {
             Ok(()) => {
                 self.given[set].clone_from(&points);
@@ -216,8 +222,10 @@ impl Session {
             }
             _ => panic!("{:?}: {error}", self.scene),
         };
-        let set = (0..self.scene.sets).find(|&at| id(at) == *set).unwrap();
-        let points = self.engine.points(id(set)).unwrap();
+        let set = (0..self.scene.sets)
+            .find(|&at| self.id(at) == *set)
+            .unwrap();
+        let points = self.engine.points(self.id(set)).unwrap();
         let all = self.between[set].iter().chain([&self.good[set]]);
         let finite = |points: &&Vec<[f32; 3]>| points.as_flattened().iter().all(|x| x.is_finite());
         let may_be: Vec<_> = all.filter(finite).filter(|of| of.len() == points).collect();
@@ -229,7 +237,8 @@ impl Session {
                 self.given[set] = last.clone();
                 let stream = self.engine.stream().clone();
                 let given = upload(&stream, &self.given[set]);
-                self.engine.update(id(set), &given.as_view()).unwrap();
+                let id = self.id(set);
+                self.engine.update(id, &given.as_view()).unwrap();
             }
         }
     }
@@ -247,7 +256,7 @@ impl Session {
         let kernel = SphDensity {
             kernel: WendlandC2::with_support(radius),
         };
-        let (targets, sources) = (id(targets), id(sources));
+        let (targets, sources) = (self.id(targets), self.id(sources));
         let inside = GUARD..GUARD + points;
         let done = (|| {
             let mut out = counts.memory.slice_mut(inside.clone());
@@ -337,7 +346,7 @@ impl Session {
             added.unwrap_or_else(|error| panic!("{scene:?}: the CPU refuses {error}"));
         }
         engine.find_neighbors().unwrap();
-        let (target_set, source_set) = (id(targets), id(sources));
+        let (target_set, source_set) = (self.id(targets), self.id(sources));
         let exact = engine.neighbors(target_set, source_set).unwrap();
         for (target, list) in found.lists.iter().enumerate() {
             assert_eq!(list, exact.of(target), "{scene:?}, target {target}");
@@ -358,10 +367,6 @@ impl Session {
             assert!(near, "{scene:?}, target {target}: {found}, not {exact}");
         }
     }
-}
-
-fn id(set: usize) -> PointSetId {
-    PointSetId::new(set)
 }
 
 fn from_env(name: &str) -> Option<u64> {

@@ -24,7 +24,7 @@ fn lattice(m: usize, spacing: f32) -> Vec<[f32; 3]> {
 /// The lists of all pairs of two sets.
 fn all_lists(engine: &mut Engine) -> Vec<Vec<Vec<u32>>> {
     engine.find_neighbors().unwrap();
-    let sets = [0, 1].map(PointSetId::new);
+    let sets = [0, 1].map(|set| engine.point_set(set).unwrap());
     let pairs = sets.iter().flat_map(|t| sets.iter().map(move |s| (*t, *s)));
     pairs
         .map(|(t, s)| {

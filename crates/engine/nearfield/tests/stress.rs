@@ -119,7 +119,7 @@ fn one_engine_answers_many_threads_at_once() {
         for (device, policy) in devices() {
             let mut engine = engine(device, policy, 2);
             assert!(steps(&mut engine, &points(1)).agree(&expected), "{device}");
-            let (engine, set) = (&engine, PointSetId::new(0));
+            let (engine, set) = (&engine, engine.point_set(0).unwrap());
             thread::scope(|scope| {
                 for _ in 0..8 {
                     scope.spawn(|| {
@@ -199,7 +199,7 @@ fn one_engine_answers_several_jobs_of_one_pool() {
         for (device, policy) in devices() {
             let mut engine = engine(device, policy, 2);
             steps(&mut engine, &points(2));
-            let (engine, set) = (&engine, PointSetId::new(0));
+            let (engine, set) = (&engine, engine.point_set(0).unwrap());
             let agree = pool.install(|| {
                 let jobs = (0..24usize).into_par_iter().with_max_len(1);
                 jobs.map(|_| {

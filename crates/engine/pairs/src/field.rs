@@ -17,7 +17,12 @@ pub struct Field<'a> {
 /// Points and channels, not the values.
 impl fmt::Debug for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Field({} points, {} channels)", self.len(), self.channels)
+        write!(
+            f,
+            "Field({} points, {} channels)",
+            self.len(),
+            self.channels
+        )
     }
 }
 

@@ -6,7 +6,12 @@ use super::{
     given::Given,
     stream::{Current, Order, Stream, StreamNumber, failed},
 };
-use crate::{call::guarded, engine::normalised_for, errors::raise, settings::Domain};
+use crate::{
+    call::guarded,
+    engine::normalised_for,
+    errors::{raise, set_named},
+    settings::Domain,
+};
 use nearfield::{
     Error, ErrorKind, ListKind, PointSetId, Reduce,
     device::{
@@ -161,7 +166,7 @@ impl PyDeviceEngine {
         self.shared.work(py, vec![points], |state, given| {
             let positions = given[0].lend(state.engine.stream());
             let id = state.engine.add_point_set(&positions.as_view());
-            Ok(id.map_err(raise)?.index())
+            Ok(id.map_err(raise)?.number() as usize)
         })
     }
 
@@ -173,9 +178,8 @@ impl PyDeviceEngine {
         self.shared.work(py, vec![points], |state, given| {
             state.retire(|(targets, sources)| targets == set || sources == set);
             let positions = given[0].lend(state.engine.stream());
-            let updated = state
-                .engine
-                .update(PointSetId::new(set), &positions.as_view());
+            let set = set_named(set, |set| state.engine.point_set(set))?;
+            let updated = state.engine.update(set, &positions.as_view());
             updated.map_err(raise)
         })
     }
@@ -229,7 +233,7 @@ impl PyDeviceEngine {
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let shape = vec![self.points(targets)?];
-        let (dtype, ids) = (Dtype::U32, [targets, sources].map(PointSetId::new));
+        let (dtype, ids) = (Dtype::U32, self.sets([targets, sources])?);
         self.deliver(
             py,
             Vec::new(),
@@ -251,13 +255,14 @@ impl PyDeviceEngine {
         out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let (dtype, shape) = (Dtype::U32, vec![self.points(set)?]);
+        let [id, _] = self.sets([set, set])?;
         self.deliver(
             py,
             Vec::new(),
             Outlet { out, dtype, shape },
             |engine, _, result| {
                 let mut order = result.lend(engine.stream());
-                engine.order(PointSetId::new(set), &mut order.as_view_mut())
+                engine.order(id, &mut order.as_view_mut())
             },
         )
     }
@@ -296,7 +301,7 @@ impl PyDeviceEngine {
             kernel: WendlandC2::with_support(support)
                 .in_dimensions(normalised_for(Some(dimensions), [false; 2])?),
         };
-        let [t, s] = [targets, sources].map(PointSetId::new);
+        let [t, s] = self.sets([targets, sources])?;
         self.deliver(
             py,
             vec![mass],
@@ -377,7 +382,7 @@ impl PyDeviceEngine {
         } else {
             vec![n, outputs]
         };
-        let [t, s] = [targets, sources].map(PointSetId::new);
+        let [t, s] = self.sets([targets, sources])?;
         let dtype = Dtype::F32;
         self.deliver(
             py,
@@ -403,10 +408,20 @@ impl PyDeviceEngine {
         )
     }
 
+    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets keep
+    /// theirs.
+    fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
+        self.shared.work(py, Vec::new(), |state, _| {
+            state.retire(|(targets, sources)| targets == set || sources == set);
+            let set = set_named(set, |set| state.engine.point_set(set))?;
+            state.engine.remove_point_set(set).map_err(raise)
+        })
+    }
+
     /// Number of points of a set.
     fn points(&self, set: usize) -> PyResult<usize> {
-        let state = self.shared.lock()?;
-        state.engine.points(PointSetId::new(set)).map_err(raise)
+        let [set, _] = self.sets([set, set])?;
+        self.shared.lock()?.engine.points(set).map_err(raise)
     }
 
     /// Number of sets.
@@ -435,6 +450,13 @@ impl PyDeviceEngine {
 }
 
 impl PyDeviceEngine {
+    /// The sets with these numbers.
+    fn sets(&self, numbers: [usize; 2]) -> PyResult<[PointSetId; 2]> {
+        let state = self.shared.lock()?;
+        let set = |number| set_named(number, |number| state.engine.point_set(number));
+        Ok([set(numbers[0])?, set(numbers[1])?])
+    }
+
     fn given(&self, object: &Bound<'_, PyAny>, what: &'static str) -> PyResult<Given> {
         Given::of(object, what, self.shared.gpu, self.shared.stream)
     }
@@ -574,7 +596,8 @@ impl State {
 
     /// Start, count and entries of the lists of a pair, written now if there are none to be used.
     fn lists(&mut self, shared: &Arc<Shared>, of: (usize, usize)) -> PyResult<[PyDeviceArray; 3]> {
-        let [t, s] = [of.0, of.1].map(PointSetId::new);
+        let named = |set| set_named(set, |set| self.engine.point_set(set));
+        let (t, s) = (named(of.0)?, named(of.1)?);
         let current = |(pair, fate): &&((usize, usize), Arc<Fate>)| *pair == of && fate.is_usable();
         let kept = (self.lists.iter().find(current)).map(|(_, fate)| fate.clone());
         // The engine may have sorted a set anew since, and then knows no lists of it.

@@ -1,7 +1,10 @@
 //! The engine for data that live on a GPU: its sets, lists and state.
 
 use super::{builder::DeviceEngineBuilder, lists::DeviceListsView, set::DeviceSetId};
-use crate::{Error, ErrorKind, PointSetId, Strategy, backend::gpu_report::GpuReport};
+use crate::{
+    Error, ErrorKind, PointSetId, Strategy, backend::gpu_report::GpuReport, engine::slots::Slots,
+    error::MissingLists,
+};
 use nearfield_gpu::cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceRepr};
 use nearfield_gpu::{
     DeviceInfo, DeviceLattice, DeviceLists, Error as GpuError, ErrorKind as GpuErrorKind,
@@ -11,6 +14,7 @@ use nearfield_gpu::{
 use nearfield_grid::OfProcess;
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -26,12 +30,13 @@ pub enum Progress {
 }
 
 /// A neighbour engine on one stream of one GPU; see the [module's documentation](super).
-#[derive(Debug)]
 pub struct DeviceEngine {
     pub(super) settings: DeviceEngineBuilder,
     /// Device memory is neither used nor dropped in a forked child: CUDA does not work there, and
     /// its calls may wait.
     pub(super) lattice: OfProcess<Option<DeviceLattice>>,
+    pub(super) slots: Slots,
+    /// By slot.
     pub(super) sets: OfProcess<Vec<DeviceSetId>>,
     pub(super) lists: OfProcess<BTreeMap<(usize, usize), Lists>>,
     pub(super) scratch: OfProcess<Mutex<PairScratch>>,
@@ -42,6 +47,18 @@ pub struct DeviceEngine {
     /// Positions that were found unusable while another set was worked on, for the next `finish` to
     /// say.
     pub(super) refused: Option<Error>,
+}
+
+/// The GPU, the radius, and the number of points of every set.
+impl fmt::Debug for DeviceEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let points = self.slots.used().map(|set| self.sets[set.slot()].points.len());
+        f.debug_struct("DeviceEngine")
+            .field("gpu", &self.device().name)
+            .field("radius", &self.settings.radius)
+            .field("points", &points.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Two sets on the lattice, and what it takes to traverse them.
@@ -60,6 +77,8 @@ pub(super) struct Lists {
     pub(super) provisional: bool,
     /// Of the sets as they are.
     pub(super) current: bool,
+    /// Why they are not, where they are not.
+    pub(super) missing: MissingLists,
 }
 
 impl DeviceEngine {
@@ -77,11 +96,13 @@ impl DeviceEngine {
     /// is too small for coordinates so far from it.
     pub fn add_point_set(&mut self, positions: &CudaView<'_, f32>) -> Result<PointSetId, Error> {
         self.usable()?;
-        let id = PointSetId(self.sets.len());
-        let sorted_anew = self.sorted_anew;
-        self.sets.push(DeviceSetId::new(&self.backend));
-        if let Err(error) = self.update(id, positions) {
-            self.sets.pop();
+        let id = self.slots.next()?;
+        let (before, sorted_anew) = (self.sets.len(), self.sorted_anew);
+        if id.slot() == before {
+            self.sets.push(DeviceSetId::new(&self.backend));
+        }
+        if let Err(error) = self.place(id, positions) {
+            self.sets.truncate(before);
             // Coordinates are looked at before anything is sorted.
             let unsorted =
                 |source: &GpuError| matches!(source.kind(), GpuErrorKind::NotFinite { .. });
@@ -90,7 +111,34 @@ impl DeviceEngine {
             }
             return Err(error);
         }
+        self.slots.take(id);
         Ok(id)
+    }
+
+    /// Removes a set, with its points and lists. Its name is refused from then on, and other sets
+    /// keep theirs. Points leave by an [`update`](Self::update) with those that stay.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::RemovedPointSet`] and
+    /// [`ErrorKind::OtherEngine`]; [`ErrorKind::OnDevice`] when the GPU fails.
+    pub fn remove_point_set(&mut self, set: PointSetId) -> Result<(), Error> {
+        self.known(set)?;
+        let none = self.stream().null::<f32>();
+        let none = none.map_err(|error| GpuError::driver("making an empty array", error))?;
+        self.place(set, &none.as_view())?;
+        let slot = set.slot();
+        self.lists
+            .retain(|(targets, sources), _| *targets != slot && *sources != slot);
+        self.slots.free(set);
+        Ok(())
+    }
+
+    /// The set with a [number](PointSetId::number), for programs in which only numbers name sets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::RemovedPointSet`].
+    pub fn point_set(&self, number: u32) -> Result<PointSetId, Error> {
+        self.slots.with_number(number)
     }
 
     /// Gives a set new coordinates, which are copied; their number may differ from before. Does not
@@ -102,8 +150,12 @@ impl DeviceEngine {
     /// Coordinates that are not finite are found by [`finish`](Self::finish).
     pub fn update(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
         self.known(set)?;
+        self.place(set, positions)
+    }
+
+    fn place(&mut self, set: PointSetId, positions: &CudaView<'_, f32>) -> Result<(), Error> {
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
-        let DeviceSetId { points, .. } = &mut self.sets[set.0];
+        let DeviceSetId { points, .. } = &mut self.sets[set.slot()];
         let unlooked = points.is_provisional();
         self.backend.place(points, positions).map_err(on_device)?;
         let sorted = match &*self.lattice {
@@ -137,7 +189,7 @@ impl DeviceEngine {
         counts: &mut CudaViewMut<'_, u32>,
     ) -> Result<(), Error> {
         self.usable()?;
-        let of = pair(&self.lattice, &self.sets, targets, sources)?;
+        let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
         self.backend
             .count_on_device(of, kind, strategy, counts, &mut self.scratch())
@@ -156,9 +208,9 @@ impl DeviceEngine {
         sources: PointSetId,
     ) -> Result<(), Error> {
         self.usable()?;
-        let of = pair(&self.lattice, &self.sets, targets, sources)?;
+        let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
-        let lists = self.lists.entry((targets.0, sources.0)).or_default();
+        let lists = self.lists.entry((targets.slot(), sources.slot())).or_default();
         lists.current = false;
         lists.provisional = true;
         let storage = &mut lists.storage;
@@ -179,12 +231,17 @@ impl DeviceEngine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<DeviceListsView<'_>, Error> {
-        self.usable()?;
+        self.known(targets)?;
+        self.known(sources)?;
         self.lists
-            .get(&(targets.0, sources.0))
+            .get(&(targets.slot(), sources.slot()))
             .filter(|lists| lists.current)
             .and_then(|lists| DeviceListsView::of(&lists.storage))
-            .ok_or(Error::from(ErrorKind::NoLists { targets, sources }))
+            .ok_or_else(|| {
+                let lists = self.lists.get(&(targets.slot(), sources.slot()));
+                let why = lists.map_or(MissingLists::NotFound, |lists| lists.missing);
+                ErrorKind::NoLists { targets, sources, why }.into()
+            })
     }
 
     /// Waits for the device and looks whether what was computed since the last call is valid. When
@@ -234,7 +291,7 @@ impl DeviceEngine {
 
     /// Number of point sets.
     pub fn point_sets(&self) -> usize {
-        self.sets.len()
+        self.slots.used().count()
     }
 
     /// Number of points of a set.
@@ -243,7 +300,7 @@ impl DeviceEngine {
     /// [`ErrorKind::UnknownPointSet`].
     pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
         self.known(set)?;
-        Ok(self.sets[set.0].points.len())
+        Ok(self.sets[set.slot()].points.len())
     }
 
     /// The order in which the cells hold the points of a set: the caller's index of each. Arrays
@@ -255,7 +312,7 @@ impl DeviceEngine {
     pub fn order(&self, set: PointSetId, order: &mut CudaViewMut<'_, u32>) -> Result<(), Error> {
         self.known(set)?;
         self.backend
-            .order_into(&self.sets[set.0].points, order)
+            .order_into(&self.sets[set.slot()].points, order)
             .map_err(|source| Error::from(ErrorKind::OnDevice { set, source }))
     }
 
@@ -274,7 +331,7 @@ impl DeviceEngine {
     ) -> Result<(), Error> {
         self.known(set)?;
         self.backend
-            .reorder(&self.sets[set.0].points, channels, from, to)
+            .reorder(&self.sets[set.slot()].points, channels, from, to)
             .map_err(|source| Error::from(ErrorKind::OnDevice { set, source }))
     }
 
@@ -366,7 +423,7 @@ impl DeviceEngine {
         self.usable()?;
         Ok(Traversable {
             backend: &self.backend,
-            of: pair(&self.lattice, &self.sets, targets, sources)?,
+            of: pair(&self.slots, &self.lattice, &self.sets, targets, sources)?,
             strategy: self.settings.strategy,
             scratch: &self.scratch,
         })
@@ -393,27 +450,21 @@ impl DeviceEngine {
 
     fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
-        let sets = self.sets.len();
-        match set.0 < sets {
-            true => Ok(()),
-            false => Err(ErrorKind::UnknownPointSet { set, sets }.into()),
-        }
+        self.slots.check(set)
     }
 }
 
 /// Two sets on the lattice.
 pub(super) fn pair<'a>(
+    slots: &Slots,
     lattice: &'a Option<DeviceLattice>,
     sets: &'a [DeviceSetId],
     targets: PointSetId,
     sources: PointSetId,
 ) -> Result<PairOfPoints<'a>, Error> {
-    let set = |set: PointSetId| {
-        let count = sets.len();
-        let unknown = Error::from(ErrorKind::UnknownPointSet { set, sets: count });
-        sets.get(set.0).ok_or(unknown)
-    };
-    let (of_targets, of_sources) = (set(targets)?, set(sources)?);
+    slots.check(targets)?;
+    slots.check(sources)?;
+    let (of_targets, of_sources) = (&sets[targets.slot()], &sets[sources.slot()]);
     for (set, of_set) in [(targets, of_targets), (sources, of_sources)] {
         if !of_set.points.is_sorted() {
             let source = GpuErrorKind::Unsorted.into();

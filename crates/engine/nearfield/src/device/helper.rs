@@ -172,8 +172,8 @@ impl CpuHelper {
     ) -> Result<(), Error> {
         let job = Job {
             kind: JobKind::Kernel(helped.kernel.name()),
-            targets: helped.targets.0,
-            sources: helped.sources.0,
+            targets: helped.targets.slot(),
+            sources: helped.sources.slot(),
         };
         let device = OnDevice::of(engine, helped)?;
         // If the GPU has everything, its sort may be checked afterwards. Values that were added to

@@ -1,7 +1,7 @@
 //! The sets of an engine on the device, and the cells that all of them share.
 
 use super::{engine::DeviceEngine, set::DeviceSetId};
-use crate::{Error, ErrorKind, PointSetId, backend::gpu::finer_cells};
+use crate::{Error, ErrorKind, PointSetId, backend::gpu::finer_cells, error::MissingLists};
 use nearfield_gpu::{self as gpu, DeviceLattice, Measured, Settled};
 use nearfield_grid::{Bounds, Domain, Lattice, Radius};
 
@@ -24,8 +24,9 @@ impl DeviceEngine {
 
     fn settle_each(&mut self) -> Result<bool, Error> {
         let mut valid = true;
-        for set in (0..self.sets.len()).map(PointSetId) {
-            let points = &self.sets[set.0].points;
+        for slot in 0..self.sets.len() {
+            let set = self.slots.id(slot);
+            let points = &self.sets[set.slot()].points;
             let well = if !points.is_sorted() {
                 // Sorting failed when it was tried before.
                 self.make_room(set)?;
@@ -49,7 +50,7 @@ impl DeviceEngine {
         let Some(lattice) = &*self.lattice else {
             return Ok(true);
         };
-        let DeviceSetId { points, room } = &mut self.sets[set.0];
+        let DeviceSetId { points, room } = &mut self.sets[set.slot()];
         match self.backend.finish(points, lattice, room) {
             Ok(Settled::AsBefore) => Ok(true),
             Ok(Settled::Reordered | Settled::Missed) => Ok(false),
@@ -67,7 +68,9 @@ impl DeviceEngine {
     /// Lists of the set are not those of its points any more.
     pub(super) fn outdate(&mut self, set: PointSetId) {
         for ((targets, sources), lists) in &mut *self.lists {
-            lists.current &= *targets != set.0 && *sources != set.0;
+            if [*targets, *sources].contains(&set.slot()) && std::mem::take(&mut lists.current) {
+                lists.missing = MissingLists::Changed { set };
+            }
         }
     }
 
@@ -77,9 +80,9 @@ impl DeviceEngine {
     pub(super) fn take_back(&mut self, set: PointSetId) {
         self.outdate(set);
         self.sorted_anew = true;
-        self.sets[set.0].points.take_back();
+        self.sets[set.slot()].points.take_back();
         if let Err(error) = self.make_room(set) {
-            tracing::warn!(set = set.0, %error, "the last good positions cannot be sorted");
+            tracing::warn!(set = set.slot(), %error, "the last good positions cannot be sorted");
         }
     }
 
@@ -92,7 +95,7 @@ impl DeviceEngine {
     /// Bounds of a set, which gets room around them.
     fn measure(&mut self, set: PointSetId) -> Result<Bounds, Error> {
         let domain = self.settings.domain.clone().map_err(ErrorKind::Setup)?;
-        let DeviceSetId { points, room } = &mut self.sets[set.0];
+        let DeviceSetId { points, room } = &mut self.sets[set.slot()];
         let on_device = |source| Error::from(ErrorKind::OnDevice { set, source });
         let bounds = match self.backend.measure(points).map_err(on_device)? {
             Measured::Bounds(bounds) => bounds,
@@ -120,16 +123,18 @@ impl DeviceEngine {
             let made = self.backend.lattice(&lattice, subdivision);
             *self.lattice = Some(made?);
             self.sets.iter_mut().for_each(|set| set.points.unsort());
-            self.lists
-                .values_mut()
-                .for_each(|lists| lists.current = false);
+            for lists in self.lists.values_mut() {
+                if std::mem::take(&mut lists.current) {
+                    lists.missing = MissingLists::Changed { set };
+                }
+            }
         }
         let Some(lattice) = &*self.lattice else {
             return Ok(());
         };
         for (index, device) in self.sets.iter_mut().enumerate() {
-            if index == set.0 || others {
-                let id = PointSetId(index);
+            if index == set.slot() || others {
+                let id = self.slots.id(index);
                 self.backend
                     .sort(&mut device.points, lattice, &device.room)
                     .map_err(|source| ErrorKind::OnDevice { set: id, source })?;
@@ -149,7 +154,7 @@ impl DeviceEngine {
             (0, Some(lattice)) => lattice.subdivision(),
             (0, None) => {
                 let edges = [f64::from(radius.value()); 3];
-                finer_cells(self.sets[set.0].points.len(), bounds.extent(), edges)
+                finer_cells(self.sets[set.slot()].points.len(), bounds.extent(), edges)
             }
             (given, _) => given,
         };
@@ -161,8 +166,9 @@ impl DeviceEngine {
     /// cells; those that cannot be used are refused. True when any was measured.
     fn look_at_others(&mut self, but: PointSetId) -> bool {
         let mut any = false;
-        for set in (0..self.sets.len()).map(PointSetId) {
-            if set == but || !self.sets[set.0].points.is_provisional() {
+        for slot in 0..self.sets.len() {
+            let set = self.slots.id(slot);
+            if set == but || !self.sets[set.slot()].points.is_provisional() {
                 continue;
             }
             any = true;
@@ -170,7 +176,7 @@ impl DeviceEngine {
             self.sorted_anew = true;
             if let Err(error) = self.measure(set) {
                 self.refused.get_or_insert(error);
-                self.sets[set.0].points.take_back();
+                self.sets[set.slot()].points.take_back();
                 if let Err(error) = self.measure(set) {
                     self.refused.get_or_insert(error);
                 }

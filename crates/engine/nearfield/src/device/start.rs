@@ -1,7 +1,7 @@
 //! Starting an engine on a GPU.
 
 use super::{builder::DeviceEngineBuilder, engine::DeviceEngine};
-use crate::{Device, Error, ErrorKind};
+use crate::{Device, Error, ErrorKind, engine::slots::Slots};
 use nearfield_gpu::{
     GpuBackend,
     cudarc::driver::{CudaStream, sys::CUstream},
@@ -73,6 +73,7 @@ impl DeviceEngineBuilder {
             settings: self,
             backend: OfProcess::new(backend()?),
             lattice: OfProcess::new(None),
+            slots: Slots::new(),
             sets: OfProcess::new(Vec::new()),
             lists: OfProcess::new(BTreeMap::new()),
             scratch: OfProcess::new(Mutex::default()),

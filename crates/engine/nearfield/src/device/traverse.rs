@@ -195,7 +195,13 @@ impl<'a> DeviceTraversal<'a> {
         match self.on {
             On::Gpu(engine) => {
                 engine.usable()?;
-                let of = pair(&engine.lattice, &engine.sets, targets, sources)?;
+                let of = pair(
+                    &engine.slots,
+                    &engine.lattice,
+                    &engine.sets,
+                    targets,
+                    sources,
+                )?;
                 let (strategy, to) = (engine.settings.strategy, (results, deliver));
                 engine
                     .backend

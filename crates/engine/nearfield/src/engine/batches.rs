@@ -83,7 +83,7 @@ impl Engine {
         sources: PointSetId,
         visit: impl Fn(PairBatch<'_>) -> ControlFlow<()> + Sync,
     ) -> Result<ControlFlow<()>, Error> {
-        let (t, s) = (targets.0, sources.0);
+        let (t, s) = (targets.slot(), sources.slot());
         let _span = tracing::debug_span!("engine.batches", targets = t, sources = s).entered();
         let kind = JobKind::OfCpu("for_each_batch");
         self.assign_to_cpu(&Feature::Batches, job(kind, targets, sources))?;

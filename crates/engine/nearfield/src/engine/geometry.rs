@@ -43,7 +43,7 @@ impl Engine {
         sources: PointSetId,
         geometry: &mut PairGeometry,
     ) -> Result<(), Error> {
-        let (t, s) = (targets.0, sources.0);
+        let (t, s) = (targets.slot(), sources.slot());
         let _span = tracing::debug_span!("engine.geometry", targets = t, sources = s).entered();
         let kind = JobKind::OfCpu("pair_geometry");
         self.assign_to_cpu(&Feature::PairGeometry, job(kind, targets, sources))?;

@@ -41,8 +41,8 @@ pub(crate) enum Assigned<'a> {
 impl Engine {
     /// What a backend needs to know of this engine.
     pub(crate) fn input(&self) -> StepInput<'_> {
-        let sets = self.sets.iter().enumerate().map(|(number, set)| SetInput {
-            id: PointSetId(number),
+        let sets = self.sets.iter().map(|set| SetInput {
+            id: set.id,
             grid: &set.grid,
             stamp: set.stamp,
         });
@@ -159,7 +159,7 @@ impl Engine {
 pub(crate) fn job(kind: JobKind, targets: PointSetId, sources: PointSetId) -> Job {
     Job {
         kind,
-        targets: targets.0,
-        sources: sources.0,
+        targets: targets.slot(),
+        sources: sources.slot(),
     }
 }

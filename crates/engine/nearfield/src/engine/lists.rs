@@ -12,6 +12,7 @@ use crate::{
         jobs::{Assigned, job},
         sets::{Wide, pair_of_sets},
     },
+    error::MissingLists,
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
 use nearfield_grid::{Bounds, Grid, Lattice, memory::zeroed};
@@ -155,7 +156,13 @@ impl Engine {
     ) -> Result<&NeighborLists, Error> {
         let pair = &self.pairs[self.pair_index(targets, sources)?];
         if !pair.current {
-            return Err(ErrorKind::NoLists { targets, sources }.into());
+            let why = pair.missing();
+            return Err(ErrorKind::NoLists {
+                targets,
+                sources,
+                why,
+            }
+            .into());
         }
         Ok(&pair.lists)
     }
@@ -175,7 +182,7 @@ impl Engine {
         self.neighbors(targets, sources)?;
         let at = self.pair_index(targets, sources)?;
         let pair = &mut self.pairs[at];
-        pair.current = false;
+        pair.outdate(MissingLists::NotFound);
         Ok(std::mem::replace(&mut pair.lists, spare))
     }
 
@@ -194,7 +201,7 @@ impl Engine {
         positions: impl Into<Positions<'a>>,
         sources: PointSetId,
     ) -> Result<NeighborLists, Error> {
-        let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
+        let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
         self.known(sources)?;
         self.assign_to_cpu(
             &Feature::Query,
@@ -233,7 +240,7 @@ impl Engine {
             let all = bounds.union(&self.bounds());
             let lattice = Lattice::new(radius, domain, cells, &all).map_err(ErrorKind::Setup)?;
             if lattice != self.lattice {
-                let set = &self.sets[sources.0];
+                let set = &self.sets[sources.slot()];
                 wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
             }
         }
@@ -250,7 +257,9 @@ impl Engine {
         let grid = self.grid(set)?;
         let grid = (self.backend.install(|| grid.copied_to(lattice)))
             .map_err(|source| ErrorKind::Positions { set, source })?;
-        let radii = self.sets[set.0].radii.sorted_for(&grid, &self.backend)?;
+        let radii = self.sets[set.slot()]
+            .radii
+            .sorted_for(&grid, &self.backend)?;
         Ok(Wide { grid, radii })
     }
 
@@ -261,7 +270,7 @@ impl Engine {
         sources: PointSetId,
         radii: Option<&SortedRadii>,
     ) -> Result<NeighborLists, Error> {
-        let (rule, set) = (self.settings.rule, &self.sets[sources.0]);
+        let (rule, set) = (self.settings.rule, &self.sets[sources.slot()]);
         let QuerySides { targets, wide } = sides;
         let wide = wide.as_deref();
         let mut lists = NeighborLists::default();
@@ -300,7 +309,7 @@ impl Engine {
         targets: PointSetId,
         sources: PointSetId,
     ) -> Result<Vec<u32>, Error> {
-        let (t, s) = (targets.0, sources.0);
+        let (t, s) = (targets.slot(), sources.slot());
         let _span = tracing::debug_span!("engine.count", targets = t, sources = s).entered();
         self.pair_index(targets, sources)?;
         let begin = Instant::now();

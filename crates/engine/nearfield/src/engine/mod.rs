@@ -10,9 +10,11 @@ pub(crate) mod jobs;
 mod lists;
 mod placing;
 pub(crate) mod radii;
+mod remove;
 pub(crate) mod report;
 mod report_json;
 pub(crate) mod sets;
+pub(crate) mod slots;
 pub(crate) mod traverse;
 pub(crate) mod verlet;
 
@@ -21,10 +23,12 @@ use crate::{
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
         auto::Later,
+        slots::Slots,
         jobs::Done,
         sets::{SearchPair, Set},
         traverse::Over,
     },
+    error::MissingLists,
     report::{MemoryReport, Report, StageTimes},
 };
 use nearfield_cpu::{CpuBackend, Fields};
@@ -46,6 +50,8 @@ pub struct Engine {
     /// A GPU that may be taken in.
     pub(crate) later: Option<Later>,
     pub(crate) reason: String,
+    pub(crate) slots: Slots,
+    /// By slot.
     pub(crate) sets: Vec<Set>,
     /// Row by row: entry `targets * sets + sources`.
     pub(crate) pairs: Vec<SearchPair>,
@@ -56,7 +62,10 @@ pub struct Engine {
 /// The device, the radius, the lengths of the box, and the number of points of every set.
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let points = self.sets.iter().map(|set| set.grid.len());
+        let points = self
+            .slots
+            .used()
+            .map(|set| self.sets[set.slot()].grid.len());
         f.debug_struct("Engine")
             .field("device", &format_args!("{}", self.device()))
             .field("radius", &self.lattice.radius().as_given())
@@ -93,6 +102,7 @@ impl Engine {
             split,
             later,
             reason,
+            slots: Slots::new(),
             sets: Vec::new(),
             pairs: Vec::new(),
             times: Mutex::default(),
@@ -120,25 +130,45 @@ impl Engine {
         &mut self,
         positions: impl Into<Positions<'a>>,
     ) -> Result<PointSetId, Error> {
-        let (id, positions) = (PointSetId(self.sets.len()), positions.into());
+        let (id, positions) = (self.slots.next()?, positions.into());
         let points = positions.len();
-        let _span = tracing::debug_span!("engine.add_point_set", set = id.0, points).entered();
-        self.sets.push(Set::new(self.lattice.clone()));
+        let _span =
+            tracing::debug_span!("engine.add_point_set", set = id.number(), points).entered();
+        let before = self.sets.len();
+        match self.sets.get_mut(id.slot()) {
+            Some(free) => free.id = id,
+            None => self.sets.push(Set::new(self.lattice.clone(), id)),
+        }
         if let Err(error) = self.place(id, positions) {
-            self.sets.pop();
+            self.sets.truncate(before);
             return Err(error);
         }
-        let old = self.sets.len() - 1;
-        for row in (0..old).rev() {
-            self.pairs.insert((row + 1) * old, SearchPair::active());
+        self.slots.take(id);
+        let sets = self.sets.len();
+        if sets > before {
+            for row in (0..before).rev() {
+                self.pairs.insert((row + 1) * before, SearchPair::new(true));
+            }
+            self.pairs.extend((0..sets).map(|_| SearchPair::new(true)));
         }
-        self.pairs.extend((0..=old).map(|_| SearchPair::active()));
+        for other in self.slots.used() {
+            self.pairs[id.slot() * sets + other.slot()] = SearchPair::new(true);
+            self.pairs[other.slot() * sets + id.slot()] = SearchPair::new(true);
+        }
         Ok(id)
     }
 
     /// Number of point sets.
     pub fn point_sets(&self) -> usize {
-        self.sets.len()
+        self.slots.used().count()
+    }
+
+    /// The set with a [number](PointSetId::number), for programs in which only numbers name sets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownPointSet`] and [`ErrorKind::RemovedPointSet`].
+    pub fn point_set(&self, number: u32) -> Result<PointSetId, Error> {
+        self.slots.with_number(number)
     }
 
     /// Number of points of a set.
@@ -147,7 +177,7 @@ impl Engine {
     /// [`ErrorKind::UnknownPointSet`].
     pub fn points(&self, set: PointSetId) -> Result<usize, Error> {
         self.known(set)?;
-        Ok(self.sets[set.0].grid.len())
+        Ok(self.sets[set.slot()].grid.len())
     }
 
     /// Whether `targets` search among `sources` in [`find_neighbors`](Self::find_neighbors).
@@ -163,7 +193,9 @@ impl Engine {
     ) -> Result<(), Error> {
         let at = self.pair_index(targets, sources)?;
         self.pairs[at].active = active;
-        self.pairs[at].current &= active;
+        if !active {
+            self.pairs[at].outdate(MissingLists::NotFound);
+        }
         Ok(())
     }
 
@@ -189,13 +221,13 @@ impl Engine {
     ) -> Result<(), Error> {
         let positions = positions.into();
         let points = positions.len();
-        let _span = tracing::debug_span!("engine.update", set = set.0, points).entered();
+        let _span = tracing::debug_span!("engine.update", set = set.slot(), points).entered();
         self.known(set)?;
         self.take_gpu_in();
-        let before = self.sets[set.0].stamp;
+        let before = self.sets[set.slot()].stamp;
         let placed = self.place(set, positions);
         // Also where it has failed after the set was sorted.
-        if self.sets[set.0].stamp != before {
+        if self.sets[set.slot()].stamp != before {
             self.outdate(set);
         }
         placed
@@ -247,7 +279,7 @@ impl Engine {
     ) -> Result<(), Error> {
         self.assign(&Feature::EachNeighbor)?;
         let of = self.pair_of_sets(targets, sources)?;
-        let places = self.sets[targets.0].places(of.targets);
+        let places = self.sets[targets.slot()].places(of.targets);
         let places = places.map_err(|source| ErrorKind::Positions {
             set: targets,
             source,
@@ -295,18 +327,18 @@ impl Engine {
             ..self.settings.clone()
         };
         let radius = settings.checked_radius()?;
-        for (number, set) in self.sets.iter().enumerate() {
+        for set in &self.sets {
             set.radii
                 .check(radius, &self.backend)
                 .map_err(|source| ErrorKind::Radii {
-                    set: PointSetId(number),
+                    set: set.id,
                     source,
                 })?;
         }
         let domain = *self.lattice.domain();
         let lattice = Lattice::new(radius, domain, settings.subdivision, &self.bounds())
             .map_err(ErrorKind::Setup)?;
-        self.move_to(lattice)?;
+        self.move_to(lattice, MissingLists::Radius)?;
         self.settings = settings;
         Ok(())
     }
@@ -324,7 +356,11 @@ impl Engine {
             threads: self.backend.threads(),
             simd: self.backend.level(),
             precision: self.precision(),
-            sets: self.sets.iter().map(Set::report).collect(),
+            sets: self
+                .slots
+                .used()
+                .map(|set| self.sets[set.slot()].report())
+                .collect(),
             times,
             pairs: self
                 .pairs
@@ -355,8 +391,8 @@ impl Engine {
 
     pub(crate) fn grid(&self, set: PointSetId) -> Result<&Grid, Error> {
         self.known(set)?;
-        self.sets[set.0].in_place(set.0)?;
-        let grid = self.sets[set.0].grid.get(&self.backend);
+        self.sets[set.slot()].in_place()?;
+        let grid = self.sets[set.slot()].grid.get(&self.backend);
         grid.map_err(|source| Error::from(ErrorKind::Positions { set, source }))
     }
 
@@ -372,11 +408,7 @@ impl Engine {
 
     pub(crate) fn known(&self, set: PointSetId) -> Result<(), Error> {
         self.usable()?;
-        let sets = self.sets.len();
-        match set.0 < sets {
-            true => Ok(()),
-            false => Err(ErrorKind::UnknownPointSet { set, sets }.into()),
-        }
+        self.slots.check(set)
     }
 
     /// Bounds of all sets.
@@ -394,30 +426,29 @@ impl Engine {
             return Ok(());
         }
         let all = (self.sets.iter().enumerate())
-            .filter(|(number, _)| *number != set.0)
+            .filter(|(number, _)| *number != set.slot())
             .fold(*bounds, |all, (_, other)| all.union(other.grid.bounds()));
         let (radius, domain) = (self.lattice.radius(), *self.lattice.domain());
         let lattice = Lattice::new(radius, domain, self.settings.subdivision, &all)
             .map_err(ErrorKind::Setup)?;
         if lattice != self.lattice {
-            self.move_to(lattice)?;
+            self.move_to(lattice, MissingLists::Changed { set })?;
         }
         Ok(())
     }
 
     /// Refuses an engine with a set that is on another lattice than the others.
     pub(crate) fn in_place(&self) -> Result<(), Error> {
-        let mut sets = self.sets.iter().enumerate();
-        sets.try_for_each(|(number, set)| set.in_place(number))
+        self.sets.iter().try_for_each(Set::in_place)
     }
 
-    /// Moves all sets to a lattice; when memory is too short for one, all are on the old one again.
-    fn move_to(&mut self, lattice: Lattice) -> Result<(), Error> {
+    /// Moves all sets to a lattice, for the reason `why`; when memory is too short for one, all are on the old one again.
+    fn move_to(&mut self, lattice: Lattice, why: MissingLists) -> Result<(), Error> {
         for number in 0..self.sets.len() {
             let set = &mut self.sets[number];
             if let Err(source) = set.grid.rebuild(&lattice, &self.backend) {
                 self.move_back(number);
-                let set = PointSetId(number);
+                let set = self.sets[number].id;
                 return Err(ErrorKind::Positions { set, source }.into());
             }
             set.was_sorted(&self.backend);
@@ -430,7 +461,7 @@ impl Engine {
             split.drop_plans();
         }
         for pair in &mut self.pairs {
-            pair.current = false;
+            pair.outdate(why);
         }
         Ok(())
     }
@@ -449,8 +480,8 @@ impl Engine {
     pub(crate) fn outdate(&mut self, set: PointSetId) {
         let sets = self.sets.len();
         for (at, pair) in self.pairs.iter_mut().enumerate() {
-            if at / sets == set.0 || at % sets == set.0 {
-                pair.current = false;
+            if at / sets == set.slot() || at % sets == set.slot() {
+                pair.outdate(MissingLists::Changed { set });
             }
         }
     }
@@ -462,7 +493,7 @@ impl Engine {
     ) -> Result<usize, Error> {
         self.known(targets)?;
         self.known(sources)?;
-        Ok(targets.0 * self.sets.len() + sources.0)
+        Ok(targets.slot() * self.sets.len() + sources.slot())
     }
 
     pub(crate) fn record(&self, change: impl FnOnce(&mut StageTimes)) {

@@ -42,13 +42,13 @@ impl Engine {
                 self.bring_others(set);
             }
             None => {
-                let (lattice, target) = (&self.lattice, &mut self.sets[set.0]);
+                let (lattice, target) = (&self.lattice, &mut self.sets[set.slot()]);
                 let grid = &mut target.grid;
                 let copy = grid.build(positions, bounds, lattice, &self.backend);
                 target.spare_copy = copy.map_err(refuse)?.or(target.spare_copy.take());
             }
         }
-        self.sets[set.0].was_sorted(&self.backend);
+        self.sets[set.slot()].was_sorted(&self.backend);
         if let Some(split) = &self.split {
             split.placed(begin.elapsed());
         }
@@ -68,15 +68,15 @@ impl Engine {
         // Engines in f64 have no device.
         let packed = positions.to_packed().ok()?;
         // Not the copy of the positions that the set has: it keeps them if these are refused.
-        let spare = self.sets[set.0].spare_copy.take();
+        let spare = self.sets[set.slot()].spare_copy.take();
         let mut copy = device.copy(spare, numbers).ok()?;
         let (from, to) = (packed.as_flattened(), &mut copy[..numbers]);
-        let bounds = device.place(set.0, &self.backend, to, from).ok()?;
+        let bounds = device.place(set.slot(), &self.backend, to, from).ok()?;
         let domain = self.lattice.domain();
         match bounds.filter(|bounds| bounds.check(positions, domain).is_ok()) {
             Some(bounds) => Some((copy, bounds)),
             None => {
-                self.sets[set.0].spare_copy = Some(copy);
+                self.sets[set.slot()].spare_copy = Some(copy);
                 self.restore(set);
                 None
             }
@@ -85,7 +85,7 @@ impl Engine {
 
     /// The set has the positions that were [sent](Self::send).
     fn keep(&mut self, set: PointSetId, copy: HostMemory, points: usize, bounds: Bounds) {
-        let target = &mut self.sets[set.0];
+        let target = &mut self.sets[set.slot()];
         let old = target.grid.take_copy(&self.lattice);
         target.spare_copy = old.or(target.spare_copy.take());
         target.grid.defer(copy, points, bounds, &self.lattice);
@@ -94,7 +94,7 @@ impl Engine {
     /// The set keeps the positions that it has, though others were [sent](Self::send).
     fn restore(&self, set: PointSetId) {
         if let Some(device) = &self.accelerator {
-            device.place_again(set.0, self.sets[set.0].grid.copied());
+            device.place_again(set.slot(), self.sets[set.slot()].grid.copied());
         }
     }
 
@@ -102,19 +102,19 @@ impl Engine {
     /// wanted. `placed` has just been placed.
     fn bring_others(&mut self, placed: PointSetId) {
         for set in 0..self.sets.len() {
-            if set == placed.0 {
+            if set == placed.slot() {
                 continue;
             }
             if self.sets[set].grid.copied().is_some() {
                 if (self.accelerator.as_ref()).is_some_and(|device| !device.holds(set)) {
-                    self.restore(PointSetId(set));
+                    self.restore(self.slots.id(set));
                 }
                 continue;
             }
             let Some(grid) = self.sets[set].grid.take_made(&self.lattice) else {
                 continue;
             };
-            let set = PointSetId(set);
+            let set = self.slots.id(set);
             // Without memory for a copy the set stays with the CPU backend.
             if let Ok(positions) = grid.points().in_callers_order() {
                 let points = positions.len();
@@ -122,7 +122,7 @@ impl Engine {
                     self.keep(set, copy, points, bounds);
                 }
             }
-            self.sets[set.0].grid.put_back(grid);
+            self.sets[set.slot()].grid.put_back(grid);
         }
     }
 }

@@ -65,6 +65,11 @@ impl PointRadii {
         backend.check_radii(&self.given, self.given.len(), largest)
     }
 
+    /// In the caller's order; none where the points have none.
+    pub(crate) fn given(&self) -> &[f32] {
+        &self.given
+    }
+
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<f32>() * self.given.capacity() + self.sorted.bytes()
@@ -133,7 +138,7 @@ impl Engine {
             let what = "points";
             return Err(ErrorKind::UnusedRadii { what, rule }.into());
         }
-        let target = &mut self.sets[set.0];
+        let target = &mut self.sets[set.slot()];
         (self.backend)
             .check_radii(radii, target.grid.len(), self.lattice.radius())
             .map_err(|source| ErrorKind::Radii { set, source })?;
@@ -167,7 +172,7 @@ impl Engine {
             let what = "positions of a query";
             return Err(ErrorKind::UnusedRadii { what, rule }.into());
         }
-        let _span = tracing::debug_span!("engine.query", sources = sources.0).entered();
+        let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
         self.known(sources)?;
         let positions = positions.into();
         self.backend
@@ -193,8 +198,8 @@ impl Engine {
             &self.backend,
             &self.sets,
             self.settings.rule,
-            targets.0,
-            sources.0,
+            targets.slot(),
+            sources.slot(),
         )
     }
 
@@ -206,7 +211,7 @@ impl Engine {
     ) -> Result<SetRadii<&[f32]>, Error> {
         self.pair_index(targets, sources)?;
         let rule = self.settings.rule;
-        let of = |set: PointSetId| self.sets[set.0].given_radii(set, rule);
+        let of = |set: PointSetId| self.sets[set.slot()].given_radii(set, rule);
         rule.choose(|| of(targets), || of(sources))
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     Error, ErrorKind, PointSetId, RadiusRule,
     backend::{HostMemory, lazy::LazyGrid},
     engine::radii::PointRadii,
+    error::MissingLists,
     report::{SetReport, TableKind},
 };
 use nearfield_cpu::{CpuBackend, NeighborLists, PairOfSets, SortedRadii};
@@ -13,6 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// A point set sorted by cell.
 #[derive(Debug)]
 pub(crate) struct Set {
+    /// The name of the set, or of the last one in this slot.
+    pub(crate) id: PointSetId,
     pub(crate) grid: LazyGrid,
     /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking it
     /// takes as long as sorting.
@@ -43,23 +46,44 @@ pub(crate) struct SearchPair {
     pub(crate) active: bool,
     /// Whether the lists are those of the sets as they are.
     pub(crate) current: bool,
+    /// Why they are not, where they are not.
+    pub(crate) missing: MissingLists,
     pub(crate) lists: NeighborLists,
 }
 
 impl SearchPair {
-    pub(crate) fn active() -> Self {
+    /// A pair that has no lists yet.
+    pub(crate) fn new(active: bool) -> Self {
         Self {
-            active: true,
+            active,
             current: false,
+            missing: MissingLists::NotFound,
             lists: NeighborLists::default(),
+        }
+    }
+
+    /// The lists, if there were any, are no longer those of the sets as they are.
+    pub(crate) fn outdate(&mut self, why: MissingLists) {
+        if std::mem::take(&mut self.current) {
+            self.missing = why;
+        }
+    }
+
+    /// Why there are no current lists.
+    pub(crate) fn missing(&self) -> MissingLists {
+        if self.active {
+            self.missing
+        } else {
+            MissingLists::Inactive
         }
     }
 }
 
 impl Set {
     /// A set without points.
-    pub(crate) fn new(lattice: Lattice) -> Self {
+    pub(crate) fn new(lattice: Lattice, id: PointSetId) -> Self {
         Self {
+            id,
             grid: Grid::new(lattice).into(),
             spare_copy: None,
             stamp: 0,
@@ -103,11 +127,11 @@ impl Set {
     }
 
     /// Refuses a set that is on another lattice than the engine.
-    pub(crate) fn in_place(&self, set: usize) -> Result<(), Error> {
+    pub(crate) fn in_place(&self) -> Result<(), Error> {
         match &self.astray {
             None => Ok(()),
             Some(source) => Err(ErrorKind::Positions {
-                set: PointSetId(set),
+                set: self.id,
                 source: source.clone(),
             }
             .into()),
@@ -170,16 +194,16 @@ pub(crate) fn pair_of_sets<'a>(
     sources: usize,
 ) -> Result<PairOfSets<'a>, Error> {
     let grid = |set: usize| {
-        sets[set].in_place(set)?;
+        sets[set].in_place()?;
         let refuse = |source| {
             Error::from(ErrorKind::Positions {
-                set: PointSetId(set),
+                set: sets[set].id,
                 source,
             })
         };
         sets[set].grid.get(backend).map_err(refuse)
     };
-    let radii = |set: usize| sets[set].sorted_radii(PointSetId(set), rule);
+    let radii = |set: usize| sets[set].sorted_radii(sets[set].id, rule);
     Ok(PairOfSets {
         targets: grid(targets)?,
         sources: grid(sources)?,

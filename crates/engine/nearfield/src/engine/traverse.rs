@@ -112,8 +112,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     fn finish(self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let _span = tracing::debug_span!(
             "engine.traverse",
-            targets = self.targets.0,
-            sources = self.sources.0,
+            targets = self.targets.slot(),
+            sources = self.sources.slot(),
             kernel = std::any::type_name::<K>(),
         )
         .entered();

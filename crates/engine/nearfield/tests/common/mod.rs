@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "every test binary uses another part")]
 
 use nearfield::{
-    Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions, RadiusRule,
-    SimdLevel, kernels::Cuda,
+    Builder, Engine, ListKind, NeighborLists, Pair, PairKernel, PointSetId, Positions, Precision,
+    RadiusRule, SimdLevel, kernels::Cuda,
 };
 use nearfield_testkit::{
     conformance::{Case, Lists},

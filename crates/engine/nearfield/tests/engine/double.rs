@@ -244,7 +244,11 @@ fn lists_and_their_order_do_not_depend_on_threads_simd_or_the_past() {
 #[test]
 fn sets_that_move_apart_and_come_back_stay_exact() {
     let near = cloud(200, 0.0, 1.0);
-    let mut engine = Engine::builder(0.2).precision(Precision::Double).threads(2).build().unwrap();
+    let mut engine = Engine::builder(0.2)
+        .precision(Precision::Double)
+        .threads(2)
+        .build()
+        .unwrap();
     let first = engine.add_point_set(&near).unwrap();
     let second = engine.add_point_set(&near).unwrap();
     for by in [0.0, 1e4, 1e9, 3e15, -2e6, 0.01] {
@@ -254,7 +258,7 @@ fn sets_that_move_apart_and_come_back_stay_exact() {
         for (targets, sources) in [(first, second), (second, second), (first, first)] {
             let mut case = Case::new(format!("moved by {by}"), 0.2, vec![]);
             case.sets = vec![near.clone(), moved.clone()];
-            (case.target, case.source) = (targets.index(), sources.index());
+            (case.target, case.source) = (targets.number() as usize, sources.number() as usize);
             let found = as_vectors(engine.neighbors(targets, sources).unwrap());
             case.check(found).unwrap();
         }
@@ -266,7 +270,11 @@ fn candidates_stay_few_however_far_away_a_cloud_is() {
     // Were the cells lost to rounding, every point would be a candidate of every other, and this
     // would take hours.
     let points = cloud(200_000, 1e8, 0.02);
-    let mut engine = Engine::builder(4e-4).precision(Precision::Double).threads(2).build().unwrap();
+    let mut engine = Engine::builder(4e-4)
+        .precision(Precision::Double)
+        .threads(2)
+        .build()
+        .unwrap();
     let set = engine.add_point_set(&points).unwrap();
     engine.find_neighbors().unwrap();
     assert!(engine.report().sets[0].cells > 50_000);
@@ -279,7 +287,10 @@ fn positions_in_f32_are_widened_and_every_layout_is_the_same() {
     let packed = cloud(300, 0.1, 1.0);
     let reference = Case::new("layouts", 0.3, packed.clone()).expected();
     let found = |positions: Positions<'_>| {
-        let mut engine = Engine::builder(0.3).precision(Precision::Double).build().unwrap();
+        let mut engine = Engine::builder(0.3)
+            .precision(Precision::Double)
+            .build()
+            .unwrap();
         let set = engine.add_point_set(positions).unwrap();
         engine.find_neighbors().unwrap();
         let mut lists = as_vectors(engine.neighbors(set, set).unwrap());
@@ -332,36 +343,62 @@ fn what_f64_does_not_go_with_is_refused_by_name() {
         RadiusRule::Scatter,
         RadiusRule::Symmetric,
     ] {
-        let error = Engine::builder(1.0).precision(Precision::Double).radii(rule).build().unwrap_err();
+        let error = Engine::builder(1.0)
+            .precision(Precision::Double)
+            .radii(rule)
+            .build()
+            .unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::RadiiInDouble(refused) if *refused == rule));
         let text = error.to_string();
         assert!(text.contains("f64") && text.contains(rule.name()), "{text}");
-        let error = VerletLists::new(Engine::builder(1.0).precision(Precision::Double).radii(rule), 0.1).unwrap_err();
+        let error = VerletLists::new(
+            Engine::builder(1.0)
+                .precision(Precision::Double)
+                .radii(rule),
+            0.1,
+        )
+        .unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::SkinWithRadii(refused) if *refused == rule));
     }
-    let error = Engine::builder(1.0).precision(Precision::Double).device(Device::Gpu(0)).build();
+    let error = Engine::builder(1.0)
+        .precision(Precision::Double)
+        .device(Device::Gpu(0))
+        .build();
     let error = error.unwrap_err();
     assert!(
         matches!(error.kind(), ErrorKind::Unsupported(what) if what.feature().contains("single precision")),
         "{error}"
     );
-    let auto = Engine::builder(1.0).precision(Precision::Double).device(Device::Auto);
+    let auto = Engine::builder(1.0)
+        .precision(Precision::Double)
+        .device(Device::Auto);
     assert_eq!(auto.build().unwrap().report().device, Device::Cpu);
 }
 
 #[test]
 fn bad_input_in_f64_is_named_with_all_its_digits() {
-    let mut engine = Engine::builder(0.1).precision(Precision::Double).build().unwrap();
+    let mut engine = Engine::builder(0.1)
+        .precision(Precision::Double)
+        .build()
+        .unwrap();
     let error = engine
         .add_point_set(&[[0.0; 3], [1.0, f64::NAN, 0.0]])
         .unwrap_err();
     assert!(error.to_string().contains("point 1 has y = NaN"), "{error}");
-    let error = Engine::builder(-0.123_456_789_012).precision(Precision::Double).build().unwrap_err();
+    let error = Engine::builder(-0.123_456_789_012)
+        .precision(Precision::Double)
+        .build()
+        .unwrap_err();
     assert!(error.to_string().contains("-0.123456789012"), "{error}");
-    let builder = Engine::builder(1.0).precision(Precision::Double).periodic([Some(1e-9), None, None]);
+    let builder =
+        Engine::builder(1.0)
+            .precision(Precision::Double)
+            .periodic([Some(1e-9), None, None]);
     let error = builder.build().unwrap_err();
     assert!(error.to_string().contains("1000000000 images"), "{error}");
-    let builder = Engine::builder(1e-3).precision(Precision::Double).periodic([Some(0.1), None, None]);
+    let builder = Engine::builder(1e-3)
+        .precision(Precision::Double)
+        .periodic([Some(0.1), None, None]);
     let mut engine = builder.build().unwrap();
     let error = engine.add_point_set(&[[1.25e8 + 0.125, 0.0, 0.0]]);
     let message = error.unwrap_err().to_string();
@@ -485,7 +522,10 @@ fn lists_with_a_skin_lose_no_pair_step_after_step() {
 
 #[test]
 fn the_radius_keeps_its_digits() {
-    let mut engine = Engine::builder(0.1).precision(Precision::Double).build().unwrap();
+    let mut engine = Engine::builder(0.1)
+        .precision(Precision::Double)
+        .build()
+        .unwrap();
     assert_eq!(engine.precision(), Precision::Double);
     assert_eq!(engine.report().precision, Precision::Double);
     assert_eq!(engine.radius(), 0.1);

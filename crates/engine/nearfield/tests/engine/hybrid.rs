@@ -376,7 +376,9 @@ fn check_refused<T>(result: Result<T, Error>, feature: &str) {
 #[test]
 fn what_the_device_cannot_do_is_refused_by_name() {
     let builder = || Engine::builder(2.0).device(Device::Emulated(EmulatedSpec::default()));
-    let double = Engine::builder(1.0).precision(Precision::Double).device(Device::Emulated(EmulatedSpec::default()));
+    let double = Engine::builder(1.0)
+        .precision(Precision::Double)
+        .device(Device::Emulated(EmulatedSpec::default()));
     check_refused(double.build(), "single precision");
     let rule = nearfield::RadiusRule::Gather;
     check_refused(builder().radii(rule).build(), "radii of single points");

@@ -14,5 +14,6 @@ mod memory_limit;
 mod nested;
 mod over_lists;
 mod radii;
+mod sets;
 mod support;
 mod verlet;

@@ -67,7 +67,10 @@ fn an_engine_in_f64_and_lists_with_a_skin_refuse_it_too() {
     let wide: Vec<[f64; 3]> = points.iter().map(|at| at.map(f64::from)).collect();
     let mass = vec![1.0f32; points.len()];
     let fields = [Field::from(&mass)];
-    let mut engine = Engine::builder(0.3).precision(Precision::Double).build().unwrap();
+    let mut engine = Engine::builder(0.3)
+        .precision(Precision::Double)
+        .build()
+        .unwrap();
     let set = engine.add_point_set(&wide).unwrap();
     let run = |support| {
         let kernel = density(support);

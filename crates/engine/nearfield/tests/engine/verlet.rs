@@ -229,7 +229,10 @@ fn only_what_moved_too_far_needs_a_rebuild() {
     assert!(error.contains("call refresh"), "{error}");
     assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
     assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
-    assert_eq!((lists.radius(), lists.list_radius()), (1.0, f64::from(1.2f32)));
+    assert_eq!(
+        (lists.radius(), lists.list_radius()),
+        (1.0, f64::from(1.2f32))
+    );
 
     // One point moves by just less, then by just more than half the skin.
     let mut now = points.clone();

@@ -91,7 +91,11 @@ fn batches_of_images_lose_nothing_and_double_nothing() {
     // Every point of the three sees the images of itself and of the two others.
     let expected = brute_force(&double, f64::from(radius));
     for level in [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512] {
-        let settings = [(1, Precision::Single), (2, Precision::Single), (1, Precision::Double)];
+        let settings = [
+            (1, Precision::Single),
+            (2, Precision::Single),
+            (1, Precision::Double),
+        ];
         for (threads, precision) in settings {
             let builder = Engine::builder(radius).precision(precision);
             let builder = builder.device(Device::Cpu).threads(threads).simd(level);

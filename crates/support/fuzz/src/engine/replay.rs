@@ -162,7 +162,7 @@ impl Replay {
         match self.engine.add_point_set(handed.positions()) {
             Ok(set) => {
                 assert!(!self.model.is_too_far(&handed.points), "accepted: too far");
-                assert_eq!(set.index(), self.sets.len());
+                assert_eq!(set.number() as usize, self.sets.len());
                 self.sets.push(set);
                 self.model.add(handed.points.clone());
             }
@@ -398,7 +398,7 @@ impl Replay {
         let kernel = SphDensity {
             kernel: WendlandC2::with_support(self.model.radius),
         };
-        let masses: Vec<f32> = (0..self.model.sets[sources.index()].len())
+        let masses: Vec<f32> = (0..self.model.sets[sources.number() as usize].len())
             .map(|index| 1.0 / (3.0 + index as f32))
             .collect();
         let density = engine

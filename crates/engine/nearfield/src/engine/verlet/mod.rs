@@ -144,13 +144,15 @@ impl VerletLists {
         positions: impl Into<Positions<'a>>,
     ) -> Result<PointSetId, Error> {
         let positions = positions.into();
-        let set = PointSetId(self.sets.len());
-        self.sets.push();
+        let set = self.engine.slots.next()?;
+        let before = self.sets.len();
+        self.sets.reset(set.slot());
         let added = (self.take(set, positions))
-            .and_then(|()| self.sets.was_built(set.0))
+            .and_then(|()| self.sets.was_built(set.slot()))
             .and_then(|()| self.engine.add_point_set(positions));
         if added.is_err() {
-            self.sets.pop();
+            self.sets.reset(set.slot());
+            self.sets.truncate(before);
         }
         added
     }
@@ -167,6 +169,16 @@ impl VerletLists {
     ) -> Result<(), Error> {
         self.engine.known(set)?;
         self.take(set, positions.into())
+    }
+
+    /// Removes a set and its lists; see [`Engine::remove_point_set`].
+    ///
+    /// # Errors
+    /// As [`Engine::remove_point_set`].
+    pub fn remove_point_set(&mut self, set: PointSetId) -> Result<(), Error> {
+        self.engine.remove_point_set(set)?;
+        self.sets.reset(set.slot());
+        Ok(())
     }
 
     /// Whether `targets` search among `sources`; every pair of sets does by default.
@@ -194,7 +206,8 @@ impl VerletLists {
         }
         for set in 0..self.sets.len() {
             if self.sets.path(set).is_changed() {
-                self.engine.update(PointSetId(set), self.sets.now(set))?;
+                self.engine
+                    .update(self.engine.slots.id(set), self.sets.now(set))?;
                 self.sets.was_built(set)?;
             }
         }
@@ -240,7 +253,7 @@ impl VerletLists {
     /// [`ErrorKind::UnknownPointSet`].
     pub fn displacement(&self, set: PointSetId) -> Result<f64, Error> {
         self.engine.known(set)?;
-        Ok(self.sets.path(set.0).moved())
+        Ok(self.sets.path(set.slot()).moved())
     }
 
     /// The radius r within which pairs are found.
@@ -267,9 +280,15 @@ impl VerletLists {
         let at = self.engine.pair_index(targets, sources)?;
         let pair = &self.engine.pairs[at];
         if !pair.active {
-            return Err(ErrorKind::NoLists { targets, sources }.into());
+            let why = pair.missing();
+            return Err(ErrorKind::NoLists {
+                targets,
+                sources,
+                why,
+            }
+            .into());
         }
-        let (a, b) = (targets.0, sources.0);
+        let (a, b) = (targets.slot(), sources.slot());
         if !pair.current || !self.holds(a, b) {
             return Err(ErrorKind::NeedsRefresh {
                 targets,
@@ -298,7 +317,7 @@ impl VerletLists {
         mut visit: impl FnMut(u32, u32, Pair),
     ) -> Result<(), Error> {
         let pairs = self.stored(targets, sources)?;
-        for target in 0..self.sets.now(targets.0).len() {
+        for target in 0..self.sets.now(targets.slot()).len() {
             pairs.for_each_neighbor(target, |source, pair| visit(target as u32, source, pair))?;
         }
         Ok(())
@@ -317,7 +336,7 @@ impl VerletLists {
         visit: impl FnMut(u32, Pair),
     ) -> Result<(), Error> {
         let pairs = self.stored(targets, sources)?;
-        let points = self.sets.now(targets.0).len();
+        let points = self.sets.now(targets.slot()).len();
         if point >= points {
             return Err(ErrorKind::UnknownPoint {
                 set: targets,
@@ -386,8 +405,8 @@ impl VerletLists {
             lists: self.candidates(targets, sources)?,
             kind: self.engine.settings.lists,
             lattice: &self.engine.lattice,
-            targets: sets[targets.0].now(),
-            sources: sets[sources.0].now(),
+            targets: sets[targets.slot()].now(),
+            sources: sets[sources.slot()].now(),
             same_set: targets == sources,
             radius: self.radius,
             radii: SetRadii::Uniform,
@@ -403,7 +422,7 @@ impl VerletLists {
                 .check_precision(engine.precision())
                 .and_then(|()| Bounds::of(positions, domain))
                 .map_err(|source| ErrorKind::Positions { set: id, source })?;
-            sets.take(id.0, positions, bounds, domain)
+            sets.take(id.slot(), positions, bounds, domain)
         })
     }
 

@@ -27,19 +27,25 @@ impl Sets {
         }
     }
 
-    /// Adds a set of no points.
-    pub(super) fn push(&mut self) {
+    /// Makes a set one of no points; adds it if its number is the next.
+    pub(super) fn reset(&mut self, set: usize) {
+        fn reset<T: Default>(sets: &mut Vec<T>, set: usize) {
+            match sets.get_mut(set) {
+                Some(set) => *set = T::default(),
+                None => sets.push(T::default()),
+            }
+        }
         match self {
-            Self::Single(sets) => sets.push(Tracked::default()),
-            Self::Double(sets) => sets.push(Tracked::default()),
+            Self::Single(sets) => reset(sets, set),
+            Self::Double(sets) => reset(sets, set),
         }
     }
 
-    /// Takes the last set away.
-    pub(super) fn pop(&mut self) {
+    /// Takes the last sets away, until `len` are left.
+    pub(super) fn truncate(&mut self, len: usize) {
         match self {
-            Self::Single(sets) => drop(sets.pop()),
-            Self::Double(sets) => drop(sets.pop()),
+            Self::Single(sets) => sets.truncate(len),
+            Self::Double(sets) => sets.truncate(len),
         }
     }
 

@@ -1,0 +1,114 @@
+//! Names of sets, sets and points that are removed, and what is said of lists that are not there.
+
+use nearfield::{Refresh, VerletLists, error::MissingLists, prelude::*};
+
+const DEVICES: [&str; 2] = ["cpu", "emulated"];
+
+fn row(xs: &[f32]) -> Vec<[f32; 3]> {
+    xs.iter().map(|x| [*x, 0.0, 0.0]).collect()
+}
+
+fn engine(device: &str) -> Engine {
+    let builder = Engine::builder(1.0).device(device.parse().unwrap());
+    builder.threads(2).build().unwrap()
+}
+
+fn missing(engine: &Engine, targets: PointSetId, sources: PointSetId) -> MissingLists {
+    match engine.neighbors(targets, sources).unwrap_err().kind() {
+        ErrorKind::NoLists { why, .. } => *why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn sets_of_other_engines_and_removed_ones_are_refused_by_name() {
+    for device in DEVICES {
+        let (mut one, mut other) = (engine(device), engine(device));
+        let a = one.add_point_set(&row(&[0.0, 0.5])).unwrap();
+        let b = one.add_point_set(&row(&[0.2])).unwrap();
+        let foreign = other.add_point_set(&row(&[0.0])).unwrap();
+        let refused = one.points(foreign).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::OtherEngine { .. }));
+        one.find_neighbors().unwrap();
+        one.remove_point_set(a).unwrap();
+        let refused = one.neighbors(b, a).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::RemovedPointSet { .. }));
+        assert_eq!(one.point_sets(), 1);
+        assert!(one.neighbors(b, b).unwrap().of(0).is_empty());
+        let c = one.add_point_set(&row(&[0.3, 5.0])).unwrap();
+        assert_ne!(a, c);
+        assert!(one.points(a).is_err() && one.point_set(a.number()).is_err());
+        assert_eq!(one.point_set(c.number()).unwrap(), c);
+        one.find_neighbors().unwrap();
+        assert_eq!(one.neighbors(b, c).unwrap().of(0), &[0], "{device}");
+        assert_eq!(one.report().sets.len(), 2);
+    }
+}
+
+#[test]
+fn points_that_are_kept_keep_their_order_and_their_radii() {
+    for precision in [Precision::Single, Precision::Double] {
+        let builder = Engine::builder(1.0).precision(precision);
+        let mut engine = builder.device(Device::Cpu).build().unwrap();
+        let set = engine
+            .add_point_set(&row(&[3.0, 0.0, 2.2, 9.0, 2.5]))
+            .unwrap();
+        engine.find_neighbors().unwrap();
+        assert_eq!(engine.retain_points(set, |_| true).unwrap(), 0);
+        engine.neighbors(set, set).unwrap();
+        assert_eq!(engine.retain_points(set, |i| i % 2 == 0).unwrap(), 2);
+        assert_eq!(missing(&engine, set, set), MissingLists::Changed { set });
+        engine.find_neighbors().unwrap();
+        let mut found = engine.neighbors(set, set).unwrap().of(1).to_vec();
+        found.sort_unstable();
+        assert_eq!(found, [0, 2]);
+    }
+    let builder = Engine::builder(1.0).radii(RadiusRule::Gather);
+    let mut engine = builder.device(Device::Cpu).build().unwrap();
+    let set = engine.add_point_set(&row(&[7.0, 0.0, 0.6])).unwrap();
+    engine.set_radii(set, &[0.1, 0.5, 1.0]).unwrap();
+    engine.retain_points(set, |i| i > 0).unwrap();
+    engine.find_neighbors().unwrap();
+    let lists = engine.neighbors(set, set).unwrap();
+    assert_eq!((lists.of(0), lists.of(1)), (&[][..], &[0][..]));
+}
+
+#[test]
+fn lists_that_are_not_there_say_why() {
+    let mut engine = engine("cpu");
+    let a = engine.add_point_set(&row(&[0.0, 0.5])).unwrap();
+    let b = engine.add_point_set(&row(&[0.2])).unwrap();
+    assert_eq!(missing(&engine, a, b), MissingLists::NotFound);
+    engine.set_active(a, b, false).unwrap();
+    engine.find_neighbors().unwrap();
+    assert_eq!(missing(&engine, a, b), MissingLists::Inactive);
+    engine.update(b, &row(&[0.3])).unwrap();
+    assert_eq!(missing(&engine, b, a), MissingLists::Changed { set: b });
+    engine.neighbors(a, a).unwrap();
+    engine.set_radius(2.0f32).unwrap();
+    assert_eq!(missing(&engine, a, a), MissingLists::Radius);
+    let text = engine.neighbors(b, a).unwrap_err().to_string();
+    assert!(text.contains("set 1 has changed"), "{text}");
+}
+
+#[test]
+fn lists_with_a_skin_lose_sets_too() {
+    let mut lists = VerletLists::new(Engine::builder(1.0).device(Device::Cpu), 0.2).unwrap();
+    let a = lists.add_point_set(&row(&[0.0])).unwrap();
+    let b = lists.add_point_set(&row(&[0.5])).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    lists.remove_point_set(a).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Kept);
+    assert!(lists.candidates(b, a).is_err());
+    let c = lists.add_point_set(&row(&[0.6, 0.7])).unwrap();
+    assert_eq!(lists.refresh().unwrap(), Refresh::Rebuilt);
+    assert_eq!(lists.candidates(b, c).unwrap().pairs(), 2);
+}
+
+#[test]
+fn engines_print_in_one_short_line() {
+    let mut engine = engine("cpu");
+    engine.add_point_set(&row(&[0.0; 100])).unwrap();
+    let text = format!("{engine:?}");
+    assert!(text.len() < 120 && text.contains("points: [100]"), "{text}");
+}

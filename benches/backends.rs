@@ -326,7 +326,7 @@ impl<'a> Subject<'a> {
             Work::Density => self
                 .engine
                 .traverse(&SphDensity { kernel }, set, set)
-                .source_fields(&[Field::from(&self.mass)])
+                .sources(&self.mass)
                 .run_into(&mut self.sums)?,
             Work::Force => {
                 let force = SphForce {
@@ -334,16 +334,11 @@ impl<'a> Subject<'a> {
                     h: 0.5 * radius,
                     alpha_c: 0.1,
                 };
-                let state = [
-                    Field::from(&self.velocity),
-                    Field::from(&self.density),
-                    Field::from(&self.pressure),
-                ];
-                let [velocity, density, pressure] = state;
+                let state = (&self.velocity, &self.density, &self.pressure);
                 self.engine
                     .traverse(&force, set, set)
-                    .target_fields(&state)
-                    .source_fields(&[velocity, density, pressure, Field::from(&self.mass)])
+                    .targets(state)
+                    .sources((state.0, state.1, state.2, &self.mass))
                     .run_into(&mut self.vectors)?;
             }
         }
@@ -509,10 +504,10 @@ fn time_device_engine(
             let mut results = sums.as_view_mut();
             match &mut cpu {
                 None => (engine.traverse(&density, set, set))
-                    .source_fields(field)
+                    .sources(field)
                     .run_into(&mut results)?,
                 Some(cpu) => (engine.with_cpu(cpu).traverse(&density, set, set))
-                    .source_fields(field)
+                    .sources(field)
                     .run_into(&mut results)?,
             }
             if engine.finish()? == Progress::Valid {

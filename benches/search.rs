@@ -123,8 +123,7 @@ impl Subject {
         let (engine, set) = (&mut self.engine, self.set);
         engine.update(set, &self.positions).expect("finite points");
         let kernel = WendlandC2::with_support(spec.radius);
-        let masses = Field::from(&self.masses);
-        let velocities = Field::from(&self.velocities);
+        let (masses, velocities) = (&self.masses, &self.velocities);
         match spec.work.as_str() {
             "lists" => {
                 engine.find_neighbors().expect("enough memory");
@@ -132,7 +131,7 @@ impl Subject {
             }
             "density" => engine
                 .traverse(&SphDensity { kernel }, set, set)
-                .source_fields(&[masses])
+                .sources(masses)
                 .run()
                 .map(|density| f64::from(density[0]))
                 .expect("matching fields"),
@@ -146,8 +145,8 @@ impl Subject {
                     set,
                     set,
                 )
-                .target_fields(&[velocities, masses, masses])
-                .source_fields(&[velocities, masses, masses, masses])
+                .targets((velocities, masses, masses))
+                .sources((velocities, masses, masses, masses))
                 .run()
                 .map(|force| f64::from(force[0][0]))
                 .expect("matching fields"),

@@ -57,8 +57,8 @@ fn main() -> Result<(), nearfield::Error> {
     for step in 0..=200 {
         let results = engine
             .traverse(&kernel, spheres, spheres)
-            .target_fields(&[Field::from(&velocities)])
-            .source_fields(&[Field::from(&velocities)])
+            .targets(&velocities)
+            .sources(&velocities)
             .run()?;
         for (i, (force, _)) in results.iter().enumerate() {
             for axis in 0..3 {

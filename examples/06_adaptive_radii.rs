@@ -50,8 +50,8 @@ fn main() -> Result<(), nearfield::Error> {
     let masses = vec![1.0f32; positions.len()];
     let sums = engine
         .traverse(&Density, points, points)
-        .target_fields(&[Field::from(&radii)])
-        .source_fields(&[Field::from(&masses)])
+        .targets(&radii)
+        .sources(&masses)
         .run()?;
     let counts = engine.count_neighbors(points, points)?;
     println!("   z  radius  neighbours  density · spacing³ (in the middle of each layer)");

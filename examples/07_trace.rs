@@ -31,10 +31,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             position[k % 3] += 0.02;
         }
         engine.update(points, &positions)?;
-        let field = [Field::from(&masses)];
+        let field = &masses;
         let density = engine
             .traverse(&kernel, points, points)
-            .source_fields(&field)
+            .sources(field)
             .run()?;
         assert_eq!(density.len(), positions.len());
     }

@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         loop {
             engine
                 .traverse(&kernel, water, water)
-                .source_fields(DeviceField::new(mass.as_view(), 1))
+                .sources(DeviceField::new(mass.as_view(), 1))
                 .run_into(&mut density.as_view_mut())?;
             match engine.finish()? {
                 Progress::Valid => break,

@@ -5,9 +5,8 @@ use crate::{
     double::{AtomSum, Terms},
 };
 use nearfield::{
-    Builder, Engine, Field, ListKind, PairKernel, PointSetId, Positions, Precision, Refresh,
-    VerletLists,
-    kernels::{Interactions, Sum},
+    Builder, Engine, ListKind, PairKernel, PointSetId, Positions, Precision, Refresh, VerletLists,
+    kernels::{Field, Interactions, Sum},
 };
 use nearfield_grid::memory::{copied, make_room};
 
@@ -228,7 +227,7 @@ impl Search {
             Self::EveryTime(engine) => engine.traverse(kernel, set, set),
             Self::Lists(lists) => lists.traverse(kernel, set, set),
         };
-        let traversal = traversal.target_fields(fields).source_fields(fields);
+        let traversal = traversal.targets(fields).sources(fields);
         Ok(traversal.run_into(results)?)
     }
 }

@@ -4,7 +4,7 @@
 //! particle an entry is, counted as the fluid was given at first.
 
 use glam::Vec3;
-use nearfield::prelude::{Field, Permutation};
+use nearfield::Permutation;
 use nearfield_grid::memory::{copied, make_room};
 
 use crate::Error;
@@ -71,8 +71,8 @@ impl Particles {
     }
 
     /// The fields of [`Moving`](crate::passes::Moving).
-    pub(crate) fn moving(&self) -> [Field<'_>; 2] {
-        [Field::from(&self.velocity), Field::from(&self.compression)]
+    pub(crate) fn moving(&self) -> (&[Vec3], &[f32]) {
+        (&self.velocity, &self.compression)
     }
 
     /// Whether every number of entry `index` is finite.

@@ -6,7 +6,7 @@
 //! never look at walls.
 
 use glam::Vec3;
-use nearfield::prelude::{Device, Engine, Field, Permutation, PointSetId};
+use nearfield::prelude::{Device, Engine, Permutation, PointSetId};
 
 use crate::passes::{Continuity, Extrapolation, Forces, WallContinuity, WallForces};
 use crate::{Error, matter::Matter, particles::Particles};
@@ -71,10 +71,7 @@ impl Search {
     ) -> Result<(), Error> {
         let fields = fluid.moving();
         let traversal = self.engine.traverse(kernel, self.fluid, self.fluid);
-        Ok(traversal
-            .target_fields(&fields)
-            .source_fields(&fields)
-            .run_into(out)?)
+        Ok(traversal.targets(fields).sources(fields).run_into(out)?)
     }
 
     /// Rates of compression of the fluid by the walls.
@@ -84,15 +81,9 @@ impl Search {
         matter: &Matter,
         out: &mut [f32],
     ) -> Result<(), Error> {
-        let (target, source) = (
-            [Field::from(&matter.fluid.velocity)],
-            [Field::from(&matter.walls.compression)],
-        );
         let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
-        Ok(traversal
-            .target_fields(&target)
-            .source_fields(&source)
-            .run_into(out)?)
+        let traversal = traversal.targets(&matter.fluid.velocity);
+        Ok(traversal.sources(&matter.walls.compression).run_into(out)?)
     }
 
     /// Sums for the pressure of the walls.
@@ -102,9 +93,9 @@ impl Search {
         fluid: &Particles,
         out: &mut [(f32, f32)],
     ) -> Result<(), Error> {
-        let source = [Field::from(&fluid.compression)];
+        let source = &fluid.compression;
         let traversal = self.engine.traverse(kernel, self.wall, self.fluid);
-        Ok(traversal.source_fields(&source).run_into(out)?)
+        Ok(traversal.sources(source).run_into(out)?)
     }
 
     /// Accelerations and heating among the fluid.
@@ -116,10 +107,7 @@ impl Search {
     ) -> Result<(), Error> {
         let fields = fluid.moving();
         let traversal = self.engine.traverse(kernel, self.fluid, self.fluid);
-        Ok(traversal
-            .target_fields(&fields)
-            .source_fields(&fields)
-            .run_into(out)?)
+        Ok(traversal.targets(fields).sources(fields).run_into(out)?)
     }
 
     /// Accelerations and heating of the fluid by the walls.
@@ -131,10 +119,7 @@ impl Search {
     ) -> Result<(), Error> {
         let (target, source) = (matter.fluid.moving(), matter.walls.still());
         let traversal = self.engine.traverse(kernel, self.fluid, self.wall);
-        Ok(traversal
-            .target_fields(&target)
-            .source_fields(&source)
-            .run_into(out)?)
+        Ok(traversal.targets(target).sources(source).run_into(out)?)
     }
 
     /// Number of fluid neighbours of every fluid particle.

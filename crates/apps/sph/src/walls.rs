@@ -1,7 +1,7 @@
 //! The wall particles: they rest, and take their pressure from the fluid.
 
 use glam::Vec3;
-use nearfield::prelude::{Field, Permutation};
+use nearfield::Permutation;
 use nearfield_grid::memory::{Shortage, make_room};
 
 use crate::Error;
@@ -49,7 +49,7 @@ impl Walls {
     }
 
     /// The fields of [`Still`](crate::passes::Still).
-    pub(crate) fn still(&self) -> [Field<'_>; 2] {
-        [Field::from(&self.compression), Field::from(&self.roughness)]
+    pub(crate) fn still(&self) -> (&[f32], &[f32]) {
+        (&self.compression, &self.roughness)
     }
 }

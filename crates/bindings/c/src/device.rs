@@ -516,7 +516,11 @@ unsafe fn density_of(
 ) -> NfStatus {
     call::read(&DEVICE_ENGINES, engine as usize, |engine, _| {
         let kernel = SphDensity { kernel: kernel? };
-        let traversal = engine.traverse(&kernel, engine.point_set(targets)?, engine.point_set(sources)?);
+        let traversal = engine.traverse(
+            &kernel,
+            engine.point_set(targets)?,
+            engine.point_set(sources)?,
+        );
         // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, [None, Some(mass)], results, deliver) }
     })
@@ -548,7 +552,11 @@ pub unsafe extern "C" fn nf_device_engine_traverse(
             (kernel.target_channels > 0).then_some(target_field),
             (kernel.source_channels > 0).then_some(source_field),
         ];
-        let traversal = engine.traverse_with(&kernel, engine.point_set(targets)?, engine.point_set(sources)?);
+        let traversal = engine.traverse_with(
+            &kernel,
+            engine.point_set(targets)?,
+            engine.point_set(sources)?,
+        );
         // SAFETY: `run` needs exactly what the caller of this function guarantees.
         unsafe { run(engine, traversal, fields, (results, len), deliver) }
     })
@@ -627,10 +635,10 @@ unsafe fn run(
     // Anew, for a lifetime that ends with what is lent.
     let mut traversal = traversal;
     if let (Some(lent), Some(field)) = (&of_targets, fields[0]) {
-        traversal = traversal.target_fields(DeviceField::new(lent.as_view(), field.stride));
+        traversal = traversal.targets(DeviceField::new(lent.as_view(), field.stride));
     }
     if let (Some(lent), Some(field)) = (&of_sources, fields[1]) {
-        traversal = traversal.source_fields(DeviceField::new(lent.as_view(), field.stride));
+        traversal = traversal.sources(DeviceField::new(lent.as_view(), field.stride));
     }
     match deliver {
         0 => traversal.run_into(&mut results.as_view_mut())?,

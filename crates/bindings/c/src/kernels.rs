@@ -8,8 +8,8 @@ use crate::{
     status::{Failure, NfStatus},
 };
 use nearfield::{
-    Engine, Field, PairKernel,
-    kernels::{Dimensions, SphDensity, SphForce, WendlandC2},
+    Engine, PairKernel,
+    kernels::{Dimensions, Field, SphDensity, SphForce, WendlandC2},
 };
 
 /// Use of a kernel's results.
@@ -288,8 +288,8 @@ fn run<K: PairKernel>(
     let (targets, sources) = (engine.point_set(targets)?, engine.point_set(sources)?);
     let traversal = engine
         .traverse(kernel, targets, sources)
-        .target_fields(target_fields)
-        .source_fields(source_fields);
+        .targets(target_fields)
+        .sources(source_fields);
     match choice("deliver", deliver, 2)? {
         0 => traversal.run_into(results)?,
         _ => traversal.add_into(results)?,

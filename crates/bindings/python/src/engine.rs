@@ -8,7 +8,7 @@ use crate::{
     settings::Settings,
 };
 use nearfield::{
-    Engine, Field, NeighborLists, PointSetId, Precision,
+    Engine, NeighborLists, PointSetId, Precision,
     kernels::{Dimensions, SphDensity, WendlandC2},
 };
 use numpy::{IntoPyArray, PyArray1};
@@ -316,9 +316,9 @@ impl PyEngine {
         let mass = values::<f32>(mass, self.threads, "mass")?;
         let (t, s) = (self.set(targets)?, self.set(sources)?);
         let density = self.work(py, |engine| {
-            let fields = [Field::from(&mass)];
+            let fields = &mass;
             let traversal = engine.traverse(&kernel, t, s);
-            traversal.source_fields(&fields).run().map_err(raise)
+            traversal.sources(fields).run().map_err(raise)
         })?;
         Ok(density.into_pyarray(py))
     }

@@ -73,7 +73,7 @@ pub use hardware::Device;
 pub use nearfield_cpu::{ListOrder, NeighborLists, PairGeometry, RadiusRule, SimdLevel};
 pub use nearfield_gpu::Strategy;
 pub use nearfield_grid::{Permutation, Positions, Precision};
-pub use nearfield_pairs::{Field, ListKind, Pair, PairKernel, Reduce};
+pub use nearfield_pairs::{ListKind, Pair, PairKernel, Reduce};
 pub use point_set_id::PointSetId;
 
 pub mod all_pairs {
@@ -104,8 +104,8 @@ pub mod kernels {
 
     pub use nearfield_pairs::{
         Channels, ChargeField, ChargePotential, Coefficients, Cuda, CudaParts, CutoffCoulomb,
-        Dimensions, Forces, Interactions, LennardJones, LongRange, MAX_TYPES, Mixing,
-        PairPotential, PlainLennardJones, PowerLaw, Screening, SphDensity, SphForce, Sum,
+        Dimensions, Field, FieldsOf, Forces, Interactions, LennardJones, LongRange, MAX_TYPES,
+        Mixing, PairPotential, PlainLennardJones, PowerLaw, Screening, SphDensity, SphForce, Sum,
         Truncation, WendlandC2,
     };
 }
@@ -134,8 +134,7 @@ pub mod report {
 /// What most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Device, Engine, Error, ErrorKind, Field, ListKind, ListOrder, NeighborLists, Pair,
-        PairKernel, Permutation, PointSetId, Positions, Precision, RadiusRule, Reduce,
-        all_pairs::AllPairs,
+        Device, Engine, Error, ErrorKind, ListKind, ListOrder, NeighborLists, Pair, PairKernel,
+        Permutation, PointSetId, Positions, Precision, RadiusRule, Reduce, all_pairs::AllPairs,
     };
 }

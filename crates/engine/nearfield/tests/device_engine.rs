@@ -8,7 +8,7 @@
 mod on_gpu;
 
 use nearfield::{
-    Device, Engine, ErrorKind, Field, ListKind, ListOrder, Pair, PairKernel,
+    Device, Engine, ErrorKind, ListKind, ListOrder, Pair, PairKernel,
     device::{DeviceEngine, DeviceField, Progress},
     kernels::{Cuda, SphForce, WendlandC2},
 };
@@ -269,8 +269,8 @@ fn sums_over_strided_fields_are_those_of_the_cpu() {
     for _ in 0..2 {
         engine
             .traverse(&force(), set, set)
-            .target_fields(DeviceField::new(padded.slice(2..), 9))
-            .source_fields(DeviceField::new(padded.slice(2..), 9))
+            .targets(DeviceField::new(padded.slice(2..), 9))
+            .sources(DeviceField::new(padded.slice(2..), 9))
             .add_into(&mut sums.as_view_mut())
             .unwrap();
     }
@@ -282,16 +282,10 @@ fn sums_over_strided_fields_are_those_of_the_cpu() {
     let velocity: Vec<[f32; 3]> = state.iter().map(|s| [s[0], s[1], s[2]]).collect();
     let column = |at: usize| -> Vec<f32> { state.iter().map(|s| s[at]).collect() };
     let (density, pressure, mass) = (column(3), column(4), column(5));
-    let fields = [
-        Field::from(&velocity),
-        Field::from(&density),
-        Field::from(&pressure),
-        Field::from(&mass),
-    ];
     let exact = on_cpu
         .traverse(&force(), set, set)
-        .target_fields(&fields[..3])
-        .source_fields(&fields)
+        .targets((&velocity, &density, &pressure))
+        .sources((&velocity, &density, &pressure, &mass))
         .run()
         .unwrap();
     let size = exact
@@ -567,7 +561,7 @@ fn arrays_that_do_not_fit_are_refused_by_name() {
     let mut sums = stream.alloc_zeros::<f32>(300).unwrap();
     let run = engine
         .traverse(&force(), set, set)
-        .target_fields(DeviceField::new(numbers.as_view(), 3))
+        .targets(DeviceField::new(numbers.as_view(), 3))
         .run_into(&mut sums.as_view_mut());
     let error = run.unwrap_err().to_string();
     assert!(error.contains("fields of targets"), "{error}");

@@ -15,7 +15,7 @@
 mod on_gpu;
 
 use nearfield::{
-    Device, Engine, Error, ErrorKind, Field, ListKind, ListOrder, PointSetId, Strategy,
+    Device, Engine, Error, ErrorKind, ListKind, ListOrder, PointSetId, Strategy,
     balance::Policy,
     device::{
         CpuHelper, DeviceEngine, DeviceField, GpuErrorKind, Progress,
@@ -267,11 +267,11 @@ impl Session {
                 Some(helper) => (self.engine)
                     .with_cpu(helper)
                     .traverse(&kernel, targets, sources)
-                    .source_fields(mass)
+                    .sources(mass)
                     .run_into(&mut out)?,
                 None => (self.engine)
                     .traverse(&kernel, targets, sources)
-                    .source_fields(mass)
+                    .sources(mass)
                     .run_into(&mut out)?,
             }
             self.engine.find_neighbors(targets, sources)
@@ -357,7 +357,7 @@ impl Session {
         };
         let mass = vec![1.0f32; self.good[sources].len()];
         let sums = (engine.traverse(&kernel, target_set, source_set))
-            .source_fields(&[Field::from(&mass)])
+            .sources(&mass)
             .run()
             .unwrap();
         for (target, (&found, &exact)) in found.sums.iter().zip(&sums).enumerate() {
@@ -429,7 +429,7 @@ fn fewer_points_of_which_one_is_far_away_write_where_they_belong() {
     loop {
         engine
             .traverse(&kernel, set, set)
-            .source_fields(DeviceField::new(mass.as_view(), 1))
+            .sources(DeviceField::new(mass.as_view(), 1))
             .run_into(&mut sums.memory.slice_mut(GUARD..GUARD + few.len()))
             .unwrap();
         let found = sums.read(&stream, "densities");

@@ -51,10 +51,10 @@ impl<K: PairKernel> Case<'_, K> {
             let mut results = stream.clone_htod(before).unwrap();
             let mut traversal = engine.traverse(self.kernel, self.sets[0], self.sets[1]);
             if let Some((field, stride)) = self.fields[0] {
-                traversal = traversal.target_fields(DeviceField::new(field.as_view(), stride));
+                traversal = traversal.targets(DeviceField::new(field.as_view(), stride));
             }
             if let Some((field, stride)) = self.fields[1] {
-                traversal = traversal.source_fields(DeviceField::new(field.as_view(), stride));
+                traversal = traversal.sources(DeviceField::new(field.as_view(), stride));
             }
             traversal.add_into(&mut results.as_view_mut()).unwrap();
             if engine.finish().unwrap() == Progress::Valid {
@@ -76,10 +76,10 @@ impl<K: PairKernel> Case<'_, K> {
         let mut traversal =
             (engine.with_cpu(cpu)).traverse(self.kernel, self.sets[0], self.sets[1]);
         if let Some((field, stride)) = self.fields[0] {
-            traversal = traversal.target_fields(DeviceField::new(field.as_view(), stride));
+            traversal = traversal.targets(DeviceField::new(field.as_view(), stride));
         }
         if let Some((field, stride)) = self.fields[1] {
-            traversal = traversal.source_fields(DeviceField::new(field.as_view(), stride));
+            traversal = traversal.sources(DeviceField::new(field.as_view(), stride));
         }
         let mut view = results.as_view_mut();
         match add {
@@ -333,7 +333,7 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
         let refused = engine
             .with_cpu(&mut cpu)
             .traverse(&density, set, set)
-            .source_fields(DeviceField::new(short, 1))
+            .sources(DeviceField::new(short, 1))
             .run_into(&mut results.as_view_mut());
         assert!(
             refused
@@ -357,7 +357,7 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
         let refused = engine
             .with_cpu(&mut cpu)
             .traverse(&density, set, set)
-            .source_fields(DeviceField::new(mass.as_view(), 1))
+            .sources(DeviceField::new(mass.as_view(), 1))
             .run_into(&mut short);
         assert!(
             refused.unwrap_err().to_string().contains("results"),

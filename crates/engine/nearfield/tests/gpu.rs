@@ -111,8 +111,8 @@ fn traversals_visit_the_contracts_pairs() {
         let (targets, sources) = (labels(case.targets()), labels(case.sources()));
         let found = engine
             .traverse(&Fingerprint, sets[case.target], sets[case.source])
-            .target_fields(&[Field::from(&targets)])
-            .source_fields(&[Field::from(&sources)])
+            .targets(&targets)
+            .sources(&sources)
             .run()
             .unwrap();
         assert_on_gpu(&engine);
@@ -186,7 +186,7 @@ fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
             let counts = engine.count_neighbors(*set, *set).unwrap();
             let density = engine
                 .traverse(&kernel, *set, *set)
-                .source_fields(&[Field::from(&mass)])
+                .sources(&mass)
                 .run()
                 .unwrap();
             results.push((lists, counts, density));
@@ -234,8 +234,8 @@ fn results_that_come_in_pieces_are_complete_and_combined_once() {
             let counts = engine.count_neighbors(set, set).unwrap();
             // Poisoned, so that what is not written is not taken for a result.
             let (mut written, mut combined) = (vec![f32::NAN; points.len()], before.clone());
-            let fields = [Field::from(&mass)];
-            let sums = || engine.traverse(&kernel, set, set).source_fields(&fields);
+            let fields = &mass;
+            let sums = || engine.traverse(&kernel, set, set).sources(fields);
             sums().run_into(&mut written).unwrap();
             sums().add_into(&mut combined).unwrap();
             (counts, written, combined)
@@ -335,24 +335,15 @@ fn fields_reach_the_gpu_as_they_are() {
             .map(|points| engine.add_point_set(points).unwrap());
         let mut found = Vec::new();
         for (targets, sources) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
-            let fields = [targets, sources].map(|set| {
-                let (velocity, density, pressure, mass) = &state[set];
-                [
-                    Field::from(velocity),
-                    Field::from(density),
-                    Field::from(pressure),
-                    Field::from(mass),
-                ]
-            });
+            let (velocity, density, pressure, _) = &state[targets];
             let traversal = engine.traverse(&force, sets[targets], sets[sources]);
-            let forces = traversal
-                .target_fields(&fields[0][..3])
-                .source_fields(&fields[1])
-                .run();
+            let traversal = traversal.targets((velocity, density, pressure));
+            let (velocity, density, pressure, mass) = &state[sources];
+            let forces = traversal.sources((velocity, density, pressure, mass)).run();
             found.extend(forces.unwrap().into_iter().flatten());
             let sum = SphDensity { kernel };
             let traversal = engine.traverse(&sum, sets[targets], sets[sources]);
-            found.extend(traversal.source_fields(&fields[1][3..]).run().unwrap());
+            found.extend(traversal.sources(mass).run().unwrap());
         }
         assert_eq!(engine.report().device, device, "{:?}", engine.report().gpu);
         if let Device::Hybrid(_) = device {
@@ -572,8 +563,8 @@ fn both_backends_together_visit_the_contracts_pairs() {
         let traverse = || {
             engine
                 .traverse(&Fingerprint, target, source)
-                .target_fields(&[Field::from(&targets)])
-                .source_fields(&[Field::from(&sources)])
+                .targets(&targets)
+                .sources(&sources)
                 .run()
                 .unwrap()
         };
@@ -881,13 +872,13 @@ fn potentials_within_a_cut_off_are_the_cpus() {
             .add_point_set(&grid.points::<f32>(0..grid.rows()).unwrap())
             .unwrap();
         let atoms = engine.add_point_set(&atoms).unwrap();
-        let charges = [Field::from(&charges)];
+        let charges = &charges;
         let kernel = ChargePotential::default();
         let potential = engine.traverse(&kernel, points, atoms);
-        let potential = potential.source_fields(&charges).run().unwrap();
+        let potential = potential.sources(charges).run().unwrap();
         let kernel = ChargeField::default();
         let field = engine.traverse(&kernel, points, atoms);
-        (potential, field.source_fields(&charges).run().unwrap())
+        (potential, field.sources(charges).run().unwrap())
     };
     let ((found, field), (expected, expected_field)) = (run(GPU), run(Device::Cpu));
     for (n, (found, expected)) in found.iter().zip(&expected).enumerate() {

@@ -120,10 +120,10 @@ fn the_report_accounts_for_every_byte_held() {
     let kernel = SphDensity {
         kernel: WendlandC2::with_support(2.0),
     };
-    let fields = [Field::from(&masses)];
+    let fields = &masses;
     engine
         .traverse(&kernel, b, a)
-        .source_fields(&fields)
+        .sources(fields)
         .run()
         .unwrap();
     engine.for_each_neighbor(a, a, 0, |_, _| ()).unwrap();

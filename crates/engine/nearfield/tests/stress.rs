@@ -3,7 +3,7 @@
 //! Every result is compared with that of an engine that was used alone.
 
 use nearfield::{
-    Device, Engine, ErrorKind, Field, ListOrder, PointSetId,
+    Device, Engine, ErrorKind, ListOrder, PointSetId,
     balance::Policy,
     kernels::{SphDensity, WendlandC2},
 };
@@ -87,7 +87,7 @@ fn asked(engine: &Engine, set: PointSetId) -> (Vec<u32>, Vec<f32>) {
     };
     let masses = vec![1.0f32; engine.points(set).unwrap()];
     let density = engine.traverse(&kernel, set, set);
-    let density = density.source_fields(&[Field::from(&masses)]).run();
+    let density = density.sources(&masses).run();
     (engine.count_neighbors(set, set).unwrap(), density.unwrap())
 }
 

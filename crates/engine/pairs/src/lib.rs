@@ -53,7 +53,7 @@ pub use charges::{ChargeField, ChargePotential};
 pub use cuda::{Cuda, CudaParts};
 pub use cutoff_coulomb::{CutoffCoulomb, Screening};
 pub use error::{Error, ErrorKind, MAX_TYPES};
-pub use field::Field;
+pub use field::{Field, FieldsOf};
 pub use kernel::{Pair, PairKernel, Reduce};
 pub use lennard_jones::{
     Coefficients, LennardJones, LongRange, Mixing, PlainLennardJones, Truncation,

@@ -107,7 +107,7 @@ impl Subject {
             Work::Count => self.counts = engine.count_neighbors(set, set)?,
             Work::Density => engine
                 .traverse(&SphDensity { kernel }, set, set)
-                .source_fields(&[Field::from(&self.masses)])
+                .sources(&self.masses)
                 .run_into(&mut self.sums)?,
             Work::Force => {
                 let force = SphForce {
@@ -115,16 +115,11 @@ impl Subject {
                     h: 0.5 * self.radius,
                     alpha_c: 0.1,
                 };
-                let fields = [
-                    Field::from(&self.velocities),
-                    Field::from(&self.densities),
-                    Field::from(&self.pressures),
-                    Field::from(&self.masses),
-                ];
+                let (v, rho, p) = (&self.velocities, &self.densities, &self.pressures);
                 engine
                     .traverse(&force, set, set)
-                    .target_fields(&fields[..3])
-                    .source_fields(&fields)
+                    .targets((v, rho, p))
+                    .sources((v, rho, p, &self.masses))
                     .run_into(&mut self.forces)?;
             }
         }

@@ -4,7 +4,7 @@
 use super::atoms::Atoms;
 use crate::{failure::Failure, options::Radius};
 use nearfield::{
-    Device, Engine, Field, PointSetId, Positions,
+    Device, Engine, PointSetId, Positions,
     all_pairs::{Real, SampleGrid},
     kernels::{ChargeField, ChargePotential},
 };
@@ -80,14 +80,14 @@ impl Within {
                 self.engine.update(self.grid, &points.map_err(short)?)?;
             }
         }
-        let charges = [Field::from(&self.charges)];
+        let charges = &self.charges;
         let potential = ChargePotential {
             softening: self.softening,
         };
         let found = self
             .engine
             .traverse(&potential, self.grid, self.atoms)
-            .source_fields(&charges)
+            .sources(charges)
             .run()?;
         for (to, from) in potentials.iter_mut().zip(found) {
             *to = T::of(from.into());
@@ -99,7 +99,7 @@ impl Within {
             let found = self
                 .engine
                 .traverse(&kernel, self.grid, self.atoms)
-                .source_fields(&charges)
+                .sources(charges)
                 .run()?;
             for (to, from) in field.iter_mut().zip(found) {
                 *to = from.map(|x| T::of(x.into()));

@@ -184,13 +184,13 @@ impl DeviceBody {
         let (moving, still) = (&arrays.moving, &arrays.still);
         engine
             .traverse(&fluid, self.fluid, self.fluid)
-            .target_fields(DeviceField::new(moving.as_view(), 4))
-            .source_fields(DeviceField::new(moving.as_view(), 4))
+            .targets(DeviceField::new(moving.as_view(), 4))
+            .sources(DeviceField::new(moving.as_view(), 4))
             .run_into(&mut arrays.rates.as_view_mut())?;
         engine
             .traverse(&walls, self.fluid, self.wall)
-            .target_fields(DeviceField::new(moving.as_view(), 4))
-            .source_fields(DeviceField::new(still.slice(0..2 * self.walls), 2))
+            .targets(DeviceField::new(moving.as_view(), 4))
+            .sources(DeviceField::new(still.slice(0..2 * self.walls), 2))
             .run_into(&mut arrays.wall_rates.as_view_mut())?;
         self.kernels.compress(
             &mut arrays.moving,
@@ -212,19 +212,19 @@ impl DeviceBody {
         let compression = moving.slice(3..);
         engine
             .traverse(&passes.extrapolation(), self.wall, self.fluid)
-            .source_fields(DeviceField::new(compression, 4))
+            .sources(DeviceField::new(compression, 4))
             .run_into(&mut arrays.extrapolated.slice_mut(0..2 * self.walls))?;
         self.kernels
             .press_walls(&mut arrays.still, &arrays.extrapolated, self.walls)?;
         engine
             .traverse(&passes.forces(), self.fluid, self.fluid)
-            .target_fields(DeviceField::new(moving.as_view(), 4))
-            .source_fields(DeviceField::new(moving.as_view(), 4))
+            .targets(DeviceField::new(moving.as_view(), 4))
+            .sources(DeviceField::new(moving.as_view(), 4))
             .run_into(&mut arrays.forces.as_view_mut())?;
         engine
             .traverse(&passes.wall_forces(), self.fluid, self.wall)
-            .target_fields(DeviceField::new(moving.as_view(), 4))
-            .source_fields(DeviceField::new(arrays.still.slice(0..2 * self.walls), 2))
+            .targets(DeviceField::new(moving.as_view(), 4))
+            .sources(DeviceField::new(arrays.still.slice(0..2 * self.walls), 2))
             .run_into(&mut arrays.wall_forces.as_view_mut())?;
         Ok(())
     }

@@ -215,10 +215,10 @@ fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
     };
     let mut plain = Engine::builder(1.5).build().unwrap();
     let set = plain.add_point_set(&made.points).unwrap();
-    let fields = [Field::from(&mass)];
+    let fields = &mass;
     let wanted = plain
         .traverse(&kernel, set, set)
-        .source_fields(&fields)
+        .sources(fields)
         .run()
         .unwrap();
     let mut density = vec![5.0; 1000];

@@ -310,7 +310,7 @@ impl PyDeviceEngine {
                 let mass = given[0].lend(engine.stream());
                 let traversal = engine.traverse(&kernel, t, s);
                 let field = DeviceField::new(mass.as_view(), 1);
-                result.run(engine, traversal.source_fields(field), add)
+                result.run(engine, traversal.sources(field), add)
             },
         )
     }
@@ -396,12 +396,10 @@ impl PyDeviceEngine {
                 let (of_targets, of_sources) = lent.split_at(usize::from(channels[0] > 0));
                 let mut traversal = engine.traverse_with(&kernel, t, s);
                 if let [field] = of_targets {
-                    traversal =
-                        traversal.target_fields(DeviceField::new(field.as_view(), channels[0]));
+                    traversal = traversal.targets(DeviceField::new(field.as_view(), channels[0]));
                 }
                 if let [field] = of_sources {
-                    traversal =
-                        traversal.source_fields(DeviceField::new(field.as_view(), channels[1]));
+                    traversal = traversal.sources(DeviceField::new(field.as_view(), channels[1]));
                 }
                 result.run(engine, traversal, add)
             },

@@ -18,7 +18,7 @@
 //! loop {
 //!     engine
 //!         .traverse(&kernel, fluid, fluid)
-//!         .source_fields(DeviceField::new(mass.as_view(), 1))
+//!         .sources(DeviceField::new(mass.as_view(), 1))
 //!         .run_into(&mut density.as_view_mut())?;
 //!     // As often as you like, at the latest when results leave the device:
 //!     match engine.finish()? {

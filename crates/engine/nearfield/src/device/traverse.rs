@@ -156,13 +156,13 @@ impl<'a> DeviceTraversal<'a> {
     }
 
     /// The channels of [`PairKernel::Target`](crate::PairKernel::Target).
-    pub fn target_fields(mut self, field: DeviceField<'a>) -> Self {
+    pub fn targets(mut self, field: DeviceField<'a>) -> Self {
         self.fields.targets = Some(field);
         self
     }
 
     /// The channels of [`PairKernel::Source`](crate::PairKernel::Source).
-    pub fn source_fields(mut self, field: DeviceField<'a>) -> Self {
+    pub fn sources(mut self, field: DeviceField<'a>) -> Self {
         self.fields.sources = Some(field);
         self
     }

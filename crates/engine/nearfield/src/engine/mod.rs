@@ -26,12 +26,12 @@ use crate::{
         slots::Slots,
         jobs::Done,
         sets::{SearchPair, Set},
-        traverse::Over,
+        traverse::{Given, Over},
     },
     error::MissingLists,
     report::{MemoryReport, Report, StageTimes},
 };
-use nearfield_cpu::{CpuBackend, Fields};
+use nearfield_cpu::CpuBackend;
 use nearfield_grid::{Bounds, Grid, Lattice, Permutation};
 use std::{
     fmt,
@@ -243,7 +243,7 @@ impl Engine {
     /// let kernel = SphDensity { kernel: WendlandC2::with_support(1.0) };
     /// let density = engine
     ///     .traverse(&kernel, fluid, fluid)
-    ///     .source_fields(&[Field::from(&[1.0f32, 2.0])])
+    ///     .sources(&[1.0, 2.0])
     ///     .run()?;
     /// assert!(density[0] == 2.0 * density[1]);
     /// # Ok::<(), nearfield::Error>(())
@@ -259,7 +259,7 @@ impl Engine {
             kernel,
             targets,
             sources,
-            fields: Fields::default(),
+            given: Given::default(),
             over: Over::Grid,
         }
     }

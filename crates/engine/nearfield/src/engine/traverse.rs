@@ -1,7 +1,7 @@
 //! A traversal being put together: kernel, sets and fields.
 
 use crate::{
-    Device, Engine, Error, Field, PairKernel, PointSetId, Precision, VerletLists,
+    Device, Engine, Error, PairKernel, PointSetId, Precision, VerletLists,
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
@@ -13,11 +13,12 @@ use crate::{
         jobs::{Assigned, job},
         verlet::Stored,
     },
+    kernels::Field,
 };
 use nearfield_cpu::{Coordinate, CpuBackend, Fields, Output, PairOfSets, StoredPairs};
 use nearfield_gpu::PairProgram;
 use nearfield_grid::memory::filled;
-use nearfield_pairs::Channels;
+use nearfield_pairs::{Channels, FieldsOf};
 use std::time::Instant;
 
 /// Output channels a kernel may have.
@@ -31,8 +32,15 @@ pub struct Traversal<'a, K> {
     pub(crate) kernel: &'a K,
     pub(crate) targets: PointSetId,
     pub(crate) sources: PointSetId,
-    pub(crate) fields: Fields<'a>,
+    pub(crate) given: Given<'a>,
     pub(crate) over: Over<'a>,
+}
+
+/// The arrays that a kernel reads.
+#[derive(Debug, Default)]
+pub(crate) struct Given<'a> {
+    targets: Vec<Field<'a>>,
+    sources: Vec<Field<'a>>,
 }
 
 /// Where a traversal takes its pairs from.
@@ -47,18 +55,28 @@ pub(crate) enum Over<'a> {
 }
 
 impl<'a, K: PairKernel> Traversal<'a, K> {
-    /// Values the kernel reads per target: their channels, in order, make up
-    /// [`PairKernel::Target`].
-    pub fn target_fields(mut self, fields: &'a [Field<'a>]) -> Self {
-        self.fields.targets = fields;
+    /// What the kernel reads of every target, in the caller's order: one array for each part of
+    /// [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`. [`FieldsOf`] lists
+    /// the arrays that serve a type; nothing is copied. Not needed where the type is `()`.
+    pub fn targets(mut self, fields: impl FieldsOf<'a, K::Target>) -> Self {
+        self.given.targets.clear();
+        fields.append_to(&mut self.given.targets);
         self
     }
 
-    /// Values the kernel reads per source: their channels, in order, make up
+    /// What the kernel reads of every source, as [`targets`](Self::targets) for
     /// [`PairKernel::Source`].
-    pub fn source_fields(mut self, fields: &'a [Field<'a>]) -> Self {
-        self.fields.sources = fields;
+    pub fn sources(mut self, fields: impl FieldsOf<'a, K::Source>) -> Self {
+        self.given.sources.clear();
+        fields.append_to(&mut self.given.sources);
         self
+    }
+
+    fn fields(&self) -> Fields<'_> {
+        Fields {
+            targets: &self.given.targets,
+            sources: &self.given.sources,
+        }
     }
 
     /// Takes the pairs from the lists that [`Engine::find_neighbors`] wrote instead of searching
@@ -178,14 +196,14 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         KernelWork {
             name: std::any::type_name::<K>(),
             program: PairProgram::of(self.kernel).map_err(|error| error.to_string()),
-            fields: self.fields,
+            fields: self.fields(),
         }
     }
 
     fn run_on_cpu(&self, output: Output<'_, K::Output>) -> Result<(), Error> {
         let of = self.engine.pair_of_sets(self.targets, self.sources)?;
         let backend = &self.engine.backend;
-        Ok(backend.traverse(self.kernel, of, self.fields, output)?)
+        Ok(backend.traverse(self.kernel, of, self.fields(), output)?)
     }
 
     fn run_on_device(
@@ -197,7 +215,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     ) -> Result<(), Error> {
         let engine = self.engine;
         let points = (engine.points(self.targets)?, engine.points(self.sources)?);
-        self.fields.check::<K>(points.0, points.1)?;
+        self.fields().check::<K>(points.0, points.1)?;
         let (Output::Write(values) | Output::Combine(values)) = &output;
         if values.len() != points.0 {
             // The CPU backend says what is wrong.
@@ -247,7 +265,7 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
         output: Output<'_, K::Output>,
     ) -> Result<(), Error> {
         let backend = &self.engine.backend;
-        Ok(backend.traverse_lists(self.kernel, pairs, self.fields, output)?)
+        Ok(backend.traverse_lists(self.kernel, pairs, self.fields(), output)?)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the engine does with sets that change, with wrong input, and with its memory.
 
 use nearfield::{
-    Engine, Reduce, SimdLevel, balance::Policy, lists::Csr, prelude::*, report::TableKind,
+    Engine, Reduce, SimdLevel, balance::Policy, kernels::Field, lists::Csr, prelude::*,
+    report::TableKind,
 };
 
 fn row(count: usize, spacing: f32) -> Vec<[f32; 3]> {
@@ -298,8 +299,8 @@ fn a_traversal_can_take_the_largest_contribution() {
         .add_point_set(&[[0.0f32; 3], [1.0, 0.0, 0.0], [9.0, 0.0, 0.0]])
         .unwrap();
     let labels = [-5.0f32, -7.0, -1.0];
-    let fields = [Field::from(&labels)];
-    let traversal = || engine.traverse(&Largest, set, set).source_fields(&fields);
+    let fields = &labels;
+    let traversal = || engine.traverse(&Largest, set, set).sources(fields);
     assert_eq!(traversal().run().unwrap(), [-7.0, -5.0, f32::NEG_INFINITY]);
     let mut values = vec![-6.0f32; 3];
     traversal().add_into(&mut values).unwrap();
@@ -313,7 +314,7 @@ fn fields_that_do_not_fit_are_named() {
     let short = [1.0f32; 2];
     let error = engine
         .traverse(&Largest, set, set)
-        .source_fields(&[Field::from(&short)])
+        .sources(&short)
         .run()
         .unwrap_err()
         .to_string();
@@ -324,7 +325,7 @@ fn fields_that_do_not_fit_are_named() {
     let vectors = [[1.0f32; 3]; 3];
     let error = engine
         .traverse(&Largest, set, set)
-        .source_fields(&[Field::from(&vectors)])
+        .sources(&[Field::from(&vectors)])
         .run()
         .unwrap_err()
         .to_string();
@@ -336,7 +337,7 @@ fn fields_that_do_not_fit_are_named() {
     let labels = [1.0f32; 3];
     let error = engine
         .traverse(&Largest, set, set)
-        .source_fields(&[Field::from(&labels)])
+        .sources(&labels)
         .run_into(&mut short_output)
         .unwrap_err()
         .to_string();
@@ -362,10 +363,10 @@ fn sums_do_not_depend_on_threads_or_vector_width() {
             .build()
             .unwrap();
         let set = engine.add_point_set(&points).unwrap();
-        let fields = [Field::from(&masses)];
+        let fields = &masses;
         let sums = engine
             .traverse(&kernel, set, set)
-            .source_fields(&fields)
+            .sources(fields)
             .run()
             .unwrap();
         sums.into_iter().map(f32::to_bits).collect::<Vec<u32>>()

@@ -3,7 +3,7 @@
 use crate::common::{
     Fingerprint, Settings, as_vectors, engine_for, fingerprints_of, labels, rule_of,
 };
-use nearfield::{SimdLevel, prelude::*};
+use nearfield::SimdLevel;
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
     oracle,
@@ -106,8 +106,8 @@ fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
             let (targets, sources) = (labels(case.targets()), labels(case.sources()));
             let found = engine
                 .traverse(&Fingerprint, sets[case.target], sets[case.source])
-                .target_fields(&[Field::from(&targets)])
-                .source_fields(&[Field::from(&sources)])
+                .targets(&targets)
+                .sources(&sources)
                 .run()
                 .unwrap();
             assert!(found == expected, "case {} at {}", case.name, simd.name());

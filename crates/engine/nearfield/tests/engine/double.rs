@@ -111,8 +111,8 @@ fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
             let (targets, sources) = (labels(case.targets()), labels(case.sources()));
             let found = engine
                 .traverse(&Fingerprint, sets[case.target], sets[case.source])
-                .target_fields(&[Field::from(&targets)])
-                .source_fields(&[Field::from(&sources)])
+                .targets(&targets)
+                .sources(&sources)
                 .run()
                 .unwrap();
             assert!(found == expected, "case {} at {}", case.name, simd.name());
@@ -413,8 +413,8 @@ fn traversals_over_lists_visit_the_contracts_pairs() {
         engine.find_neighbors().unwrap();
         let found = engine
             .traverse(&Fingerprint, sets[case.target], sets[case.source])
-            .target_fields(&[Field::from(&labels(case.targets()))])
-            .source_fields(&[Field::from(&labels(case.sources()))])
+            .targets(&labels(case.targets()))
+            .sources(&labels(case.sources()))
             .over_lists()
             .run()
             .unwrap();
@@ -480,8 +480,8 @@ fn lists_with_a_skin_give_the_contracts_pairs_at_other_positions() {
                 if case.list == oracle::ListKind::Full {
                     let traversed = lists
                         .traverse(&Fingerprint, sets[case.target], sets[case.source])
-                        .target_fields(&[Field::from(&labels(case.targets()))])
-                        .source_fields(&[Field::from(&labels(case.sources()))])
+                        .targets(&labels(case.targets()))
+                        .sources(&labels(case.sources()))
                         .run()?;
                     assert!(traversed == fingerprints(case), "case {}", case.name);
                 }

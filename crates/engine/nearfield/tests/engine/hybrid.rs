@@ -126,13 +126,13 @@ fn counts_and_traversals_visit_the_contracts_pairs() {
         let (cpu, _) = cpu_engine(case);
         let (target, source) = (sets[case.target], sets[case.source]);
         let (targets, sources) = (labels(case.targets()), labels(case.sources()));
-        let (targets, sources) = ([Field::from(&targets)], [Field::from(&sources)]);
+
         let traverse = |engine: &Engine, onto: &[_]| {
             let mut sums = onto.to_vec();
             engine
                 .traverse(&Fingerprint, target, source)
-                .target_fields(&targets)
-                .source_fields(&sources)
+                .targets(&targets)
+                .sources(&sources)
                 .add_into(&mut sums)
                 .unwrap();
             sums
@@ -318,8 +318,8 @@ fn sums_survive_a_fault_too() {
         for _ in 0..2 {
             engine
                 .traverse(&Fingerprint, sets[0], sets[0])
-                .target_fields(&[Field::from(&labels)])
-                .source_fields(&[Field::from(&labels)])
+                .targets(&labels)
+                .sources(&labels)
                 .run_into(&mut found)
                 .unwrap();
             assert!(found == expected, "{fault}");
@@ -346,8 +346,8 @@ fn threads_may_traverse_at_once() {
                 for _ in 0..5 {
                     let found = engine
                         .traverse(&Fingerprint, sets[0], sets[0])
-                        .target_fields(&[Field::from(&labels)])
-                        .source_fields(&[Field::from(&labels)])
+                        .targets(&labels)
+                        .sources(&labels)
                         .run()
                         .unwrap();
                     assert!(found == expected);
@@ -452,7 +452,7 @@ fn deterministic_steps_do_not_depend_on_what_they_took() {
             engine.find_neighbors().unwrap();
             let sums = engine
                 .traverse(&kernel, *set, *set)
-                .source_fields(&[Field::from(&masses)])
+                .sources(&masses)
                 .run()
                 .unwrap();
             let jobs = engine.report().jobs;

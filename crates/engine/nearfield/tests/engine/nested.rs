@@ -41,11 +41,11 @@ fn engine(device: &str) -> (Engine, PointSetId) {
 }
 
 fn sums(engine: &Engine, set: PointSetId, labels: &[f32], listed: bool) -> Vec<[f32; 3]> {
-    let fields = [Field::from(labels)];
+    let fields = labels;
     let run = engine
         .traverse(&Fingerprint, set, set)
-        .target_fields(&fields)
-        .source_fields(&fields);
+        .targets(fields)
+        .sources(fields);
     match listed {
         true => run.over_lists().run().unwrap(),
         false => run.run().unwrap(),

@@ -21,8 +21,8 @@ fn found(case: &Case, settings: Settings) -> Vec<[f32; 3]> {
     engine.find_neighbors().unwrap();
     engine
         .traverse(&Fingerprint, sets[case.target], sets[case.source])
-        .target_fields(&[Field::from(&labels(case.targets()))])
-        .source_fields(&[Field::from(&labels(case.sources()))])
+        .targets(&labels(case.targets()))
+        .sources(&labels(case.sources()))
         .over_lists()
         .run()
         .unwrap()
@@ -63,13 +63,13 @@ fn sums_over_lists_are_those_of_the_fused_traversal_but_for_rounding() {
     let kernel = SphDensity {
         kernel: WendlandC2::with_support(1.0),
     };
-    let fields = [Field::from(&masses)];
+    let fields = &masses;
     let run = |threads, simd| {
         let builder = Engine::builder(1.0).threads(threads).simd(simd);
         let mut engine = builder.build().unwrap();
         let set = engine.add_point_set(&points).unwrap();
         engine.find_neighbors().unwrap();
-        let traversal = || engine.traverse(&kernel, set, set).source_fields(&fields);
+        let traversal = || engine.traverse(&kernel, set, set).sources(fields);
         (
             traversal().over_lists().run().unwrap(),
             traversal().run().unwrap(),
@@ -118,11 +118,11 @@ fn results_over_lists_are_combined_as_the_kernel_says() {
         .unwrap();
     engine.find_neighbors().unwrap();
     let labels = [5.0f32, 7.0, 1.0];
-    let fields = [Field::from(&labels)];
+    let fields = &labels;
     let traversal = || {
         engine
             .traverse(&Smallest, set, set)
-            .source_fields(&fields)
+            .sources(fields)
             .over_lists()
     };
     assert_eq!(traversal().run().unwrap(), [7.0, 5.0, f32::INFINITY]);
@@ -147,13 +147,13 @@ fn results_over_lists_are_combined_as_the_kernel_says() {
 fn lists_that_cannot_serve_are_refused() {
     let points = [[0.0f32; 3], [0.5, 0.0, 0.0]];
     let labels = [1.0f32, 2.0];
-    let fields = [Field::from(&labels)];
+    let fields = &labels;
     let mut engine = Engine::builder(1.0).lists(ListKind::Half).build().unwrap();
     let a = engine.add_point_set(&points).unwrap();
     let b = engine.add_point_set(&points).unwrap();
     let run = |engine: &Engine, targets, sources| {
         let traversal = engine.traverse(&Smallest, targets, sources);
-        traversal.source_fields(&fields).over_lists().run()
+        traversal.sources(fields).over_lists().run()
     };
     let error = run(&engine, a, b).unwrap_err().to_string();
     assert!(error.contains("call find_neighbors"), "{error}");

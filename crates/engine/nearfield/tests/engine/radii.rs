@@ -102,8 +102,8 @@ fn ask(engine: &mut Engine, targets: PointSetId, sources: PointSetId) -> Vec<Res
     };
     let masses = vec![1.0f32; engine.points(sources).unwrap()];
     let traversal = engine.traverse(&density, targets, sources);
-    let fields = [Field::from(&masses)];
-    let traversal = traversal.source_fields(&fields).run().map(drop);
+    let fields = &masses;
+    let traversal = traversal.sources(fields).run().map(drop);
     vec![
         traversal,
         engine.count_neighbors(targets, sources).map(drop),
@@ -284,8 +284,8 @@ fn a_traversal_over_lists_follows_the_radii() {
         let set = engine.add_point_set(&points).unwrap();
         engine.set_radii(set, &radii).unwrap();
         engine.find_neighbors().unwrap();
-        let fields = [Field::from(&masses)];
-        let traversal = || engine.traverse(&Mass, set, set).source_fields(&fields);
+        let fields = &masses;
+        let traversal = || engine.traverse(&Mass, set, set).sources(fields);
         let sums = traversal().run().unwrap();
         assert_eq!(traversal().over_lists().run().unwrap(), sums, "{rule}");
         let mut by_callback = vec![0.0; points.len()];

@@ -40,7 +40,7 @@ fn points() -> Vec<[f32; 3]> {
 fn a_support_beyond_the_radius_is_refused_wherever_the_kernel_would_run() {
     let (points, kernel) = (points(), density(0.75));
     let mass = vec![1.0f32; points.len()];
-    let fields = [Field::from(&mass)];
+    let fields = &mass;
     for device in ["cpu", "auto", "emulated"] {
         let device: Device = device.parse().unwrap();
         let mut engine = Engine::builder(0.5).device(device).build().unwrap();
@@ -49,7 +49,7 @@ fn a_support_beyond_the_radius_is_refused_wherever_the_kernel_would_run() {
         let before = vec![5.0; points.len()];
         for step in 0..3 {
             let mut values = before.clone();
-            let run = |kernel| engine.traverse(kernel, set, set).source_fields(&fields);
+            let run = |kernel| engine.traverse(kernel, set, set).sources(fields);
             check(run(&kernel).run(), (0.75, 0.5));
             check(run(&kernel).run_into(&mut values), (0.75, 0.5));
             check(run(&kernel).add_into(&mut values), (0.75, 0.5));
@@ -66,7 +66,7 @@ fn an_engine_in_f64_and_lists_with_a_skin_refuse_it_too() {
     let points = points();
     let wide: Vec<[f64; 3]> = points.iter().map(|at| at.map(f64::from)).collect();
     let mass = vec![1.0f32; points.len()];
-    let fields = [Field::from(&mass)];
+    let fields = &mass;
     let mut engine = Engine::builder(0.3)
         .precision(Precision::Double)
         .build()
@@ -74,10 +74,7 @@ fn an_engine_in_f64_and_lists_with_a_skin_refuse_it_too() {
     let set = engine.add_point_set(&wide).unwrap();
     let run = |support| {
         let kernel = density(support);
-        engine
-            .traverse(&kernel, set, set)
-            .source_fields(&fields)
-            .run()
+        engine.traverse(&kernel, set, set).sources(fields).run()
     };
     check(run(0.300_001), (0.300_001, 0.3));
     run(0.3).unwrap();
@@ -87,10 +84,7 @@ fn an_engine_in_f64_and_lists_with_a_skin_refuse_it_too() {
     lists.refresh().unwrap();
     let run = |support| {
         let kernel = density(support);
-        lists
-            .traverse(&kernel, set, set)
-            .source_fields(&fields)
-            .run()
+        lists.traverse(&kernel, set, set).sources(fields).run()
     };
     check(run(0.625), (0.625, 0.5));
     run(0.5).unwrap();
@@ -105,14 +99,14 @@ fn a_radius_that_is_rounded_differently_is_no_reason() {
         let set = engine.add_point_set(&points).unwrap();
         for support in [radius, radius.next_up(), radius.next_down()] {
             let kernel = density(support);
-            let fields = [Field::from(&mass)];
-            let run = engine.traverse(&kernel, set, set).source_fields(&fields);
+            let fields = &mass;
+            let run = engine.traverse(&kernel, set, set).sources(fields);
             run.run().unwrap();
         }
         let support = radius.next_up().next_up().next_up();
         let kernel = density(support);
-        let fields = [Field::from(&mass)];
-        let run = engine.traverse(&kernel, set, set).source_fields(&fields);
+        let fields = &mass;
+        let run = engine.traverse(&kernel, set, set).sources(fields);
         check(run.run(), (support, radius));
     }
 }
@@ -173,8 +167,8 @@ fn a_density_in_a_plane_is_mass_per_area() {
     let set = engine.add_point_set(&points).unwrap();
     let density = |kernel: WendlandC2| {
         let kernel = SphDensity { kernel };
-        let fields = [Field::from(&mass)];
-        let run = engine.traverse(&kernel, set, set).source_fields(&fields);
+        let fields = &mass;
+        let run = engine.traverse(&kernel, set, set).sources(fields);
         let middle = side * side / 2 + side / 2;
         run.run().unwrap()[middle] + kernel.kernel.value(0.0)
     };

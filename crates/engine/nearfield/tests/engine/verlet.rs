@@ -175,8 +175,8 @@ fn kernels_run_over_the_lists_at_the_positions_of_now() {
         lists.refresh().unwrap();
         let found = lists
             .traverse(&Fingerprint, sets[case.target], sets[case.source])
-            .target_fields(&[Field::from(&labels(case.targets()))])
-            .source_fields(&[Field::from(&labels(case.sources()))])
+            .targets(&labels(case.targets()))
+            .sources(&labels(case.sources()))
             .over_lists()
             .run()
             .unwrap();
@@ -359,8 +359,8 @@ fn what_cannot_be_used_is_refused_and_changes_nothing() {
     let labels = labels(&points);
     let found = lists
         .traverse(&Fingerprint, set, set)
-        .target_fields(&[Field::from(&labels)])
-        .source_fields(&[Field::from(&labels)])
+        .targets(&labels)
+        .sources(&labels)
         .run()
         .unwrap();
     let case = Case::new("half", 1.0, points);

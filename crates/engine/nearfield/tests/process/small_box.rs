@@ -157,10 +157,10 @@ fn check(builder: &Builder, points: &[[f32; 3]; 3], expected: &[[u64; 3]; 3]) {
         assert!((0..3).all(|i| lists.of(i).is_sorted()));
     }
     // Without storing lists, and with what belongs to every pair.
-    let fields = [Field::from(&[1.0f32; 3])];
+    let fields = &[1.0f32; 3];
     let values = engine
         .traverse(&Count, set, set)
-        .source_fields(&fields)
+        .sources(fields)
         .run()
         .unwrap();
     assert_eq!([0, 1, 2].map(|i| values[i] as u64), sums, "a traversal");

@@ -1,7 +1,7 @@
 //! Everything that is done with engines, by name.
 
 use nearfield::{
-    Builder, Field, ListKind, ListOrder, PairGeometry, PairKernel, RadiusRule, VerletLists,
+    Builder, ListKind, ListOrder, PairGeometry, PairKernel, RadiusRule, VerletLists,
     all_pairs::{Arithmetic, SampleGrid},
     kernels::{SphDensity, WendlandC2},
     prelude::*,
@@ -110,21 +110,18 @@ fn bits(values: &[f32]) -> u64 {
 
 fn traverse(input: &Input, builder: Builder) -> Result<u64, Error> {
     let (mut engine, set) = single(input, builder)?;
-    let (kernel, fields) = (density(input.radius), [Field::from(&input.ones)]);
-    let values = engine
-        .traverse(&kernel, set, set)
-        .source_fields(&fields)
-        .run()?;
+    let (kernel, fields) = (density(input.radius), &input.ones);
+    let values = engine.traverse(&kernel, set, set).sources(fields).run()?;
     engine.find_neighbors()?;
     Ok(bits(&values))
 }
 
 fn over_lists(input: &Input, builder: Builder) -> Result<u64, Error> {
     let (mut engine, set) = single(input, builder)?;
-    let (kernel, fields) = (density(input.radius), [Field::from(&input.ones)]);
+    let (kernel, fields) = (density(input.radius), &input.ones);
     engine.find_neighbors()?;
     let over = engine.traverse(&kernel, set, set).over_lists();
-    let over = over.source_fields(&fields).run()?;
+    let over = over.sources(fields).run()?;
     Ok(bits(&over))
 }
 
@@ -188,12 +185,9 @@ fn verlet(input: &Input, builder: Builder) -> Result<u64, Error> {
     lists.refresh()?;
     lists.update(set, &input.single)?;
     lists.refresh()?;
-    let fields = [Field::from(&input.ones)];
+    let fields = &input.ones;
     let kernel = density(input.radius);
-    let values = lists
-        .traverse(&kernel, set, set)
-        .source_fields(&fields)
-        .run()?;
+    let values = lists.traverse(&kernel, set, set).sources(fields).run()?;
     Ok(bits(&values))
 }
 
@@ -246,11 +240,8 @@ pub(crate) fn double(input: &Input, builder: Builder) -> Result<u64, Error> {
         .map(u64::from)
         .sum();
     assert_eq!(found, counted);
-    let (kernel, fields) = (density(input.radius), [Field::from(&input.ones)]);
-    let values = engine
-        .traverse(&kernel, set, set)
-        .source_fields(&fields)
-        .run()?;
+    let (kernel, fields) = (density(input.radius), &input.ones);
+    let values = engine.traverse(&kernel, set, set).sources(fields).run()?;
     engine.pair_geometry(set, set, &mut PairGeometry::default())?;
     engine.set_radius(0.9 * f64::from(input.radius))?;
     Ok(found + bits(&values) % 1000)

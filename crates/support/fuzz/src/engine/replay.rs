@@ -4,7 +4,7 @@ use super::input::{Action, Layout, ListChoice, Points, Setup};
 use super::labels::{Labels, labels};
 use super::model::{Lists, Model};
 use super::places::{self, Scale};
-use nearfield::{Engine, Error, ErrorKind, Field, ListKind, PointSetId, Positions, SimdLevel, kernels::{SphDensity, WendlandC2}};
+use nearfield::{Engine, Error, ErrorKind, ListKind, PointSetId, Positions, SimdLevel, kernels::{Field, SphDensity, WendlandC2}};
 
 /// Sets of a session at most.
 const MAX_SETS: usize = 3;
@@ -324,12 +324,12 @@ impl Replay {
         let [target, source] = fields.each_ref().map(|labels| [Field::from(labels)]);
         let (from, to) = (self.sets[targets], self.sets[sources]);
         let straight = self.engine.traverse(&Labels::<false>, from, to);
-        let straight = straight.target_fields(&target).source_fields(&source).run();
+        let straight = straight.targets(&target).sources(&source).run();
         let straight = straight.unwrap_or_else(|error| panic!("{error}"));
         assert!(straight == expected, "sums: {straight:?}, not {expected:?}");
         let mut packed = vec![[8.0; 3]; expected.len()];
         let traversal = self.engine.traverse(&Labels::<true>, from, to);
-        let traversal = traversal.target_fields(&target).source_fields(&source);
+        let traversal = traversal.targets(&target).sources(&source);
         let done = traversal.add_into(&mut packed);
         done.unwrap_or_else(|error| panic!("{error}"));
         let packed: Vec<[f32; 3]> = packed.iter().map(|sum| sum.map(|x| x - 8.0)).collect();
@@ -403,7 +403,7 @@ impl Replay {
             .collect();
         let density = engine
             .traverse(&kernel, targets, sources)
-            .source_fields(&[Field::from(&masses)])
+            .sources(&masses)
             .run();
         let density = density.unwrap_or_else(|error| panic!("{error}"));
         // Far outside the range of sensible units the kernel overflows; no NaN is like another.

@@ -29,10 +29,10 @@ use crate::{
     Builder, Engine, Error, ErrorKind, NeighborLists, Pair, PairKernel, Permutation, PointSetId,
     Positions, Precision, Traversal,
     backend::support::{Feature, choose},
-    engine::traverse::Over,
+    engine::traverse::{Given, Over},
     report::Report,
 };
-use nearfield_cpu::{Coordinate, Fields, RadiusRule, SetRadii, StoredPairs};
+use nearfield_cpu::{Coordinate, RadiusRule, SetRadii, StoredPairs};
 use nearfield_grid::{Bounds, Radius};
 use sets::Sets;
 use std::fmt;
@@ -362,7 +362,7 @@ impl VerletLists {
             kernel,
             targets,
             sources,
-            fields: Fields::default(),
+            given: Given::default(),
             over: Over::Skin(self),
         }
     }

@@ -341,12 +341,13 @@ impl Session {
             .list_order(ListOrder::Ascending)
             .build()
             .unwrap();
-        for points in &self.good {
+        let sets = self.good.iter().map(|points| {
             let added = engine.add_point_set(points);
-            added.unwrap_or_else(|error| panic!("{scene:?}: the CPU refuses {error}"));
-        }
+            added.unwrap_or_else(|error| panic!("{scene:?}: the CPU refuses {error}"))
+        });
+        let sets: Vec<_> = sets.collect();
         engine.find_neighbors().unwrap();
-        let (target_set, source_set) = (self.id(targets), self.id(sources));
+        let (target_set, source_set) = (sets[targets], sets[sources]);
         let exact = engine.neighbors(target_set, source_set).unwrap();
         for (target, list) in found.lists.iter().enumerate() {
             assert_eq!(list, exact.of(target), "{scene:?}, target {target}");

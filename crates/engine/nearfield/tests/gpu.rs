@@ -414,16 +414,15 @@ fn a_gpu_that_runs_out_of_memory_steps_aside_and_is_tried_again() {
             .map(|i| [3.0 * (i % 4000) as f32, 3.0 * (i / 4000) as f32, 0.0])
             .collect();
         let sets = [&still, &few].map(|points| engine.add_point_set(points).unwrap());
-        for points in [&still, &few] {
-            exact.add_point_set(points).unwrap();
-        }
+        let of_exact = [&still, &few].map(|points| exact.add_point_set(points).unwrap());
         let mut same = |engine: &mut Engine, points: &[[f32; 3]]| {
             engine.update(sets[1], points).unwrap();
-            exact.update(sets[1], points).unwrap();
+            exact.update(of_exact[1], points).unwrap();
             for (targets, sources) in [(0, 1), (1, 1), (1, 0)] {
+                let expected = exact.count_neighbors(of_exact[targets], of_exact[sources]);
+                let expected = expected.unwrap();
                 let (targets, sources) = (sets[targets], sets[sources]);
                 let found = engine.count_neighbors(targets, sources).unwrap();
-                let expected = exact.count_neighbors(targets, sources).unwrap();
                 assert!(found == expected, "{device}: {targets} among {sources}");
             }
         };
@@ -598,14 +597,14 @@ fn policies_move_bricks_and_the_lists_stay_right() {
                 .unwrap();
             let mut cpu = builder().device(Device::Cpu).build().unwrap();
             let set = hybrid.add_point_set(&points).unwrap();
-            cpu.add_point_set(&points).unwrap();
+            let exact = cpu.add_point_set(&points).unwrap();
             let mut reasons = Vec::new();
             for step in 0..40 {
-                for engine in [&mut hybrid, &mut cpu] {
+                for (engine, set) in [(&mut hybrid, set), (&mut cpu, exact)] {
                     engine.update(set, &points).unwrap();
                     engine.find_neighbors().unwrap();
                 }
-                let (found, expected) = (hybrid.neighbors(set, set), cpu.neighbors(set, set));
+                let (found, expected) = (hybrid.neighbors(set, set), cpu.neighbors(exact, exact));
                 let same = found.unwrap().iter().eq(expected.unwrap().iter());
                 assert!(same, "{policy}, {}: lists of step {step}", cloud.name());
                 let report = hybrid.report();
@@ -630,23 +629,30 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
     let builder = || Engine::builder(2.0).list_order(ListOrder::Ascending);
     let mut auto = builder().build().unwrap();
     let mut cpu = builder().device(Device::Cpu).build().unwrap();
-    let [set, still] = [&fluid, &walls].map(|points| {
+    for points in [&fluid, &walls] {
         cpu.add_point_set(points).unwrap();
-        auto.add_point_set(points).unwrap()
-    });
+        auto.add_point_set(points).unwrap();
+    }
+    let set = |engine: &Engine, number| engine.point_set(number).unwrap();
     assert_eq!(auto.report().device, Device::Cpu, "nobody waits for a GPU");
     let (mut after, mut of_gpu) = (0, 0);
     for step in 0..2000 {
         for engine in [&mut auto, &mut cpu] {
-            engine.update(set, &fluid).unwrap();
+            engine.update(set(engine, 0), &fluid).unwrap();
             engine.find_neighbors().unwrap();
         }
-        for pair in [(set, set), (set, still), (still, set)] {
-            let of = |engine: &Engine| as_vectors(engine.neighbors(pair.0, pair.1).unwrap());
+        for pair in [(0, 0), (0, 1), (1, 0)] {
+            let of = |engine: &Engine| {
+                let (targets, sources) = (set(engine, pair.0), set(engine, pair.1));
+                as_vectors(engine.neighbors(targets, sources).unwrap())
+            };
             assert!(of(&auto) == of(&cpu), "{pair:?} in step {step}");
         }
         // A kernel for the CPU backend alone is no mistake where any device will do.
-        let run = |engine: &Engine| engine.traverse(&OnCpu, set, still).run().unwrap();
+        let run = |engine: &Engine| {
+            let (fluid, walls) = (set(engine, 0), set(engine, 1));
+            engine.traverse(&OnCpu, fluid, walls).run().unwrap()
+        };
         assert!(run(&auto) == run(&cpu), "step {step}");
         let report = auto.report();
         let lists = report.jobs.iter().filter(|job| job.job == "lists");

@@ -9,7 +9,7 @@ mod common;
 
 use common::on_null_gpu;
 use nearfield::{
-    Device, Engine, Error, Field, Pair, PairKernel, RadiusRule, VerletLists,
+    Device, Engine, Error, Pair, PairKernel, RadiusRule, VerletLists,
     balance::Policy,
     kernels::{SphDensity, WendlandC2},
 };
@@ -113,7 +113,7 @@ fn shared() {
         let counts = engine.count_neighbors(set, set).unwrap();
         let sums = engine
             .traverse(&density, set, set)
-            .source_fields(&[Field::from(&mass)])
+            .sources(&mass)
             .run()
             .unwrap();
         assert!(sums.iter().all(|sum| sum.is_finite()));

@@ -52,7 +52,10 @@ pub struct DeviceEngine {
 /// The GPU, the radius, and the number of points of every set.
 impl fmt::Debug for DeviceEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let points = self.slots.used().map(|set| self.sets[set.slot()].points.len());
+        let points = self
+            .slots
+            .used()
+            .map(|set| self.sets[set.slot()].points.len());
         f.debug_struct("DeviceEngine")
             .field("gpu", &self.device().name)
             .field("radius", &self.settings.radius)
@@ -210,7 +213,10 @@ impl DeviceEngine {
         self.usable()?;
         let of = pair(&self.slots, &self.lattice, &self.sets, targets, sources)?;
         let (kind, strategy) = (self.settings.lists, self.settings.strategy);
-        let lists = self.lists.entry((targets.slot(), sources.slot())).or_default();
+        let lists = self
+            .lists
+            .entry((targets.slot(), sources.slot()))
+            .or_default();
         lists.current = false;
         lists.provisional = true;
         let storage = &mut lists.storage;
@@ -240,7 +246,12 @@ impl DeviceEngine {
             .ok_or_else(|| {
                 let lists = self.lists.get(&(targets.slot(), sources.slot()));
                 let why = lists.map_or(MissingLists::NotFound, |lists| lists.missing);
-                ErrorKind::NoLists { targets, sources, why }.into()
+                ErrorKind::NoLists {
+                    targets,
+                    sources,
+                    why,
+                }
+                .into()
             })
     }
 

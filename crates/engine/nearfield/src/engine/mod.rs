@@ -23,9 +23,9 @@ use crate::{
     backend::{accelerator::Accelerator, split::Split, support::Feature},
     engine::{
         auto::Later,
-        slots::Slots,
         jobs::Done,
         sets::{SearchPair, Set},
+        slots::Slots,
         traverse::{Given, Over},
     },
     error::MissingLists,

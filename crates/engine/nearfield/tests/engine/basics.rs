@@ -164,7 +164,10 @@ fn sets_and_points_that_do_not_exist_are_refused() {
         .update(foreign, &row(1, 1.0))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("no point set 1"), "{error}");
+    assert!(
+        error.contains("point set 1 is one of another engine"),
+        "{error}"
+    );
     assert!(engine.traverse(&Largest, set, foreign).run().is_err());
     let error = engine
         .for_each_neighbor(set, set, 3, |_, _| ())

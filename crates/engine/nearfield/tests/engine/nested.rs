@@ -67,7 +67,8 @@ fn jobs_of_one_pool_share_an_engine() {
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             let pool = pool.build().unwrap();
-            let (engine, labels) = (std::sync::Arc::new(self::engine(device).0), labels.clone());
+            let (engine, set) = self::engine(device);
+            let (engine, labels) = (std::sync::Arc::new(engine), labels.clone());
             let (counts, expected) = (counts.clone(), expected.clone());
             in_time(move || {
                 pool.install(|| {

@@ -384,12 +384,16 @@ impl Replay {
     }
 
     fn compare_pair(&self, fresh: &Engine, targets: PointSetId, sources: PointSetId) {
-        let others = fresh.neighbors(targets, sources);
+        let of_fresh = [targets, sources].map(|set| {
+            let same = fresh.point_set(set.number());
+            same.unwrap_or_else(|error| panic!("{error}"))
+        });
+        let others = fresh.neighbors(of_fresh[0], of_fresh[1]);
         if let (Ok(own), Ok(others)) = (self.engine.neighbors(targets, sources), others) {
             assert!(own.iter().eq(others.iter()), "the order in lists");
         }
-        let [own, others] =
-            [&self.engine, fresh].map(|engine| self.density(engine, targets, sources));
+        let own = self.density(&self.engine, targets, sources);
+        let others = self.density(fresh, of_fresh[0], of_fresh[1]);
         assert_eq!(own, others, "sums to the last bit");
     }
 

@@ -14,24 +14,42 @@
 //! # Ok::<(), nearfield::Error>(())
 //! ```
 //!
-//! # Concepts
+//! # Which call for what
 //!
-//! * An [`Engine`] holds one search radius, one domain (open or periodic per axis, the box
-//!   straight or tilted) and any number of **point sets**. Coordinates go in as `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided
-//!   inside your own structs ([`Positions`]); they are copied once, sorted by cell.
-//! * [`Engine::find_neighbors`] writes **neighbour lists** of every active pair of sets;
-//!   [`Engine::traverse`] evaluates a [`PairKernel`] over all pairs **without storing lists**, which
-//!   is faster when neighbours are needed once.
-//! * [`Engine::pair_geometry`] adds displacement, distance and image to lists,
-//!   [`Engine::list_chunks`] hands lists out in chunks that fit a memory limit, and [`VerletLists`]
-//!   keep lists over many steps of slowly moving points.
-//! * Points may have search radii of their own ([`Builder::radii`], [`Engine::set_radii`]), as SPH
-//!   with adaptive resolution needs them: the target's, the source's or the larger one decides.
-//! * [`Engine::all_pairs`] sums over all pairs without a radius: gravity, and electric potentials on
-//!   grids.
-//! * A [`DeviceEngine`](device::DeviceEngine) serves programs whose data live on a GPU.
-//! * Results are always in your order and numbering. [`Engine::z_sort`] gives the permutation that
-//!   makes your own arrays local in memory, which speeds up everything that follows.
+//! | you want | call |
+//! | --- | --- |
+//! | neighbour lists, step after step | [`Engine::find_neighbors`], [`Engine::neighbors`] |
+//! | a sum, minimum or maximum over neighbours, once per step | [`Engine::traverse`] with a [`PairKernel`]: no list is stored, which is faster |
+//! | several kernels over the same pairs | the same with [`Traversal::over_lists`] |
+//! | code of your own per point, on all cores | [`Engine::map_targets`] |
+//! | code of your own per pair, from another language | [`Engine::for_each_batch`] |
+//! | the neighbours of one point | [`Engine::for_each_neighbor`] |
+//! | how many neighbours there are | [`Engine::count_neighbors`] |
+//! | neighbours of positions that are no points | [`Engine::query`], [`Engine::query_into`] |
+//! | displacements, distances and images beside lists | [`Engine::pair_geometry`] |
+//! | lists larger than memory allows | [`Engine::list_chunks`] |
+//! | lists that last for many steps of slow points | [`VerletLists`] |
+//! | a search radius per point | [`Builder::radii`], [`Engine::set_radii`] |
+//! | coordinates that `f32` is too coarse for | [`Builder::precision`] |
+//! | gravity or potentials of all pairs, without a radius | [`Engine::all_pairs`] |
+//! | points that live on a GPU | [`DeviceEngine`](device::DeviceEngine) |
+//! | arrays that are local in memory | [`Engine::z_sort`] |
+//! | where a step ran, and why | [`Engine::report`] |
+//!
+//! # Where the types are
+//!
+//! * **Engines**: [`Engine`] holds one search radius, one domain (open or periodic per axis, the box
+//!   straight or tilted) and any number of point sets, named by [`PointSetId`]s. Its settings are a
+//!   [`Builder`], with [`Device`], [`Precision`], [`ListKind`], [`ListOrder`], [`RadiusRule`],
+//!   [`Strategy`] and [`SimdLevel`]. [`Unsupported`] says what a device cannot do.
+//! * **In and out**: [`Positions`] are `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided inside your
+//!   own structs; they are copied once, sorted by cell. [`NeighborLists`], [`PairGeometry`],
+//!   [`Permutation`] and the results of a [`Traversal`] are always in your order and numbering.
+//!   [`QueryScratch`] is memory of queries. [`lists`] has the other forms of lists.
+//! * **Kernels**: [`PairKernel`], [`Pair`] and [`Reduce`]; [`kernels`] has those that come along and the
+//!   parts of which to make others.
+//! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath.
+//! * [`all_pairs`], [`balance`], [`device`] and [`report`] have the types of what their names say.
 //!
 //! # What is exact
 //!
@@ -65,6 +83,7 @@ pub use backend::support::Unsupported;
 pub use engine::{
     Engine,
     builder::Builder,
+    query::QueryScratch,
     traverse::Traversal,
     verlet::{Refresh, VerletLists},
 };

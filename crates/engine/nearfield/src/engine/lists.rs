@@ -1,7 +1,7 @@
 //! Neighbour lists of an engine: written, handed out, asked for free positions.
 
 use crate::{
-    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId, Positions,
+    Device, Engine, Error, ErrorKind, ListOrder, NeighborLists, PointSetId,
     backend::{
         Job, JobKind,
         accelerator::{KernelWork, Numbers},
@@ -10,17 +10,21 @@ use crate::{
     },
     engine::{
         jobs::{Assigned, job},
-        sets::{Wide, pair_of_sets},
+        sets::pair_of_sets,
     },
     error::MissingLists,
 };
-use nearfield_cpu::{CpuBackend, PairOfSets, SortedRadii};
-use nearfield_grid::{Bounds, Grid, Lattice, memory::zeroed};
+use nearfield_cpu::{CpuBackend, PairOfSets};
+use nearfield_grid::{memory::zeroed, parallel};
 use nearfield_pairs::ListKind;
-use std::{sync::Arc, time::Instant};
+use rayon::prelude::*;
+use std::time::Instant;
 
 /// What a memory limit is exceeded by.
-const LISTS: &str = "neighbour lists";
+pub(super) const LISTS: &str = "neighbour lists";
+
+/// Targets that a worker visits at a time.
+const MIN_TARGETS: usize = 64;
 
 impl Engine {
     /// Writes the neighbour lists of every active pair of sets.
@@ -186,118 +190,54 @@ impl Engine {
         Ok(std::mem::replace(&mut pair.lists, spare))
     }
 
-    /// Neighbours in `sources` of positions that are no points of any set. Where the radius of the
-    /// target counts, positions need radii: [`query_with_radii`](Self::query_with_radii).
+    /// Calls `visit` for every point of `targets` with its index, its neighbours in `sources` and its
+    /// element of `values`, which it may change. Points are shared out among the engine's workers.
+    /// Every point has an element of its own, so the values do not depend on the number of threads.
     ///
-    /// Any number of threads may query an engine at the same time. In a periodic box, a query that
-    /// reaches much farther than the points keeps a second copy of the set on cells that suit both,
-    /// until the set is next updated.
+    /// Neighbours are those of the [lists](Self::neighbors) that [`find_neighbors`](Self::find_neighbors)
+    /// wrote, on whichever device; in half lists a pair of points stands in the list of one of them.
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let positions = [[0.0f32; 3], [0.5, 0.0, 0.0], [0.0, 0.9, 0.0]];
+    /// let mut engine = Engine::builder(0.6).build()?;
+    /// let points = engine.add_point_set(&positions)?;
+    /// engine.find_neighbors()?;
+    /// let mut lowest = [0.0f32; 3];
+    /// engine.map_targets(points, points, &mut lowest, |i, neighbors, lowest| {
+    ///     let near = neighbors.iter().map(|&j| positions[j as usize][0]);
+    ///     *lowest = near.fold(positions[i][0], f32::min);
+    /// })?;
+    /// assert_eq!(lowest, [0.0, 0.0, 0.0]);
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
-    pub fn query<'a>(
+    /// [`ErrorKind::NoLists`] saying why there are none, [`ErrorKind::UnknownPointSet`], and
+    /// [`ErrorKind::Cpu`] when there is not one value per target; nothing is visited then.
+    pub fn map_targets<T: Send>(
         &self,
-        positions: impl Into<Positions<'a>>,
+        targets: PointSetId,
         sources: PointSetId,
-    ) -> Result<NeighborLists, Error> {
-        let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
-        self.known(sources)?;
-        self.assign_to_cpu(
-            &Feature::Query,
-            job(JobKind::OfCpu("query"), sources, sources),
-        )?;
-        let rule = self.settings.rule;
-        if rule.needs_targets() {
-            return Err(ErrorKind::QueryWithoutRadii { rule }.into());
+        values: &mut [T],
+        visit: impl Fn(usize, &[u32], &mut T) + Sync,
+    ) -> Result<(), Error> {
+        let lists = self.neighbors(targets, sources)?;
+        let (found, expected) = (values.len(), lists.len());
+        if found != expected {
+            let wrong = nearfield_cpu::ErrorKind::OutputLength { found, expected };
+            return Err(nearfield_cpu::Error::from(wrong).into());
         }
-        let positions = positions.into();
-        // One way into the pool for everything: it takes longer than a query of few positions.
+        let visit = |(target, value): (usize, &mut T)| visit(target, lists.of(target), value);
         self.backend.install(|| {
-            let sides = self.query_sides(positions, sources)?;
-            self.query_lists(&sides, sources, None)
-        })
-    }
-
-    /// The positions of a query and what is searched, on one lattice: the engine's, where all points
-    /// lie within what it was made for.
-    pub(crate) fn query_sides(
-        &self,
-        positions: Positions<'_>,
-        sources: PointSetId,
-    ) -> Result<QuerySides, Error> {
-        positions
-            .check_precision(self.precision())
-            .map_err(ErrorKind::Query)?;
-        let domain = *self.lattice.domain();
-        let bounds = self
-            .backend
-            .install(|| Bounds::of(positions, &domain))
-            .map_err(ErrorKind::Query)?;
-        let mut wide = None;
-        if domain.is_periodic() {
-            let (radius, cells) = (self.lattice.radius(), self.settings.subdivision);
-            let all = bounds.union(&self.bounds());
-            let lattice = Lattice::new(radius, domain, cells, &all).map_err(ErrorKind::Setup)?;
-            if lattice != self.lattice {
-                let set = &self.sets[sources.slot()];
-                wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
+            if parallel::is_shared() {
+                let values = values.par_iter_mut().enumerate();
+                values.with_min_len(MIN_TARGETS).for_each(visit);
+            } else {
+                values.iter_mut().enumerate().for_each(visit);
             }
-        }
-        let lattice = (wide.as_ref()).map_or(&self.lattice, |wide| wide.grid.lattice());
-        let mut targets = Grid::new(lattice.clone());
-        self.backend
-            .install(|| targets.build(positions, bounds, lattice))
-            .map_err(ErrorKind::Query)?;
-        Ok(QuerySides { targets, wide })
-    }
-
-    /// A set once more, on another lattice.
-    fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
-        let grid = self.grid(set)?;
-        let grid = (self.backend.install(|| grid.copied_to(lattice)))
-            .map_err(|source| ErrorKind::Positions { set, source })?;
-        let radii = self.sets[set.slot()]
-            .radii
-            .sorted_for(&grid, &self.backend)?;
-        Ok(Wide { grid, radii })
-    }
-
-    /// Lists of the positions of a query; `radii` where their own count.
-    pub(crate) fn query_lists(
-        &self,
-        sides: &QuerySides,
-        sources: PointSetId,
-        radii: Option<&SortedRadii>,
-    ) -> Result<NeighborLists, Error> {
-        let (rule, set) = (self.settings.rule, &self.sets[sources.slot()]);
-        let QuerySides { targets, wide } = sides;
-        let wide = wide.as_deref();
-        let mut lists = NeighborLists::default();
-        let of = PairOfSets {
-            targets,
-            sources: wide.map_or_else(|| self.grid(sources), |wide| Ok(&wide.grid))?,
-            same_set: false,
-            radii: rule.choose(
-                || radii.ok_or(Error::from(ErrorKind::QueryWithoutRadii { rule })),
-                || {
-                    let given = set.sorted_radii(sources, rule)?;
-                    Ok(wide.map_or(given, |wide| &wide.radii))
-                },
-            )?,
-            share: None,
-        };
-        let (kind, order) = (ListKind::Full, self.settings.order);
-        match self.settings.memory_limit {
-            None => write_lists(&self.backend, of, kind, order, &mut lists)?,
-            Some(limit) => {
-                let measured = self.backend.measure(of, kind)?;
-                let needed = lists.bytes_after(targets.points().len(), measured.pairs());
-                within(limit, LISTS, needed)?;
-                measured.write(order, &mut lists)?;
-            }
-        }
-        Ok(lists)
+        });
+        Ok(())
     }
 
     /// Number of neighbours in `sources` of every point of `targets`, without storing lists.
@@ -330,14 +270,6 @@ impl Engine {
         self.record(|times| times.traverse = begin.elapsed());
         Ok(counts)
     }
-}
-
-/// Both sides of a query.
-pub(crate) struct QuerySides {
-    /// The positions.
-    pub(crate) targets: Grid,
-    /// The set that is searched, where it is not on the lattice of the engine.
-    wide: Option<Arc<Wide>>,
 }
 
 /// Counts of neighbours.
@@ -384,7 +316,7 @@ impl Values for Counting {
 }
 
 /// Writes the lists of a pair of sets in the order asked for.
-fn write_lists(
+pub(super) fn write_lists(
     backend: &CpuBackend,
     of: PairOfSets<'_>,
     kind: ListKind,

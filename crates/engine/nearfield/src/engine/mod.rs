@@ -9,6 +9,7 @@ mod geometry;
 pub(crate) mod jobs;
 mod lists;
 mod placing;
+pub(crate) mod query;
 pub(crate) mod radii;
 mod remove;
 pub(crate) mod report;

@@ -1,12 +1,8 @@
 //! Radii of single points: taken, kept with their sets, and asked for by the rule.
 
 use crate::{
-    Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions, RadiusRule,
-    backend::{JobKind, support::Feature},
-    engine::{
-        jobs::job,
-        sets::{Set, pair_of_sets},
-    },
+    Engine, Error, ErrorKind, PointSetId, RadiusRule,
+    engine::sets::{Set, pair_of_sets},
 };
 use nearfield_cpu::{CpuBackend, PairOfSets, SetRadii, SortedRadii};
 use nearfield_grid::{Grid, Radius, memory::make_room};
@@ -148,43 +144,6 @@ impl Engine {
         target.forget_wide();
         self.outdate(set);
         Ok(())
-    }
-
-    /// Neighbours in `sources` of positions that are no points of any set, each with a search
-    /// radius of its own, for engines in which the radius of the target counts
-    /// ([`RadiusRule::Gather`] and [`RadiusRule::Symmetric`]); for others, [`query`](Self::query).
-    ///
-    /// # Errors
-    /// [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points; [`ErrorKind::UnusedRadii`] when the radius
-    /// of the target does not count; and what [`query`](Self::query) says.
-    pub fn query_with_radii<'a>(
-        &self,
-        positions: impl Into<Positions<'a>>,
-        radii: &[f32],
-        sources: PointSetId,
-    ) -> Result<NeighborLists, Error> {
-        self.assign_to_cpu(
-            &Feature::Query,
-            job(JobKind::OfCpu("query"), sources, sources),
-        )?;
-        let rule = self.settings.rule;
-        if !rule.needs_targets() {
-            let what = "positions of a query";
-            return Err(ErrorKind::UnusedRadii { what, rule }.into());
-        }
-        let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
-        self.known(sources)?;
-        let positions = positions.into();
-        self.backend
-            .check_radii(radii, positions.len(), self.lattice.radius())
-            .map_err(ErrorKind::QueryRadii)?;
-        self.backend.install(|| {
-            let sides = self.query_sides(positions, sources)?;
-            let mut sorted = SortedRadii::default();
-            self.backend
-                .sort_radii(radii, &sides.targets, &mut sorted)?;
-            self.query_lists(&sides, sources, Some(&sorted))
-        })
     }
 
     /// A pair of sets for the backend, with the radii that count.

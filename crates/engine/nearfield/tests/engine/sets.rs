@@ -106,6 +106,52 @@ fn lists_with_a_skin_lose_sets_too() {
 }
 
 #[test]
+fn every_target_gets_its_neighbours_and_its_own_value() {
+    for device in DEVICES {
+        let mut engine = engine(device);
+        let xs: Vec<f32> = (0..1000).map(|i| 0.3 * i as f32).collect();
+        let set = engine.add_point_set(&row(&xs)).unwrap();
+        let mut sums = vec![0u64; xs.len()];
+        let refused = engine.map_targets(set, set, &mut sums, |_, _, _| panic!("no lists yet"));
+        assert!(matches!(
+            refused.unwrap_err().kind(),
+            ErrorKind::NoLists { .. }
+        ));
+        engine.find_neighbors().unwrap();
+        let refused = engine.map_targets(set, set, &mut sums[1..], |_, _, _| panic!("too short"));
+        assert!(refused.unwrap_err().to_string().contains("999 values"));
+        let add = |i: usize, near: &[u32], sum: &mut u64| {
+            *sum += i as u64 + near.iter().map(|&j| u64::from(j)).sum::<u64>();
+        };
+        engine.map_targets(set, set, &mut sums, add).unwrap();
+        for (i, sum) in sums.iter().enumerate().skip(3).take(990) {
+            assert_eq!(*sum, 7 * i as u64, "{device}");
+        }
+    }
+}
+
+#[test]
+fn queries_use_their_memory_again() {
+    let mut engine = engine("cpu");
+    let set = engine.add_point_set(&row(&[0.0, 0.5])).unwrap();
+    let mut scratch = nearfield::QueryScratch::default();
+    for (x, pairs) in [(0.9, 2), (1.2, 1), (9.0, 0)] {
+        let lists = engine.query_into(&row(&[x, 50.0]), None, set, &mut scratch);
+        assert_eq!(lists.unwrap().pairs(), pairs);
+        assert!(
+            engine
+                .query_into(&row(&[f32::NAN]), None, set, &mut scratch)
+                .is_err()
+        );
+    }
+    let alone = engine.query(&row(&[0.9, 50.0]), set).unwrap();
+    let again = engine
+        .query_into(&row(&[0.9, 50.0]), None, set, &mut scratch)
+        .unwrap();
+    assert!(alone.iter().eq(again.iter()));
+}
+
+#[test]
 fn engines_print_in_one_short_line() {
     let mut engine = engine("cpu");
     engine.add_point_set(&row(&[0.0; 100])).unwrap();

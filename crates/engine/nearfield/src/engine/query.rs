@@ -1,0 +1,236 @@
+//! Neighbours of positions that are no points of any set.
+//!
+//! The positions are sorted into cells of their own, on the lattice of the engine or, where they reach
+//! beyond what that was made for, on a wider one that the searched set is sorted into once more. The
+//! engine is only read, so any number of threads may query it at the same time, each with a
+//! [`QueryScratch`] of its own.
+
+use crate::{
+    Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions,
+    backend::{JobKind, support::Feature},
+    engine::{
+        jobs::job,
+        lists::{LISTS, within, write_lists},
+        sets::Wide,
+    },
+};
+use nearfield_cpu::{PairOfSets, SortedRadii};
+use nearfield_grid::{Bounds, Grid, Lattice};
+use nearfield_pairs::ListKind;
+use std::{fmt, sync::Arc};
+
+/// Memory of queries, which [`Engine::query_into`] uses again: a query of as many positions as the
+/// one before allocates nothing. Engines may share one, one query at a time.
+#[derive(Default)]
+pub struct QueryScratch {
+    grid: Option<Grid>,
+    radii: SortedRadii,
+    lists: NeighborLists,
+}
+
+impl QueryScratch {
+    /// The lists of the last query.
+    pub fn lists(&self) -> &NeighborLists {
+        &self.lists
+    }
+}
+
+/// The number of positions and of neighbours of the last query.
+impl fmt::Debug for QueryScratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryScratch")
+            .field("positions", &self.lists.len())
+            .field("pairs", &self.lists.pairs())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Neighbours in `sources` of positions that are no points of any set. Where the radius of the
+    /// target counts, positions need radii: [`query_with_radii`](Self::query_with_radii).
+    ///
+    /// Any number of threads may query an engine at the same time. In a periodic box, a query that
+    /// reaches much farther than the points keeps a second copy of the set on cells that suit both,
+    /// until the set is next updated. For many queries, [`query_into`](Self::query_into).
+    ///
+    /// ```
+    /// use nearfield::prelude::*;
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// let lists = engine.query(&[[0.9f32, 0.0, 0.0], [5.0, 0.0, 0.0]], points)?;
+    /// assert_eq!((lists.of(0).len(), lists.of(1).len()), (2, 0));
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] naming a position that cannot be used, [`ErrorKind::MemoryLimit`],
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`] and [`ErrorKind::QueryWithoutRadii`].
+    pub fn query<'a>(
+        &self,
+        positions: impl Into<Positions<'a>>,
+        sources: PointSetId,
+    ) -> Result<NeighborLists, Error> {
+        let mut scratch = QueryScratch::default();
+        self.query_into(positions, None, sources, &mut scratch)?;
+        Ok(scratch.lists)
+    }
+
+    /// The same for positions that have a search radius each, for engines in which the radius of the
+    /// target counts ([`RadiusRule::Gather`](crate::RadiusRule::Gather) and
+    /// [`RadiusRule::Symmetric`](crate::RadiusRule::Symmetric)).
+    ///
+    /// # Errors
+    /// [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points; [`ErrorKind::UnusedRadii`] when
+    /// the radius of the target does not count; and what [`query`](Self::query) says.
+    pub fn query_with_radii<'a>(
+        &self,
+        positions: impl Into<Positions<'a>>,
+        radii: &[f32],
+        sources: PointSetId,
+    ) -> Result<NeighborLists, Error> {
+        let mut scratch = QueryScratch::default();
+        self.query_into(positions, Some(radii), sources, &mut scratch)?;
+        Ok(scratch.lists)
+    }
+
+    /// The same with memory that the caller keeps from query to query; `radii` are given where, and
+    /// only where, the radius of the target counts.
+    ///
+    /// ```
+    /// use nearfield::{QueryScratch, prelude::*};
+    /// let mut engine = Engine::builder(1.0).build()?;
+    /// let points = engine.add_point_set(&[[0.0f32; 3], [0.5, 0.0, 0.0]])?;
+    /// let mut scratch = QueryScratch::default();
+    /// for x in [0.9f32, 1.2, 5.0] {
+    ///     let lists = engine.query_into(&[[x, 0.0, 0.0]], None, points, &mut scratch)?;
+    ///     println!("{} neighbours at {x}", lists.of(0).len());
+    /// }
+    /// # Ok::<(), nearfield::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`query`](Self::query) and [`query_with_radii`](Self::query_with_radii).
+    pub fn query_into<'a, 's>(
+        &self,
+        positions: impl Into<Positions<'a>>,
+        radii: Option<&[f32]>,
+        sources: PointSetId,
+        scratch: &'s mut QueryScratch,
+    ) -> Result<&'s NeighborLists, Error> {
+        let _span = tracing::debug_span!("engine.query", sources = sources.slot()).entered();
+        self.known(sources)?;
+        self.assign_to_cpu(
+            &Feature::Query,
+            job(JobKind::OfCpu("query"), sources, sources),
+        )?;
+        let (rule, positions) = (self.settings.rule, positions.into());
+        match radii {
+            None if rule.needs_targets() => {
+                return Err(ErrorKind::QueryWithoutRadii { rule }.into());
+            }
+            Some(_) if !rule.needs_targets() => {
+                let what = "positions of a query";
+                return Err(ErrorKind::UnusedRadii { what, rule }.into());
+            }
+            Some(radii) => (self.backend)
+                .check_radii(radii, positions.len(), self.lattice.radius())
+                .map_err(ErrorKind::QueryRadii)?,
+            None => {}
+        }
+        // One way into the pool for everything: it takes longer than a query of few positions.
+        self.backend.install(|| {
+            let (grid, wide) = self.query_sides(positions, sources, scratch.grid.take())?;
+            let targets = scratch.grid.insert(grid);
+            if let Some(radii) = radii {
+                self.backend
+                    .sort_radii(radii, targets, &mut scratch.radii)?;
+            }
+            let radii = radii.map(|_| &scratch.radii);
+            self.query_lists(targets, wide.as_deref(), sources, radii, &mut scratch.lists)
+        })?;
+        Ok(&scratch.lists)
+    }
+
+    /// The positions of a query and what is searched, on one lattice: the engine's, where all points
+    /// lie within what it was made for. `spare` is a grid whose memory is used again.
+    fn query_sides(
+        &self,
+        positions: Positions<'_>,
+        sources: PointSetId,
+        spare: Option<Grid>,
+    ) -> Result<(Grid, Option<Arc<Wide>>), Error> {
+        positions
+            .check_precision(self.precision())
+            .map_err(ErrorKind::Query)?;
+        let domain = *self.lattice.domain();
+        let bounds = Bounds::of(positions, &domain).map_err(ErrorKind::Query)?;
+        let mut wide = None;
+        if domain.is_periodic() {
+            let (radius, cells) = (self.lattice.radius(), self.settings.subdivision);
+            let all = bounds.union(&self.bounds());
+            let lattice = Lattice::new(radius, domain, cells, &all).map_err(ErrorKind::Setup)?;
+            if lattice != self.lattice {
+                let set = &self.sets[sources.slot()];
+                wide = Some(set.wide(&lattice, || self.widened(sources, &lattice))?);
+            }
+        }
+        let lattice = (wide.as_ref()).map_or(&self.lattice, |wide| wide.grid.lattice());
+        let mut targets = spare.unwrap_or_else(|| Grid::new(lattice.clone()));
+        targets
+            .build(positions, bounds, lattice)
+            .map_err(ErrorKind::Query)?;
+        Ok((targets, wide))
+    }
+
+    /// A set once more, on another lattice.
+    fn widened(&self, set: PointSetId, lattice: &Lattice) -> Result<Wide, Error> {
+        let grid = self.grid(set)?;
+        let grid = (self.backend.install(|| grid.copied_to(lattice)))
+            .map_err(|source| ErrorKind::Positions { set, source })?;
+        let radii = self.sets[set.slot()]
+            .radii
+            .sorted_for(&grid, &self.backend)?;
+        Ok(Wide { grid, radii })
+    }
+
+    /// Lists of the positions of a query; `radii` where their own count.
+    fn query_lists(
+        &self,
+        targets: &Grid,
+        wide: Option<&Wide>,
+        sources: PointSetId,
+        radii: Option<&SortedRadii>,
+        lists: &mut NeighborLists,
+    ) -> Result<(), Error> {
+        let (rule, set) = (self.settings.rule, &self.sets[sources.slot()]);
+        let of = PairOfSets {
+            targets,
+            sources: wide.map_or_else(|| self.grid(sources), |wide| Ok(&wide.grid))?,
+            same_set: false,
+            radii: rule.choose(
+                || radii.ok_or(Error::from(ErrorKind::QueryWithoutRadii { rule })),
+                || {
+                    let given = set.sorted_radii(sources, rule)?;
+                    Ok(wide.map_or(given, |wide| &wide.radii))
+                },
+            )?,
+            share: None,
+        };
+        let (kind, order) = (ListKind::Full, self.settings.order);
+        let Some(limit) = self.settings.memory_limit else {
+            return write_lists(&self.backend, of, kind, order, lists);
+        };
+        let measured = self.backend.measure(of, kind)?;
+        let (points, pairs) = (targets.points().len(), measured.pairs());
+        within(
+            limit,
+            LISTS,
+            NeighborLists::default().bytes_after(points, pairs),
+        )?;
+        if lists.bytes_after(points, pairs) > limit {
+            // Room kept from earlier queries is given back.
+            *lists = NeighborLists::default();
+        }
+        Ok(measured.write(order, lists)?)
+    }
+}

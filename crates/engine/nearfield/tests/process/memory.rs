@@ -69,9 +69,18 @@ fn every_use_of_an_engine_survives_that_memory_is_refused() {
                     uses::double(&input, periodic(uses::in_double(&input, 1)))
                 });
             }
-            squeeze("sums over all pairs", || uses::all_pairs(&input, 1));
         },
     );
+}
+
+/// In a process of its own: memory that other uses have given back would serve for all of it.
+#[test]
+fn sums_over_all_pairs_survive_that_memory_is_refused() {
+    let name = "memory::sums_over_all_pairs_survive_that_memory_is_refused";
+    alone(name, || {
+        let input = Input::new(100_000);
+        squeeze("sums over all pairs", || uses::all_pairs(&input, 1));
+    });
 }
 
 #[test]

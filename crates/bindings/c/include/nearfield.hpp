@@ -230,8 +230,8 @@ public:
     options &device(std::string name) { return device_ = std::move(name), *this; }
     options &strategy(std::string name) { return strategy_ = std::move(name), *this; }
 
-    /* An orthogonal box: its length along an axis, 0 where the axis is open. Throws where a length is
-     * negative or not finite. */
+    /* An orthogonal box: its length along an axis, 0 where the axis is open. Throws where a length
+     * is negative or not finite. */
     options &periodic(double x, double y, double z) {
         const double lengths[3] = {x, y, z};
         for (int axis = 0; axis < 3; ++axis) {

@@ -157,3 +157,8 @@ pub mod prelude {
         Permutation, PointSetId, Positions, Precision, RadiusRule, Reduce, all_pairs::AllPairs,
     };
 }
+
+/// The README's programs, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../README.md")]
+struct Readme;

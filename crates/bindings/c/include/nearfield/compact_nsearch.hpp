@@ -4,9 +4,9 @@
  *     #include <nearfield/compact_nsearch.hpp>
  *     typedef nearfield::compact_nsearch::NeighborhoodSearch NeighborhoodSearch;
  *
- * Their conventions are kept where they differ from Nearfield's: points are neighbours when they are
- * strictly closer than the radius, positions are not copied when sets are added but read whenever
- * neighbours are searched, sets that are not dynamic are read again only after z_sort(),
+ * Their conventions are kept where they differ from Nearfield's: points are neighbours when they
+ * are strictly closer than the radius, positions are not copied when sets are added but read
+ * whenever neighbours are searched, sets that are not dynamic are read again only after z_sort(),
  * set_radius() or set_active(), and lists of inactive pairs are empty. The order inside a list is
  * unspecified there and here. Coordinates are double where USE_DOUBLE is defined, as there, else
  * float. Failures are thrown as nearfield::error.
@@ -14,7 +14,8 @@
  * Threads may ask for the neighbours of single points and positions at the same time, for instance
  * in a loop of OpenMP, and read the lists that were found. No other call may run beside them.
  *
- * The device is "auto" unless NEARFIELD_COMPACT_NSEARCH_DEVICE is defined as the name of another. */
+ * The device is "auto" unless NEARFIELD_COMPACT_NSEARCH_DEVICE is defined as the name of another.
+ */
 
 #ifndef NEARFIELD_COMPACT_NSEARCH_HPP
 #define NEARFIELD_COMPACT_NSEARCH_HPP
@@ -95,8 +96,8 @@ public:
     void set_dynamic(bool dynamic) noexcept { dynamic_ = dynamic; }
     void *get_user_data() const noexcept { return user_data_; }
 
-    /* Brings an array of this set into the order that z_sort() found; left as it is before the first
-     * z_sort(). Throws when the set was resized since. */
+    /* Brings an array of this set into the order that z_sort() found; left as it is before the
+     * first z_sort(). Throws when the set was resized since. */
     template <class T> void sort_field(T *values) const {
         if (is_sorted_ && order_.size() != n_) {
             throw error(NF_STATUS_OUT_OF_DATE,
@@ -147,8 +148,8 @@ public:
     const std::vector<PointSet> &point_sets() const { return sets_; }
     std::vector<PointSet> &point_sets() { return sets_; }
 
-    /* Adds a set of n points of three numbers, which are read at the next search: whether they move,
-     * whether they search in all sets, and whether all sets search in them. */
+    /* Adds a set of n points of three numbers, which are read at the next search: whether they
+     * move, whether they search in all sets, and whether all sets search in them. */
     unsigned int add_point_set(const Number *x, std::size_t n, bool is_dynamic = true,
                                bool search_neighbors = true, bool find_neighbors = true,
                                void *user_data = nullptr) {

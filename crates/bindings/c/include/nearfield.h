@@ -663,6 +663,11 @@ nf_status nf_device_engine_update(nf_device_engine *engine,
                                   size_t points);
 
 /*
+ Removes a set, with its points and lists, as nf_remove_set() does.
+ */
+nf_status nf_device_engine_remove_set(nf_device_engine *engine, uint32_t number);
+
+/*
  Waits for the device. `valid` gets 1 when everything computed since the last call may be used,
  and 0 when points had left their cells or lists their storage: there is room now, repeat what
  was computed since the updates.
@@ -838,6 +843,22 @@ nf_status nf_update_f64(nf_engine *engine,
                         const double *positions,
                         size_t points,
                         size_t stride);
+
+/*
+ Removes a set, with its points and lists: its number is refused from then on, and other sets keep
+ theirs. A set that is added later gets a number that was not given before.
+ */
+nf_status nf_remove_set(nf_engine *engine, uint32_t set);
+
+/*
+ Keeps the points of a set whose entry in `keep`, one byte a point, is not 0, and removes all
+ others. Points that are kept stay in their order and are numbered anew from 0. Lists that involve
+ the set are gone until nf_find_neighbors(), unless no point was removed.
+
+ # Safety
+ `keep` points to `points` bytes.
+ */
+nf_status nf_retain_points(nf_engine *engine, uint32_t set, const uint8_t *keep, size_t points);
 
 /*
  Number of points in an array of `numbers` coordinates, three per point; numbers that are no

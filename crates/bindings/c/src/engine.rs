@@ -171,8 +171,8 @@ unsafe fn update<T: Coordinate>(
     })
 }
 
-/// Removes a set, with its points and lists: its number is refused from then on, and other sets keep
-/// theirs. A set that is added later gets a number that was not given before.
+/// Removes a set, with its points and lists: its number is refused from then on, and other sets
+/// keep theirs. A set that is added later gets a number that was not given before.
 #[unsafe(no_mangle)]
 pub extern "C" fn nf_remove_set(engine: *mut NfEngine, set: u32) -> NfStatus {
     call::write(&ENGINES, engine as usize, |engine| {
@@ -181,8 +181,8 @@ pub extern "C" fn nf_remove_set(engine: *mut NfEngine, set: u32) -> NfStatus {
 }
 
 /// Keeps the points of a set whose entry in `keep`, one byte a point, is not 0, and removes all
-/// others. Points that are kept stay in their order and are numbered anew from 0. Lists that involve
-/// the set are gone until nf_find_neighbors(), unless no point was removed.
+/// others. Points that are kept stay in their order and are numbered anew from 0. Lists that
+/// involve the set are gone until nf_find_neighbors(), unless no point was removed.
 ///
 /// # Safety
 /// `keep` points to `points` bytes.

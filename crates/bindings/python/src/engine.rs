@@ -157,16 +157,16 @@ impl PyEngine {
         })
     }
 
-    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets keep
-    /// theirs.
+    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets
+    /// keep theirs.
     fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
         let id = self.set(set)?;
         let involved = |(targets, sources)| targets == set || sources == set;
         self.change(py, involved, |engine| engine.remove_point_set(id))
     }
 
-    /// Keeps the points of a set where `keep`, an array of shape (n,) of bool, is true, and removes all
-    /// others. Points that are kept stay in their order and are numbered anew from 0.
+    /// Keeps the points of a set where `keep`, an array of shape (n,) of bool, is true, and removes
+    /// all others. Points that are kept stay in their order and are numbered anew from 0.
     fn retain_points(&self, py: Python<'_>, set: usize, keep: Vec<bool>) -> PyResult<()> {
         let (id, points) = (self.set(set)?, self.points(set)?);
         if keep.len() != points {

@@ -49,7 +49,7 @@ pub mod balance {
 #[error(transparent)]
 pub struct Error(ErrorKind);
 
-/// What the engine refused, or what failed.
+/// Kinds of refusals and failures.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -61,7 +61,7 @@ pub enum ErrorKind {
     Positions {
         /// The set; for a set that was being added, the number it would have had.
         set: PointSetId,
-        /// What is wrong with its positions.
+        /// Fault of its positions.
         source: nearfield_grid::Error,
     },
     /// The positions of a query were refused.
@@ -72,7 +72,7 @@ pub enum ErrorKind {
     Radii {
         /// The set.
         set: PointSetId,
-        /// What is wrong with its radii.
+        /// Fault of its radii.
         source: nearfield_cpu::Error,
     },
     /// The radii of a query were refused.
@@ -102,7 +102,7 @@ pub enum ErrorKind {
         "{what} have no radii of their own by the rule {rule}: choose another with Builder::radii"
     )]
     UnusedRadii {
-        /// What they were given for.
+        /// Purpose that they were given for.
         what: &'static str,
         /// The engine's rule.
         rule: RadiusRule,
@@ -130,7 +130,7 @@ pub enum ErrorKind {
     DeviceUnavailable {
         /// The device asked for.
         device: Device,
-        /// What is missing and how to get it.
+        /// The missing part and how to get it.
         missing: String,
     },
     /// The device asked for cannot do what was asked of it. Nothing was done.
@@ -145,7 +145,8 @@ pub enum ErrorKind {
     /// The policy contradicts itself, or a step cannot be divided between the backends.
     #[error(transparent)]
     Schedule(nearfield_balance::Error),
-    /// The GPU backend could not do what was asked of it, and the CPU backend cannot do it in its place.
+    /// The GPU backend could not do what was asked of it, and the CPU backend cannot do it in its
+    /// place.
     #[error(transparent)]
     Gpu(nearfield_gpu::Error),
     /// A point set on the GPU was refused, or could not be sorted there.
@@ -153,7 +154,7 @@ pub enum ErrorKind {
     OnDevice {
         /// The set; for a set that was being added, the number it would have had.
         set: PointSetId,
-        /// What is wrong.
+        /// The fault.
         source: nearfield_gpu::Error,
     },
     /// A coordinate of a sum over all pairs is NaN or infinite.
@@ -267,7 +268,7 @@ pub enum ErrorKind {
          lists in chunks with list_chunks"
     )]
     MemoryLimit {
-        /// What was to be stored.
+        /// Use of the memory.
         what: &'static str,
         /// Bytes needed.
         needed: u64,
@@ -314,10 +315,11 @@ pub enum ErrorKind {
         /// Largest displacements of both sets together; infinite when there are no lists or the
         /// number of points has changed.
         moved: f64,
-        /// What the skin allows.
+        /// Displacement that the skin allows.
         allowed: f64,
     },
-    /// A pair kernel reaches farther than pairs are searched for, so terms of its sums would be missing.
+    /// A pair kernel reaches farther than pairs are searched for, so terms of its sums would be
+    /// missing.
     #[error(
         "kernel {kernel} has the support {support}, but pairs are searched for within the radius \
          {radius} only: build the engine with a radius of at least {support}, or give the kernel a \
@@ -367,7 +369,7 @@ pub enum MissingLists {
 }
 
 impl Error {
-    /// What was wrong, with the numbers.
+    /// The kind of failure, with its numbers.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }

@@ -38,38 +38,37 @@
 //!
 //! # Where the types are
 //!
-//! * **Engines**: [`Engine`] holds one search radius, one domain (open or periodic per axis, the box
-//!   straight or tilted) and any number of point sets, named by [`PointSetId`]s. Its settings are a
-//!   [`Builder`], with [`Device`], [`Precision`], [`ListKind`], [`ListOrder`], [`RadiusRule`],
-//!   [`Strategy`] and [`SimdLevel`]. [`Unsupported`] says what a device cannot do.
-//! * **In and out**: [`Positions`] are `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided inside your
-//!   own structs; they are copied once, sorted by cell. [`NeighborLists`], [`PairGeometry`],
+//! * **Engines**: [`Engine`] holds one search radius, one domain (open or periodic per axis, the
+//!   box straight or tilted) and any number of point sets, named by [`PointSetId`]s. Its settings
+//!   are a [`Builder`], with [`Device`], [`Precision`], [`ListKind`], [`ListOrder`],
+//!   [`RadiusRule`], [`Strategy`] and [`SimdLevel`]. [`Unsupported`] says what a device cannot do.
+//! * **In and out**: [`Positions`] are `&[[f32; 3]]`, `&[glam::Vec3]`, 2D arrays or strided inside
+//!   your own structs; they are copied once, sorted by cell. [`NeighborLists`], [`PairGeometry`],
 //!   [`Permutation`] and the results of a [`Traversal`] are always in your order and numbering.
 //!   [`QueryScratch`] is memory of queries. [`lists`] has the other forms of lists.
-//! * **Kernels**: [`PairKernel`], [`Pair`] and [`Reduce`]; [`kernels`] has those that come along and the
-//!   parts of which to make others.
+//! * **Kernels**: [`PairKernel`], [`Pair`] and [`Reduce`]; [`kernels`] has ready kernels and parts
+//!   for others.
 //! * **Errors**: [`Error`] and [`ErrorKind`]; [`error`] has those of the crates underneath.
 //! * [`all_pairs`], [`balance`], [`device`] and [`report`] have the types of what their names say.
 //!
 //! # What is exact
 //!
-//! A source j in periodic image n is a neighbour of target i when d² ≤ fl(r·r), where per axis
-//! d = fl(fl(xj − xi) + S), S = n·length rounded once from `f64` (in a tilted box the sum of its
-//! vectors (n_a·a + n_b·b) + n_c·c, rounded once from `f64`), and
-//! d² = fma(dz, dz, fma(dy, dy, dx·dx)), all in `f32`. Only a point itself, in the zero image, is
-//! left out; coincident points are neighbours. With radii of single points, fl(r·r) is that of the
-//! point, or the larger of two, that the [`RadiusRule`] names. No list is ever truncated. The same
-//! input gives the same lists in the same order and the same sums, whatever the number of threads or
-//! the processor's vector width; [`ListOrder::Ascending`] makes the order independent of the cell
-//! size too.
+//! A source j in periodic image n is a neighbour of target i when d² ≤ fl(r·r), where per axis d =
+//! fl(fl(xj − xi) + S), S = n·length rounded once from `f64` (in a tilted box the sum of its
+//! vectors (n_a·a + n_b·b) + n_c·c, rounded once from `f64`), and d² = fma(dz, dz, fma(dy, dy,
+//! dx·dx)), all in `f32`. Only a point itself, in the zero image, is left out; coincident points
+//! are neighbours. With radii of single points, fl(r·r) is that of the point, or the larger of two,
+//! that the [`RadiusRule`] names. No list is ever truncated. The same input gives the same lists in
+//! the same order and the same sums, whatever the number of threads or the processor's vector
+//! width; [`ListOrder::Ascending`] makes the order independent of the cell size too.
 //!
 //! Coordinates are `f32`: far from the origin they are coarse, and distances are those of the
 //! coordinates as given. [`Precision::Double`] makes an engine that takes `&[[f64; 3]]`,
 //! `&[glam::DVec3]` and their like (and `f32`, which it converts), and for which all of the above
 //! holds with `f64` in the place of `f32`: radius, coordinates, image vectors and every operation.
-//! Kernels, callbacks and geometry get that displacement and its square, each rounded to `f32` once,
-//! and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than round
-//! them.
+//! Kernels, callbacks and geometry get that displacement and its square, each rounded to `f32`
+//! once, and what kernels add up is `f32`. An engine in `f32` refuses `f64` coordinates rather than
+//! round them.
 
 mod backend;
 pub mod device;
@@ -141,7 +140,7 @@ pub mod lists {
 }
 
 pub mod report {
-    //! What an engine did and why: [`Engine::report`](crate::Engine::report).
+    //! Reports of an engine's steps: [`Engine::report`](crate::Engine::report).
 
     pub use crate::backend::gpu_report::GpuReport;
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
@@ -150,7 +149,7 @@ pub mod report {
     pub use nearfield_grid::TableKind;
 }
 
-/// What most programs need, for `use nearfield::prelude::*`.
+/// The names that most programs need, for `use nearfield::prelude::*`.
 pub mod prelude {
     pub use crate::{
         Device, Engine, Error, ErrorKind, ListKind, ListOrder, NeighborLists, Pair, PairKernel,

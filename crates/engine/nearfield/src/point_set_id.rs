@@ -1,8 +1,9 @@
 //! Names of point sets, which remember the engine that gave them.
 //!
-//! An engine keeps its sets in slots and uses the slot of a removed set again. The name of a set holds
-//! its slot, how often the slot had been used before, and a stamp of the engine, so a name that
-//! another engine gave, or that names a removed set, is refused instead of naming some other set.
+//! An engine keeps its sets in slots and uses the slot of a removed set again. The name of a set
+//! holds its slot, how often the slot had been used before, and a stamp of the engine, so a name
+//! that another engine gave, or that names a removed set, is refused instead of naming some other
+//! set.
 
 use std::{
     fmt,

@@ -209,7 +209,8 @@ fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
     }
 }
 
-/// So many points that their results come to the host in pieces, the last of them shorter than the others.
+/// Enough points that their results come to the host in pieces, the last of them shorter than the
+/// others.
 #[test]
 fn results_that_come_in_pieces_are_complete_and_combined_once() {
     if !gpu() {
@@ -634,7 +635,7 @@ fn auto_takes_a_gpu_in_once_it_is_ready_and_loses_nothing() {
         auto.add_point_set(points).unwrap();
     }
     let set = |engine: &Engine, number| engine.point_set(number).unwrap();
-    assert_eq!(auto.report().device, Device::Cpu, "nobody waits for a GPU");
+    assert_eq!(auto.report().device, Device::Cpu, "no call waits for a GPU");
     let (mut after, mut of_gpu) = (0, 0);
     for step in 0..2000 {
         for engine in [&mut auto, &mut cpu] {
@@ -690,8 +691,8 @@ fn cube<T: Real>(random: &mut Random, points: usize) -> Vec<[T; 3]> {
     found
 }
 
-/// The sums of both backends: the same bits in the exact form, and close to each other in the fast one,
-/// relative to the sums with all weights positive.
+/// The sums of both backends: the same bits in the exact form, and close to each other in the fast
+/// one, relative to the sums with all weights positive.
 fn sums_agree<T: Real>(seed: u64, most: f64) {
     let mut random = Random::new(seed);
     for (targets, sources) in [(1, 1), (1000, 777), (140_000, 300), (33, 20_000)] {

@@ -406,8 +406,8 @@ impl PyDeviceEngine {
         )
     }
 
-    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets keep
-    /// theirs.
+    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets
+    /// keep theirs.
     fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
         self.shared.work(py, Vec::new(), |state, _| {
             state.retire(|(targets, sources)| targets == set || sources == set);

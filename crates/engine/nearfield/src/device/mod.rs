@@ -2,7 +2,8 @@
 //! caller's stream, without waiting for the device from step to step.
 //!
 //! ```no_run
-//! use nearfield::{kernels::{SphDensity, WendlandC2}, device::{DeviceField, Progress, DeviceEngine, cudarc::driver::CudaContext}};
+//! use nearfield::device::{DeviceEngine, DeviceField, Progress, cudarc::driver::CudaContext};
+//! use nearfield::kernels::{SphDensity, WendlandC2};
 //!
 //! # fn simulate() -> Result<(), Box<dyn std::error::Error>> {
 //! let stream = CudaContext::new(0)?.new_stream()?;

@@ -1,8 +1,10 @@
-//! [`Device::Auto`](crate::Device::Auto): begins on the CPU backend and takes a GPU in when it is ready.
+//! [`Device::Auto`](crate::Device::Auto): begins on the CPU backend and takes a GPU in when it is
+//! ready.
 //!
-//! To start a GPU takes longer than to search a million points. Who searches once does not wait for
-//! that: it is begun at the second step, on a thread of its own, while the CPU backend goes on. Once it
-//! has succeeded both backends share the steps, and a GPU that does not pay gets nothing to do.
+//! Starting a GPU takes longer than searching a million points. So a program that searches once
+//! does not wait for it: the start begins at the second step, on a thread of its own, while the CPU
+//! backend goes on. Once it has succeeded both backends share the steps, and a GPU that does not
+//! pay gets nothing to do.
 
 use crate::{
     Engine, Strategy,
@@ -22,14 +24,14 @@ const FIRST: u32 = 0;
 /// A GPU that an engine may have later.
 #[derive(Debug)]
 pub(crate) enum Later {
-    /// Nobody has asked for it yet.
+    /// It was not started yet.
     Possible,
     /// A thread starts it.
     Starting(Starting),
 }
 
-/// A GPU that is being started. Whoever drops it waits for the thread: a process must not end
-/// while the driver starts.
+/// A GPU that is being started. Dropping it waits for the thread: a process must not end while the
+/// driver starts.
 #[derive(Debug)]
 pub(crate) struct Starting {
     thread: Option<JoinHandle<Result<GpuSide, String>>>,

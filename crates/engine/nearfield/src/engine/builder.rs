@@ -51,15 +51,15 @@ impl Builder {
     /// All images within the radius are found, also when the box is smaller than the radius.
     ///
     /// This, [`triclinic`](Self::triclinic) and [`box_vectors`](Self::box_vectors) replace each
-    /// other. What is wrong with a box is said by [`build`](Self::build).
+    /// other. [`build`](Self::build) refuses an invalid box with the reason.
     pub fn periodic(mut self, lengths: [Option<f64>; 3]) -> Self {
         self.domain = Domain::new(lengths);
         self
     }
 
     /// A tilted box in the form of LAMMPS and GROMACS: box length per axis, `None` where it is
-    /// open, and the tilts `[xy, xz, yz]`, of which xy must be 0 where y is open, and xz and yz
-    /// where z is. The box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
+    /// open, and the tilts `[xy, xz, yz]`. xy must be 0 if y is open, xz and yz if z is open. The
+    /// box repeats along (lx, 0, 0), (xy, ly, 0) and (xz, yz, lz).
     ///
     /// Everything is found whatever the tilts are, but a box tilted by several of its lengths is
     /// searched in slanted cells, which takes longer: prefer tilts of up to half a length.
@@ -69,10 +69,11 @@ impl Builder {
     }
 
     /// A box that repeats along any three vectors, `None` where the axis is open; they need not be
-    /// lower triangular. Where axes are open, the one or two vectors may point anywhere and the domain
-    /// has no images in the directions across them; should one lean along an open axis, the engine
-    /// stays on the CPU, and [`build`](Self::build) refuses it a GPU. Cells then grow with what rounding
-    /// adds over the extent of all points, so a single point millions of radii away slows the search.
+    /// lower triangular. Where axes are open, the one or two vectors may point anywhere and the
+    /// domain has no images in the directions across them; should one lean along an open axis, the
+    /// engine stays on the CPU, and [`build`](Self::build) refuses it a GPU. Cells then grow with
+    /// what rounding adds over the extent of all points, so a single point millions of radii away
+    /// slows the search.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -90,8 +91,8 @@ impl Builder {
     }
 
     /// The precision in which positions are taken and pairs are decided; [`Precision::Single`] by
-    /// default. [`Precision::Double`] is for coordinates that `f32` is too coarse for, such as those
-    /// of a small cloud far from the origin.
+    /// default. [`Precision::Double`] is for coordinates that `f32` is too coarse for, such as
+    /// those of a small cloud far from the origin.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -104,10 +105,10 @@ impl Builder {
     /// # Ok::<(), nearfield::Error>(())
     /// ```
     ///
-    /// Which pairs are neighbours is decided by the same operations as in `f32`, all of them in `f64`
-    /// (see the [crate's documentation](crate)). What is handed out with a pair, its displacement and
-    /// squared distance, is rounded to `f32` afterwards, and fields of kernels are `f32`: sums are as
-    /// precise as `f32` sums are, of exactly the right pairs.
+    /// Which pairs are neighbours is decided by the same operations as in `f32`, all of them in
+    /// `f64` (see the [crate's documentation](crate)). The displacement and squared distance of a
+    /// pair are rounded to `f32` when they are handed out, and fields of kernels are `f32`: sums
+    /// are as precise as `f32` sums are, of exactly the right pairs.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
@@ -119,15 +120,15 @@ impl Builder {
     /// With [`Device::Auto`] the CPU backend begins. Where there is a GPU's driver the first GPU is
     /// started beside it at the second step (a set's first [`update`](Engine::update)) of ten
     /// thousand points or more, and once it is ready both backends divide the steps as with
-    /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be used
-    /// is no error: [`Report::reason`](crate::report::Report::reason) tells.
+    /// [`Device::Hybrid`]. A GPU that does not pay is left without work, and one that cannot be
+    /// used is no error: [`Report::reason`](crate::report::Report::reason) tells.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
     }
 
-    /// Worker threads of the CPU backend; 0, the default, for one per core, of which one rests while
-    /// the GPU shares a step.
+    /// Worker threads of the CPU backend; 0, the default, for one per core. One of them rests
+    /// while the GPU shares a step.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -147,8 +148,8 @@ impl Builder {
         self
     }
 
-    /// How the GPU backend maps cells and targets to threads; all strategies find the same neighbours.
-    /// The CPU backend ignores it.
+    /// How the GPU backend maps cells and targets to threads; all strategies find the same
+    /// neighbours. The CPU backend ignores it.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
@@ -167,8 +168,8 @@ impl Builder {
         self
     }
 
-    /// Whose radius decides whether two points are neighbours: [`RadiusRule::Uniform`], the engine's
-    /// for all points, by default. By any other rule points have radii of their own, which
+    /// Whose radius decides whether two points are neighbours: [`RadiusRule::Uniform`], the
+    /// engine's for all points, by default. By any other rule points have radii of their own, which
     /// [`Engine::set_radii`] takes, and the engine's radius is the largest they may have.
     ///
     /// Searches and traversals refuse a set whose radii count and have not been given
@@ -215,29 +216,29 @@ impl Builder {
         self
     }
 
-    /// Results that depend on the input, the device asked for and these settings alone, and never on
-    /// what steps took; off by default. Which points are neighbours never depends on it, but sums do
-    /// in their last bits, and lists in the order inside them.
+    /// Results that depend on the input, the device asked for and these settings alone, and never
+    /// on what steps took; off by default. Which points are neighbours never depends on it, but
+    /// sums do in their last bits, and lists in the order inside them.
     ///
     /// [`Device::Auto`] then is the CPU backend, [`Strategy::Auto`] is [`Strategy::Flat`], and both
-    /// backends together divide steps by a threshold that suits a typical machine instead of this one,
-    /// unless the policy is [`Policy::Fixed`].
+    /// backends together divide steps by a threshold that suits a typical machine instead of this
+    /// one, unless the policy is [`Policy::Fixed`].
     pub fn deterministic(mut self, deterministic: bool) -> Self {
         self.deterministic = deterministic;
         self
     }
 
-    /// Cells along each edge of the bricks, the blocks of cells of which each goes to one backend or the
-    /// other as a whole: 1 to 8, 2 by default. Larger ones cost less to plan, smaller ones tell
-    /// dense places from sparse ones more finely. Counts where [`policy`](Self::policy) does.
+    /// Cells along each edge of the bricks: 1 to 8, 2 by default. A brick is a block of cells that
+    /// goes to one backend as a whole. Larger ones cost less to plan, smaller ones tell dense
+    /// places from sparse ones more finely. Counts where [`policy`](Self::policy) does.
     pub fn brick_edge(mut self, cells: u32) -> Self {
         self.brick_edge = cells;
         self
     }
 
-    /// Subregions of about equal work that a step is cut into, each of which moves to and from the
-    /// GPU in one transfer: 1 to 64, 32 by default. More hide transfers better and cost more
-    /// launches. Counts where [`policy`](Self::policy) does.
+    /// Subregions of about equal work that a step is cut into: 1 to 64, 32 by default. Each moves
+    /// to and from the GPU in one transfer. More hide transfers better and cost more launches.
+    /// Counts where [`policy`](Self::policy) does.
     pub fn subregions(mut self, count: usize) -> Self {
         self.subregions = count;
         self
@@ -247,12 +248,12 @@ impl Builder {
     ///
     /// # Errors
     /// [`ErrorKind::Setup`] for a radius or box that cannot be used,
-    /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or half lists
-    /// are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
-    /// [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in `f64`,
-    /// [`ErrorKind::StrictRadii`] for them [strictly within](Self::strictly_within), and
-    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no step can be
-    /// divided by.
+    /// [`ErrorKind::DeviceUnavailable`], and [`ErrorKind::Cpu`] when threads cannot be started or
+    /// half lists are asked for together with [`RadiusRule::Gather`] or [`RadiusRule::Scatter`],
+    /// [`ErrorKind::RadiiInDouble`] for [radii of single points](Self::radii) in an engine in
+    /// `f64`, [`ErrorKind::StrictRadii`] for them [strictly within](Self::strictly_within), and
+    /// [`ErrorKind::BrickEdge`], [`ErrorKind::Subregions`] and [`ErrorKind::Schedule`] for what no
+    /// step can be divided by.
     pub fn build(mut self) -> Result<Engine, Error> {
         if self.deterministic && self.strategy == Strategy::Auto {
             self.strategy = Strategy::Flat;
@@ -377,8 +378,8 @@ impl Engine {
     /// Settings for an engine with this search radius, in the unit of the coordinates; the largest
     /// radius where points have [radii of their own](Builder::radii).
     ///
-    /// A radius given as `f32` is taken as it is. One given as `f64` is rounded to `f32` once, unless
-    /// the engine is built in [`Precision::Double`].
+    /// A radius given as `f32` is taken as it is. One given as `f64` is rounded to `f32` once,
+    /// unless the engine is built in [`Precision::Double`].
     ///
     /// ```
     /// use nearfield::prelude::*;

@@ -57,8 +57,8 @@ impl Engine {
     /// Neighbours are counted first, which holds four bytes per target beside the limit.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`], [`ErrorKind::ListTooLong`] when the list of a
-    /// single target exceeds the limit, and [`ErrorKind::Cpu`] when memory is short.
+    /// [`ErrorKind::UnknownPointSet`], [`ErrorKind::NoRadii`], [`ErrorKind::ListTooLong`] when the
+    /// list of a single target exceeds the limit, and [`ErrorKind::Cpu`] when memory is short.
     pub fn list_chunks(
         &self,
         targets: PointSetId,

@@ -39,7 +39,7 @@ pub(crate) enum Assigned<'a> {
 }
 
 impl Engine {
-    /// What a backend needs to know of this engine.
+    /// The input of a backend: the parts of this engine that it needs.
     pub(crate) fn input(&self) -> StepInput<'_> {
         let sets = self.sets.iter().map(|set| SetInput {
             id: set.id,
@@ -120,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// What every job did last.
+    /// Reports of the last step of every job.
     pub(crate) fn job_reports(&self) -> Vec<JobReport> {
         let split = self.split.as_ref();
         let mut divided: HashMap<Job, _> = split
@@ -140,11 +140,12 @@ impl Engine {
         .collect()
     }
 
-    /// From the next step on another policy divides jobs between both backends; it has learnt nothing
-    /// yet. Without effect on other devices than hybrid and emulated ones.
+    /// From the next step on another policy divides jobs between both backends; it has learnt
+    /// nothing yet. Without effect on other devices than hybrid and emulated ones.
     ///
     /// # Errors
-    /// [`ErrorKind::Schedule`](crate::ErrorKind::Schedule) when the policy's numbers contradict each other; the old one then stays.
+    /// [`ErrorKind::Schedule`](crate::ErrorKind::Schedule) when the policy's numbers contradict
+    /// each other; the old one then stays.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), Error> {
         Controller::new(policy)?;
         self.settings.policy = policy;

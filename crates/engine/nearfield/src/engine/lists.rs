@@ -20,7 +20,7 @@ use nearfield_pairs::ListKind;
 use rayon::prelude::*;
 use std::time::Instant;
 
-/// What a memory limit is exceeded by.
+/// Name of the memory that exceeds a limit.
 pub(super) const LISTS: &str = "neighbour lists";
 
 /// Targets that a worker visits at a time.
@@ -30,8 +30,8 @@ impl Engine {
     /// Writes the neighbour lists of every active pair of sets.
     ///
     /// # Errors
-    /// [`ErrorKind::MemoryLimit`] before anything is written, [`ErrorKind::NoRadii`], and [`ErrorKind::Cpu`] when
-    /// memory is short; lists finished before are kept.
+    /// [`ErrorKind::MemoryLimit`] before anything is written, [`ErrorKind::NoRadii`], and
+    /// [`ErrorKind::Cpu`] when memory is short; lists finished before are kept.
     pub fn find_neighbors(&mut self) -> Result<(), Error> {
         self.usable()?;
         let _span = tracing::debug_span!("engine.find_neighbors").entered();
@@ -190,12 +190,14 @@ impl Engine {
         Ok(std::mem::replace(&mut pair.lists, spare))
     }
 
-    /// Calls `visit` for every point of `targets` with its index, its neighbours in `sources` and its
-    /// element of `values`, which it may change. Points are shared out among the engine's workers.
-    /// Every point has an element of its own, so the values do not depend on the number of threads.
+    /// Calls `visit` for every point of `targets` with its index, its neighbours in `sources` and
+    /// its element of `values`, which it may change. Points are shared out among the engine's
+    /// workers. Every point has an element of its own, so the values do not depend on the number of
+    /// threads.
     ///
-    /// Neighbours are those of the [lists](Self::neighbors) that [`find_neighbors`](Self::find_neighbors)
-    /// wrote, on whichever device; in half lists a pair of points stands in the list of one of them.
+    /// Neighbours are those of the [lists](Self::neighbors) that
+    /// [`find_neighbors`](Self::find_neighbors) wrote, on whichever device; in half lists a pair of
+    /// points stands in the list of one of them.
     ///
     /// ```
     /// use nearfield::prelude::*;

@@ -76,7 +76,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// What an engine is made of beside its settings.
+/// Parts of an engine beside its settings.
 pub(crate) struct Parts {
     pub(crate) backend: CpuBackend,
     pub(crate) accelerator: Option<Box<dyn Accelerator>>,
@@ -214,7 +214,8 @@ impl Engine {
     /// number of points changes.
     ///
     /// # Errors
-    /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old ones.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old
+    /// ones.
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
@@ -319,8 +320,8 @@ impl Engine {
     /// anew and all lists are out of date.
     ///
     /// # Errors
-    /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger (give
-    /// it another first); the old radius then stays.
+    /// [`ErrorKind::Setup`], and [`ErrorKind::Radii`] naming a point whose own radius is larger
+    /// (give it another first); the old radius then stays.
     pub fn set_radius(&mut self, radius: impl Into<f64>) -> Result<(), Error> {
         self.usable()?;
         let settings = Builder {
@@ -344,7 +345,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What ran where and why, how long it took and what is held.
+    /// The report of the last steps: devices with reasons, times, and memory held.
     pub fn report(&self) -> Report {
         let times = *self.times.lock().unwrap_or_else(PoisonError::into_inner);
         let gpu = self.accelerator.as_ref().and_then(|device| device.report());
@@ -443,7 +444,8 @@ impl Engine {
         self.sets.iter().try_for_each(Set::in_place)
     }
 
-    /// Moves all sets to a lattice, for the reason `why`; when memory is too short for one, all are on the old one again.
+    /// Moves all sets to a lattice, for the reason `why`; when memory is too short for one, all are
+    /// on the old one again.
     fn move_to(&mut self, lattice: Lattice, why: MissingLists) -> Result<(), Error> {
         for number in 0..self.sets.len() {
             let set = &mut self.sets[number];

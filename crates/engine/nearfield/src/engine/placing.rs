@@ -1,4 +1,5 @@
-//! Positions on their way into an engine: to its device, which sorts them, or into the host's cells.
+//! Positions on their way into an engine: to its device, which sorts them, or into the host's
+//! cells.
 
 use crate::{
     Engine, Error, ErrorKind, PointSetId, Positions,
@@ -56,9 +57,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings positions to the device, to be sorted there, and checks them on the way. The copy that
-    /// the host keeps is to be [kept](Self::keep), or the set to be [restored](Self::restore). None
-    /// when the host has to take them, or to say what is wrong with them.
+    /// Brings positions to the device, to be sorted there, and checks them on the way. The copy
+    /// that the host keeps is to be [kept](Self::keep), or the set to be [restored](Self::restore).
+    /// None when the host has to take them, or to say what is wrong with them.
     fn send(&mut self, set: PointSetId, positions: Positions<'_>) -> Option<(HostMemory, Bounds)> {
         let device = self.accelerator.as_deref()?;
         let numbers = 3 * positions.len();
@@ -98,8 +99,8 @@ impl Engine {
         }
     }
 
-    /// Hands the sets to the device that it does not have yet: those that have not moved since it is
-    /// wanted. `placed` has just been placed.
+    /// Hands the sets to the device that it does not have yet: those that have not moved since it
+    /// is wanted. `placed` has just been placed.
     fn bring_others(&mut self, placed: PointSetId) {
         for set in 0..self.sets.len() {
             if set == placed.slot() {

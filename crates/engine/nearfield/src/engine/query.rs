@@ -1,9 +1,9 @@
 //! Neighbours of positions that are no points of any set.
 //!
-//! The positions are sorted into cells of their own, on the lattice of the engine or, where they reach
-//! beyond what that was made for, on a wider one that the searched set is sorted into once more. The
-//! engine is only read, so any number of threads may query it at the same time, each with a
-//! [`QueryScratch`] of its own.
+//! The positions are sorted into cells of their own, on the lattice of the engine or, where they
+//! reach beyond what that was made for, on a wider one that the searched set is sorted into once
+//! more. The engine is only read, so any number of threads may query it at the same time, each with
+//! a [`QueryScratch`] of its own.
 
 use crate::{
     Engine, Error, ErrorKind, NeighborLists, PointSetId, Positions,
@@ -75,13 +75,13 @@ impl Engine {
         Ok(scratch.lists)
     }
 
-    /// The same for positions that have a search radius each, for engines in which the radius of the
-    /// target counts ([`RadiusRule::Gather`](crate::RadiusRule::Gather) and
+    /// The same for positions that have a search radius each, for engines in which the radius of
+    /// the target counts ([`RadiusRule::Gather`](crate::RadiusRule::Gather) and
     /// [`RadiusRule::Symmetric`](crate::RadiusRule::Symmetric)).
     ///
     /// # Errors
-    /// [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points; [`ErrorKind::UnusedRadii`] when
-    /// the radius of the target does not count; and what [`query`](Self::query) says.
+    /// [`ErrorKind::QueryRadii`] as [`ErrorKind::Radii`] for points; [`ErrorKind::UnusedRadii`]
+    /// when the radius of the target does not count; and what [`query`](Self::query) says.
     pub fn query_with_radii<'a>(
         &self,
         positions: impl Into<Positions<'a>>,
@@ -151,8 +151,8 @@ impl Engine {
         Ok(&scratch.lists)
     }
 
-    /// The positions of a query and what is searched, on one lattice: the engine's, where all points
-    /// lie within what it was made for. `spare` is a grid whose memory is used again.
+    /// The positions of a query and what is searched, on one lattice: the engine's, where all
+    /// points lie within what it was made for. `spare` is a grid whose memory is used again.
     fn query_sides(
         &self,
         positions: Positions<'_>,

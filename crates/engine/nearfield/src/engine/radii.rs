@@ -122,9 +122,9 @@ impl Engine {
     ///
     /// # Errors
     /// [`ErrorKind::Radii`] naming the point whose radius cannot be used, or when there is not one
-    /// radius per point; [`ErrorKind::UnusedRadii`] when all points of the engine have the same radius;
-    /// [`ErrorKind::UnknownPointSet`]; and [`ErrorKind::Cpu`] when memory is short. The set then keeps the
-    /// radii it had.
+    /// radius per point; [`ErrorKind::UnusedRadii`] when all points of the engine have the same
+    /// radius; [`ErrorKind::UnknownPointSet`]; and [`ErrorKind::Cpu`] when memory is short. The set
+    /// then keeps the radii it had.
     ///
     /// [`Builder::radii`]: crate::Builder::radii
     pub fn set_radii(&mut self, set: PointSetId, radii: &[f32]) -> Result<(), Error> {

@@ -42,9 +42,9 @@ impl Engine {
     /// Keeps the points of a set for which `keep`, called with every index in ascending order, is
     /// true, and removes all others; returns how many were removed.
     ///
-    /// As with [`Vec::retain`], points that are kept stay in their order and are numbered anew from 0,
-    /// so the same call on your own arrays keeps them in step. [Radii](Self::set_radii) go with their
-    /// points. Lists that involve the set are out of date, unless no point was removed.
+    /// As with [`Vec::retain`], points that are kept stay in their order and are numbered anew from
+    /// 0, so the same call on your own arrays keeps them in step. [Radii](Self::set_radii) go with
+    /// their points. Lists that involve the set are out of date, unless no point was removed.
     ///
     /// ```
     /// use nearfield::prelude::*;
@@ -60,8 +60,8 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// What [`update`](Self::update) says, and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when memory is short; the set then
-    /// keeps all its points.
+    /// What [`update`](Self::update) says, and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when
+    /// memory is short; the set then keeps all its points.
     pub fn retain_points(
         &mut self,
         set: PointSetId,

@@ -8,8 +8,8 @@ impl Report {
     /// The report as one JSON object: `device`, `requested`, `reason`, `threads`, `simd`,
     /// `precision`, `sets` [{`points`, `cells`, `bytes`}], `milliseconds` {`build`, `search`,
     /// `traverse`}, `pairs`, `bytes` by structure, `jobs` [{`job`, `targets`, `sources`, `device`,
-    /// `reason`}], and `gpu` {`name`, `strategy`, `bytes`, `busy`, `failed`, `faults`, `last_fault`,
-    /// `cache_refused`} or null.
+    /// `reason`}], and `gpu` {`name`, `strategy`, `bytes`, `busy`, `failed`, `faults`,
+    /// `last_fault`, `cache_refused`} or null.
     pub fn to_json(&self) -> String {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let sets = self

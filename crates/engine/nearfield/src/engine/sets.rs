@@ -17,8 +17,8 @@ pub(crate) struct Set {
     /// The name of the set, or of the last one in this slot.
     pub(crate) id: PointSetId,
     pub(crate) grid: LazyGrid,
-    /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking it
-    /// takes as long as sorting.
+    /// Memory for a copy of the positions that the GPU can read, while none is needed: page-locking
+    /// it takes as long as sorting.
     pub(crate) spare_copy: Option<HostMemory>,
     /// Counts the positions that the set has had.
     pub(crate) stamp: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Wide {
     pub(crate) radii: SortedRadii,
 }
 
-/// Who searches whom, and the lists of it.
+/// A pair of sets that search each other, and its lists.
 #[derive(Debug)]
 pub(crate) struct SearchPair {
     pub(crate) active: bool,

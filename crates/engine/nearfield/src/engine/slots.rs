@@ -1,7 +1,7 @@
 //! The slots of an engine, in which its point sets are, and the names of these sets.
 //!
-//! The slot of a removed set is used again, under a name that was not given before: memory follows the
-//! number of sets there are, not of those there have been.
+//! The slot of a removed set is used again, under a name that was not given before: memory follows
+//! the number of sets there are, not of those there have been.
 
 use crate::{Error, ErrorKind, PointSetId, point_set_id::EngineStamp};
 

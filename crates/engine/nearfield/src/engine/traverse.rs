@@ -55,16 +55,17 @@ pub(crate) enum Over<'a> {
 }
 
 impl<'a, K: PairKernel> Traversal<'a, K> {
-    /// What the kernel reads of every target, in the caller's order: one array for each part of
-    /// [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`. [`FieldsOf`] lists
-    /// the arrays that serve a type; nothing is copied. Not needed where the type is `()`.
+    /// The fields that the kernel reads of every target, in the caller's order: one array for each
+    /// part of [`PairKernel::Target`], such as `(&velocities, &masses)` for `(Vec3, f32)`.
+    /// [`FieldsOf`] lists the arrays that serve a type; nothing is copied. Not needed where the
+    /// type is `()`.
     pub fn targets(mut self, fields: impl FieldsOf<'a, K::Target>) -> Self {
         self.given.targets.clear();
         fields.append_to(&mut self.given.targets);
         self
     }
 
-    /// What the kernel reads of every source, as [`targets`](Self::targets) for
+    /// The fields that the kernel reads of every source, as [`targets`](Self::targets) for
     /// [`PairKernel::Source`].
     pub fn sources(mut self, fields: impl FieldsOf<'a, K::Source>) -> Self {
         self.given.sources.clear();
@@ -83,11 +84,11 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// again: worth it when several kernels, or many iterations of one, run over the same pairs.
     /// Results differ from those without lists by the order of summation only.
     ///
-    /// Half lists of one set give every pair to both of its points, by [`PairKernel::symmetric`]; best where
-    /// points near each other lie near each other in memory ([`Engine::z_sort`]).
+    /// Half lists of one set give every pair to both of its points, by [`PairKernel::symmetric`];
+    /// best where points near each other lie near each other in memory ([`Engine::z_sort`]).
     ///
-    /// Running it is refused with [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when the lists are out of date. Traversals of
-    /// [`VerletLists`] run over lists anyway.
+    /// Running it is refused with [`ErrorKind::NoLists`](crate::ErrorKind::NoLists) when the lists
+    /// are out of date. Traversals of [`VerletLists`] run over lists anyway.
     pub fn over_lists(mut self) -> Self {
         if let Over::Grid = self.over {
             self.over = Over::Lists;
@@ -98,9 +99,10 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// One result per target, in the caller's order.
     ///
     /// # Errors
-    /// [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when the fields do not fit the sets and the kernel, [`ErrorKind::Support`](crate::ErrorKind::Support) when the
-    /// kernel reaches farther than the search radius, [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet) and
-    /// [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii).
+    /// [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when the fields do not fit the sets and the
+    /// kernel, [`ErrorKind::Support`](crate::ErrorKind::Support) when the kernel reaches farther
+    /// than the search radius, [`ErrorKind::UnknownPointSet`](crate::ErrorKind::UnknownPointSet)
+    /// and [`ErrorKind::NoRadii`](crate::ErrorKind::NoRadii).
     pub fn run(self) -> Result<Vec<K::Output>, Error> {
         let zero = K::Output::read(|_| 0.0);
         let targets = self.engine.points(self.targets)?;
@@ -112,8 +114,8 @@ impl<'a, K: PairKernel> Traversal<'a, K> {
     /// Overwrites `values`, one per target in the caller's order.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when `values` has the wrong length; it is then
-    /// unchanged.
+    /// As [`run`](Self::run), and [`ErrorKind::Cpu`](crate::ErrorKind::Cpu) when `values` has the
+    /// wrong length; it is then unchanged.
     pub fn run_into(self, values: &mut [K::Output]) -> Result<(), Error> {
         self.finish(Output::Write(values))
     }

@@ -1,8 +1,8 @@
 //! Which backend sums for which targets.
 //!
-//! With both backends the targets are cut in two: the first go to the CPU, the others to the GPU, at the
-//! same time. Where they are cut follows from what either backend took the last time, so both end
-//! together from the second sum on. Sums of a target never mix backends.
+//! With both backends the targets are cut in two: the first go to the CPU, the others to the GPU,
+//! at the same time. Where they are cut follows from what either backend took the last time, so
+//! both end together from the second sum on. Sums of a target never mix backends.
 
 use super::report::AllPairsReport;
 use crate::{
@@ -26,10 +26,10 @@ use std::{
 
 /// Pairs below which `Auto` leaves the GPU alone: the way there and back takes longer.
 const WORTH_A_GPU: u64 = 1 << 20;
-/// Pairs in all from which `Auto` starts a GPU: to start one takes about as long as a few cores take
-/// for them.
+/// Pairs in all from which `Auto` starts a GPU: to start one takes about as long as a few cores
+/// take for them.
 const WORTH_STARTING: u64 = 1 << 33;
-/// What the CPU backend gets of the targets before anything was measured.
+/// Share of the targets that the CPU backend gets before the first measurement.
 const FIRST_SHARE: f64 = 1.0 / 64.0;
 
 /// The targets of a sum.
@@ -49,7 +49,7 @@ impl<'a, T> Targets<'a, T> {
         }
     }
 
-    /// What can be given to one backend or the other: points or rows.
+    /// Number of units that are divided between the backends: points or rows.
     fn units(&self) -> usize {
         match self {
             Self::Points(points) => points.len(),
@@ -141,7 +141,7 @@ pub(super) struct Backends {
     last: Last,
 }
 
-/// What the last sum was.
+/// Size and outcome of the last sum.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
     on_gpu: bool,
@@ -400,8 +400,8 @@ impl<T: Real> SplitJob for SumStep<'_, '_, T> {
     }
 }
 
-/// The share of the CPU backend with which both backends, as fast as they were, end together. A backend whose
-/// part was empty keeps a small one, so that it is measured again.
+/// The share of the CPU backend with which both backends, as fast as they were, end together. A
+/// backend whose part was empty keeps a small one, so that it is measured again.
 fn next_share(cpu_units: usize, units: usize, cpu_seconds: f64, gpu_seconds: f64) -> f64 {
     let least = 1.0 / units.max(1) as f64;
     let speed = |units: usize, seconds: f64| units.max(1) as f64 / seconds.max(1e-9);

@@ -29,15 +29,16 @@ impl Engine {
 }
 
 impl AllPairsBuilder {
-    /// Hardware to use; [`Device::Auto`] by default: the CPU backend, and where there is a GPU that one for
-    /// every sum of a million pairs or more, once so much has been summed that starting it pays.
-    /// [`AllPairs::report`] says what ran and why.
+    /// Hardware to use; [`Device::Auto`] by default: the CPU backend, and where there is a GPU that
+    /// one for every sum of a million pairs or more, once so much has been summed that starting it
+    /// pays. [`AllPairs::report`] says what ran and why.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
     }
 
-    /// Worker threads of the CPU backend; 0, the default, for one per core, or one less beside a GPU.
+    /// Worker threads of the CPU backend; 0, the default, for one per core, or one less beside a
+    /// GPU.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self

@@ -47,7 +47,8 @@ use std::ops::Range;
 /// # Errors
 /// All sums refuse coordinates, weights and softenings that are not finite, by index, points so far
 /// apart that squares of distances overflow (1e19 in `f32`: take other units, or `f64`), and arrays
-/// that do not fit each other ([`ErrorKind::Coordinate`](crate::ErrorKind::Coordinate) and the kinds beside it).
+/// that do not fit each other ([`ErrorKind::Coordinate`](crate::ErrorKind::Coordinate) and the
+/// kinds beside it).
 #[derive(Debug)]
 pub struct AllPairs {
     pub(super) arithmetic: Arithmetic,

@@ -15,9 +15,9 @@
 //! 32u·(E + R).
 //!
 //! In double precision the displacements are rounded by as much as the contract is, and the image
-//! vectors of a tilted box are sums of terms of which each may be 2¹⁰ times as long as the box is
-//! wide, so that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still nothing
-//! beside a skin.
+//! vectors of a tilted box are sums of terms. Each may be 2¹⁰ times as long as the box is wide, so
+//! that 2⁻³⁷·(E + R) would be needed; the margin is 2⁻³⁴·(E + R), which is still nothing beside a
+//! skin.
 //!
 //! Displacements along periodic axes are taken modulo the box: stored pairs are looked at through
 //! every image anyway, so coordinates may be wrapped into the box at any time.
@@ -70,7 +70,7 @@ fn margin(precision: Precision) -> f64 {
 /// # Ok::<(), nearfield::Error>(())
 /// ```
 ///
-/// Whatever is asked for gives exactly the pairs within r at the positions of the last
+/// Every method gives exactly the pairs within r at the positions of the last
 /// [`update`](Self::update), as an [`Engine`] of radius r would; lists that can no longer do so are
 /// refused with [`ErrorKind::NeedsRefresh`].
 pub struct VerletLists {
@@ -81,7 +81,8 @@ pub struct VerletLists {
     builds: u64,
 }
 
-/// The engine of the lists, the radius within which pairs are found, and how often lists were built.
+/// The engine of the lists, the radius within which pairs are found, and how often lists were
+/// built.
 impl fmt::Debug for VerletLists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerletLists")
@@ -92,7 +93,7 @@ impl fmt::Debug for VerletLists {
     }
 }
 
-/// What [`VerletLists::refresh`] did.
+/// Outcome of [`VerletLists::refresh`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refresh {
     /// The lists still hold every pair within the radius and were kept.
@@ -107,8 +108,8 @@ impl VerletLists {
     /// is a good start.
     ///
     /// # Errors
-    /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`] for settings
-    /// by which points have radii of their own, and what [`Builder::build`] says.
+    /// [`ErrorKind::Skin`] when the skin is negative or not finite, [`ErrorKind::SkinWithRadii`]
+    /// for settings by which points have radii of their own, and what [`Builder::build`] says.
     pub fn new(settings: Builder, skin: f32) -> Result<Self, Error> {
         let radius = settings.checked_radius()?;
         if !(skin.is_finite() && skin >= 0.0) {
@@ -161,7 +162,8 @@ impl VerletLists {
     /// until [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old ones.
+    /// [`ErrorKind::Positions`] naming the point that cannot be used; the set then keeps its old
+    /// ones.
     pub fn update<'a>(
         &mut self,
         set: PointSetId,
@@ -226,11 +228,11 @@ impl VerletLists {
             .any(|(at, pair)| pair.active && !(pair.current && self.holds(at / sets, at % sets)))
     }
 
-    /// How far two points may have moved together since lists of `list_radius` were built, in the unit
-    /// of the coordinates, before a pair within `radius` can be missing; negative if the skin is
-    /// smaller than the rounding. `extent` is the largest extent of all coordinates along a periodic
-    /// axis, then and now; the module's comment proves the margin. For programs that keep lists of
-    /// their own, such as those on a GPU.
+    /// How far two points may have moved together since lists of `list_radius` were built, in the
+    /// unit of the coordinates, before a pair within `radius` can be missing; negative if the skin
+    /// is smaller than the rounding. `extent` is the largest extent of all coordinates along a
+    /// periodic axis, then and now; the module's comment proves the margin. For programs that keep
+    /// lists of their own, such as those on a GPU.
     #[must_use]
     pub fn allowed_displacement(
         radius: f64,
@@ -246,8 +248,8 @@ impl VerletLists {
         self.builds
     }
 
-    /// The largest displacement of a point of `set` since its lists were built, modulo the box along
-    /// periodic axes; infinite when the number of points has changed.
+    /// The largest displacement of a point of `set` since its lists were built, modulo the box
+    /// along periodic axes; infinite when the number of points has changed.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`].
@@ -349,8 +351,8 @@ impl VerletLists {
     }
 
     /// A traversal of all pairs within the radius with a kernel, over the lists. Running it is
-    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both of
-    /// its points, by [`PairKernel::symmetric`].
+    /// refused as [`candidates`](Self::candidates) is. Half lists give every pair of a set to both
+    /// of its points, by [`PairKernel::symmetric`].
     pub fn traverse<'a, K: PairKernel>(
         &'a self,
         kernel: &'a K,
@@ -367,8 +369,8 @@ impl VerletLists {
         }
     }
 
-    /// The order that makes a set local in memory, by where its points were when the lists were built
-    /// or the set was added; see [`Engine::z_sort`].
+    /// The order that makes a set local in memory, by where its points were when the lists were
+    /// built or the set was added; see [`Engine::z_sort`].
     ///
     /// # Errors
     /// [`ErrorKind::UnknownPointSet`].
@@ -376,7 +378,7 @@ impl VerletLists {
         self.engine.z_sort(set)
     }
 
-    /// What ran where and why, how long it took and what is held.
+    /// The report of the last steps: devices with reasons, times, and memory held.
     pub fn report(&self) -> Report {
         let mut report = self.engine.report();
         report.memory.positions = self.sets.bytes();

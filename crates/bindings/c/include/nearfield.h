@@ -845,15 +845,15 @@ nf_status nf_update_f64(nf_engine *engine,
                         size_t stride);
 
 /*
- Removes a set, with its points and lists: its number is refused from then on, and other sets keep
- theirs. A set that is added later gets a number that was not given before.
+ Removes a set, with its points and lists: its number is refused from then on, and other sets
+ keep theirs. A set that is added later gets a number that was not given before.
  */
 nf_status nf_remove_set(nf_engine *engine, uint32_t set);
 
 /*
  Keeps the points of a set whose entry in `keep`, one byte a point, is not 0, and removes all
- others. Points that are kept stay in their order and are numbered anew from 0. Lists that involve
- the set are gone until nf_find_neighbors(), unless no point was removed.
+ others. Points that are kept stay in their order and are numbered anew from 0. Lists that
+ involve the set are gone until nf_find_neighbors(), unless no point was removed.
 
  # Safety
  `keep` points to `points` bytes.

@@ -294,7 +294,11 @@ impl Model {
             sets: self.sets.clone(),
             target: targets,
             source: sources,
-            list: if half { oracle::ListKind::Half } else { oracle::ListKind::Full },
+            list: if half {
+                oracle::ListKind::Half
+            } else {
+                oracle::ListKind::Full
+            },
             ..Case::new("session", self.radius, Vec::new()).periodic(self.periodic)
         }
     }

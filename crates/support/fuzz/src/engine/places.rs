@@ -174,7 +174,13 @@ fn scatter(points: &mut Vec<[f32; 3]>, at: [f32; 3], count: usize, spread: f64) 
 
 /// `x` moved by so many floats, modulo 4.
 fn nudged(x: f32, floats: i8) -> f32 {
-    (0..floats.unsigned_abs() % 4).fold(x, |x, _| if floats > 0 { x.next_up() } else { x.next_down() })
+    (0..floats.unsigned_abs() % 4).fold(x, |x, _| {
+        if floats > 0 {
+            x.next_up()
+        } else {
+            x.next_down()
+        }
+    })
 }
 
 /// `x`, or zero in its place.

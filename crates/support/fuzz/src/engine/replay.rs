@@ -4,7 +4,10 @@ use super::input::{Action, Layout, ListChoice, Points, Setup};
 use super::labels::{Labels, labels};
 use super::model::{Lists, Model};
 use super::places::{self, Scale};
-use nearfield::{Engine, Error, ErrorKind, ListKind, PointSetId, Positions, SimdLevel, kernels::{Field, SphDensity, WendlandC2}};
+use nearfield::{
+    Engine, Error, ErrorKind, ListKind, PointSetId, Positions, SimdLevel,
+    kernels::{Field, SphDensity, WendlandC2},
+};
 
 /// Sets of a session at most.
 const MAX_SETS: usize = 3;
@@ -58,7 +61,11 @@ impl Replay {
     pub(super) fn begin(setup: &Setup) -> Option<Self> {
         let radius = places::radius(setup.radius);
         let is_good = is_good_radius(radius);
-        let periodic = if is_good { setup.axes.map(|axis| places::length(axis, radius)) } else { [None; 3] };
+        let periodic = if is_good {
+            setup.axes.map(|axis| places::length(axis, radius))
+        } else {
+            [None; 3]
+        };
         let levels = SimdLevel::available();
         let threads = 1 + usize::from(setup.threads % 3);
         let kind = match setup.lists {
@@ -293,7 +300,10 @@ impl Replay {
             let visited = self
                 .engine
                 .for_each_neighbor(from_set, to_set, 0, |_, _| ());
-            assert!(matches!(visited.as_ref().map_err(|error| error.kind()), Err(ErrorKind::UnknownPoint { .. })));
+            assert!(matches!(
+                visited.as_ref().map_err(|error| error.kind()),
+                Err(ErrorKind::UnknownPoint { .. })
+            ));
             return;
         };
         let mut found = Vec::new();

@@ -82,7 +82,7 @@ impl Replay {
             .build();
         let engine = match engine {
             Ok(engine) => engine,
-            Err(ErrorKind::Setup(_)) if !is_good => return None,
+            Err(error) if !is_good && matches!(error.kind(), ErrorKind::Setup(_)) => return None,
             Err(error) => panic!("{error}"),
         };
         assert!(is_good, "a radius of {radius} was accepted");
@@ -180,8 +180,9 @@ impl Replay {
 
     fn add_spoiled(&mut self, handed: &Handed) {
         let added = self.engine.add_point_set(handed.positions());
-        let Err(ErrorKind::Positions { source, .. }) = added else {
-            panic!("accepted: not finite");
+        let error = added.expect_err("accepted: not finite");
+        let ErrorKind::Positions { source, .. } = error.kind() else {
+            panic!("{error}");
         };
         check_named(&handed.points, &source.to_string());
         assert_eq!(self.engine.point_sets(), self.sets.len());
@@ -215,8 +216,9 @@ impl Replay {
 
     fn spoil(&mut self, set: usize, handed: &Handed) {
         let updated = self.engine.update(self.sets[set], handed.positions());
-        let Err(ErrorKind::Positions { source, .. }) = updated else {
-            panic!("accepted: not finite");
+        let error = updated.expect_err("accepted: not finite");
+        let ErrorKind::Positions { source, .. } = error.kind() else {
+            panic!("{error}");
         };
         check_named(&handed.points, &source.to_string());
         self.check_all();
@@ -239,10 +241,10 @@ impl Replay {
                 assert!(is_good, "a radius of {radius} was accepted");
                 self.model.set_radius(radius);
             }
-            Err(ErrorKind::Setup(_)) if !is_good => {}
+            Err(error) if !is_good && matches!(error.kind(), ErrorKind::Setup(_)) => {}
             Err(error) => panic!("radius {radius}: {error}"),
         }
-        assert_eq!(self.engine.radius(), self.model.radius);
+        assert_eq!(self.engine.radius(), f64::from(self.model.radius));
         self.check_all();
     }
 

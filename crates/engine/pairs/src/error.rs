@@ -39,8 +39,9 @@ pub enum ErrorKind {
     Types(usize),
     /// Coefficients that are not finite or negative, or a sigma of 0 where epsilon is not.
     #[error(
-        "types {types:?}: epsilon {epsilon} and sigma {sigma}; both must be finite and not \
-         negative, and sigma positive unless epsilon is 0 too, which means no interaction"
+        "types {} and {}: epsilon {epsilon} and sigma {sigma}; both must be finite and not \
+         negative, and sigma positive unless epsilon is 0 too, which means no interaction",
+        .types[0], .types[1]
     )]
     LennardJones {
         /// The two kinds of atoms.

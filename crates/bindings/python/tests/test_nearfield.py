@@ -122,7 +122,7 @@ def test_sets_search_each_other_as_told():
     near = cKDTree(wall).query_ball_point(fluid, 0.1)
     assert sets(engine.neighbors(f, w)) == [set(of) for of in near]
     assert np.array_equal(engine.count_neighbors(f, w), [len(of) for of in near])
-    with pytest.raises(RuntimeError, match="activate the pair"):
+    with pytest.raises(RuntimeError, match="the pair is not active"):
         engine.neighbors(w, w)
 
 

@@ -32,7 +32,7 @@ int main(void) {
     EXPECT(nf_add_points_f32(engine, points, 2, 12, NULL), NF_STATUS_NULL_POINTER);
     EXPECT(nf_add_points_f32(engine, NULL, 2, 12, &set), NF_STATUS_NULL_POINTER);
     EXPECT(nf_add_points_f32(engine, points, 2, 11, &set), NF_STATUS_BAD_ARGUMENT);
-    EXPECT(nf_add_points_f64(engine, (const double *)points, 1, 24, &set), NF_STATUS_POSITIONS);
+    EXPECT(nf_add_points_f64(engine, (const double *)points, 1, 24, &set), NF_STATUS_PRECISION);
     EXPECT(nf_add_points_f32(engine, points, 2, 12, &set), NF_STATUS_OK);
     free(points); /* coordinates were copied */
 

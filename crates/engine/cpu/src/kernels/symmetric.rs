@@ -112,7 +112,7 @@ pub(crate) fn task_size(walk: &Walk<'_>) -> Result<Option<usize>, Error> {
 /// once. A contribution to a point outside of the share is lost, and evaluating for both points
 /// costs more than for one.
 const MIN_OWN: f64 = 0.6;
-/// Every so many points one is sampled for that.
+/// Distance between the points that are sampled for that.
 const STEP: usize = 1 << 11;
 
 /// Returns true if enough neighbours of a share's targets are targets too. Every 2,048th point is

@@ -68,7 +68,7 @@ pub struct DevicePoints {
     /// Slots of the hash table of a sparse table, less 1; None where the table is dense.
     pub(super) mask: Option<u32>,
     pub(super) cells: u32,
-    /// Whether the last step found cells with so many points that they are sorted apart.
+    /// True if the last step found cells that are large enough to be sorted apart.
     pub(super) large_cells: bool,
 }
 

@@ -221,7 +221,7 @@ impl Children {
         Ok(())
     }
 
-    /// Grids that a traversal of so many cells can have in flight.
+    /// Maximum number of grids in flight in a traversal of this number of cells.
     pub(crate) fn pending(&self, cells: usize) -> usize {
         let cells = cells.min(CHILD_BATCH);
         match self.aggregated {

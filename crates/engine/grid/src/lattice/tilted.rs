@@ -60,7 +60,7 @@ pub(super) struct Cells {
     pub(super) reach: f64,
 }
 
-/// The cells of a tilted box, so many to the radius along each axis.
+/// The cells of a tilted box, with a number of cells to the radius along each axis.
 ///
 /// # Errors
 /// [`ErrorKind::TooManyImages`] and [`ErrorKind::OutOfMemory`].

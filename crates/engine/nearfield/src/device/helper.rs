@@ -124,7 +124,7 @@ pub(super) struct Helped<'a> {
 }
 
 impl CpuHelper {
-    /// A helper with a policy and so many threads; 0 is one per core.
+    /// A helper with a policy and this number of threads; 0 is one per core.
     ///
     /// # Errors
     /// [`ErrorKind::Schedule`] when the policy's numbers contradict each other, and

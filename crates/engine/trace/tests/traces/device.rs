@@ -488,7 +488,7 @@ fn what_other_threads_do_beside_the_steps_is_no_reason_for_a_gap() {
             time,
             ..trace.spans[0].clone()
         });
-        let whole = time.length() as f64 * 1e-6;
+        let whole = time.length() as f64 / 1e6;
         let summary = Analysis::of(&trace).unwrap().summary;
         (summary, whole)
     };

@@ -7,7 +7,7 @@ use glam::Vec3;
 use nearfield::prelude::Device;
 
 use crate::{
-    Config, Dimensions, Error, Simulation, matter::Matter, particles::Particles, search::Request,
+    Config, Dimensions, Error, Simulation, host::Request, matter::Matter, particles::Particles,
     walls::Walls,
 };
 

@@ -124,6 +124,12 @@ fn evidence_note(evidence: &Option<Result<PathBuf, String>>) -> String {
     }
 }
 
+impl From<nearfield_grid::Error> for Error {
+    fn from(source: nearfield_grid::Error) -> Self {
+        Self::Engine(source.into())
+    }
+}
+
 impl From<nearfield_grid::memory::Shortage> for Error {
     fn from(shortage: nearfield_grid::memory::Shortage) -> Self {
         Self::Engine(shortage.into())

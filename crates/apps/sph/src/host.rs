@@ -1,6 +1,7 @@
 //! A fluid in the host's memory, whose traversals the engine does wherever it runs.
 
 use glam::Vec3;
+use nearfield::prelude::{Device, Engine, PointSetId};
 use nearfield_grid::memory::filled;
 
 use crate::{
@@ -9,13 +10,26 @@ use crate::{
     guard::Watch,
     matter::Matter,
     passes::{Passes, Rates},
-    search::{Request, Search},
     state::MAX_STRETCHED,
 };
 
+/// Device and threads of the engine.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) device: Device,
+    /// 0 for one per core.
+    pub(crate) threads: usize,
+}
+
 /// Fluid and walls in the host's memory.
+///
+/// The engine gets the positions of the walls once, and those of the fluid after every drift. No
+/// neighbour list is stored: every sum is a traversal whose results are in the order of the
+/// particle arrays.
 pub(crate) struct HostBody {
-    search: Search,
+    engine: Engine,
+    fluid: PointSetId,
+    wall: PointSetId,
     pub(crate) matter: Matter,
     results: Results,
 }
@@ -46,13 +60,18 @@ impl Results {
 impl HostBody {
     /// Sorts the walls and evaluates the first forces.
     pub(crate) fn new(config: &Config, request: Request, matter: Matter) -> Result<Self, Error> {
+        let builder = Engine::builder(config.kernel().support());
+        let builder = builder.device(request.device).threads(request.threads);
+        let mut engine = builder.build()?;
         let mut body = Self {
-            search: Search::new(config.kernel().support(), request, &matter)?,
+            fluid: engine.add_point_set(&matter.fluid.position)?,
+            wall: engine.add_point_set(&matter.walls.position)?,
+            engine,
             results: Results::new(matter.fluid.len(), matter.walls.len())?,
             matter,
         };
-        body.matter.walls.reorder(&body.search.wall_order()?)?;
-        body.search.update_walls(&body.matter.walls.position)?;
+        body.matter.walls.reorder(&body.engine.z_sort(body.wall)?)?;
+        body.engine.update(body.wall, &body.matter.walls.position)?;
         body.evaluate_forces(config)?;
         Ok(body)
     }
@@ -67,7 +86,8 @@ impl HostBody {
         let first = self.kick(config, 0.5 * dt);
         self.drift(dt);
         watch.refuse_losses(&self.matter.fluid)?;
-        self.search.update(&self.matter.fluid.position)?;
+        self.engine
+            .update(self.fluid, &self.matter.fluid.position)?;
         let compression = self.compress(config, dt)?;
         self.evaluate_forces(config)?;
         let second = self.kick(config, 0.5 * dt);
@@ -110,14 +130,8 @@ impl HostBody {
     /// Moves the particles with their velocities over `dt`.
     fn drift(&mut self, dt: f64) {
         let _span = tracing::debug_span!("sph.drift").entered();
-        let step = dt as f32;
-        for (position, &velocity) in self
-            .matter
-            .fluid
-            .position
-            .iter_mut()
-            .zip(&self.matter.fluid.velocity)
-        {
+        let (step, fluid) = (dt as f32, &mut self.matter.fluid);
+        for (position, &velocity) in fluid.position.iter_mut().zip(&fluid.velocity) {
             *position += step * velocity;
         }
     }
@@ -127,10 +141,15 @@ impl HostBody {
         let _span = tracing::debug_span!("sph.compress").entered();
         let Rates { fluid, walls } = Passes::of(config).rates(dt);
         let (results, matter) = (&mut self.results, &self.matter);
-        self.search
-            .continuity(&fluid, &matter.fluid, &mut results.rates)?;
-        self.search
-            .wall_continuity(&walls, matter, &mut results.wall_rates)?;
+        let (moving, still) = (matter.fluid.moving(), &matter.walls.compression);
+        (self.engine.traverse(&fluid, self.fluid, self.fluid))
+            .targets(moving)
+            .sources(moving)
+            .run_into(&mut results.rates)?;
+        (self.engine.traverse(&walls, self.fluid, self.wall))
+            .targets(&matter.fluid.velocity)
+            .sources(still)
+            .run_into(&mut results.wall_rates)?;
         Ok(self.apply_rates(config, dt))
     }
 
@@ -156,55 +175,55 @@ impl HostBody {
     fn evaluate_forces(&mut self, config: &Config) -> Result<(), Error> {
         let _span = tracing::debug_span!("sph.forces").entered();
         let (passes, water) = (Passes::of(config), config.water_state());
-        let results = &mut self.results;
-        self.search.extrapolation(
-            &passes.extrapolation(),
-            &self.matter.fluid,
-            &mut results.extrapolated,
-        )?;
-        for (s, &(weight, sum)) in self
-            .matter
-            .walls
-            .compression
-            .iter_mut()
-            .zip(&results.extrapolated)
-        {
+        let (results, matter) = (&mut self.results, &mut self.matter);
+        (self
+            .engine
+            .traverse(&passes.extrapolation(), self.wall, self.fluid))
+        .sources(&matter.fluid.compression)
+        .run_into(&mut results.extrapolated)?;
+        let walls = matter.walls.compression.iter_mut();
+        for (s, &(weight, sum)) in walls.zip(&results.extrapolated) {
             *s = if weight > 0.0 {
                 water.compression(sum / weight)
             } else {
                 0.0
             };
         }
-        self.search
-            .forces(&passes.forces(), &self.matter.fluid, &mut results.forces)?;
-        self.search.wall_forces(
-            &passes.wall_forces(),
-            &self.matter,
-            &mut results.wall_forces,
-        )
+        let moving = matter.fluid.moving();
+        (self
+            .engine
+            .traverse(&passes.forces(), self.fluid, self.fluid))
+        .targets(moving)
+        .sources(moving)
+        .run_into(&mut results.forces)?;
+        (self
+            .engine
+            .traverse(&passes.wall_forces(), self.fluid, self.wall))
+        .targets(moving)
+        .sources(matter.walls.still())
+        .run_into(&mut results.wall_forces)?;
+        Ok(())
     }
 
     /// Brings the particles into spatial order.
     pub(crate) fn sort_fluid(&mut self) -> Result<(), Error> {
         let _span = tracing::debug_span!("sph.sort").entered();
-        let order = self.search.fluid_order()?;
+        let order = self.engine.z_sort(self.fluid)?;
         self.matter.fluid.reorder(&order)?;
-        order
-            .apply(&mut self.results.forces)
-            .map_err(nearfield::Error::from)?;
-        order
-            .apply(&mut self.results.wall_forces)
-            .map_err(nearfield::Error::from)?;
-        self.search.update(&self.matter.fluid.position)
+        order.apply(&mut self.results.forces)?;
+        order.apply(&mut self.results.wall_forces)?;
+        Ok(self
+            .engine
+            .update(self.fluid, &self.matter.fluid.position)?)
     }
 
     /// Number of fluid neighbours of every fluid particle.
     pub(crate) fn neighbor_counts(&self) -> Result<Vec<u32>, Error> {
-        self.search.neighbor_counts()
+        Ok(self.engine.count_neighbors(self.fluid, self.fluid)?)
     }
 
     /// The engine's report.
     pub(crate) fn report(&self) -> nearfield::report::Report {
-        self.search.report()
+        self.engine.report()
     }
 }

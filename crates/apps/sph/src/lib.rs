@@ -66,7 +66,6 @@ mod moment;
 mod particles;
 mod passes;
 pub mod scene;
-mod search;
 mod simulation;
 mod space;
 mod state;

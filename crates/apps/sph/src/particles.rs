@@ -5,7 +5,7 @@
 
 use glam::Vec3;
 use nearfield::Permutation;
-use nearfield_grid::memory::{copied, make_room};
+use nearfield_grid::memory::{collected, copied};
 
 use crate::Error;
 
@@ -28,14 +28,11 @@ impl Particles {
         velocity: Vec<Vec3>,
         compression: Vec<f32>,
     ) -> Result<Self, Error> {
-        let mut id = Vec::new();
-        make_room(&mut id, position.len(), "numbers of particles")?;
-        id.extend(0..position.len() as u32);
         Ok(Self {
+            id: collected(0..position.len() as u32, "numbers of particles")?,
             position,
             velocity,
             compression,
-            id,
         })
     }
 
@@ -56,18 +53,10 @@ impl Particles {
 
     /// Brings all arrays into the order of `permutation`.
     pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
-        permutation
-            .apply(&mut self.position)
-            .map_err(nearfield::Error::from)?;
-        permutation
-            .apply(&mut self.velocity)
-            .map_err(nearfield::Error::from)?;
-        permutation
-            .apply(&mut self.compression)
-            .map_err(nearfield::Error::from)?;
-        Ok(permutation
-            .apply(&mut self.id)
-            .map_err(nearfield::Error::from)?)
+        permutation.apply(&mut self.position)?;
+        permutation.apply(&mut self.velocity)?;
+        permutation.apply(&mut self.compression)?;
+        Ok(permutation.apply(&mut self.id)?)
     }
 
     /// The fields of [`Moving`](crate::passes::Moving).

@@ -18,11 +18,10 @@ use crate::advance::Kick;
 use crate::budget::{Energy, Ledger, Momentum, Sums};
 use crate::device::DeviceBody;
 use crate::guard::Watch;
-use crate::host::HostBody;
+use crate::host::{HostBody, Request};
 use crate::matter::Matter;
 use crate::moment::{Moment, PendingMoment};
 use crate::particles::Particles;
-use crate::search::Request;
 use crate::time_step::stable_step;
 use crate::walls::Walls;
 use crate::{Config, Error, FrontRule};
@@ -432,24 +431,13 @@ impl Simulation {
     /// When the file cannot be written.
     pub fn write_walls(&self, path: &Path) -> Result<(), Error> {
         let water = self.config.water_state();
-        let pressure: Vec<f32> = self
-            .walls()
-            .compression
-            .iter()
-            .map(|&s| water.pressure(s))
-            .collect();
+        let walls = self.walls();
+        let pressure = walls.compression.iter().map(|&s| water.pressure(s));
         let data = [
-            PointData::scalars("roughness", &self.walls().roughness),
-            PointData::scalars("pressure", pressure),
+            PointData::scalars("roughness", &walls.roughness),
+            PointData::scalars("pressure", pressure.collect::<Vec<f32>>()),
         ];
-        Ok(nearfield_io::write_vtp(
-            path,
-            as_arrays(&self.walls().position),
-            &data,
-        )?)
+        let positions = bytemuck::cast_slice(&walls.position);
+        Ok(nearfield_io::write_vtp(path, positions, &data)?)
     }
-}
-
-fn as_arrays(vectors: &[Vec3]) -> &[[f32; 3]] {
-    bytemuck::cast_slice(vectors)
 }

@@ -37,15 +37,9 @@ impl Walls {
 
     /// Brings all arrays into the order of `permutation`.
     pub(crate) fn reorder(&mut self, permutation: &Permutation) -> Result<(), Error> {
-        permutation
-            .apply(&mut self.position)
-            .map_err(nearfield::Error::from)?;
-        permutation
-            .apply(&mut self.roughness)
-            .map_err(nearfield::Error::from)?;
-        Ok(permutation
-            .apply(&mut self.compression)
-            .map_err(nearfield::Error::from)?)
+        permutation.apply(&mut self.position)?;
+        permutation.apply(&mut self.roughness)?;
+        Ok(permutation.apply(&mut self.compression)?)
     }
 
     /// The fields of [`Still`](crate::passes::Still).

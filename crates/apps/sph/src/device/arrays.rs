@@ -4,7 +4,7 @@ use nearfield::device::{
     DeviceEngine, GpuError, HostCopy,
     cudarc::driver::{CudaSlice, DeviceRepr, DriverError, ValidAsZeroBits},
 };
-use nearfield_grid::memory::make_room;
+use nearfield_grid::memory::collected;
 
 use super::kernels::{MAX_BLOCKS, MEASURE_SLOTS, TOTALS};
 use crate::{Error, particles::Particles, walls::Walls};
@@ -53,27 +53,23 @@ impl Arrays {
         fluid: &Particles,
         walls: &Walls,
     ) -> Result<Self, Error> {
-        let mut moving = Vec::new();
-        make_room(&mut moving, 4 * fluid.len(), PARTICLES)?;
         let particles = fluid.velocity.iter().zip(&fluid.compression);
-        moving.extend(particles.flat_map(|(v, &s)| [v.x, v.y, v.z, s]));
-        let mut still = Vec::new();
-        make_room(&mut still, 2 * walls.len(), PARTICLES)?;
+        let moving = collected(particles.map(|(v, &s)| [v.x, v.y, v.z, s]), PARTICLES)?;
         let particles = walls.compression.iter().zip(&walls.roughness);
-        still.extend(particles.flat_map(|(&s, &roughness)| [s, roughness]));
+        let still = collected(particles.map(|(&s, &rough)| [s, rough]), PARTICLES)?;
         let (count, wall_count) = (fluid.len(), walls.len());
         let uploaded = |values: &[f32]| engine.queue().array(PARTICLES, values).map_err(failed);
         let floats = |len| zeros::<f32>(engine, len);
         Ok(Self {
             position: uploaded(bytemuck::cast_slice(&fluid.position))?,
-            moving: uploaded(&moving)?,
+            moving: uploaded(moving.as_flattened())?,
             id: (engine.queue().array(PARTICLES, &fluid.id)).map_err(failed)?,
             rates: floats(2 * count)?,
             wall_rates: floats(count)?,
             forces: floats(4 * count)?,
             wall_forces: floats(4 * count)?,
             wall_position: uploaded(bytemuck::cast_slice(&walls.position))?,
-            still: uploaded(&still)?,
+            still: uploaded(still.as_flattened())?,
             extrapolated: floats(2 * wall_count)?,
             kept: floats(4 * count)?,
             spare_id: zeros(engine, count)?,

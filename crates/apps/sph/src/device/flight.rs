@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::Vec3;
 use nearfield::device::{Arriving, DeviceEngine, GpuErrorKind, HostBuffer, Queue};
-use nearfield_grid::{OfProcess, memory::make_room};
+use nearfield_grid::{
+    OfProcess,
+    memory::{collected, copied},
+};
 
 use super::arrays::{Arrays, PARTICLES, failed, unallocated};
 use crate::{Error, particles::Particles};
@@ -30,7 +33,6 @@ struct Landing {
 
 /// A copy under way.
 pub(super) struct Flight {
-    count: usize,
     arrays: OfProcess<(Arriving<f32>, Arriving<f32>, Arriving<u32>)>,
     spare: Arc<Mutex<Vec<OfProcess<Landing>>>>,
 }
@@ -69,7 +71,6 @@ impl Flights {
             (self.queue).start_copy(PARTICLES, id, landing.id),
         );
         Ok(Flight {
-            count,
             arrays: OfProcess::new((
                 start.0.map_err(failed)?,
                 start.1.map_err(failed)?,
@@ -93,22 +94,14 @@ impl Flight {
             id: id.wait().map_err(failed)?,
         };
         let moving = landed.moving.as_chunks::<4>().0;
-        let mut particles = Particles::default();
-        make_room(&mut particles.position, self.count, PARTICLES)?;
-        make_room(&mut particles.velocity, self.count, PARTICLES)?;
-        make_room(&mut particles.compression, self.count, PARTICLES)?;
-        make_room(&mut particles.id, self.count, PARTICLES)?;
-        let positions = landed.position.as_chunks::<3>().0;
-        particles
-            .position
-            .extend(positions.iter().map(|&x| Vec3::from(x)));
-        particles
-            .velocity
-            .extend(moving.iter().map(|&[x, y, z, _]| Vec3::new(x, y, z)));
-        particles
-            .compression
-            .extend(moving.iter().map(|&[.., s]| s));
-        particles.id.extend_from_slice(&landed.id);
+        let positions = landed.position.as_chunks::<3>().0.iter();
+        let velocities = moving.iter().map(|&[x, y, z, _]| Vec3::new(x, y, z));
+        let particles = Particles {
+            position: collected(positions.map(|&x| Vec3::from(x)), PARTICLES)?,
+            velocity: collected(velocities, PARTICLES)?,
+            compression: collected(moving.iter().map(|&[.., s]| s), PARTICLES)?,
+            id: copied(&landed.id, PARTICLES)?,
+        };
         lock(&self.spare).push(OfProcess::new(landed));
         Ok(particles)
     }

@@ -13,7 +13,7 @@ use nearfield::{
     kernels::{Cuda, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use on_gpu::{start, take_memory, upload};
+use on_gpu::{FromHost, start_or_skip, take_memory, upload};
 
 /// Lists from the device, each ascending.
 fn lists(
@@ -62,14 +62,9 @@ const OPEN: [Option<f64>; 3] = [None; 3];
 
 #[test]
 fn lists_follow_points_that_move_step_by_step_and_then_far() {
-    let Some(mut engine) = start(DeviceEngine::builder(2.0)) else {
-        return;
-    };
-    let stream = engine.stream().clone();
+    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
     let mut points = Cloud::Lattice.points(8_000, 1);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     let mut repeats = 0;
     for step in 0..6 {
         match step {
@@ -77,16 +72,8 @@ fn lists_follow_points_that_move_step_by_step_and_then_far() {
             4 => points.iter_mut().for_each(|point| point[1] += 300.0),
             _ => drift(&mut points, 0.4, step),
         }
-        engine
-            .update(set, &upload(&stream, &points).as_view())
-            .unwrap();
-        loop {
-            engine.find_neighbors(set, set).unwrap();
-            match engine.finish().unwrap() {
-                Progress::Valid => break,
-                Progress::Repeat => repeats += 1,
-            }
-        }
+        engine.put(set, &points);
+        repeats += engine.find(set, set);
         let exact = expected(std::slice::from_ref(&points), 2.0, OPEN, (0, 0));
         assert_eq!(lists(&engine, set, set), exact, "step {step}");
     }
@@ -95,22 +82,14 @@ fn lists_follow_points_that_move_step_by_step_and_then_far() {
 
 #[test]
 fn lists_that_outgrow_their_storage_are_written_again() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.0).within([0.0; 3], [20.0; 3])) else {
-        return;
-    };
-    let stream = engine.stream().clone();
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.0).within([0.0; 3], [20.0; 3]));
     let mut points = Cloud::Lattice.points(8_000, 3);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    let set = engine.add(&points);
+    assert_eq!(engine.find(set, set), 0);
     for point in &mut points {
         *point = point.map(|x| 0.5 * x);
     }
-    engine
-        .update(set, &upload(&stream, &points).as_view())
-        .unwrap();
+    engine.put(set, &points);
     assert!(matches!(
         engine
             .neighbors(set, set)
@@ -118,10 +97,7 @@ fn lists_that_outgrow_their_storage_are_written_again() {
             .map_err(|error| error.kind()),
         Err(ErrorKind::NoLists { .. })
     ));
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    assert_eq!(engine.find(set, set), 1);
     let exact = expected(&[points], 1.0, OPEN, (0, 0));
     assert_eq!(lists(&engine, set, set), exact);
 }
@@ -129,31 +105,17 @@ fn lists_that_outgrow_their_storage_are_written_again() {
 #[test]
 fn sets_search_each_other_in_a_periodic_box_also_when_points_leave_it() {
     let periodic = [Some(10.0), None, Some(7.5)];
-    let Some(mut engine) = start(DeviceEngine::builder(1.1).periodic(periodic)) else {
-        return;
-    };
-    let stream = engine.stream().clone();
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.1).periodic(periodic));
     let mut sets = [
         Cloud::Uniform.points(4_000, 5),
         Cloud::Uniform.points(900, 6),
     ];
-    let ids = sets.each_ref().map(|points| {
-        engine
-            .add_point_set(&upload(&stream, points).as_view())
-            .unwrap()
-    });
+    let ids = sets.each_ref().map(|points| engine.add(points));
     for shift in [0.0, 9.0, 95.0] {
         sets[0].iter_mut().for_each(|point| point[0] += shift);
-        engine
-            .update(ids[0], &upload(&stream, &sets[0]).as_view())
-            .unwrap();
+        engine.put(ids[0], &sets[0]);
         for (targets, sources) in [(0, 0), (0, 1), (1, 0)] {
-            loop {
-                engine.find_neighbors(ids[targets], ids[sources]).unwrap();
-                if engine.finish().unwrap() == Progress::Valid {
-                    break;
-                }
-            }
+            engine.find(ids[targets], ids[sources]);
             let exact = expected(&sets, 1.1, periodic, (targets, sources));
             let found = lists(&engine, ids[targets], ids[sources]);
             assert_eq!(found, exact, "{targets} among {sources} after {shift}");
@@ -168,28 +130,16 @@ fn sets_in_a_tilted_box_are_searched_as_on_the_cpu() {
         Some([3.5, 9.0, 0.0]),
         Some([-2.0, 1.5, 8.0]),
     ];
-    let Some(mut engine) = start(DeviceEngine::builder(1.1).box_vectors(vectors)) else {
-        return;
-    };
-    let stream = engine.stream().clone();
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.1).box_vectors(vectors));
     let mut points = Cloud::Uniform.points(3_000, 15);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     for step in 0..3 {
         // Some of them leave the box.
         points
             .iter_mut()
             .for_each(|point| point[1] += 4.0 * step as f32);
-        engine
-            .update(set, &upload(&stream, &points).as_view())
-            .unwrap();
-        loop {
-            engine.find_neighbors(set, set).unwrap();
-            if engine.finish().unwrap() == Progress::Valid {
-                break;
-            }
-        }
+        engine.put(set, &points);
+        engine.find(set, set);
         let builder = Engine::builder(1.1)
             .box_vectors(vectors)
             .device(Device::Cpu);
@@ -205,14 +155,10 @@ fn sets_in_a_tilted_box_are_searched_as_on_the_cpu() {
 
 #[test]
 fn half_lists_and_counts_agree() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.3).lists(ListKind::Half)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.3).lists(ListKind::Half));
     let stream = engine.stream().clone();
     let points = Cloud::Clusters.points(5_000, 7);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     engine.find_neighbors(set, set).unwrap();
     let mut counts = stream.alloc_zeros::<u32>(points.len()).unwrap();
     engine
@@ -239,9 +185,7 @@ fn force() -> SphForce {
 
 #[test]
 fn sums_over_strided_fields_are_those_of_the_cpu() {
-    let Some(mut engine) = start(DeviceEngine::builder(2.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let points = Cloud::PoolSpray.points(6_000, 9);
     // Velocity (3), density, pressure, mass; on the device with two numbers before and one behind.
@@ -261,9 +205,7 @@ fn sums_over_strided_fields_are_those_of_the_cpu() {
         .iter()
         .flat_map(|s| [&[f32::NAN, f32::NAN], &s[..], &[f32::NAN]].concat())
         .collect();
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     let padded = stream.clone_htod(&padded).unwrap();
     let mut sums = stream.alloc_zeros::<f32>(3 * points.len()).unwrap();
     for _ in 0..2 {
@@ -305,19 +247,13 @@ fn sums_over_strided_fields_are_those_of_the_cpu() {
 
 #[test]
 fn coordinates_that_are_no_numbers_are_named_and_the_engine_goes_on() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let good = Cloud::Uniform.points(1_000, 11);
-    let set = engine
-        .add_point_set(&upload(&stream, &good).as_view())
-        .unwrap();
+    let set = engine.add(&good);
     let mut bad = good.clone();
     bad[417][2] = f32::NAN;
-    engine
-        .update(set, &upload(&stream, &bad).as_view())
-        .unwrap();
+    engine.put(set, &bad);
     let error = engine.finish().unwrap_err().to_string();
     assert!(
         error.contains("point set 0") && error.contains("point 417"),
@@ -335,15 +271,12 @@ fn coordinates_that_are_no_numbers_are_named_and_the_engine_goes_on() {
 
     // The set has the points that were good, and what was computed in between does not stand.
     assert_eq!(engine.finish().unwrap(), Progress::Repeat);
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    assert_eq!(engine.find(set, set), 0);
     let exact = expected(std::slice::from_ref(&good), 1.0, OPEN, (0, 0));
     assert_eq!(lists(&engine, set, set), exact);
 
     // Lists of points that turn out to be no numbers are no lists.
-    engine
-        .update(set, &upload(&stream, &bad[..500]).as_view())
-        .unwrap();
+    engine.put(set, &bad[..500]);
     engine.find_neighbors(set, set).unwrap();
     engine.finish().unwrap_err();
     assert_eq!(engine.points(set).unwrap(), 1_000);
@@ -355,35 +288,24 @@ fn coordinates_that_are_no_numbers_are_named_and_the_engine_goes_on() {
         Err(ErrorKind::NoLists { .. })
     ));
 
-    engine
-        .update(set, &upload(&stream, &good[..700]).as_view())
-        .unwrap();
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Repeat);
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    engine.put(set, &good[..700]);
+    assert_eq!(engine.find(set, set), 1);
     let exact = expected(&[good[..700].to_vec()], 1.0, OPEN, (0, 0));
     assert_eq!(lists(&engine, set, set), exact);
 }
 
 #[test]
 fn results_of_a_failed_sort_are_not_valid_after_a_later_one() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let good = Cloud::Uniform.points(2_000, 21);
-    let set = engine
-        .add_point_set(&upload(&stream, &good).as_view())
-        .unwrap();
+    let set = engine.add(&good);
     let mut far = good.clone();
     far[5] = [1e6; 3];
     let mut sums = stream.alloc_zeros::<f32>(good.len()).unwrap();
     for between in [&far, &Vec::new()] {
         for points in [&far, between, &good] {
-            engine
-                .update(set, &upload(&stream, points).as_view())
-                .unwrap();
+            engine.put(set, points);
             if points.len() == good.len() {
                 engine
                     .traverse(&Ones, set, set)
@@ -398,16 +320,11 @@ fn results_of_a_failed_sort_are_not_valid_after_a_later_one() {
 
 #[test]
 fn an_engine_that_runs_out_of_memory_keeps_its_points() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let good = Cloud::Uniform.points(3_000, 23);
-    let set = engine
-        .add_point_set(&upload(&stream, &good).as_view())
-        .unwrap();
-    engine.find_neighbors(set, set).unwrap();
-    assert_eq!(engine.finish().unwrap(), Progress::Valid);
+    let set = engine.add(&good);
+    assert_eq!(engine.find(set, set), 0);
     let exact = expected(std::slice::from_ref(&good), 1.0, OPEN, (0, 0));
     // Their positions are there, but nothing else finds room.
     let many = stream.alloc_zeros::<f32>(3 * 20_000_000).unwrap();
@@ -419,26 +336,14 @@ fn an_engine_that_runs_out_of_memory_keeps_its_points() {
         assert_eq!(engine.points(set).unwrap(), good.len());
         let error = engine.add_point_set(&many.as_view()).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
-        loop {
-            engine.find_neighbors(set, set).unwrap();
-            if engine.finish().unwrap() == Progress::Valid {
-                break;
-            }
-        }
+        engine.find(set, set);
         assert_eq!(lists(&engine, set, set), exact);
     }
     drop((taken, many));
     stream.synchronize().unwrap();
     let more = Cloud::Uniform.points(5_000, 24);
-    engine
-        .update(set, &upload(&stream, &more).as_view())
-        .unwrap();
-    loop {
-        engine.find_neighbors(set, set).unwrap();
-        if engine.finish().unwrap() == Progress::Valid {
-            break;
-        }
-    }
+    engine.put(set, &more);
+    engine.find(set, set);
     assert_eq!(
         lists(&engine, set, set),
         expected(&[more], 1.0, OPEN, (0, 0))
@@ -447,25 +352,14 @@ fn an_engine_that_runs_out_of_memory_keeps_its_points() {
 
 #[test]
 fn the_number_of_points_may_change_and_be_none() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.5)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.5));
     let stream = engine.stream().clone();
     let all = Cloud::Lattice.points(4_000, 13);
-    let set = engine
-        .add_point_set(&upload(&stream, &all).as_view())
-        .unwrap();
+    let set = engine.add(&all);
     for count in [4_000, 1_000, 1, 3_999] {
         let points = &all[..count];
-        engine
-            .update(set, &upload(&stream, points).as_view())
-            .unwrap();
-        loop {
-            engine.find_neighbors(set, set).unwrap();
-            if engine.finish().unwrap() == Progress::Valid {
-                break;
-            }
-        }
+        engine.put(set, points);
+        engine.find(set, set);
         let exact = expected(&[points.to_vec()], 1.5, OPEN, (0, 0));
         assert_eq!(lists(&engine, set, set), exact, "{count} points");
     }
@@ -497,9 +391,7 @@ impl PairKernel for Ones {
 
 #[test]
 fn the_order_of_the_cells_sorts_the_callers_arrays() {
-    let Some(mut engine) = start(DeviceEngine::builder(1.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(1.0));
     let stream = engine.stream().clone();
     let points = Cloud::Uniform.points(2_000, 15);
     let given = upload(&stream, &points);
@@ -538,9 +430,7 @@ fn the_order_of_the_cells_sorts_the_callers_arrays() {
 
 #[test]
 fn arrays_that_do_not_fit_are_refused_by_name() {
-    let Some(mut engine) = start(DeviceEngine::builder(2.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let numbers = stream.alloc_zeros::<f32>(301).unwrap();
     let error = engine

@@ -24,7 +24,7 @@ use nearfield::{
     kernels::{SphDensity, WendlandC2},
 };
 use nearfield_testkit::random::Random;
-use on_gpu::{start, upload};
+use on_gpu::{FromHost, start, start_or_skip, upload};
 use std::sync::Arc;
 
 /// Guard elements on either side of an output, which must not change.
@@ -405,25 +405,19 @@ fn no_sequence_of_updates_writes_out_of_place_or_gives_wrong_results() {
 #[test]
 fn fewer_points_of_which_one_is_far_away_write_where_they_belong() {
     nearfield_gpu::poison_new_memory();
-    let Some(mut engine) = start(DeviceEngine::builder(0.05)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(0.05));
     let stream = engine.stream().clone();
     let mut random = Random::new(1);
     let cloud: Vec<[f32; 3]> = (0..100_000)
         .map(|_| [(); 3].map(|()| random.unit() as f32))
         .collect();
-    let set = engine
-        .add_point_set(&upload(&stream, &cloud).as_view())
-        .unwrap();
+    let set = engine.add(&cloud);
     let kernel = SphDensity {
         kernel: WendlandC2::with_support(0.05),
     };
     let mut few = cloud[..1_001].to_vec();
     few[1_000] = [1e4; 3];
-    engine
-        .update(set, &upload(&stream, &few).as_view())
-        .unwrap();
+    engine.put(set, &few);
     let mut sums = Guarded::new(&stream, few.len(), GUARD_SUM);
     let mass = stream.clone_htod(&vec![1.0f32; few.len()]).unwrap();
     let mut tries = 0;

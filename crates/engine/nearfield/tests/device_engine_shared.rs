@@ -10,11 +10,14 @@ mod on_gpu;
 use nearfield::{
     PairKernel, PointSetId, Reduce, Strategy,
     balance::Policy,
-    device::{CpuHelper, DeviceEngine, DeviceField, Progress, cudarc::driver::CudaSlice},
+    device::{
+        CpuHelper, DeviceEngine, DeviceField, Progress,
+        cudarc::driver::{CudaSlice, CudaView},
+    },
     kernels::{Cuda, SphDensity, SphForce, WendlandC2},
 };
 use nearfield_testkit::cloud::{Cloud, drift};
-use on_gpu::{start, upload};
+use on_gpu::{FromHost, start_or_skip};
 
 /// A dense half and a sparse one: thresholds between their occupancies tell them apart.
 fn two_densities(seed: u64) -> Vec<[f32; 3]> {
@@ -146,16 +149,10 @@ fn sums_by_both_backends_are_those_of_the_gpu() {
                 .subdivision(1)
                 .periodic(periodic)
                 .strategy(strategy);
-            let Some(mut engine) = start(builder) else {
-                return;
-            };
+            let mut engine = start_or_skip!(builder);
             let stream = engine.stream().clone();
             let (mut fluid, walls) = (two_densities(1), Cloud::Uniform.points(2_000, 5));
-            let sets = [&fluid, &walls].map(|points| {
-                engine
-                    .add_point_set(&upload(&stream, points).as_view())
-                    .unwrap()
-            });
+            let sets = [&fluid, &walls].map(|points| engine.add(points));
             let numbers = |count: usize, stride: usize| {
                 let values: Vec<f32> = (0..count * stride)
                     .map(|k| 0.5 + (k % 13) as f32 / 13.0)
@@ -170,9 +167,7 @@ fn sums_by_both_backends_are_those_of_the_gpu() {
                 let steps = if policy == Policy::Model { 12 } else { 2 };
                 for step in 0..steps {
                     drift(&mut fluid, 0.05, step);
-                    engine
-                        .update(sets[0], &upload(&stream, &fluid).as_view())
-                        .unwrap();
+                    engine.put(sets[0], &fluid);
                     let what = format!("{strategy}, {periodic:?}, {policy}, step {step}");
                     Case {
                         kernel: &density,
@@ -244,23 +239,16 @@ impl PairKernel for Nearest {
 
 #[test]
 fn minima_are_kept_and_points_that_jump_are_found() {
-    let Some(mut engine) = start(DeviceEngine::builder(2.0)) else {
-        return;
-    };
-    let stream = engine.stream().clone();
+    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
     let mut points = two_densities(3);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     let mut cpu = CpuHelper::new(Policy::Fixed { theta: 6.0 }, 2).unwrap();
     for step in 0..4 {
         if step == 2 {
             // Out of all room that the cells have.
             points.iter_mut().for_each(|point| point[2] -= 500.0);
         }
-        engine
-            .update(set, &upload(&stream, &points).as_view())
-            .unwrap();
+        engine.put(set, &points);
         let case = Case {
             kernel: &Nearest,
             sets: [set; 2],
@@ -276,18 +264,12 @@ fn minima_are_kept_and_points_that_jump_are_found() {
 
 #[test]
 fn lists_of_a_sort_that_was_not_valid_are_still_repeated() {
-    let Some(mut engine) = start(DeviceEngine::builder(2.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let mut points = two_densities(4);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     points.iter_mut().for_each(|point| point[2] -= 500.0);
-    engine
-        .update(set, &upload(&stream, &points).as_view())
-        .unwrap();
+    engine.put(set, &points);
     engine.find_neighbors(set, set).unwrap();
     let mut cpu = CpuHelper::new(Policy::Model, 2).unwrap();
     let mut nearest = stream.alloc_zeros::<f32>(points.len()).unwrap();
@@ -314,14 +296,10 @@ fn lists_of_a_sort_that_was_not_valid_are_still_repeated() {
 
 #[test]
 fn arrays_that_do_not_fit_are_refused_whoever_works() {
-    let Some(mut engine) = start(DeviceEngine::builder(2.0)) else {
-        return;
-    };
+    let mut engine = start_or_skip!(DeviceEngine::builder(2.0));
     let stream = engine.stream().clone();
     let points = two_densities(2);
-    let set = engine
-        .add_point_set(&upload(&stream, &points).as_view())
-        .unwrap();
+    let set = engine.add(&points);
     let density = SphDensity {
         kernel: WendlandC2::with_support(2.0),
     };
@@ -329,39 +307,18 @@ fn arrays_that_do_not_fit_are_refused_whoever_works() {
     let mut results = stream.alloc_zeros::<f32>(points.len()).unwrap();
     for policy in policies() {
         let mut cpu = CpuHelper::new(policy, 1).unwrap();
-        let short = mass.slice(1..);
-        let refused = engine
-            .with_cpu(&mut cpu)
-            .traverse(&density, set, set)
-            .sources(DeviceField::new(short, 1))
-            .run_into(&mut results.as_view_mut());
-        assert!(
-            refused
-                .unwrap_err()
-                .to_string()
-                .contains("fields of sources"),
-            "{policy}"
-        );
-        let refused = engine
-            .with_cpu(&mut cpu)
-            .traverse(&density, set, set)
-            .run_into(&mut results.as_view_mut());
-        assert!(
-            refused
-                .unwrap_err()
-                .to_string()
-                .contains("fields of sources"),
-            "{policy}"
-        );
-        let mut short = results.slice_mut(1..);
-        let refused = engine
-            .with_cpu(&mut cpu)
-            .traverse(&density, set, set)
-            .sources(DeviceField::new(mass.as_view(), 1))
-            .run_into(&mut short);
-        assert!(
-            refused.unwrap_err().to_string().contains("results"),
-            "{policy}"
-        );
+        let mut refused = |mass: Option<CudaView<'_, f32>>, from: usize, said: &str| {
+            let shared = engine.with_cpu(&mut cpu);
+            let mut traversal = shared.traverse(&density, set, set);
+            if let Some(mass) = mass {
+                traversal = traversal.sources(DeviceField::new(mass, 1));
+            }
+            let error = traversal.run_into(&mut results.slice_mut(from..));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(said), "{policy}: {error}");
+        };
+        refused(Some(mass.slice(1..)), 0, "fields of sources");
+        refused(None, 0, "fields of sources");
+        refused(Some(mass.as_view()), 1, "results");
     }
 }

@@ -6,7 +6,7 @@ use nearfield::{
     RadiusRule, SimdLevel, kernels::Cuda,
 };
 use nearfield_testkit::{
-    conformance::{Case, Lists},
+    conformance::{Case, Level, Lists, Runner},
     oracle::{self, Real},
 };
 
@@ -14,6 +14,8 @@ use nearfield_testkit::{
 pub(crate) trait Precise: Real {
     fn builder(radius: Self) -> Builder;
     fn positions(points: &[[Self; 3]]) -> Positions<'_>;
+    /// All conformance cases in this precision.
+    fn runner(level: Level) -> Runner<Self>;
 }
 
 impl Precise for f32 {
@@ -24,6 +26,10 @@ impl Precise for f32 {
     fn positions(points: &[[Self; 3]]) -> Positions<'_> {
         points.into()
     }
+
+    fn runner(level: Level) -> Runner<Self> {
+        Runner::new(level)
+    }
 }
 
 impl Precise for f64 {
@@ -33,6 +39,10 @@ impl Precise for f64 {
 
     fn positions(points: &[[Self; 3]]) -> Positions<'_> {
         points.into()
+    }
+
+    fn runner(level: Level) -> Runner<Self> {
+        Runner::in_double(level)
     }
 }
 
@@ -50,6 +60,24 @@ impl Default for Settings {
             simd: SimdLevel::detect(),
             threads: 2,
             subdivision: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// The default at another SIMD level.
+    pub(crate) fn at(simd: SimdLevel) -> Self {
+        Self {
+            simd,
+            ..Self::default()
+        }
+    }
+
+    /// The default with finer cells.
+    pub(crate) fn finer(subdivision: u32) -> Self {
+        Self {
+            subdivision,
+            ..Self::default()
         }
     }
 }
@@ -118,6 +146,29 @@ pub(crate) fn fill<T: Precise>(
 /// Lists as the conformance runner compares them.
 pub(crate) fn as_vectors(lists: &NeighborLists) -> Lists {
     lists.iter().map(<[u32]>::to_vec).collect()
+}
+
+/// The lists of a case by an engine that holds its sets.
+pub(crate) fn lists_of<T: Real>(
+    engine: &mut Engine,
+    case: &Case<T>,
+    sets: &[PointSetId],
+) -> Result<Lists, nearfield::Error> {
+    engine.find_neighbors()?;
+    let lists = engine.neighbors(sets[case.target], sets[case.source])?;
+    Ok(as_vectors(lists))
+}
+
+/// A traversal of a case with [`Fingerprint`] and a label for every point.
+pub(crate) fn traverse<T: Real>(
+    engine: &Engine,
+    case: &Case<T>,
+    sets: &[PointSetId],
+) -> Vec<[f32; 3]> {
+    let (targets, sources) = (labels(case.targets()), labels(case.sources()));
+    let traversal = engine.traverse(&Fingerprint, sets[case.target], sets[case.source]);
+    let traversal = traversal.targets(&targets).sources(&sources);
+    traversal.run().unwrap()
 }
 
 /// Counts neighbours and sums the source's index and the displacement, so that a traversal that

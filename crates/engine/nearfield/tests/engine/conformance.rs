@@ -1,165 +1,200 @@
-//! Every way of asking the engine gives the contract's neighbours, bit for bit.
+//! Every way of asking the engine gives the contract's neighbours, bit for bit, in both precisions.
 
 use crate::common::{
-    Fingerprint, Settings, as_vectors, engine_for, fingerprints_of, labels, rule_of,
+    Precise, Settings, as_vectors, engine_for, fingerprints_of, lists_of, rule_of, traverse,
 };
-use nearfield::SimdLevel;
+use nearfield::{Error, SimdLevel};
 use nearfield_testkit::{
-    conformance::{Case, Level, Lists, Runner},
-    oracle,
+    conformance::{Case, Level, Lists},
+    oracle, strategy,
 };
 use proptest::prelude::*;
 
-fn lists(case: &Case, settings: Settings) -> Result<Lists, String> {
-    let run = || {
-        let (mut engine, sets) = engine_for(case, settings)?;
-        engine.find_neighbors()?;
-        Ok(as_vectors(
-            engine.neighbors(sets[case.target], sets[case.source])?,
-        ))
-    };
-    run().map_err(|error: nearfield::Error| error.to_string())
+pub(crate) fn lists<T: Precise>(case: &Case<T>, settings: Settings) -> Result<Lists, Error> {
+    let (mut engine, sets) = engine_for(case, settings)?;
+    lists_of(&mut engine, case, &sets)
+}
+
+fn is_full<T>(case: &Case<T>) -> bool {
+    case.list == oracle::ListKind::Full
+}
+
+fn lists_at_every_simd_level<T: Precise>() {
+    let runner = T::runner(Level::Quick);
+    for &simd in SimdLevel::available() {
+        runner.run(|case| lists(case, Settings::at(simd))).unwrap();
+    }
 }
 
 #[test]
 fn lists_are_the_contracts_at_every_simd_level() {
-    let runner = Runner::new(Level::Quick);
-    for &simd in SimdLevel::available() {
-        let settings = Settings {
-            simd,
-            ..Settings::default()
-        };
+    lists_at_every_simd_level::<f32>();
+}
+
+#[test]
+fn lists_in_double_are_the_contracts_at_every_simd_level() {
+    lists_at_every_simd_level::<f64>();
+}
+
+fn lists_for_finer_cells<T: Precise>() {
+    let runner = T::runner(Level::Quick);
+    for subdivision in [2, 3] {
+        let settings = Settings::finer(subdivision);
         runner.run(|case| lists(case, settings)).unwrap();
     }
 }
 
 #[test]
 fn lists_are_the_contracts_for_finer_cells() {
-    let runner = Runner::new(Level::Quick);
-    for subdivision in [2, 3] {
-        let settings = Settings {
-            subdivision,
-            ..Settings::default()
-        };
-        runner.run(|case| lists(case, settings)).unwrap();
-    }
+    lists_for_finer_cells::<f32>();
+}
+
+#[test]
+fn lists_in_double_are_the_contracts_for_finer_cells() {
+    lists_for_finer_cells::<f64>();
 }
 
 #[test]
 #[ignore = "minutes in a debug build; run with --release"]
 fn lists_are_the_contracts_in_the_full_conformance_run() {
-    let runner = Runner::new(Level::Full);
+    let runner = f32::runner(Level::Full);
     runner.run(|case| lists(case, Settings::default())).unwrap();
 }
 
 #[test]
+#[ignore = "minutes in a debug build; run with --release"]
+fn lists_in_double_are_the_contracts_in_the_full_conformance_run() {
+    let runner = f64::runner(Level::Full);
+    for subdivision in 1..=3 {
+        let settings = Settings::finer(subdivision);
+        runner.run(|case| lists(case, settings)).unwrap();
+    }
+}
+
+fn queries_by_callback<T: Precise>() {
+    let run = |case: &Case<T>| -> Result<_, Error> {
+        let (engine, sets) = engine_for(case, Settings::default())?;
+        let (targets, sources) = (sets[case.target], sets[case.source]);
+        let mut found = vec![Vec::new(); engine.points(targets)?];
+        for (point, list) in found.iter_mut().enumerate() {
+            engine.for_each_neighbor(targets, sources, point, |j, _| list.push(j))?;
+        }
+        Ok(found)
+    };
+    T::runner(Level::Quick).keep(is_full).run(run).unwrap();
+}
+
+#[test]
 fn queries_by_callback_are_the_contracts() {
-    Runner::new(Level::Quick)
-        .keep(|case| case.list == oracle::ListKind::Full)
-        .run(|case| {
-            let run = || {
-                let (engine, sets) = engine_for(case, Settings::default())?;
-                let (targets, sources) = (sets[case.target], sets[case.source]);
-                let mut found = vec![Vec::new(); engine.points(targets)?];
-                for (point, list) in found.iter_mut().enumerate() {
-                    engine.for_each_neighbor(targets, sources, point, |j, _| list.push(j))?;
-                }
-                Ok(found)
-            };
-            run().map_err(|error: nearfield::Error| error.to_string())
-        })
-        .unwrap();
+    queries_by_callback::<f32>();
+}
+
+#[test]
+fn queries_by_callback_in_double_are_the_contracts() {
+    queries_by_callback::<f64>();
+}
+
+fn queries_of_free_positions<T: Precise>() {
+    let run = |case: &Case<T>| -> Result<_, Error> {
+        let (engine, sets) = engine_for(case, Settings::default())?;
+        let (positions, sources) = (T::positions(case.targets()), sets[case.source]);
+        let lists = if rule_of(case).needs_targets() {
+            let radii = case.radii_of(case.target).iter();
+            let radii: Vec<f32> = radii.map(|radius| radius.to_f64() as f32).collect();
+            engine.query_with_radii(positions, &radii, sources)?
+        } else {
+            engine.query(positions, sources)?
+        };
+        Ok(as_vectors(&lists))
+    };
+    let runner = T::runner(Level::Quick);
+    let runner = runner.keep(|case| case.target != case.source);
+    runner.run(run).unwrap();
 }
 
 #[test]
 fn queries_of_free_positions_are_the_contracts() {
-    Runner::new(Level::Quick)
-        .keep(|case| case.target != case.source)
-        .run(|case| {
-            let run = || {
-                let (engine, sets) = engine_for(case, Settings::default())?;
-                let (positions, sources) = (case.targets(), sets[case.source]);
-                let lists = match rule_of(case).needs_targets() {
-                    false => engine.query(positions, sources)?,
-                    true => {
-                        engine.query_with_radii(positions, case.radii_of(case.target), sources)?
-                    }
-                };
-                Ok(as_vectors(&lists))
-            };
-            run().map_err(|error: nearfield::Error| error.to_string())
-        })
-        .unwrap();
+    queries_of_free_positions::<f32>();
 }
 
 #[test]
-fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
-    let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
+fn queries_of_free_positions_in_double_are_the_contracts() {
+    queries_of_free_positions::<f64>();
+}
+
+fn traversals_at_every_simd_level<T: Precise>() {
+    let runner = T::runner(Level::Quick).keep(is_full);
     for (case, neighbors) in runner.with_neighbors() {
         let expected = fingerprints_of(case, neighbors);
         for &simd in SimdLevel::available() {
-            let settings = Settings {
-                simd,
-                ..Settings::default()
-            };
-            let (engine, sets) = engine_for(case, settings).unwrap();
-            let (targets, sources) = (labels(case.targets()), labels(case.sources()));
-            let found = engine
-                .traverse(&Fingerprint, sets[case.target], sets[case.source])
-                .targets(&targets)
-                .sources(&sources)
-                .run()
-                .unwrap();
+            let (engine, sets) = engine_for(case, Settings::at(simd)).unwrap();
+            let found = traverse(&engine, case, &sets);
             assert!(found == expected, "case {} at {}", case.name, simd.name());
         }
     }
 }
 
 #[test]
+fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
+    traversals_at_every_simd_level::<f32>();
+}
+
+#[test]
+fn traversals_in_double_visit_the_contracts_pairs_at_every_simd_level() {
+    traversals_at_every_simd_level::<f64>();
+}
+
+fn counts_of_lists<T: Precise>() {
+    let run = |case: &Case<T>| -> Result<_, Error> {
+        let (mut engine, sets) = engine_for(case, Settings::default())?;
+        engine.find_neighbors()?;
+        let (targets, sources) = (sets[case.target], sets[case.source]);
+        let lists = engine.neighbors(targets, sources)?;
+        let counts = engine.count_neighbors(targets, sources)?;
+        assert_eq!(counts, lists.counts(), "{}", case.name);
+        Ok(as_vectors(lists))
+    };
+    T::runner(Level::Quick).keep(is_full).run(run).unwrap();
+}
+
+#[test]
 fn counts_are_the_lengths_of_the_lists() {
-    Runner::new(Level::Quick)
-        .keep(|case| case.list == oracle::ListKind::Full)
-        .run(|case| {
-            let run = || {
-                let (mut engine, sets) = engine_for(case, Settings::default())?;
-                engine.find_neighbors()?;
-                let (targets, sources) = (sets[case.target], sets[case.source]);
-                let lists = engine.neighbors(targets, sources)?;
-                let counts = engine.count_neighbors(targets, sources)?;
-                assert_eq!(counts, lists.counts(), "{}", case.name);
-                Ok(as_vectors(lists))
-            };
-            run().map_err(|error: nearfield::Error| error.to_string())
-        })
-        .unwrap();
+    counts_of_lists::<f32>();
+}
+
+#[test]
+fn counts_in_double_are_the_lengths_of_the_lists() {
+    counts_of_lists::<f64>();
+}
+
+/// Checks that the lists of a case and their order are the same at all of these thread counts and
+/// at every SIMD level; returns them.
+pub(crate) fn whatever_threads_and_simd<T: Precise>(case: &Case<T>, threads: &[usize]) -> Lists {
+    let at = |threads, simd| {
+        let settings = Settings::at(simd);
+        lists(
+            case,
+            Settings {
+                threads,
+                ..settings
+            },
+        )
+        .unwrap()
+    };
+    let reference = at(1, SimdLevel::detect());
+    for &threads in threads {
+        for &simd in SimdLevel::available() {
+            assert_eq!(at(threads, simd), reference, "{threads} threads");
+        }
+    }
+    reference
 }
 
 #[test]
 fn lists_and_their_order_do_not_depend_on_threads_or_simd() {
     let points = nearfield_testkit::cloud::Cloud::PoolSpray.points(30_000, 7);
     let case = Case::new("pool", 2.0, points).periodic([Some(31.0), None, None]);
-    let reference = lists(
-        &case,
-        Settings {
-            threads: 1,
-            ..Settings::default()
-        },
-    )
-    .unwrap();
-    for threads in [1, 2, 5] {
-        for &simd in SimdLevel::available() {
-            let settings = Settings {
-                threads,
-                simd,
-                ..Settings::default()
-            };
-            assert_eq!(
-                lists(&case, settings).unwrap(),
-                reference,
-                "{threads} threads"
-            );
-        }
-    }
+    whatever_threads_and_simd(&case, &[1, 2, 5]);
 }
 
 proptest! {
@@ -167,30 +202,28 @@ proptest! {
 
     #[test]
     fn any_points_in_any_domain_get_the_contracts_lists(
-        case in nearfield_testkit::strategy::case(60),
+        case in strategy::case(60),
         subdivision in 1u32..4,
     ) {
-        let settings = Settings { subdivision, ..Settings::default() };
-        case.check(lists(&case, settings).unwrap()).unwrap();
+        case.check(lists(&case, Settings::finer(subdivision)).unwrap()).unwrap();
     }
 
     #[test]
     fn any_points_with_any_radii_get_the_contracts_lists(
-        case in nearfield_testkit::strategy::radii_case(60),
+        case in strategy::radii_case(60),
         subdivision in 1u32..4,
         scalar in any::<bool>(),
     ) {
         let simd = if scalar { SimdLevel::Scalar } else { SimdLevel::detect() };
-        let settings = Settings { subdivision, simd, ..Settings::default() };
+        let settings = Settings { subdivision, ..Settings::at(simd) };
         case.check(lists(&case, settings).unwrap()).unwrap();
     }
 
     #[test]
     fn any_points_in_any_tilted_box_get_the_contracts_lists(
-        case in nearfield_testkit::strategy::tilted_case(40),
+        case in strategy::tilted_case(40),
         subdivision in 1u32..4,
     ) {
-        let settings = Settings { subdivision, ..Settings::default() };
-        case.check(lists(&case, settings).unwrap()).unwrap();
+        case.check(lists(&case, Settings::finer(subdivision)).unwrap()).unwrap();
     }
 }

@@ -5,8 +5,9 @@ use crate::common::{
     Fingerprint, Precise, Settings, as_vectors, builder_for, engine_for, fingerprints,
     fingerprints_of, labels,
 };
+use crate::conformance::{lists, whatever_threads_and_simd};
 use nearfield::{
-    Error, ErrorKind, Pair, PairGeometry, Precision, Refresh, SimdLevel, VerletLists, prelude::*,
+    Builder, Error, ErrorKind, Pair, PairGeometry, Precision, Refresh, VerletLists, prelude::*,
 };
 use nearfield_testkit::{
     conformance::{Case, Level, Lists, Runner},
@@ -15,128 +16,8 @@ use nearfield_testkit::{
 };
 use proptest::prelude::*;
 
-fn lists(case: &Case<f64>, settings: Settings) -> Result<Lists, String> {
-    let run = || {
-        let (mut engine, sets) = engine_for(case, settings)?;
-        engine.find_neighbors()?;
-        Ok(as_vectors(
-            engine.neighbors(sets[case.target], sets[case.source])?,
-        ))
-    };
-    run().map_err(|error: Error| error.to_string())
-}
-
-fn finer(subdivision: u32) -> Settings {
-    Settings {
-        subdivision,
-        ..Settings::default()
-    }
-}
-
-#[test]
-fn lists_are_the_contracts_at_every_simd_level() {
-    let runner = Runner::in_double(Level::Quick);
-    for &simd in SimdLevel::available() {
-        let settings = Settings {
-            simd,
-            ..Settings::default()
-        };
-        runner.run(|case| lists(case, settings)).unwrap();
-    }
-}
-
-#[test]
-fn lists_are_the_contracts_for_finer_cells() {
-    let runner = Runner::in_double(Level::Quick);
-    for subdivision in [2, 3] {
-        runner.run(|case| lists(case, finer(subdivision))).unwrap();
-    }
-}
-
-#[test]
-#[ignore = "minutes in a debug build; run with --release"]
-fn lists_are_the_contracts_in_the_full_conformance_run() {
-    let runner = Runner::in_double(Level::Full);
-    for subdivision in 1..=3 {
-        runner.run(|case| lists(case, finer(subdivision))).unwrap();
-    }
-}
-
-#[test]
-fn queries_by_callback_are_the_contracts() {
-    Runner::in_double(Level::Quick)
-        .keep(|case| case.list == oracle::ListKind::Full)
-        .run(|case| {
-            let run = || {
-                let (engine, sets) = engine_for(case, Settings::default())?;
-                let (targets, sources) = (sets[case.target], sets[case.source]);
-                let mut found = vec![Vec::new(); engine.points(targets)?];
-                for (point, list) in found.iter_mut().enumerate() {
-                    engine.for_each_neighbor(targets, sources, point, |j, _| list.push(j))?;
-                }
-                Ok(found)
-            };
-            run().map_err(|error: Error| error.to_string())
-        })
-        .unwrap();
-}
-
-#[test]
-fn queries_of_free_positions_are_the_contracts() {
-    Runner::in_double(Level::Quick)
-        .keep(|case| case.target != case.source)
-        .run(|case| {
-            let run = || {
-                let (engine, sets) = engine_for(case, Settings::default())?;
-                let targets = f64::positions(case.targets());
-                let lists = engine.query(targets, sets[case.source])?;
-                Ok(as_vectors(&lists))
-            };
-            run().map_err(|error: Error| error.to_string())
-        })
-        .unwrap();
-}
-
-#[test]
-fn traversals_visit_the_contracts_pairs_at_every_simd_level() {
-    let runner = Runner::in_double(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
-    for (case, neighbors) in runner.with_neighbors() {
-        let expected = fingerprints_of(case, neighbors);
-        for &simd in SimdLevel::available() {
-            let settings = Settings {
-                simd,
-                ..Settings::default()
-            };
-            let (engine, sets) = engine_for(case, settings).unwrap();
-            let (targets, sources) = (labels(case.targets()), labels(case.sources()));
-            let found = engine
-                .traverse(&Fingerprint, sets[case.target], sets[case.source])
-                .targets(&targets)
-                .sources(&sources)
-                .run()
-                .unwrap();
-            assert!(found == expected, "case {} at {}", case.name, simd.name());
-        }
-    }
-}
-
-#[test]
-fn counts_are_the_lengths_of_the_lists() {
-    Runner::in_double(Level::Quick)
-        .keep(|case| case.list == oracle::ListKind::Full)
-        .run(|case| {
-            let run = || {
-                let (mut engine, sets) = engine_for(case, Settings::default())?;
-                engine.find_neighbors()?;
-                let (targets, sources) = (sets[case.target], sets[case.source]);
-                let lists = engine.neighbors(targets, sources)?;
-                let counts = engine.count_neighbors(targets, sources)?;
-                assert_eq!(counts, lists.counts(), "{}", case.name);
-                Ok(as_vectors(lists))
-            };
-            run().map_err(|error: Error| error.to_string())
-        })
-        .unwrap();
+fn builder(radius: f64) -> Builder {
+    Engine::builder(radius).precision(Precision::Double)
 }
 
 #[test]
@@ -212,21 +93,7 @@ fn cloud(points: usize, from: f64, side: f64) -> Vec<[f64; 3]> {
 fn lists_and_their_order_do_not_depend_on_threads_simd_or_the_past() {
     let points = cloud(20_000, -3e7, 2.0);
     let case = Case::new("cloud", 0.1, points).periodic([None, Some(2.0), None]);
-    let reference = lists(&case, Settings::default()).unwrap();
-    for threads in [1, 5] {
-        for &simd in SimdLevel::available() {
-            let settings = Settings {
-                threads,
-                simd,
-                ..Settings::default()
-            };
-            assert_eq!(
-                lists(&case, settings).unwrap(),
-                reference,
-                "{threads} threads"
-            );
-        }
-    }
+    let reference = whatever_threads_and_simd(&case, &[1, 5]);
     let mut engine = builder_for(&case, Settings::default()).build().unwrap();
     let points = engine.add_point_set(&cloud(500, 2e9, 1.0)).unwrap();
     for from in [-1e3, -1.5e9, 0.0] {
@@ -244,11 +111,7 @@ fn lists_and_their_order_do_not_depend_on_threads_simd_or_the_past() {
 #[test]
 fn sets_that_move_apart_and_come_back_stay_exact() {
     let near = cloud(200, 0.0, 1.0);
-    let mut engine = Engine::builder(0.2)
-        .precision(Precision::Double)
-        .threads(2)
-        .build()
-        .unwrap();
+    let mut engine = builder(0.2).threads(2).build().unwrap();
     let first = engine.add_point_set(&near).unwrap();
     let second = engine.add_point_set(&near).unwrap();
     for by in [0.0, 1e4, 1e9, 3e15, -2e6, 0.01] {
@@ -270,11 +133,7 @@ fn candidates_stay_few_however_far_away_a_cloud_is() {
     // Were the cells lost to rounding, every point would be a candidate of every other, and this
     // would take hours.
     let points = cloud(200_000, 1e8, 0.02);
-    let mut engine = Engine::builder(4e-4)
-        .precision(Precision::Double)
-        .threads(2)
-        .build()
-        .unwrap();
+    let mut engine = builder(4e-4).threads(2).build().unwrap();
     let set = engine.add_point_set(&points).unwrap();
     engine.find_neighbors().unwrap();
     assert!(engine.report().sets[0].cells > 50_000);
@@ -287,10 +146,7 @@ fn positions_in_f32_are_widened_and_every_layout_is_the_same() {
     let packed = cloud(300, 0.1, 1.0);
     let reference = Case::new("layouts", 0.3, packed.clone()).expected();
     let found = |positions: Positions<'_>| {
-        let mut engine = Engine::builder(0.3)
-            .precision(Precision::Double)
-            .build()
-            .unwrap();
+        let mut engine = builder(0.3).build().unwrap();
         let set = engine.add_point_set(positions).unwrap();
         engine.find_neighbors().unwrap();
         let mut lists = as_vectors(engine.neighbors(set, set).unwrap());
@@ -343,63 +199,37 @@ fn what_f64_does_not_go_with_is_refused_by_name() {
         RadiusRule::Scatter,
         RadiusRule::Symmetric,
     ] {
-        let error = Engine::builder(1.0)
-            .precision(Precision::Double)
-            .radii(rule)
-            .build()
-            .unwrap_err();
+        let error = builder(1.0).radii(rule).build().unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::RadiiInDouble(refused) if *refused == rule));
         let text = error.to_string();
         assert!(text.contains("f64") && text.contains(rule.name()), "{text}");
-        let error = VerletLists::new(
-            Engine::builder(1.0)
-                .precision(Precision::Double)
-                .radii(rule),
-            0.1,
-        )
-        .unwrap_err();
+        let error = VerletLists::new(builder(1.0).radii(rule), 0.1).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::SkinWithRadii(refused) if *refused == rule));
     }
-    let error = Engine::builder(1.0)
-        .precision(Precision::Double)
-        .device(Device::Gpu(0))
-        .build();
+    let error = builder(1.0).device(Device::Gpu(0)).build();
     let error = error.unwrap_err();
     assert!(
         matches!(error.kind(), ErrorKind::Unsupported(what) if what.feature().contains("single precision")),
         "{error}"
     );
-    let auto = Engine::builder(1.0)
-        .precision(Precision::Double)
-        .device(Device::Auto);
+    let auto = builder(1.0).device(Device::Auto);
     assert_eq!(auto.build().unwrap().report().device, Device::Cpu);
 }
 
 #[test]
 fn bad_input_in_f64_is_named_with_all_its_digits() {
-    let mut engine = Engine::builder(0.1)
-        .precision(Precision::Double)
-        .build()
-        .unwrap();
+    let mut engine = builder(0.1).build().unwrap();
     let error = engine
         .add_point_set(&[[0.0; 3], [1.0, f64::NAN, 0.0]])
         .unwrap_err();
     assert!(error.to_string().contains("point 1 has y = NaN"), "{error}");
-    let error = Engine::builder(-0.123_456_789_012)
-        .precision(Precision::Double)
-        .build()
-        .unwrap_err();
+    let error = builder(-0.123_456_789_012).build().unwrap_err();
     assert!(error.to_string().contains("-0.123456789012"), "{error}");
-    let builder =
-        Engine::builder(1.0)
-            .precision(Precision::Double)
-            .periodic([Some(1e-9), None, None]);
-    let error = builder.build().unwrap_err();
+    let tiny = builder(1.0).periodic([Some(1e-9), None, None]);
+    let error = tiny.build().unwrap_err();
     assert!(error.to_string().contains("1000000000 images"), "{error}");
-    let builder = Engine::builder(1e-3)
-        .precision(Precision::Double)
-        .periodic([Some(0.1), None, None]);
-    let mut engine = builder.build().unwrap();
+    let periodic = builder(1e-3).periodic([Some(0.1), None, None]);
+    let mut engine = periodic.build().unwrap();
     let error = engine.add_point_set(&[[1.25e8 + 0.125, 0.0, 0.0]]);
     let message = error.unwrap_err().to_string();
     assert!(message.contains("x = 125000000.125,"), "{message}");
@@ -468,26 +298,23 @@ fn lists_with_a_skin_give_the_contracts_pairs_at_other_positions() {
     // Points at the limit may be moved beyond it.
     Runner::in_double(Level::Quick)
         .keep(|case| 1.25 * case.radius < 63f64.exp2() && !case.name.starts_with("2^30"))
-        .run(|case| {
+        .run(|case| -> Result<_, Error> {
             let skin = 0.25 * case.radius;
-            let mut run = || {
-                let (mut lists, sets) = with_skin(&moved(case, 0.499 * skin, 5), skin)?;
-                let (found, done) = pairs_at(&mut lists, case, &sets)?;
-                match done {
-                    Refresh::Kept => kept += 1,
-                    Refresh::Rebuilt => rebuilt += 1,
-                }
-                if case.list == oracle::ListKind::Full {
-                    let traversed = lists
-                        .traverse(&Fingerprint, sets[case.target], sets[case.source])
-                        .targets(&labels(case.targets()))
-                        .sources(&labels(case.sources()))
-                        .run()?;
-                    assert!(traversed == fingerprints(case), "case {}", case.name);
-                }
-                Ok(found)
-            };
-            run().map_err(|error: Error| error.to_string())
+            let (mut lists, sets) = with_skin(&moved(case, 0.499 * skin, 5), skin)?;
+            let (found, done) = pairs_at(&mut lists, case, &sets)?;
+            match done {
+                Refresh::Kept => kept += 1,
+                Refresh::Rebuilt => rebuilt += 1,
+            }
+            if case.list == oracle::ListKind::Full {
+                let traversed = lists
+                    .traverse(&Fingerprint, sets[case.target], sets[case.source])
+                    .targets(&labels(case.targets()))
+                    .sources(&labels(case.sources()))
+                    .run()?;
+                assert!(traversed == fingerprints(case), "case {}", case.name);
+            }
+            Ok(found)
         })
         .unwrap();
     assert!(kept > 2 * rebuilt, "{kept} kept, {rebuilt} rebuilt");
@@ -522,10 +349,7 @@ fn lists_with_a_skin_lose_no_pair_step_after_step() {
 
 #[test]
 fn the_radius_keeps_its_digits() {
-    let mut engine = Engine::builder(0.1)
-        .precision(Precision::Double)
-        .build()
-        .unwrap();
+    let mut engine = builder(0.1).build().unwrap();
     assert_eq!(engine.precision(), Precision::Double);
     assert_eq!(engine.report().precision, Precision::Double);
     assert_eq!(engine.radius(), 0.1);
@@ -556,7 +380,7 @@ proptest! {
         case in nearfield_testkit::strategy::double_case(60),
         subdivision in 1u32..4,
     ) {
-        case.check(lists(&case, finer(subdivision)).unwrap()).unwrap();
+        case.check(lists(&case, Settings::finer(subdivision)).unwrap()).unwrap();
     }
 
     #[test]

@@ -78,10 +78,7 @@ fn geometry_is_the_contracts_at_every_simd_level_and_cell_size() {
             continue;
         }
         let expected = expected(case, neighbors);
-        let settings = Settings {
-            simd,
-            ..Settings::default()
-        };
+        let settings = Settings::at(simd);
         check(case, &expected, settings, ListOrder::Unspecified);
         let settings = Settings {
             subdivision: 2,

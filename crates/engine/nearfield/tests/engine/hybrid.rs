@@ -3,6 +3,7 @@
 
 use crate::common::{
     Fingerprint, Settings, as_vectors, builder_for, fill, fingerprints, fingerprints_of, labels,
+    traverse,
 };
 use nearfield::{
     ListOrder, VerletLists,
@@ -86,11 +87,8 @@ fn lists_are_the_contracts_at_every_threshold() {
     let runner = Runner::new(Level::Quick).keep(uniform);
     let mut shared = 0;
     for (number, division) in DIVISIONS.into_iter().enumerate() {
-        let settings = Settings {
-            subdivision: 1 + number as u32 % 2,
-            ..Settings::default()
-        };
-        let run = |case: &Case| {
+        let settings = Settings::finer(1 + number as u32 % 2);
+        let run = |case: &Case| -> Result<_, Error> {
             let (mut engine, sets) = engine_for(case, settings, division)?;
             let (targets, sources) = (sets[case.target], sets[case.source]);
             for &one in &sets {
@@ -104,10 +102,8 @@ fn lists_are_the_contracts_at_every_threshold() {
             shared += usize::from(work.backends.iter().all(|backend| backend.points > 0));
             Ok(as_vectors(engine.neighbors(targets, sources)?))
         };
-        let mut run = run;
-        runner
-            .run(|case| run(case).map_err(|error: Error| format!("{division:?}: {error}")))
-            .unwrap();
+        let all = runner.run(run);
+        all.unwrap_or_else(|error| panic!("{division:?}: {error}"));
     }
     assert!(
         shared > 100,
@@ -346,19 +342,12 @@ fn threads_may_traverse_at_once() {
         .device(device("emulated"))
         .policy(Policy::Fixed { theta: 64.0 });
     let (engine, sets) = fill(builder.build().unwrap(), &case).unwrap();
-    let labels = labels(&points);
     let expected = fingerprints(&case);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..5 {
-                    let found = engine
-                        .traverse(&Fingerprint, sets[0], sets[0])
-                        .targets(&labels)
-                        .sources(&labels)
-                        .run()
-                        .unwrap();
-                    assert!(found == expected);
+                    assert!(traverse(&engine, &case, &sets) == expected);
                 }
             });
         }

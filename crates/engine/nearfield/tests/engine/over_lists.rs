@@ -33,24 +33,10 @@ fn traversals_over_lists_visit_the_contracts_pairs() {
     let runner = Runner::new(Level::Quick).keep(|case| case.list == oracle::ListKind::Full);
     for ((case, neighbors), simd) in runner.with_neighbors().zip(levels_in_turn()) {
         let expected = fingerprints_of(case, neighbors);
-        let settings = Settings {
-            simd,
-            ..Settings::default()
-        };
-        assert!(
-            found(case, settings) == expected,
-            "case {} at {simd:?}",
-            case.name
-        );
-        let settings = Settings {
-            subdivision: 3,
-            ..Settings::default()
-        };
-        assert!(
-            found(case, settings) == expected,
-            "case {} at K = 3",
-            case.name
-        );
+        for settings in [Settings::at(simd), Settings::finer(3)] {
+            let found = found(case, settings);
+            assert!(found == expected, "case {} with {settings:?}", case.name);
+        }
     }
 }
 

@@ -28,6 +28,23 @@ fn pairs(lists: &VerletLists, case: &Case, sets: &[PointSetId]) -> Result<Lists,
     Ok(found)
 }
 
+/// Moves the sets to the positions of a case.
+fn move_to(lists: &mut VerletLists, case: &Case, sets: &[PointSetId]) -> Result<Refresh, Error> {
+    for (set, id) in case.sets.iter().zip(sets) {
+        lists.update(*id, set)?;
+    }
+    lists.refresh()
+}
+
+/// A case whose points are off by `length`, each in a random direction.
+fn off(case: &Case, length: f64, seed: u64) -> Case {
+    let (mut off, mut random) = (case.clone(), Random::new(seed));
+    for at in off.sets.iter_mut().flatten() {
+        *at = moved(*at, shift(&mut random, length));
+    }
+    off
+}
+
 /// Whether a skin can serve a case.
 fn of_one_radius(case: &Case) -> bool {
     case.rule == oracle::RadiusRule::Uniform
@@ -128,27 +145,16 @@ fn every_conformance_case_is_found_through_lists_of_other_positions() {
     let (mut kept, mut rebuilt) = (0, 0);
     Runner::new(Level::Quick)
         .keep(of_one_radius)
-        .run(|case| {
-            let mut random = Random::new(5);
+        .run(|case| -> Result<_, Error> {
             let skin = 0.25 * case.radius;
             // Lists are built a little off, by just under half the skin and its margin.
-            let mut off = case.clone();
-            for at in off.sets.iter_mut().flatten() {
-                *at = moved(*at, shift(&mut random, 0.499 * f64::from(skin)));
+            let (mut lists, sets) = verlet(&off(case, 0.499 * f64::from(skin), 5), skin)?;
+            lists.refresh()?;
+            match move_to(&mut lists, case, &sets)? {
+                Refresh::Kept => kept += 1,
+                Refresh::Rebuilt => rebuilt += 1,
             }
-            let mut run = || {
-                let (mut lists, sets) = verlet(&off, skin)?;
-                lists.refresh()?;
-                for (set, id) in case.sets.iter().zip(&sets) {
-                    lists.update(*id, set)?;
-                }
-                match lists.refresh()? {
-                    Refresh::Kept => kept += 1,
-                    Refresh::Rebuilt => rebuilt += 1,
-                }
-                pairs(&lists, case, &sets)
-            };
-            run().map_err(|error: Error| error.to_string())
+            pairs(&lists, case, &sets)
         })
         .unwrap();
     // Far from the origin coordinates are too coarse for so small a step: those are rebuilt.
@@ -161,18 +167,10 @@ fn kernels_run_over_the_lists_at_the_positions_of_now() {
         .keep(|case| case.list == oracle::ListKind::Full)
         .keep(of_one_radius);
     for case in runner.cases() {
-        let mut random = Random::new(6);
         let skin = 0.25 * case.radius;
-        let mut off = case.clone();
-        for at in off.sets.iter_mut().flatten() {
-            *at = moved(*at, shift(&mut random, 0.49 * f64::from(skin)));
-        }
-        let (mut lists, sets) = verlet(&off, skin).unwrap();
+        let (mut lists, sets) = verlet(&off(case, 0.49 * f64::from(skin), 6), skin).unwrap();
         lists.refresh().unwrap();
-        for (set, id) in case.sets.iter().zip(&sets) {
-            lists.update(*id, set).unwrap();
-        }
-        lists.refresh().unwrap();
+        move_to(&mut lists, case, &sets).unwrap();
         let found = lists
             .traverse(&Fingerprint, sets[case.target], sets[case.source])
             .targets(&labels(case.targets()))
@@ -391,17 +389,10 @@ proptest! {
         seed in 0u64..1000,
     ) {
         let skin = skin * case.radius;
-        let mut random = Random::new(seed);
-        let mut off = case.clone();
-        for at in off.sets.iter_mut().flatten() {
-            *at = moved(*at, shift(&mut random, share * f64::from(skin)));
-        }
+        let off = off(&case, share * f64::from(skin), seed);
         let (mut lists, sets) = verlet(&off, skin).unwrap();
         lists.refresh().unwrap();
-        for (set, id) in case.sets.iter().zip(&sets) {
-            lists.update(*id, set).unwrap();
-        }
-        lists.refresh().unwrap();
+        move_to(&mut lists, &case, &sets).unwrap();
         case.check(pairs(&lists, &case, &sets).unwrap()).unwrap();
     }
 }

@@ -2,9 +2,12 @@
 
 #![allow(dead_code, reason = "not every file of tests needs all of it")]
 
-use nearfield::device::{
-    DeviceEngine, DeviceEngineBuilder,
-    cudarc::driver::{CudaSlice, CudaStream, result::mem_get_info},
+use nearfield::{
+    PointSetId,
+    device::{
+        DeviceEngine, DeviceEngineBuilder, Progress,
+        cudarc::driver::{CudaSlice, CudaStream, result::mem_get_info},
+    },
 };
 use std::sync::Arc;
 
@@ -17,6 +20,52 @@ pub(crate) fn start(builder: DeviceEngineBuilder) -> Option<DeviceEngine> {
         Err(error) => {
             eprintln!("skipped: {error}");
             None
+        }
+    }
+}
+
+/// An engine on the first GPU; without a GPU the test ends here.
+#[allow(unused_macros, reason = "not every file of tests needs all of it")]
+macro_rules! start_or_skip {
+    ($builder:expr) => {
+        match $crate::on_gpu::start($builder) {
+            Some(engine) => engine,
+            None => return,
+        }
+    };
+}
+#[allow(unused_imports, reason = "not every file of tests needs all of it")]
+pub(crate) use start_or_skip;
+
+/// Steps of an engine whose points come from the host.
+pub(crate) trait FromHost {
+    /// Adds a set of these points.
+    fn add(&mut self, points: &[[f32; 3]]) -> PointSetId;
+    /// Gives a set these points.
+    fn put(&mut self, set: PointSetId, points: &[[f32; 3]]);
+    /// Finds neighbours until the step is valid; returns how often it had to be repeated.
+    fn find(&mut self, targets: PointSetId, sources: PointSetId) -> usize;
+}
+
+impl FromHost for DeviceEngine {
+    fn add(&mut self, points: &[[f32; 3]]) -> PointSetId {
+        let points = upload(self.stream(), points);
+        self.add_point_set(&points.as_view()).unwrap()
+    }
+
+    fn put(&mut self, set: PointSetId, points: &[[f32; 3]]) {
+        let points = upload(self.stream(), points);
+        self.update(set, &points.as_view()).unwrap();
+    }
+
+    fn find(&mut self, targets: PointSetId, sources: PointSetId) -> usize {
+        let mut repeats = 0;
+        loop {
+            self.find_neighbors(targets, sources).unwrap();
+            match self.finish().unwrap() {
+                Progress::Valid => return repeats,
+                Progress::Repeat => repeats += 1,
+            }
         }
     }
 }

@@ -152,9 +152,9 @@ impl<T: Real> Runner<T> {
     /// # Errors
     /// [`Failure::Cases`] when the engine fails or differs in some cases (all
     /// cases are run all the same), [`Failure::NoCase`] when there are none.
-    pub fn run(
+    pub fn run<E: fmt::Display>(
         &self,
-        mut engine: impl FnMut(&Case<T>) -> Result<Lists, String>,
+        mut engine: impl FnMut(&Case<T>) -> Result<Lists, E>,
     ) -> Result<Summary, Failure> {
         if self.cases.is_empty() {
             return Err(Failure::NoCase);
@@ -201,11 +201,11 @@ impl<T: Real> Prepared<T> {
     }
 
     /// The number of list entries compared.
-    fn run(
+    fn run<E: fmt::Display>(
         &self,
-        engine: &mut impl FnMut(&Case<T>) -> Result<Lists, String>,
+        engine: &mut impl FnMut(&Case<T>) -> Result<Lists, E>,
     ) -> Result<u64, CaseFailure> {
-        let found = engine(&self.case).map_err(CaseFailure::Engine)?;
+        let found = engine(&self.case).map_err(|error| CaseFailure::Engine(error.to_string()))?;
         let expected = self.expected();
         compare(&self.case, expected, found)?;
         Ok(expected.iter().map(|list| list.len() as u64).sum())

@@ -1,0 +1,199 @@
+//! The GPU alone: every strategy, steps that move, results that come in pieces.
+
+use super::{GPU, OnCpu, assert_close, assert_on_gpu, engine_with, fresh_seed, needs_gpu, uniform};
+use crate::common::{Settings, as_vectors, builder_for, fill, fingerprints, lists_of, traverse};
+use nearfield::{
+    Strategy,
+    kernels::{SphDensity, WendlandC2},
+    prelude::*,
+};
+use nearfield_testkit::{
+    cloud::{Cloud, drift},
+    conformance::{Case, Level, Runner},
+    oracle,
+};
+
+fn engine_for(case: &Case, strategy: Strategy) -> Result<(Engine, Vec<PointSetId>), Error> {
+    let builder = builder_for(case, Settings::default());
+    fill(builder.device(GPU).strategy(strategy).build()?, case)
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_refused_with_a_remedy() {
+    let error = Engine::builder(1.0)
+        .device(Device::Gpu(99))
+        .build()
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("gpu:99") && (text.contains("driver") || text.contains("GPU 99")),
+        "{text}"
+    );
+}
+
+#[test]
+fn lists_are_the_contracts_by_every_strategy() {
+    needs_gpu!();
+    // Programs stay loaded while an engine uses the GPU.
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
+    let runner = Runner::new(Level::Quick).keep(uniform);
+    for strategy in Strategy::ALL {
+        let run = |case: &Case| -> Result<_, Error> {
+            let (mut engine, sets) = engine_for(case, strategy)?;
+            let lists = lists_of(&mut engine, case, &sets)?;
+            assert_on_gpu(&engine);
+            Ok(lists)
+        };
+        runner.run(run).unwrap();
+    }
+}
+
+#[test]
+fn traversals_visit_the_contracts_pairs() {
+    needs_gpu!();
+    let _loaded = Engine::builder(1.0).device(GPU).build().unwrap();
+    for case in Runner::new(Level::Quick).keep(uniform).cases() {
+        if case.list == oracle::ListKind::Half {
+            continue;
+        }
+        let (engine, sets) = engine_for(case, Strategy::Flat).unwrap();
+        let found = traverse(&engine, case, &sets);
+        assert_on_gpu(&engine);
+        assert_eq!(found, fingerprints(case), "{}", case.name);
+    }
+}
+
+#[test]
+fn the_strategy_auto_tries_ways_and_settles_on_one() {
+    needs_gpu!();
+    let mut points = Cloud::Lattice.points(40_000, 3);
+    let mut engines = [(GPU, Strategy::Auto), (Device::Cpu, Strategy::Flat)].map(|(device, by)| {
+        let builder = Engine::builder(3.0).strategy(by);
+        engine_with(builder.list_order(ListOrder::Ascending), device, &points)
+    });
+    for step in 0..24 {
+        drift(&mut points, 0.05, step);
+        let [found, expected] = engines.each_mut().map(|(engine, set)| {
+            engine.update(*set, &points).unwrap();
+            engine.find_neighbors().unwrap();
+            as_vectors(engine.neighbors(*set, *set).unwrap())
+        });
+        assert_eq!(found, expected, "step {step}");
+    }
+    assert_on_gpu(&engines[0].0);
+    let report = engines[0].0.report().gpu.unwrap();
+    assert!(report.trials.len() >= 3, "{report:?}");
+    let chosen: Vec<_> = report.trials.iter().filter(|one| one.chosen).collect();
+    assert_eq!(chosen.len(), 1, "{report:?}");
+    assert_eq!(
+        (report.strategy, report.subdivision),
+        (chosen[0].way.strategy, chosen[0].way.subdivision)
+    );
+    println!("{:#?}", report.trials);
+}
+
+#[test]
+fn steps_of_a_moving_cloud_are_those_of_the_cpu() {
+    needs_gpu!();
+    let mut points = Cloud::PoolSpray.points(30_000, 3);
+    let mut engines = [GPU, Device::Cpu].map(|device| {
+        let builder = Engine::builder(2.0).list_order(ListOrder::Ascending);
+        engine_with(builder, device, &points)
+    });
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(2.0),
+    };
+    for step in 0..6 {
+        drift(&mut points, 0.2, step);
+        // The number of points changes too.
+        points.truncate(30_000 - 1000 * step as usize);
+        let mass = vec![1.5f32; points.len()];
+        let [on_gpu, on_cpu] = engines.each_mut().map(|(engine, set)| {
+            engine.update(*set, &points).unwrap();
+            engine.find_neighbors().unwrap();
+            let lists = as_vectors(engine.neighbors(*set, *set).unwrap());
+            let counts = engine.count_neighbors(*set, *set).unwrap();
+            let density = engine
+                .traverse(&kernel, *set, *set)
+                .sources(&mass)
+                .run()
+                .unwrap();
+            (lists, counts, density)
+        });
+        assert_on_gpu(&engines[0].0);
+        assert_eq!(on_gpu.0, on_cpu.0, "lists of step {step}");
+        assert_eq!(on_gpu.1, on_cpu.1, "counts of step {step}");
+        // Near the end of its support the kernel is a small difference of large numbers.
+        assert_close(&on_gpu.2, &on_cpu.2, 1e-5, 1e-6, &format!("step {step}"));
+    }
+}
+
+/// Enough points that their results come to the host in pieces, the last of them shorter than the
+/// others.
+#[test]
+fn results_that_come_in_pieces_are_complete_and_combined_once() {
+    needs_gpu!();
+    let mut points = Cloud::Clusters.points(333_333, fresh_seed());
+    let mass: Vec<f32> = (0..points.len()).map(|i| (1 + i % 5) as f32).collect();
+    let before: Vec<f32> = (0..points.len()).map(|i| (i % 11) as f32).collect();
+    let kernel = SphDensity {
+        kernel: WendlandC2::with_support(1.0),
+    };
+    let mut engines =
+        [GPU, Device::Cpu].map(|device| engine_with(Engine::builder(1.0), device, &points));
+    for step in 0..3 {
+        drift(&mut points, 0.1, step);
+        let found = engines.each_mut().map(|(engine, set)| {
+            let set = *set;
+            engine.update(set, &points).unwrap();
+            let counts = engine.count_neighbors(set, set).unwrap();
+            // Poisoned, so that what is not written is not taken for a result.
+            let (mut written, mut combined) = (vec![f32::NAN; points.len()], before.clone());
+            let fields = &mass;
+            let sums = || engine.traverse(&kernel, set, set).sources(fields);
+            sums().run_into(&mut written).unwrap();
+            sums().add_into(&mut combined).unwrap();
+            (counts, written, combined)
+        });
+        assert_on_gpu(&engines[0].0);
+        let [on_gpu, on_cpu] = found;
+        assert!(on_gpu.0 == on_cpu.0, "counts of step {step}");
+        let largest = on_cpu.1.iter().copied().fold(0.0, f32::max);
+        for (i, density) in on_cpu.1.iter().enumerate() {
+            let most = 1e-5 * density + 2e-6 * largest;
+            let expected = [*density, before[i] + density];
+            for (found, expected) in [on_gpu.1[i], on_gpu.2[i]].into_iter().zip(expected) {
+                let error = (found - expected).abs();
+                assert!(
+                    error <= most + 1e-6 * expected,
+                    "{found} for {expected} in step {step}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_without_cuda_text_is_refused_by_name() {
+    needs_gpu!();
+    let points = [[0.0; 3], [0.5, 0.0, 0.0]];
+    let (engine, set) = engine_with(Engine::builder(1.0), GPU, &points);
+    let error = engine
+        .traverse(&OnCpu, set, set)
+        .run()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("OnCpu") && error.contains("PairKernel::cuda"),
+        "{error}"
+    );
+    assert!(
+        error.contains("the GPU backend does not support"),
+        "{error}"
+    );
+    assert_eq!(
+        engine.count_neighbors(set, set).unwrap(),
+        [1, 1],
+        "usable again"
+    );
+}

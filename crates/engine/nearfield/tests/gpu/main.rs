@@ -1,0 +1,94 @@
+//! Engines on a GPU give the contract's neighbours too. Without a GPU the tests do nothing, or fail
+//! if `NEARFIELD_REQUIRE_GPU=1`.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../on_gpu/mod.rs"]
+mod on_gpu;
+
+mod alone;
+mod hybrid;
+mod sums;
+
+use nearfield::{Builder, Pair, prelude::*, report::SplitReport};
+use nearfield_testkit::{conformance::Case, oracle};
+use std::{env, time::SystemTime};
+
+const GPU: Device = Device::Gpu(0);
+const BOTH: Device = Device::Hybrid(0);
+
+/// Whether there is a GPU to test on.
+fn gpu() -> bool {
+    let required = env::var("NEARFIELD_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    match Engine::builder(1.0).device(GPU).build() {
+        Ok(_) => true,
+        Err(error) if required => panic!("NEARFIELD_REQUIRE_GPU=1, but {error}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+/// Ends a test where there is no GPU.
+macro_rules! needs_gpu {
+    () => {
+        if !crate::gpu() {
+            return;
+        }
+    };
+}
+use needs_gpu;
+
+fn uniform(case: &Case) -> bool {
+    case.rule == oracle::RadiusRule::Uniform && !case.is_slanted()
+}
+
+/// The GPU did the work: nothing fell back to the CPU backend.
+fn assert_on_gpu(engine: &Engine) {
+    let report = engine.report();
+    assert_eq!(report.device, GPU, "{:?}", report.gpu);
+}
+
+/// How both backends shared every job.
+fn splits(engine: &Engine) -> Vec<SplitReport> {
+    let jobs = engine.report().jobs.into_iter();
+    jobs.filter_map(|job| job.split).collect()
+}
+
+/// An engine on a device with points, and its set.
+fn engine_with(builder: Builder, device: Device, points: &[[f32; 3]]) -> (Engine, PointSetId) {
+    let mut engine = builder.device(device).build().unwrap();
+    let set = engine.add_point_set(points).unwrap();
+    (engine, set)
+}
+
+/// Checks that numbers differ by at most a share of each and a share of the largest.
+fn assert_close(found: &[f32], expected: &[f32], of_each: f32, of_largest: f32, what: &str) {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+        let error = (a - b).abs();
+        let most = of_each * b.abs() + of_largest * largest;
+        assert!(error <= most, "{what}: number {i} is {a}, not {b}");
+    }
+}
+
+/// Random numbers that differ from run to run; a failure prints the seed.
+fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(1, |since| since.as_nanos() as u64)
+}
+
+/// A kernel that exists for the CPU alone.
+struct OnCpu;
+
+impl PairKernel for OnCpu {
+    type Target = ();
+    type Source = ();
+    type Output = f32;
+
+    fn pair(&self, pair: Pair, _: (), _: ()) -> f32 {
+        pair.d2
+    }
+}

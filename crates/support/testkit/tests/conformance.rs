@@ -24,7 +24,9 @@ fn three_points() -> Runner {
 /// and the text of the report.
 fn failure_of(lists: &[&[u32]]) -> (CaseFailure, String) {
     let lists: Lists = lists.iter().map(|list| list.to_vec()).collect();
-    let failure = three_points().run(|_| Ok(lists.clone())).unwrap_err();
+    let failure = three_points()
+        .run(|_| Ok::<_, String>(lists.clone()))
+        .unwrap_err();
     let text = failure.to_string();
     let Failure::Cases { mut failed, .. } = failure else {
         panic!("{failure}");
@@ -54,7 +56,7 @@ fn a_right_engine_passes_whatever_the_order_inside_its_lists() {
 #[test]
 fn every_full_case_agrees_with_the_published_counts() {
     let runner = Runner::new(Level::Full).keep(|case| case.known.is_some());
-    let summary = runner.run(|case| Ok(case.expected())).unwrap();
+    let summary = runner.run(|case| Ok::<_, String>(case.expected())).unwrap();
     assert!(summary.cases > 150, "{summary:?}");
 }
 
@@ -156,7 +158,7 @@ fn a_published_count_that_differs_is_caught_even_if_the_oracle_agrees() {
 fn a_report_shows_twenty_pairs_and_counts_the_others() {
     let failure = Runner::new(Level::Quick)
         .keep(|case| case.name.starts_with("coincident points"))
-        .run(|case| Ok(vec![vec![]; case.targets().len()]))
+        .run(|case| Ok::<_, String>(vec![vec![]; case.targets().len()]))
         .unwrap_err();
     let text = failure.to_string();
     assert_eq!(text.matches("missing (").count(), 20, "{text}");
@@ -269,9 +271,9 @@ fn the_quick_cases_catch_the_usual_mistakes() {
     let nearest_image_only = |case: &Case| {
         let mut lists = case.expected();
         lists.iter_mut().for_each(Vec::dedup);
-        Ok(lists)
+        Ok::<_, String>(lists)
     };
-    let wrapped = |case: &Case| Ok(wrap(case).expected());
+    let wrapped = |case: &Case| Ok::<_, String>(wrap(case).expected());
     let runner = Runner::new(Level::Quick).keep(|case| case.targets().len() <= 1000);
     for (mistake, outcome) in [
         ("an exclusive radius", runner.run(strict)),
@@ -290,11 +292,13 @@ fn the_quick_cases_tell_the_rules_of_radii_from_each_other() {
         for wrong in [RadiusRule::Uniform].into_iter().chain(RadiusRule::OWN) {
             let outcome = runner.run(|case| {
                 let rule = if case.rule == right { wrong } else { case.rule };
-                Ok(Case {
-                    rule,
-                    ..case.clone()
-                }
-                .expected())
+                Ok::<_, String>(
+                    Case {
+                        rule,
+                        ..case.clone()
+                    }
+                    .expected(),
+                )
             });
             assert_eq!(outcome.is_ok(), right == wrong, "{wrong:?} for {right:?}");
         }
@@ -304,7 +308,7 @@ fn the_quick_cases_tell_the_rules_of_radii_from_each_other() {
         for radius in case.radii.iter_mut().flatten() {
             *radius = radius.next_down();
         }
-        Ok(case.expected())
+        Ok::<_, String>(case.expected())
     };
     assert!(runner.run(below).is_err(), "exclusive radii");
     let squares_in_f64 = |case: &Case| {

@@ -330,7 +330,7 @@ fn the_quick_cases_tell_the_rules_of_radii_from_each_other() {
             });
         }
         let index = |list: Vec<Neighbor>| list.iter().map(|source| source.index).collect();
-        Ok(lists.into_iter().map(index).collect())
+        Ok::<_, String>(lists.into_iter().map(index).collect())
     };
     assert!(runner.run(squares_in_f64).is_err(), "squares in f64");
 }

@@ -414,6 +414,15 @@ public:
         return update(set, as_positions(container));
     }
 
+    result<void> remove_set(std::uint32_t set) {
+        return Policy::done(nf_remove_set(handle_, set));
+    }
+
+    /* `keep` has one byte a point, 0 for the points that are removed. */
+    result<void> retain_points(std::uint32_t set, span<const std::uint8_t> keep) {
+        return Policy::done(nf_retain_points(handle_, set, keep.data(), keep.size()));
+    }
+
     result<std::size_t> point_sets() const {
         std::size_t sets = 0;
         const nf_status status = nf_point_sets(handle_, &sets);

@@ -71,7 +71,8 @@ pub unsafe extern "C" fn nf_engine_error(
 }
 
 /// Adds a point set: `points` points of three coordinates, `stride` bytes from one to the next (12
-/// where they are packed). Sets are numbered from 0 in the order added. The new set searches all
+/// where they are packed). Sets are numbered from 0 in the order
+/// added until one is removed. The new set searches all
 /// sets and is searched by all, itself included. The coordinates are copied.
 ///
 /// # Safety

@@ -119,7 +119,7 @@ impl PyEngine {
 
     #[setter]
     fn set_radius(&self, py: Python<'_>, radius: f64) -> PyResult<()> {
-        self.change(py, |_| true, |engine| engine.set_radius(radius))
+        self.change(py, |_| true, |state| state.engine.set_radius(radius))
     }
 
     /// Adds a set of points, an array of shape (n, 3) or (n, 2) of float32 or float64, and returns
@@ -152,22 +152,31 @@ impl PyEngine {
                 flat.insert(set, points.are_flat());
             }
             // Also of a failed update, which leaves the set as it was, but perhaps not its lists.
-            self.retire(|(targets, sources)| targets == set || sources == set);
+            self.retire(involving(set));
             updated
         })
     }
 
-    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets
-    /// keep theirs.
+    /// Removes a set, with its points and lists. Its number is refused from then on by IndexError,
+    /// and other sets keep theirs.
     fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
         let id = self.set(set)?;
-        let involved = |(targets, sources)| targets == set || sources == set;
-        self.change(py, involved, |engine| engine.remove_point_set(id))
+        self.change(py, involving(set), |state| {
+            state.flat.remove(&set);
+            state.engine.remove_point_set(id)
+        })
     }
 
     /// Keeps the points of a set where `keep`, an array of shape (n,) of bool, is true, and removes
-    /// all others. Points that are kept stay in their order and are numbered anew from 0.
-    fn retain_points(&self, py: Python<'_>, set: usize, keep: Vec<bool>) -> PyResult<()> {
+    /// all others; returns how many were removed. Points that are kept stay in their order and are
+    /// numbered anew from 0, as in ``array[keep]``. Lists that involve the set are out of date.
+    fn retain_points(
+        &self,
+        py: Python<'_>,
+        set: usize,
+        keep: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let keep = values::<bool>(keep, self.threads, "keep")?;
         let (id, points) = (self.set(set)?, self.points(set)?);
         if keep.len() != points {
             return Err(PyValueError::new_err(format!(
@@ -175,10 +184,9 @@ impl PyEngine {
                 keep.len()
             )));
         }
-        let involved = |(targets, sources)| targets == set || sources == set;
-        self.change(py, involved, |engine| {
+        self.change(py, involving(set), |state| {
             let keep = |point: usize| keep.get(point).copied().unwrap_or(true);
-            engine.retain_points(id, keep).map(drop)
+            state.engine.retain_points(id, keep)
         })
     }
 
@@ -213,7 +221,7 @@ impl PyEngine {
 
     /// Writes the lists of every active pair of sets. neighbors() does so where it is needed.
     fn find_neighbors(&self, py: Python<'_>) -> PyResult<()> {
-        self.change(py, |_| true, Engine::find_neighbors)
+        self.change(py, |_| true, |state| state.engine.find_neighbors())
     }
 
     /// The neighbours of every point of one set in another, found now if they were not yet.
@@ -375,15 +383,14 @@ impl PyEngine {
 
     /// Does work that changes the engine, after which lists of these pairs are current no longer,
     /// whatever becomes of it.
-    fn change(
+    fn change<T: Send>(
         &self,
         py: Python<'_>,
         which: impl Fn((usize, usize)) -> bool,
-        work: impl FnOnce(&mut Engine) -> Result<(), nearfield::Error> + Send,
-    ) -> PyResult<()> {
+        work: impl FnOnce(&mut State) -> Result<T, nearfield::Error> + Send,
+    ) -> PyResult<T> {
         write(&self.state, |state| {
-            let engine = &mut state.engine;
-            let done = py.detach(|| work(engine).map_err(raise));
+            let done = py.detach(|| work(state).map_err(raise));
             self.retire(which);
             done
         })
@@ -432,6 +439,11 @@ impl PyEngine {
             Err(_) => NeighborLists::default(),
         }
     }
+}
+
+/// Tells whether a set is the targets or the sources of a pair.
+pub(crate) fn involving(set: usize) -> impl Fn((usize, usize)) -> bool {
+    move |(targets, sources)| targets == set || sources == set
 }
 
 /// The dimensions asked for, or those of two sets that were given with two coordinates, or with

@@ -18,7 +18,7 @@ use std::{
     mem::MaybeUninit,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     thread,
 };
@@ -41,29 +41,25 @@ pub(crate) trait Number: Element + Copy + Default + Send {
     unsafe fn load(place: *const Self) -> Self;
 }
 
-impl Number for f32 {
-    const NAME: &'static str = "float32";
+macro_rules! number {
+    ($type:ty, $name:literal, $atomic:ty, $of_bits:expr) => {
+        impl Number for $type {
+            const NAME: &'static str = $name;
 
-    #[inline(always)]
-    unsafe fn load(place: *const Self) -> Self {
-        // SAFETY: the caller guarantees a readable place; an atomic has the size and the alignment
-        // of the number.
-        let bits = unsafe { AtomicU32::from_ptr(place.cast_mut().cast()) };
-        Self::from_bits(bits.load(Ordering::Relaxed))
-    }
+            #[inline(always)]
+            unsafe fn load(place: *const Self) -> Self {
+                // SAFETY: the caller guarantees a readable place; an atomic has the size and the
+                // alignment of the number.
+                let bits = unsafe { <$atomic>::from_ptr(place.cast_mut().cast()) };
+                $of_bits(bits.load(Ordering::Relaxed))
+            }
+        }
+    };
 }
 
-impl Number for f64 {
-    const NAME: &'static str = "float64";
-
-    #[inline(always)]
-    unsafe fn load(place: *const Self) -> Self {
-        // SAFETY: the caller guarantees a readable place; an atomic has the size and the alignment
-        // of the number.
-        let bits = unsafe { AtomicU64::from_ptr(place.cast_mut().cast()) };
-        Self::from_bits(bits.load(Ordering::Relaxed))
-    }
-}
+number!(f32, "float32", AtomicU32, f32::from_bits);
+number!(f64, "float64", AtomicU64, f64::from_bits);
+number!(bool, "bool", AtomicU8, |byte| byte != 0);
 
 /// Memory for coordinates, used again.
 #[derive(Debug, Default)]

@@ -126,6 +126,43 @@ def test_sets_search_each_other_as_told():
         engine.neighbors(w, w)
 
 
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_points_and_sets_that_are_removed_leave_the_lists_of_the_rest(precision):
+    points, others = (cloud(1000, seed, precision.replace("f", "float")) for seed in (1, 2))
+    engine = nearfield.Engine(0.1, precision=precision)
+    a, b = engine.add_points(points), engine.add_points(others)
+    before = engine.neighbors(a, a)
+    for keep, error, text in [
+        (np.ones(999, bool), ValueError, "keep has 999 entries, but set 0 has 1000 points"),
+        (np.ones((1000, 1), bool), ValueError, r"keep must have the shape \(n,\)"),
+        (np.ones(1000, np.uint8), TypeError, "keep must be a NumPy array of bool"),
+        ([True] * 1000, TypeError, "keep must be a NumPy array of bool"),
+    ]:
+        with pytest.raises(error, match=text):
+            engine.retain_points(a, keep)
+    assert engine.neighbors(a, a) is before and engine.retain_points(a, np.ones(1000, bool)) == 0
+
+    # A view with gaps is read as it is.
+    keep = (np.arange(3000) % 7 != 0)[::3]
+    assert engine.retain_points(a, keep) == 1000 - keep.sum()
+    assert engine.points(a) == keep.sum()
+    kept = sets(nearfield.neighbors(points[keep], 0.1))
+    assert sets(engine.neighbors(a, a)) == kept and len(before) == 1000
+
+    engine.remove_set(b)
+    assert len(engine) == 1 and sets(engine.neighbors(a, a)) == kept
+    for refused in [
+        lambda: engine.remove_set(b),
+        lambda: engine.points(b),
+        lambda: engine.update(b, others),
+        lambda: engine.neighbors(a, b),
+        lambda: engine.retain_points(b, np.ones(1000, bool)),
+    ]:
+        with pytest.raises(IndexError, match="point set 1 has been removed"):
+            refused()
+    assert engine.add_points(others) > b, "a number that was never given"
+
+
 def test_a_query_needs_no_point_there():
     points, probes = cloud(), cloud(50, 9)
     engine = nearfield.Engine(0.2, precision="f64")

@@ -513,6 +513,29 @@ def test_lists_of_a_set_survive_what_happens_to_another(cuda, box):
         assert sets(repeated(engine, find)[0]) == expected, step
 
 
+def test_a_removed_set_is_refused_and_the_lists_of_others_stay(cuda):
+    engine = nearfield.DeviceEngine(0.1)
+    points = [cloud(400, seed) for seed in (1, 2)]
+    a, b = (engine.add_points(by_dlpack(Block(cuda, one))) for one in points)
+    of_removed, _ = repeated(engine, lambda: engine.neighbors(a, b))
+    engine.remove_set(b)
+    assert len(engine) == 1
+    with pytest.raises(RuntimeError, match="out of date"):
+        of_removed.count.copy_to_host()
+    for refused in [
+        lambda: engine.remove_set(b),
+        lambda: engine.points(b),
+        lambda: engine.update(b, by_dlpack(Block(cuda, points[1]))),
+        lambda: engine.neighbors(a, b),
+        lambda: engine.count_neighbors(b, a),
+    ]:
+        with pytest.raises(IndexError, match="point set 1 has been removed"):
+            refused()
+    lists, _ = repeated(engine, lambda: engine.neighbors(a, a))
+    assert sets(lists) == expected(nearfield.neighbors(points[0], 0.1, device="cpu"))
+    assert engine.add_points(by_dlpack(Block(cuda, points[1]))) > b, "a number never given"
+
+
 def test_the_order_sorts_points_and_the_same_lists_are_found(cuda):
     points = cloud()
     engine = nearfield.DeviceEngine(0.1)

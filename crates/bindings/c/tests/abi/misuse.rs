@@ -78,7 +78,7 @@ pub(crate) fn no_lists() -> NfLists {
     }
 }
 
-fn last_error() -> String {
+pub(crate) fn last_error() -> String {
     // SAFETY: never null, and there is no failure in between.
     unsafe { CStr::from_ptr(nf_last_error()) }
         .to_str()

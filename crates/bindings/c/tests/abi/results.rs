@@ -1,6 +1,6 @@
 //! What comes back is what the engine finds.
 
-use crate::misuse::{Made, engine, no_lists, options};
+use crate::misuse::{Made, engine, last_error, no_lists, options};
 use nearfield::{
     kernels::{SphDensity, WendlandC2},
     prelude::*,
@@ -207,6 +207,62 @@ fn a_sorted_set_has_the_same_lists_under_its_new_numbers() {
 }
 
 #[test]
+fn points_and_sets_that_are_removed_leave_the_lists_of_the_rest() {
+    let made = Made::new();
+    let shifted: Vec<_> = made.points.iter().map(|p| p.map(|x| x + 0.25)).collect();
+    let keep: Vec<u8> = (0..1000).map(|i| u8::from(i % 3 != 0)).collect();
+    let kept = made
+        .points
+        .iter()
+        .zip(&keep)
+        .filter(|(_, keep)| **keep != 0);
+    let kept: Vec<_> = kept.map(|(point, _)| *point).collect();
+    let (engine, mut lists) = (made.engine, no_lists());
+    let (mut set, mut points, mut sets) = (9, 0, 0);
+    // SAFETY: all arrays and places are there.
+    unsafe {
+        let status = nf_add_points_f32(engine, shifted.as_ptr().cast(), 1000, 12, &mut set);
+        assert_eq!((status, set), (NfStatus::Ok, 1));
+        assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
+        for (keep, len, refused) in [
+            (keep.as_ptr(), 999, NfStatus::BadArgument),
+            (ptr::null(), 1000, NfStatus::NullPointer),
+        ] {
+            assert_eq!(nf_retain_points(engine, 0, keep, len), refused);
+        }
+        assert_eq!(nf_neighbors(engine, 0, 0, &mut lists), NfStatus::Ok);
+        assert_eq!(read(&lists), expected(&made.points, 1.5));
+
+        let status = nf_retain_points(engine, 0, keep.as_ptr(), 1000);
+        assert_eq!(status, NfStatus::Ok);
+        assert_eq!(nf_neighbors(engine, 0, 0, &mut lists), NfStatus::NoLists);
+        assert_eq!(nf_points(engine, 0, &mut points), NfStatus::Ok);
+        assert_eq!(points, kept.len());
+        assert_eq!(nf_find_neighbors(engine), NfStatus::Ok);
+
+        assert_eq!(nf_remove_set(engine, 1), NfStatus::Ok);
+        assert_eq!(nf_remove_set(engine, 1), NfStatus::UnknownPointSet);
+        assert!(
+            last_error().contains("point set 1 has been removed"),
+            "{}",
+            last_error()
+        );
+        let status = nf_neighbors(engine, 0, 1, &mut lists);
+        assert_eq!(status, NfStatus::UnknownPointSet);
+        assert_eq!(nf_point_sets(engine, &mut sets), NfStatus::Ok);
+        assert_eq!(sets, 1);
+        // Those of the other set stay.
+        assert_eq!(nf_neighbors(engine, 0, 0, &mut lists), NfStatus::Ok);
+        assert_eq!(read(&lists), expected(&kept, 1.5));
+        let status = nf_add_points_f32(engine, shifted.as_ptr().cast(), 1000, 12, &mut set);
+        assert!(
+            status == NfStatus::Ok && set > 1,
+            "a number that was never given"
+        );
+    }
+}
+
+#[test]
 fn densities_are_those_of_the_named_kernel_and_can_be_added_up() {
     let made = Made::new();
     let mass: Vec<f32> = (0..1000).map(|i| 1.0 + i as f32).collect();
@@ -279,9 +335,7 @@ fn a_support_beyond_the_radius_is_refused_and_a_plane_has_its_own_kernel() {
     for function in [nf_sph_density as Density, nf_sph_density_2d] {
         let (status, density) = call(function, 1.75);
         assert_eq!((status, density[0]), (NfStatus::BadArgument, 5.0));
-        // SAFETY: the text is valid until the next failure.
-        let text = unsafe { std::ffi::CStr::from_ptr(nf_last_error()) };
-        let text = text.to_str().unwrap();
+        let text = last_error();
         assert!(
             text.contains("1.75") && text.contains("radius 1.5"),
             "{text}"

@@ -102,6 +102,32 @@ int main() {
         thread.join();
     }
 
+    // Points and sets leave; a removed set is refused by name, and its number is not given again.
+    std::vector<std::array<float, 3>> kept;
+    std::vector<std::uint8_t> keep(points.size());
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        keep[i] = i % 3 != 0;
+        if (keep[i]) {
+            kept.push_back(points[i]);
+        }
+    }
+    const auto thinned = engine.add_points(points), fresh = engine.add_points(kept);
+    engine.retain_points(thinned, keep);
+    engine.find_neighbors();
+    expect(engine.points(thinned) == kept.size(), "so many points are kept");
+    const nearfield::csr left = engine.to_csr(thinned, thinned), wanted = engine.to_csr(fresh, fresh);
+    expect(left.offsets == wanted.offsets && left.indices == wanted.indices, "with their lists");
+    engine.remove_set(thinned);
+    engine.remove_set(fresh);
+    try {
+        engine.points(thinned);
+        expect(false, "a removed set is refused");
+    } catch (const nearfield::error &error) {
+        expect(error.status() == NF_STATUS_UNKNOWN_POINT_SET, "with its status");
+        expect(std::string(error.what()).find("set 1") != std::string::npos, "and its number");
+    }
+    expect(engine.point_sets() == 1 && engine.add_points(kept) > fresh, "a number never given");
+
     const auto order = engine.z_sort(set);
     expect(order.size() == points.size(), "an order");
     expect(engine.report().find("\"threads\"") != std::string::npos, "a report");

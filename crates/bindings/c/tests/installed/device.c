@@ -197,6 +197,11 @@ int main(void) {
                                 NF_DELIVER_WRITE) == NF_STATUS_GPU);
     EXPECT(strstr(nf_last_error(), "broken.cu") != NULL);
     repeat_until_valid(engine, step, &of);
+
+    /* A removed set is refused by name. */
+    CHECK(nf_device_engine_remove_set(engine, of.set));
+    EXPECT(nf_device_engine_find_neighbors(engine, of.set, of.set) == NF_STATUS_UNKNOWN_POINT_SET);
+    EXPECT(strstr(nf_last_error(), "has been removed") != NULL);
     CHECK(nf_device_engine_free(engine));
 
     /* The same lists from host memory by the GPU alone and by both backends. */

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     call::guarded,
-    engine::normalised_for,
+    engine::{involving, normalised_for},
     errors::{raise, set_named},
     settings::Domain,
 };
@@ -176,7 +176,7 @@ impl PyDeviceEngine {
         let points = self.given(points, "points")?;
         points.points()?;
         self.shared.work(py, vec![points], |state, given| {
-            state.retire(|(targets, sources)| targets == set || sources == set);
+            state.retire(involving(set));
             let positions = given[0].lend(state.engine.stream());
             let set = set_named(set, |set| state.engine.point_set(set))?;
             let updated = state.engine.update(set, &positions.as_view());
@@ -406,11 +406,11 @@ impl PyDeviceEngine {
         )
     }
 
-    /// Removes a set, with its points and lists. Its number is refused from then on, and other sets
-    /// keep theirs.
+    /// Removes a set, with its points and lists. Its number is refused from then on by IndexError,
+    /// and other sets keep theirs. Points leave by an update() with those that stay.
     fn remove_set(&self, py: Python<'_>, set: usize) -> PyResult<()> {
         self.shared.work(py, Vec::new(), |state, _| {
-            state.retire(|(targets, sources)| targets == set || sources == set);
+            state.retire(involving(set));
             let set = set_named(set, |set| state.engine.point_set(set))?;
             state.engine.remove_point_set(set).map_err(raise)
         })

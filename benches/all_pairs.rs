@@ -9,7 +9,7 @@ use nearfield::{
     Device, Engine, SimdLevel,
     all_pairs::{AllPairs, Arithmetic, PairSum, PairSumSettings, Real, SampleGrid, Sources},
 };
-use nearfield_gpu::{AllPairsScratch, GpuBackend, RowWay};
+use nearfield_gpu::{AllPairsScratch, GpuBackend, PointsPerThread};
 use nearfield_testkit::random::Random;
 use std::{error::Error, time::Instant};
 
@@ -388,13 +388,36 @@ fn on_gpu(backend: &GpuBackend, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
     gravity_on_gpu::<f32>(backend, sizes, few, true, Arithmetic::Exact)?;
     gravity_on_gpu::<f64>(backend, sizes, few, true, Arithmetic::Fast)?;
     gravity_on_gpu::<f64>(backend, sizes, few, true, Arithmetic::Exact)?;
-    for way in [RowWay::One, RowWay::Four, RowWay::Eight, RowWay::Mixed] {
+    for way in [
+        PointsPerThread::One,
+        PointsPerThread::Four,
+        PointsPerThread::Eight,
+        PointsPerThread::Mixed,
+    ] {
         coulomb_on_gpu::<f32>(backend, sizes, sizes.slice, way, Arithmetic::Fast)?;
     }
     let lower = [sizes.slice[0], sizes.slice[1] / 8];
-    coulomb_on_gpu::<f32>(backend, sizes, lower, RowWay::Eight, Arithmetic::Exact)?;
-    coulomb_on_gpu::<f64>(backend, sizes, lower, RowWay::Auto, Arithmetic::Fast)?;
-    coulomb_on_gpu::<f64>(backend, sizes, lower, RowWay::Auto, Arithmetic::Exact)?;
+    coulomb_on_gpu::<f32>(
+        backend,
+        sizes,
+        lower,
+        PointsPerThread::Eight,
+        Arithmetic::Exact,
+    )?;
+    coulomb_on_gpu::<f64>(
+        backend,
+        sizes,
+        lower,
+        PointsPerThread::Auto,
+        Arithmetic::Fast,
+    )?;
+    coulomb_on_gpu::<f64>(
+        backend,
+        sizes,
+        lower,
+        PointsPerThread::Auto,
+        Arithmetic::Exact,
+    )?;
     println!("with transfers, from host arrays to host arrays");
     let (at, masses) = bodies::<f32>(many, true);
     for device in [Device::Gpu(0), Device::Hybrid(0)] {
@@ -452,7 +475,7 @@ fn coulomb_on_gpu<T: Real>(
     backend: &GpuBackend,
     sizes: &Sizes,
     points: [usize; 2],
-    way: RowWay,
+    way: PointsPerThread,
     arithmetic: Arithmetic,
 ) -> Result<(), Box<dyn Error>> {
     let (grid, at, charges) = slice::<T>(points, sizes.atoms);
@@ -462,7 +485,7 @@ fn coulomb_on_gpu<T: Real>(
     };
     let of = settings::<T>(PairSum::Potential, arithmetic, 0.0);
     let mut scratch = AllPairsScratch::default();
-    scratch.set_way(way);
+    scratch.set_points_per_thread(way);
     let mut potentials = vec![T::default(); grid.len()];
     let seconds = median(sizes.repetitions, || {
         backend.sum_pairs_on_grid(
@@ -479,10 +502,10 @@ fn coulomb_on_gpu<T: Real>(
     let point = |n: usize| [axes[0][n % points[0]], axes[1][n / points[0]], axes[2][0]];
     let error = worst(of, point, sources, &potentials);
     let ways = match way {
-        RowWay::One => "1 point a thread",
-        RowWay::Four => "4 points a thread",
-        RowWay::Eight => "8 points a thread",
-        RowWay::Mixed => "8 points, 2 of them guessed",
+        PointsPerThread::One => "1 point a thread",
+        PointsPerThread::Four => "4 points a thread",
+        PointsPerThread::Eight => "8 points a thread",
+        PointsPerThread::Mixed => "8 points, 2 of them guessed",
         _ => "points a thread as they come",
     };
     let what = format!(

@@ -310,7 +310,7 @@ impl PairKernel for Forces {
     fn cuda(&self) -> Option<Cuda> {
         let stiffness = self.water.stiffness();
         let further = [stiffness, self.volume, self.viscosity, self.softening];
-        Some(twin("forces", &self.kernel, &further).turned([0, 1, 2]))
+        Some(twin("forces", &self.kernel, &further).antisymmetric([0, 1, 2]))
     }
 
     const SYMMETRIC: bool = true;

@@ -30,10 +30,10 @@ mod traversal;
 mod version;
 
 pub use backend::{
-    AllPairsScratch, Chooser, Class, Deliver, Delivered, DeviceField, DeviceFields, DeviceLattice,
-    DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch, HostLists,
-    MAX_PARTS, Measured, PairFields, PairOfPoints, PairScratch, RowWay, Settled, StagedField,
-    StagedFields, StagedSides, Trial, Way, programs,
+    AllPairsScratch, Chooser, Class, Configuration, Deliver, Delivered, DeviceField, DeviceFields,
+    DeviceLattice, DeviceLists, DeviceParts, DevicePoints, DeviceShare, GpuBackend, HaloScratch,
+    HostLists, MAX_PARTS, Measured, PairFields, PairOfPoints, PairScratch, PointsPerThread,
+    Settled, StagedField, StagedFields, StagedSides, Trial, programs,
 };
 pub use cudarc;
 pub use driver::{DeviceInfo, find_driver, open};

@@ -43,7 +43,7 @@ impl<const ANTISYMMETRIC: bool> PairKernel for Tally<ANTISYMMETRIC> {
         // SAFETY: it reads the channels of the kernel and writes its result, nothing else.
         let twin = unsafe { Cuda::new("tally.cuh", text) };
         Some(if ANTISYMMETRIC {
-            twin.turned([2])
+            twin.antisymmetric([2])
         } else {
             twin
         })

@@ -145,7 +145,7 @@ pub mod report {
     pub use crate::backend::gpu_report::GpuReport;
     pub use crate::backend::split::{BackendReport, JobReport, SplitReport};
     pub use crate::engine::report::{MemoryReport, Report, SetReport, StageTimes};
-    pub use nearfield_gpu::{Class, GpuInfo, Trial, Way};
+    pub use nearfield_gpu::{Class, Configuration, GpuInfo, Trial};
     pub use nearfield_grid::TableKind;
 }
 

@@ -47,7 +47,7 @@ pub struct CudaParts {
     /// are. The three of a force, for example, that is equal and opposite. `None`, the default,
     /// where what the two get differs in more than signs, such as by their masses, or nothing is
     /// known of it.
-    pub turned: Option<Vec<usize>>,
+    pub antisymmetric: Option<Vec<usize>>,
 }
 
 impl Cuda {
@@ -98,7 +98,7 @@ impl Cuda {
                 text: text.into(),
                 function: Cow::Borrowed("pair"),
                 uniforms: Vec::new(),
-                turned: None,
+                antisymmetric: None,
             },
         }
     }
@@ -123,9 +123,9 @@ impl Cuda {
     }
 
     /// The same, saying that these channels of the result change their sign where the points of a
-    /// pair change places, and the others do not: see [`turned`](CudaParts::turned).
-    pub fn turned(mut self, channels: impl Into<Vec<usize>>) -> Self {
-        self.parts.turned = Some(channels.into());
+    /// pair change places, and the others do not: see [`antisymmetric`](CudaParts::antisymmetric).
+    pub fn antisymmetric(mut self, channels: impl Into<Vec<usize>>) -> Self {
+        self.parts.antisymmetric = Some(channels.into());
         self
     }
 

@@ -117,7 +117,7 @@ impl<P: PairPotential> PairKernel for Interactions<P> {
     fn cuda(&self) -> Option<Cuda> {
         let body = "r[0] = 0.5f * energy;\n    r[1] = 0.5f * over * p.d2;\n    \
                     for (int axis = 0; axis < 3; axis++) r[2 + axis] = -over * p.d[axis];";
-        Some(kernel_of(self.0.cuda()?, body).turned([2, 3, 4]))
+        Some(kernel_of(self.0.cuda()?, body).antisymmetric([2, 3, 4]))
     }
 
     const SYMMETRIC: bool = true;
@@ -152,7 +152,7 @@ impl<P: PairPotential> PairKernel for Forces<P> {
 
     fn cuda(&self) -> Option<Cuda> {
         let body = "for (int axis = 0; axis < 3; axis++) r[axis] = -over * p.d[axis];";
-        Some(kernel_of(self.0.cuda()?, body).turned([0, 1, 2]))
+        Some(kernel_of(self.0.cuda()?, body).antisymmetric([0, 1, 2]))
     }
 
     const SYMMETRIC: bool = true;
@@ -197,11 +197,11 @@ mod tests {
     use super::*;
     use crate::PowerLaw;
 
-    /// Whether the channels that the text says are turned are those that `symmetric` turns.
+    /// Whether the channels that the text says are antisymmetric are those whose sign `symmetric` changes.
     fn antisymmetric_as_said<K: PairKernel>(kernel: &K, point: (K::Target, K::Source)) {
-        let turned = kernel
+        let antisymmetric = kernel
             .cuda()
-            .and_then(|cuda| cuda.into_parts().turned)
+            .and_then(|cuda| cuda.into_parts().antisymmetric)
             .unwrap();
         let d = [0.3, -0.4, 0.5];
         let pair = Pair { d, d2: 0.5 };
@@ -209,7 +209,7 @@ mod tests {
         let mut expected = Vec::new();
         on_target.write(|channel, value| {
             assert!(value != 0.0, "a channel that says nothing");
-            expected.push(if turned.contains(&channel) {
+            expected.push(if antisymmetric.contains(&channel) {
                 -value
             } else {
                 value

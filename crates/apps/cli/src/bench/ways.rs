@@ -62,8 +62,8 @@ impl Trial {
     fn of(tried: &Measured) -> Self {
         Self {
             points_per_cell: tried.class.least(),
-            strategy: tried.way.strategy.name(),
-            subdivision: tried.way.subdivision,
+            strategy: tried.configuration.strategy.name(),
+            subdivision: tried.configuration.subdivision,
             milliseconds: tried.milliseconds,
             chosen: tried.chosen,
         }

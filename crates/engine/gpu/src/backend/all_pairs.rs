@@ -1,8 +1,26 @@
 //! Sums over all pairs, without a radius.
 //!
 //! [`PairSum`] states which operations are computed and in which order. In the exact form the bits
-//! are those of the CPU backend. Targets are worked on in parts that fit the device beside the
-//! sources.
+//! are those of the CPU backend.
+//!
+//! # Algorithm
+//!
+//! Every block goes through all sources in tiles of 128, which it stages in shared memory, and
+//! every thread keeps its targets in registers. The sources of a tile are added one by one, and
+//! their sum is added to the result with compensation, so the order of additions is that of the
+//! caller's sources, whatever the number of threads. Each source that is read from shared memory
+//! serves all targets of a thread; therefore a thread takes several targets as soon as there are
+//! enough of them to keep the device busy ([`SEVERAL_FROM`]).
+//!
+//! The points of a row of a grid share the y and z parts of squared distances. For potentials tiles
+//! then hold these parts in the place of the sources' y, which saves operations per pair;
+//! [`PointsPerThread`] chooses how a row is dealt out.
+//!
+//! # Memory and errors
+//!
+//! All sources are on the device at once. Targets are worked on in parts of at most 2²⁶ numbers of
+//! results. Every part is copied back before the next begins, so one buffer of results serves all.
+//! A call leaves the scratch usable whether it succeeds or not.
 
 use super::gpu::GpuBackend;
 use crate::{
@@ -23,7 +41,7 @@ const THREADS: usize = ALL_PAIRS_THREADS as usize;
 /// Blocks from which a thread takes several targets: fewer would leave multiprocessors without
 /// work.
 const SEVERAL_FROM: usize = 180;
-/// Numbers of results that are on the device at a time.
+/// Numbers of results that are on the device at a time: 256 MiB in `f32`.
 const MAX_RESULTS: usize = 1 << 26;
 /// Of eight points a thread owns, those whose roots come by multiplications and additions.
 const GUESSED: u32 = 2;
@@ -32,7 +50,7 @@ const GUESSED: u32 = 2;
 /// fast arithmetic is exact; in the exact one they are the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum RowWay {
+pub enum PointsPerThread {
     /// As many as suit the length of the rows.
     #[default]
     Auto,
@@ -47,7 +65,7 @@ pub enum RowWay {
     Mixed,
 }
 
-impl RowWay {
+impl PointsPerThread {
     /// Place among the kernels, and points of a thread.
     fn shape(self) -> (usize, usize) {
         match self {
@@ -68,17 +86,17 @@ impl RowWay {
     /// The way for rows of `points`, numbers being `f64` or not: as many points a thread as leave
     /// few without work.
     fn chosen(self, points: usize, double: bool) -> Self {
-        let ways: &[Self] = match (self, double) {
+        let all: &[Self] = match (self, double) {
             (Self::Auto, false) => &[Self::Mixed, Self::Four, Self::One],
             (Self::Auto, true) => &[Self::Four, Self::One],
             _ => return self,
         };
-        let idle = |way: &Self| {
-            let (threads, blocks) = way.blocks(points);
-            (threads * blocks * way.shape().1) as f64 / points as f64
+        let idle = |one: &Self| {
+            let (threads, blocks) = one.blocks(points);
+            (threads * blocks * one.shape().1) as f64 / points as f64
         };
-        let best = ways.iter().map(idle).fold(f64::INFINITY, f64::min);
-        let good = ways.iter().find(|way| idle(way) <= 1.1 * best);
+        let best = all.iter().map(idle).fold(f64::INFINITY, f64::min);
+        let good = all.iter().find(|one| idle(one) <= 1.1 * best);
         good.copied().unwrap_or(Self::One)
     }
 }
@@ -88,12 +106,18 @@ impl RowWay {
 pub struct AllPairsScratch {
     /// By precision and arithmetic.
     kernels: [Option<AllPairsKernels>; 4],
+    /// Of the sources, as they were given. Buffers hold bytes, because one scratch serves sums in
+    /// `f32` and in `f64`.
     positions: Buffer<u8>,
+    /// Of the sources, as they were given.
     weights: Buffer<u8>,
+    /// Position and weight of every source side by side.
     sources: Buffer<u8>,
+    /// Positions of a part of the targets, or the three axes of a grid.
     targets: Buffer<u8>,
+    /// Results of a part of the targets.
     results: Buffer<u8>,
-    way: RowWay,
+    per_thread: PointsPerThread,
     /// Milliseconds that the kernels of the last call took.
     milliseconds: f32,
 }
@@ -107,7 +131,7 @@ impl Default for AllPairsScratch {
             sources: Buffer::new("sources"),
             targets: Buffer::new("targets"),
             results: Buffer::new("sums"),
-            way: RowWay::Auto,
+            per_thread: PointsPerThread::Auto,
             milliseconds: 0.0,
         }
     }
@@ -115,8 +139,8 @@ impl Default for AllPairsScratch {
 
 impl AllPairsScratch {
     /// How grids are dealt out from now on.
-    pub fn set_way(&mut self, way: RowWay) {
-        self.way = way;
+    pub fn set_points_per_thread(&mut self, per_thread: PointsPerThread) {
+        self.per_thread = per_thread;
     }
 
     /// Milliseconds of the device that the kernels of the last call took, without transfers.
@@ -141,6 +165,7 @@ fn several(double: bool, arithmetic: Arithmetic) -> usize {
     }
 }
 
+/// The program of a precision and an arithmetic.
 fn program(double: bool, arithmetic: Arithmetic) -> Program {
     let exact = arithmetic == Arithmetic::Exact;
     Program::from(&nearfield_kernels::ALL_PAIRS)
@@ -157,7 +182,10 @@ pub(crate) fn all_pairs_programs() -> Vec<Program> {
     [false, true].into_iter().flat_map(of).collect()
 }
 
-/// Refuses what cannot be numbered in 32 bits.
+/// The number in 32 bits, which kernels count in, with room for a block behind the last.
+///
+/// # Errors
+/// [`ErrorKind::TooManyPoints`].
 fn number(points: usize) -> Result<u32, Error> {
     match u32::try_from(points) {
         Ok(number) if number < u32::MAX - (1 << 20) => Ok(number),
@@ -256,7 +284,12 @@ impl GpuBackend {
         Ok(())
     }
 
-    /// Brings the sources to the device; None when nothing is to be summed.
+    /// Loads the program, brings the sources to the device and makes room for `results` numbers;
+    /// None when nothing is to be summed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] when there is no weight for every source,
+    /// [`ErrorKind::TooManyPoints`], [`ErrorKind::OutOfMemory`] and those of compiling a program.
     fn begin<'a, T: Real>(
         &'a self,
         settings: PairSumSettings<T>,
@@ -332,7 +365,9 @@ fn squared<T: Real>(softening: T) -> f64 {
 struct Sums<'a, T> {
     backend: &'a GpuBackend,
     sum: PairSum,
+    /// Arguments that all launches share.
     summing: Summing,
+    /// Which of the scratch's kernels compute the sum.
     kernels: usize,
     /// Targets of a thread, where there are many.
     several: usize,
@@ -341,6 +376,7 @@ struct Sums<'a, T> {
 }
 
 impl<T: Real> Sums<'_, T> {
+    /// The kernels of this precision and arithmetic, which [`GpuBackend::begin`] has loaded.
     fn kernels(&self) -> Result<&AllPairsKernels, Error> {
         let kernels = self.scratch.kernels[self.kernels].as_ref();
         kernels.ok_or_else(|| {
@@ -351,7 +387,7 @@ impl<T: Real> Sums<'_, T> {
         })
     }
 
-    /// Sums for points, which fit the device.
+    /// Sums for points, one launch: targets and results fit the device.
     fn points(&mut self, targets: &[[T; 3]], results: &mut [T]) -> Result<(), Error> {
         let count = number(targets.len())?;
         let stream = &self.backend.stream;
@@ -383,15 +419,16 @@ impl<T: Real> Sums<'_, T> {
             .upload(&self.backend.stream, cast_slice(&axes))
     }
 
-    /// Potentials on rows of the grid whose axes are on the device.
+    /// Potentials on rows of the grid whose axes are on the device, in as many launches as the
+    /// limit of blocks asks for.
     fn rows(
         &mut self,
         grid: &SampleGrid,
         rows: Range<usize>,
         results: &mut [T],
     ) -> Result<(), Error> {
-        let way = self.scratch.way.chosen(grid.dims[0], self.summing.double);
-        let (threads, segments) = way.blocks(grid.dims[0]);
+        let per_thread = (self.scratch.per_thread).chosen(grid.dims[0], self.summing.double);
+        let (threads, segments) = per_thread.blocks(grid.dims[0]);
         let [x, y, z] = grid.dims;
         let dims = [number(x)?, number(y)?, number(z)?];
         let (first, segments) = (number(rows.start)?, number(segments)?);
@@ -408,7 +445,7 @@ impl<T: Real> Sums<'_, T> {
             self.kernels()?.rows(
                 &self.backend.stream,
                 RowsOfGrid {
-                    variant: way.shape().0,
+                    variant: per_thread.shape().0,
                     threads: threads as u32,
                     segments,
                     axes: self.scratch.targets.address(),
@@ -442,9 +479,9 @@ mod tests {
             1, 5, 31, 32, 100, 128, 129, 200, 500, 1024, 1025, 4096, 100_000,
         ] {
             for double in [false, true] {
-                let way = RowWay::Auto.chosen(points, double);
-                let (threads, blocks) = way.blocks(points);
-                let per = way.shape().1;
+                let per_thread = PointsPerThread::Auto.chosen(points, double);
+                let (threads, blocks) = per_thread.blocks(points);
+                let per = per_thread.shape().1;
                 assert!(
                     threads % 32 == 0 && threads <= THREADS,
                     "{points}: {threads}"
@@ -457,7 +494,13 @@ mod tests {
                 );
             }
         }
-        assert_eq!(RowWay::Auto.chosen(4096, false), RowWay::Mixed);
-        assert_eq!(RowWay::Auto.chosen(20, false), RowWay::One);
+        assert_eq!(
+            PointsPerThread::Auto.chosen(4096, false),
+            PointsPerThread::Mixed
+        );
+        assert_eq!(
+            PointsPerThread::Auto.chosen(20, false),
+            PointsPerThread::One
+        );
     }
 }

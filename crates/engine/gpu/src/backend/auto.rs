@@ -4,10 +4,25 @@
 //! [`Class`] of occupancy, because a strategy that is fast with five points in a cell is slow with
 //! five hundred, and per job, because a force costs more than a count.
 //!
-//! Every candidate is run on three real steps, whose results are the same by any strategy. The
-//! first time of each is dropped: it includes compiling programs and cold caches. A candidate that
-//! is more than 1.5 times slower is not run again. From then on the fastest runs; every 256 steps
-//! one that was within 15 % of it has another chance, so a lasting change is noticed.
+//! # Policy
+//!
+//! Results are the same by any strategy, so candidates are measured on real steps and no step is
+//! wasted. For every class and job:
+//!
+//! 1. *Sampling.* Candidates run in their order until each has three times that count. The first
+//!    time of each is dropped, because it includes compiling programs and cold caches. A candidate
+//!    is given up as soon as the best of two times is more than 1.5 times the fastest median: one
+//!    time alone may have been a stall.
+//! 2. *Settled.* The candidate with the smallest median runs. The median is over the last nine
+//!    times, so it follows a cloud that changes and ignores single stalls.
+//! 3. *Second chance.* Every 256th step goes to the second fastest if it is within 15 % of the
+//!    fastest. So a lasting change of the ranking is noticed, and costs at most 15 % of one step in
+//!    256.
+//!
+//! # What others rely on
+//!
+//! A choice depends on the recorded times alone, and [`Chooser::choose`] changes nothing: asking
+//! twice gives the same answer. The module has no clock and no device, so its tests run anywhere.
 
 use crate::traversal::Strategy;
 use std::{collections::BTreeMap, fmt};
@@ -25,9 +40,9 @@ const KEPT: usize = 9;
 /// Mean points in a cell from which a warp, or a kernel launched from a kernel, per cell can pay.
 const DENSE: f64 = 16.0;
 
-/// A way of traversing.
+/// Strategy and cells of a traversal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Way {
+pub struct Configuration {
     /// How cells and targets are mapped to threads.
     pub strategy: Strategy,
     /// Cells to a radius.
@@ -36,17 +51,20 @@ pub struct Way {
 
 /// Occupancy of the cells: the binary logarithm of the mean number of points in a cell of the
 /// radius' edge, rounded down.
+///
+/// Classes are a factor of 2 apart. Strategies differ little within that, and a cloud in motion
+/// seldom changes its class, which would begin the sampling anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class(i32);
 
-/// A way and how long it took.
+/// A configuration and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Trial {
     /// Occupancy of the cells.
     pub class: Class,
-    /// The way.
-    pub way: Way,
+    /// The configuration.
+    pub configuration: Configuration,
     /// Median of its times, milliseconds of the device for sorting and traversing; None before
     /// there is one that counts.
     pub milliseconds: Option<f32>,
@@ -54,27 +72,33 @@ pub struct Trial {
     pub chosen: bool,
 }
 
-/// Finds the fastest way for every class and work.
+/// Finds the fastest configuration for every class and work.
 #[derive(Debug, Clone, Default)]
 pub struct Chooser {
+    /// By class and the caller's number for the job.
     known: BTreeMap<(Class, u64), Known>,
 }
 
+/// Times of one class and job.
 #[derive(Debug, Clone, Default)]
 struct Known {
+    /// In the order in which they were first run.
     trials: Vec<Samples>,
+    /// Steps recorded, those whose time was dropped included.
     steps: u64,
 }
 
+/// Times of one configuration, milliseconds.
 #[derive(Debug, Clone)]
 struct Samples {
-    way: Way,
+    config: Configuration,
     /// After the first.
     times: Vec<f32>,
 }
 
 impl Class {
-    /// The class of so many points in so many cells of the radius' edge.
+    /// The class of `points` points in `cells` cells whose edge is the radius. Counts every cell of
+    /// the box around the points, occupied or not; fewer than one cell counts as one.
     pub fn of(points: usize, cells: f64) -> Self {
         let mean = (points as f64 / cells.max(1.0)).max(1e-9);
         Self(mean.log2().floor() as i32)
@@ -85,20 +109,21 @@ impl Class {
         f64::from(self.0).exp2()
     }
 
-    /// Ways that can be the fastest for the class. `finer` says how many cells to a radius the
-    /// table may have at most.
-    pub fn candidates(self, finer: u32) -> Vec<Way> {
-        let way = |strategy, subdivision| Way {
+    /// Configurations that can be the fastest for the class: `flat` with 1 to 3 cells to a radius,
+    /// and, from a mean of 16 points in a cell, the strategies that give a cell a warp, with 1 or
+    /// 2. `finer` says how many cells to a radius the table may have at most. Never empty.
+    pub fn candidates(self, finer: u32) -> Vec<Configuration> {
+        let config = |strategy, subdivision| Configuration {
             strategy,
             subdivision,
         };
-        let flat = (1..=finer.clamp(1, 3)).map(|k| way(Strategy::Flat, k));
+        let flat = (1..=finer.clamp(1, 3)).map(|k| config(Strategy::Flat, k));
         let tiles = (1..=finer.clamp(1, 2)).filter(|&k| {
             let in_cell = self.least() / f64::from(k).powi(3);
             in_cell >= DENSE
         });
         let tiles = tiles.flat_map(|k| {
-            [Strategy::CellTasks, Strategy::ChildAggregated].map(|strategy| way(strategy, k))
+            [Strategy::CellTasks, Strategy::ChildAggregated].map(|strategy| config(strategy, k))
         });
         flat.chain(tiles).collect()
     }
@@ -116,14 +141,14 @@ impl fmt::Display for Class {
 }
 
 impl Chooser {
-    /// The way for the next step of this class and work, out of `candidates`, which must not be
-    /// empty: [`Class::candidates`] never are.
-    pub fn choose(&self, class: Class, work: u64, candidates: &[Way]) -> Way {
+    /// The configuration for the next step of this class and job, out of `candidates`, which must
+    /// not be empty: [`Class::candidates`] never are.
+    pub fn choose(&self, class: Class, work: u64, candidates: &[Configuration]) -> Configuration {
         let none = Known::default();
         let known = self.known.get(&(class, work)).unwrap_or(&none);
         let best = known.best(candidates);
-        let wanting = candidates.iter().copied().find(|&way| {
-            let Some(trial) = known.trial(way) else {
+        let wanting = candidates.iter().copied().find(|&config| {
+            let Some(trial) = known.trial(config) else {
                 return true;
             };
             let behind = match best {
@@ -132,28 +157,29 @@ impl Chooser {
             };
             trial.times.len() < SAMPLES && !behind
         });
-        let fallback = Way {
+        let fallback = Configuration {
             strategy: Strategy::Flat,
             subdivision: 1,
         };
         match (wanting, best) {
-            (Some(way), _) => way,
-            (None, Some((way, fastest))) => known
+            (Some(config), _) => config,
+            (None, Some((config, fastest))) => known
                 .second_chance(candidates, fastest)
                 .filter(|_| known.steps % SECOND_CHANCE == SECOND_CHANCE - 1)
-                .unwrap_or(way),
+                .unwrap_or(config),
             (None, None) => candidates.first().copied().unwrap_or(fallback),
         }
     }
 
-    /// A step of this class and work has taken so long that way.
-    pub fn record(&mut self, class: Class, work: u64, way: Way, milliseconds: f32) {
+    /// Notes that a step of this class and job took `milliseconds` of the device by a
+    /// configuration. The first time of every configuration is dropped; nine are kept.
+    pub fn record(&mut self, class: Class, work: u64, config: Configuration, milliseconds: f32) {
         let known = self.known.entry((class, work)).or_default();
         known.steps += 1;
-        let at = known.trials.iter().position(|trial| trial.way == way);
+        let at = known.trials.iter().position(|trial| trial.config == config);
         match at {
             None => known.trials.push(Samples {
-                way,
+                config,
                 times: Vec::new(),
             }),
             Some(at) => {
@@ -170,13 +196,14 @@ impl Chooser {
     pub fn trials(&self) -> Vec<Trial> {
         let mut found = Vec::new();
         for ((class, _), known) in &self.known {
-            let ways: Vec<Way> = known.trials.iter().map(|trial| trial.way).collect();
-            let best = known.best(&ways).map(|best| best.0);
+            let configs: Vec<Configuration> =
+                known.trials.iter().map(|trial| trial.config).collect();
+            let best = known.best(&configs).map(|best| best.0);
             found.extend(known.trials.iter().map(|trial| Trial {
                 class: *class,
-                way: trial.way,
+                configuration: trial.config,
                 milliseconds: trial.median(),
-                chosen: best == Some(trial.way),
+                chosen: best == Some(trial.config),
             }));
         }
         found
@@ -184,28 +211,29 @@ impl Chooser {
 }
 
 impl Known {
-    fn trial(&self, way: Way) -> Option<&Samples> {
-        self.trials.iter().find(|trial| trial.way == way)
+    /// The times of a configuration, if it was ever run.
+    fn trial(&self, config: Configuration) -> Option<&Samples> {
+        self.trials.iter().find(|trial| trial.config == config)
     }
 
     /// The fastest of the candidates, with its time.
-    fn best(&self, candidates: &[Way]) -> Option<(Way, f32)> {
-        let timed = candidates.iter().filter_map(|&way| {
-            let time = self.trial(way)?.median()?;
-            Some((way, time))
+    fn best(&self, candidates: &[Configuration]) -> Option<(Configuration, f32)> {
+        let timed = candidates.iter().filter_map(|&config| {
+            let time = self.trial(config)?.median()?;
+            Some((config, time))
         });
         timed.min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The second of the candidates, if it is close.
-    fn second_chance(&self, candidates: &[Way], fastest: f32) -> Option<Way> {
-        let mut timed: Vec<(Way, f32)> = candidates
+    fn second_chance(&self, candidates: &[Configuration], fastest: f32) -> Option<Configuration> {
+        let mut timed: Vec<(Configuration, f32)> = candidates
             .iter()
-            .filter_map(|&way| Some((way, self.trial(way)?.median()?)))
+            .filter_map(|&config| Some((config, self.trial(config)?.median()?)))
             .collect();
         timed.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let (way, time) = *timed.get(1)?;
-        (time <= CLOSE * fastest).then_some(way)
+        let (config, time) = *timed.get(1)?;
+        (time <= CLOSE * fastest).then_some(config)
     }
 }
 
@@ -216,6 +244,7 @@ impl Samples {
         self.times.len() > 1 && least > HOPELESS * fastest
     }
 
+    /// The upper median; None before a time counts.
     fn median(&self) -> Option<f32> {
         let mut sorted = self.times.clone();
         sorted.sort_by(f32::total_cmp);
@@ -229,20 +258,24 @@ mod tests {
 
     const CLASS: Class = Class(3);
 
-    /// Runs steps with these times and gives the ways that were taken.
-    fn run(chooser: &mut Chooser, steps: usize, time: impl Fn(Way, usize) -> f32) -> Vec<Way> {
+    /// Runs steps with these times and gives the configurations that were taken.
+    fn run(
+        chooser: &mut Chooser,
+        steps: usize,
+        time: impl Fn(Configuration, usize) -> f32,
+    ) -> Vec<Configuration> {
         let candidates = CLASS.candidates(3);
         (0..steps)
             .map(|step| {
-                let way = chooser.choose(CLASS, 7, &candidates);
-                chooser.record(CLASS, 7, way, time(way, step));
-                way
+                let config = chooser.choose(CLASS, 7, &candidates);
+                chooser.record(CLASS, 7, config, time(config, step));
+                config
             })
             .collect()
     }
 
-    fn flat(subdivision: u32) -> Way {
-        Way {
+    fn flat(subdivision: u32) -> Configuration {
+        Configuration {
             strategy: Strategy::Flat,
             subdivision,
         }
@@ -251,11 +284,14 @@ mod tests {
     #[test]
     fn the_fastest_way_is_found_and_stays() {
         let mut chooser = Chooser::default();
-        let ways = run(&mut chooser, 40, |way, _| match way.subdivision {
+        let configs = run(&mut chooser, 40, |config, _| match config.subdivision {
             2 => 1.0,
             k => 1.2 + k as f32,
         });
-        assert!(ways[15..].iter().all(|&way| way == flat(2)), "{ways:?}");
+        assert!(
+            configs[15..].iter().all(|&config| config == flat(2)),
+            "{configs:?}"
+        );
         let chosen: Vec<_> = chooser
             .trials()
             .into_iter()
@@ -263,7 +299,7 @@ mod tests {
             .collect();
         assert_eq!(chosen.len(), 1);
         assert_eq!(
-            (chosen[0].way, chosen[0].milliseconds),
+            (chosen[0].configuration, chosen[0].milliseconds),
             (flat(2), Some(1.0))
         );
     }
@@ -272,43 +308,43 @@ mod tests {
     fn first_times_do_not_count() {
         let mut chooser = Chooser::default();
         let seen = std::cell::RefCell::new(Vec::new());
-        let ways = run(&mut chooser, 40, |way, _| {
-            let first = !seen.borrow().contains(&way);
-            seen.borrow_mut().push(way);
-            match (first, way.subdivision) {
+        let configs = run(&mut chooser, 40, |config, _| {
+            let first = !seen.borrow().contains(&config);
+            seen.borrow_mut().push(config);
+            match (first, config.subdivision) {
                 (true, _) => 500.0,
                 (false, 3) => 1.0,
                 (false, _) => 2.0,
             }
         });
-        assert_eq!(ways.last(), Some(&flat(3)));
+        assert_eq!(configs.last(), Some(&flat(3)));
     }
 
     #[test]
     fn a_stall_does_not_decide() {
         let mut chooser = Chooser::default();
-        let ways = run(&mut chooser, 60, |way, step| {
-            match (way.subdivision, step) {
+        let configs = run(&mut chooser, 60, |config, step| {
+            match (config.subdivision, step) {
                 (2, 5) => 30.0,
                 (2, _) => 1.0,
                 _ => 1.4,
             }
         });
-        assert_eq!(ways.last(), Some(&flat(2)));
+        assert_eq!(configs.last(), Some(&flat(2)));
     }
 
     #[test]
     fn what_is_far_behind_runs_three_times_and_never_again() {
         let mut chooser = Chooser::default();
-        let ways = run(&mut chooser, 600, |way, _| match way.subdivision {
+        let configs = run(&mut chooser, 600, |config, _| match config.subdivision {
             1 => 1.0,
             2 => 1.1,
             _ => 50.0,
         });
-        let slow = ways.iter().filter(|&&way| way == flat(3)).count();
+        let slow = configs.iter().filter(|&&config| config == flat(3)).count();
         assert_eq!(slow, 3);
         assert!(
-            ways[100..].contains(&flat(2)),
+            configs[100..].contains(&flat(2)),
             "close behind, so it has another chance"
         );
     }
@@ -316,27 +352,36 @@ mod tests {
     #[test]
     fn a_lasting_change_is_noticed_by_the_second() {
         let mut chooser = Chooser::default();
-        let ways = run(&mut chooser, 4000, |way, step| match way.subdivision {
-            1 if step < 300 => 1.0,
-            1 => 3.0,
-            2 => 1.1,
-            _ => 9.0,
+        let configs = run(&mut chooser, 4000, |config, step| {
+            match config.subdivision {
+                1 if step < 300 => 1.0,
+                1 => 3.0,
+                2 => 1.1,
+                _ => 9.0,
+            }
         });
-        assert_eq!(ways.last(), Some(&flat(2)));
+        assert_eq!(configs.last(), Some(&flat(2)));
     }
 
     #[test]
     fn tiles_are_candidates_at_high_occupancy() {
-        let ways = Class::of(1000, 1000.0).candidates(3);
-        assert!(ways.iter().all(|way| way.strategy == Strategy::Flat));
-        let ways = Class::of(200_000, 1000.0).candidates(3);
+        let configs = Class::of(1000, 1000.0).candidates(3);
         assert!(
-            ways.iter()
-                .any(|way| way.strategy == Strategy::ChildAggregated && way.subdivision == 2)
+            configs
+                .iter()
+                .all(|config| config.strategy == Strategy::Flat)
+        );
+        let configs = Class::of(200_000, 1000.0).candidates(3);
+        assert!(
+            configs
+                .iter()
+                .any(|config| config.strategy == Strategy::ChildAggregated
+                    && config.subdivision == 2)
         );
         assert!(
-            ways.iter()
-                .all(|way| way.strategy != Strategy::ChildPerCell)
+            configs
+                .iter()
+                .all(|config| config.strategy != Strategy::ChildPerCell)
         );
         assert_eq!(Class::of(10, 1e12).candidates(1), [flat(1)]);
     }

@@ -27,8 +27,8 @@ mod share;
 mod sort;
 mod walk;
 
-pub use all_pairs::{AllPairsScratch, RowWay};
-pub use auto::{Chooser, Class, Trial, Way};
+pub use all_pairs::{AllPairsScratch, PointsPerThread};
+pub use auto::{Chooser, Class, Configuration, Trial};
 pub use catalogue::programs;
 pub use delivery::{Delivered, HostLists};
 pub use fields::{StagedField, StagedFields, StagedSides};

@@ -3,7 +3,15 @@
 //!
 //! The text is fused into a traversal at compile time, so the inner loop calls no function pointer.
 //! Two programs with equal texts, names and channels are one entry of the table of loaded programs.
-//! Uniforms are no part of it: they travel with every launch.
+//! Uniforms are no part of it: they travel with every launch, so changing one compiles nothing.
+//!
+//! The text defines a function of the signature `(uniforms, pair, target, source, result)` in CUDA
+//! C++; the traversal calls it as `pair`. [`PairProgram::user_text`] adds that name behind the text
+//! if the kernel's function has another one, so line numbers of compile errors are the user's own.
+//!
+//! Numbers of channels become macros of the program. They are checked here against limits that keep
+//! every product with a number of points within 64 bits, so no later room computes with numbers
+//! that overflow.
 
 use crate::{
     error::{Error, ErrorKind},
@@ -18,13 +26,21 @@ use std::{
 /// Text and channels from which a pair kernel is compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairProgram {
+    /// Name of the text in compile errors.
     pub(crate) name: Cow<'static, str>,
+    /// CUDA C++.
     pub(crate) text: Cow<'static, str>,
+    /// Function of the text that evaluates a pair.
     pub(crate) function: Cow<'static, str>,
+    /// Channels that the function reads of a target.
     pub(crate) targets: usize,
+    /// Channels that the function reads of a source.
     pub(crate) sources: usize,
+    /// Channels of a result.
     pub(crate) outputs: usize,
+    /// How the results of the pairs of a target are put together.
     pub(crate) reduce: Reduce,
+    /// Whether, and how, one evaluation serves both points of a pair.
     pub(crate) symmetric: Symmetric,
 }
 
@@ -58,8 +74,8 @@ impl PairProgram {
     /// The CUDA text of a kernel, with the number of its channels.
     ///
     /// # Errors
-    /// [`ErrorKind::NoCuda`] when it has none, [`ErrorKind::TooManyUniforms`] and
-    /// [`ErrorKind::TooManyChannels`].
+    /// [`ErrorKind::NoCuda`] when it has none, [`ErrorKind::TooManyUniforms`] above 160 and
+    /// [`ErrorKind::TooManyChannels`] above 65,536.
     pub fn of<K: PairKernel>(kernel: &K) -> Result<(Self, Vec<f32>), Error> {
         let name = std::any::type_name::<K>();
         let cuda = kernel.cuda().ok_or_else(|| {
@@ -89,6 +105,7 @@ impl PairProgram {
         Self::with_channels(&name, cuda, channels, reduce)
     }
 
+    /// A program of these channels, and the uniforms of the kernel.
     fn with_channels(
         kernel: &str,
         cuda: Cuda,
@@ -117,8 +134,10 @@ impl PairProgram {
             }));
         }
         let bit = |channel: &usize| 1u32.checked_shl(*channel as u32).unwrap_or(0);
-        let symmetric = match &cuda.turned {
-            Some(turned) => Symmetric::Turned(turned.iter().map(bit).fold(0, |all, one| all | one)),
+        let symmetric = match &cuda.antisymmetric {
+            Some(channels) => {
+                Symmetric::Turned(channels.iter().map(bit).fold(0, |all, one| all | one))
+            }
             None => Symmetric::No,
         };
         let program = Self {

@@ -1,20 +1,37 @@
 //! How the backend maps cells and targets to threads.
+//!
+//! All strategies visit the same pairs and differ in who reads a candidate how often. With few
+//! points in a cell a thread per target wins ([`Strategy::Flat`]): neighbouring threads have nearly
+//! the same candidates, which the caches hold, and each row of cells is cut to the chord of the
+//! sphere around the very target. With many points in a cell it pays to read the candidates once
+//! per cell into shared memory for all of its targets, which the other strategies do. They differ
+//! in how a warp gets its cell: launched by the device, or taken from a list.
+//!
+//! Within one strategy lists and sums are the same from run to run. Between strategies lists hold
+//! the same neighbours, maybe in another order, and sums may differ in their last bits.
 
 use std::{fmt, str::FromStr};
 
-/// A way of traversing; all give the same neighbours.
+/// How cells and targets are mapped to threads; all strategies find the same neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// One thread per target.
+    /// One thread per target, which goes through the rows of cells within its reach. The only
+    /// strategy that can work on a range of targets, so lists larger than the device's memory go by
+    /// it, and results of a [share](crate::DeviceShare) leave while later ones are computed.
     #[default]
     Flat,
     /// A parent kernel with one thread per cell launches a child grid for every cell that holds
     /// points, sized by their number; the child stages neighbours in shared memory, 32 at a time.
+    /// A launch takes the device microseconds, so this pays for cells of many points only. The host
+    /// waits for the end of the traversal, to learn whether all launches succeeded.
     ChildPerCell,
-    /// A parent block collects its occupied cells and launches one child grid for all of them.
+    /// A parent block collects its occupied cells and launches one child grid for all of them: one
+    /// launch per 256 cells. The host waits as with [`ChildPerCell`](Self::ChildPerCell).
     ChildAggregated,
-    /// The same tiles from a list of tasks made on the device, without launches from kernels.
+    /// The same tiles from a list of tasks made on the device, without launches from kernels: every
+    /// warp of a grid that fills the device takes one occupied cell after another. Needs neither
+    /// the device runtime nor a linker.
     CellTasks,
     /// Pairs of points of different cells are computed once for both (Newton's third law), by half
     /// a warp per cell that goes through the cells ahead of it; what sources get is summed in
@@ -22,12 +39,12 @@ pub enum Strategy {
     /// to run.
     ///
     /// Needs [`PairKernel::SYMMETRIC`](nearfield_pairs::PairKernel::SYMMETRIC) or
-    /// [`Cuda::turned`](nearfield_pairs::Cuda::turned), a kernel that adds up at most 16 channels
-    /// and reads at most as many of a target, and one set that searches itself as a whole.
-    /// Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat). Takes 4
-    /// bytes on the device per point, channel and plane. There are 14 planes with one cell to a
-    /// radius, fewer in boxes of fewer cells. A cell is never divided among several half warps, so
-    /// many thousands of points in one cell take long.
+    /// [`Cuda::antisymmetric`](nearfield_pairs::Cuda::antisymmetric), a kernel that adds up at most
+    /// 16 channels and reads at most as many of a target, and one set that searches itself as a
+    /// whole. Everything else, counting and lists among it, is done as by [`Flat`](Self::Flat).
+    /// Takes 4 bytes on the device per point, channel and plane. There are 14 planes with one cell
+    /// to a radius, fewer in boxes of fewer cells. A cell is never divided among several half
+    /// warps, so many thousands of points in one cell take long.
     HalfTiles,
     /// The engine measures on its first steps which of the others is the fastest for its points,
     /// with how many cells to a radius, and goes on with that. Asked of a backend itself, which
@@ -35,7 +52,7 @@ pub enum Strategy {
     Auto,
 }
 
-/// A strategy's name that is not understood.
+/// A strategy's name that is not understood; the message lists those that are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown strategy {0:?}: use flat, child-per-cell, child-aggregated, cell-tasks, half-tiles or auto"

@@ -87,7 +87,10 @@ fn the_strategy_auto_tries_ways_and_settles_on_one() {
     assert_eq!(chosen.len(), 1, "{report:?}");
     assert_eq!(
         (report.strategy, report.subdivision),
-        (chosen[0].way.strategy, chosen[0].way.subdivision)
+        (
+            chosen[0].configuration.strategy,
+            chosen[0].configuration.subdivision
+        )
     );
     println!("{:#?}", report.trials);
 }

@@ -105,7 +105,7 @@ impl GpuSide {
         let sets = state.sets.iter().map(|set| set.points.bytes());
         GpuReport {
             name: self.name.clone(),
-            strategy: (state.times.way()).map_or(self.strategy, |way| way.strategy),
+            strategy: (state.times.configuration()).map_or(self.strategy, |one| one.strategy),
             subdivision: state.lattice.as_ref().map_or(1, DeviceLattice::subdivision),
             bytes: sets.sum::<usize>()
                 + state.lists.bytes()

@@ -5,7 +5,7 @@
 
 use super::state::{Order, State};
 use crate::{Strategy, backend::StepInput};
-use nearfield_gpu::{self as gpu, Class, Way, cudarc::driver::CudaEvent};
+use nearfield_gpu::{self as gpu, Class, Configuration, cudarc::driver::CudaEvent};
 use nearfield_grid::{Bounds, Lattice};
 use std::hash::Hash;
 
@@ -17,19 +17,19 @@ const FINER_CELLS: f64 = 12.0;
 const MAX_CELLS: f64 = 20.0;
 
 impl State {
-    /// The way to run: that of the engine's settings, or what the times so far speak for.
-    fn way(&mut self, input: &StepInput<'_>) -> Way {
+    /// The configuration to run: that of the engine's settings, or what the times so far speak for.
+    fn configuration(&mut self, input: &StepInput<'_>) -> Configuration {
         let (strategy, all) = (input.options.strategy, input.bounds());
         if strategy != Strategy::Auto {
-            return Way {
+            return Configuration {
                 strategy,
                 subdivision: subdivision(input, &all),
             };
         }
         let sorted =
             self.lattice.is_some() && self.sets.iter().all(|set| set.order == Order::Sorted);
-        match self.times.way().filter(|_| sorted) {
-            Some(way) => way,
+        match self.times.configuration().filter(|_| sorted) {
+            Some(config) => config,
             None => {
                 let (class, finest) = occupancy(input, &all);
                 self.times.next(class, finest)
@@ -44,7 +44,7 @@ impl State {
         name: impl Hash,
         work: impl FnOnce(&mut Self, &mut Option<CudaEvent>) -> Result<T, gpu::Error>,
     ) -> Result<T, gpu::Error> {
-        let timed = self.times.way().is_some();
+        let timed = self.times.configuration().is_some();
         let begin = timed.then(|| self.backend.mark()).transpose()?;
         let mut end = None;
         let done = work(self, &mut end)?;
@@ -68,14 +68,14 @@ impl State {
     /// Asks the device to sort all sets that are not sorted, for the job to come. Nothing else may
     /// be done with them before [`finish_sort`](Self::finish_sort).
     pub(super) fn begin_sort(&mut self, input: &StepInput<'_>) -> Result<Strategy, gpu::Error> {
-        let way = self.way(input);
-        let timed = self.times.way().is_some();
+        let config = self.configuration(input);
+        let timed = self.times.configuration().is_some();
         let before = timed.then(|| self.backend.mark()).transpose()?;
-        self.begin_sort_by(input, way.subdivision)?;
+        self.begin_sort_by(input, config.subdivision)?;
         if let Some(before) = before {
             self.sorting = Some([before, self.backend.mark()?]);
         }
-        Ok(way.strategy)
+        Ok(config.strategy)
     }
 
     pub(super) fn begin_sort_by(

@@ -1,6 +1,6 @@
-//! Times of the strategy `auto`: what a step took, and which way the next one goes.
+//! Times of the strategy `auto`: what a step took, and which configuration the next one runs.
 
-use nearfield_gpu::{Chooser, Class, Trial, Way};
+use nearfield_gpu::{Chooser, Class, Configuration, Trial};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Knowledge from past times, and the step that is being timed.
@@ -15,7 +15,7 @@ pub(super) struct Times {
 #[derive(Debug, Clone, Copy)]
 struct Step {
     class: Class,
-    way: Way,
+    config: Configuration,
     milliseconds: f32,
     /// Tells one sequence of works from another.
     work: u64,
@@ -24,32 +24,32 @@ struct Step {
 }
 
 impl Times {
-    /// The way of the present step; None when nothing is timed.
-    pub(super) fn way(&self) -> Option<Way> {
-        self.step.map(|step| step.way)
+    /// The configuration of the present step; None when nothing is timed.
+    pub(super) fn configuration(&self) -> Option<Configuration> {
+        self.step.map(|step| step.config)
     }
 
     /// Begins a step of points whose occupancy is of `class`, with at most `finest` cells to a
     /// radius.
-    pub(super) fn next(&mut self, class: Class, finest: u32) -> Way {
+    pub(super) fn next(&mut self, class: Class, finest: u32) -> Configuration {
         let last = self.step.take();
         // Another sequence of works than the one before says nothing about either.
         if let Some(step) = last.filter(|step| step.work == step.expected) {
             self.chooser
-                .record(step.class, step.work, step.way, step.milliseconds);
+                .record(step.class, step.work, step.config, step.milliseconds);
         }
         let expected = last.map_or(0, |step| step.work);
-        let way = self
+        let config = self
             .chooser
             .choose(class, expected, &class.candidates(finest));
         self.step = Some(Step {
             class,
-            way,
+            config,
             milliseconds: 0.0,
             work: 0,
             expected,
         });
-        way
+        config
     }
 
     /// A part of the step is done.
@@ -72,12 +72,17 @@ mod tests {
     use super::*;
 
     /// Steps of one work that takes so long.
-    fn steps(times: &mut Times, count: usize, work: &str, time: impl Fn(Way) -> f32) -> Way {
+    fn steps(
+        times: &mut Times,
+        count: usize,
+        work: &str,
+        time: impl Fn(Configuration) -> f32,
+    ) -> Configuration {
         let class = Class::of(8000, 1000.0);
         for _ in 0..count {
-            let way = times.next(class, 3);
+            let config = times.next(class, 3);
             times.book("sort", 0.1);
-            times.book(work, time(way));
+            times.book(work, time(config));
         }
         times.next(class, 3)
     }
@@ -85,8 +90,8 @@ mod tests {
     #[test]
     fn every_sequence_of_works_has_its_own_fastest_way() {
         let mut times = Times::default();
-        let fine = |way: Way| 4.0 - way.subdivision as f32;
-        let coarse = |way: Way| way.subdivision as f32;
+        let fine = |config: Configuration| 4.0 - config.subdivision as f32;
+        let coarse = |config: Configuration| config.subdivision as f32;
         assert_eq!(steps(&mut times, 30, "force", fine).subdivision, 3);
         assert_eq!(steps(&mut times, 30, "count", coarse).subdivision, 1);
         assert_eq!(steps(&mut times, 5, "force", fine).subdivision, 3);

@@ -2,19 +2,27 @@
 // sphere around this very target leaves of it. It serves open, periodic and tilted domains, and two
 // sets as well as one.
 //
+// Most targets lie so far inside the table that all rows in reach do too: `inside`. Their rows are
+// numbered from the first in reach, loops over them are unrolled, gaps are computed once per target,
+// and a row costs a root, two loads and a few sums: no bounds check, no image. Targets near a face
+// of the table take the rows one by one (`Row`), cut them to the table, and in a periodic box see
+// what lies beyond a face in another image. Kernels let the targets of a block that are near a face
+// share warps, so that the others do not wait for them.
+//
 // Rows, gaps and chords are computed in f32 in cells of the sources' table. Why no pair is lost:
 //
 // 1. `Around::x`, `y` and `z` are off by at most `e` cells, from 2^-12 in small tables to a quarter
-//    in the largest that are walked this way (crates/engine/gpu/src/layout.rs computes the bound
-//    and refuses others). A cell holds the points whose own coordinates, in f64, lie in it.
+//    in the largest that are walked this way (crates/engine/gpu/src/launch/layout.rs computes the
+//    bound and refuses others). A cell holds the points whose own coordinates, in f64, lie in it.
 // 2. The gaps that are computed along two axes, and the distance along the third, are therefore at
 //    most those between the points and `e` cells each. `Geometry::reach` is the lattice's enlarged
 //    radius and more than the length of such an error (its module comment has the numbers), so the
 //    squares of the gaps of a neighbour's row never use up `squared_reach`, and the root of what
-//    they leave covers the neighbour along x. The same margin covers the rounding of the squares
-//    and of the approximate root.
-// 3. Rows run from floor(y - reach) to floor(y + reach) and not from the target's cell, so an error
-//    of a cell's number, where a target lies on a border, loses no row.
+//    they leave covers the neighbour along x. The same margin covers the rounding of the squares,
+//    of the approximate root, and of a sum to a whole number.
+// 3. The first row is floor(y - reach) and not K before the target's cell, so an error of a cell's
+//    number, where a target lies on a border, loses no row. The reach is at most K + 1/2 cells, so
+//    there are at most 2K + 2 rows; the last of them is in reach of few targets.
 //
 // A periodic table is one box. Rows, and parts of rows along x, that lie beyond a face are those of
 // the opposite face seen in another image; the host makes sure that no axis is passed more than
@@ -36,7 +44,17 @@ __device__ __forceinline__ float rough_sqrt(float x) {
     return root;
 }
 
-// Cells along one axis of the sources' table, as whole numbers, and the image they are seen in.
+// A number between -2^22 and 2^22 plus this is rounded to a whole number, which its bits then hold:
+// two additions instead of a conversion, which takes as long as eight.
+constexpr float TO_WHOLE = 12582912.0f;
+constexpr u32 WHOLE_BITS = 0x4b400000u;
+
+// Bits of the whole number below `x`, plus WHOLE_BITS; of that or the one before it if `x` is whole.
+__device__ __forceinline__ u32 whole_below(float x_less_half) {
+    return __float_as_uint(__fadd_rn(x_less_half, TO_WHOLE));
+}
+
+// A cell along one axis of the sources' table, and the image it is seen in.
 struct Seen {
     int cell;
     int image;  // -1, 0 or 1
@@ -56,24 +74,32 @@ struct Part {
     u32 image;  // of Lattice::shifts
 };
 
-template <bool PERIODIC, bool TILTED>
+// Least and most of `step` times a number between two others.
+struct Leaning {
+    float least, most;
+
+    __device__ __forceinline__ Leaning(float from, float to, float step) {
+        const float a = __fmul_rn(from, step), b = __fmul_rn(to, step);
+        least = fminf(a, b);
+        most = fmaxf(a, b);
+    }
+};
+
+// The target and the rows around it. PADDED: one set in an open domain, whose table has empty cells
+// on all sides, so every target is inside.
+template <int K, bool PADDED, bool PERIODIC, bool TILTED>
 struct Around {
+    static constexpr int ROWS = 2 * K + 2;
+    static constexpr float FAR_AWAY = 1e30f;  // squared
+
     const Geometry& geometry;
     const Points& points;
-    float x, y, z;           // the target, in cells of the table
-    int first_y, last_y;     // rows in reach
-    int first_z, last_z;
-    bool passes;             // rows beyond a face of the box are among them
-    // The present slice and row.
-    float left;              // of the squared reach
-    float lean_y[2];         // tilted: least and most that the slice is moved along y…
-    float lean_x[2];         // …and along x
-    u32 slice, row;          // cells before it
-    u32 slice_image, image;
-    int low, high;           // cells along x
+    float x, y, z;         // the target, in cells of the table
+    int first_y, first_z;  // of the rows in reach
+    bool inside;           // all that is in reach lies in the table, in the image HERE
 
     __device__ __forceinline__ Around(const Walk& walk, const Target& target, bool wrapped)
-        : geometry(walk.geometry), points(walk.sources), passes(false) {
+        : geometry(walk.geometry), points(walk.sources) {
         if (TILTED || (PERIODIC && wrapped)) {
             x = exact_place(walk, target, 0);
             y = exact_place(walk, target, 1);
@@ -84,25 +110,26 @@ struct Around {
             z = place(2, target.z);
         }
         first_y = __float2int_rd(__fsub_rn(y, geometry.reach[1]));
-        last_y = __float2int_rd(__fadd_rn(y, geometry.reach[1]));
         first_z = __float2int_rd(__fsub_rn(z, geometry.reach[2]));
-        last_z = __float2int_rd(__fadd_rn(z, geometry.reach[2]));
-        if (PERIODIC) {
-            passes = first_y < geometry.low[1] || last_y >= geometry.high[1]
-                || first_z < geometry.low[2] || last_z >= geometry.high[2];
+        const float width = static_cast<float>(points.dims[0]);
+        if (PADDED) {
+            // Points of a failed sort are anywhere; the others are so far inside already.
+            x = fminf(fmaxf(x, geometry.reach[0]), width - 0.5f - geometry.reach[0]);
+            inside = true;
+        } else {
+            inside = x >= geometry.reach[0] + 1.0f && x + geometry.reach[0] + 1.0f <= width;
+            if (PERIODIC) inside = inside && !wrapped && rows_inside(1, first_y) && rows_inside(2, first_z);
         }
-        if (!passes) {
-            first_y = max(first_y, 0);
-            last_y = min(last_y, static_cast<int>(points.dims[1]) - 1);
-            first_z = max(first_z, 0);
-            last_z = min(last_z, static_cast<int>(points.dims[2]) - 1);
-        }
+    }
+
+    __device__ __forceinline__ bool rows_inside(int axis, int first) const {
+        return first >= 0 && static_cast<u32>(first) + ROWS <= points.dims[axis];
     }
 
     // Targets of another set may be anywhere; no number is left for those that a failed sort has
     // put nowhere. Far enough away is as good as farther.
     static __device__ __forceinline__ float near_enough(float cells) {
-        return fminf(fmaxf(cells, -536870912.0f), 536870912.0f);
+        return fminf(fmaxf(cells, -2097152.0f), 2097152.0f);
     }
 
     __device__ __forceinline__ float place(int axis, float coordinate) const {
@@ -127,94 +154,161 @@ struct Around {
         return near_enough(static_cast<float>(cells - static_cast<double>(walk.sources.origin[axis])));
     }
 
-    // Takes slice `z` of the table; false where it is out of reach or holds no cells.
-    __device__ __forceinline__ bool take_slice(int z) {
-        Seen seen{z, 0};
-        if (PERIODIC && passes) {
-            seen = brought_inside(geometry, 2, z);
-            if (static_cast<u32>(seen.cell) >= points.dims[2]) return false;
-        }
-        slice = static_cast<u32>(seen.cell) * points.dims[1];
-        slice_image = HERE + 9 * seen.image;
-        // From the target to the two faces of the slice, in cells.
-        const float below = __fsub_rn(static_cast<float>(z), this->z), above = __fadd_rn(below, 1.0f);
-        const float gap = __fmul_rn(fmaxf(fmaxf(below, -above), 0.0f), geometry.edge[2]);
-        left = __fmaf_rn(-gap, gap, geometry.squared_reach);
-        if (TILTED) {
-            const float from = fmaxf(below, -geometry.reach[2]), to = fminf(above, geometry.reach[2]);
-            lean(lean_y, from, to, geometry.lean[2]);
-            lean(lean_x, from, to, geometry.lean[1]);
-        }
-        return left >= 0.0f;
+    // The squared reach less the square of the gap to the cells `below` ... `below` + 1 from the
+    // target, where `edge` is what a cell is long.
+    static __device__ __forceinline__ float less_gap(float left, float below, float edge) {
+        const float gap = __fmul_rn(fmaxf(fmaxf(below, __fsub_rn(-1.0f, below)), 0.0f), edge);
+        return __fmaf_rn(-gap, gap, left);
     }
 
-    // Least and most of `step` times a number between `from` and `to`.
-    static __device__ __forceinline__ void lean(float* leaning, float from, float to, float step) {
-        const float a = __fmul_rn(from, step), b = __fmul_rn(to, step);
-        leaning[0] = fminf(a, b);
-        leaning[1] = fmaxf(a, b);
+    // From the target to row `row` of those along an axis, in cells.
+    __device__ __forceinline__ float below_row(int first, float at, int row) const {
+        return __fsub_rn(static_cast<float>(first + row), at);
     }
 
-    // Takes row `y` of the slice; false where it is out of reach or holds no cells.
-    __device__ __forceinline__ bool take_row(int y) {
-        const float below = __fsub_rn(static_cast<float>(y), this->y), above = __fadd_rn(below, 1.0f);
-        float gap;
-        if (TILTED) {
-            const float from = __fmaf_rn(below, geometry.edge[1], lean_y[0]);
-            const float to = __fmaf_rn(above, geometry.edge[1], lean_y[1]);
-            gap = fmaxf(fmaxf(from, -to), 0.0f);
-        } else {
-            gap = __fmul_rn(fmaxf(fmaxf(below, -above), 0.0f), geometry.edge[1]);
-        }
-        const float chord = __fmaf_rn(-gap, gap, left);
-        if (!(chord >= 0.0f)) return false;
-        Seen seen{y, 0};
-        if (PERIODIC && passes) {
-            seen = brought_inside(geometry, 1, y);
-            if (static_cast<u32>(seen.cell) >= points.dims[1]) return false;
-        }
-        row = (slice + static_cast<u32>(seen.cell)) * points.dims[0];
-        image = slice_image + 3 * seen.image;
-        const float half = rough_sqrt(chord);
-        if (TILTED) {
-            float leaning[2];
-            lean(leaning, fmaxf(below, -geometry.reach[1]), fminf(above, geometry.reach[1]), geometry.lean[0]);
-            const float from = __fsub_rn(-half, __fadd_rn(leaning[1], lean_x[1]));
-            const float to = __fsub_rn(half, __fadd_rn(leaning[0], lean_x[0]));
-            low = __float2int_rd(__fadd_rn(x, fmaxf(__fmul_rn(from, geometry.per_reach), -geometry.reach[0])));
-            high = __float2int_rd(__fadd_rn(x, fminf(__fmul_rn(to, geometry.per_reach), geometry.reach[0]))) + 1;
-            return low < high;
-        }
-        low = __float2int_rd(__fmaf_rn(-half, geometry.per_reach, x));
-        high = __float2int_rd(__fmaf_rn(half, geometry.per_reach, x)) + 1;
-        return true;
+    // What the gaps along z and, in a tilted box, the leaning of a slice leave.
+    struct Slice {
+        float left;             // of the squared reach
+        Leaning along_y, along_x;
+    };
+
+    __device__ __forceinline__ Slice slice(float below) const {
+        const float from = TILTED ? fmaxf(below, -geometry.reach[2]) : 0.0f;
+        const float to = TILTED ? fminf(__fadd_rn(below, 1.0f), geometry.reach[2]) : 0.0f;
+        return Slice{less_gap(geometry.squared_reach, below, geometry.edge[2]),
+                     Leaning(from, to, geometry.lean[2]), Leaning(from, to, geometry.lean[1])};
     }
 
-    // Sorted points of cells `from` to `to` of the present row, as far as they are in the table.
-    __device__ __forceinline__ uint2 points_of(int from, int to) const {
-        const int width = static_cast<int>(points.dims[0]);
-        const u32 begin = row + static_cast<u32>(min(max(from, 0), width));
-        const u32 end = row + static_cast<u32>(min(max(to, 0), width));
-        return make_uint2(__ldg(points.starts + begin), __ldg(points.starts + end));
+    // What the gap along y leaves of the squared reach for the chord along x.
+    __device__ __forceinline__ float chord(const Slice& slice, float below) const {
+        if (!TILTED) return less_gap(slice.left, below, geometry.edge[1]);
+        const float from = __fmaf_rn(below, geometry.edge[1], slice.along_y.least);
+        const float to = __fmaf_rn(__fadd_rn(below, 1.0f), geometry.edge[1], slice.along_y.most);
+        const float gap = fmaxf(fmaxf(from, -to), 0.0f);
+        return __fmaf_rn(-gap, gap, slice.left);
     }
 
-    // Which parts the present row has, as bits: 1 in the row's own image, 2 and 4 beyond the lower
-    // and the upper face of the box.
-    __device__ __forceinline__ u32 parts() const {
+    // Where the chord begins and ends along x, less one half, in cells.
+    struct Ends {
+        float low, high;
+    };
+
+    __device__ __forceinline__ Ends ends(const Slice& slice, float below, float chord) const {
+        const float half = rough_sqrt(chord), middle = __fsub_rn(x, 0.5f);
+        if (!TILTED) {
+            return Ends{__fmaf_rn(-half, geometry.per_reach, middle), __fmaf_rn(half, geometry.per_reach, middle)};
+        }
+        const Leaning row(fmaxf(below, -geometry.reach[1]), fminf(__fadd_rn(below, 1.0f), geometry.reach[1]),
+                          geometry.lean[0]);
+        const float from = __fsub_rn(-half, __fadd_rn(row.most, slice.along_x.most));
+        const float to = __fsub_rn(half, __fadd_rn(row.least, slice.along_x.least));
+        return Ends{__fadd_rn(middle, fmaxf(__fmul_rn(from, geometry.per_reach), -geometry.reach[0])),
+                    __fadd_rn(middle, fminf(__fmul_rn(to, geometry.per_reach), geometry.reach[0]))};
+    }
+
+    // Of a target that is inside: calls take(z, y, reached, run) for the rows of all slices in reach
+    // (ALL: of all slices), where run() returns the sorted points of the row's cells along the chord
+    // and is called only if the row is `reached`.
+    template <bool ALL, class Take>
+    __device__ __forceinline__ void rows(Take take) const {
+        float gaps[ROWS];  // of what the gap along y leaves
+        #pragma unroll
+        for (int row = 0; row < ROWS; row++) {
+            gaps[row] = TILTED ? 0.0f : less_gap(0.0f, below_row(first_y, y, row), geometry.edge[1]);
+            // Only open tables have rows in reach that they do not hold.
+            if (!PERIODIC && static_cast<u32>(first_y + row) >= points.dims[1]) gaps[row] = -FAR_AWAY;
+        }
+        const u32 width = points.dims[0], slice_cells = width * points.dims[1];
+        u32 cells = static_cast<u32>(first_z) * slice_cells + static_cast<u32>(first_y) * width - WHOLE_BITS;
+        #pragma unroll 1
+        for (int z = 0; z < ROWS; z++, cells += slice_cells) {
+            Slice slice = this->slice(below_row(first_z, this->z, z));
+            if (!PERIODIC && static_cast<u32>(first_z + z) >= points.dims[2]) slice.left = -FAR_AWAY;
+            if (!ALL && !(slice.left >= 0.0f)) continue;
+            #pragma unroll
+            for (int row = 0; row < ROWS; row++) {
+                const float below = TILTED ? below_row(first_y, y, row) : 0.0f;
+                const float chord = TILTED ? this->chord(slice, below) : __fadd_rn(slice.left, gaps[row]);
+                const bool reached = chord >= 0.0f && (!TILTED || slice.left >= 0.0f);
+                take(z, row, reached, [&] {
+                    const Ends ends = this->ends(slice, below, chord);
+                    const u32 low = cells + row * width + whole_below(ends.low);
+                    const u32 high = cells + row * width + whole_below(ends.high) + 1;
+                    // A leaning chord may end before it begins.
+                    const u32 end = TILTED ? max(high, low) : high;
+                    return make_uint2(__ldg(points.starts + low), __ldg(points.starts + end));
+                });
+            }
+        }
+    }
+
+    // A row beside or across a face of the table.
+    struct Row {
+        u32 before;     // cells before it in the table
+        u32 image;      // that the row is seen in, apart from x
+        int low, high;  // cells along x, some of them beyond a face
+    };
+
+    // Of a target that is not inside: calls take(z, y, reached, row) as `rows` does.
+    template <bool ALL, class Take>
+    __device__ __forceinline__ void rows_near_a_face(Take take) const {
+        #pragma unroll 1
+        for (int z = 0; z < ROWS; z++) {
+            const Slice slice = this->slice(below_row(first_z, this->z, z));
+            const Seen seen_z = seen(2, first_z + z);
+            const bool in_slice = slice.left >= 0.0f && static_cast<u32>(seen_z.cell) < points.dims[2];
+            if (!ALL && !in_slice) continue;
+            #pragma unroll 1
+            for (int y = 0; y < ROWS; y++) {
+                const float below = below_row(first_y, this->y, y), chord = this->chord(slice, below);
+                const Seen seen_y = seen(1, first_y + y);
+                const bool reached = in_slice && chord >= 0.0f && static_cast<u32>(seen_y.cell) < points.dims[1];
+                if (!ALL && !reached) continue;
+                const Ends ends = this->ends(slice, below, fmaxf(chord, 0.0f));
+                const Row row = {
+                    (static_cast<u32>(seen_z.cell) * points.dims[1] + static_cast<u32>(seen_y.cell)) * points.dims[0],
+                    HERE + 9 * seen_z.image + 3 * seen_y.image,
+                    static_cast<int>(whole_below(ends.low) - WHOLE_BITS),
+                    static_cast<int>(whole_below(ends.high) - WHOLE_BITS) + 1,
+                };
+                take(z, y, reached, row);
+            }
+        }
+    }
+
+    __device__ __forceinline__ Seen seen(int axis, int cell) const {
+        return PERIODIC ? brought_inside(geometry, axis, cell) : Seen{cell, 0};
+    }
+
+    // Which parts a row has, as bits: 1 in the row's own image, 2 and 4 beyond the lower and the
+    // upper face of the box.
+    __device__ __forceinline__ u32 parts(const Row& row) const {
+        if (row.low >= row.high) return 0;
         if (!PERIODIC) return 1;
-        return 1 | (low < geometry.low[0] ? 2 : 0) | (high > geometry.high[0] ? 4 : 0);
+        return 1 | (row.low < geometry.low[0] ? 2 : 0) | (row.high > geometry.high[0] ? 4 : 0);
     }
 
-    // One of the parts.
-    __device__ __forceinline__ Part part(u32 which) const {
-        if (!PERIODIC || which == 1) {
-            const int from = PERIODIC ? max(low, geometry.low[0]) : low;
-            const int to = PERIODIC ? min(high, geometry.high[0]) : high;
-            return Part{points_of(from, to), image};
+    // The first of the parts.
+    __device__ __forceinline__ Part part(const Row& row, u32 parts) const {
+        const int period = PERIODIC ? geometry.high[0] - geometry.low[0] : 0;
+        if (!PERIODIC || (parts & 1)) {
+            const int from = PERIODIC ? max(row.low, geometry.low[0]) : row.low;
+            const int to = PERIODIC ? min(row.high, geometry.high[0]) : row.high;
+            return Part{points_of(row, from, to), row.image};
         }
-        const int period = geometry.high[0] - geometry.low[0];
-        if (which == 2) return Part{points_of(low + period, min(high + period, geometry.high[0])), image - 1};
-        return Part{points_of(max(low - period, geometry.low[0]), high - period), image + 1};
+        if (parts & 2) {
+            const int to = min(row.high + period, geometry.high[0]);
+            return Part{points_of(row, row.low + period, to), row.image - 1};
+        }
+        return Part{points_of(row, max(row.low - period, geometry.low[0]), row.high - period), row.image + 1};
+    }
+
+    // Sorted points of cells `from` to `to` of a row, as far as they are in the table.
+    __device__ __forceinline__ uint2 points_of(const Row& row, int from, int to) const {
+        const int width = static_cast<int>(points.dims[0]);
+        const u32 begin = row.before + static_cast<u32>(min(max(from, 0), width));
+        const u32 end = row.before + static_cast<u32>(min(max(to, 0), width));
+        return make_uint2(__ldg(points.starts + begin), __ldg(points.starts + max(begin, end)));
     }
 };
 
@@ -229,6 +323,20 @@ __device__ __forceinline__ Image image_of(const Lattice& lattice, u32 number) {
     return image;
 }
 
+// Where a candidate is seen from a target: what the neighbour test of the contract takes.
+struct Difference {
+    float x, y, z, squared;
+
+    __device__ __forceinline__ Difference(const Target& target, const float4& source)
+        : x(__fsub_rn(source.x, target.x)), y(__fsub_rn(source.y, target.y)), z(__fsub_rn(source.z, target.z)),
+          squared(::squared(x, y, z)) {}
+
+    __device__ __forceinline__ Difference(const Target& target, const float4& source, const float3& shift)
+        : x(__fadd_rn(__fsub_rn(source.x, target.x), shift.x)),
+          y(__fadd_rn(__fsub_rn(source.y, target.y), shift.y)),
+          z(__fadd_rn(__fsub_rn(source.z, target.z), shift.z)), squared(::squared(x, y, z)) {}
+};
+
 // Shows `work` a run of candidates whose differences need no image vector.
 template <bool HALF, class Work>
 __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target, uint2 run, Work& work) {
@@ -239,45 +347,78 @@ __device__ __forceinline__ void visit_run(const Walk& walk, const Target& target
         #pragma unroll
         for (u32 j = 0; j < 2; j++) {
             const float4 source = work.source(k + j);
-            const float dx = __fsub_rn(source.x, target.x);
-            const float dy = __fsub_rn(source.y, target.y);
-            const float dz = __fsub_rn(source.z, target.z);
-            const float d2 = squared(dx, dy, dz);
-            bool hit = d2 <= r2 && k + j != target.itself;
+            const Difference d(target, source);
+            bool hit = d.squared <= r2 && k + j != target.itself;
             if (j > 0) hit = hit && k + j < run.y;
             if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
-            work.visit(hit, k + j, dx, dy, dz, d2, source.w);
+            work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
+        }
+    }
+}
+
+// Shows `work` the candidates of a row near a face, those of its parts in one loop.
+template <bool HALF, class Around, class Work>
+__device__ __forceinline__ void visit_row(
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    const float r2 = walk.lattice.r2;
+    u32 parts = around.parts(row);
+    u32 k = 0, end = 0, itself = NONE;
+    Image image = Image();
+    #pragma unroll 1
+    while (true) {
+        if (k >= end) {
+            if (!parts) break;
+            const Part part = around.part(row, parts);
+            parts &= parts - 1;
+            k = part.run.x;
+            end = part.run.y;
+            itself = part.image == HERE ? target.itself : NONE;
+            image = image_of(walk.lattice, part.image);
+            continue;
+        }
+        #pragma unroll
+        for (u32 j = 0; j < 2; j++) {
+            const float4 source = work.source(k + j);
+            const Difference d(target, source, image.shift);
+            bool hit = d.squared <= r2 && k + j != itself;
+            if (j > 0) hit = hit && k + j < end;
+            if (HALF) {
+                const u32 index = __float_as_uint(source.w);
+                hit = hit && wanted<HALF>(target.index, index, image.a, image.b, image.c);
+            }
+            work.visit(hit, k + j, d.x, d.y, d.z, d.squared, source.w);
+        }
+        k += 2;
+    }
+}
+
+// As visit_row where points lie boxes away from their cells.
+template <bool HALF, class Around, class Work>
+__device__ __forceinline__ void visit_wrapped_row(
+    const Walk& walk, const Target& target, const Around& around, const typename Around::Row& row, Work& work) {
+    for (u32 parts = around.parts(row); parts; parts &= parts - 1) {
+        const Part part = around.part(row, parts);
+        const Image image = image_of(walk.lattice, part.image);
+        for (u32 k = part.run.x; k < part.run.y; k++) {
+            const float4 source = work.source(k);
+            const u32 index = HALF ? __float_as_uint(source.w) : 0;
+            visit_pair<HALF>(walk, target, k, source, index, image, true, true, work);
         }
     }
 }
 
 // Shows `work` every candidate of a target.
-template <bool PERIODIC, bool TILTED, bool HALF, class Work>
-__device__ __forceinline__ void visit_around(const Walk& walk, const Target& target, Work& work) {
-    const bool wrapped = PERIODIC && images_differ(walk);
-    Around<PERIODIC, TILTED> around(walk, target, wrapped);
-    #pragma unroll 1
-    for (int z = around.first_z; z <= around.last_z; z++) {
-        if (!around.take_slice(z)) continue;
-        #pragma unroll 1
-        for (int y = around.first_y; y <= around.last_y; y++) {
-            if (!around.take_row(y)) continue;
-            u32 parts = around.parts();
-            if (!PERIODIC || (around.image == HERE && !wrapped)) {
-                visit_run<HALF>(walk, target, around.part(1).run, work);
-                parts &= ~1u;
-            }
-            #pragma unroll 1
-            while (PERIODIC && parts) {
-                const Part part = around.part(parts & (0u - parts));
-                parts &= parts - 1;
-                const Image image = image_of(walk.lattice, part.image);
-                for (u32 k = part.run.x; k < part.run.y; k++) {
-                    const float4 source = work.source(k);
-                    const u32 index = HALF ? __float_as_uint(source.w) : 0;
-                    visit_pair<HALF>(walk, target, k, source, index, image, true, wrapped, work);
-                }
-            }
-        }
+template <bool HALF, class Around, class Work>
+__device__ __forceinline__ void visit_around(
+    const Walk& walk, const Target& target, const Around& around, bool wrapped, Work& work) {
+    if (around.inside) {
+        around.template rows<false>([&](int, int, bool reached, auto run) {
+            if (reached) visit_run<HALF>(walk, target, run(), work);
+        });
+    } else {
+        around.template rows_near_a_face<false>([&](int, int, bool, const typename Around::Row& row) {
+            if (wrapped) visit_wrapped_row<HALF>(walk, target, around, row, work);
+            else visit_row<HALF>(walk, target, around, row, work);
+        });
     }
 }

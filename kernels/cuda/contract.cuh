@@ -23,7 +23,6 @@ struct Lattice {
     double inverse[3][3];    // rows of the inverse of their matrix
     i64 period[3];           // cells in the box on a periodic axis, 0 on an open one
     double phase[3];         // where cell 0 begins, in cells before coordinate 0
-    float reach;             // K and a little more: the enlarged radius in cells of an open domain
     float r2;                // squared radius
     u32 tilted;
     u32 periodic;            // whether any axis is
@@ -100,7 +99,6 @@ constexpr int FAR_SHIFT = 52 - 29;
 struct Place {
     double cell;
     int wraps;
-    float within;  // where in the cell, from 0 to 1
 };
 
 __device__ __forceinline__ double clamped(double x) {
@@ -122,8 +120,6 @@ __device__ __forceinline__ Place open_place(const Lattice& lattice, int axis, fl
     Place place;
     place.cell = even ? floor(u) : far_cell(u);
     place.wraps = 0;
-    // Far out only equal coordinates meet, whatever is said of where in their cell they are.
-    place.within = even ? static_cast<float>(u - place.cell) : 0.0f;
     return place;
 }
 
@@ -147,7 +143,6 @@ __device__ __forceinline__ Place place_of(const Lattice& lattice, int axis, floa
     }
     place.cell = fmin(fmax(cell, 0.0), last);
     place.wraps = static_cast<int>(wraps);
-    place.within = 0.0f;
     return place;
 }
 

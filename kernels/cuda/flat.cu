@@ -1,34 +1,56 @@
 // Strategy `flat`: one thread per target.
 //
-// NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), in the padded
-// table of one set in an open domain, NF_K cells to a radius (NF_ONE_SET), or around each target in
-// a dense table of an open, a periodic or a tilted domain (NF_AROUND_OPEN and so on).
-#include "around.cuh"
+// NF_OPEN says how candidates are found: by the table of neighbour rows (NF_GENERAL), or around each
+// target in a dense table, NF_K cells to a radius along y and z: in the padded table of one set in
+// an open domain (NF_ONE_SET), or in any table of an open, a periodic or a tilted domain
+// (NF_AROUND_OPEN and so on).
+#include "masks.cuh"
 #include "work.cuh"
 
 constexpr u32 THREADS = nf::FLAT_THREADS;
-using nf::LIST_THREADS;
+using nf::EXPAND_THREADS, nf::LIST_THREADS;
 
 constexpr bool PERIODIC = NF_OPEN >= NF_AROUND_PERIODIC, TILTED = NF_OPEN == NF_AROUND_TILTED;
+using Cells = Around<NF_K, NF_OPEN == NF_ONE_SET, PERIODIC, TILTED>;
 
-template <class Visitor>
-__device__ __forceinline__ void visit(const Walk& walk, const Target& target, Visitor& work) {
-#if NF_OPEN == NF_GENERAL
-    visit_general<NF_HALF>(walk, target, work);
-#elif NF_OPEN == NF_ONE_SET
-    visit_open<NF_K, NF_HALF>(walk, target, work);
-#else
-    visit_around<PERIODIC, TILTED, NF_HALF>(walk, target, work);
+// Threads of a block that take targets near a face of the table, or none, take the last places, so
+// that other warps have no targets that take longer. Returns the target of this thread; NONE beyond
+// the last.
+template <u32 BLOCK>
+__device__ __forceinline__ u32 grouped(const Walk& walk, u32 slot, u32 behind) {
+    if (slot >= behind) slot = NONE;
+#if NF_OPEN >= NF_AROUND_OPEN
+    __shared__ u32 order[BLOCK];
+    __shared__ u32 near_of_warps[BLOCK / 32];
+    bool near = false;
+    if (slot != NONE) near = !Cells(walk, target_at(walk, slot), images_differ(walk)).inside;
+    const u32 all = __syncthreads_count(near);
+    if (all == 0 || all == BLOCK) return slot;
+    const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const u32 lanes = __ballot_sync(~0u, near);
+    if (lane == 0) near_of_warps[warp] = __popc(lanes);
+    __syncthreads();
+    u32 before = __popc(lanes & ((1u << lane) - 1));
+    for (u32 other = 0; other < warp; other++) before += near_of_warps[other];
+    order[near ? BLOCK - all + before : threadIdx.x - before] = slot;
+    __syncthreads();
+    slot = order[threadIdx.x];
 #endif
+    return slot;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 flat(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
-    const u32 slot = blockIdx.x * THREADS + threadIdx.x;
-    if (slot >= walk.targets.count) return;
+    const u32 slot = grouped<THREADS>(walk, blockIdx.x * THREADS + threadIdx.x, walk.targets.count);
+    if (slot == NONE) return;
     const Target target = target_at(walk, slot);
     Work work(walk, target, outlet);
-    visit(walk, target, work);
+#if NF_OPEN == NF_GENERAL
+    visit_general<NF_HALF>(walk, target, work);
+#else
+    const bool wrapped = PERIODIC && images_differ(walk);
+    visit_around<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, work);
+#endif
     work.finish(target);
 }
 
@@ -75,7 +97,6 @@ struct Rings {
     }
 };
 
-#if NF_OPEN != NF_ONE_SET
 struct Pusher {
     Rings& rings;
     const Walk& walk;
@@ -85,100 +106,11 @@ struct Pusher {
     }
 };
 
-#endif
-
-#if NF_OPEN >= NF_AROUND_OPEN
-
-// The candidates of a part of a row, 16 at most, whose lanes look at parts of their own.
-__device__ __forceinline__ void push_some(const Walk& walk, const Target& target, uint2& run, u32 image,
-                                          bool wrapped, Pusher& pusher) {
-    const u32 stop = min(run.y, run.x + 16);
-    if (!PERIODIC || (image == HERE && !wrapped)) {
-        visit_run<NF_HALF>(walk, target, make_uint2(run.x, stop), pusher);
-    } else {
-        const Image seen = image_of(walk.lattice, image);
-        for (u32 k = run.x; k < stop; k++) {
-            const float4 source = pusher.source(k);
-            visit_pair<NF_HALF>(walk, target, k, source, __float_as_uint(source.w), seen, true, wrapped, pusher);
-        }
-    }
-    run.x = max(run.x, stop);
-}
-
 // The candidates of all targets of a warp. Lanes go from row to row together, so that `flush` is
 // called by all of them after up to 16 candidates of each.
 __device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
     Pusher pusher{rings, walk};
-    const bool wrapped = PERIODIC && images_differ(walk);
-    Around<PERIODIC, TILTED> around(walk, target, wrapped);
-    if (!real) around.last_z = around.first_z - 1;
-    #pragma unroll 1
-    for (int z = around.first_z; __any_sync(~0u, z <= around.last_z); z++) {
-        const bool slice = z <= around.last_z && around.take_slice(z);
-        #pragma unroll 1
-        for (int y = around.first_y; __any_sync(~0u, slice && y <= around.last_y); y++) {
-            u32 parts = slice && y <= around.last_y && around.take_row(y) ? around.parts() : 0;
-            uint2 run = make_uint2(0, 0);
-            u32 image = HERE;
-            while (true) {
-                if (run.x >= run.y && parts) {
-                    const Part part = around.part(parts & (0u - parts));
-                    run = part.run;
-                    image = part.image;
-                    parts &= parts - 1;
-                }
-                if (run.x < run.y) push_some(walk, target, run, image, wrapped, pusher);
-                if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
-                if (!__any_sync(~0u, run.x < run.y || parts)) break;
-            }
-        }
-    }
-    rings.flush(true);
-}
-
-#else
-
-// The candidates of all targets of a warp, up to 16 of each between two calls of `flush`.
-__device__ __forceinline__ void push_all(const Walk& walk, const Target& target, bool real, Rings& rings) {
-#if NF_OPEN == NF_ONE_SET
-    OpenCells<NF_K> cells(walk, target);
-    const Points& points = walk.sources;
-    cells.stay_inside(points);
-    const float r2 = walk.lattice.r2;
-    const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
-    u32 slice = cells.corner(points);
-    float dz = -NF_K;
-    #pragma unroll 1
-    for (int z = 0; z <= 2 * NF_K; z++, slice += slice_cells, dz += 1.0f) {
-        const float left = cells.left_in_slice(dz);
-        #pragma unroll
-        for (int y = 0; y <= 2 * NF_K; y++) {
-            const float chord = left - cells.gap_y[y];
-            uint2 run = make_uint2(0, 0);
-            if (chord >= 0.0f && real) run = cells.run(points.starts, slice + y * width, chord);
-            while (true) {
-                const u32 stop = min(run.y, run.x + 16);
-                // Two at a time, as in visit_open.
-                #pragma unroll 1
-                for (; run.x < stop; run.x += 2) {
-                    #pragma unroll
-                    for (u32 j = 0; j < 2; j++) {
-                        const float4 source = __ldg(points.at + run.x + j);
-                        const float d2 = squared(__fsub_rn(source.x, target.x), __fsub_rn(source.y, target.y),
-                                                 __fsub_rn(source.z, target.z));
-                        bool hit = d2 <= r2 && run.x + j != target.itself;
-                        if (j > 0) hit = hit && run.x + j < run.y;
-                        if (NF_HALF) hit = hit && wanted<NF_HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
-                        if (hit) rings.push(__float_as_uint(source.w));
-                    }
-                }
-                if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
-                if (!__any_sync(~0u, run.x < run.y)) break;
-            }
-        }
-    }
-#else
-    Pusher pusher{rings, walk};
+#if NF_OPEN == NF_GENERAL
     const bool any_wrapped = images_differ(walk);
     Runs runs = runs_of(walk, target);
     Image image = runs.image;
@@ -198,17 +130,62 @@ __device__ __forceinline__ void push_all(const Walk& walk, const Target& target,
         }
         if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
     }
+#else
+    const bool wrapped = PERIODIC && images_differ(walk);
+    const Cells cells(walk, target, wrapped);
+    // Pushes up to 16 candidates of every lane at a time; `some` is called until no lane has more.
+    const auto in_step = [&](bool more, auto some) {
+        while (true) {
+            if (more) more = some();
+            if (__any_sync(~0u, rings.pushed - rings.written >= 16)) rings.flush(false);
+            if (!__any_sync(~0u, more)) break;
+        }
+    };
+    const bool inside = real && cells.inside, near = real && !cells.inside;
+    if (__any_sync(~0u, inside)) {
+        cells.rows<true>([&](int, int, bool reached, auto run_of) {
+            uint2 run = make_uint2(0, 0);
+            if (reached && inside) run = run_of();
+            in_step(run.x < run.y, [&] {
+                const u32 stop = min(run.y, run.x + 16);
+                visit_run<NF_HALF>(walk, target, make_uint2(run.x, stop), pusher);
+                run.x = stop;
+                return run.x < run.y;
+            });
+        });
+    }
+    if (__any_sync(~0u, near)) {
+        cells.rows_near_a_face<true>([&](int, int, bool reached, const Cells::Row& row) {
+            u32 parts = reached && near ? cells.parts(row) : 0;
+            uint2 run = make_uint2(0, 0);
+            u32 image = HERE;
+            in_step(parts != 0, [&] {
+                if (run.x >= run.y) {
+                    const Part part = cells.part(row, parts);
+                    run = part.run;
+                    image = part.image;
+                    parts &= parts - 1;
+                }
+                const Image seen = image_of(walk.lattice, image);
+                const u32 stop = min(run.y, run.x + 16);
+                for (; run.x < stop; run.x++) {
+                    const float4 source = pusher.source(run.x);
+                    const u32 index = __float_as_uint(source.w);
+                    visit_pair<NF_HALF>(walk, target, run.x, source, index, seen, true, wrapped, pusher);
+                }
+                return run.x < run.y || parts != 0;
+            });
+        });
+    }
 #endif
     rings.flush(true);
 }
 
-#endif
-
 extern "C" __global__ void __launch_bounds__(LIST_THREADS)
 flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
     __shared__ u32 rings_of_warps[LIST_THREADS / 32 * 32 * 33];
-    const u32 slot = outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x;
-    const bool real = slot < outlet.behind;
+    const u32 slot = grouped<LIST_THREADS>(walk, outlet.first + blockIdx.x * LIST_THREADS + threadIdx.x, outlet.behind);
+    const bool real = slot != NONE;
     const Target target = target_at(walk, real ? slot : outlet.behind - 1);
     const u64 start = outlet.starts[target.slot];
     Rings rings;
@@ -224,4 +201,76 @@ flat_lists(const __grid_constant__ Walk walk, const __grid_constant__ Outlet out
     }
 }
 
+#if NF_OPEN != NF_GENERAL
+
+// Counts the neighbours of every target and writes its masks.
+extern "C" __global__ void __launch_bounds__(THREADS)
+flat_masks(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet) {
+    const u32 slot = grouped<THREADS>(walk, blockIdx.x * THREADS + threadIdx.x, walk.targets.count);
+    if (slot == NONE) return;
+    const Target target = target_at(walk, slot);
+    const bool wrapped = PERIODIC && images_differ(walk);
+    const MaskWords<u32> words = {outlet.masks + slot, walk.targets.count};
+    outlet.counts[slot] = mask_candidates<NF_HALF>(walk, target, Cells(walk, target, wrapped), wrapped, words);
+}
+
+// Puts a list into the part of the block's entries that is staged.
+struct Stager {
+    const Walk& walk;
+    u32* stage;
+    u32 room, next;  // place of the next entry in the part; large before it
+
+    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(walk.sources.at + k); }
+    __device__ __forceinline__ void put(u32 entry) {
+        if (next < room) stage[next] = entry;
+        next++;
+    }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float index) {
+        if (hit) put(__float_as_uint(index));
+    }
+};
+
+// Writes the lists of the targets whose masks were written. The lists of a block are one range of
+// entries: they are staged in shared memory, `room` at a time, and written side by side.
+extern "C" __global__ void __launch_bounds__(EXPAND_THREADS)
+flat_expand(const __grid_constant__ Walk walk, const __grid_constant__ Outlet outlet, const u32 room) {
+    extern __shared__ u32 stage[];
+    const u32 first = outlet.first + blockIdx.x * EXPAND_THREADS;
+    const u32 slot = grouped<EXPAND_THREADS>(walk, first + threadIdx.x, outlet.behind);
+    const bool real = slot != NONE;
+    const Target target = target_at(walk, real ? slot : outlet.behind - 1);
+    const u64 start = outlet.starts[target.slot];
+    const u32 count = real ? static_cast<u32>(outlet.starts[target.slot + 1] - start) : 0;
+    const u64 begin = outlet.starts[first];
+    const u64 entries = outlet.starts[min(first + EXPAND_THREADS, outlet.behind)] - begin;
+    const bool wrapped = PERIODIC && images_differ(walk);
+    const Cells cells(walk, target, wrapped);
+    const MaskWords<const u32> words = {outlet.masks + target.slot, walk.targets.count};
+    for (u64 staged = 0; staged < entries; staged += room) {
+        // Of a list that begins before the part the place is a large number until the part begins.
+        const u32 place = static_cast<u32>(start - begin - staged);
+        Stager stager{walk, stage, room, place};
+        const bool meets = start - begin < staged + room && start + count > begin + staged;
+        if (count > 0 && meets) {
+            expand_masks(walk, cells, wrapped, words, [&](u32 entry) { stager.put(entry); });
+            if (stager.next - place != count) {
+                stager.next = place;
+                visit_around<NF_HALF>(walk, target, cells, wrapped, stager);
+            }
+        }
+        __syncthreads();
+        const u32 length = static_cast<u32>(min(entries - staged, static_cast<u64>(room)));
+        for (u32 entry = threadIdx.x; entry < length; entry += EXPAND_THREADS) {
+            const u64 to = begin + staged + entry;
+            if (to < outlet.capacity) outlet.entries[to - outlet.base] = stage[entry];
+        }
+        __syncthreads();
+    }
+    if (real) {
+        outlet.list_starts[target.index] = start;
+        outlet.list_counts[target.index] = count;
+    }
+}
+
+#endif
 #endif

@@ -1,12 +1,9 @@
 // Candidates of a target or of a cell: contiguous runs of sorted points, one per neighbour row and
 // periodic image.
 //
-// Three ways lead through them. `visit_open` serves one set in an open domain with a dense table:
-// rows are cut to the chord that the sphere around this very target leaves of them, and the table
-// is padded by K empty cells on every side, so no row needs a bounds check. `visit_around` of
-// around.cuh serves two sets and periodic and tilted boxes with dense tables. `visit_general`
-// serves everything else (sparse tables, boxes that the radius reaches across) by the table of
-// neighbour rows that the CPU backend uses.
+// Two ways lead through them. `visit_around` of around.cuh serves dense tables, in open, periodic
+// and tilted domains. `visit_general` serves everything else (sparse tables, boxes that the radius
+// reaches across) by the table of neighbour rows that the CPU backend uses.
 #pragma once
 #include "contract.cuh"
 
@@ -76,117 +73,6 @@ __device__ __forceinline__ bool wanted(u32 target, u32 source, i64 a, i64 b, i64
     if (!HALF) return true;
     const bool positive = a > 0 || (a == 0 && (b > 0 || (b == 0 && c > 0)));
     return source > target || (source == target && positive);
-}
-
-// Square of how far a target is from the cells at an offset, in cells, along one axis.
-__device__ __forceinline__ float squared_gap(float offset, float within) {
-    const float gap = fmaxf(fmaxf(offset - within, within - offset - 1.0f), 0.0f);
-    return gap * gap;
-}
-
-// Cell coordinates in a table that may be elsewhere: too far away is far enough.
-__device__ __forceinline__ int in_table(double cell, i64 origin) {
-    const double offset = cell - static_cast<double>(origin);
-    return static_cast<int>(fmin(fmax(offset, -1073741824.0), 1073741824.0));
-}
-
-// The cells around a target in an open domain. Gaps and chords are computed in f32 from
-// where the target is in its cell, off by less than 2^-11 cells also where cells are so far out
-// that their own numbers are rounded; `reach` covers that (crates/engine/gpu/src/launch/layout.rs).
-template <int K>
-struct OpenCells {
-    int x, y, z;              // the target's cell in the table of the sources, or beside it
-    float within_z;
-    float gap_y[2 * K + 1];   // squared
-    float left[K], right[K];  // squared gaps of the k-th cells on either side along x
-    float reach;              // squared
-
-    __device__ __forceinline__ OpenCells(const Walk& walk, const Target& target) {
-        const Points& points = walk.sources;
-        const Place x = open_place(walk.lattice, 0, target.x);
-        const Place y = open_place(walk.lattice, 1, target.y);
-        const Place z = open_place(walk.lattice, 2, target.z);
-        this->x = in_table(x.cell, points.origin[0]);
-        this->y = in_table(y.cell, points.origin[1]);
-        this->z = in_table(z.cell, points.origin[2]);
-        within_z = z.within;
-        reach = walk.lattice.reach * walk.lattice.reach;
-        for (int d = -K; d <= K; d++) gap_y[d + K] = squared_gap(static_cast<float>(d), y.within);
-        for (int k = 0; k < K; k++) {
-            left[k] = (x.within + k) * (x.within + k);
-            right[k] = (k + 1 - x.within) * (k + 1 - x.within);
-        }
-    }
-
-    // Keeps the K cells around within a table that is padded by K. Points that were sorted into it
-    // are there already; those of a failed sort are anywhere, and rows are looked up without a
-    // check.
-    __device__ __forceinline__ void stay_inside(const Points& points) {
-        x = min(max(x, K), static_cast<int>(points.dims[0]) - 1 - K);
-        y = min(max(y, K), static_cast<int>(points.dims[1]) - 1 - K);
-        z = min(max(z, K), static_cast<int>(points.dims[2]) - 1 - K);
-    }
-
-    // The rest of the squared reach in the slice of cells at offset `d` along z.
-    __device__ __forceinline__ float left_in_slice(float d) const {
-        return reach - squared_gap(d, within_z);
-    }
-
-    // The cell at (0, -K, -K) from the target's, where no row leaves the table.
-    __device__ __forceinline__ u32 corner(const Points& points) const {
-        return (static_cast<u32>(z - K) * points.dims[1] + static_cast<u32>(y - K)) * points.dims[0]
-            + static_cast<u32>(x);
-    }
-
-    // Sorted points of row `cell`, of whose squared chord `chord` is left.
-    __device__ __forceinline__ uint2 run(const u32* starts, u32 cell, float chord) const {
-        u32 low = cell, high = cell + 1;
-        #pragma unroll
-        for (int k = 0; k < K; k++) {
-            if (left[k] <= chord) low = cell - 1 - k;
-            if (right[k] <= chord) high = cell + 2 + k;
-        }
-        return make_uint2(__ldg(starts + low), __ldg(starts + high));
-    }
-};
-
-// Shows `work` every candidate of a target of one set in an open domain.
-template <int K, bool HALF, class Work>
-__device__ __forceinline__ void visit_open(const Walk& walk, const Target& target, Work& work) {
-    OpenCells<K> cells(walk, target);
-    const Points& points = walk.sources;
-    cells.stay_inside(points);
-    const float r2 = walk.lattice.r2;
-    const u32 width = points.dims[0], slice_cells = points.dims[0] * points.dims[1];
-    u32 slice = cells.corner(points);
-    float dz = -K;
-    #pragma unroll 1
-    for (int z = 0; z <= 2 * K; z++, slice += slice_cells, dz += 1.0f) {
-        const float left = cells.left_in_slice(dz);
-        if (left < 0.0f) continue;
-        #pragma unroll
-        for (int y = 0; y <= 2 * K; y++) {
-            const float chord = left - cells.gap_y[y];
-            if (chord < 0.0f) continue;
-            const uint2 run = cells.run(points.starts, slice + y * width, chord);
-            // Two at a time: the second may lie behind the run, where arrays are padded.
-            #pragma unroll 1
-            for (u32 k = run.x; k < run.y; k += 2) {
-                #pragma unroll
-                for (u32 j = 0; j < 2; j++) {
-                    const float4 source = work.source(k + j);
-                    const float dx = __fsub_rn(source.x, target.x);
-                    const float dy = __fsub_rn(source.y, target.y);
-                    const float dz = __fsub_rn(source.z, target.z);
-                    const float d2 = squared(dx, dy, dz);
-                    bool hit = d2 <= r2 && k + j != target.itself;
-                    if (j > 0) hit = hit && k + j < run.y;
-                    if (HALF) hit = hit && wanted<HALF>(target.index, __float_as_uint(source.w), 0, 0, 0);
-                    work.visit(hit, k + j, dx, dy, dz, d2, source.w);
-                }
-            }
-        }
-    }
 }
 
 // A cell coordinate brought into the box, and the image it came from.

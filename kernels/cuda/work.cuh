@@ -37,7 +37,8 @@ constexpr int OUTPUT_ROOM = NF_OUTPUTS > 0 ? NF_OUTPUTS : 1;
 
 // Buffers that jobs read and write; the host fills in those that its job needs.
 struct Outlet {
-    u32* counts;           // NF_COUNT: neighbours of every sorted target
+    u32* counts;           // NF_COUNT, masks of NF_LISTS: neighbours of every sorted target
+    u32* masks;            // NF_LISTS: see masks.cuh
     const u64* starts;     // NF_LISTS: entries before every sorted target…
     u32* entries;          // …the lists…
     u64* list_starts;      // …and their starts and lengths in the caller's order

@@ -44,6 +44,9 @@ inline int __float2int_rd(float x) {
     return x >= 2147483648.0f ? 2147483647 : static_cast<int>(std::floor(x));
 }
 
+// Place of the lowest bit, counted from 1; 0 if there is none.
+inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
+
 template <class T>
 inline T __ldg(const T* from) { return *from; }
 

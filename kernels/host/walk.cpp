@@ -1,6 +1,6 @@
 // The walks of flat.cu for a compiler of the host, one target after the other, into lists.
 #include "cuda.hpp"
-#include "../cuda/around.cuh"
+#include "../cuda/masks.cuh"
 
 #include <vector>
 
@@ -23,35 +23,56 @@ struct Listing {
     }
 };
 
-template <class Visit>
-static void list_all(const Walk& walk, const Found& found, Visit visit) {
+// How lists are found: by walking once to count and once to write, or by masks.
+enum class Means : u32 { Walks, Masks };
+
+template <bool HALF, class Cells>
+static void list_around(const Walk& walk, const Target& target, Listing& listing, Means means) {
+    const bool wrapped = images_differ(walk);
+    const Cells cells(walk, target, wrapped);
+    constexpr int ROWS = Cells::ROWS - 1;
+    std::vector<u32> words(ROWS * ROWS, ~0u);
+    if (means == Means::Walks) return visit_around<HALF>(walk, target, cells, wrapped, listing);
+    const u32 count = mask_candidates<HALF>(walk, target, cells, wrapped, MaskWords<u32>{words.data(), 1});
+    if (!listing.to) {
+        listing.count = count;
+        return;
+    }
+    u32* const first = listing.to + listing.count;
+    u32 found = 0;
+    expand_masks(walk, cells, wrapped, MaskWords<const u32>{words.data(), 1}, [&](u32 entry) { first[found++] = entry; });
+    if (found == count) listing.count += found;
+    else visit_around<HALF>(walk, target, cells, wrapped, listing);
+}
+
+template <bool HALF, int K>
+static void list_by(const Walk& walk, const Target& target, Listing& listing, u32 domain, Means means) {
+    if (domain == 0) visit_general<HALF>(walk, target, listing);
+    if (domain == 1) list_around<HALF, Around<K, true, false, false>>(walk, target, listing, means);
+    if (domain == 2) list_around<HALF, Around<K, false, false, false>>(walk, target, listing, means);
+    if (domain == 3) list_around<HALF, Around<K, false, true, false>>(walk, target, listing, means);
+    if (domain == 4) list_around<HALF, Around<K, false, true, true>>(walk, target, listing, means);
+}
+
+template <bool HALF>
+static void list_all(const Walk& walk, const Found& found, u32 domain, u32 cells, Means means) {
     u64 before = 0;
     for (u32 slot = 0; slot < walk.targets.count; slot++) {
         const Target target = target_at(walk, slot);
         Listing listing{walk, found.entries ? found.entries + before : nullptr, 0};
-        visit(target, listing);
+        if (cells == 1) list_by<HALF, 1>(walk, target, listing, domain, means);
+        if (cells == 2) list_by<HALF, 2>(walk, target, listing, domain, means);
+        if (cells == 3) list_by<HALF, 3>(walk, target, listing, domain, means);
         found.counts[slot] = listing.count;
         before += listing.count;
     }
 }
 
-template <bool HALF>
-static void list_by(const Walk& walk, const Found& found, u32 domain, u32 cells) {
-    list_all(walk, found, [&](const Target& target, Listing& listing) {
-        if (domain == 0) visit_general<HALF>(walk, target, listing);
-        if (domain == 1 && cells == 1) visit_open<1, HALF>(walk, target, listing);
-        if (domain == 1 && cells == 2) visit_open<2, HALF>(walk, target, listing);
-        if (domain == 1 && cells == 3) visit_open<3, HALF>(walk, target, listing);
-        if (domain == 2) visit_around<false, false, HALF>(walk, target, listing);
-        if (domain == 3) visit_around<true, false, HALF>(walk, target, listing);
-        if (domain == 4) visit_around<true, true, HALF>(walk, target, listing);
-    });
-}
-
 // `domain` is as NF_OPEN of flat.cu, `cells` as NF_K.
-extern "C" void walk_lists(const Walk* walk, const Found* found, u32 domain, u32 cells, u32 half) {
-    if (half) list_by<true>(*walk, *found, domain, cells);
-    else list_by<false>(*walk, *found, domain, cells);
+extern "C" void walk_lists(const Walk* walk, const Found* found, u32 domain, u32 cells, u32 half, u32 masks) {
+    const Means means = masks ? Means::Masks : Means::Walks;
+    if (half) list_all<true>(*walk, *found, domain, cells, means);
+    else list_all<false>(*walk, *found, domain, cells, means);
 }
 
 // Cell and whole boxes along each axis of a point, as sorting finds them.

@@ -68,6 +68,8 @@ table! {
         FLAT_THREADS = 256;
         /// Threads of a block of `flat_lists`.
         LIST_THREADS = 128;
+        /// Threads of a block of `flat_expand`.
+        EXPAND_THREADS = 64;
         /// Threads of a block of `cell_tasks` and `half_tiles`.
         TILE_THREADS = 128;
         /// Cells that a block looks at when it lists the occupied ones.

@@ -36,6 +36,7 @@ const CONSTANTS: Header = ("constants.cuh", constants::HEADER);
 const CONTRACT: Header = ("contract.cuh", include_str!("../cuda/contract.cuh"));
 const WALK: Header = ("walk.cuh", include_str!("../cuda/walk.cuh"));
 const AROUND: Header = ("around.cuh", include_str!("../cuda/around.cuh"));
+const MASKS: Header = ("masks.cuh", include_str!("../cuda/masks.cuh"));
 const WORK: Header = ("work.cuh", include_str!("../cuda/work.cuh"));
 const TASK_LIST: Header = ("tasks.cuh", include_str!("../cuda/tasks.cuh"));
 const TILE: Header = ("tile.cuh", include_str!("../cuda/tile.cuh"));
@@ -108,9 +109,15 @@ pub const SHARE: Source = Source {
 pub const FLAT: Source = Source {
     name: "flat",
     text: include_str!("../cuda/flat.cu"),
-    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, WORK],
+    headers: &[CONSTANTS, CONTRACT, WALK, AROUND, MASKS, WORK],
     launches_children: false,
-    kernels: &["flat", "flat_lists", "gather_fields"],
+    kernels: &[
+        "flat",
+        "flat_lists",
+        "flat_masks",
+        "flat_expand",
+        "gather_fields",
+    ],
 };
 
 /// Traversal of tiles from a list of cells.

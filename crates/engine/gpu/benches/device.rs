@@ -1,7 +1,8 @@
 //! Steps whose data live on a GPU on named clouds: build, counts, density and lists, medians of 20
 //! in milliseconds, by events on the device, for several numbers of cells to a radius.
 //!
-//! `cargo bench -p nearfield-gpu [-- --strategies CLOUD/POINTS/RADIUS[/DOMAIN] …]`; without
+//! `cargo bench -p nearfield-gpu [-- --strategies --cells=KxX,… CLOUD/POINTS/RADIUS[/DOMAIN] …]`;
+//! `--cells` chooses cells to a radius along y and z, and how many along x for each; without
 //! arguments the clouds of the tables in docs/measurements.md. DOMAIN is `open`, `periodic` (a box
 //! that the cloud fills), `left` (the same, with points that have left it) or `tilted`.
 //! `--strategies` times density by all of them.
@@ -63,13 +64,24 @@ fn main() {
         false => specs,
     };
     let strategies = env::args().any(|arg| arg == "--strategies");
-    if let Err(error) = run(&specs, strategies) {
+    let chosen = env::args().find_map(|arg| Some(arg.strip_prefix("--cells=")?.to_owned()));
+    let cells = chosen.map_or_else(|| CELLS.to_vec(), |cells| parse_cells(&cells));
+    if let Err(error) = run(&specs, &cells, strategies) {
         eprintln!("{error}");
         std::process::exit(1);
     }
 }
 
-fn run(specs: &[String], strategies: bool) -> Result<(), Error> {
+/// Pairs such as `2x1`; what is none is left out.
+fn parse_cells(text: &str) -> Vec<[u32; 2]> {
+    let pair = |pair: &str| {
+        let (cells, along_x) = pair.split_once('x')?;
+        Some([cells.parse().ok()?, along_x.parse().ok()?])
+    };
+    text.split(',').filter_map(pair).collect()
+}
+
+fn run(specs: &[String], cells: &[[u32; 2]], strategies: bool) -> Result<(), Error> {
     let backend = GpuBackend::new(0)?;
     println!("{}", backend.device().name);
     for spec in specs {
@@ -77,7 +89,7 @@ fn run(specs: &[String], strategies: bool) -> Result<(), Error> {
             eprintln!("{spec}: expected CLOUD/POINTS/RADIUS[/DOMAIN]");
             continue;
         };
-        for cells in CELLS {
+        for &cells in cells {
             measure(&backend, &subject, cells, strategies)?;
         }
     }

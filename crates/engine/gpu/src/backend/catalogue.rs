@@ -26,14 +26,17 @@ pub fn programs() -> Vec<Program> {
 
 /// Ways of `flat` to find candidates, and cells to a radius where programs depend on them. The
 /// first two are those of all strategies.
-const FLAT_WAYS: [(Candidates, u32); 7] = [
+const FLAT_WAYS: [(Candidates, u32); 10] = [
     (Candidates::Rows, 1),
     (Candidates::OneSet, 1),
     (Candidates::OneSet, 2),
     (Candidates::OneSet, 3),
     (Candidates::Open, 1),
+    (Candidates::Open, 2),
     (Candidates::Periodic, 1),
+    (Candidates::Periodic, 2),
     (Candidates::Tilted, 1),
+    (Candidates::Tilted, 2),
 ];
 
 /// Programs of traversals for every strategy: counting, lists, named pair kernels.

@@ -244,7 +244,6 @@ impl GpuBackend {
         lists.list_starts.copy_to(copies, 0, to.start)?;
         lists.list_counts.copy_to(copies, 0, to.count)?;
         let placed = copies.record_event(None).map_err(failed)?;
-        let walk = of.walk();
         let mark = |stream: &CudaStream| match begin {
             Some(_) => stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)),
             None => stream.record_event(None),
@@ -268,7 +267,8 @@ impl GpuBackend {
                 behind: part.slots.end as u32,
                 ..Outlet::default()
             };
-            flat.run_part(&self.stream, &walk, &outlet, part.slots.len())?;
+            let long = part.entries.end - part.entries.start;
+            lists.write(self, of, flat, outlet, part.slots.len(), long)?;
             let written = mark(&self.stream).map_err(failed)?;
             copies.wait(&written).map_err(failed)?;
             let place = part.entries.start as usize..part.entries.end as usize;
@@ -336,7 +336,7 @@ impl GpuBackend {
                 .iter()
                 .map(|part| part.entries.end - part.entries.start);
             let room = 2 * longest.max().unwrap_or(0) as usize;
-            match lists.entries.reserve(&self.stream, room) {
+            match lists.reserve_entries(self, room) {
                 Err(error)
                     if error.is_out_of_memory() && wanted < MAX_PARTS && parts.len() < targets =>
                 {

@@ -34,7 +34,8 @@ pub struct DeviceLattice {
 }
 
 impl GpuBackend {
-    /// A lattice for the device. `subdivision` is what the lattice was made with.
+    /// A lattice for the device. `subdivision` is the number of cells to a radius along y
+    /// and z that the lattice was made with.
     ///
     /// # Errors
     /// [`ErrorKind::SlantedBox`], [`ErrorKind::OutOfMemory`] and [`ErrorKind::Driver`].
@@ -49,7 +50,7 @@ impl GpuBackend {
             number: next_number(),
             lattice: lattice.clone(),
             subdivision,
-            layout: launch::Lattice::new(lattice, subdivision),
+            layout: launch::Lattice::new(lattice),
             rows: buffer,
             row_count: rows.len() as u32,
             ahead: rows.iter().map(Row::cells_ahead).sum(),
@@ -63,14 +64,9 @@ impl DeviceLattice {
         &self.lattice
     }
 
-    /// Cells to a radius.
+    /// Cells to a radius along y and z.
     pub fn subdivision(&self) -> u32 {
         self.subdivision
-    }
-
-    /// Whether a radius has the same number of cells along all axes.
-    pub(super) fn is_even(&self) -> bool {
-        self.lattice.max_offsets() == [i64::from(self.subdivision); 3]
     }
 
     pub(super) fn is_periodic(&self) -> bool {

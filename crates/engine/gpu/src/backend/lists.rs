@@ -1,4 +1,8 @@
 //! Neighbour lists on the device.
+//!
+//! Neighbours are counted, a scan finds where every list begins, and a second pass writes the lists.
+//! Where the counting walk leaves masks (masks.cuh), the second pass takes the lists from these;
+//! otherwise it walks and tests once more. Both write the same entries in the same order.
 
 use super::{
     gpu::GpuBackend,
@@ -6,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    launch::{Outlet, SCAN_TILE, Status, scan_tiles},
+    launch::{Flat, Outlet, SCAN_TILE, Status, TraversalKernels, scan_tiles},
     memory::{Buffer, HostBuffer, HostCopy, Queue},
     traversal::{Strategy, Work},
 };
@@ -18,6 +22,9 @@ use nearfield_pairs::ListKind;
 #[derive(Debug)]
 pub struct DeviceLists {
     pub(super) counts: Buffer<u32>,
+    /// Masks of the targets that were counted last, if `masked`.
+    masks: Buffer<u32>,
+    masked: bool,
     pub(super) starts: Buffer<u64>,
     pub(super) entries: Buffer<u32>,
     pub(super) list_starts: Buffer<u64>,
@@ -49,6 +56,8 @@ impl Default for DeviceLists {
     fn default() -> Self {
         Self {
             counts: Buffer::new("counts of neighbours"),
+            masks: Buffer::new("masks of candidates"),
+            masked: false,
             starts: Buffer::new("starts of lists"),
             entries: Buffer::new("entries of lists"),
             list_starts: Buffer::new("starts of lists"),
@@ -100,7 +109,7 @@ impl GpuBackend {
             })
         })?;
         // Room to grow, for later searches that do not wait.
-        lists.entries.reserve(&self.stream, room + room / 16)?;
+        lists.reserve_entries(self, room + room / 16)?;
         lists.fill(self, of, kind, strategy, pairs)?;
         lists.targets = targets;
         lists.pairs = pairs;
@@ -229,6 +238,7 @@ impl DeviceLists {
         self.counts.bytes()
             + self.starts.bytes()
             + self.entries.bytes()
+            + self.masks.bytes()
             + self.list_starts.bytes()
             + self.list_counts.bytes()
     }
@@ -293,7 +303,9 @@ impl DeviceLists {
         strategy: Strategy,
     ) -> Result<(), Error> {
         self.asked = false;
-        backend.count_into(of, kind, strategy, &mut self.counts, &mut self.scratch)?;
+        if !self.count_by_masks(backend, of, kind, strategy)? {
+            backend.count_into(of, kind, strategy, &mut self.counts, &mut self.scratch)?;
+        }
         let items = of.searching();
         let scanned = scan_tiles(items) * SCAN_TILE;
         if of.share.is_some() {
@@ -314,6 +326,85 @@ impl DeviceLists {
             .list_scan(stream, counts, starts, items, tiles, status)?;
         (self.scanned, self.counted) = (scanned, Some(counting(&of)));
         Ok(())
+    }
+
+    /// Counts the neighbours of every target and writes masks, from which lists are then made. False
+    /// if the traversal has none, or if there is no memory for them: lists then take two walks.
+    fn count_by_masks(
+        &mut self,
+        backend: &GpuBackend,
+        of: PairOfPoints<'_>,
+        kind: ListKind,
+        strategy: Strategy,
+    ) -> Result<bool, Error> {
+        self.masked = false;
+        let traversal = of.traversal(strategy, Work::Lists(kind), kind == ListKind::Half)?;
+        if !traversal.has_masks() {
+            return Ok(false);
+        }
+        let words = traversal.mask_words().saturating_mul(of.searching());
+        match self.masks.reserve(&backend.stream, words) {
+            Err(error) if error.is_out_of_memory() => return Ok(false),
+            reserved => reserved?,
+        };
+        let (traversals, modules) = (&backend.shared.traversals, &backend.shared.modules);
+        let kernels = traversals.get(modules, &traversal)?;
+        let TraversalKernels::Flat(flat) = &*kernels else {
+            return Ok(false);
+        };
+        let Some(masks) = flat.masks() else {
+            return Ok(false);
+        };
+        let outlet = Outlet {
+            counts: self.counts.address(),
+            masks: self.masks.address(),
+            ..Outlet::default()
+        };
+        masks.count(&backend.stream, &of.walk(), &outlet)?;
+        self.masked = true;
+        Ok(true)
+    }
+
+    /// Room for entries; masks make way for them where memory is short. Returns true if memory was
+    /// allocated.
+    pub(super) fn reserve_entries(
+        &mut self,
+        backend: &GpuBackend,
+        room: usize,
+    ) -> Result<bool, Error> {
+        match self.entries.reserve(&backend.stream, room) {
+            Err(error) if error.is_out_of_memory() && self.masks.capacity() > 0 => {
+                self.masked = false;
+                self.masks.release();
+                self.entries.reserve(&backend.stream, room)
+            }
+            reserved => reserved,
+        }
+    }
+
+    /// Writes the lists of `targets` targets from the first of the outlet on, which holds
+    /// everything but masks; `entries` is about how many they have together.
+    pub(super) fn write(
+        &self,
+        backend: &GpuBackend,
+        of: PairOfPoints<'_>,
+        flat: &Flat,
+        outlet: Outlet,
+        targets: usize,
+        entries: u64,
+    ) -> Result<(), Error> {
+        let walk = of.walk();
+        match flat.masks().filter(|_| self.masked) {
+            None => flat.run_part(&backend.stream, &walk, &outlet, targets),
+            Some(masks) => {
+                let masks_at = self.masks.address();
+                let outlet = Outlet {
+                    masks: masks_at,
+                    ..outlet
+                };
+                masks.expand(&backend.stream, &walk, &outlet, targets, entries)
+            }
+        }
     }
 
     /// Refuses points other than those that were counted last: the buffers are as long as their
@@ -382,6 +473,11 @@ impl DeviceLists {
             behind: of.searching() as u32,
             ..Outlet::default()
         };
-        backend.traverse(&kernels, of, &outlet, &mut self.scratch)
+        match &*kernels {
+            TraversalKernels::Flat(flat) => {
+                self.write(backend, of, flat, outlet, of.searching(), pairs)
+            }
+            _ => backend.traverse(&kernels, of, &outlet, &mut self.scratch),
+        }
     }
 }

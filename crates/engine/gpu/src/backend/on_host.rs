@@ -21,7 +21,7 @@ struct Found {
     entries: *mut u32,
 }
 
-type WalkLists = unsafe extern "C" fn(*const Walk, *const Found, u32, u32, u32);
+type WalkLists = unsafe extern "C" fn(*const Walk, *const Found, u32, u32, u32, u32);
 type PlaceOfPoint = unsafe extern "C" fn(*const Lattice, *const f32, *mut f64, *mut i32);
 
 /// The compiled walks; None where a test is to be skipped.
@@ -179,7 +179,15 @@ struct Taken {
     sparse: usize,
 }
 
-fn lists(walks: &Library, case: &Case, subdivision: [u32; 3], taken: &mut Taken) -> Option<Lists> {
+/// Lists by walking twice or, by `masks`, once; None where the device code would be given a sparse
+/// table.
+fn lists(
+    walks: &Library,
+    case: &Case,
+    subdivision: [u32; 3],
+    masks: bool,
+    taken: &mut Taken,
+) -> Option<Lists> {
     let domain = match case.vectors {
         Some(vectors) => Domain::from_vectors(vectors).unwrap(),
         None => Domain::new(case.periodic).unwrap(),
@@ -190,7 +198,7 @@ fn lists(walks: &Library, case: &Case, subdivision: [u32; 3], taken: &mut Taken)
     let all = bounds.iter().fold(Bounds::EMPTY, |all, one| all.union(one));
     let radius = Radius::new(case.radius).unwrap();
     let lattice = grid::Lattice::divided(radius, domain, subdivision, &all).unwrap();
-    let layout = Lattice::new(&lattice, subdivision[1]);
+    let layout = Lattice::new(&lattice);
     let targets = case.targets().len();
     if targets == 0 || case.sets[case.source].is_empty() {
         return None;
@@ -200,7 +208,7 @@ fn lists(walks: &Library, case: &Case, subdivision: [u32; 3], taken: &mut Taken)
         taken.sparse += 1;
         return None;
     };
-    let geometry = Geometry::of(&lattice, sources.table);
+    let geometry = Geometry::of(&lattice, sources.table, subdivision[1]);
     let rows: Vec<Row> = lattice.rows().iter().map(Row::new).collect();
     let walk = Walk {
         lattice: layout,
@@ -218,7 +226,7 @@ fn lists(walks: &Library, case: &Case, subdivision: [u32; 3], taken: &mut Taken)
         Some(_) if lattice.domain().is_periodic() => Candidates::Periodic,
         Some(_) => Candidates::Open,
     };
-    let one_set = case.target == case.source && subdivision == [subdivision[1]; 3];
+    let one_set = case.target == case.source;
     let number = if number == Candidates::Open && one_set {
         Candidates::OneSet
     } else {
@@ -241,6 +249,7 @@ fn lists(walks: &Library, case: &Case, subdivision: [u32; 3], taken: &mut Taken)
                 number as u32,
                 subdivision[1],
                 half,
+                u32::from(masks),
             )
         };
     };
@@ -265,9 +274,13 @@ fn walks_of_the_device_code_find_the_pairs_of_the_contract() {
     let mut taken = Taken::default();
     for subdivision in [[1, 1, 1], [4, 1, 1], [2, 2, 2], [6, 3, 3]] {
         for (case, expected) in runner.with_lists() {
-            if let Some(found) = lists(walks, case, subdivision, &mut taken) {
-                let checked = case.check_against(expected, found);
-                checked.unwrap_or_else(|error| panic!("{} by {subdivision:?}: {error}", case.name));
+            for masks in [false, true] {
+                if let Some(found) = lists(walks, case, subdivision, masks, &mut taken) {
+                    let checked = case.check_against(expected, found);
+                    checked.unwrap_or_else(|error| {
+                        panic!("{} by {subdivision:?}, masks: {masks}: {error}", case.name)
+                    });
+                }
             }
         }
     }

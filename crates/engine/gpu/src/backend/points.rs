@@ -245,7 +245,7 @@ impl DevicePoints {
         if cells <= most {
             self.cells = cells as u32;
             self.mask = None;
-            self.geometry = Geometry::of(&lattice.lattice, table);
+            self.geometry = Geometry::of(&lattice.lattice, table, lattice.subdivision);
             return Ok(());
         }
         // Every point may have a brick of its own; half of the slots stay empty.

@@ -90,7 +90,7 @@ impl GpuBackend {
         &self,
         bricks: &BrickParts,
         count: usize,
-        (lattice, subdivision): (&Lattice, u32),
+        lattice: &Lattice,
         old: Option<DeviceParts>,
     ) -> Result<DeviceParts, Error> {
         if lattice.domain().is_slanted() {
@@ -105,7 +105,7 @@ impl GpuBackend {
         let mut buffer = old.map_or_else(|| Buffer::new("parts of bricks"), |old| old.bricks);
         buffer.upload(&self.stream, bricks.parts())?;
         Ok(DeviceParts {
-            lattice: launch::Lattice::new(lattice, subdivision),
+            lattice: launch::Lattice::new(lattice),
             parts: Parts {
                 parts: buffer.address(),
                 first: bricks.first(),

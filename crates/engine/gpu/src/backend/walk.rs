@@ -8,9 +8,9 @@
 //! shared memory once for all targets of the cell. `half-tiles` visits only the cells ahead, those
 //! at a lexicographically positive offset, and adds what a pair does to both of its points.
 //!
-//! In an open domain with a dense table the empty cells around the box make bounds checks
-//! unnecessary, and the loops over rows are unrolled for 1 to 3 cells to a radius. Periodic boxes,
-//! tilted boxes and sparse tables take the general walk, which finds the image of every row.
+//! In a dense table `flat` unrolls its loops over rows for the number of cells to a radius; targets
+//! that are near a face of a periodic box, or of the table of another set, share warps and find the
+//! image of every row. Sparse tables and boxes that the radius reaches across take the general walk.
 //!
 //! [`PairOfPoints::traversal`] refuses sets that are not sorted into the cells of the lattice, and
 //! shares that were made of another sort. Kernels rely on this: they index by the sorted order
@@ -134,9 +134,11 @@ impl PairOfPoints<'_> {
     fn candidates(&self, strategy: Strategy) -> Candidates {
         let (flat, periodic) = (strategy == Strategy::Flat, self.lattice.is_periodic());
         let padded = self.is_one_set() && !periodic && !self.sources.is_sparse();
-        if padded && (!flat || self.lattice.is_even()) {
+        if flat && self.sources.geometry.is_none() {
+            Candidates::Rows
+        } else if padded {
             Candidates::OneSet
-        } else if !flat || self.sources.geometry.is_none() {
+        } else if !flat {
             Candidates::Rows
         } else if self.lattice.lattice().effective_domain().is_tilted() {
             Candidates::Tilted

@@ -46,12 +46,27 @@ impl Kernel {
         shape: (u32, u32),
         arguments: &[&dyn Argument],
     ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.start_staged(queue, shape, 0, arguments) }
+    }
+
+    /// As [`start`](Self::start), with `bytes` of shared memory for every block.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn start_staged(
+        &self,
+        queue: &Queue,
+        shape: (u32, u32),
+        bytes: u32,
+        arguments: &[&dyn Argument],
+    ) -> Result<(), Error> {
         let mut launch = queue.launch_builder(&self.function);
         for argument in arguments {
             argument.push(&mut launch);
         }
         // SAFETY: the caller's promise.
-        unsafe { queue.launch(&self.name, &mut launch, shape) }
+        unsafe { queue.launch_staged(&self.name, &mut launch, shape, bytes) }
     }
 }
 

@@ -8,11 +8,6 @@ use nearfield_grid as grid;
 use nearfield_kernels::constants;
 use std::cmp::Ordering;
 
-/// How far the enlarged radius reaches beyond K cells in the eyes of kernels that measure in
-/// cells: more than √3·2⁻¹⁰, the most that the rounding of two far cells can amount to, and the
-/// rounding of the squares besides.
-const REACH_MARGIN: f32 = 1.0 / 256.0;
-
 /// `Lattice` of contract.cuh.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
@@ -23,7 +18,6 @@ pub(crate) struct Lattice {
     inverse: [[f64; 3]; 3],
     period: [i64; 3],
     phase: [f64; 3],
-    reach: f32,
     r2: f32,
     tilted: u32,
     periodic: u32,
@@ -108,6 +102,7 @@ pub(crate) const MAX_UNIFORMS: usize = constants::MAX_UNIFORMS as usize;
 #[repr(C)]
 pub(crate) struct Outlet {
     pub(crate) counts: CUdeviceptr,
+    pub(crate) masks: CUdeviceptr,
     pub(crate) starts: CUdeviceptr,
     pub(crate) entries: CUdeviceptr,
     pub(crate) list_starts: CUdeviceptr,
@@ -190,6 +185,7 @@ impl Default for Outlet {
     fn default() -> Self {
         Self {
             counts: 0,
+            masks: 0,
             starts: 0,
             entries: 0,
             list_starts: 0,
@@ -210,7 +206,7 @@ impl Default for Outlet {
 }
 
 impl Lattice {
-    pub(crate) fn new(lattice: &grid::Lattice, subdivision: u32) -> Self {
+    pub(crate) fn new(lattice: &grid::Lattice) -> Self {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
         let domain = lattice.effective_domain();
         let rows = |vectors: [Option<[f64; 3]>; 3]| vectors.map(Option::unwrap_or_default);
@@ -221,7 +217,6 @@ impl Lattice {
             inverse: rows(domain.inverse()),
             period: scales.map(|scale| scale.cells),
             phase: scales.map(|scale| scale.phase),
-            reach: subdivision as f32 + REACH_MARGIN,
             r2: lattice.radius().squared(),
             tilted: u32::from(domain.is_tilted()),
             periodic: u32::from(lattice.domain().is_periodic()),
@@ -246,13 +241,15 @@ pub(crate) struct Table {
 
 impl Table {
     /// Around points within `bounds`. Open axes are padded, so that the rows around a point need no
-    /// bounds check.
+    /// bounds check: by one cell more than the radius reaches along x, whose ends are rounded.
     pub(crate) fn around(lattice: &grid::Lattice, bounds: &grid::Bounds) -> Self {
         let (low, high, _) = lattice.cells_within(bounds);
         let lengths = lattice.effective_domain().lengths();
         let farthest = lattice.max_offsets();
         let pad = [0, 1, 2].map(|axis| match lengths[axis] {
-            None => u32::try_from(farthest[axis]).unwrap_or(u32::MAX),
+            None => u32::try_from(farthest[axis])
+                .unwrap_or(u32::MAX)
+                .saturating_add(u32::from(axis == 0)),
             Some(_) => 0,
         });
         Self {
@@ -278,15 +275,16 @@ const SMALL_ERROR: f64 = 1.0 / (1u64 << 12) as f64;
 const LARGE_ERROR: f64 = 0.25;
 
 impl Geometry {
-    /// Of a dense table on a lattice. None where its places in `f32` would be off by too much, or
-    /// where an axis of the box is so short that the radius reaches across it.
+    /// Of a dense table on a lattice with so many cells to a radius along y and z. None where its
+    /// places in `f32` would be off by too much, or where an axis of the box is so short that the
+    /// radius reaches across it.
     ///
     /// A place is fma(fl(x - corner), scale, offset) with a factor and an offset that are rounded,
     /// at most 3·2⁻²⁴ of the cells of the table and those of the offset away from the exact one;
     /// adding what the radius reaches rounds once more. In kernels that compute it in `f64` and
     /// round it, it is off by less. Twice this is allowed for, and [`SMALL_ERROR`] for everything
     /// else: places of far coordinates in `f64`, squares and roots.
-    pub(crate) fn of(lattice: &grid::Lattice, table: Table) -> Option<Self> {
+    pub(crate) fn of(lattice: &grid::Lattice, table: Table, subdivision: u32) -> Option<Self> {
         let scales = [0, 1, 2].map(|axis| lattice.scale(axis));
         let vectors = lattice.cell_vectors();
         let radius = lattice.reach();
@@ -318,7 +316,11 @@ impl Geometry {
             let longest = vectors.iter().map(|vector| vector[axis].abs()).sum::<f64>() / radius;
             margin = margin.max(2.0 * error * longest);
         }
-        let reach = 1.0 + margin;
+        let (reach, farthest) = (1.0 + margin, lattice.max_offsets());
+        // Kernels go through 2K + 2 rows along y and z.
+        if farthest[1].max(farthest[2]) > i64::from(subdivision) {
+            return None;
+        }
         for axis in 0..3 {
             let grid::AxisScale {
                 inverse_edge,
@@ -327,6 +329,9 @@ impl Geometry {
             } = scales[axis];
             let reached = reach * radius * inverse_edge + SMALL_ERROR;
             geometry.reach[axis] = reached as f32;
+            if reached > farthest[axis] as f64 + 0.5 {
+                return None;
+            }
             geometry.edge[axis] = (vectors[axis][axis] / radius) as f32;
             (geometry.low[axis], geometry.high[axis]) = (i32::MIN / 2, i32::MAX / 2);
             if cells == 0 {

@@ -7,7 +7,8 @@ use super::{
 use crate::{error::Error, memory::Queue, program::Module};
 use cudarc::driver::sys::CUdeviceptr;
 use nearfield_kernels::constants::{
-    FLAT_THREADS, GRID_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS, TILE_THREADS,
+    EXPAND_THREADS, FLAT_THREADS, GRID_THREADS, LIST_THREADS, LISTING_THREADS, PARENT_THREADS,
+    TILE_THREADS,
 };
 
 /// The kernels of one traversal program.
@@ -28,7 +29,15 @@ pub(crate) enum TraversalKernels {
 pub(crate) struct Flat {
     traverse: Kernel,
     threads: u32,
+    masks: Option<Masks>,
     gather: Option<Kernel>,
+}
+
+/// Kernels that make lists in one walk; see masks.cuh.
+#[derive(Debug)]
+pub(crate) struct Masks {
+    count: Kernel,
+    expand: Kernel,
 }
 
 /// Kernels of tasks.cu.
@@ -58,8 +67,14 @@ pub(crate) struct Children {
 }
 
 impl Flat {
-    /// `lists`: the program writes lists; `pairs`: it evaluates a pair kernel.
-    pub(crate) fn load(module: &Module, lists: bool, pairs: bool) -> Result<Self, Error> {
+    /// `lists`: the program writes lists; `masks`: also from masks; `pairs`: it evaluates a pair
+    /// kernel.
+    pub(crate) fn load(
+        module: &Module,
+        lists: bool,
+        masks: bool,
+        pairs: bool,
+    ) -> Result<Self, Error> {
         let (traverse, threads) = match lists {
             true => ("flat_lists", LIST_THREADS),
             false => ("flat", FLAT_THREADS),
@@ -67,8 +82,14 @@ impl Flat {
         Ok(Self {
             traverse: Kernel::of(module, traverse)?,
             threads,
+            masks: masks.then(|| Masks::load(module)).transpose()?,
             gather: gather(module, pairs)?,
         })
+    }
+
+    /// The kernels that make lists from masks, if this program has them.
+    pub(crate) fn masks(&self) -> Option<&Masks> {
+        self.masks.as_ref()
     }
 
     pub(crate) fn run(&self, stream: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
@@ -94,6 +115,52 @@ impl Flat {
         // SAFETY: the module's promise; the kernel looks at no target behind the outlet's last.
         unsafe { self.traverse.start(stream, shape, &[walk, outlet]) }
     }
+}
+
+impl Masks {
+    fn load(module: &Module) -> Result<Self, Error> {
+        Ok(Self {
+            count: Kernel::of(module, "flat_masks")?,
+            expand: Kernel::of(module, "flat_expand")?,
+        })
+    }
+
+    /// Counts the neighbours of all targets and writes their masks: `counts` and `masks` of the
+    /// outlet.
+    pub(crate) fn count(&self, stream: &Queue, walk: &Walk, outlet: &Outlet) -> Result<(), Error> {
+        let targets = walk.targets.count as usize;
+        let shape = (blocks(targets, FLAT_THREADS), FLAT_THREADS);
+        // SAFETY: the module's promise.
+        unsafe { self.count.start(stream, shape, &[walk, outlet]) }
+    }
+
+    /// Writes the lists of `targets` targets from the outlet's first on; `entries` is about how many
+    /// entries these have together, by which shared memory is taken.
+    pub(crate) fn expand(
+        &self,
+        stream: &Queue,
+        walk: &Walk,
+        outlet: &Outlet,
+        targets: usize,
+        entries: u64,
+    ) -> Result<(), Error> {
+        let shape = (blocks(targets, EXPAND_THREADS), EXPAND_THREADS);
+        let room = staged_entries(targets, entries);
+        let bytes = room * size_of::<u32>() as u32;
+        // SAFETY: the module's promise; a block has memory for `room` entries.
+        unsafe { (self.expand).start_staged(stream, shape, bytes, &[walk, outlet, &room]) }
+    }
+}
+
+/// Entries that a block of `flat_expand` stages at a time: those of its lists, if they are not much
+/// longer than the mean.
+fn staged_entries(targets: usize, entries: u64) -> u32 {
+    const STEP: u64 = 512;
+    // 40 KiB: with the kernel's own, less than the 48 that a block may have without asking.
+    const MAX: u64 = 10_240;
+    let mean = u64::from(EXPAND_THREADS).saturating_mul(entries) / targets.max(1) as u64;
+    let room = (mean + mean / 16).next_multiple_of(STEP).clamp(STEP, MAX);
+    room as u32
 }
 
 impl Tasks {

@@ -228,12 +228,31 @@ impl Queue {
         &self,
         name: &str,
         launch: &mut LaunchArgs<'_>,
+        shape: (u32, u32),
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_staged(name, launch, shape, 0) }
+    }
+
+    /// As [`launch`](Self::launch), with `bytes` of shared memory for every block beside what the
+    /// kernel declares; more than 48 KiB in all is refused by the driver.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn launch_staged(
+        &self,
+        name: &str,
+        launch: &mut LaunchArgs<'_>,
         (blocks, threads): (u32, u32),
+        bytes: u32,
     ) -> Result<(), Error> {
         let config = LaunchConfig {
             grid_dim: (blocks, 1, 1),
             block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
+            shared_mem_bytes: bytes,
         };
         self.timed(
             || Work::Kernel(name.to_owned()),

@@ -21,6 +21,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+/// Cells to a radius up to which lists are made from masks: with 3 a target's masks would take as
+/// much memory as a list of 49 neighbours.
+const MAX_MASKED_SUBDIVISION: u32 = 2;
+
 /// Job of a traversal: `NF_WORK`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
@@ -59,7 +63,7 @@ pub(crate) struct Traversal {
 impl Traversal {
     /// Its text.
     pub(crate) fn program(&self) -> Program {
-        let unrolled = self.strategy == Strategy::Flat && self.candidates == Candidates::OneSet;
+        let unrolled = self.strategy == Strategy::Flat && self.candidates != Candidates::Rows;
         let program = Program::from(self.source())
             .define("NF_OPEN", self.candidates as u32)
             .define("NF_K", if unrolled { self.subdivision } else { 1 })
@@ -93,6 +97,18 @@ impl Traversal {
         }
     }
 
+    /// Whether lists are made from masks, which take a word for each of (2K + 1)² rows.
+    pub(crate) fn has_masks(&self) -> bool {
+        let around = self.candidates != Candidates::Rows && self.strategy == Strategy::Flat;
+        around && self.subdivision <= MAX_MASKED_SUBDIVISION
+    }
+
+    /// Words of masks of a target.
+    pub(crate) fn mask_words(&self) -> usize {
+        let rows = 2 * self.subdivision as usize + 1;
+        rows * rows
+    }
+
     fn source(&self) -> &'static Source {
         match self.strategy {
             Strategy::Flat | Strategy::Auto => &nearfield_kernels::FLAT,
@@ -116,7 +132,8 @@ impl Traversal {
         Ok(match self.strategy {
             Strategy::Flat | Strategy::Auto => {
                 let lists = matches!(self.work, Work::Lists(_));
-                TraversalKernels::Flat(Flat::load(&module, lists, pairs)?)
+                let masks = lists && self.has_masks();
+                TraversalKernels::Flat(Flat::load(&module, lists, masks, pairs)?)
             }
             Strategy::CellTasks => TraversalKernels::Tasks(Tasks::load(&module, pairs)?),
             Strategy::HalfTiles => TraversalKernels::Halves(Halves::load(&module, self.outputs())?),

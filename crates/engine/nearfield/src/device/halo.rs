@@ -101,8 +101,9 @@ impl Gathered<'_> {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let (parts, count) = bricks.parts()?;
-                let lattice = (of.lattice.lattice(), of.lattice.subdivision());
-                let made = self.backend.parts(&parts, count, lattice, None);
+                let made = self
+                    .backend
+                    .parts(&parts, count, of.lattice.lattice(), None);
                 new.insert(made?)
             }
         };

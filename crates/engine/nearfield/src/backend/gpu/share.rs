@@ -50,7 +50,7 @@ impl State {
             let parts = self.backend.parts(
                 planned.parts(),
                 planned.subregions(),
-                planned.lattice(),
+                planned.lattice().0,
                 None,
             )?;
             shares.parts.insert(version, parts);

@@ -1,0 +1,101 @@
+// Lists in one walk: a bit for every candidate of a target says whether it is a neighbour, and a
+// second pass takes the list from the bits.
+//
+// Counting has to come before writing, because a list begins where those before it end. Walking and
+// testing every pair twice takes twice as long; writing down what the first walk found takes a word
+// for each of the (2K + 1)^2 rows around a target. Bit b of a row's word stands for candidate b of
+// the row, the candidates of its parts one behind the other; a part takes an even number of bits
+// where candidates are visited two at a time. Both passes find rows and parts by the same functions,
+// compiled without contraction, so they see the same candidates behind the same bits.
+//
+// Neighbours without a bit (behind the first 32 candidates of a row, or in the last of the 2K + 2
+// rows that a target may reach) are counted all the same: the second pass sees that it found fewer
+// and walks around this target once more.
+#pragma once
+#include "around.cuh"
+
+// Words of targets, those of one row side by side.
+template <class Word>
+struct MaskWords {
+    Word* first;  // of the target
+    u64 stride;
+
+    __device__ __forceinline__ Word& at(int z, int y, int rows) const {
+        return first[static_cast<u64>(z * rows + y) * stride];
+    }
+};
+
+// Collects the bits of a row.
+struct Masker {
+    const float4* sources;
+    u32 count, bits, next;
+
+    __device__ __forceinline__ explicit Masker(const Walk& walk) : sources(walk.sources.at), count(0), bits(0), next(1) {}
+    __device__ __forceinline__ float4 source(u32 k) const { return __ldg(sources + k); }
+    __device__ __forceinline__ void visit(bool hit, u32, float, float, float, float, float) {
+        if (hit) {
+            bits |= next;
+            count++;
+        }
+        next <<= 1;
+    }
+    __device__ __forceinline__ void begin_row() {
+        bits = 0;
+        next = 1;
+    }
+};
+
+// Writes the words of a target and returns its number of neighbours.
+template <bool HALF, class Around>
+__device__ __forceinline__ u32 mask_candidates(
+    const Walk& walk, const Target& target, const Around& around, bool wrapped, const MaskWords<u32>& words) {
+    constexpr int ROWS = Around::ROWS - 1;
+    Masker masker(walk);
+    const auto store = [&](int z, int y) {
+        if (z < ROWS && y < ROWS) words.at(z, y, ROWS) = masker.bits;
+    };
+    if (around.inside) {
+        around.template rows<true>([&](int z, int y, bool reached, auto run) {
+            masker.begin_row();
+            if (reached) visit_run<HALF>(walk, target, run(), masker);
+            store(z, y);
+        });
+    } else {
+        around.template rows_near_a_face<true>([&](int z, int y, bool reached, const typename Around::Row& row) {
+            masker.begin_row();
+            if (reached && wrapped) visit_wrapped_row<HALF>(walk, target, around, row, masker);
+            else if (reached) visit_row<HALF>(walk, target, around, row, masker);
+            store(z, y);
+        });
+    }
+    return masker.count;
+}
+
+// Calls put(index) for the caller's index of every neighbour with a bit, in the order of the walk.
+template <class Around, class Put>
+__device__ __forceinline__ void expand_masks(
+    const Walk& walk, const Around& around, bool wrapped, const MaskWords<const u32>& words, Put put) {
+    constexpr int ROWS = Around::ROWS - 1;
+    const float4* const sources = walk.sources.at;
+    const auto put_all = [&](u32 begin, u32 bits) {
+        for (; bits; bits &= bits - 1) put(__float_as_uint(__ldg(&sources[begin + __ffs(bits) - 1].w)));
+    };
+    if (around.inside) {
+        around.template rows<false>([&](int z, int y, bool reached, auto run) {
+            if (!reached || z >= ROWS || y >= ROWS) return;
+            const u32 bits = words.at(z, y, ROWS);
+            if (bits) put_all(run().x, bits);
+        });
+    } else {
+        around.template rows_near_a_face<false>([&](int z, int y, bool, const typename Around::Row& row) {
+            if (z >= ROWS || y >= ROWS) return;
+            u32 bits = words.at(z, y, ROWS);
+            for (u32 parts = around.parts(row); bits && parts; parts &= parts - 1) {
+                const uint2 run = around.part(row, parts).run;
+                const u32 taken = wrapped ? run.y - run.x : (run.y - run.x + 1) & ~1u;
+                put_all(run.x, taken < 32 ? bits & ((1u << taken) - 1) : bits);
+                bits = taken < 32 ? bits >> taken : 0;
+            }
+        });
+    }
+}

@@ -1,4 +1,17 @@
 //! Why the GPU backend cannot start or could not finish.
+//!
+//! There is one opaque [`Error`] and one list of causes, [`ErrorKind`]. Each cause carries the
+//! numbers of its case, and its message says what to do about it where something can be done. The
+//! kinds fall into four groups, by what a caller can do:
+//!
+//! - *Not available*: no driver, no device, no compiler. The message has the remedy; the work can
+//!   go to the CPU.
+//! - *Refused*: lengths, devices, orders of calls that do not fit. No result was written.
+//! - *Short of memory*: [`Error::is_out_of_memory`]. A smaller request may succeed.
+//! - *Failed*: [`ErrorKind::Driver`]. After a fault of a kernel the context is unusable, and every
+//!   later call fails too.
+//!
+//! An error is one pointer, so a `Result` of a call that is made thousands of times stays small.
 
 use crate::{
     program::UnsafeFolder,
@@ -329,7 +342,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// A failed call to the driver, which must be there to have failed.
+    /// A failed call to the driver, which must be there to have failed: its names and sentences for
+    /// errors are asked of the library.
     pub fn driver(call: impl Into<String>, error: DriverError) -> Self {
         let text = |text: Result<&CStr, DriverError>| match text {
             Ok(text) => text.to_string_lossy().into_owned(),
@@ -345,6 +359,9 @@ impl Error {
 }
 
 /// Refuses an array of another length than the points and the kernel need.
+///
+/// # Errors
+/// [`ErrorKind::FieldLength`], which calls the array `what`.
 pub(crate) fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), Error> {
     if found == expected {
         return Ok(());

@@ -1,4 +1,9 @@
 //! Versions of CUDA and architectures of GPUs: two numbers that are written in many ways.
+//!
+//! A version orders by major and minor number. Code of CUDA runs on drivers of its own major
+//! version and later, so most comparisons are of major numbers. An architecture is a compute
+//! capability times ten; machine code runs on the architecture that it was made for and on later
+//! ones of the same major number.
 
 use std::{fmt, str::FromStr};
 

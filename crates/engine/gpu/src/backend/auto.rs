@@ -52,8 +52,8 @@ pub struct Configuration {
 /// Occupancy of the cells: the binary logarithm of the mean number of points in a cell of the
 /// radius' edge, rounded down.
 ///
-/// Classes are a factor of 2 apart. Strategies differ little within that, and a cloud in motion
-/// seldom changes its class, which would begin the sampling anew.
+/// A class is a factor of 2 wide: the ranking of strategies depends on the occupancy, but a cloud
+/// in motion must not begin the sampling anew at every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class(i32);
 

@@ -2,6 +2,11 @@
 //!
 //! The bindings panic where the driver's library is missing, so all that touches them goes through
 //! a [`Driver`], which only exists where the library is there, has started, and is new enough.
+//! Results of the driver that say that there is no device count as zero devices, not as failures,
+//! so messages can say what is missing.
+//!
+//! Contexts are primary ones: every library of a process that uses the CUDA runtime shares them, so
+//! arrays of other libraries can be used without copies.
 
 use crate::{
     error::{Error, ErrorKind},
@@ -31,6 +36,7 @@ const OLDEST: Version = Version::new(12, 0);
 /// The driver, started. Holding one means that calls to it cannot panic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Driver {
+    /// The newest CUDA whose programs it loads.
     cuda: Version,
 }
 
@@ -79,7 +85,12 @@ pub(crate) fn describe(device: u32) -> Result<DeviceInfo, Error> {
 static STARTED: PerProcess<()> = PerProcess::empty();
 
 impl Driver {
-    /// Loads and starts the driver.
+    /// Loads and starts the driver. The first call of a process initialises the driver and takes
+    /// long; later ones return at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], and [`ErrorKind::Forked`] in a child
+    /// of a process that had started it.
     pub(crate) fn open() -> Result<Self, Error> {
         let driver = Self::find()?;
         if STARTED.is_inherited() {
@@ -98,6 +109,9 @@ impl Driver {
 
     /// Loads the driver, which is quick, and does not start it: nothing but its version may be
     /// asked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDriver`] and [`ErrorKind::DriverTooOld`].
     pub(crate) fn find() -> Result<Self, Error> {
         // Of a forked child its own: its parent may have been asking when it was forked.
         static PRESENT: PerProcess<OnceLock<bool>> = PerProcess::empty();
@@ -163,6 +177,10 @@ impl Driver {
         context.map_err(|error| Error::driver(format!("making a context on GPU {index}"), error))
     }
 
+    /// The driver's handle of GPU `index`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoDevice`] with the number of GPUs there are.
     fn handle(self, index: u32) -> Result<sys::CUdevice, Error> {
         let count = self.device_count()?;
         match i32::try_from(index) {
@@ -198,6 +216,7 @@ fn refused(call: &str, error: DriverError) -> Error {
     })
 }
 
+/// Where a GPU is on the PCI bus, in lower case as Linux writes it.
 fn pci(device: sys::CUdevice) -> Result<String, Error> {
     let mut text = [0u8; 32];
     // SAFETY: at most as many bytes are written as there is room for.
@@ -251,9 +270,11 @@ struct Session {
     messages: Box<[u8; LOG_BYTES]>,
 }
 
+/// Room for the messages of a link; what does not fit is cut off by the driver.
 const LOG_BYTES: usize = 16 << 10;
 
 impl Session {
+    /// Begins a link whose errors go to a buffer of the session.
     fn new() -> Result<Self, DriverError> {
         let mut messages = Box::new([0u8; LOG_BYTES]);
         let mut options = [
@@ -273,6 +294,7 @@ impl Session {
         Ok(Self { state, messages })
     }
 
+    /// Adds relocatable machine code.
     fn add_code(&mut self, code: &[u8]) -> Result<(), DriverError> {
         // SAFETY: the driver copies the code, which it does not write despite the pointer's type;
         // no options.
@@ -291,6 +313,7 @@ impl Session {
         .result()
     }
 
+    /// Adds a static library by its path.
     fn add_library(&mut self, file: &CStr) -> Result<(), DriverError> {
         // SAFETY: the name is NUL-terminated; no options.
         unsafe {
@@ -306,6 +329,7 @@ impl Session {
         .result()
     }
 
+    /// Links, and copies the machine code out of the session.
     fn complete(&mut self) -> Result<Vec<u8>, DriverError> {
         let (mut code, mut bytes) = (ptr::null_mut(), 0);
         // SAFETY: the session lives; on success the code belongs to it.

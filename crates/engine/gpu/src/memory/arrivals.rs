@@ -9,6 +9,8 @@
 //! A copy may not outlive the borrow of the memory it writes to. Therefore `Arrivals` holds the
 //! borrow, exists before the first copy starts, and waits for the stream when it is dropped, also
 //! on errors and panics.
+//!
+//! Pieces overlap the host's work with the bus: the host uses one while the next arrives.
 
 use super::{buffer::Buffer, queue::Queue};
 use crate::error::Error;
@@ -17,8 +19,11 @@ use std::{fmt, sync::Arc, vec::IntoIter};
 
 /// Where results go.
 pub struct Destination<'r, T, F> {
+    /// One element per result.
     pub(crate) memory: &'r mut [T],
+    /// Results of a piece; the last piece may be shorter.
     piece: usize,
+    /// Called once, when all copies have been started.
     receive: F,
 }
 
@@ -110,7 +115,12 @@ impl<'r, T: DeviceRepr, F> Destination<'r, T, F>
 where
     F: FnOnce(&mut Arrivals<'r, T>) -> Result<(), Error>,
 {
-    /// Copies the first results in `from` to where they go, behind what was asked for before.
+    /// Copies the first results in `from` to where they go, behind what was asked for before, and
+    /// returns when all have arrived and been received.
+    ///
+    /// # Errors
+    /// Those of the receiving function, [`ErrorKind::FieldLength`](crate::ErrorKind::FieldLength)
+    /// if `from` has fewer elements, and [`ErrorKind::Driver`](crate::ErrorKind::Driver).
     pub(crate) fn deliver(self, queue: &Queue, from: &Buffer<T>) -> Result<(), Error> {
         let mark = || queue.record_event(None).map_err(failed);
         let (mut pieces, size) = (Vec::new(), self.piece.max(1));

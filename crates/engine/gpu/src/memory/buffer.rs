@@ -6,6 +6,13 @@
 //!
 //! New memory is uninitialised. Every element is written by a kernel or a copy before it is read;
 //! tests fill new memory with ones to show violations.
+//!
+//! Memory is taken and given back in the order of the stream that a buffer is reserved on, where
+//! the device has memory pools, so no kernel under way loses its array. Growing does not copy:
+//! contents are lost, because every buffer is filled anew in each step.
+//!
+//! A buffer has a name for messages. Out of memory is an error with that name and the bytes needed,
+//! and the buffer stays usable at its old size.
 
 use super::queue::{HostCopy, Queue};
 use crate::error::{Error, ErrorKind};
@@ -31,7 +38,9 @@ pub fn poison_new_memory() {
 /// An array on the device; its contents are lost when it grows.
 #[derive(Debug)]
 pub(crate) struct Buffer<T> {
+    /// Name in messages.
     what: &'static str,
+    /// None before the first reservation, and after a release.
     slice: Option<CudaSlice<T>>,
 }
 
@@ -99,6 +108,10 @@ impl<T: DeviceRepr> Buffer<T> {
         Ok(())
     }
 
+    /// A new array of exactly `len` elements.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] with the bytes, also if there are more than an address space has.
     fn allocate(&self, stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>, Error> {
         let out_of_memory = || {
             Error::from(ErrorKind::OutOfMemory {
@@ -160,6 +173,7 @@ impl<T: DeviceRepr> Buffer<T> {
         }
     }
 
+    /// Starts to set all bits of an array.
     fn set_all_bits(&self, stream: &Arc<CudaStream>, slice: &CudaSlice<T>) -> Result<(), Error> {
         let (address, _held) = slice.device_ptr(slice.stream());
         // SAFETY: the array has as many bytes, and the stream orders this with its other uses.
@@ -173,7 +187,11 @@ impl<T: DeviceRepr> Buffer<T> {
         self.upload_at(stream, 0, values)
     }
 
-    /// Copies `values` to where there is room for them, from element `first` on.
+    /// Starts to copy `values` to where there is room for them, from element `first` on. Values in
+    /// memory that is not page-locked may be changed when this returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FieldLength`] if the array ends before them.
     pub(crate) fn upload_at(
         &mut self,
         queue: &Queue,

@@ -1,4 +1,10 @@
 //! Memory of the host that the GPU reads and writes directly.
+//!
+//! The system may move pages of ordinary memory, so the driver copies from and to them by way of a
+//! small page-locked buffer of its own: slower, and the host waits. Page-locked memory stays where
+//! it is. The GPU's copy engine reads it while the host works on, and kernels can write a few
+//! numbers straight to it. Making it costs the system work per page, so buffers are made once and
+//! kept between steps.
 
 use crate::error::{Error, ErrorKind};
 use cudarc::driver::{CudaContext, ValidAsZeroBits, result, sys};
@@ -14,8 +20,11 @@ use std::{
 /// mebibyte, so it is kept between steps.
 #[derive(Debug)]
 pub struct HostBuffer<T> {
+    /// First element.
     place: NonNull<T>,
+    /// Elements, all of them initialised.
     len: usize,
+    /// Keeps the context, and so the memory, alive.
     context: Arc<CudaContext>,
 }
 

@@ -5,6 +5,25 @@
 //! and is written anew. A file appears under its name only when it is complete, so processes may
 //! share a folder. A folder that cannot be written is read all the same.
 //!
+//! # Format
+//!
+//! Numbers are little-endian.
+//!
+//! | bytes | content |
+//! | --- | --- |
+//! | 0 … 7 | `nearfgpu` |
+//! | 8 … 11 | version of this format |
+//! | 12 … 19 | version of the compiler: major, minor |
+//! | 20 … 51 | key of the program |
+//! | 52 … 59 | length of the code |
+//! | 60 … 91 | SHA-256 over all bytes above and the code |
+//! | from 92 | machine code, an ELF file |
+//!
+//! A reader rebuilds the header from the code that follows and compares all of it at once, so there
+//! is one place that knows the format. The checksum guards against damage, not against malice.
+//!
+//! # Trust
+//!
 //! Code is taken only from folders and files that no other user but root can write to ([`trust`]
 //! has the rule). Folders are made with the mode 0700 and files with 0600. A folder that breaks the
 //! rule is not used and [`Cache::check`] has the reason; a file that breaks it counts as absent.
@@ -25,9 +44,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Begins every file.
+/// Begins every file, so that a file of another program is never taken for code.
 const MAGIC: [u8; 8] = *b"nearfgpu";
-/// Grows when the header changes.
+/// Grows when the header changes; files of other formats count as absent.
 const FORMAT: u32 = 1;
 /// Magic, format, the compiler's version, key, bytes of code, checksum of all this and the code.
 const HEADER: usize = 8 + 4 + 8 + 32 + 8 + 32;
@@ -101,7 +120,9 @@ impl Cache {
         &self.folder
     }
 
-    /// Where the code of a program lies.
+    /// Where the code of a program lies: `NAME.sm_90.KEY.bin`, of the name the first 64 characters,
+    /// those that a file name may not hold replaced. The key alone identifies the code; the rest is
+    /// for people.
     pub fn path(&self, name: &str, arch: Arch, key: &Key) -> PathBuf {
         let plain = |symbol: char| match symbol {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => symbol,
@@ -111,7 +132,8 @@ impl Cache {
         self.folder.join(format!("{name}.{arch}.{key}.bin"))
     }
 
-    /// The code of a program, if it is there, trusted and whole.
+    /// The code of a program, if it is there, trusted and whole. Other failures than absence are
+    /// reported to `tracing` as warnings.
     pub fn read(&self, name: &str, arch: Arch, key: &Key) -> Option<Entry> {
         let path = self.path(name, arch, key);
         let bytes = match self.bytes(&path) {
@@ -156,6 +178,7 @@ impl Cache {
     }
 }
 
+/// The reason why a folder is not trusted, as an error of the file system.
 fn denied(error: UnsafeFolder) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, error)
 }

@@ -1,5 +1,13 @@
 //! From a program's text to machine code: compiled by NVRTC, and linked with the device runtime
 //! where the program's kernels launch kernels.
+//!
+//! Code is made for one architecture and not as PTX, because the driver would compile PTX once
+//! more, in every process. Only relocatable code is linked: `libcudadevrt.a` has the functions by
+//! which kernels launch kernels. nvJitLink is asked first, since it needs neither a driver nor a
+//! device; if it is missing or fails, the driver links in a context, and if that fails too, the
+//! error is nvJitLink's.
+//!
+//! Both stages are reported to `tracing`, as `gpu.compile` and `gpu.link` with their milliseconds.
 
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc, text::Program};
 use crate::{
@@ -15,9 +23,11 @@ use std::{path::Path, sync::Arc, time::Instant};
 #[derive(Debug)]
 pub struct Compiler {
     nvrtc: Nvrtc,
+    /// Linker and device runtime that fit the compiler, as far as they were found.
     libraries: Libraries,
     /// Version that the driver supports, to name remedies that fit.
     cuda: Option<Version>,
+    /// Where libraries were looked for, in words, for messages.
     searched: String,
 }
 
@@ -41,7 +51,12 @@ impl Linker {
 }
 
 impl Compiler {
-    /// Finds and opens the compiler, for a driver that supports `cuda` if there is one.
+    /// Finds and opens the compiler, for a driver that supports `cuda` if there is one. The linker
+    /// is opened when something is linked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoLibrary`] with the folders searched and how to get the library, and
+    /// [`ErrorKind::BadLibrary`] if it cannot be opened.
     pub fn find(search: &Search, cuda: Option<Version>) -> Result<Self, Error> {
         let libraries = search.libraries(cuda);
         let searched = search.description().to_owned();
@@ -90,6 +105,9 @@ impl Compiler {
 
     /// Compiles and, where the program's kernels launch kernels, links: by nvJitLink, or, where
     /// that is missing or fails, by the driver, if there is a context.
+    ///
+    /// # Errors
+    /// Those of [`compile`](Self::compile) and [`link`](Self::link).
     pub fn build(
         &self,
         program: &Program,
@@ -117,6 +135,11 @@ impl Compiler {
     }
 
     /// Compiles. The machine code of a program whose kernels launch kernels has still to be linked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownArch`] with the architectures that the compiler knows,
+    /// [`ErrorKind::Compile`] with its messages, and [`ErrorKind::BadProgram`] for failures that
+    /// are not the text's.
     pub fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
         let known = self.archs();
         if !known.is_empty() && !known.contains(&arch) {
@@ -134,6 +157,10 @@ impl Compiler {
     }
 
     /// Links with the device runtime.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoLibrary`] if the device runtime was not found, and [`ErrorKind::Link`] with
+    /// the linker's messages.
     pub fn link(
         &self,
         program: &Program,
@@ -160,6 +187,7 @@ impl Compiler {
         })
     }
 
+    /// The error that `part` was not found, with its remedy.
     fn missing(&self, part: Part) -> Error {
         Error::from(ErrorKind::NoLibrary {
             library: part.title(),

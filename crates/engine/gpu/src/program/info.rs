@@ -1,4 +1,10 @@
 //! What this machine offers to the GPU backend, and how to get what is missing.
+//!
+//! A probe goes through the same steps as a backend that starts (driver, devices, compiler, device
+//! runtime, linker) and never stops at a failure: each missing part becomes an entry with the
+//! message that the failing call would have had. Libraries are opened, not only found, because a
+//! file that cannot be loaded is as good as missing. No context is made, so a probe takes no memory
+//! of a GPU.
 
 use super::{nvjitlink::NvJitLink, nvrtc::Nvrtc};
 use crate::{
@@ -70,11 +76,13 @@ impl GpuInfo {
         self.nvrtc.is_some()
     }
 
+    /// Notes a missing part.
     fn lacks(&mut self, what: &'static str, message: impl ToString) {
         let message = message.to_string();
         self.missing.push(Missing { what, message });
     }
 
+    /// Starts the driver and describes every GPU it shows.
     fn find_devices(&mut self) {
         self.driver = driver::release();
         let driver = match Driver::open() {
@@ -100,6 +108,7 @@ impl GpuInfo {
         }
     }
 
+    /// Finds and opens compiler, device runtime and linker, as they fit the driver.
     fn find_libraries(&mut self, search: &Search) {
         let cuda = self.cuda;
         let found = search.libraries(cuda);
@@ -139,6 +148,7 @@ impl GpuInfo {
         }
     }
 
+    /// Notes a compiler that opens, and a complaint if the driver is too old for its code.
     fn accept_compiler(&mut self, path: &Path, version: Version) {
         if let Some(cuda) = self.cuda.filter(|cuda| cuda.major < version.major) {
             self.lacks(

@@ -1,4 +1,13 @@
 //! Programs loaded into a context, each once.
+//!
+//! Every key has a slot of its own, which is locked while its program is loaded. The table of slots
+//! is locked only to find one. So threads that ask for the same program wait for one compilation,
+//! and threads that ask for different ones compile at the same time. A failure leaves the slot
+//! empty: the next call tries again.
+//!
+//! Code from the cache may have been made by a newer compiler than the driver understands. If the
+//! driver refuses it, the program is compiled here and the entry replaced; the first error is
+//! returned only if that is impossible.
 
 use super::{
     store::{Code, CodeStore, Origin},
@@ -19,13 +28,18 @@ use std::{
 /// A program in a context.
 #[derive(Debug)]
 pub struct Module {
+    /// Name of the program, for messages.
     program: String,
     module: Arc<CudaModule>,
+    /// Cache or compiler.
     origin: Origin,
 }
 
 impl Module {
     /// The kernel of that name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoKernel`], and [`ErrorKind::Driver`] for other failures.
     pub fn function(&self, name: &str) -> Result<CudaFunction, Error> {
         let missing = || {
             Error::from(ErrorKind::NoKernel {
@@ -63,8 +77,10 @@ type Slot = Arc<Mutex<Option<Arc<Module>>>>;
 #[derive(Debug)]
 pub struct Modules {
     context: Arc<CudaContext>,
+    /// That of the context's device.
     arch: Arch,
     store: CodeStore,
+    /// One per program that was ever asked for; modules live as long as the context's backends.
     slots: Mutex<HashMap<Key, Slot>>,
 }
 
@@ -104,6 +120,10 @@ impl Modules {
 
     /// The program's module, loaded when it is first asked for. Threads that ask for the same
     /// program wait for one of them to load it; different programs load at the same time.
+    ///
+    /// # Errors
+    /// Those of [`CodeStore::code`], [`ErrorKind::Driver`] when the driver refuses the code, and
+    /// [`ErrorKind::BadProgram`] when the compiler made no machine code.
     pub fn load(&self, program: &Program) -> Result<Arc<Module>, Error> {
         let slot = locked(&self.slots)
             .entry(program.key(self.arch))
@@ -126,6 +146,7 @@ impl Modules {
         Ok(module)
     }
 
+    /// Loads a program that no slot holds, and compiles it anew if the driver refuses cached code.
     fn first_load(&self, program: &Program) -> Result<Module, Error> {
         let code = self.store.code(program, self.arch, Some(&self.context))?;
         let origin = code.origin;
@@ -140,6 +161,7 @@ impl Modules {
         }
     }
 
+    /// Hands machine code to the driver.
     fn module(&self, program: &Program, code: Code) -> Result<Module, Error> {
         let Code {
             bytes,

@@ -1,8 +1,11 @@
 //! nvJitLink, NVIDIA's run-time linker, through the functions of its C interface that we call.
+//!
+//! A link takes one object and one static
+//! library; the session owns the result until it is copied out, and is destroyed on every path.
 
 use crate::{
     error::Error,
-    toolkit as library,
+    toolkit::{self as library, GetVersion, Handle, Made, version_told},
     version::{Arch, Version},
 };
 use std::{
@@ -11,16 +14,11 @@ use std::{
     ptr,
 };
 
-/// `nvJitLinkHandle`.
-type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, c_uint, *const *const c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
 type AddFile = unsafe extern "C" fn(Handle, c_int, *const c_char) -> c_int;
 type Complete = unsafe extern "C" fn(Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
-type GetData = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
 
 /// `NVJITLINK_INPUT_CUBIN`.
 const MACHINE_CODE: c_int = 1;
@@ -37,30 +35,39 @@ pub(crate) struct NvJitLink {
     add_data: AddData,
     add_file: AddFile,
     complete: Complete,
-    cubin_size: GetSize,
-    cubin: GetData,
-    log_size: GetSize,
-    log: GetData,
+    cubin: Made,
+    log: Made,
 }
 
 impl NvJitLink {
     /// Opens the library at `path`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadLibrary`](crate::ErrorKind::BadLibrary) if it cannot be loaded or lacks a
+    /// function.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let library = library::open(path)?;
-        // SAFETY: the types are those of nvJitLink.h, unchanged since CUDA 12.0.
+        // SAFETY: the types are those of nvJitLink.h, unchanged since CUDA 12.0, but for the sign of
+        // the two numbers of a version, which are small.
         unsafe {
             let version = library::function(library, path, "nvJitLinkVersion");
             Ok(Self {
-                version: version.ok().and_then(version_told),
+                version: version
+                    .ok()
+                    .and_then(|told: GetVersion| version_told(told).ok()),
                 create: library::function(library, path, "nvJitLinkCreate")?,
                 destroy: library::function(library, path, "nvJitLinkDestroy")?,
                 add_data: library::function(library, path, "nvJitLinkAddData")?,
                 add_file: library::function(library, path, "nvJitLinkAddFile")?,
                 complete: library::function(library, path, "nvJitLinkComplete")?,
-                cubin_size: library::function(library, path, "nvJitLinkGetLinkedCubinSize")?,
-                cubin: library::function(library, path, "nvJitLinkGetLinkedCubin")?,
-                log_size: library::function(library, path, "nvJitLinkGetErrorLogSize")?,
-                log: library::function(library, path, "nvJitLinkGetErrorLog")?,
+                cubin: Made {
+                    size: library::function(library, path, "nvJitLinkGetLinkedCubinSize")?,
+                    data: library::function(library, path, "nvJitLinkGetLinkedCubin")?,
+                },
+                log: Made {
+                    size: library::function(library, path, "nvJitLinkGetErrorLogSize")?,
+                    data: library::function(library, path, "nvJitLinkGetErrorLog")?,
+                },
             })
         }
     }
@@ -103,16 +110,10 @@ impl NvJitLink {
         session.check("nvJitLinkAddFile", status)?;
         // SAFETY: the session lives.
         session.check("nvJitLinkComplete", unsafe { (self.complete)(handle) })?;
-        session.read(self.cubin_size, self.cubin)
+        // SAFETY: functions of nvJitLink, and the session lives.
+        unsafe { self.cubin.read(handle) }
+            .map_err(|status| format!("reading the linker's result gave status {status}"))
     }
-}
-
-/// Asks the library for its version.
-fn version_told(function: GetVersion) -> Option<Version> {
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: it writes two numbers.
-    let status = unsafe { function(&mut major, &mut minor) };
-    (status == 0).then(|| Version::new(major, minor))
 }
 
 /// One link under way.
@@ -127,30 +128,11 @@ impl Session<'_> {
         if status == 0 {
             return Ok(());
         }
-        let log = self
-            .read(self.linker.log_size, self.linker.log)
-            .unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let log = log.trim_matches(['\0', '\n']);
+        // SAFETY: functions of nvJitLink, and the session lives.
+        let log = unsafe { self.linker.log.messages(self.handle) };
         Err(format!("{call} gave status {status} {log}")
             .trim_end()
             .to_owned())
-    }
-
-    /// Reads something that the linker made.
-    fn read(&self, size: GetSize, data: GetData) -> Result<Vec<u8>, String> {
-        let mut bytes = 0;
-        // SAFETY: the session lives, and one number is written.
-        let mut status = unsafe { size(self.handle, &mut bytes) };
-        let mut buffer = vec![0u8; bytes];
-        if status == 0 && bytes > 0 {
-            // SAFETY: the buffer has the size that the call before told.
-            status = unsafe { data(self.handle, buffer.as_mut_ptr().cast()) };
-        }
-        match status {
-            0 => Ok(buffer),
-            _ => Err(format!("reading the linker's result gave status {status}")),
-        }
     }
 }
 

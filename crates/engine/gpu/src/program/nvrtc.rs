@@ -2,24 +2,24 @@
 //!
 //! Loaded by full path, which the bindings of cudarc cannot: they take what the system's loader
 //! finds, and Python's wheels are not among it.
+//!
+//! A compilation owns one `nvrtcProgram` (`Unit`), which is destroyed on every path. The library
+//! copies the strings it is given, so they live only for the call. Any status other than success is
+//! an error: that of a text that does not compile carries the compiler's log, all others name the
+//! call and its status.
 
 use super::text::Program;
 use crate::{
     error::{Error, ErrorKind},
-    toolkit as library,
+    toolkit::{self as library, GetVersion, Handle, Made, version_told},
     version::{Arch, Version},
 };
 use std::{
-    ffi::{CString, c_char, c_int, c_void},
+    ffi::{CString, c_char, c_int},
     path::Path,
     ptr,
 };
 
-/// `nvrtcProgram`.
-type Handle = *mut c_void;
-/// Fills a buffer whose size the companion function told.
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetData = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
 type Create = unsafe extern "C" fn(
     *mut Handle,
     *const c_char,
@@ -30,43 +30,55 @@ type Create = unsafe extern "C" fn(
 ) -> c_int;
 type Compile = unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
-type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 type GetNumbers = unsafe extern "C" fn(*mut c_int) -> c_int;
 
 /// `NVRTC_ERROR_COMPILATION`, the one failure that the program's text is to blame for.
 const COMPILATION: c_int = 6;
 
-/// The compiler. Its functions may be called from any thread.
+/// The compiler. Its functions may be called from any thread. They stay valid because libraries are
+/// never closed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nvrtc {
     version: Version,
     create: Create,
     compile: Compile,
     destroy: Destroy,
-    cubin_size: GetSize,
-    cubin: GetData,
-    log_size: GetSize,
-    log: GetData,
+    cubin: Made,
+    log: Made,
     arch_count: GetNumbers,
     archs: GetNumbers,
 }
 
 impl Nvrtc {
-    /// Opens the library at `path`.
+    /// Opens the library at `path`, and beside it the library of built-in functions.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadLibrary`] if it cannot be loaded, lacks a function, or does not tell its
+    /// version.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let library = library::open(path)?;
         // SAFETY: the types are those of nvrtc.h, unchanged since CUDA 11.2.
         let nvrtc = unsafe {
             let version: GetVersion = library::function(library, path, "nvrtcVersion")?;
+            let version = version_told(version).map_err(|status| {
+                Error::from(ErrorKind::BadLibrary {
+                    path: path.to_owned(),
+                    reason: format!("it does not tell its version (status {status})"),
+                })
+            })?;
             Self {
-                version: version_told(path, version)?,
+                version,
                 create: library::function(library, path, "nvrtcCreateProgram")?,
                 compile: library::function(library, path, "nvrtcCompileProgram")?,
                 destroy: library::function(library, path, "nvrtcDestroyProgram")?,
-                cubin_size: library::function(library, path, "nvrtcGetCUBINSize")?,
-                cubin: library::function(library, path, "nvrtcGetCUBIN")?,
-                log_size: library::function(library, path, "nvrtcGetProgramLogSize")?,
-                log: library::function(library, path, "nvrtcGetProgramLog")?,
+                cubin: Made {
+                    size: library::function(library, path, "nvrtcGetCUBINSize")?,
+                    data: library::function(library, path, "nvrtcGetCUBIN")?,
+                },
+                log: Made {
+                    size: library::function(library, path, "nvrtcGetProgramLogSize")?,
+                    data: library::function(library, path, "nvrtcGetProgramLog")?,
+                },
                 arch_count: library::function(library, path, "nvrtcGetNumSupportedArchs")?,
                 archs: library::function(library, path, "nvrtcGetSupportedArchs")?,
             }
@@ -113,48 +125,32 @@ impl Nvrtc {
     }
 
     /// Compiles to machine code, relocatable if the program's kernels launch kernels.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Compile`] with the log, and [`ErrorKind::BadProgram`] for texts with NUL
+    /// characters, options that the compiler does not know, and failures of the library.
     pub(crate) fn compile(&self, program: &Program, arch: Arch) -> Result<Vec<u8>, Error> {
         let unit = Unit::new(self, program)?;
         let options = strings(program, program.options(arch))?;
         let pointers = pointers(&options);
         // SAFETY: the unit lives, and the options are NUL-terminated and outlive the call.
         let status = unsafe { (self.compile)(unit.handle, count(&pointers), pointers.as_ptr()) };
-        match status {
-            0 => unit.read(self.cubin_size, self.cubin, program, "its machine code"),
-            COMPILATION => {
-                let log = unit.read(self.log_size, self.log, program, "its log")?;
-                let log = String::from_utf8_lossy(&log);
-                Err(Error::from(ErrorKind::Compile {
-                    program: program.name().to_owned(),
-                    arch,
-                    log: log.trim_end_matches(['\0', '\n']).to_owned(),
-                }))
-            }
-            // The log may help here too: an option that is not known is named in it.
-            _ => {
-                let log = unit
-                    .read(self.log_size, self.log, program, "its log")
-                    .unwrap_or_default();
-                let log = String::from_utf8_lossy(&log)
-                    .trim_matches(['\0', '\n'])
-                    .to_owned();
-                Err(failed(program, "nvrtcCompileProgram", status, &log))
-            }
+        if status == 0 {
+            // SAFETY: functions of NVRTC, and the unit lives.
+            return unsafe { self.cubin.read(unit.handle) }
+                .map_err(|status| failed(program, "reading its machine code", status, ""));
         }
-    }
-}
-
-/// Asks the library for its version.
-fn version_told(path: &Path, function: GetVersion) -> Result<Version, Error> {
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: it writes two numbers.
-    let status = unsafe { function(&mut major, &mut minor) };
-    match (status, u32::try_from(major), u32::try_from(minor)) {
-        (0, Ok(major), Ok(minor)) => Ok(Version::new(major, minor)),
-        _ => Err(Error::from(ErrorKind::BadLibrary {
-            path: path.to_owned(),
-            reason: format!("it does not tell its version (status {status})"),
-        })),
+        // SAFETY: functions of NVRTC, and the unit lives.
+        let log = unsafe { self.log.messages(unit.handle) };
+        if status != COMPILATION {
+            // The log may help here too: an option that is not known is named in it.
+            return Err(failed(program, "nvrtcCompileProgram", status, &log));
+        }
+        Err(Error::from(ErrorKind::Compile {
+            program: program.name().to_owned(),
+            arch,
+            log,
+        }))
     }
 }
 
@@ -165,6 +161,7 @@ struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
+    /// Hands over the text and its headers.
     fn new(nvrtc: &'a Nvrtc, program: &Program) -> Result<Self, Error> {
         let (names, texts): (Vec<_>, Vec<_>) = program.includes()?.into_iter().unzip();
         let (names, texts) = (strings(program, names)?, strings(program, texts)?);
@@ -191,28 +188,6 @@ impl<'a> Unit<'a> {
             _ => Err(failed(program, "nvrtcCreateProgram", status, "")),
         }
     }
-
-    /// Reads something that the compiler made.
-    fn read(
-        &self,
-        size: GetSize,
-        data: GetData,
-        program: &Program,
-        what: &str,
-    ) -> Result<Vec<u8>, Error> {
-        let mut bytes = 0;
-        // SAFETY: the unit lives, and one number is written.
-        let mut status = unsafe { size(self.handle, &mut bytes) };
-        let mut buffer = vec![0u8; bytes];
-        if status == 0 {
-            // SAFETY: the buffer has the size that the call before told.
-            status = unsafe { data(self.handle, buffer.as_mut_ptr().cast()) };
-        }
-        match status {
-            0 => Ok(buffer),
-            _ => Err(failed(program, &format!("reading {what}"), status, "")),
-        }
-    }
 }
 
 impl Drop for Unit<'_> {
@@ -233,7 +208,10 @@ fn failed(program: &Program, call: &str, status: c_int, log: &str) -> Error {
     })
 }
 
-/// Strings for C.
+/// Strings for C, in their order.
+///
+/// # Errors
+/// [`ErrorKind::BadProgram`] with the place of a NUL character.
 fn strings(
     program: &Program,
     texts: impl IntoIterator<Item = String>,
@@ -250,10 +228,12 @@ fn strings(
     })
 }
 
+/// Pointers to the strings, valid as long as these are.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|text| text.as_ptr()).collect()
 }
 
+/// How many there are, as C counts.
 fn count(pointers: &[*const c_char]) -> c_int {
     // Programs have a handful of headers and options.
     pointers.len() as c_int

@@ -1,4 +1,12 @@
 //! Machine code of programs: from the cache where it is, else compiled and kept there.
+//!
+//! The compiler is found and opened when the first program is not in the cache, and kept. A program
+//! is compiled for an older architecture of the same family if the compiler does not know the
+//! device's own; the entry stands under the device's architecture all the same, so the next process
+//! finds it.
+//!
+//! The cache is checked once per store. A folder that the user named and that is not safe is an
+//! error: the user asked for it. The usual folder is done without, with one warning.
 
 use super::{
     cache::{Cache, Entry},
@@ -22,7 +30,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 #[derive(Debug)]
 pub struct CodeStore {
     cache: Option<Cache>,
+    /// Where the compiler and the linker are looked for.
     search: Search,
+    /// Opened when it is first needed; a failure is not kept, so an installation is noticed.
     compiler: Mutex<Option<Arc<Compiler>>>,
     /// Whether the cache may be used, looked up once.
     trusted: OnceLock<Result<(), UnsafeFolder>>,
@@ -97,6 +107,9 @@ impl CodeStore {
     }
 
     /// The compiler, found and opened when this is first called.
+    ///
+    /// # Errors
+    /// Those of [`Compiler::find`].
     pub fn compiler(&self) -> Result<Arc<Compiler>, Error> {
         let mut slot = self.compiler.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiler) = &*slot {
@@ -110,6 +123,9 @@ impl CodeStore {
 
     /// Machine code of `program` for `arch`. With a context the driver can link in place of
     /// nvJitLink.
+    ///
+    /// # Errors
+    /// Those of [`trusted_cache`](Self::trusted_cache), [`Compiler::find`] and [`Compiler::build`].
     pub fn code(
         &self,
         program: &Program,
@@ -133,6 +149,9 @@ impl CodeStore {
     /// Compiles `program`, whatever the cache holds, and keeps the code there. A cache that cannot
     /// be written is no error, and neither is a compiler that only knows older architectures of
     /// the family of `arch`.
+    ///
+    /// # Errors
+    /// As [`code`](Self::code).
     pub fn compile(
         &self,
         program: &Program,

@@ -3,6 +3,16 @@
 //! A program may hold a text of the user's, a pair kernel fused into a traversal. The program's
 //! own text includes it as [`USER_HEADER`]; the compiler's messages name it as the user did, with
 //! the user's own line numbers.
+//!
+//! All sources are texts in memory: NVRTC gets headers with their names beside the program, and no
+//! folder is searched for others.
+//!
+//! # Keys
+//!
+//! Machine code is identified by a SHA-256 over all that determines it ([`Program::key`]). Every
+//! string is hashed behind its length, and lists behind theirs, so no two different programs run
+//! together into the same bytes: a header `h` with the text `one` and a header `ho` with `ne` have
+//! different keys.
 
 use crate::{
     error::{Error, ErrorKind},
@@ -30,11 +40,17 @@ const OPTIONS: [&str; 6] = [
 /// CUDA C++ to be compiled for a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
+    /// In messages, traces and names of files.
     name: String,
+    /// CUDA C++.
     text: String,
+    /// Name and text of every header that the text may include.
     headers: Vec<(String, String)>,
+    /// Options beside those of every program, macros among them.
     options: Vec<String>,
+    /// Its kernels launch kernels.
     launches_children: bool,
+    /// Name and text of the user's part.
     user: Option<(String, String)>,
 }
 
@@ -51,7 +67,7 @@ impl Program {
         }
     }
 
-    /// Lets the text `#include "name"`.
+    /// Lets the text `#include "name"`. Headers may include each other.
     pub fn header(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.headers.push((name.into(), text.into()));
         self
@@ -62,7 +78,7 @@ impl Program {
         self.option(format!("-D{name}={value}"))
     }
 
-    /// Adds an option of the compiler.
+    /// Adds an option of the compiler, behind those that every program has. It is part of the key.
     pub fn option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());
         self
@@ -96,6 +112,9 @@ impl Program {
     }
 
     /// Names and texts of everything that can be included.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadProgram`] if the name of the user's text holds control characters.
     pub(crate) fn includes(&self) -> Result<Vec<(String, String)>, Error> {
         let mut includes = self.headers.clone();
         if let Some((name, text)) = &self.user {
@@ -104,7 +123,9 @@ impl Program {
         Ok(includes)
     }
 
-    /// The user's text with the name and line number that messages are to show.
+    /// The user's text behind a `#line` directive with the name that messages are to show. The name
+    /// is escaped; control characters are refused, because a line break would end the directive and
+    /// begin a line of the program.
     fn numbered(&self, name: &str, text: &str) -> Result<String, Error> {
         if name.chars().any(|symbol| symbol.is_control()) {
             return Err(Error::from(ErrorKind::BadProgram {
@@ -116,7 +137,7 @@ impl Program {
         Ok(format!("#line 1 \"{name}\"\n{text}\n"))
     }
 
-    /// The compiler's options for `arch`.
+    /// The compiler's options for `arch`, in the order in which they are passed and hashed.
     pub(crate) fn options(&self, arch: Arch) -> Vec<String> {
         let mut options: Vec<String> = OPTIONS.map(str::to_owned).into();
         options.push(format!("--gpu-architecture={arch}"));
@@ -161,17 +182,11 @@ impl Program {
 
 impl From<&Source> for Program {
     fn from(source: &Source) -> Self {
-        let program = Self::new(source.name, source.text);
-        let program = match source.launches_children {
-            true => program.launching_children(),
-            false => program,
-        };
-        source
-            .headers
-            .iter()
-            .fold(program, |program, (name, text)| {
-                program.header(*name, *text)
-            })
+        let mut program = Self::new(source.name, source.text);
+        program.launches_children = source.launches_children;
+        let owned = |&(name, text): &(&str, &str)| (name.to_owned(), text.to_owned());
+        program.headers = source.headers.iter().map(owned).collect();
+        program
     }
 }
 

@@ -10,6 +10,8 @@
 //! and the read gains nothing: the bytes that are read are those of the file that was judged.
 //!
 //! Systems without owners and modes trust the folder as the system guards it.
+//!
+//! The rule is a function of three numbers (`judge`), so all of it is tested without being root.
 
 use std::{
     fmt,
@@ -98,7 +100,10 @@ fn rights(_: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// The rule, on numbers alone.
+/// The rule, on numbers alone: owner and mode of the file, and the user that the process runs as.
+///
+/// # Errors
+/// The reason, with the numbers.
 #[cfg(unix)]
 fn judge(owner: u32, mode: u32, user: u32) -> Result<(), String> {
     if owner != user && owner != 0 {

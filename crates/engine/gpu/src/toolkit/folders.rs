@@ -2,7 +2,14 @@
 //!
 //! Parts of different major versions do not work together, and several versions may be installed
 //! side by side, even in one folder. Files are therefore gathered by what they were installed
-//! with, and the compiler's version decides about the others.
+//! with, and the compiler's version decides about the others:
+//!
+//! 1. The compiler is the first one found whose major version is at least 12 and at most the
+//!    driver's. If there is none, the first of at least 12 is taken: it can compile, and the error
+//!    of loading says what is wrong.
+//! 2. The linker is of the same major version, preferably from the same folders.
+//! 3. The device runtime is a static library without a version in its name. It is taken from
+//!    folders whose other files are not all of another major version.
 
 use super::library::{Part, version_of};
 use crate::version::Version;
@@ -42,6 +49,7 @@ pub struct Libraries {
 }
 
 impl Libraries {
+    /// Whether all three were found, so that there is no reason to look on.
     pub(super) fn complete(&self) -> bool {
         self.nvrtc.is_some() && self.nvjitlink.is_some() && self.device_runtime.is_some()
     }
@@ -62,6 +70,7 @@ impl Toolkit {
         Self { files }
     }
 
+    /// The files of a part, newest first.
     fn all(&self, part: Part) -> impl Iterator<Item = &Found> {
         let files = self.files.iter();
         files.filter_map(move |(kind, found)| (*kind == part).then_some(found))
@@ -78,7 +87,7 @@ impl Toolkit {
     }
 }
 
-/// The parts of CUDA directly in `folder`.
+/// The parts of CUDA directly in `folder`, none if it cannot be read.
 fn files_in(folder: &Path) -> Vec<(Part, Found)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files = Vec::new();
@@ -136,6 +145,7 @@ fn is_versioned(folder: &Path) -> bool {
         .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
+/// Whether a path's last component begins with `start`.
 fn begins(path: &Path, start: &str) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with(start))

@@ -1,5 +1,12 @@
 //! The files of CUDA that are loaded at run time: what they are called, what holds them, how to
 //! get them, and how they are opened.
+//!
+//! Names have a stem and maybe version numbers behind it (`libnvrtc.so.12.8.93`), which `recognise`
+//! tells from other libraries that begin alike (`libnvrtc-builtins.so`). A version is read from the
+//! name that symbolic links lead to.
+//!
+//! A library is opened once per process and never closed. Therefore its functions are plain
+//! function pointers without a lifetime, and structs of them are `Copy`.
 
 use crate::{
     error::{Error, ErrorKind},
@@ -9,6 +16,7 @@ use libloading::Library;
 use nearfield_grid::PerProcess;
 use std::{
     collections::HashMap,
+    ffi::{c_char, c_int, c_void},
     fs,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -31,6 +39,7 @@ pub(crate) enum Part {
 const USUAL: Version = Version::new(13, 0);
 
 impl Part {
+    /// Every part.
     pub(crate) const ALL: [Self; 4] = [
         Self::Nvrtc,
         Self::NvJitLink,
@@ -107,6 +116,9 @@ pub(crate) fn version_of(part: Part, path: &Path) -> Option<Version> {
 static OPENED: PerProcess<Mutex<HashMap<PathBuf, &'static Library>>> = PerProcess::empty();
 
 /// Opens a library for good: the functions taken from it stay valid as long as the process lives.
+///
+/// # Errors
+/// [`ErrorKind::BadLibrary`] with the loader's reason.
 pub(crate) fn open(path: &Path) -> Result<&'static Library, Error> {
     let opened = OPENED.get_or_make(Mutex::default);
     let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +138,10 @@ pub(crate) fn open(path: &Path) -> Result<&'static Library, Error> {
     Ok(library)
 }
 
-/// A function of an opened library.
+/// A function of an opened library; `path` is for the message.
+///
+/// # Errors
+/// [`ErrorKind::BadLibrary`] if the library has no function of that name.
 ///
 /// # Safety
 ///
@@ -143,6 +158,65 @@ pub(crate) unsafe fn function<F: Copy>(
             path: path.to_owned(),
             reason: format!("it has no function {name}; a newer version is needed"),
         })),
+    }
+}
+
+/// An object of the compiler or the linker.
+pub(crate) type Handle = *mut c_void;
+/// Tells the size of something that the library made, a NUL at its end included.
+pub(crate) type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
+/// Fills a buffer whose size the companion function told.
+pub(crate) type GetData = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
+/// Tells a version: major and minor number.
+pub(crate) type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+
+/// Two functions of a library that hand out the same thing: its size, and its bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Made {
+    /// How many bytes there are.
+    pub(crate) size: GetSize,
+    /// Fills a buffer of that size.
+    pub(crate) data: GetData,
+}
+
+impl Made {
+    /// Copies what the library made for `handle`. The error is the library's status.
+    ///
+    /// # Safety
+    /// Both functions belong to the library that `handle` came from, and the handle lives.
+    pub(crate) unsafe fn read(self, handle: Handle) -> Result<Vec<u8>, c_int> {
+        let mut bytes = 0;
+        // SAFETY: the handle lives, says the caller, and one number is written.
+        let mut status = unsafe { (self.size)(handle, &mut bytes) };
+        let mut buffer = vec![0u8; bytes];
+        if status == 0 && bytes > 0 {
+            // SAFETY: the buffer has the size that the call before told.
+            status = unsafe { (self.data)(handle, buffer.as_mut_ptr().cast()) };
+        }
+        if status == 0 { Ok(buffer) } else { Err(status) }
+    }
+
+    /// Messages that the library wrote for `handle`, without NULs and line ends around them; empty
+    /// if they cannot be read.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read).
+    pub(crate) unsafe fn messages(self, handle: Handle) -> String {
+        // SAFETY: as the caller of this function says.
+        let bytes = unsafe { self.read(handle) }.unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        text.trim_matches(['\0', '\n']).to_owned()
+    }
+}
+
+/// The version that a library tells. The error is its status.
+pub(crate) fn version_told(function: GetVersion) -> Result<Version, c_int> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: it writes two numbers.
+    let status = unsafe { function(&mut major, &mut minor) };
+    match (status, u32::try_from(major), u32::try_from(minor)) {
+        (0, Ok(major), Ok(minor)) => Ok(Version::new(major, minor)),
+        _ => Err(status),
     }
 }
 

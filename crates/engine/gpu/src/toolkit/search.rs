@@ -6,6 +6,9 @@
 //! (`CONDA_PREFIX`); and, if something is still missing, everywhere that the `python3` on the
 //! path imports from. Of each folder, the usual places of libraries inside are searched, and
 //! Python's `nvidia-*` wheels.
+//!
+//! The folders that the user named come first, so they win over those of the system. Asking Python
+//! starts a process, so it is done last and only if a part is missing.
 
 use super::folders::{Libraries, Toolkit, choose, subfolders, toolkits_in};
 use crate::version::Version;
@@ -26,7 +29,7 @@ const SYSTEM: [&str; 6] = [
     "/run/opengl-driver/lib",
 ];
 
-/// Where to look.
+/// Where to look: folders in the order of preference.
 #[derive(Debug, Clone)]
 pub struct Search {
     places: Vec<PathBuf>,
@@ -56,6 +59,7 @@ impl Search {
         }
     }
 
+    /// The places that variables of the environment name, and those where CUDA usually is.
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let folders = |name: &str| -> Vec<PathBuf> {
             let value = variable(name).unwrap_or_default();
@@ -97,6 +101,7 @@ impl Search {
     }
 
     /// Looks for libraries that work together, for a driver that supports `cuda` if there is one.
+    /// Reads folders and opens nothing; parts that are not found are None.
     pub fn libraries(&self, cuda: Option<Version>) -> Libraries {
         let scan = |places: &[PathBuf]| -> Vec<Toolkit> {
             places.iter().flat_map(|place| toolkits_in(place)).collect()

@@ -23,7 +23,7 @@ pub enum Strategy {
     Flat,
     /// A parent kernel with one thread per cell launches a child grid for every cell that holds
     /// points, sized by their number; the child stages neighbours in shared memory, 32 at a time.
-    /// A launch takes the device microseconds, so this pays for cells of many points only. The host
+    /// Every launch costs the device time, so this pays for cells of many points only. The host
     /// waits for the end of the traversal, to learn whether all launches succeeded.
     ChildPerCell,
     /// A parent block collects its occupied cells and launches one child grid for all of them: one
